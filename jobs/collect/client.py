@@ -10,7 +10,7 @@ import os
 import socket
 from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -40,8 +40,6 @@ VERSION = 401
 #: A connection that was idle for so long is not used again: what lies between may have dropped it
 #: without a word, and a server closes it after 120 s.
 _IDLE_SECONDS = 30.0
-#: Bytes that a stream keeps before it makes the server wait.
-_STREAM_BYTES = 1 << 16
 #: A shorter answer is always taken, but nothing is asked while too much of them is not handled: as
 #: much as so many of the longest; of longer ones as much at a time. Of one address so many of the
 #: longest in a round. Up to the second size an answer waits for its room.
@@ -87,7 +85,9 @@ class RemotingClient:
         self.options, self.cluster = options, cluster
         #: What was asked and received in the round, by whoever gives new ones to a round.
         self.figures = Figures()
-        self._clock, self._account, self._version = clock, account, version
+        #: The clock of the answers.
+        self.now = clock
+        self._account, self._version = account, version
         self._tls = None if cluster.tls is None else cluster.tls.to_context()
         self._slots = slots or Semaphore(options.parallel_in_all)
         #: Those that do not answer must not take the places of those that do.
@@ -96,7 +96,8 @@ class RemotingClient:
         #: The addresses that have answered since ``forget``.
         self._answered: set[str] = set()
         self._connections: dict[str, _Connection] = {}
-        self._given_up: dict[str, str] = {}
+        #: The addresses that are asked no more, and why.
+        self.given_up: dict[str, str] = {}
         self._next_at: dict[str, float] = {}
         self._opaque = 0
         #: By address: the bytes that came in this round.
@@ -121,17 +122,13 @@ class RemotingClient:
 
     def forget(self) -> None:
         """Asks again what was given up: at the begin of a round."""
-        for of_address in (self._given_up, self._answered, self._opening, self._next_at):
+        for of_address in (self.given_up, self._answered, self._opening, self._next_at):
             of_address.clear()
         self._received.clear()
         self._unhandled = [0, 0]
         for address, connection in list(self._connections.items()):
             if connection.is_closed:
                 del self._connections[address]
-
-    def now(self) -> Instant:
-        """The time by the clock of the answers."""
-        return self._clock()
 
     def handled(self, answer: Answer) -> None:
         """Makes room for others: nobody holds this answer any more."""
@@ -168,11 +165,6 @@ class RemotingClient:
                 if longest is connection:
                     return
 
-    @property
-    def given_up(self) -> Mapping[str, str]:
-        """The addresses that are asked no more, and why."""
-        return self._given_up
-
     async def ask(self, address: str, question: Question) -> Answer:
         """What the address answers; it raises for a code that is not in the list, nothing else."""
         RequestCode(question.code)
@@ -180,7 +172,7 @@ class RemotingClient:
         async with self._slots if address in self._answered else self._first_slots:
             while self._unhandled[False] > _MOST_AT_ONCE * self.options.most_bytes:
                 await self._wait_until_handled()
-            if address in self._given_up:
+            if address in self.given_up:
                 return self._answer_for_given_up(address)
             answer = await self._asked(address, question)
         if answer.code >= OK:
@@ -208,7 +200,7 @@ class RemotingClient:
         except FrameError as error:
             code, reason = NOT_UNDERSTOOD, f"the answer to {what} is no frame: {error}"
         except _ClosedError as error:
-            if address in self._given_up:
+            if address in self.given_up:
                 return self._answer_for_given_up(address)
             reason = f"closed the connection twice, at {what}: {error}{self._hint(address, error)}"
             code = NOT_REACHED
@@ -218,12 +210,12 @@ class RemotingClient:
         else:
             self._count_unhandled(len(frame.body))
             remark = frame.remark and frame.remark[:_MOST_OF_A_REMARK]
-            return Answer(address, frame.code, remark, frame.body, self._clock())
+            return Answer(address, frame.code, remark, frame.body, self.now())
         reason = f"{address}: {reason}"
         # The broker passes a running info's question on: the silent one may be the client.
         if code != NO_ANSWER or request is not RequestCode.GET_CONSUMER_RUNNING_INFO:
             self._give_up(address, reason)
-        return self._failed(address, code, reason)
+        return Answer(address, code, reason, b"", self.now())
 
     def _hint(self, address: str, error: Exception) -> str:
         """What ends a connection before its first answer as this one ended; empty where unclear."""
@@ -237,17 +229,18 @@ class RemotingClient:
             return "; a server without TLS does so"
         return ""
 
-    async def _exchanged(self, address: str, opaque: int, data: bytes) -> Frame:
+    async def _exchanged(
+        self, address: str, opaque: int, data: bytes, *, is_last: bool = False
+    ) -> Frame:
         """The answer; a question whose connection ended is asked once more over a new one."""
-        for is_last in (False, True):
-            connection = await self._connected(address)
-            self.figures.requests += 1
-            try:
-                return await connection.ask(opaque, data)
-            except _ClosedError:
-                if is_last or address in self._given_up:
-                    raise
-        raise AssertionError  # the last one returns or raises
+        connection = await self._connected(address)
+        self.figures.requests += 1
+        try:
+            return await connection.ask(opaque, data)
+        except _ClosedError:
+            if is_last or address in self.given_up:
+                raise
+        return await self._exchanged(address, opaque, data, is_last=True)
 
     async def _connected(self, address: str) -> "_Connection":
         async with self._opening[address]:
@@ -267,12 +260,9 @@ class RemotingClient:
         for at in await _resolved(host, port):
             self._check_place(address, at)
             try:
+                name = host if self._tls else None
                 return await asyncio.open_connection(
-                    str(at),
-                    port,
-                    ssl=self._tls,
-                    server_hostname=host if self._tls else None,
-                    limit=_STREAM_BYTES,
+                    str(at), port, ssl=self._tls, server_hostname=name
                 )
             except OSError as failed:
                 error = failed
@@ -300,19 +290,17 @@ class RemotingClient:
 
     def _give_up(self, address: str, reason: str) -> None:
         """Asks the address no more; what is under way there ends at once."""
-        self._given_up.setdefault(address, reason)
+        self.given_up.setdefault(address, reason)
         if connection := self._connections.get(address):
             connection.end()
 
     def not_asked(self, address: str, reason: str) -> Answer:
         """The answer to what was not sent, and why it was not."""
-        return self._failed(address, NOT_REACHED, f"{address}: not asked: {reason}")
+        reason = f"{address}: not asked: {reason}"
+        return Answer(address, NOT_REACHED, reason, b"", self.now())
 
     def _answer_for_given_up(self, address: str) -> Answer:
-        return self.not_asked(address, f"given up in this round: {self._given_up[address]}")
-
-    def _failed(self, address: str, code: int, reason: str) -> Answer:
-        return Answer(address, code, reason, b"", self._clock())
+        return self.not_asked(address, f"given up in this round: {self.given_up[address]}")
 
 
 class _Connection:
@@ -360,17 +348,14 @@ class _Connection:
                 waiting.set_exception(reason)
         self._writer.close()
 
-    async def _next_frame(self) -> Frame:
-        try:
-            most = self._client.options.most_bytes
-            return await read_frame(self._reader, most, partial(self._client.take, self))
-        finally:
-            del self._client.under_way[self]
-
     async def _read(self) -> None:
+        most, take = self._client.options.most_bytes, partial(self._client.take, self)
         try:
             while True:
-                frame = await self._next_frame()
+                try:
+                    frame = await read_frame(self._reader, most, take)
+                finally:
+                    del self._client.under_way[self]
                 self._client.figures.received_bytes += len(frame.body)
                 self._used_at = asyncio.get_running_loop().time()
                 # Servers send requests too, and answers to what nobody waits for any more.

@@ -5,8 +5,8 @@ import hashlib
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import AuditError, SettingsError
 from ..failures import sentence_of
@@ -28,8 +28,7 @@ class CollectError(AuditError):
     """A round brought nothing, or could not be written."""
 
 
-@dataclass(frozen=True)
-class Collected:
+class Collected(NamedTuple):
     """One round that was written."""
 
     path: Path
@@ -47,11 +46,10 @@ class Collected:
             f"{self.figures.requests:,} requests, {self.figures.received_bytes / 1e6:.1f} MB, "
             f"{self.seconds:.1f} s: {visible(str(self.path))}"
         )
-        rest = len(self.troubles) - _MOST_TROUBLES
-        more = [f"  and {rest} more"] if rest > 0 else []
-        return "\n".join(
-            [first, *(f"  {visible(each)}" for each in self.troubles[:_MOST_TROUBLES]), *more]
-        )
+        lines = [first, *(f"  {visible(each)}" for each in self.troubles[:_MOST_TROUBLES])]
+        if (rest := len(self.troubles) - _MOST_TROUBLES) > 0:
+            lines.append(f"  and {rest} more")
+        return "\n".join(lines)
 
 
 class Collector:
@@ -79,10 +77,8 @@ class Collector:
                 self._check(asked)
             seconds = asyncio.get_running_loop().time() - began
             figures.rounds, figures.lines = 1, file.lines
-            self.figures.last_seconds, self.figures.last_at_seconds = (
-                seconds,
-                snapshot_time / SECOND,
-            )
+            self.figures.last_seconds = seconds
+            self.figures.last_at_seconds = snapshot_time / SECOND
         except OSError as error:
             raise CollectError(
                 f"the round of {iso(to_datetime(snapshot_time))} cannot be written to "
@@ -217,18 +213,17 @@ async def _once(
 ) -> list[Collected]:
     done = await asyncio.gather(*(each.collect() for each in collectors), return_exceptions=True)
     _write_metrics(collectors, metrics)
-    for each in done:
-        if isinstance(each, Collected):
-            say(each.summary())
-    unknown = [text for each in done if isinstance(each, Collected) for text in each.unknown]
-    if unknown:
+    rounds = [each for each in done if isinstance(each, Collected)]
+    for each in rounds:
+        say(each.summary())
+    if unknown := [text for each in rounds for text in each.unknown]:
         raise SettingsError("; ".join(dict.fromkeys(unknown)))
     failed = [each for each in done if isinstance(each, BaseException)]
     if len(failed) > 1 and all(isinstance(each, AuditError) for each in failed):
         raise CollectError("\n".join(str(each) for each in failed))
     if failed:
         raise failed[0]
-    return [each for each in done if isinstance(each, Collected)]
+    return rounds
 
 
 async def _again_and_again(

@@ -68,8 +68,8 @@ class DumpFolder:
         """
         time = to_datetime(snapshot_time)
         label = f"-{_file_name(name)}" if name else ""
-        milliseconds = time.microsecond // 1000
-        return self.root / f"{time:%Y-%m-%d}" / f"{time:%H%M%S}.{milliseconds:03d}{label}.jsonl.gz"
+        at = f"{time:%H%M%S}.{time.microsecond // 1000:03d}"
+        return self.root / f"{time:%Y-%m-%d}" / f"{at}{label}.jsonl.gz"
 
     @contextmanager
     def new_round(self, snapshot_time: Instant, name: str) -> "Iterator[RoundFile]":
@@ -108,8 +108,8 @@ class RoundFile:
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Adds a line; its body in pieces, for as JSON it may be many times as long."""
-        body = line.get("body")
-        if body is None or len(body) <= _PIECE:
+        body = line.get("body", "")
+        if len(body) <= _PIECE:
             self._lines.write(_json(line) + b"\n")
         else:
             envelope = {name: value for name, value in line.items() if name != "body"}
@@ -130,10 +130,9 @@ class RoundFile:
     def remove(self) -> None:
         """Closes it, and removes what has no name yet."""
         # What cannot be written is not wanted any more.
-        with suppress(OSError):
-            self._lines.close()
-        with suppress(OSError):
-            self._raw.close()
+        for file in (self._lines, self._raw):
+            with suppress(OSError):
+                file.close()
         self._path.unlink(missing_ok=True)
 
 

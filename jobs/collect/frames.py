@@ -158,15 +158,9 @@ def _from_json(header: bytes, body: bytes) -> Frame:
     fields = values.get("extFields") or {}
     if not isinstance(fields, dict) or not all(isinstance(each, str) for each in fields.values()):
         raise FrameError("expected extFields to be texts")
-    return Frame(
-        code=_integer(values, "code"),
-        opaque=_integer(values, "opaque"),
-        flag=_integer(values, "flag"),
-        version=_integer(values, "version", 0),
-        remark=_text(values, "remark"),
-        fields=fields,
-        body=body,
-    )
+    code, opaque, flag = (_integer(values, name) for name in ("code", "opaque", "flag"))
+    version, remark = _integer(values, "version", 0), _text(values, "remark")
+    return Frame(code, opaque, flag, version, remark, fields, body)
 
 
 def _integer(values: dict[str, Any], name: str, default: int | None = None) -> int:
@@ -196,15 +190,7 @@ def _from_binary(header: bytes, body: bytes) -> Frame:
         name, place = _counted(packed, place, _SHORT)
         value, place = _counted(packed, place, _INT)
         fields[name.decode()] = value.decode()
-    return Frame(
-        code=code,
-        opaque=opaque,
-        flag=flag,
-        version=version,
-        remark=remark.decode() or None,
-        fields=fields,
-        body=body,
-    )
+    return Frame(code, opaque, flag, version, remark.decode() or None, fields, body)
 
 
 def _counted(data: bytes, place: int, count: struct.Struct) -> tuple[bytes, int]:

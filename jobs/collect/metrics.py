@@ -25,11 +25,7 @@ _METRICS = {
     "received_bytes": (Counter, "received_bytes", "Bytes of the answers' bodies"),
     "lines": (Counter, "lines", "Lines written"),
     "last_seconds": (Gauge, "last_round_seconds", "How long the last round took"),
-    "last_at_seconds": (
-        Gauge,
-        "last_round_timestamp_seconds",
-        "snapshot_time of the last round",
-    ),
+    "last_at_seconds": (Gauge, "last_round_timestamp_seconds", "snapshot_time of the last round"),
 }
 
 

@@ -168,7 +168,7 @@ def _text(quoted: bytes) -> str:
 
 def _named(names: Iterable[Any], is_name: Any) -> Named:
     texts = [each for each in names if isinstance(each, str)]
-    fitting = [each for each in texts if is_name(each)]
+    fitting = [*filter(is_name, texts)]
     return Named(fitting, len(texts) - len(fitting))
 
 

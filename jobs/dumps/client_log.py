@@ -15,7 +15,9 @@ Source: apache/rocketmq ``RebalanceImpl`` (4.2 to 5.x), ``MessageQueue.toString`
 """
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
+from itertools import pairwise
 
 from ..instants import Instant, to_instant
 from .queue_maps import Queue, parse_message_queue
@@ -24,6 +26,11 @@ from .statement import LogLine
 _MARKER = "rebalanced result changed."
 _TIME = re.compile(r"\s*([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})[.,]([0-9]{3})")
 _COUNT = re.compile(r"[0-9]{1,9}")
+
+#: The fields of the message, in their order.
+_COMMON = ("allocateMessageQueueStrategyName", "group", "topic", "clientId")
+_BY_CLIENT = (*_COMMON, "mqAllSize", "cidAllSize", "rebalanceResultSize", "rebalanceResultSet")
+_BY_BROKER = (*_COMMON, "assignmentSet")
 
 _QUEUE_START = "MessageQueue [topic="
 _ASSIGNMENT_START = "MessageQueueAssignment [MessageQueue="
@@ -55,25 +62,15 @@ def parse_rebalance_line(line: str) -> tuple[str, LogLine] | None:
     if not marker:
         return None
     by_broker = prefix.endswith("broker ")
-    fields = _Fields(message.strip())
-    fields.skip("allocateMessageQueueStrategyName=")
-    strategy = fields.until(", group=")
-    group = fields.until(", topic=")
-    topic = fields.until(", clientId=")
-    queue_count = client_count = None
-    if by_broker:
-        client_id = fields.until(", assignmentSet=")
-        queues = _queues(fields.rest, _ASSIGNMENT_START)
-    else:
-        client_id = fields.until(", mqAllSize=")
-        queue_count = _count("mqAllSize", fields.until(", cidAllSize="))
-        client_count = _count("cidAllSize", fields.until(", rebalanceResultSize="))
-        size = _count("rebalanceResultSize", fields.until(", rebalanceResultSet="))
-        queues = _queues(fields.rest, _QUEUE_START)
-        if len(queues) != size:
-            raise ClientLogError(
-                f"rebalanceResultSize={size}, but rebalanceResultSet holds {len(queues)}"
-            )
+    values = _values(message.strip(), _BY_BROKER if by_broker else _BY_CLIENT)
+    strategy, group, topic, client_id, *counts, held = values
+    queues = _queues(held, _ASSIGNMENT_START if by_broker else _QUEUE_START)
+    numbers: list[int | None] = [*map(int, counts)] or [None, None, len(queues)]
+    queue_count, client_count, size = numbers
+    if len(queues) != size:
+        raise ClientLogError(
+            f"rebalanceResultSize={size}, but rebalanceResultSet holds {len(queues)}"
+        )
     printed = _printed(prefix)
     return group, LogLine(
         strategy, topic, client_id, queue_count, client_count, by_broker, printed, queues
@@ -89,29 +86,22 @@ def _printed(prefix: str) -> Instant | None:
         return None
 
 
-class _Fields:
-    """The message, taken from the left field by field."""
-
-    def __init__(self, message: str) -> None:
-        self.rest = message
-
-    def skip(self, start: str) -> None:
-        if not self.rest.startswith(start):
-            raise ClientLogError(f"no {start!r} after the message's start: {self.rest[:40]!r}")
-        self.rest = self.rest.removeprefix(start)
-
-    def until(self, separator: str) -> str:
-        value, found, rest = self.rest.partition(separator)
+def _values(message: str, names: Sequence[str]) -> list[str]:
+    """The values of a message's fields, each of which ends where the next one begins."""
+    start = f"{names[0]}="
+    if not message.startswith(start):
+        raise ClientLogError(f"no {start!r} after the message's start: {message[:40]!r}")
+    rest = message.removeprefix(start)
+    values = []
+    for name, following in pairwise(names):
+        separator = f", {following}="
+        value, found, rest = rest.partition(separator)
         if not found:
             raise ClientLogError(f"no {separator!r} after {value[:40]!r}")
-        self.rest = rest
-        return value
-
-
-def _count(name: str, value: str) -> int:
-    if _COUNT.fullmatch(value) is None:
-        raise ClientLogError(f"{name} is no number: {value[:40]!r}")
-    return int(value)
+        if name.endswith("Size") and _COUNT.fullmatch(value) is None:
+            raise ClientLogError(f"{name} is no number: {value[:40]!r}")
+        values.append(value)
+    return [*values, rest]
 
 
 def _elements(printed: str, start: str) -> list[str]:

@@ -99,7 +99,7 @@ def parse(text: str) -> Any:
     """
     try:
         value = _Reader(text).read()
-        return _Resolver(value).resolved() if "$ref" in text else value
+        return _Resolver(value).copy(value) if "$ref" in text else value
     except RecursionError:
         raise FastjsonError(0, "a text that the stack left allows", _excerpt(text, 0)) from None
 
@@ -161,22 +161,19 @@ class _Reader:
 
     def _value(self, depth: int) -> Any:
         kind, lexeme, start = self._token("a value")
-        value: Any
         if kind == _PLAIN:
-            value = lexeme
-        elif kind == _NUMBER:
-            value = self._number(lexeme, start)
-        elif lexeme == "{":
-            value = self._object(depth + 1, start)
-        elif lexeme == "[":
-            value = self._array(depth + 1, start)
-        elif kind == _QUOTED:
-            value = self._unescaped(lexeme, start)
-        elif kind == _WORD and lexeme in _WORDS:
-            value = _WORDS[lexeme]
-        else:
-            self._fail("a value", start)
-        return value
+            return lexeme
+        if kind == _NUMBER:
+            return self._number(lexeme, start)
+        if lexeme == "{":
+            return self._object(depth + 1, start)
+        if lexeme == "[":
+            return [self._value(depth + 1) for _ in self._items("]", depth + 1, start)]
+        if kind == _QUOTED:
+            return self._unescaped(lexeme, start)
+        if kind == _WORD and lexeme in _WORDS:
+            return _WORDS[lexeme]
+        return self._fail("a value", start)
 
     def _items(self, closing: str, depth: int, start: int) -> Iterator[None]:
         """Goes to each of the items between two brackets, and behind the closing one."""
@@ -192,9 +189,6 @@ class _Reader:
             if came not in (",", closing):
                 self._fail(f"',' or {closing!r}", self._position)
             self._position += 1
-
-    def _array(self, depth: int, start: int) -> list[Any]:
-        return [self._value(depth) for _ in self._items("]", depth, start)]
 
     def _object(self, depth: int, start: int) -> Any:
         fields: dict[str, Any] = {}
@@ -278,10 +272,7 @@ class _Resolver:
         self._following: set[int] = set()
         self._copied = 0
 
-    def resolved(self) -> Any:
-        return self._copy(self._root, 0, None)
-
-    def _copy(self, node: Any, depth: int, via: _Reference | None) -> Any:
+    def copy(self, node: Any, depth: int = 0, via: _Reference | None = None) -> Any:
         if isinstance(node, _Reference):
             via = node
             node = self._follow(node)
@@ -296,11 +287,10 @@ class _Resolver:
         if not isinstance(node, dict | list):
             return node
         self._open.add(id(node))
-        copy: Any
         if isinstance(node, dict):
-            copy = {name: self._copy(child, depth + 1, via) for name, child in node.items()}
+            copy: Any = {name: self.copy(child, depth + 1, via) for name, child in node.items()}
         else:
-            copy = type(node)(self._copy(child, depth + 1, via) for child in node)
+            copy = type(node)(self.copy(child, depth + 1, via) for child in node)
         self._open.discard(id(node))
         return copy
 
@@ -324,11 +314,10 @@ class _Resolver:
             if step is None:
                 raise reference.error("a path of '.name' and '[index]' steps")
             name, index = step.groups()
-            if name is not None:
-                node = self._field(node, _STEP_ESCAPE.sub(r"\1", name), reference)
+            if name is None:
+                node = self._named(self._item(node, index, reference))
             else:
-                node = self._item(node, index, reference)
-            node = self._named(node)
+                node = self._named(self._field(node, _STEP_ESCAPE.sub(r"\1", name), reference))
             position = step.end()
         self._following.discard(id(reference))
         return node

@@ -1,16 +1,26 @@
-"""paths -> files -> slices: what the operator named, as the files that are read."""
+r"""paths -> files -> slices: what the operator named, as the files that are read.
 
+Both engines list what is on this machine by this, so that they read the same files under the same
+names. A path that is there is taken as it is, whatever its name looks like: a shell may have made
+it from a glob. Else it is a glob of Hadoop's: ``*``, ``?``, ``[a-c]``, ``[^a]``, ``{a,b}`` and
+``\*``.
+"""
+
+import os
 import re
-from collections.abc import Sequence
+import stat
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from glob import glob
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from ..engines.engine import MOST_BYTES, Slice
 from ..errors import InputError
-from .on_disk import files_on_disk
+from ..storage.location import local_path
+from ..text import visible
 
 _URI = re.compile(r"file:|[a-zA-Z][a-zA-Z0-9+.-]*://")
 #: Bytes of text for a byte of an archive: lines that repeat themselves compress to a 27th.
@@ -19,8 +29,7 @@ _UNPACKED = 25
 _BYTES_OF_A_RANGE = 128 << 20
 
 
-@dataclass(frozen=True)
-class InputFile:
+class InputFile(NamedTuple):
     """A dump file: its path or URI, and its size in bytes."""
 
     path: str
@@ -45,7 +54,7 @@ def list_local_files(paths: Sequence[str]) -> list[InputFile] | None:
     left out, named outright they are an error. Raises InputError for a path that names nothing.
     """
     given = given_paths(paths)
-    return _list_on_disk(given) if all(map(is_local, given)) else None
+    return _files_on_disk(given) if all(map(is_local, given)) else None
 
 
 def local_bytes(paths: Sequence[str]) -> int | None:
@@ -101,5 +110,132 @@ def is_local(path: str) -> bool:
     return path.startswith(("/", "file:"))
 
 
-def _list_on_disk(paths: Sequence[str]) -> list[InputFile]:
-    return [InputFile(f"file:{path}", size) for path, size in files_on_disk(paths)]
+def _files_on_disk(paths: Sequence[str]) -> list[InputFile]:
+    """The files that the paths name, sorted by their absolute paths.
+
+    A path is absolute, or a URI ``file:/PATH``, in which ``%20`` is no space. Each file is there
+    once, also where links lead to it again. Files whose names begin with ``_`` or ``.`` are left
+    out below a folder. Raises InputError for a path that names nothing, for a hidden file that is
+    named outright, and for what cannot be read as a file.
+    """
+    found: dict[str, str] = {}
+    for path in paths:
+        place = local_path(path)
+        named = [place] if os.path.lexists(place) else _matches(place)
+        if not named:
+            raise InputError(f"no dump at {visible(path)}")
+        for one in named:
+            for file in _files_of(one):
+                target = os.path.realpath(file)
+                # The name of the file goes before that of a link, which may lack the ending .gz.
+                found[target] = min(file, found.get(target, file), key=_link_last)
+    return sorted(InputFile(f"file:{name}", _size(name)) for name in found.values())
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether Spark skips a file or folder of that name."""
+    return name.startswith(("_", "."))
+
+
+def check_visible(path: str, name: str) -> None:
+    """InputError for a file that was named outright and that Spark would skip."""
+    if _is_hidden(name):
+        raise InputError(
+            f"{visible(path)}: files whose names begin with _ or . are skipped by Spark; rename it"
+        )
+
+
+def _link_last(path: str) -> tuple[bool, str]:
+    return os.path.islink(path), path  # noqa: PTH114
+
+
+def _matches(pattern: str) -> list[str]:
+    """The paths that a glob names; ``**`` is nothing but ``*``."""
+    globs = [_in_python(alternative) for alternative in _alternatives(pattern)]
+    return sorted({name for pattern in globs for name in glob(pattern, include_hidden=True)})  # noqa: PTH207
+
+
+#: The innermost of the last braces.
+_BRACES = re.compile(r"(.*)(?<!\\)\{((?:\\.|[^\\{}])*)\}(.*)", re.DOTALL)
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """The globs without braces that a glob with braces means.
+
+    >>> _alternatives("/a/{b,c{1,2}}.gz")
+    ['/a/b.gz', '/a/c1.gz', '/a/b.gz', '/a/c2.gz']
+    """
+    match = _BRACES.fullmatch(pattern)
+    if match is None:
+        return [pattern]
+    before, inner, after = match.groups()
+    parts = re.split(r"(?<!\\),", inner)
+    return [
+        alternative for part in parts for alternative in _alternatives(f"{before}{part}{after}")
+    ]
+
+
+def _in_python(pattern: str) -> str:
+    r"""The glob as Python writes it, which has ``[!a]`` for ``[^a]`` and ``[*]`` for ``\*``.
+
+    >>> _in_python(r"/a\*/[^b]*")
+    '/a[*]/[!b]*'
+    """
+
+    def rewritten(match: re.Match[str]) -> str:
+        escaped = match.group(1)
+        if escaped is None:
+            return "[!"
+        return f"[{escaped}]" if escaped in "*?[" else escaped
+
+    return re.sub(r"\\(.)|\[\^", rewritten, pattern, flags=re.DOTALL)
+
+
+def _files_of(path: str) -> Iterator[str]:
+    if os.path.isdir(path):  # noqa: PTH112
+        yield from _files_below(path)
+    else:
+        check_visible(f"file:{path}", os.path.basename(path))  # noqa: PTH119
+        yield path
+
+
+def _files_below(top: str) -> Iterator[str]:
+    """The files below a folder. Each folder is listed once: links may lead in circles."""
+
+    def refuse(error: OSError) -> None:
+        raise InputError(f"cannot list {visible(str(error.filename))}: {error.strerror}") from error
+
+    listed: set[str] = set()
+    starts = [top]
+    for start in starts:
+        for folder, folders, names in os.walk(start, onerror=refuse):
+            target = os.path.realpath(folder)
+            if target in listed:
+                folders.clear()
+                continue
+            listed.add(target)
+            folders[:] = sorted(name for name in folders if not _is_hidden(name))
+            below = (os.path.join(folder, name) for name in folders)  # noqa: PTH118
+            starts += [path for path in below if os.path.islink(path)]  # noqa: PTH114
+            for name in names:
+                if not _is_hidden(name):
+                    yield os.path.join(folder, name)  # noqa: PTH118
+
+
+def _size(path: str) -> int:
+    """The size of a file; InputError for what is none, or has a name that nobody can pass on."""
+    try:
+        path.encode()
+        status = os.stat(path)  # noqa: PTH116
+    except UnicodeEncodeError as error:
+        raise InputError(f"{visible(path)}: the name is no UTF-8; rename the file") from error
+    except OSError as error:
+        raise InputError(
+            f"{visible(path)}: {error.strerror}; a link that leads nowhere? remove it"
+        ) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(
+            f"{visible(path)}: expected a file or a folder, came a pipe, a socket or a device; "
+            "write what it gives into a file first"
+        )
+    return status.st_size

@@ -14,6 +14,7 @@ integer beyond 64 bits is a float, as of orjson.
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -47,15 +48,10 @@ def _standard(text: str) -> Any:
     return without_half_pairs(value) if _HALF_PAIR.search(text) else value
 
 
-def _fastest() -> Callable[[str], Any]:
-    try:
-        loads: Callable[[str], Any] = import_module("orjson").loads
-    except ImportError:
-        return _standard
-    return loads
-
-
-_LOADS = _fastest()
+#: The fastest that is there.
+_LOADS: Callable[[str], Any] = _standard
+with suppress(ImportError):
+    _LOADS = import_module("orjson").loads
 
 
 def parse_json(text: str) -> Any:
@@ -120,6 +116,7 @@ def parse_body(text: str) -> Any:
     {'{"id":7}': 'a'}
     """
     if '"$ref"' not in text and not _may_be_deep(text):
+        # Not by suppress(), which takes its time with every body.
         try:
             return _LOADS(text)
         except (ValueError, RecursionError):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from rebalance_core.errors import nearest
 
@@ -18,34 +18,9 @@ from ..instants import SECOND, Instant, in_calendar, to_instant
 from .memory import ENTRY_BYTES, Memory
 from .parsing import parse_json
 from .repeated import Timeless, without_times
-from .statement import (
-    CLIENT_LOG,
-    CLUSTER_INFO,
-    CONSUME_STATS,
-    CONSUMER_CONNECTION,
-    CONSUMER_RUNNING_INFO,
-    CONSUMER_TOPICS,
-    HEARTBEAT,
-    KINDS,
-    LEFT_OUT,
-    MESSAGE_REQUEST_MODE,
-    SUBSCRIPTION_GROUP,
-    TOPIC_ROUTE,
-    Content,
-    Source,
-    Statement,
-)
+from .statement import ENVELOPES, KINDS, Content, Envelope, Source, Statement
 from .times import PlausibleTimes, iso_of
-from .typed import (
-    MAY_FAIL,
-    REPEATED,
-    BodyError,
-    BoundError,
-    Read,
-    as_text,
-    expected,
-    read_body,
-)
+from .typed import MAY_FAIL, REPEATED, BodyError, BoundError, Read, as_text, expected, read_body
 from .within import problem_of_content, problem_of_names
 
 _TIME = re.compile(
@@ -57,48 +32,8 @@ _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _BLANKS = " \t\n\x0b\f\r"
 
 
-class _Kind(NamedTuple):
-    """The fields of a kind's envelope besides ``cluster``, ``collected_at`` and the error.
-
-    ``required`` in the order in which they are checked; ``subject`` is one of them, or None where
-    the body names the group; ``source`` are those that show who was asked and who reported.
-    """
-
-    required: tuple[str, ...]
-    subject: str | None
-    source: tuple[str, ...]
-
-    @property
-    def is_polled(self) -> bool:
-        """Whether it belongs to a round."""
-        return "snapshot_time" in self.required
-
-
-_BROKER = ("broker_name", "broker_id", "broker_addr")
-_KINDS = {
-    HEARTBEAT: _Kind(("broker_name", "broker_id", "client_addr"), None, (*_BROKER, "client_addr")),
-    CONSUMER_CONNECTION: _Kind(
-        ("snapshot_time", "broker_name", "broker_id", "consumer_group"), "consumer_group", _BROKER
-    ),
-    TOPIC_ROUTE: _Kind(("snapshot_time", "namesrv_addr", "topic"), "topic", ("namesrv_addr",)),
-    CONSUMER_RUNNING_INFO: _Kind(
-        ("snapshot_time", "consumer_group", "client_id"),
-        "consumer_group",
-        (*_BROKER, "client_id", "process"),
-    ),
-    CONSUME_STATS: _Kind(("snapshot_time", "consumer_group"), "consumer_group", _BROKER),
-    MESSAGE_REQUEST_MODE: _Kind(("snapshot_time", "broker_name", "broker_id"), None, _BROKER),
-    CLIENT_LOG: _Kind((), None, ("process",)),
-    CLUSTER_INFO: _Kind(("snapshot_time", "namesrv_addr"), None, ("namesrv_addr",)),
-    SUBSCRIPTION_GROUP: _Kind(("snapshot_time", "broker_name", "broker_id"), None, _BROKER),
-    CONSUMER_TOPICS: _Kind(
-        ("snapshot_time", "broker_name", "broker_id", "consumer_group"), "consumer_group", _BROKER
-    ),
-    LEFT_OUT: _Kind(("snapshot_time",), None, ()),
-}
 _TIMES = ("collected_at", "snapshot_time")
 _NUMBERS = ("broker_id", "error_code")
-_LEAST_CODE, _MOST_CODE = -(2**31), 2**31 - 1
 
 
 #: So many bytes of a line are kept that is longer than the bounds allow.
@@ -148,29 +83,25 @@ class _Who(NamedTuple):
     failed: bool
 
 
+#: The time of a line's round, and when it was collected.
+_Times: TypeAlias = tuple[Instant | None, Instant]
+
+
 class _Meaning(NamedTuple):
     """All that a line says but for its times."""
 
     kind: str
-    is_polled: bool
     cluster: str
     source: Source
     #: By subject.
     contents: tuple[tuple[str, Content], ...]
 
-    def at(self, times: "_Times", order: int) -> list[Statement]:
+    def at(self, times: _Times, order: int) -> list[Statement]:
         """The statements of the line."""
         return [
             Statement(self.kind, self.cluster, subject, *times, order, self.source, content)
             for subject, content in self.contents
         ]
-
-
-class _Times(NamedTuple):
-    """The times of a line."""
-
-    snapshot_time: Instant | None
-    collected_at: Instant
 
 
 class Reader:
@@ -179,13 +110,13 @@ class Reader:
     What is equal is mostly the same object in all statements of a reader: sources and, of
     heartbeats, lists and routes, contents.
 
-    >>> line = '''{"kind":"topic_route", "cluster":"C", "namesrv_addr":"ns:9876", "topic":"T",
+    >>> line = b'''{"kind":"topic_route", "cluster":"C", "namesrv_addr":"ns:9876", "topic":"T",
     ... "snapshot_time":"1970-01-01T00:00:01Z", "collected_at":"1970-01-01T00:00:02Z",
     ... "error_code":17, "error_message":"No topic route info"}'''
     >>> [statement] = Reader().read(line)
     >>> statement.subject, statement.collected_at, statement.source.code, statement.content
     ('T', 2000000, 17, None)
-    >>> Reader().read("17")
+    >>> Reader().read(b"17")
     Refused(reason="expected one JSON object, came '17'", keeps=None)
     """
 
@@ -193,7 +124,6 @@ class Reader:
         self, bounds: Bounds = DEFAULT_BOUNDS, plausible: PlausibleTimes | None = None
     ) -> None:
         self._bounds = bounds
-        self._round = bounds.round_hours * 3600 * SECOND
         self._plausible = plausible
         self._meanings: Memory[bytes, _Meaning] = Memory()
         self._bodies: Memory[tuple[str, str], Read] = Memory()
@@ -201,16 +131,14 @@ class Reader:
         self._who: Memory[tuple[Any, ...], _Who] = Memory()
         self._failures: Memory[Source, Source] = Memory()
 
-    def read(self, line: bytes | str, order: int = 0) -> list[Statement] | Refused:
+    def read(self, line: bytes, order: int = 0) -> list[Statement] | Refused:
         """The statements of a line, or why it has none.
 
         A heartbeat has one for each of its groups. A line that was understood and is about no
         group (a log line of something else, a heartbeat of a producer) has none, nor has one of a
         kind that is not in ``KINDS``.
         """
-        if len(line) > self._bounds.line_bytes:
-            return too_long(len(line), self._bounds)
-        timeless = without_times(line) if isinstance(line, bytes) else None
+        timeless = without_times(line)
         found = None if timeless is None else self._again(timeless, order)
         return self._anew(line, timeless, order) if found is None else found
 
@@ -222,22 +150,18 @@ class Reader:
         collected_at, snapshot_time = _instant_of(line.collected_at), _instant(line.snapshot_time)
         if collected_at is None or (snapshot_time is None and line.snapshot_time is not None):
             return None
-        times = _Times(snapshot_time, collected_at)
-        impossible = self._impossible(meaning.kind, meaning.is_polled, times)
-        if impossible is not None:
+        times = snapshot_time, collected_at
+        if (impossible := self._impossible(meaning.kind, times)) is not None:
             return Refused(impossible, kind=meaning.kind)
         return meaning.at(times, order)
 
     def _anew(
-        self, line: bytes | str, timeless: Timeless | None, order: int
+        self, line: bytes, timeless: Timeless | None, order: int
     ) -> list[Statement] | Refused:
         try:
-            text = line.decode() if isinstance(line, bytes) else line
-            if not isinstance(line, bytes):
-                text.encode()
+            text = line.decode().removeprefix("\ufeff")
         except UnicodeError:
             return Refused("expected UTF-8 text, came bytes that are none")
-        text = text.removeprefix("\ufeff")
         try:
             envelope = parse_json(text)
         except ValueError:
@@ -260,7 +184,7 @@ class Reader:
 
     def _read(self, envelope: dict[str, Any]) -> tuple[_Meaning, _Times] | Refused:
         name = envelope.get("kind")
-        kind = _KINDS.get(name) if isinstance(name, str) else None
+        kind = ENVELOPES.get(name) if isinstance(name, str) else None
         if name is None or kind is None:
             return Refused(_no_kind(name))
         who = self._identified(name, kind, envelope)
@@ -268,8 +192,8 @@ class Reader:
         snapshot_time = _instant(envelope.get("snapshot_time"))
         if who is None or collected_at is None or (snapshot_time is None and kind.is_polled):
             return Refused(_first_problem(kind, envelope, self._bounds) or "")
-        times = _Times(snapshot_time, collected_at)
-        if (impossible := self._impossible(name, kind.is_polled, times)) is not None:
+        times = snapshot_time, collected_at
+        if (impossible := self._impossible(name, times)) is not None:
             return Refused(impossible)
         read = _NOTHING
         body = as_text(envelope.get("body"))
@@ -290,21 +214,24 @@ class Reader:
         if name not in KINDS:
             contents = ()
         of_subjects = [(who.subject or subject or "", content) for subject, content in contents]
-        return _Meaning(name, kind.is_polled, who.cluster, source, tuple(of_subjects)), times
+        return _Meaning(name, who.cluster, source, tuple(of_subjects)), times
 
-    def _impossible(self, kind: str, is_polled: bool, times: _Times) -> str | None:
+    def _impossible(self, kind: str, times: _Times) -> str | None:
         """Why the times of a line cannot be; None where they can."""
         snapshot_time, collected_at = times
-        of_round = collected_at if snapshot_time is None or not is_polled else snapshot_time
-        if abs(collected_at - of_round) > self._round:
+        hours = self._bounds.round_hours
+        if (
+            snapshot_time is not None
+            and abs(collected_at - snapshot_time) > hours * 3600 * SECOND
+            and ENVELOPES[kind].is_polled
+        ):
             return (
-                f"expected snapshot_time and collected_at at most {self._bounds.round_hours:,} "
-                f"hours apart (bounds.round_hours), came {iso_of(of_round)} and "
-                f"{iso_of(collected_at)}"
+                f"expected snapshot_time and collected_at at most {hours:,} hours apart "
+                f"(bounds.round_hours), came {iso_of(snapshot_time)} and {iso_of(collected_at)}"
             )
         return None if self._plausible is None else self._plausible.problem(kind, collected_at)
 
-    def _identified(self, name: str, kind: _Kind, envelope: dict[str, Any]) -> _Who | None:
+    def _identified(self, name: str, kind: Envelope, envelope: dict[str, Any]) -> _Who | None:
         """Who was asked and who spoke, of whom; None where something of it is missing."""
         names = ("cluster", kind.subject or "", *kind.source, "error_code", "error_message")
         values = [envelope.get(field) for field in names]
@@ -314,10 +241,8 @@ class Reader:
             who = self._who.get(key)
         except TypeError:  # a list or an object, which is a text in its JSON
             return _who(name, kind, envelope, self._bounds)
-        if who is None:
-            who = _who(name, kind, envelope, self._bounds)
-            if who is not None:
-                self._who.remember(key, who, sum([len(str(value)) for value in values]))
+        if who is None and (who := _who(name, kind, envelope, self._bounds)) is not None:
+            self._who.remember(key, who, sum([len(str(value)) for value in values]))
         return who
 
     def _body(self, kind: str, body: str) -> Read:
@@ -342,10 +267,7 @@ class Reader:
     def _interned(self, content: Content) -> Content:
         """The equal content that came before: a broker prints its set in another order each time,
         and a subscription's version changes at every rebalance."""
-        before = self._contents.get(content)
-        if before is None:
-            return self._contents.remember(content, content, ENTRY_BYTES)
-        return before
+        return self._contents.get(content) or self._contents.remember(content, content, ENTRY_BYTES)
 
     def _failed(self, source: Source, read: Read) -> Source:
         """The source with the error of the dashboard's status; that of the envelope goes before."""
@@ -362,12 +284,12 @@ _LONGEST_NAME = 60
 
 
 def _no_kind(name: Any) -> str:
-    reason = expected(f"kind to be one of {', '.join(_KINDS)}", as_text(name))
-    near = nearest(name, _KINDS) if isinstance(name, str) and len(name) <= _LONGEST_NAME else []
+    reason = expected(f"kind to be one of {', '.join(ENVELOPES)}", as_text(name))
+    near = nearest(name, ENVELOPES) if isinstance(name, str) and len(name) <= _LONGEST_NAME else []
     return f"{reason}: did you mean {' or '.join(near)}?" if near else reason
 
 
-def _who(name: str, kind: _Kind, envelope: dict[str, Any], bounds: Bounds) -> _Who | None:
+def _who(name: str, kind: Envelope, envelope: dict[str, Any], bounds: Bounds) -> _Who | None:
     if _first_problem(kind, envelope, bounds) is not None:
         return None
     source = Source(**{field: _value(field, envelope.get(field)) for field in kind.source})
@@ -379,21 +301,18 @@ def _who(name: str, kind: _Kind, envelope: dict[str, Any], bounds: Bounds) -> _W
     return _Who(as_text(envelope["cluster"]) or "", subject, source, source.code is not None)
 
 
-_MISSING = (None, "")
-
-
-def _names(kind: _Kind, envelope: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
+def _names(kind: Envelope, envelope: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
     """The fields of an envelope that are names."""
     for field in dict.fromkeys(("cluster", *kind.required, *kind.source)):
         if field not in _TIMES and field not in _NUMBERS:
             yield field, as_text(envelope.get(field))
 
 
-def _first_problem(kind: _Kind, envelope: dict[str, Any], bounds: Bounds) -> str | None:
+def _first_problem(kind: Envelope, envelope: dict[str, Any], bounds: Bounds) -> str | None:
     """What is wrong with an envelope: a field that is missing, or none of its type, or too long."""
     for name in ("cluster", "collected_at", *kind.required):
         raw = envelope.get(name)
-        if _value(name, raw) in _MISSING:
+        if _value(name, raw) in (None, ""):
             return expected(f"{name} to be {_demand(name)}", as_text(raw))
     problem = problem_of_names(_names(kind, envelope), bounds)
     code = envelope.get("error_code")
@@ -421,7 +340,7 @@ def _number(name: str, raw: Any) -> int | None:
     if _INTEGER.fullmatch(text) is None:
         return None
     number = int(text)
-    return None if name == "error_code" and not _LEAST_CODE <= number <= _MOST_CODE else number
+    return None if name == "error_code" and not -(2**31) <= number < 2**31 else number
 
 
 def _instant(raw: Any) -> int | None:

@@ -7,8 +7,10 @@ client logs are compared among themselves, for logs are gathered at another time
 The clock of this machine plays no part: the same dumps give the same tables on every day.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 from ..bounds import Bounds
@@ -123,21 +125,11 @@ def _days(counts: Mapping[int, int], most_days: int) -> Days | None:
     >>> _days({20_000: 1, 0: 1}, 366).first <= 0
     True
     """
-    number = sum(counts.values())
-    if not number:
+    if not counts:
         return None
-    low, high = sorted(
-        [_at(counts, -(-(number - 1) // 3)), _at(counts, 2 * (number - 1) // 3)],
-    )
+    days = sorted(counts)
+    passed = list(accumulate(counts[day] for day in days))
+    last = passed[-1] - 1
+    low, high = sorted(days[bisect_right(passed, at)] for at in (-(-last // 3), 2 * last // 3))
     around = max(most_days, 2 * (high - low))
     return Days(low - around, high + around, low, high)
-
-
-def _at(counts: Mapping[int, int], place: int) -> int:
-    """The day of the line at a place, of all lines in order of time."""
-    passed = 0
-    for day in sorted(counts):
-        passed += counts[day]
-        if passed > place:
-            return day
-    raise AssertionError(f"{place} of {passed}")

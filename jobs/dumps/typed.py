@@ -9,55 +9,27 @@ Source: apache/rocketmq ``remoting.protocol`` 5.3.3, named at each function.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias, TypeGuard, TypeVar
 
 from rebalance_core.state import BROADCASTING
 from rebalance_core.strategies.factory import JAVA_CLASSES
 
+from . import statement
 from .client_log import ClientLogError, parse_rebalance_line
 from .fastjson import FastjsonError
 from .parsing import parse_body
 from .queue_maps import is_list_of_topics, read_queue_map, read_topics
-from .statement import (
-    CLIENT_LOG,
-    CLUSTER_INFO,
-    CONSUME_STATS,
-    CONSUMER_CONNECTION,
-    CONSUMER_RUNNING_INFO,
-    CONSUMER_TOPICS,
-    HEARTBEAT,
-    LEFT_OUT,
-    MESSAGE_REQUEST_MODE,
-    SUBSCRIPTION_GROUP,
-    TOPIC_ROUTE,
-    Connection,
-    Connections,
-    Content,
-    GroupFlags,
-    HeartbeatOfGroup,
-    InfoQueue,
-    Offset,
-    RequestMode,
-    Route,
-    RouteBroker,
-    RunningInfo,
-    Stats,
-    Subscriptions,
-)
 
 #: The most queues that a number of RocketMQ's can hold; ``within`` has how many are too many.
 _MOST_QUEUES = 2**31 - 1
-
-#: The code of an error that the dashboard's status alone names.
-STATUS_ERROR = -1
 
 STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 
 #: ``MixAll.LOGICAL_QUEUE_MOCK_BROKER_PREFIX``; the scope ``__global__`` drops its underscores
 #: (``TopicQueueMappingUtils.getMockBrokerName``).
 _MOCK_BROKER = "__syslo__"
-GLOBAL_SCOPE = "__global__"
+_GLOBAL_SCOPE = "__global__"
 
 _OBJECT_KEY_OR_REFERENCE = re.compile(r'\{\s*\{|"\$ref"')
 
@@ -65,6 +37,7 @@ _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _YEAR_1, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000
 
 Fields: TypeAlias = Mapping[str, Any]
+Value = TypeVar("Value")
 
 
 class Read(NamedTuple):
@@ -73,7 +46,7 @@ class Read(NamedTuple):
     ``code`` and ``message`` are the error that a dashboard's status has in place of a content.
     """
 
-    contents: tuple[tuple[str | None, Content], ...]
+    contents: tuple[tuple[str | None, statement.Content], ...]
     code: int | None = None
     message: str | None = None
 
@@ -101,15 +74,16 @@ def read_body(kind: str, text: str) -> Read:
     >>> read_body("consume_stats", '{"status":-1,"data":null,"errMsg":"CODE: 206"}')
     Read(contents=(), code=-1, message='CODE: 206')
     """
-    if kind == CLIENT_LOG:
+    if kind == statement.CLIENT_LOG:
         return _read_log_line(text)
+    body = BODIES[kind]
     try:
-        return _unwrapped(kind, _value(kind, text), text)
-    except FastjsonError as error:
-        raise BodyError(str(error)) from error
-    except _WrongTypeError as error:
-        came = text if text.strip() else None
-        raise BodyError(expected(BODIES[kind].class_name, came)) from error
+        return _unwrapped(kind, parse_body(text), text)
+    except (FastjsonError, _WrongTypeError) as error:
+        has_place = body.is_keyed_by_queue or _OBJECT_KEY_OR_REFERENCE.search(text)
+        if isinstance(error, FastjsonError) and has_place:
+            raise BodyError(str(error)) from error
+        raise BodyError(expected(body.class_name, text if text.strip() else None)) from error
 
 
 def expected(what: str, came: str | None) -> str:
@@ -134,28 +108,20 @@ def as_text(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _value(kind: str, text: str) -> Any:
-    try:
-        return parse_body(text)
-    except FastjsonError:
-        if BODIES[kind].is_keyed_by_queue or _OBJECT_KEY_OR_REFERENCE.search(text):
-            raise
-        raise _WrongTypeError from None
-
-
 def _unwrapped(kind: str, value: Any, text: str) -> Read:
     """The body, bare or as the dashboard wraps it: ``{"status":0,"data":{..},"errMsg":null}``.
 
     Source: apache/rocketmq-dashboard ``JsonResult``.
     """
-    if kind == CONSUME_STATS and is_list_of_topics(value):
+    if kind == statement.CONSUME_STATS and is_list_of_topics(value):
         value = {"data": value}
     if not isinstance(value, dict):
         raise _WrongTypeError
     if BODIES[kind].may_fail and (_integer(value.get("status"), 32) or 0) != 0:
-        return Read((), STATUS_ERROR, as_text(value.get("errMsg")))
+        # The status names no code of RocketMQ's.
+        return Read((), -1, as_text(value.get("errMsg")))
     data = value.get("data")
-    if kind == CONSUME_STATS and is_list_of_topics(data):
+    if kind == statement.CONSUME_STATS and is_list_of_topics(data):
         return Read(((None, _stats(read_topics(data, text))),))
     if data is not None:
         given = {name: field for name, field in value.items() if field is not None}
@@ -169,27 +135,25 @@ def _unwrapped(kind: str, value: Any, text: str) -> Read:
 def _heartbeat(body: Fields, _: str) -> Read:
     """HeartbeatData, ConsumerData."""
     client_id = as_text(body.get("clientID"))
-    without_sub = _boolean(body.get("withoutSub")) or False
+    without_sub = _of_type(bool, body.get("withoutSub"))
     if not client_id:
         raise BodyError("expected HeartbeatData with a clientID")
     contents = []
-    for data in map(_map, _list(body.get("consumerDataSet")) or ()):
+    for data in map(_map, _of_type(list, body.get("consumerDataSet")) or ()):
         group = as_text(data.get("groupName"))
         if not group:
             raise BodyError("expected every consumerDataSet to have a groupName")
-        subscriptions = _subscriptions(_list(data.get("subscriptionDataSet")) or ())
-        heartbeat = HeartbeatOfGroup(
-            client_id,
-            bool(subscriptions) or not without_sub,
-            as_text(data.get("consumeType")),
-            as_text(data.get("messageModel")),
-            subscriptions,
+        subscriptions = _subscriptions(_of_type(list, data.get("subscriptionDataSet")) or ())
+        is_full = bool(subscriptions) or not without_sub
+        consume_type, message_model = _texts(data, "consumeType", "messageModel")
+        heartbeat = statement.HeartbeatOfGroup(
+            client_id, is_full, consume_type, message_model, subscriptions
         )
         contents.append((group, heartbeat))
     return Read(tuple(contents))
 
 
-def _subscriptions(data: Iterable[Any]) -> Subscriptions:
+def _subscriptions(data: Iterable[Any]) -> statement.Subscriptions:
     """SubscriptionData: sorted, each once; what has no topic is none.
 
     ``subVersion`` is left out: it changes at every rebalance, whatever is consumed.
@@ -199,10 +163,9 @@ def _subscriptions(data: Iterable[Any]) -> Subscriptions:
         topic = as_text(fields.get("topic"))
         if topic is not None:
             kind = as_text(fields.get("expressionType"))
+            kind = "TAG" if kind is None else kind
             expression = as_text(fields.get("subString"))
-            distinct.add(
-                (topic, "TAG" if kind is None else kind, "*" if expression is None else expression)
-            )
+            distinct.add((topic, kind, "*" if expression is None else expression))
     return tuple(sorted(distinct))
 
 
@@ -211,7 +174,7 @@ def _subscriptions(data: Iterable[Any]) -> Subscriptions:
 
 def _connections(body: Fields, _: str) -> Read:
     """ConsumerConnection, Connection; by client id, because the broker's set has no order."""
-    given = _list(body.get("connectionSet"))
+    given = _of_type(list, body.get("connectionSet"))
     if given is None:
         raise BodyError("expected ConsumerConnection with a connectionSet")
     connections = []
@@ -220,13 +183,11 @@ def _connections(body: Fields, _: str) -> Read:
         if not client_id or not client_addr:
             raise BodyError("expected every connection to have a clientId and a clientAddr")
         language, version = as_text(fields.get("language")), _integer(fields.get("version"), 32)
-        connections.append(Connection(client_id, client_addr, language, version))
-    answer = Connections(
-        tuple(sorted(connections, key=lambda connection: connection[:2])),
-        as_text(body.get("consumeType")),
-        as_text(body.get("messageModel")),
-        _subscriptions(_map(body.get("subscriptionTable")).values()),
-    )
+        connections.append(statement.Connection(client_id, client_addr, language, version))
+    in_order = tuple(sorted(connections, key=lambda connection: connection[:2]))
+    consume_type, message_model = _texts(body, "consumeType", "messageModel")
+    subscriptions = _subscriptions(_map(body.get("subscriptionTable")).values())
+    answer = statement.Connections(in_order, consume_type, message_model, subscriptions)
     return Read(((None, answer),))
 
 
@@ -239,7 +200,7 @@ def _route(body: Fields, _: str) -> Read:
     A static topic has its logical queues, under the mock broker name that clients see for each
     scope; its real brokers have none, but clients still ask them for the group's members.
     """
-    addresses, queues = _list(body.get("brokerDatas")), _list(body.get("queueDatas"))
+    addresses, queues = (_of_type(list, body.get(name)) for name in ("brokerDatas", "queueDatas"))
     if addresses is None and queues is None:
         raise BodyError("expected TopicRouteData with queueDatas and brokerDatas")
     brokers = _brokers(addresses or ())
@@ -248,15 +209,14 @@ def _route(body: Fields, _: str) -> Read:
     physical = []
     for name in dict.fromkeys([*brokers, *numbers]):
         broker_ids, zone_name = brokers.get(name, ((), None))
-        perm, read_queues, write_queues = numbers.get(name, (0, 0, 0))
-        if logical:
-            read_queues = write_queues = 0
-        physical.append(RouteBroker(name, broker_ids, perm, read_queues, write_queues, zone_name))
-    mocks = [
-        RouteBroker(mock_broker_name(scope), (), 6, number, number, None)
-        for scope, number in logical.items()
-    ]
-    return Read(((None, Route((*physical, *mocks))),))
+        perm, *queue_numbers = numbers.get(name, (0, 0, 0))
+        reads, writes = (0, 0) if logical else queue_numbers
+        physical.append(statement.RouteBroker(name, broker_ids, perm, reads, writes, zone_name))
+    mocks = []
+    for scope, number in logical.items():
+        mock = _MOCK_BROKER + ("global__" if scope == _GLOBAL_SCOPE else scope)
+        mocks.append(statement.RouteBroker(mock, (), 6, number, number, None))
+    return Read(((None, statement.Route((*physical, *mocks))),))
 
 
 def _brokers(given: Iterable[Any]) -> dict[str, tuple[tuple[int, ...], str | None]]:
@@ -277,9 +237,7 @@ def _queue_numbers(given: Iterable[Any]) -> dict[str, tuple[int, int, int]]:
     numbers: dict[str, tuple[int, int, int]] = {}
     for fields in map(_map, given):
         name = as_text(fields.get("brokerName"))
-        perm, reads, writes = [
-            _integer(fields.get(key), 32) for key in ("perm", "readQueueNums", "writeQueueNums")
-        ]
+        perm, reads, writes = _integers(fields, 32, "perm", "readQueueNums", "writeQueueNums")
         if not name or perm is None or not (_is_number(reads) and _is_number(writes)):
             raise BodyError(
                 "expected every queueData to have a brokerName, a perm, and readQueueNums and "
@@ -298,7 +256,7 @@ def _logical_queues(mappings: Iterable[Any]) -> dict[str, int]:
     most: dict[str, int] = {}
     for fields in map(_map, mappings):
         scope = as_text(fields.get("scope"))
-        scope = GLOBAL_SCOPE if scope is None else scope
+        scope = _GLOBAL_SCOPE if scope is None else scope
         number = _integer(fields.get("totalQueues"), 32) or 0
         if not _is_number(number):
             raise BodyError(
@@ -306,15 +264,6 @@ def _logical_queues(mappings: Iterable[Any]) -> dict[str, int]:
             )
         most[scope] = max(most.get(scope, 0), number)
     return most
-
-
-def mock_broker_name(scope: str) -> str:
-    """The broker name under which clients see the logical queues of a static topic.
-
-    >>> mock_broker_name("__global__"), mock_broker_name("s")
-    ('__syslo__global__', '__syslo__s')
-    """
-    return _MOCK_BROKER + ("global__" if scope == GLOBAL_SCOPE else scope)
 
 
 # ------------------------------------------------------------------ running infos
@@ -326,8 +275,8 @@ def _running_info(body: Fields, text: str) -> Read:
     if given is None and table is None:
         raise BodyError("expected ConsumerRunningInfo with properties and an mqTable")
     properties = {name: as_text(value) for name, value in _map(given).items()}
-    subscriptions = _list(body.get("subscriptionSet"))
-    info = RunningInfo(
+    subscriptions = _of_type(list, body.get("subscriptionSet"))
+    info = statement.RunningInfo(
         _start(properties.get("PROP_CONSUMER_START_TIMESTAMP")),
         _strategy(properties.get("allocateMessageQueueStrategy")),
         properties.get("messageModel"),
@@ -342,18 +291,18 @@ def _running_info(body: Fields, text: str) -> Read:
     return Read(((None, info),))
 
 
-def _held(table: Any, text: str) -> tuple[InfoQueue, ...]:
+def _held(table: Any, text: str) -> tuple[statement.InfoQueue, ...]:
     held = []
     for queue, value in read_queue_map("mqTable", table, text):
         fields = _map(value)
-        dropped = _boolean(fields.get("droped")) or False  # RocketMQ's spelling
-        pulled, consumed, cached = _long_numbers(fields, _OF_PROCESS_QUEUE)
+        dropped = _of_type(bool, fields.get("droped")) or False  # RocketMQ's spelling
+        pulled, consumed, cached = _integers(
+            fields, 64, "lastPullTimestamp", "lastConsumeTimestamp", "cachedMsgCount"
+        )
         times = _instant_of_millis(pulled), _instant_of_millis(consumed)
-        held.append(InfoQueue(*queue, dropped, *times, cached, _boolean(fields.get("locked"))))
+        locked = _of_type(bool, fields.get("locked"))
+        held.append(statement.InfoQueue(*queue, dropped, *times, cached, locked))
     return tuple(held)
-
-
-_OF_PROCESS_QUEUE = ("lastPullTimestamp", "lastConsumeTimestamp", "cachedMsgCount")
 
 
 def _start(text: str | None) -> int | None:
@@ -397,19 +346,18 @@ def _consume_stats(body: Fields, text: str) -> Read:
     return Read(((None, _stats(read_queue_map("offsetTable", table, text))),))
 
 
-def _stats(entries: Iterable[tuple[tuple[str, str, int], Any]]) -> Stats:
+def _stats(entries: Iterable[tuple[tuple[str, str, int], Any]]) -> statement.Stats:
     offsets = []
     for queue, value in entries:
         fields = _map(value)
-        of_broker, of_consumer, millis = _long_numbers(fields, _OF_OFFSETS)
+        of_broker, of_consumer, millis = _integers(
+            fields, 64, "brokerOffset", "consumerOffset", "lastTimestamp"
+        )
         if of_broker is not None and of_consumer is not None:
             # 0: nothing was consumed of it yet.
             last = _instant_of_millis(millis) if millis is not None and millis > 0 else None
-            offsets.append(Offset(*queue, of_broker, of_consumer, last))
-    return Stats(tuple(offsets))
-
-
-_OF_OFFSETS = ("brokerOffset", "consumerOffset", "lastTimestamp")
+            offsets.append(statement.Offset(*queue, of_broker, of_consumer, last))
+    return statement.Stats(tuple(offsets))
 
 
 # ------------------------------------------------------------------ message request modes
@@ -421,15 +369,12 @@ def _request_modes(body: Fields, _: str) -> Read:
     Source: ``MessageRequestModeManager`` of a broker (5.1.4), request code 402. A group that is not
     in it has the mode that the broker is configured with, which the body does not have.
     """
-    table = body.get("messageRequestModeMap")
-    if table is None:
-        raise _WrongTypeError
     modes = []
-    for topic, of_groups in _map(table).items():
+    for topic, of_groups in _map(_needed(body, "messageRequestModeMap")).items():
         for group, value in _map(of_groups).items():
             mode = as_text(_map(value).get("mode"))
             if group and topic and mode in _MODES:
-                modes.append((group, RequestMode(topic, mode)))
+                modes.append((group, statement.RequestMode(topic, mode)))
     return Read(tuple(modes))
 
 
@@ -439,24 +384,26 @@ def _group_flags(body: Fields, _: str) -> Read:
     ``consumeBroadcastEnable`` is not read: ``mqadmin updateSubGroup`` makes it false unless it is
     named, and it refuses those alone that broadcast, whose offsets no broker has.
     """
-    table = body.get("subscriptionGroupTable")
-    if table is None:
+    flags = []
+    for group, config in _map(_needed(body, "subscriptionGroupTable")).items():
+        may = _of_type(bool, _map(config).get("consumeEnable"))
+        if group and may is False:
+            flags.append((group, statement.GroupFlags(may)))
+    return Read(tuple(flags))
+
+
+def _needed(body: Fields, name: str) -> Any:
+    """A field without which a body is none of its class."""
+    if body.get(name) is None:
         raise _WrongTypeError
-    flags = {
-        group: _boolean(_map(config).get("consumeEnable")) for group, config in _map(table).items()
-    }
-    return Read(
-        tuple((group, GroupFlags(may)) for group, may in flags.items() if group and may is False)
-    )
+    return body[name]
 
 
-def _unused(field: str, is_type: Callable[[Any], Any]) -> Callable[[Fields, str], Read]:
-    """Reads a body that makes no statement: one without its field is none of its class."""
+def _unused(field: str, kind: type) -> Callable[[Fields, str], Read]:
+    """Reads a body that makes no statement, and is to have a field of a type."""
 
     def read(body: Fields, _: str) -> Read:
-        if body.get(field) is None:
-            raise _WrongTypeError
-        is_type(body[field])
+        _of_type(kind, _needed(body, field))
         return Read(())
 
     return read
@@ -494,8 +441,8 @@ def _map(value: Any) -> dict[str, Any]:
     return value
 
 
-def _list(value: Any) -> list[Any] | None:
-    if not isinstance(value, list | None):
+def _of_type(kind: type[Value], value: Any) -> Value | None:
+    if value is not None and not isinstance(value, kind):
         raise _WrongTypeError
     return value
 
@@ -508,14 +455,12 @@ def _integer(value: Any, bits: int) -> int | None:
     return value
 
 
-def _long_numbers(fields: Fields, names: Sequence[str]) -> list[int | None]:
-    return [_integer(fields.get(name), 64) for name in names]
+def _integers(fields: Fields, bits: int, *names: str) -> list[int | None]:
+    return [_integer(fields.get(name), bits) for name in names]
 
 
-def _boolean(value: Any) -> bool | None:
-    if not isinstance(value, bool | None):
-        raise _WrongTypeError
-    return value
+def _texts(fields: Fields, *names: str) -> list[str | None]:
+    return [*map(as_text, map(fields.get, names))]
 
 
 class Body(NamedTuple):
@@ -523,32 +468,31 @@ class Body(NamedTuple):
 
     ``may_fail``: it may come as ``error_code`` and ``error_message`` in place of a body, or in the
     dashboard's envelope with a status. ``is_keyed_by_queue``: hardly any of these bodies is JSON,
-    and where one cannot be read, the tokenizer reports the place. ``repeats``: it comes again and
-    again; the others hold counters and times that always move.
+    and where one cannot be read, the tokenizer reports the place; and none comes again, for they
+    hold counters and times that always move.
     """
 
     class_name: str
     read: Callable[[Fields, str], Read]
     may_fail: bool = True
     is_keyed_by_queue: bool = False
-    repeats: bool = True
 
 
 #: By kind, but for the lines of client logs, which are no JSON.
 BODIES: Mapping[str, Body] = {
-    HEARTBEAT: Body("HeartbeatData", _heartbeat, may_fail=False),
-    CONSUMER_CONNECTION: Body("ConsumerConnection", _connections),
-    TOPIC_ROUTE: Body("TopicRouteData", _route),
-    CONSUMER_RUNNING_INFO: Body(
-        "ConsumerRunningInfo", _running_info, is_keyed_by_queue=True, repeats=False
+    statement.HEARTBEAT: Body("HeartbeatData", _heartbeat, may_fail=False),
+    statement.CONSUMER_CONNECTION: Body("ConsumerConnection", _connections),
+    statement.TOPIC_ROUTE: Body("TopicRouteData", _route),
+    statement.CONSUMER_RUNNING_INFO: Body(
+        "ConsumerRunningInfo", _running_info, is_keyed_by_queue=True
     ),
-    CONSUME_STATS: Body("ConsumeStats", _consume_stats, is_keyed_by_queue=True, repeats=False),
-    MESSAGE_REQUEST_MODE: Body("MessageRequestModeSerializeWrapper", _request_modes),
-    CLUSTER_INFO: Body("ClusterInfo", _unused("brokerAddrTable", _map)),
-    SUBSCRIPTION_GROUP: Body("SubscriptionGroupWrapper", _group_flags),
-    CONSUMER_TOPICS: Body("TopicList", _unused("topicList", _list)),
-    LEFT_OUT: Body("what was left out", _unused("what", as_text), may_fail=False, repeats=False),
+    statement.CONSUME_STATS: Body("ConsumeStats", _consume_stats, is_keyed_by_queue=True),
+    statement.MESSAGE_REQUEST_MODE: Body("MessageRequestModeSerializeWrapper", _request_modes),
+    statement.CLUSTER_INFO: Body("ClusterInfo", _unused("brokerAddrTable", dict)),
+    statement.SUBSCRIPTION_GROUP: Body("SubscriptionGroupWrapper", _group_flags),
+    statement.CONSUMER_TOPICS: Body("TopicList", _unused("topicList", list)),
+    statement.LEFT_OUT: Body("what was left out", _unused("what", object), may_fail=False),
 }
 #: The kinds that may come with an error in place of a body, and those that repeat themselves.
 MAY_FAIL = frozenset(kind for kind, body in BODIES.items() if body.may_fail)
-REPEATED = frozenset(kind for kind, body in BODIES.items() if body.repeats)
+REPEATED = frozenset(kind for kind, body in BODIES.items() if not body.is_keyed_by_queue)

@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -18,14 +19,8 @@ _CHUNK = 1 << 20
 _LEAST_LINE = 100
 
 
-class Meter:
-    """How many bytes of files this process has read, for whoever shows how far it is."""
-
-    def __init__(self) -> None:
-        self.bytes = 0
-
-
-READ = Meter()
+#: How many bytes of files this process has read, for whoever shows how far it is.
+READ = SimpleNamespace(bytes=0)
 
 
 class Line(NamedTuple):
@@ -171,14 +166,14 @@ def _line(text: bytes, size: int, most_bytes: int) -> Line:
 
 def _chunks(path: str, start: int) -> Iterator[bytes]:
     location = Location(path)
-    if start:
-        with location.file_system.open_input_file(location.base) as file:
-            file.seek(start)
-            while data := file.read(_CHUNK):
-                READ.bytes += len(data)
-                yield data
-        return
-    with location.file_system.open_input_stream(location.base, compression=None) as stream:
+    system = location.file_system
+    with (
+        system.open_input_file(location.base)
+        if start
+        else system.open_input_stream(location.base, compression=None)
+    ) as stream:
+        if start:
+            stream.seek(start)
         while data := stream.read(_CHUNK):
             READ.bytes += len(data)
             yield data

@@ -1,23 +1,11 @@
 """contents -> whether they are within the bounds: what a line asks for is counted, not made."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
 from ..bounds import Bounds, beyond
-from .statement import (
-    Connection,
-    Connections,
-    Content,
-    HeartbeatOfGroup,
-    InfoQueue,
-    LogLine,
-    Offset,
-    RequestMode,
-    Route,
-    RouteBroker,
-    RunningInfo,
-    Stats,
-)
+from . import statement
 
 
 def problem_of_names(names: Iterable[tuple[str, str | None]], bounds: Bounds) -> str | None:
@@ -31,71 +19,67 @@ def problem_of_names(names: Iterable[tuple[str, str | None]], bounds: Bounds) ->
     return None
 
 
-def problem_of_content(content: Content, size: int, bounds: Bounds) -> str | None:
+def problem_of_content(content: statement.Content, size: int, bounds: Bounds) -> str | None:
     """Which bound a content of a body of ``size`` characters exceeds; None where it is within all.
 
-    >>> route = Route(tuple(RouteBroker(f"b{n}", (0,), 6, 100_000, 4, None) for n in range(100)))
-    >>> problem_of_content(route, 15_000, Bounds())
+    >>> broker = statement.RouteBroker("b", (0,), 6, 100_000, 4, None)
+    >>> problem_of_content(statement.Route((broker,) * 100), 15_000, Bounds())
     'expected at most 100,000 queues of a topic (bounds.topic_queues), came 10,000,000'
     """
-    if isinstance(content, Connections) and len(content.connections) > bounds.group_members:
-        most, came = bounds.group_members, len(content.connections)
-        return beyond("group_members", most, "connections in a broker's list of a group", came)
-    topics = getattr(content, "subscriptions", None) or ()
-    if len(topics) > bounds.group_topics:
-        most = bounds.group_topics
-        return beyond("group_topics", most, "topics that a group subscribes to", len(topics))
-    if isinstance(content, Route):
-        brokers = content.brokers
-        if len(brokers) > bounds.route_brokers:
-            most = bounds.route_brokers
-            return beyond("route_brokers", most, "brokers in a topic's route", len(brokers))
-        if (queues := queues_of(brokers)) > bounds.topic_queues:
-            return beyond("topic_queues", bounds.topic_queues, "queues of a topic", queues)
+    for bound, what, came in _sizes(content):
+        if came > (most := getattr(bounds, bound)):
+            return beyond(bound, most, what, came)
     # A short body has no long name.
     return problem_of_names(_names(content), bounds) if size > bounds.name_length else None
 
 
-def queues_of(brokers: Sequence[RouteBroker]) -> int:
-    """The queues that a route has: those that are written and not read count too.
+def _sizes(content: statement.Content) -> Iterator[tuple[str, str, int]]:
+    """What is bounded of a content: by which bound, what it is, and how many there are.
 
-    >>> queues_of([RouteBroker("b", (0,), 6, 4, 8, None), RouteBroker("c", (0,), 4, 4, 4, None)])
-    12
+    >>> one, other = [statement.RouteBroker(name, (), 6, 4, 8, None) for name in "bc"]
+    >>> list(_sizes(statement.Route((one, other))))[-1]
+    ('topic_queues', 'queues of a topic', 16)
     """
-    return sum(max(broker.read_queue_nums, broker.write_queue_nums) for broker in brokers)
+    if isinstance(content, statement.Connections):
+        yield "group_members", "connections in a broker's list of a group", len(content.connections)
+    topics = getattr(content, "subscriptions", None) or ()
+    yield "group_topics", "topics that a group subscribes to", len(topics)
+    if isinstance(content, statement.Route):
+        yield "route_brokers", "brokers in a topic's route", len(content.brokers)
+        # Those that are written and not read count too.
+        queues = (max(each.read_queue_nums, each.write_queue_nums) for each in content.brokers)
+        yield "topic_queues", "queues of a topic", sum(queues)
 
 
-#: By type the fields that are names, with what they name.
-_NAMES: Mapping[type, Mapping[str, str]] = {
-    HeartbeatOfGroup: {"client_id": "a client id"},
-    Connection: {"client_id": "a client id", "client_addr": "a client's address"},
-    RouteBroker: {"broker_name": "a broker's name", "zone_name": "a zone's name"},
-    RunningInfo: {"strategy": "a strategy's name"},
-    InfoQueue: {"topic": "a topic", "broker_name": "a broker's name"},
-    Offset: {"topic": "a topic", "broker_name": "a broker's name"},
-    RequestMode: {"topic": "a topic"},
-    LogLine: {"strategy": "a strategy's name", "topic": "a topic", "client_id": "a client id"},
+#: By field what it names, in whatever content.
+_NAMES = {
+    "strategy": "a strategy's name",
+    "topic": "a topic",
+    "client_id": "a client id",
+    "client_addr": "a client's address",
+    "broker_name": "a broker's name",
+    "zone_name": "a zone's name",
 }
-#: By type the fields that have contents of these types, or subscriptions, or the queues of a log.
-_PARTS: Mapping[type, tuple[str, ...]] = {
-    HeartbeatOfGroup: ("subscriptions",),
-    Connections: ("connections", "subscriptions"),
-    Route: ("brokers",),
-    RunningInfo: ("subscriptions", "queues"),
-    Stats: ("offsets",),
-    LogLine: ("queues",),
-}
+#: The fields that have contents, or subscriptions, or the queues of a log.
+_PARTS = ("connections", "brokers", "offsets", "subscriptions", "queues")
+
+
+@cache
+def _fields_of(kind: type) -> tuple[list[str], list[str]]:
+    """The fields of a type that are names, and those that have parts."""
+    fields = getattr(kind, "_fields", ())
+    return [name for name in _NAMES if name in fields], [name for name in _PARTS if name in fields]
 
 
 def _names(content: Any) -> Iterator[tuple[str, str | None]]:
-    kind = type(content)
-    for field, what in _NAMES.get(kind, {}).items():
-        yield what, getattr(content, field)
-    for field in _PARTS.get(kind, ()):
+    names, parts = _fields_of(content.__class__)
+    for field in names:
+        yield _NAMES[field], getattr(content, field)
+    for field in parts:
         for part in getattr(content, field) or ():
             if field == "subscriptions":
                 yield "a topic", part[0]
-            elif kind is LogLine:
+            elif isinstance(content, statement.LogLine):
                 yield from (("a name in a queue", name) for name in part[:2])
             else:
                 yield from _names(part)

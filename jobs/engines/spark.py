@@ -28,8 +28,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ..dumps.files import InputFile, given_paths, is_local, list_local_files
-from ..dumps.on_disk import check_visible
+from ..dumps.files import InputFile, check_visible, given_paths, is_local, list_local_files
 from ..environment import sentence_of_spark
 from ..errors import InputError
 from ..pieces import Piece, pack_value, unpack_value

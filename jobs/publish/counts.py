@@ -104,12 +104,8 @@ def _asked(inputs: Snapshots, window: Window) -> set[tuple[str, str]]:
         return set()
     states = inputs.parquet(CLIENT_STATES.name)
     of_window = window.filter_of(CLIENT_STATES, states.schema)
-    return _groups(states, of_window & (ds.field("source") == RUNNING_INFO))
-
-
-def _groups(table: ds.Dataset, condition: ds.Expression) -> set[tuple[str, str]]:
-    key = ["cluster", "consumer_group"]
-    rows = table.to_table(columns=key, filter=condition).group_by(key).aggregate([])
+    key, asked = ["cluster", "consumer_group"], ds.field("source") == RUNNING_INFO
+    rows = states.to_table(columns=key, filter=of_window & asked).group_by(key).aggregate([])
     return {(row[key[0]], row[key[1]]) for row in rows.to_pylist()}
 
 

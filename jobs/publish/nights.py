@@ -4,7 +4,7 @@ It lies in the summary, so that whoever draws thirty nights reads thirty summari
 """
 
 from collections import defaultdict
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from rebalance_core.findings import AUDITED
 
@@ -16,9 +16,8 @@ from .counts import Tables, findings_of
 MOST_GROUPS = 1_000
 
 
-class _Group(NamedTuple):
-    cluster: str
-    consumer_group: str
+#: A cluster, and a consumer group of it.
+_Group: TypeAlias = tuple[str, str]
 
 
 def group_levels(written: Tables) -> dict[str, Any]:
@@ -34,22 +33,20 @@ def group_levels(written: Tables) -> dict[str, Any]:
     for name in GRADED_TABLES:
         for row in findings_of(written, name):
             counts = row["persistence"] == PERSISTENT and row["known_issue"] is None
-            of_group = found[_Group(row["cluster"], row["consumer_group"])]
+            of_group = found[row["cluster"], row["consumer_group"]]
             so_far = of_group.get(row["finding_id"], INFO)
             of_group[row["finding_id"]] = worst((so_far, row["severity"] if counts else INFO))
-    health = written(GROUP_HEALTH.name).to_table(columns=[*_Group._fields, "coverage"])
+    health = written(GROUP_HEALTH.name).to_table(columns=["cluster", "consumer_group", "coverage"])
     for row in health.to_pylist():
-        is_ok[_Group(row["cluster"], row["consumer_group"])] |= row["coverage"] == AUDITED
+        is_ok[row["cluster"], row["consumer_group"]] |= row["coverage"] == AUDITED
     levels = {}
-    for group in found.keys() | is_ok.keys():
-        severities = list(found[group].values())
-        level = worst(severities, OK if is_ok[group] else NOT_AUDITED)
-        levels[group] = level, 0 if level == INFO else severities.count(level)
-    in_order = sorted(
-        levels, key=lambda group: (-LEVELS.index(levels[group][0]), -levels[group][1], group)
-    )
+    for key in found.keys() | is_ok.keys():
+        severities = list(found[key].values())
+        level = worst(severities, OK if is_ok[key] else NOT_AUDITED)
+        levels[key] = level, 0 if level == INFO else severities.count(level)
+    in_order = sorted(levels, key=lambda key: (-LEVELS.index(levels[key][0]), -levels[key][1], key))
     clusters: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-    for group in in_order[:MOST_GROUPS]:
-        level, findings = levels[group]
-        clusters[group.cluster][group.consumer_group] = {"level": level, "findings": findings}
+    for cluster, group in in_order[:MOST_GROUPS]:
+        level, findings = levels[cluster, group]
+        clusters[cluster][group] = {"level": level, "findings": findings}
     return {"clusters": dict(clusters), "left_out": len(in_order[MOST_GROUPS:])}

@@ -9,13 +9,8 @@ import pyarrow.dataset as ds
 
 from rebalance_core.texts import Text
 
+from .. import incomplete
 from ..errors import InputError
-from ..incomplete import (
-    brokers_that_are_silent,
-    packed,
-    rounds_that_are_missed,
-    sentences_of,
-)
 from ..known_issues import KnownIssue, KnownIssues
 from ..languages.rows import with_texts
 from ..leading_events import packed as packed_events
@@ -137,7 +132,7 @@ def publish(
                     },
                     "ingested": inputs.ingested,
                 },
-                **packed(_incomplete(inputs, task, seen, masking)),
+                **incomplete.packed(_incomplete(inputs, task, seen, masking)),
                 "brokers": broker_addresses(inputs, seen.last, masking),
                 "versions": dict(made.versions),
                 "settings": task.settings.fingerprint(),
@@ -153,9 +148,11 @@ def publish(
 
 def _incomplete(inputs: Snapshots, task: Task, seen: Seen, masking: Masking) -> list[Text]:
     """What is not in the input: of dumps as ingest said it, rounds, and brokers by the polls."""
-    texts = [*sentences_of(inputs.ingested), *rounds_that_are_missed(seen.rounds)]
+    of_dumps = incomplete.sentences_of(inputs.ingested)
+    texts = [*of_dumps, *incomplete.rounds_that_are_missed(seen.rounds)]
     if inputs.has(BROKER_POLLS.name):
-        texts += brokers_that_are_silent(inputs.parquet(BROKER_POLLS.name), task.window)
+        polls = inputs.parquet(BROKER_POLLS.name)
+        texts += incomplete.brokers_that_are_silent(polls, task.window)
     masked = map(masking.mask_all, texts)
     return [each if isinstance(each, Text) else Text("{text}", text=each) for each in masked]
 

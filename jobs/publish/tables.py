@@ -64,8 +64,8 @@ class TableWriter(ExitStack):
         self._held: list[pa.Table] = []
         self._held_bytes = 0
         self._files = 0
-        self._stream: pa.NativeFile | None = None
-        self._writer: pq.ParquetWriter | None = None
+        #: The file under way.
+        self._open: tuple[pa.NativeFile, pq.ParquetWriter] | None = None
 
     def add(self, rows: pa.Table) -> None:
         """Further rows."""
@@ -84,26 +84,22 @@ class TableWriter(ExitStack):
         self._end_file()
 
     def _write(self) -> None:
-        writer = self._writer or self._begin_file()
+        stream, writer = self._open = self._open or self._begin_file()
         rows = pa.concat_tables([self._schema.empty_table(), *self._held])
         self._held, self._held_bytes = [], 0
         writer.write_table(rows)
-        if self._stream is not None and self._stream.tell() >= _BYTES_OF_A_FILE:
+        if stream.tell() >= _BYTES_OF_A_FILE:
             self._end_file()
 
-    def _begin_file(self) -> pq.ParquetWriter:
+    def _begin_file(self) -> tuple[pa.NativeFile, pq.ParquetWriter]:
         location = self._location
         location.file_system.create_dir(location.base, recursive=True)
         path = (location / f"part-{self._files}.parquet").base
         self._files += 1
-        self._stream = self.enter_context(
-            location.file_system.open_output_stream(path, compression=None)
-        )
-        self._writer = self.enter_context(
-            pq.ParquetWriter(self._stream, self._schema, write_page_checksum=True)
-        )
-        return self._writer
+        stream = self.enter_context(location.file_system.open_output_stream(path, compression=None))
+        writer = pq.ParquetWriter(stream, self._schema, write_page_checksum=True)
+        return stream, self.enter_context(writer)
 
     def _end_file(self) -> None:
         self.close()
-        self._writer = self._stream = None
+        self._open = None

@@ -50,7 +50,7 @@ class Location:
         if not text:
             raise InputError("expected the path of a folder or a file, came an empty text")
         match = _SCHEME.match(text)
-        scheme = match.group(1) if match else "file"
+        scheme = match[1] if match else "file"
         if scheme == "file":
             if not text.startswith("file:"):
                 text = str(Path(text).absolute())
@@ -58,8 +58,9 @@ class Location:
         else:
             self._path, _, options = text.partition("?")
             self._options = f"?{options}" if options else ""
-        self._fs, base = file_system_of(self.uri, scheme)
-        self._base = base.rstrip("/") or "/"
+        #: PyArrow's file system, and the path there.
+        self.file_system, base = file_system_of(self.uri, scheme)
+        self.base = base.rstrip("/") or "/"
         self.is_local = scheme == "file"
 
     @property
@@ -70,35 +71,25 @@ class Location:
     def __truediv__(self, name: str) -> Location:
         below = copy(self)
         below._path = f"{self._path.rstrip('/')}/{name}"
-        below._base = f"{self._base.rstrip('/')}/{name}"
+        below.base = f"{self.base.rstrip('/')}/{name}"
         return below
 
     def below(self, base: str) -> Location:
         """What lies below, by its path on the file system."""
-        return self / base.removeprefix(self._base).strip("/")
+        return self / base.removeprefix(self.base).strip("/")
 
     def __str__(self) -> str:
         """For a person: neither options nor who may read it."""
         return visible(_CREDENTIALS.sub("://", self._path))
 
     @property
-    def file_system(self) -> pafs.FileSystem:
-        """PyArrow's file system, for PyArrow's readers."""
-        return self._fs
-
-    @property
-    def base(self) -> str:
-        """The path on that file system."""
-        return self._base
-
-    @property
     def name(self) -> str:
         """The last part of the path."""
-        return self._base.rpartition("/")[2]
+        return self.base.rpartition("/")[2]
 
     @property
     def _parent(self) -> str:
-        return self._base.rpartition("/")[0]
+        return self.base.rpartition("/")[0]
 
     def holds(self, other: Location) -> bool:
         """Whether another path is this one or one below it, whatever its name (a link, ``..``).
@@ -121,11 +112,11 @@ class Location:
         return bool(self._kind() == pafs.FileType.Directory)
 
     def _kind(self) -> pafs.FileType:
-        return self._fs.get_file_info(self._base).type
+        return self.file_system.get_file_info(self.base).type
 
     def read_bytes(self) -> bytes:
         """What is in the file; FileNotFoundError where there is none."""
-        with self._fs.open_input_stream(self._base, compression=None) as stream:
+        with self.file_system.open_input_stream(self.base, compression=None) as stream:
             return bytes(stream.read())
 
     def read_text(self) -> str:
@@ -136,7 +127,7 @@ class Location:
         """Writes a file whose name nobody else has: a claim, a manifest."""
         data = self._ready(text)
         if self.is_local:
-            disk.write_new(Path(self._base), data)
+            disk.write_new(Path(self.base), data)
         else:
             self._put(data)
 
@@ -150,15 +141,15 @@ class Location:
         """
         data = self._ready(text)
         if self.is_local:
-            disk.create(Path(self._base), data)
-        elif self._fs.type_name == "hdfs":
+            disk.create(Path(self.base), data)
+        elif self.file_system.type_name == "hdfs":
             try:
                 self._put_beside(data)
             except OSError as error:
                 if self.exists():
                     raise FileExistsError(str(self)) from error
                 raise
-        elif not put_if_absent(self.uri, self._base, data):
+        elif not put_if_absent(self.uri, self.base, data):
             if self.exists():
                 raise FileExistsError(str(self))
             self._put(data)
@@ -174,28 +165,28 @@ class Location:
         """
         data = self._ready(text)
         if self.is_local:
-            disk.replace(Path(self._base), data)
-        elif self._fs.type_name == "hdfs":
+            disk.replace(Path(self.base), data)
+        elif self.file_system.type_name == "hdfs":
             self._put(data)
         else:
             self._put_beside(data)
 
     def _ready(self, text: str) -> bytes:
         """The bytes of a text, after the folder of this file was made."""
-        self._fs.create_dir(self._parent, recursive=True)
+        self.file_system.create_dir(self._parent, recursive=True)
         return text.encode("utf-8")
 
     def _put(self, data: bytes) -> None:
-        with self._fs.open_output_stream(self._base) as stream:
+        with self.file_system.open_output_stream(self.base) as stream:
             stream.write(data)
 
     def _put_beside(self, data: bytes) -> None:
         """Writes a file beside this one, then gives it this name."""
         beside = copy(self)
-        beside._base = f"{self._parent}/_{self.name}.{secrets.token_hex(6)}.tmp"
+        beside.base = f"{self._parent}/_{self.name}.{secrets.token_hex(6)}.tmp"
         try:
             beside._put(data)
-            self._fs.move(beside.base, self._base)
+            self.file_system.move(beside.base, self.base)
         except BaseException:
             beside.delete_file()
             raise
@@ -206,8 +197,8 @@ class Location:
 
     def infos(self) -> list[pafs.FileInfo]:
         """What the file system has of the files and folders right below, sorted by name."""
-        selector = pafs.FileSelector(self._base, allow_not_found=True)
-        return sorted(self._fs.get_file_info(selector), key=lambda info: info.base_name)
+        selector = pafs.FileSelector(self.base, allow_not_found=True)
+        return sorted(self.file_system.get_file_info(selector), key=lambda info: info.base_name)
 
     def files(self) -> list[StoredFile]:
         """Every file of a table, sorted: right here, or in folders named ``key=value``.
@@ -215,22 +206,22 @@ class Location:
         Hidden and marker files are left out, and other folders, as Spark leaves them out: a job
         that is still writing, say.
         """
-        selector = pafs.FileSelector(self._base, allow_not_found=True, recursive=True)
+        selector = pafs.FileSelector(self.base, allow_not_found=True, recursive=True)
         found = [
             StoredFile(info.path, int(info.size))
-            for info in self._fs.get_file_info(selector)
+            for info in self.file_system.get_file_info(selector)
             if info.type == pafs.FileType.File and self._is_of_table(info.path)
         ]
         return sorted(found, key=lambda file: file.path)
 
     def _is_of_table(self, path: str) -> bool:
-        *folders, name = path.removeprefix(self._base).strip("/").split("/")
+        *folders, name = path.removeprefix(self.base).strip("/").split("/")
         is_hidden = any(part.startswith(("_", ".")) for part in (*folders, name))
         return not is_hidden and all("=" in folder for folder in folders)
 
     def parquet(self) -> ds.Dataset:
         """The table that was written here, as PyArrow reads it: page checksums are verified."""
-        return parquet_of([file.path for file in self.files()], self._fs)
+        return parquet_of([file.path for file in self.files()], self.file_system)
 
     def sync(self, root: Location) -> None:
         """Waits until the files of a table, and all names from a root on, are on a local disk."""
@@ -247,16 +238,14 @@ class Location:
             # Another writer may be removing the same.
             with suppress(FileNotFoundError):
                 if kind == pafs.FileType.Directory:
-                    self._fs.delete_dir(self._base)
+                    self.file_system.delete_dir(self.base)
                 else:
-                    self._fs.delete_file(self._base)
+                    self.file_system.delete_file(self.base)
 
     def delete_file(self) -> None:
         """Removes the file, if it is there."""
-        try:
-            self._fs.delete_file(self._base)
-        except FileNotFoundError:
-            return
+        with suppress(FileNotFoundError):
+            self.file_system.delete_file(self.base)
 
 
 def local_path(path: str) -> str:

@@ -167,7 +167,7 @@ def test_every_line_is_understood_by_who_reads_dumps(name: str, version: int) ->
     exchanges = [each for each in recorded(name) if each.asked.version == version]
     reader = Reader()
     for line in run(one_round, answering(exchanges), {"namesrv": NAMESRVS[name]}, version=version):
-        read = reader.read(json.dumps(line, ensure_ascii=False))
+        read = reader.read(json.dumps(line, ensure_ascii=False).encode())
         assert not isinstance(read, Refused), read
 
 

@@ -14,13 +14,13 @@ from tests.dumps.samples import BODIES, line
 
 
 def reason(text: str, **bounds: int) -> str:
-    said = Reader(Bounds(**bounds)).read(text)
+    said = Reader(Bounds(**bounds)).read(text.encode())
     assert isinstance(said, Refused), said
     return said.reason
 
 
 def is_read(text: str, **bounds: int) -> bool:
-    return isinstance(Reader(Bounds(**bounds)).read(text), list)
+    return isinstance(Reader(Bounds(**bounds)).read(text.encode()), list)
 
 
 def route(*numbers: tuple[int, int]) -> str:

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jobs.dumps.files
-import jobs.dumps.on_disk
 import jobs.kinds
 import jobs.rendering.drawings
 import jobs.rendering.page
@@ -191,7 +190,6 @@ def test_the_examples_hold() -> None:
         jobs.kinds,
         jobs.rendering.page,
         jobs.rendering.drawings,
-        jobs.dumps.on_disk,
         jobs.dumps.files,
     ):
         result = doctest.testmod(module)

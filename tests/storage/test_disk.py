@@ -52,7 +52,7 @@ def test_a_folder_that_another_writer_removes_as_well_is_removed(tmp_path, monke
                 raise FileNotFoundError(2, "No such file or directory")
             Location(tmp_path).file_system.delete_dir(path)
 
-    monkeypatch.setattr(place, "_fs", Racing())
+    monkeypatch.setattr(place, "file_system", Racing())
     place.delete()
     assert not folder.exists()
     assert len(attempts) == 2

@@ -41,7 +41,7 @@ class LikeHdfs:
 def place(tmp_path: Path) -> tuple[Location, LikeHdfs]:
     location, files = Location(tmp_path / "pointer.json"), LikeHdfs()
     location.is_local = False
-    location._fs = files  # type: ignore[assignment]
+    location.file_system = files  # type: ignore[assignment]
     return location, files
 
 
