@@ -5,20 +5,10 @@
 
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from rebalance_core import (
-    Change,
-    ChangeError,
-    State,
-    add_broker,
-    join,
-    leave,
-    mend,
-    remove_broker,
-    resize,
-    unify_list,
-    use_strategy,
-)
+import rebalance_core as core
+from rebalance_core import Change, ChangeError, State
 
 from .masking import is_masked, shows_secret
 
@@ -29,10 +19,7 @@ def parse_client(make: Callable[[str], Change]) -> Callable[[str], Change]:
     def parse(text: str) -> Change:
         if not shows_secret(text):
             return make(text)
-        return Change(
-            make(text).text,
-            lambda situation: make(_true_id(text, situation.state)).steps(situation),
-        )
+        return replace(make(text), steps=lambda of: make(_true_id(text, of.state)).steps(of))
 
     return parse
 
@@ -50,12 +37,12 @@ def parse_strategy(text: str) -> Change:
     """``NAME``, or ``NAME={an inline table of TOML}`` with its parameters."""
     name, has_params, table = text.partition("=")
     if not has_params:
-        return use_strategy(name)
+        return core.use_strategy(name)
     try:
         params = tomllib.loads(f"params = {table}")["params"]
     except tomllib.TOMLDecodeError as error:
         raise ChangeError(f"expected NAME={{key = value, ...}}, came {text!r}: {error}") from error
-    return use_strategy(name, params)
+    return core.use_strategy(name, params)
 
 
 def parse_new_broker(text: str) -> Change:
@@ -63,13 +50,13 @@ def parse_new_broker(text: str) -> Change:
     name, separator, number = text.rpartition("=")
     if not separator or not name:
         raise ChangeError(f"expected NAME=N, came {text!r}")
-    return add_broker(name, _number(number))
+    return core.add_broker(name, _number(number))
 
 
 def parse_queues(text: str) -> Change:
     """``N`` queues on every broker that has any, or ``NAME=N`` on one."""
     name, separator, number = text.rpartition("=")
-    return resize(_number(number), name if separator else None)
+    return core.resize(_number(number), name if separator else None)
 
 
 def _number(text: str) -> int:
@@ -80,12 +67,12 @@ def _number(text: str) -> int:
 
 #: By option how its value is read.
 CHANGES: Mapping[str, Callable[[str], Change]] = {
-    "--leave": parse_client(leave),
-    "--join": parse_client(join),
+    "--leave": parse_client(core.leave),
+    "--join": parse_client(core.join),
     "--strategy": parse_strategy,
     "--add-broker": parse_new_broker,
-    "--remove-broker": remove_broker,
+    "--remove-broker": core.remove_broker,
     "--queues": parse_queues,
-    "--unify-list": unify_list,
-    "--mend": mend,
+    "--unify-list": core.unify_list,
+    "--mend": core.mend,
 }

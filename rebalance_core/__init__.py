@@ -6,95 +6,53 @@ Standard library and NumPy only; no input or output, no clock. One module each:
           -> find_causes (over repairs.py) -> find_faults (words: descriptions.py; moves.py)
 """
 
-from rebalance_core.causes import Causes, find_causes
-from rebalance_core.changes import (
-    Change,
-    add_broker,
-    apply_change,
-    join,
-    leave,
-    mend,
-    remove_broker,
-    resize,
-    separate_ids,
-    subscribe_all,
-    unify_list,
-    use_strategy,
-)
-from rebalance_core.client_id import ClientId, ClientIdFormat, parse_client_id
-from rebalance_core.descriptions import normalise_expression
-from rebalance_core.errors import (
-    AllocationError,
-    ChangeError,
-    InvalidParameterError,
-    MissingParameterError,
-    UnknownStrategyError,
-    near_names,
-)
-from rebalance_core.faults import Fault, find_faults
-from rebalance_core.findings import Evaluation, Finding, StackedEffect, evaluate
-from rebalance_core.message_queue import (
-    MessageQueue,
-    java_string_key,
-    sort_client_ids,
-    sort_message_queues,
-)
-from rebalance_core.prediction import WhatIf, moves_by_client, what_if, what_if_of_group
-from rebalance_core.repairs import REPAIRS, Situation, apply_repairs
-from rebalance_core.state import ClientList, Member, RouteBroker, State, TopicRoute
-from rebalance_core.strategies.base import AllocationStrategy
-from rebalance_core.strategies.factory import make_strategy
-from rebalance_core.strategy_rules import StrategyRule, StrategyRules
-
-__all__ = [
-    "REPAIRS",
-    "AllocationError",
-    "AllocationStrategy",
-    "Causes",
-    "Change",
-    "ChangeError",
-    "ClientId",
-    "ClientIdFormat",
-    "ClientList",
-    "Evaluation",
-    "Fault",
-    "Finding",
-    "InvalidParameterError",
-    "Member",
-    "MessageQueue",
-    "MissingParameterError",
-    "RouteBroker",
-    "Situation",
-    "StackedEffect",
-    "State",
-    "StrategyRule",
-    "StrategyRules",
-    "TopicRoute",
-    "UnknownStrategyError",
-    "WhatIf",
-    "add_broker",
-    "apply_change",
-    "apply_repairs",
-    "evaluate",
-    "find_causes",
-    "find_faults",
-    "java_string_key",
-    "join",
-    "leave",
-    "make_strategy",
-    "mend",
-    "moves_by_client",
-    "near_names",
-    "normalise_expression",
-    "parse_client_id",
-    "remove_broker",
-    "resize",
-    "separate_ids",
-    "sort_client_ids",
-    "sort_message_queues",
-    "subscribe_all",
-    "unify_list",
-    "use_strategy",
-    "what_if",
-    "what_if_of_group",
-]
+from .causes import Causes as Causes
+from .causes import find_causes as find_causes
+from .changes import Change as Change
+from .changes import add_broker as add_broker
+from .changes import apply_change as apply_change
+from .changes import join as join
+from .changes import leave as leave
+from .changes import mend as mend
+from .changes import remove_broker as remove_broker
+from .changes import resize as resize
+from .changes import separate_ids as separate_ids
+from .changes import subscribe_all as subscribe_all
+from .changes import unify_list as unify_list
+from .changes import use_strategy as use_strategy
+from .client_id import ClientId as ClientId
+from .client_id import ClientIdFormat as ClientIdFormat
+from .client_id import parse_client_id as parse_client_id
+from .descriptions import normalise_expression as normalise_expression
+from .errors import AllocationError as AllocationError
+from .errors import ChangeError as ChangeError
+from .errors import InvalidParameterError as InvalidParameterError
+from .errors import MissingParameterError as MissingParameterError
+from .errors import UnknownStrategyError as UnknownStrategyError
+from .errors import near_names as near_names
+from .faults import Fault as Fault
+from .faults import find_faults as find_faults
+from .findings import Evaluation as Evaluation
+from .findings import Finding as Finding
+from .findings import StackedEffect as StackedEffect
+from .findings import evaluate as evaluate
+from .message_queue import MessageQueue as MessageQueue
+from .message_queue import java_string_key as java_string_key
+from .message_queue import sort_client_ids as sort_client_ids
+from .message_queue import sort_message_queues as sort_message_queues
+from .prediction import WhatIf as WhatIf
+from .prediction import moves_by_client as moves_by_client
+from .prediction import what_if as what_if
+from .prediction import what_if_of_group as what_if_of_group
+from .repairs import REPAIRS as REPAIRS
+from .repairs import Situation as Situation
+from .repairs import apply_repairs as apply_repairs
+from .state import ClientList as ClientList
+from .state import Member as Member
+from .state import RouteBroker as RouteBroker
+from .state import State as State
+from .state import TopicRoute as TopicRoute
+from .strategies.base import AllocationStrategy as AllocationStrategy
+from .strategies.factory import make_strategy as make_strategy
+from .strategy_rules import StrategyRule as StrategyRule
+from .strategy_rules import StrategyRules as StrategyRules

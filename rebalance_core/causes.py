@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 
-from rebalance_core.findings import AUDITED, Evaluation, Finding, FindingKind, evaluate
-from rebalance_core.message_queue import MessageQueue
-from rebalance_core.repairs import REPAIRS, Situation, apply_repairs
+from .findings import AUDITED, Evaluation, Finding, FindingKind, evaluate
+from .message_queue import MessageQueue
+from .repairs import REPAIRS, Situation, apply_repairs
 
 #: No repair, alone or together, clears the finding.
 UNEXPLAINED = "UNEXPLAINED"

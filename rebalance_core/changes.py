@@ -12,23 +12,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from rebalance_core.english import agreeing, joined, named_broker
-from rebalance_core.errors import ChangeError, MissingParameterError, near_names
-from rebalance_core.processes import find_processes, processes_behind
-from rebalance_core.repairs import (
-    REPAIRS,
-    Repair,
-    Situation,
-    unify_lists,
-    with_brokers,
-    with_members,
-    with_state,
-)
-from rebalance_core.state import BROADCASTING, ClientList, Member, ProcessCount, RouteBroker, State
-from rebalance_core.strategies.base import copy_id, original_id
-from rebalance_core.strategies.factory import make_strategy
-from rebalance_core.strategy_rules import StrategyRule, StrategyRules, prescribe
-from rebalance_core.texts import Text, for_slots
+from .english import agreeing, joined, named_broker
+from .errors import ChangeError, MissingParameterError, near_names
+from .processes import find_processes, processes_behind
+from .repairs import REPAIRS, Repair, Situation, unify_lists, with_brokers, with_members, with_state
+from .state import BROADCASTING, ClientList, Member, ProcessCount, RouteBroker, State
+from .strategies.base import copy_id, original_id
+from .strategies.factory import make_strategy
+from .strategy_rules import StrategyRule, StrategyRules, prescribe
+from .texts import Text, for_slots
 
 #: A client rebalances every 20 s, and reads the route from a nameserver every 30 s before that.
 LIST_SECONDS = 20
@@ -39,10 +31,14 @@ MOST_QUEUES = 100_000
 
 
 class Step(NamedTuple):
-    """One step of a change: what is so when it is done, in words, and as a function."""
+    """One step of a change: what is so when it is done, in words, and as a function.
+
+    ``joins`` is the client id that joins by it.
+    """
 
     text: str
     apply: Repair
+    joins: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +46,15 @@ class Change:
     """A change in words, and the steps that it takes in a situation (none: it is so already).
 
     ``steps`` raises ChangeError where the situation does not allow it. ``seconds`` is how long it
-    takes at most until every client knows of a step. ``joins`` is the client id that joins by it.
-    ``for_newcomer`` says what the change does to a client that joins later, by the client id and
-    the situation by then: such a client starts with the new settings. ``sets_queues``: it gives a
-    number of queues, which is meant of topics that producers write to, not of a retry topic.
+    takes at most until every client knows of a step. ``for_newcomer`` says what the change does to
+    a client that joins later, by the client id and the situation by then: such a client starts with
+    the new settings. ``sets_queues``: it gives a number of queues, which is meant of topics that
+    producers write to, not of a retry topic.
     """
 
     text: str
     steps: Callable[[Situation], tuple[Step, ...]]
     seconds: int = LIST_SECONDS
-    joins: str | None = None
     for_newcomer: Callable[[str, Situation], Repair] | None = None
     sets_queues: bool = False
 
@@ -95,9 +90,9 @@ def make_plan(situation: Situation, changes: Iterable[Change]) -> Plan:
         for step in change.steps(situation):
             apply = step.apply
             for earlier in made:
-                if change.joins is not None and earlier.for_newcomer is not None:
-                    apply = _then(apply, earlier.for_newcomer(change.joins, situation))
-            steps.append(Step(step.text, apply))
+                if step.joins is not None and earlier.for_newcomer is not None:
+                    apply = _then(apply, earlier.for_newcomer(step.joins, situation))
+            steps.append(step._replace(apply=apply))
             situation = apply(situation)
         made.append(change)
     return Plan(tuple(steps), situation)
@@ -117,9 +112,7 @@ def apply_change(situation: Situation, change: Change) -> Situation:
     >>> [member.client_id for member in after.state.client_lists[0].members]
     ['a']
     """
-    for step in change.steps(situation):
-        situation = step.apply(situation)
-    return situation
+    return make_plan(situation, [change]).after
 
 
 def _stepwise(
@@ -127,6 +120,7 @@ def _stepwise(
     step: str,
     apply: Callable[..., Situation],
     targets: Callable[[Situation], Iterable[Mapping[str, Any]]],
+    joins: str | None = None,
     **more: Any,
 ) -> Change:
     """A change that does one thing to each of its targets.
@@ -138,7 +132,7 @@ def _stepwise(
     def of_target(target: Mapping[str, Any], topic: str) -> Step:
         values = for_slots(step, {"topic": topic, **target})
         words = agreeing(values.get("number", 1), step, **values)
-        return Step(words, partial(apply, **target))
+        return Step(words, partial(apply, **target), joins)
 
     def steps(situation: Situation) -> tuple[Step, ...]:
         return tuple(of_target(each, situation.state.topic) for each in targets(situation))

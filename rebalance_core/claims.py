@@ -18,11 +18,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.message_queue import MessageQueue, sort_message_queues
-from rebalance_core.processes import Process
-from rebalance_core.state import MASTER_ID
-from rebalance_core.strategies.base import AllocationStrategy
-from rebalance_core.views import View
+from .message_queue import MessageQueue, sort_message_queues
+from .processes import Process
+from .state import MASTER_ID
+from .strategies.base import AllocationStrategy
+from .views import View
 
 
 @dataclass(frozen=True, slots=True)

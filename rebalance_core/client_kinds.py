@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
-from rebalance_core.client_id import ClientId, ClientIdFormat, parse_client_id
-from rebalance_core.english import agreeing, joined, list_of
-from rebalance_core.texts import Text, for_slots
+from .client_id import ClientId, ClientIdFormat, parse_client_id
+from .english import agreeing, joined, list_of
+from .texts import Text, for_slots
 
 
 class ClientKind(Enum):

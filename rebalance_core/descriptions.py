@@ -9,19 +9,19 @@ from functools import lru_cache, reduce
 from operator import attrgetter, or_
 from typing import NamedTuple
 
-from rebalance_core import repairs
-from rebalance_core.causes import GROUP_OFFLINE, UNEXPLAINED
-from rebalance_core.english import agreeing, count, joined, list_of, named_broker, queues_of
-from rebalance_core.findings import DUPLICATE, ORPHANED, Finding, offline_share
-from rebalance_core.message_queue import MessageQueue, sort_message_queues
-from rebalance_core.processes import NOT_YET_KNOWN, StackedId, find_processes, silent_members
-from rebalance_core.repairs import Situation, is_stranger, lists_of_topic
-from rebalance_core.state import BROADCASTING, GROUP_TABLE, SURE, Member, State, TopicRoute
-from rebalance_core.strategies.base import AllocationStrategy
-from rebalance_core.strategies.by_machine_room import MachineRoomUnfiltered
-from rebalance_core.strategies.sdk import Sdk, sdk_of
-from rebalance_core.texts import Text, Value, for_slots
-from rebalance_core.views import asked_brokers
+from . import repairs
+from .causes import GROUP_OFFLINE, UNEXPLAINED
+from .english import agreeing, count, joined, list_of, named_broker, queues_of
+from .findings import DUPLICATE, ORPHANED, Finding, offline_share
+from .message_queue import MessageQueue, sort_message_queues
+from .processes import NOT_YET_KNOWN, StackedId, find_processes, silent_members
+from .repairs import Situation, is_stranger, lists_of_topic
+from .state import BROADCASTING, GROUP_TABLE, SURE, Member, State, TopicRoute
+from .strategies.base import AllocationStrategy
+from .strategies.by_machine_room import MachineRoomUnfiltered
+from .strategies.sdk import Sdk, sdk_of
+from .texts import Text, Value, for_slots
+from .views import asked_brokers
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC"

@@ -6,7 +6,7 @@ one name alone is that name. Times are not here, for the core has none: see ``jo
 
 from collections.abc import Iterable, Sequence
 
-from rebalance_core.texts import Text, Value, forms
+from .texts import Text, Value, forms
 
 
 def count(number: int, singular: str, plural: str | None = None) -> Text:

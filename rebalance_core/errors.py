@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from rebalance_core.english import names
+from .english import names
 
 
 class AllocationError(ValueError):

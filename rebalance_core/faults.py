@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from rebalance_core import descriptions, findings, repairs
-from rebalance_core.causes import Causes, Cure, key_of
-from rebalance_core.findings import Evaluation, Finding, evaluate
-from rebalance_core.message_queue import MessageQueue, is_retry_topic
-from rebalance_core.moves import Move, find_moves
-from rebalance_core.processes import find_stacked_ids
-from rebalance_core.repairs import Situation, most_copies, part_copies
-from rebalance_core.state import State
-from rebalance_core.strategies.base import original_and_copy
-from rebalance_core.views import readable_queues
+from . import descriptions, findings, repairs
+from .causes import Causes, Cure, key_of
+from .findings import Evaluation, Finding, evaluate
+from .message_queue import MessageQueue, is_retry_topic
+from .moves import Move, find_moves
+from .processes import find_stacked_ids
+from .repairs import Situation, most_copies, part_copies
+from .state import State
+from .strategies.base import original_and_copy
+from .views import readable_queues
 
 
 @dataclass(frozen=True)

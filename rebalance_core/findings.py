@@ -9,17 +9,17 @@ from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from rebalance_core.claims import Claims, compute_claims, count_owners
-from rebalance_core.client_id import ClientIdFormat, parse_client_id
-from rebalance_core.english import count, joined, named_broker
-from rebalance_core.errors import AllocationError
-from rebalance_core.message_queue import MessageQueue, is_retry_topic, sort_message_queues
-from rebalance_core.processes import Process, StackedId, find_processes, find_stacked_ids
-from rebalance_core.state import POP, PULL, SUBSCRIPTION_SOURCES, State
-from rebalance_core.strategies.base import AllocationStrategy, ClientIds, Positions, Queues, copy_id
-from rebalance_core.strategy_rules import STRATEGY_SOURCES, StrategyRules, StrategySource
-from rebalance_core.texts import Text
-from rebalance_core.views import asked_brokers, possible_views, readable_by_some, unreadable_queues
+from .claims import Claims, compute_claims, count_owners
+from .client_id import ClientIdFormat, parse_client_id
+from .english import count, joined, named_broker
+from .errors import AllocationError
+from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
+from .processes import Process, StackedId, find_processes, find_stacked_ids
+from .state import POP, PULL, SUBSCRIPTION_SOURCES, State
+from .strategies.base import AllocationStrategy, ClientIds, Positions, Queues, copy_id
+from .strategy_rules import STRATEGY_SOURCES, StrategyRules, StrategySource
+from .texts import Text
+from .views import asked_brokers, possible_views, readable_by_some, unreadable_queues
 
 FindingKind = Literal["ORPHANED", "DUPLICATE"]
 ORPHANED: FindingKind = "ORPHANED"

@@ -79,16 +79,16 @@ def sort_message_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
     topics = {queue.topic for queue in ordered}
     broker_names = {queue.broker_name for queue in ordered}
     # Stable sorts per field compare plain numbers or strings: faster than one sort by tuples.
-    ordered.sort(key=_queue_id)
+    ordered.sort(key=attrgetter("queue_id"))
     texts = topics | broker_names
     if _needs_java_key(texts):
         keys = {text: java_string_key(text) for text in texts}
         ordered.sort(key=lambda queue: (keys[queue.topic], keys[queue.broker_name]))
         return ordered
     if len(broker_names) > 1:
-        ordered.sort(key=_broker_name)
+        ordered.sort(key=attrgetter("broker_name"))
     if len(topics) > 1:
-        ordered.sort(key=_topic)
+        ordered.sort(key=attrgetter("topic"))
     return ordered
 
 
@@ -110,11 +110,6 @@ def bytewise_order_differs(texts: Collection[str]) -> bool:
     (False, True)
     """
     return _needs_java_key(texts) and sorted(texts) != sorted(texts, key=java_string_key)
-
-
-_topic = attrgetter("topic")
-_broker_name = attrgetter("broker_name")
-_queue_id = attrgetter("queue_id")
 
 
 def _java_key(queue: MessageQueue) -> tuple[bytes, bytes, int]:

@@ -3,10 +3,10 @@
 from collections import defaultdict
 from typing import NamedTuple
 
-from rebalance_core.findings import Evaluation
-from rebalance_core.message_queue import MessageQueue, sort_message_queues
-from rebalance_core.strategies.base import original_and_copy
-from rebalance_core.texts import Text
+from .findings import Evaluation
+from .message_queue import MessageQueue, sort_message_queues
+from .strategies.base import original_and_copy
+from .texts import Text
 
 
 class Move(NamedTuple):

@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from rebalance_core import findings
-from rebalance_core.causes import FindingKey, key_of
-from rebalance_core.changes import LIST_SECONDS, Change, Step, make_plan
-from rebalance_core.errors import ChangeError
-from rebalance_core.findings import DUPLICATE, ORPHANED, Evaluation, evaluate
-from rebalance_core.message_queue import MessageQueue, is_retry_topic, sort_message_queues
-from rebalance_core.moves import Move, find_moves, shown_id
-from rebalance_core.repairs import Situation
-from rebalance_core.strategies.base import copy_id, original_and_copy
-from rebalance_core.views import readable_by_some
+from . import findings
+from .causes import FindingKey, key_of
+from .changes import LIST_SECONDS, Change, Step, make_plan
+from .errors import ChangeError
+from .findings import DUPLICATE, ORPHANED, Evaluation, evaluate
+from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
+from .moves import Move, find_moves, shown_id
+from .repairs import Situation
+from .strategies.base import copy_id, original_and_copy
+from .views import readable_by_some
 
 #: Why a change is not safe, in the order in which it is shown.
 #: A state between the steps has a finding that is not there before.
@@ -341,15 +341,12 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
     # All that know the new lists are the state after; none, with nobody gone, the state before.
     first = 0 if leaves else 1
     states = max(2 ** len(changing) - 1 - first, 0)
-    looked_at = (
-        [
-            between(frozenset(moved))
-            for size in range(first, len(changing))
-            for moved in combinations(changing, size)
-        ]
-        if states <= MOST_STATES
-        else _climb(changing, between)
-    )
+    if states <= MOST_STATES:
+        sizes = range(first, len(changing))
+        every = (frozenset(moved) for size in sizes for moved in combinations(changing, size))
+        looked_at = list(map(between, every))
+    else:
+        looked_at = _climb(changing, between)
     harmed = [between for between in looked_at if between.wrong]
     worst = max(harmed, key=lambda state: (state.wrong, -len(state.done)), default=None)
     return Ways(states, len(looked_at), len(harmed), worst)

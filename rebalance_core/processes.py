@@ -14,12 +14,12 @@ from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
-from rebalance_core.client_id import parse_client_id
-from rebalance_core.client_kinds import STALE_CHANNEL_REMEDY, SharedId
-from rebalance_core.message_queue import bytewise_order_differs
-from rebalance_core.state import BROADCASTING, SURE, Member, ProcessCount, State
-from rebalance_core.strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
-from rebalance_core.texts import Text
+from .client_id import parse_client_id
+from .client_kinds import STALE_CHANNEL_REMEDY, SharedId
+from .message_queue import bytewise_order_differs
+from .state import BROADCASTING, SURE, Member, ProcessCount, State
+from .strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
+from .texts import Text
 
 
 class Process(NamedTuple):

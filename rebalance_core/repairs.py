@@ -11,23 +11,14 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
-from rebalance_core.processes import find_processes, processes_behind, silent_members
-from rebalance_core.state import (
-    BROADCASTING,
-    CLUSTERING,
-    MASTER_ID,
-    SURE,
-    ClientList,
-    Member,
-    RouteBroker,
-    State,
-)
-from rebalance_core.strategies.base import AllocationStrategy, copy_id
-from rebalance_core.strategies.by_config import ByConfig
-from rebalance_core.strategies.by_machine_room import ByMachineRoom
-from rebalance_core.strategy_rules import ChangedRules, KnownClient, ResolvedStrategy, StrategyRules
-from rebalance_core.views import asked_brokers, readable_by_some, readable_queues
+from .message_queue import MessageQueue, sort_client_ids, sort_message_queues
+from .processes import find_processes, processes_behind, silent_members
+from .state import BROADCASTING, CLUSTERING, MASTER_ID, SURE, ClientList, Member, RouteBroker, State
+from .strategies.base import AllocationStrategy, copy_id
+from .strategies.by_config import ByConfig
+from .strategies.by_machine_room import ByMachineRoom
+from .strategy_rules import ChangedRules, KnownClient, ResolvedStrategy, StrategyRules
+from .views import asked_brokers, readable_by_some, readable_queues
 
 DUPLICATE_CLIENT_ID = "DUPLICATE_CLIENT_ID"
 STALE_CHANNEL = "STALE_CHANNEL"

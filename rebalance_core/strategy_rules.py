@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from rebalance_core.errors import AllocationError
-from rebalance_core.strategies.base import AllocationStrategy, original_id
-from rebalance_core.strategies.factory import make_strategy
-from rebalance_core.strategies.machine_room_nearby import NEARBY
-from rebalance_core.strategies.sdk import Sdk, sdk_of
-from rebalance_core.texts import Text
+from .errors import AllocationError
+from .strategies.base import AllocationStrategy, original_id
+from .strategies.factory import make_strategy
+from .strategies.machine_room_nearby import NEARBY
+from .strategies.sdk import Sdk, sdk_of
+from .texts import Text
 
 StrategySource = Literal["observed", "configured", "group", "assumed"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
-from rebalance_core.state import MASTER_ID, RouteBroker, State, TopicRoute
+from .message_queue import MessageQueue, sort_client_ids, sort_message_queues
+from .state import MASTER_ID, RouteBroker, State, TopicRoute
 
 #: Name and id: 0 is the master of the broker name, any other a slave.
 BrokerId: TypeAlias = tuple[str, int]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rebalance_core.strategies.base import AllocationStrategy, ClientIds, Positions, Queues
+from .base import AllocationStrategy, ClientIds, Positions, Queues
 
 
 class Averagely(AllocationStrategy):

@@ -13,10 +13,10 @@ from typing import Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.errors import AllocationError
-from rebalance_core.message_queue import MessageQueue, sort_client_ids, sort_message_queues
-from rebalance_core.strategies.parameters import Params
-from rebalance_core.texts import Text
+from ..errors import AllocationError
+from ..message_queue import MessageQueue, sort_client_ids, sort_message_queues
+from ..texts import Text
+from .parameters import Params
 
 Queues: TypeAlias = Sequence[MessageQueue]
 ClientIds: TypeAlias = Sequence[str]

@@ -5,9 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from rebalance_core.message_queue import MessageQueue
-from rebalance_core.strategies.base import NOTHING, AllocationStrategy, ClientIds, Positions, Queues
-from rebalance_core.strategies.parameters import Params, is_list, is_whole, wrong
+from ..message_queue import MessageQueue
+from .base import NOTHING, AllocationStrategy, ClientIds, Positions, Queues
+from .parameters import Params, is_list, is_whole, wrong
 
 
 class ByConfig(AllocationStrategy):

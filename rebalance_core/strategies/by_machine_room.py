@@ -7,12 +7,12 @@ from typing import Self
 
 import numpy as np
 
-from rebalance_core.errors import MissingParameterError
-from rebalance_core.message_queue import MessageQueue
-from rebalance_core.strategies.base import AllocationStrategy, ClientIds, Positions, Queues
-from rebalance_core.strategies.parameters import Params, is_list, wrong
-from rebalance_core.strategies.sdk import Sdk
-from rebalance_core.texts import Text
+from ..errors import MissingParameterError
+from ..message_queue import MessageQueue
+from ..texts import Text
+from .base import AllocationStrategy, ClientIds, Positions, Queues
+from .parameters import Params, is_list, wrong
+from .sdk import Sdk
 
 
 class ByMachineRoom(AllocationStrategy):

@@ -9,10 +9,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.errors import AllocationError
-from rebalance_core.strategies.base import NOTHING, AllocationStrategy, ClientIds, Positions, Queues
-from rebalance_core.strategies.parameters import Params, is_whole, wrong
-from rebalance_core.strategies.sdk import Sdk
+from ..errors import AllocationError
+from .base import NOTHING, AllocationStrategy, ClientIds, Positions, Queues
+from .parameters import Params, is_whole, wrong
+from .sdk import Sdk
 
 DEFAULT_VIRTUAL_NODE_COUNT = 10
 _JAVA_INT_MAX = 2**31 - 1
@@ -59,25 +59,23 @@ class ConsistentHash(AllocationStrategy):
         distinct_ids = list(dict.fromkeys(client_ids))
         if self._virtual_node_count == 0:
             return dict.fromkeys(distinct_ids, NOTHING)
-        repeated = len(distinct_ids) < len(client_ids)
-        ring = self._ring_of_copies if repeated else self._ring
-        points, owner_of_point = ring(client_ids, distinct_ids)
+        if len(distinct_ids) < len(client_ids):
+            points, owner_of_point = self._ring_of_copies(client_ids, distinct_ids)
+        else:
+            points, owner_of_point = self._ring(client_ids)
         hashes = np.frombuffer(_hashes(map(str, queues)), dtype=">u4")
         # The first point at or after the hash; past the last point the ring starts again.
         next_point = np.searchsorted(points, hashes, side="left") % len(points)
         return positions_by_owner(owner_of_point[next_point], distinct_ids)
 
-    def _ring(
-        self, client_ids: Sequence[str], distinct_ids: Sequence[str]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _ring(self, client_ids: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The points in ascending order, and for each the number of the distinct id it is of.
 
         Of ids none of which is repeated.
         """
-        del client_ids
         count = self._virtual_node_count
         hashes_of = points_of if count <= _KEPT_POINTS else points_of.__wrapped__
-        joined = b"".join([hashes_of(client_id, count) for client_id in distinct_ids])
+        joined = b"".join([hashes_of(client_id, count) for client_id in client_ids])
         points = np.frombuffer(joined, dtype=">u4").astype(np.int64)
         order = np.argsort(points, kind="stable")
         points = points[order]

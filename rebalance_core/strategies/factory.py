@@ -2,20 +2,16 @@
 
 from collections.abc import Mapping
 
-from rebalance_core.errors import InvalidParameterError, MissingParameterError, UnknownStrategyError
-from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
-from rebalance_core.strategies.base import AllocationStrategy
-from rebalance_core.strategies.by_config import ByConfig
-from rebalance_core.strategies.by_machine_room import (
-    ByMachineRoom,
-    GoMachineRoom,
-    MachineRoomUnfiltered,
-)
-from rebalance_core.strategies.consistent_hash import ConsistentHash, GoConsistentHash
-from rebalance_core.strategies.machine_room_nearby import NEARBY, MachineRoomNearby
-from rebalance_core.strategies.parameters import Params, wrong
-from rebalance_core.strategies.sdk import Sdk
-from rebalance_core.texts import Text
+from ..errors import InvalidParameterError, MissingParameterError, UnknownStrategyError
+from ..texts import Text
+from .averagely import Averagely, AveragelyByCircle
+from .base import AllocationStrategy
+from .by_config import ByConfig
+from .by_machine_room import ByMachineRoom, GoMachineRoom, MachineRoomUnfiltered
+from .consistent_hash import ConsistentHash, GoConsistentHash
+from .machine_room_nearby import NEARBY, MachineRoomNearby
+from .parameters import Params, wrong
+from .sdk import Sdk
 
 #: The strategies of Java's client by name, but for MACHINE_ROOM_NEARBY, which wraps one of them.
 STRATEGIES: Mapping[str, type[AllocationStrategy]] = {

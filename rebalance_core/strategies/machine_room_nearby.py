@@ -8,19 +8,12 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from rebalance_core.errors import AllocationError, InvalidParameterError, MissingParameterError
-from rebalance_core.message_queue import MessageQueue, java_string_key
-from rebalance_core.strategies.base import (
-    NOTHING,
-    AllocationStrategy,
-    ClientIds,
-    Positions,
-    Queues,
-    original_id,
-)
-from rebalance_core.strategies.by_config import ByConfig
-from rebalance_core.strategies.parameters import Params, is_list, wrong
-from rebalance_core.texts import Text
+from ..errors import AllocationError, InvalidParameterError, MissingParameterError
+from ..message_queue import MessageQueue, java_string_key
+from ..texts import Text
+from .base import NOTHING, AllocationStrategy, ClientIds, Positions, Queues, original_id
+from .by_config import ByConfig
+from .parameters import Params, is_list, wrong
 
 NEARBY = "MACHINE_ROOM_NEARBY"
 
@@ -185,11 +178,9 @@ def _by_room(
     rooms: Rooms, names: Sequence[str], kind: str, named: Sequence[object]
 ) -> dict[str, list[int]]:
     """The numbers of the names in each room; ``kind`` and ``named`` are for Java's error."""
-    room_of: dict[str, str | None] = {}
+    room_of = {name: rooms.room_of(name) for name in dict.fromkeys(names)}
     members: dict[str, list[int]] = defaultdict(list)
     for number, name in enumerate(names):
-        if name not in room_of:
-            room_of[name] = rooms.room_of(name)
         room = room_of[name]
         if room is None:
             raise AllocationError(f"Machine room is null for {kind} {named[number]}")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from rebalance_core.errors import InvalidParameterError
+from ..errors import InvalidParameterError
 
 Params: TypeAlias = Mapping[str, Any]
 

@@ -3,7 +3,7 @@
 from enum import Enum
 from functools import lru_cache
 
-from rebalance_core.texts import Text
+from ..texts import Text
 
 #: MQVersion ordinal of the release that took the blocks of MACHINE_ROOM from the rooms' queues.
 _VERSION_4_8_0 = 373

@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from jobs.changes import CHANGES
-from rebalance_core import AllocationError, ChangeError
+from rebalance_core import (
+    AllocationError,
+    ChangeError,
+    ClientList,
+    Member,
+    Situation,
+    State,
+    StrategyRules,
+    TopicRoute,
+    separate_ids,
+    what_if,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,3 +57,18 @@ def test_what_is_no_change_is_refused(option: str, value: str, said: str) -> Non
     with pytest.raises((ChangeError, AllocationError)) as raised:
         CHANGES[option](value)
     assert said in str(raised.value)
+
+
+def test_a_client_that_joins_by_its_masked_id_takes_part_in_the_changes_before() -> None:
+    client_id = "10.0.0.1@ak|12345678|T|1"
+    lists = (ClientList("broker-a", 0, (Member(client_id, "h:1"),)),)
+    state = State("G", "T", lists, (TopicRoute("ns", ()),))
+
+    after = [
+        what_if(Situation(state, StrategyRules()), [separate_ids(), CHANGES["--join"](shown)])
+        for shown in (client_id, "10.0.0.1@ak|(secret ef797c)|T|1")
+    ]
+
+    found = [[m.client_id for m in each.situation_after.state.members] for each in after]
+    assert found[1] == found[0]
+    assert len(set(found[0])) == 2
