@@ -1,4 +1,4 @@
-"""Spark, as far as it can be told without it: whether its packages fit, what its failures mean.
+"""What of Spark needs no Spark: whether its packages fit, and what its failures mean.
 
 The ranges are those of pyproject.toml, which holds for whoever installs with pip. A cluster, an
 image or a notebook may bring others.

@@ -347,10 +347,10 @@ def test_pieces_are_rows_of_three_columns_and_let_go_with_the_engine(
             ignore_row_order=True,
             ignore_nullable=True,
         )
-        assert kept.rows.storageLevel.useMemory
-        assert moved.rows.storageLevel.useMemory
-    assert not kept.rows.storageLevel.useMemory
-    assert not moved.rows.storageLevel.useMemory
+        assert kept.rows.storageLevel.useDisk
+        assert moved.rows.storageLevel.useDisk
+    assert not kept.rows.storageLevel.useDisk
+    assert not moved.rows.storageLevel.useDisk
 
 
 @pytest.mark.spark
