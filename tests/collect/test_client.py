@@ -176,6 +176,7 @@ def test_an_address_that_is_silent_costs_one_time_out() -> None:
     assert f"not asked: given up in this round: {first.remark}" in str(answers[-1].remark)
 
 
+@pytest.mark.long
 def test_those_that_hang_do_not_take_the_places_of_the_others() -> None:
     """With all the four places of an address, 16 that hang would fill the 64 of all."""
     addresses = [f"10.0.0.{number}:10911" for number in range(40)]
@@ -279,6 +280,7 @@ def test_what_is_no_frame_ends_the_address_for_the_round(junk: Callable[[bytes],
     assert any("is no frame" in str(answer.remark) for answer in answers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change",
     [
@@ -298,6 +300,7 @@ def test_what_answers_nobody_is_passed_over(change: Callable[[Frame], Frame]) ->
     assert run(ask, {AT: before}).is_ok
 
 
+@pytest.mark.long
 def test_a_late_answer_is_no_answer_to_the_next_question() -> None:
     def answer(asked: Frame) -> bytes:
         return answer_frame(asked.fields["clientId"].encode())
@@ -369,6 +372,7 @@ _DAMAGES = st.one_of(
 )
 
 
+@pytest.mark.long
 @given(st.lists(_DAMAGES, min_size=1, max_size=3))
 def test_whatever_comes_each_question_ends_in_time_and_the_next_round_goes_on(
     damages: list[Callable[[bytes], bytes]],

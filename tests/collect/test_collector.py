@@ -148,6 +148,7 @@ def test_round_after_round_until_the_time_is_over(tmp_path: Path, cluster: Remot
     assert len(said) == len(rounds)
 
 
+@pytest.mark.long
 def test_a_round_that_fails_is_told_and_the_next_one_goes_on(
     tmp_path: Path, cluster: RemoteCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

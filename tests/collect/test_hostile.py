@@ -158,6 +158,7 @@ def test_a_code_below_0_is_no_code_of_ours(cluster: RemoteCluster) -> None:
     assert -3 in {line.get("error_code") for line in lines if line.get("broker_addr") == EVIL}
 
 
+@pytest.mark.long
 def test_names_beyond_rocketmqs_limits_are_not_asked_and_are_said(cluster: RemoteCluster) -> None:
     long = "L" * (17 << 20)
     topics = [f"{number}" * 128 for number in range(3)]
@@ -267,6 +268,7 @@ def test_answers_that_are_slow_to_read_are_read_for_a_part_of_the_round(
 SIZE = 8 << 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "body",
     [
@@ -300,6 +302,7 @@ def test_a_header_and_a_remark_are_bounded(cluster: RemoteCluster) -> None:
     assert max(len(line.get("error_message", "")) for line in lines) <= 4_096
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["groups", "topics", "members"])
 def test_who_names_too_many_loses_his_own_names(cluster: RemoteCluster, kind: str) -> None:
     many = [f"evil-{number}" for number in range(60_000)]
@@ -346,6 +349,7 @@ def silent_brokers(cluster: RemoteCluster, number: int) -> tuple[dict[str, Answe
     return {each: of for each, of in answers.items() if each not in names}, names
 
 
+@pytest.mark.long
 def test_a_round_among_silent_brokers_ends_in_its_time(cluster: RemoteCluster) -> None:
     lines_before, *_ = rounds(cluster.answers(), round_seconds=5.0)
     answers, names = silent_brokers(cluster, 2_000)
@@ -374,6 +378,7 @@ def test_a_round_among_silent_brokers_ends_in_its_time(cluster: RemoteCluster) -
     assert kinds.count("subscription_group") == 500
 
 
+@pytest.mark.long
 def test_who_holds_places_does_not_hold_the_round(cluster: RemoteCluster) -> None:
     manners = {EVIL: Manners(delay=0.4)}
     cluster.add_group("MANY", [f"c{each}" for each in range(200)], ["T"])
@@ -528,6 +533,7 @@ _ANSWERS = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from([EVIL, "ns2:9876"]), _ANSWERS)
 def test_whatever_a_server_answers_every_honest_line_comes(who: str, evil: Sequence[bytes]) -> None:

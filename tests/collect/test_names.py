@@ -62,6 +62,7 @@ def collected(
     return code, capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_who_did_not_answer_is_named(tmp_path: Path, capsys: Any, cluster: RemoteCluster) -> None:
     cluster.silent = {"y"}
     code, said = collected(

@@ -187,6 +187,7 @@ def test_every_group_is_asked_of_every_broker(cluster: RemoteCluster) -> None:
     assert {line["collected_at"] for line in lines} == {"1970-01-01T00:00:00.000Z"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hung", ["ns1:9876", "a:10941"])
 @pytest.mark.parametrize(
     ("refuses", "closes"), [("a:10911", "b:10911"), ("b:10911", "a:10911"), ("b:10911", "ns2:9876")]
@@ -225,6 +226,7 @@ BAD = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", list(itertools.permutations(BAD)), ids="-".join)
 def test_recorded_servers_of_which_three_fail(order: tuple[str, ...]) -> None:
     exchanges = [each for each in recorded("494") if each.asked.version == 401]
@@ -254,6 +256,7 @@ def test_recorded_servers_of_which_three_fail(order: tuple[str, ...]) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_no_line_is_missing_or_there_twice_whatever_the_servers_do(
     cluster: RemoteCluster, seed: int
@@ -376,6 +379,7 @@ def test_an_id_that_stands_twice_is_asked_of_every_broker_that_lists_it(
     assert set(asked.values()) == {1}
 
 
+@pytest.mark.long
 def test_silent_clients_do_not_delay_a_round_and_are_asked_in_turn(cluster: RemoteCluster) -> None:
     ids = [f"s{number:02}" for number in range(30)]
     cluster.add_group("S", ids, ["T"])

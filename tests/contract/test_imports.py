@@ -192,6 +192,7 @@ def test_an_alert_and_a_run_on_a_small_input_import_no_spark() -> None:
 SLOW = {"numpy", "pyarrow", "pydantic", "rich", "jinja2", "pandas", "rebalance_core"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "asked",
     [

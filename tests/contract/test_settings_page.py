@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import tomllib
 
+import pytest
+
 from jobs.settings import NamedDestination, Settings
 from tests.contract.test_declarations import declared
 from tests.support.data_dictionary import in_chinese
 from tests.support.settings_page import CHINESE, CHINESE_PAGE, PAGE, page
 
 
+@pytest.mark.long
 def test_the_pages_are_what_the_settings_say() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "make docs"
     assert CHINESE_PAGE.read_text(encoding="utf-8") == page(in_chinese(CHINESE)), "make docs"

@@ -79,6 +79,7 @@ def test_no_text_makes_it_fail(client_id, language) -> None:
     parse_client_id(client_id, language)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "client_id",
     [

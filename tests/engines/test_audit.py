@@ -148,6 +148,7 @@ def test_spark_publishes_what_this_process_does(spark: Any, tmp_path: Path) -> N
     assert all({"evidence", "remedy"} <= json.loads(row["texts"] or "{}").keys() for row in faults)
 
 
+@pytest.mark.long
 @given(st.integers(0, 1 << 32))
 @hypothesis_settings(max_examples=6)
 def test_the_rows_of_groups_in_which_everything_happens_give_what_their_ids_give(

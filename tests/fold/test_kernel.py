@@ -113,6 +113,7 @@ def with_ids(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
 # ---------------------------------------------------------------- any cutting, the same dossiers
 
 
+@pytest.mark.long
 @given(seeds, cuttings)
 def test_however_the_rows_are_cut_the_dossiers_are_those_of_the_plain_fold(seed, cuts):
     tables = fleet(seed, groups=2)
@@ -138,6 +139,7 @@ def test_lists_may_come_by_ids_and_routes_by_rows_or_the_other_way_round(list_id
     assert parts_of(came.all()) == fold_plainly(tables)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows_at_a_time", [1, 3, 50])
 @pytest.mark.parametrize("has_ids", [False, True])
 def test_small_batches_and_small_pieces_are_put_together(monkeypatch, rows_at_a_time, has_ids):

@@ -71,6 +71,7 @@ def slots(template: str) -> set[str]:
     return set(re.findall(r"\{\w+(?::[^{}]*)?\}", template))
 
 
+@pytest.mark.long
 def test_every_template_can_be_read_from_the_sources() -> None:
     """One that is put together while the program runs would be missed by all that follows."""
     unread = {(each.place.path, each.code) for each in found() if each.template is None}

@@ -83,6 +83,7 @@ def test_no_english_is_left_in_a_chinese_text(kind: str) -> None:
     assert found > 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_english_columns_are_the_parts_in_english(kind: str) -> None:
     """Whoever reads a column without its parts reads the same."""

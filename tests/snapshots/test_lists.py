@@ -133,6 +133,7 @@ def test_a_connection_that_an_answer_has_twice_counts_once():
     assert len(rows["heartbeats"]) == 5
 
 
+@pytest.mark.long
 @given(
     st.lists(st.lists(st.sampled_from([ONE, OTHER, Connection("b", "b:1", "GO", 1)])), min_size=1),
     st.lists(st.integers(0, 400), max_size=4),

@@ -49,6 +49,7 @@ def test_while_one_holds_the_lease_another_gives_up_in_one_sentence_and_leaves_n
         pass
 
 
+@pytest.mark.long
 def test_whoever_waits_says_so_once(claims):
     said: list[str] = []
     with (

@@ -165,6 +165,7 @@ def test_a_redirect_is_not_followed_and_nothing_makes_a_failure_a_success(
     assert len(chat.posted) == 1
 
 
+@pytest.mark.long
 def test_all_attempts_together_end_in_their_time_whatever_the_server_does() -> None:
     done = threading.Event()
 

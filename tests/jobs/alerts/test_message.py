@@ -441,6 +441,7 @@ def test_six_problems_take_1200_characters_with_all_that_is_beside_them(
     ]
 
 
+@pytest.mark.long
 @given(st.integers(3, 12), st.integers(1, 255), st.integers(0, 90))
 def test_names_of_any_length_leave_no_message_longer(number: int, name: int, owner: int) -> None:
     with TemporaryDirectory() as folder:

@@ -162,6 +162,7 @@ def test_the_worst_groups_are_those_with_most_critical_findings_that_are_not_kno
     assert value(series, "group_findings", consumer_group="warned", severity="CRITICAL") == 0
 
 
+@pytest.mark.long
 def test_names_from_strangers_stay_label_values_and_cannot_add_series(tmp_path: Path) -> None:
     hostile = ['"} 1\nevil_metric{a="', "back\\slash\\n", "日本\u2028", "x" * 10_000, "'; DROP", ""]
     rows = [

@@ -106,6 +106,7 @@ def test_a_service_takes_the_message(name: str, service: Fake) -> None:
     assert "Rebalance audit" in text or name == "PAGERDUTY"
 
 
+@pytest.mark.long
 @each_service
 def test_the_longest_message_fits_into_what_a_service_takes(name: str, service: Fake) -> None:
     """50 groups, as many as the settings allow, whose names and evidence need four bytes each."""

@@ -124,6 +124,7 @@ def drips(beginning: bytes, drop: bytes) -> Callable[[socket.socket], None]:
     return behave
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "behave",
     [

@@ -228,6 +228,7 @@ def test_what_is_not_there_is_told_with_what_is(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
