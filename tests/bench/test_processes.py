@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from tests.bench.processes import Peaks, Watch
 
 #: Uses CPU for about half a second, in a child that has ended before the parent does.
@@ -40,10 +42,12 @@ def _cpu_seconds_of_ended_child(handler: str) -> float:
     return used
 
 
+@pytest.mark.long
 def test_a_process_that_its_parent_waits_for_counts_in_full() -> None:
     assert _cpu_seconds_of_ended_child("signal.SIG_DFL") >= 0.5
 
 
+@pytest.mark.long
 def test_a_process_whose_parent_ignores_its_end_counts_as_last_seen() -> None:
     # Only that it counts: how much of it a busy machine lets the watch see is not certain.
     assert _cpu_seconds_of_ended_child("signal.SIG_IGN") > 0.1

@@ -407,6 +407,7 @@ _NOISE = st.lists(
 )
 
 
+@pytest.mark.long
 @given(_NOISE, _NOISE, st.booleans(), st.booleans())
 def test_each_gets_its_own_answer_whatever_comes_between(
     before: list[bytes], after: list[bytes], dribbles: bool, shuffles: bool

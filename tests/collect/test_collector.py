@@ -135,6 +135,7 @@ def test_nothing_to_collect_is_told(tmp_path: Path, cluster: RemoteCluster, caps
     assert "no broker names a group that is wanted" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_round_after_round_until_the_time_is_over(tmp_path: Path, cluster: RemoteCluster) -> None:
     namesrvs = tuple(cluster.namesrvs)
     with servers(tmp_path, cluster.answers(), namesrvs) as (_, config):

@@ -195,6 +195,7 @@ def test_a_request_that_cannot_be_written_gives_up_no_address() -> None:
 # Cost
 
 
+@pytest.mark.long
 def test_a_body_that_is_slow_to_read_does_not_keep_others_waiting(cluster: RemoteCluster) -> None:
     # No JSON parser reads it, and the tokenizer takes 20 s.
     slow = b"{'subscriptionGroupTable':{" + b"'g':{'a':1}," * 2_300_000 + b"}}"

@@ -227,6 +227,7 @@ def test_a_broker_is_no_nameserver(tmp_path: Path, capsys: Any, cluster: RemoteC
 # The page, and Ctrl-C
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("who", "said"), [("y", "1 line was"), ("xyz", "3 lines were")])
 def test_odd_members_do_not_take_the_page_away(
     tmp_path: Path, cluster: RemoteCluster, who: str, said: str

@@ -532,6 +532,7 @@ def test_patterns_choose_and_names_are_asked_whoever_lists_them(cluster: RemoteC
     assert {line["cluster"] for line in lines} == {"east"}
 
 
+@pytest.mark.long
 def test_a_round_ends_even_where_every_answer_is_slow(cluster: RemoteCluster) -> None:
     async def body(rounds: Rounds) -> tuple[list[dict[str, Any]], float]:
         await rounds.next()

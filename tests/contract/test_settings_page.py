@@ -19,6 +19,7 @@ def test_the_pages_are_what_the_settings_say() -> None:
     assert CHINESE_PAGE.read_text(encoding="utf-8") == page(in_chinese(CHINESE)), "make docs"
 
 
+@pytest.mark.long
 def test_no_translation_of_the_page_is_left_over() -> None:
     asked: set[str] = set()
     page(lambda text: asked.add(text) or text)  # type: ignore[func-returns-value]

@@ -79,6 +79,7 @@ def test_the_golden_files_hold_every_case() -> None:
     }
 
 
+@pytest.mark.long
 @one_by_one
 def test_each_client_is_allocated_what_java_allocates(case: dict[str, Any]) -> None:
     strategy = make_strategy(case["strategy"], case["params"])

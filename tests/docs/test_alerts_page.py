@@ -60,6 +60,7 @@ WITH_WEBHOOK = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SERVICES)
 def test_what_a_block_sets_up_delivers(
     name: str, secrets: Path, capsys: pytest.CaptureFixture[str]

@@ -44,6 +44,7 @@ def cut(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_an_archive_that_is_cut_short_is_said_everywhere(
     cut: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -238,6 +238,7 @@ def test_an_engine_has_a_name_and_versions(engine: Any) -> None:
 # ---------------------------------------------------------------- what only one of them has
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LOCAL)
 def test_a_step_fails_with_its_own_error(
     name: str, local_engines: dict[str, LocalEngine], tmp_path: Path

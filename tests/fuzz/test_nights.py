@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ from tests.support.reports import PublishedReports
 
 
 # A seed has no smaller one that would tell more.
+@pytest.mark.long
 @settings(max_examples=2, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(st.integers(0, 2**32), st.sampled_from([0.02, 0.3, 0.9]))
 def test_a_night_of_changed_lines_is_audited_and_every_line_is_counted(

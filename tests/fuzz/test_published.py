@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,6 +83,7 @@ def assert_readers_say_so_or_print_the_same() -> None:
 
 
 # Each input is read by five commands.
+@pytest.mark.long
 @settings(max_examples=10)
 @given(st.randoms(use_true_random=False))
 def test_a_pointer_or_manifest_that_was_changed_is_seen(random: Random) -> None:

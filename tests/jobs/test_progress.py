@@ -96,6 +96,7 @@ def test_quiet_is_quiet(on_screen: Start) -> None:
 TAKEN_BACK = "\r\x1b[2K"
 
 
+@pytest.mark.long
 def test_the_last_line_of_a_terminal_moves_and_makes_room(on_screen: Start) -> None:
     screen = on_screen()
     progress = Progress()
@@ -169,6 +170,7 @@ def test_a_run_has_the_steps_of_an_ingest_and_of_an_audit() -> None:
     assert len(set(both)) == len(both)
 
 
+@pytest.mark.long
 def test_every_step_that_is_made_is_planned_and_the_other_way_round() -> None:
     """A step that nobody planned has no number; one that nobody makes leaves a gap."""
     jobs = Path(__file__).parent.parent.parent / "jobs"

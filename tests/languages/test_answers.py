@@ -150,6 +150,7 @@ def names_of(column: str, value: Any) -> set[str]:
     return {value} if isinstance(value, str) else set()
 
 
+@pytest.mark.long
 def test_a_message_in_chinese_has_no_english_left(named: set[str], message: Message) -> None:
     assert len(message.items) == 2
     assert message.left_out

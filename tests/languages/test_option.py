@@ -63,6 +63,7 @@ def test_an_alert_is_in_the_language(audited: Reports, capsys: pytest.CaptureFix
     assert "29 个新问题" in out(capsys, *asked, "--language", "zh")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("nights", "number"), [([], 1), (["--nights", "3"], 2)])
 @pytest.mark.parametrize(("code", "tag"), [("en", "en"), ("zh", "zh-CN")])
 def test_a_page_is_in_the_language(
@@ -92,6 +93,7 @@ def test_the_language_of_the_reader_does_not_change_what_a_run_finds() -> None:
     assert len(prints) == 1
 
 
+@pytest.mark.long
 def test_a_language_is_read_from_the_zip_that_spark_submit_gets(tmp_path: Path) -> None:
     """Its files are no files there."""
     for package in ("jobs", "rebalance_core"):

@@ -109,6 +109,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(dumps: Path, tmp_path:
     assert result.lines == len(rows(tmp_path / "out", "topic_routes")) == 2
 
 
+@pytest.mark.long
 def test_a_truncated_gzip_file_is_read_up_to_the_damage(dumps: Path, tmp_path: Path) -> None:
     many = [route_line(topic=f"T{number:05d}-{hash(number)}") for number in range(4000)]
     whole = gzip.compress(("\n".join(many) + "\n").encode())
@@ -238,6 +239,7 @@ def in_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jobs.dumps.files._BYTES_OF_A_RANGE", 65_536)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.e2e)])
 @pytest.mark.usefixtures("in_ranges")
 def test_line_numbers_count_on_over_the_ranges_of_a_large_file(

@@ -341,6 +341,7 @@ def test_dingtalk_and_wecom_call_people_by_user_id_or_mobile_number() -> None:
     assert text["mentioned_mobile_list"] == ["13800000000"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", WITH_MENTIONS)
 def test_a_message_that_calls_people_fits_as_well(name: str) -> None:
     rules, path, _ = services.SERVICES[name]

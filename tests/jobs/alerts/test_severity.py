@@ -44,6 +44,7 @@ def test_the_page_and_the_alerts_take_it_from_the_row(
     assert severities(tmp_path, published) == (severity, severity, told)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tables", "verdict"),
     [

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
 from jobs.window import Window
 from tests.support.reports import PublishedReports
@@ -30,6 +32,7 @@ def write_snapshots(folder: Path) -> None:
     write_tables(folder, [(HEARTBEATS, heartbeats), (TOPIC_ROUTES, routes)])
 
 
+@pytest.mark.long
 def test_findings_are_told_against_the_night_before_in_whichever_order_nights_are_run(
     tmp_path: Path,
 ) -> None:

@@ -161,6 +161,7 @@ def test_frames_and_files_give_the_same_moment(spark: SparkSession, snapshots: L
         assert report.explain("G", topic, time) == wanted
 
 
+@pytest.mark.long
 def test_from_a_shell() -> None:
     given = ((HEARTBEATS, heartbeats()), (TOPIC_ROUTES, routes()))
     report = jobs.audit({of.name: pa.Table.from_pylist(rows, of.schema) for of, rows in given})

@@ -72,6 +72,7 @@ def test_the_first_run_has_no_beginning_and_one_that_is_asked_for_counts(tmp_pat
     assert window_of(run(tmp_path)) == (text(at(60)), text(at(300)))
 
 
+@pytest.mark.long
 def test_runs_of_a_growing_day_end_with_what_one_run_of_the_day_publishes(tmp_path: Path) -> None:
     """A fault that begins before a cut and ends after it; and rounds that come late."""
     window = Window(since=at(0))

@@ -133,6 +133,7 @@ def english_on(html: str, names: set[str]) -> set[str]:
     return english_in("\n".join(Visible(html).texts), names) - LATIN
 
 
+@pytest.mark.long
 def test_the_chinese_page_of_the_sample_has_no_english_but_names_and_codes() -> None:
     assert not english_on(sample_page("zh"), names_in(audited()))
 
@@ -194,6 +195,7 @@ def test_languages_differ_in_their_words_alone() -> None:
         assert english.all("path") == chinese.all("path")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_stays_text_in_every_language(name: str) -> None:
     html = to_html(full_report(name), f"out/{name}", language=CHINESE)

@@ -481,6 +481,7 @@ def test_a_link_of_a_ticket_ends_where_the_address_ends() -> None:
     assert "](https://docs.example/a%20%28b%29/duplicate_client_id.md)" in text
 
 
+@pytest.mark.long
 @given(st.text(min_size=1))
 def test_no_name_changes_what_the_page_is_made_of(name: str) -> None:
     page = Page(to_html(full_report(name), "out/reports", "https://docs.example/findings"))
@@ -503,6 +504,7 @@ def a_night(groups: int, faulty: int) -> dict[str, list[dict[str, Any]]]:
     return tables
 
 
+@pytest.mark.long
 def test_a_page_of_300_groups_can_be_mailed_and_names_each_once_with_a_link() -> None:
     told = report(top=20, **a_night(300, 20))
     html = to_html(told, "out/reports", None, FindingPages.of_this_installation())
