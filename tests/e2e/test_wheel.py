@@ -106,6 +106,7 @@ def test_without_extras_it_brings_no_spark(wheel: zipfile.ZipFile) -> None:
         "spark",
         "jre",
         "fast",
+        "apprise",
         "delta",
         "iceberg",
     }
