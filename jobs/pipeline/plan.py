@@ -1,7 +1,8 @@
 """What a run would do, from paths, sizes and footers alone: nothing is written."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pyarrow.dataset as ds
@@ -15,10 +16,12 @@ from ..progress import Progress
 from ..schemas import HEARTBEATS, SNAPSHOT_TABLES
 from ..settings import Settings
 from ..storage import Location, Reports, Snapshots
-from ..text import json_text, visible
+from ..text import in_utc, iso, json_text, visible
 from ..window import Window
 from .engine import Choice, open_engine
 from .inputs import Inputs, require_tables, window_of_last
+
+_to_second = partial(iso, timespec="seconds")
 
 #: Of the dumps so many are named; of all the sizes are summed.
 _NAMED_FILES = 10
@@ -118,7 +121,7 @@ def _of_table(snapshots: Snapshots, name: str, in_window: int | None) -> str:
     if in_window is not None:
         line += f", {in_window:,} of them in the window"
     times = _times(table)
-    return line if times is None else f"{line}, {_iso(times[0])} to {_iso(times[1])}"
+    return line if times is None else f"{line}, {_to_second(times[0])} to {_to_second(times[1])}"
 
 
 def _times(table: ds.Dataset) -> tuple[datetime, datetime] | None:
@@ -137,21 +140,21 @@ def times_there(snapshots: Location) -> str:
     """When the snapshots of the tables are; '' where their files do not say it."""
     tables = Snapshots.open(snapshots)
     times = _times(tables.parquet(HEARTBEATS.name)) if tables.has(HEARTBEATS.name) else None
-    return "" if times is None else f"the snapshots go from {_iso(times[0])} to {_iso(times[1])}"
+    return (
+        ""
+        if times is None
+        else f"the snapshots go from {_to_second(times[0])} to {_to_second(times[1])}"
+    )
 
 
 def _last_date(heartbeats: ds.Dataset) -> str | None:
     times = _times(heartbeats)
-    return times and times[1].astimezone(UTC).date().isoformat()
+    return times and in_utc(times[1]).date().isoformat()
 
 
 def _of_window(window: Window) -> str:
     if window.since is None and window.until is None:
         return "all snapshots"
-    since = "the first snapshot" if window.since is None else _iso(window.since)
-    until = "the last one" if window.until is None else f"{_iso(window.until)}, exclusive"
+    since = "the first snapshot" if window.since is None else _to_second(window.since)
+    until = "the last one" if window.until is None else f"{_to_second(window.until)}, exclusive"
     return f"{since} to {until}"
-
-
-def _iso(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

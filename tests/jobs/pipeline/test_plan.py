@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -175,6 +176,26 @@ def test_where_footers_tell_no_times_none_are_told(
     assert main(command) == 0
     (line,) = (each for each in capsys.readouterr().out.splitlines() if " heartbeats " in each)
     assert line.endswith(" 2 rows, 2 of them in the window")
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_times_without_a_zone_are_those_of_utc_wherever_the_machine_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "snapshots"
+    write_snapshots(folder, 1)
+    late = pa.array([datetime(2026, 11, 20, 18)], pa.timestamp("us"))
+    pq.write_table(pa.table({"snapshot_time": late}), folder / "heartbeats" / "0.parquet")
+    monkeypatch.setenv("TZ", "Asia/Shanghai")
+    time.tzset()
+    try:
+        assert main(["audit", "--snapshots", str(folder), "--reports", "r", "--dry-run"]) == 0
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    shown = capsys.readouterr().out
+    assert "2026-11-20T18:00:00Z to 2026-11-20T18:00:00Z" in shown
+    assert "/dt=2026-11-20/" in shown
 
 
 @pytest.mark.usefixtures("without_spark")
