@@ -34,6 +34,8 @@ from jobs.kinds import (
     VERDICTS,
 )
 from jobs.masking import Masking
+from jobs.rendering import drawings
+from jobs.reports import problems
 from jobs.schemas import ALLOCATIONS, EVENTS, GROUP_FAULTS, QUARANTINE, REPORT_TABLES, comment_of
 from rebalance_core import REPAIRS, Member
 
@@ -158,6 +160,12 @@ def test_every_kind_has_a_title_a_sentence_and_a_page(name: str, repository: Pat
     assert not kind.title.endswith(".")
     assert re.fullmatch(r"[A-Z].{10,}\.", kind.meaning)
     assert (repository / "docs" / "findings" / kind.page).is_file()
+
+
+def test_every_finding_of_a_queue_has_its_words() -> None:
+    kinds = set(QUEUE_FINDINGS.values())
+    assert set(drawings._MARKED) == kinds
+    assert set(problems._HOW) == kinds
 
 
 @pytest.mark.parametrize("name", EVENT_KINDS)
