@@ -6,6 +6,7 @@ their numbers. NumPy and PyArrow do both for a hundred thousand rows at a time.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import chain
 from operator import iadd
 from typing import Any, NamedTuple, TypeAlias
 
@@ -242,7 +243,15 @@ def reader(type_: pa.DataType) -> Callable[[Array], Numbers | Sequence[Hashes]]:
 def _reader(type_: pa.DataType) -> Callable[[Array], Numbers | Sequence[Hashes]]:
     if pa.types.is_list(type_):
         of_element = reader(type_.value_type)
-        return lambda lists: hash_lists(lists, of_element(lists.flatten()))
+
+        def of_lists(lists: Array) -> Sequence[Hashes]:
+            firsts = _first_of_equal(lists)
+            hashed = lists.take(pa.array(firsts))
+            lengths = np.diff(firsts, append=len(lists))
+            hashes = hash_lists(hashed, of_element(hashed.flatten()))
+            return [np.repeat(each, lengths) for each in hashes]
+
+        return of_lists
     if pa.types.is_struct(type_):
         of_fields = [reader(field.type) for field in type_]
         return lambda structs: hash_rows(
@@ -252,6 +261,39 @@ def _reader(type_: pa.DataType) -> Callable[[Array], Numbers | Sequence[Hashes]]
             ]
         )
     return Column().number
+
+
+def _first_of_equal(lists: Array) -> Numbers:
+    """Where a list begins that differs from the one before: the members of a group subscribe alike,
+    and to compare neighbours costs a small part of a hash.
+    """
+    lengths = int64(pc.list_value_length(lists), NO_NUMBER)
+    sizes = np.maximum(lengths, 0)
+    elements, ends = lists.flatten(), np.cumsum(sizes)
+    # Of each element the one at its place in the list before, if that is as long.
+    before = np.arange(len(elements)) - np.repeat(sizes, sizes)
+    differs = np.zeros(len(elements), np.bool_)
+    for numbers in local_numbers(elements):
+        if len(numbers) > 1:
+            differs |= numbers != numbers[before]
+    begins = np.ones(len(lists), np.bool_)
+    begins[1:] = lengths[1:] != lengths[:-1]
+    begins[np.searchsorted(ends, np.flatnonzero(differs), side="right")] = True
+    return np.flatnonzero(begins)
+
+
+def local_numbers(column: Array) -> Sequence[NDArray[Any]]:
+    """Numbers of plain values, or of each field of structs: in this column, equal ones of equal
+    values; one alone where all rows have it. They cost less than those of ``Column``.
+    """
+    column = _one_for_all(column)
+    if pa.types.is_struct(column.type):
+        return [_nulls(column), *chain.from_iterable(map(local_numbers, column.flatten()))]
+    if pa.types.is_dictionary(column.type):
+        return [column.indices.fill_null(-1).to_numpy()]
+    if pa.types.is_primitive(column.type):
+        return [int64(column, NO_NUMBER)]
+    return key_numbers(column)
 
 
 def _one_for_all(column: Array) -> Array:
@@ -272,12 +314,14 @@ def _nulls(column: Array) -> Numbers:
 # ---------------------------------------------------------------- statements to runs
 
 
-def segments(keys: Sequence[Numbers]) -> Numbers:
-    """Where another key begins, in rows with equal keys next to each other."""
-    begins = np.zeros(len(keys[0]), dtype=bool)
+def segments(keys: Iterable[NDArray[Any]], rows: int) -> Numbers:
+    """Where another key begins, in rows with equal keys next to each other; a key of one number is
+    that of all rows.
+    """
+    begins = np.zeros(rows, dtype=bool)
     begins[:1] = True
     for key in keys:
-        begins[1:] |= key[1:] != key[:-1]
+        begins[1:] |= key[1:] != key[:-1] if len(key) > 1 else False
     return np.flatnonzero(begins)
 
 
@@ -315,8 +359,8 @@ def collect(keys: Sequence[Numbers], values: Sequence[Numbers]) -> Collected:
     """
     columns = [*keys, *values]
     order = np.lexsort(columns[::-1])
-    order = order[segments([column[order] for column in columns])]
-    return Collected(order, segments([key[order] for key in keys]))
+    order = order[segments((column[order] for column in columns), len(order))]
+    return Collected(order, segments((key[order] for key in keys), len(order)))
 
 
 def distinct_rows(columns: Sequence[Numbers]) -> tuple[Numbers, Numbers]:

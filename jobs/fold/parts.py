@@ -8,7 +8,7 @@ lacks of a run or of a statement is in other slices: see ``runs``.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -149,9 +149,11 @@ class _Lists:
 
     def add(self, batch: Batch, is_record: NDArray[np.bool_]) -> None:
         """Some rows; ``is_record``: false of one that shows that there is no record."""
-        keys = [*self._statements.key(batch), _times(batch, "snapshot_time")]
         hashes = [np.where(is_record, each, np.uint64(0)) for each in self._records.hashes(batch)]
-        starts = numbers.segments(keys)
+        names = [name for name in (*self._statements.columns, "snapshot_time") if name in batch]
+        of_rows = chain.from_iterable(numbers.local_numbers(batch[name]) for name in names)
+        starts = numbers.segments(of_rows, len(is_record))
+        heads = {name: batch[name].take(pa.array(starts)) for name in names}
         sums = [np.add.reduceat(each, starts).view(np.int64) for each in hashes]
         first, of_statements = numbers.distinct_rows(sums)
         pairs = list(zip(*[each[first].tolist() for each in sums], strict=True))
@@ -168,7 +170,7 @@ class _Lists:
                 self._contents[id_] = kept
                 self._numbers[pair] = self._ids.number_of(id_)
         ids = np.array([self._numbers[pair] for pair in pairs])[of_statements]
-        *key, times = [key[starts] for key in keys]
+        key, times = self._statements.key(heads), _times(heads, "snapshot_time")
         self._statements.add(*key, ids, times, np.full(len(starts), NO_NUMBER))
 
     def contents(self) -> Contents:
