@@ -1,7 +1,9 @@
 """The engine on Spark: it loads the files, brings pieces to their shards, and lends its cores.
 
-No row of Spark has a column of ours: a row is a piece. Files are read by Spark's own source
-``binaryFile``, so with its file systems and credentials, and their bytes are handed to the step.
+No row of Spark has a column of ours: a row is a piece. Files on a disk, or on a mount that all
+machines have, are opened where they are read, as one process does. Others are read by Spark's own
+source ``binaryFile``, so with its file systems and credentials, and their bytes are handed to the
+step.
 
 That is so of files of up to 256 MB, which all are that ingest writes. A larger plain dump is read
 in ranges, a larger table by its row groups, a larger archive as a stream: PyArrow opens each where
@@ -31,6 +33,7 @@ from pyspark.sql import functions as F
 from ..dumps.files import InputFile, check_visible, given_paths, is_local, list_local_files
 from ..environment import sentence_of_spark
 from ..errors import InputError
+from ..failures import one_line
 from ..pieces import Piece, pack_value, unpack_value
 from ..storage import Location
 from ..text import visible
@@ -48,14 +51,8 @@ _SCHEMA = pa.schema(_COLUMNS)
 #: Kinds of pieces between a shard's begin and its end.
 _QUESTION, _ANSWER = "question", "answer"
 
-#: Files are read by their very names. Hadoop's usual local file system opens a file of checksums
-#: beside each file, and fails where the name has a colon in it, as times have.
-_BY_NAME = {
-    "__globPaths__": "false",
-    "recursiveFileLookup": "true",
-    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "fs.file.impl.disable.cache": "true",
-}
+#: Files are read by their very names.
+_BY_NAME = {"__globPaths__": "false", "recursiveFileLookup": "true"}
 #: So many bytes are collected at once; more come in parts of so many. What comes of so small an
 #: input is not measured first.
 _COLLECTED_AT_ONCE = 64 << 20
@@ -146,12 +143,16 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             _check_can_be_opened(path, size)
         if handed:
             files = self.spark.read.format("binaryFile").options(**_BY_NAME)
-            contents = files.load([_as_given(each.path) for each in handed])
+            contents = files.load([each.path for each in handed])
             contents = contents.select("path", "content")
             frames.append(contents.mapInArrow(_of_contents(handed, step), _DDL))
         if opened:
-            numbers = self.spark.range(0, len(opened), 1, len(opened))
-            frames.append(numbers.mapInArrow(_of_numbers(opened, step), _DDL))
+            # Every task has large ones and small ones.
+            tasks = min(self._tasks, len(opened))
+            opened.sort(key=attrgetter("size"), reverse=True)
+            of_tasks = [opened[first::tasks] for first in range(tasks)]
+            numbers = self.spark.range(0, tasks, 1, tasks)
+            frames.append(numbers.mapInArrow(_of_numbers(of_tasks, step), _DDL))
         return self._keep(reduce(DataFrame.unionAll, frames, *self._none(frames)))
 
     def _none(self, frames: Sequence[DataFrame]) -> list[DataFrame]:
@@ -218,21 +219,19 @@ _LEFT_OUT = re.compile(r".*/[._][^/]*|.*\._COPYING_", re.DOTALL)
 
 
 def _is_handed(slice_: Slice) -> bool:
-    """Whether Spark reads the file. It leaves out empty files and some names, and in the locale C
-    Java cannot open a name that is not ASCII.
-    """
+    """Whether Spark reads the file. It leaves out empty files and some names."""
     is_small = slice_.is_whole and 0 < slice_.size <= MOST_BYTES
-    is_named = slice_.path.isascii() or not is_local(slice_.path)
-    return is_small and is_named and not _LEFT_OUT.fullmatch(slice_.path)
+    return is_small and not is_local(slice_.path) and not _LEFT_OUT.fullmatch(slice_.path)
 
 
 def _check_can_be_opened(path: str, size: int) -> None:
     try:
         Location(path).exists()
     except (OSError, ValueError, pa.ArrowException) as error:
+        reason = one_line(str(error))
         raise InputError(
             f"{visible(path)} has {size:,} bytes. Spark hands over files of up to {MOST_BYTES:,} "
-            f"bytes; larger ones are opened by PyArrow, which cannot: {error}. Split the file"
+            f"bytes; larger ones are opened by PyArrow, which cannot: {reason}. Split the file"
         ) from error
 
 
@@ -268,29 +267,25 @@ def _of_contents(slices: Sequence[Slice], step: SliceStep) -> Callable[[Batches]
 _URI = re.compile(r"(?:[a-zA-Z][\w+.-]*:)?(?://(?P<authority>[^/]*))?(?P<path>/.*)", re.DOTALL)
 
 
-def _as_given(path: str) -> str:
-    """The path as Spark gets it: one without a scheme is on this machine for us."""
-    return f"file:{path}" if path.startswith("/") else path
-
-
 def _place(path: str) -> tuple[str, str]:
     """The authority and the path of a file, whichever of its names it comes by: Spark adds the host
     that ``hdfs:///`` leaves out, and takes ``..`` away.
 
-    >>> _place("hdfs:///a/../b"), _place("hdfs://host:8020/b"), _place("file:/b")
-    (('', '/b'), ('host:8020', '/b'), ('', '/b'))
+    >>> _place("hdfs:///a/../b"), _place("hdfs://host:8020/b")
+    (('', '/b'), ('host:8020', '/b'))
     """
     match = _URI.fullmatch(path)
     authority, place = (match["authority"] or "", match["path"]) if match else ("", path)
     return authority, "/" + posixpath.normpath(place).lstrip("/")
 
 
-def _of_numbers(slices: Sequence[Slice], step: SliceStep) -> Callable[[Batches], Batches]:
+def _of_numbers(
+    of_tasks: Sequence[Sequence[Slice]], step: SliceStep
+) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
         for batch in batches:
             numbers: list[Any] = batch.column(0).to_pylist()
-            for number in numbers:
-                slice_ = slices[number]
+            for slice_ in chain.from_iterable(of_tasks[number] for number in numbers):
                 yield from _rows(step(slice_, None if slice_.size else pa.py_buffer(b"")))
 
     return run

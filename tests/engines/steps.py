@@ -32,6 +32,21 @@ def read_lines(slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
         yield Piece(len(line) % SHARDS, "line", line)
 
 
+def was_handed(slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
+    """The bytes of a file that the engine read itself; None of one that the step has to open."""
+    data = None if content is None else content.to_pybytes()
+    yield pack_value(-1, "handed", (slice_.number, data))
+
+
+def in_which_task(slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
+    """The task of Spark that has the slice, and the size of its file."""
+    from pyspark import TaskContext  # noqa: PLC0415 - Spark takes its time to import
+
+    context = TaskContext.get()
+    assert context is not None
+    yield pack_value(-1, "task", (context.partitionId(), slice_.size))
+
+
 def nothing_at_all(slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
     """A slice that comes to nothing."""
     return iter(())

@@ -13,6 +13,7 @@ from chispa import assert_df_equality
 
 from jobs.engines.engine import Slice
 from jobs.engines.local import LocalEngine
+from jobs.errors import InputError
 from jobs.pieces import FOR_ALL, Piece, pack_value, unpack_value
 from tests.engines.conftest import ENGINES, LOCAL, local_engine
 from tests.engines.steps import (
@@ -23,10 +24,12 @@ from tests.engines.steps import (
     count,
     fail_on,
     fail_on_shard,
+    in_which_task,
     nothing_at_all,
     of_even_shards,
     read_lines,
     to_next_shard,
+    was_handed,
 )
 
 LINES = b"a bb ccc a dddd"
@@ -378,18 +381,55 @@ def test_a_shard_of_few_questions_answers_them_itself(spark: Any) -> None:
     assert len(values(found, "squares")) == 3
 
 
+#: Names that Spark's own reader might take for patterns or for parts of an address.
+_REMOTE_NAMES = ["two words", "100%", "a%20b", "a#b", "a?b=c", "a+b&c", "{a,b}", "[a]*"]
+
+
 @pytest.mark.spark
-def test_a_file_that_is_too_large_to_be_handed_over_is_opened_where_it_is_read(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_spark_hands_over_the_files_of_other_file_systems(spark: Any, tmp_path: Path) -> None:
     from jobs.engines.spark import SparkEngine  # noqa: PLC0415
 
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    conf.set("fs.viewfs.mounttable.remote.link./data", f"file:{tmp_path}")
+    here = [written(tmp_path, f"{name}.x", name.encode(), name) for name in _REMOTE_NAMES]
+    there = [
+        each._replace(number=100 + each.number, path=f"viewfs://remote/data/{each.what}.x")
+        for each in here
+    ]
     with SparkEngine(spark) as engine:
-        (small,) = slices_of(tmp_path, x=LINES)
-        # Its content would have another size than the slice says, were it asked for.
-        large = small._replace(number=1, size=1 << 40)
-        found = collected(engine, engine.map([small, large], read_lines))
-    assert [each[0] for each in values(found, "slice")] == [1, 1]
+        engine.shards(1 << 20)
+        found = collected(engine, engine.map([*here, *there], was_handed))
+    assert values(found, "handed") == sorted(
+        (each.number, None if each in here else each.what.encode()) for each in [*here, *there]
+    )
+
+
+@pytest.mark.spark
+def test_a_large_file_that_spark_alone_can_open_is_refused(spark: Any, tmp_path: Path) -> None:
+    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+
+    large = Slice(0, "x", "viewfs://remote/data/x", 257 << 20)
+    with (
+        SparkEngine(spark) as engine,
+        pytest.raises(InputError, match=r"has 269,484,032 bytes.* Split the file$") as error,
+    ):
+        engine.map([large], was_handed)
+    # Arrow names every place where it looked for Hadoop's library.
+    assert len(str(error.value)) < 1000
+
+
+@pytest.mark.spark
+def test_every_task_opens_large_files_and_small_ones(spark: Any, tmp_path: Path) -> None:
+    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+
+    slices = [written(tmp_path, f"{size}", b"x" * size, "x") for size in (1, 2, 30, 40)]
+    with SparkEngine(spark) as engine:
+        engine.shards(2 << 20)
+        found = collected(engine, engine.map(slices, in_which_task))
+    by_task: dict[int, list[int]] = {}
+    for task, size in values(found, "task"):
+        by_task.setdefault(task, []).append(size)
+    assert sorted(by_task.values()) == [[1, 30], [2, 40]]
 
 
 @pytest.mark.spark
