@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from ..instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE, RUNNING_INFO
 from .dossier import Broker, ClientRun, ListedMembers, PollRun, RouteRun
-from .extents import usual_gap
 from .grouping import grouped
+from .intervals import usual_gap
 
 Witness = TypeVar("Witness")
 Numbers = NDArray[np.int64]
@@ -149,8 +149,7 @@ def longest_bridge(snapshots: Numbers) -> float:
     >>> longest_bridge(np.array([0, 10, 20, 30, 40, 80])) / 10
     3.5
     """
-    gaps, times = np.unique(np.diff(snapshots), return_counts=True)
-    return _BRIDGED_INTERVALS * usual_gap(zip(gaps.tolist(), times.tolist(), strict=True))
+    return _BRIDGED_INTERVALS * usual_gap(np.diff(snapshots))
 
 
 def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:

@@ -30,8 +30,9 @@ from ..schemas import NO_ANSWER, RUNNING_INFO
 from .brokers import address_changes, topics_by_broker
 from .case import Case
 from .dossier import ClientRun, Dossier
-from .extents import together, usual_gap, usual_gap_but_for_one
+from .extents import together
 from .grouping import grouped
+from .intervals import usual_gap, usual_gap_but_for_one
 from .routes import RouteChange, readable_queues
 from .situations import Period
 from .stalls import spans
@@ -293,7 +294,7 @@ def members_that_changed(
     """
     if not in_time:
         return
-    round_ = usual_gap((later - one, 1) for one, later in pairwise(snapshots))
+    round_ = usual_gap(np.diff(snapshots))
     left = [
         (later.since, one.client_ids - later.client_ids)
         for one, later in pairwise(in_time)
@@ -345,7 +346,7 @@ def collector_away(cluster: str, rounds: Iterable[Instant], groups: Sequence[str
     ['00:10:00 the collector was away until 00:30:00: 1 group touched']
     """
     in_time = sorted(rounds)
-    usual = usual_gap_but_for_one((later - one, 1) for one, later in pairwise(in_time))
+    usual = usual_gap_but_for_one(np.diff(in_time))
     for one, later in pairwise(in_time):
         if later - one >= max(_MISSED_ROUNDS * usual, _LEAST_AWAY):
             template = "rounds come each {seconds:,.0f} s, and none came meanwhile"

@@ -27,7 +27,7 @@ from ..instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from .answers import BRIDGED_AT_LEAST, NOTHING, Answers, Numbers
 from .dossier import Broker, Dossier
-from .extents import usual_gap
+from .intervals import usual_gap
 
 #: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``): a broker that misses
 #: it for longer is not reached by it. A broker that restarted lists it again by then.
@@ -319,7 +319,7 @@ class _Answered:
     @cached_property
     def usual_gap(self) -> Instant:
         """The usual time between two answers."""
-        return usual_gap((later - one, 1) for one, later in pairwise(self.times))
+        return usual_gap(np.diff(self.times))
 
     def near(self, at: Instant) -> tuple[str | None, str | None]:
         """As ``around``; where the broker was not asked before or after it, the one answer is both,
