@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from ..instants import SECOND, Instant
 
+#: Between two that are further apart than so many usual gaps one is missing.
+ONE_IS_MISSING = 1.5
 #: What was not seen for longer is not taken to have lasted.
-_LONGEST_PAUSE: Instant = 30 * 60 * SECOND
-#: Where snapshots come more seldom: so many usual gaps. Behind more of them one is missing.
-_USUAL_GAPS = 1.5
+_LONGEST_UNSEEN: Instant = 30 * 60 * SECOND
 #: So many gaps show what is usual.
 _SEVERAL = 4
 
@@ -43,11 +43,21 @@ def usual_gap_but_for_one(gaps: NDArray[np.int64]) -> Instant:
     return usual_gap(in_order[:-1]) or usual_gap(in_order[-1:])
 
 
-def watches(snapshots: Sequence[Instant]) -> list[Instant]:
-    """The beginnings of the times in which snapshots, ascending, follow each other without a pause.
+def longest_unseen(gaps: int, usual: Instant) -> Instant:
+    """Nobody knows what was so between two snapshots that are further apart.
 
-    A pause is longer than 30 min, and than one and a half of the usual gap, where there are gaps
-    enough to show what is usual: nobody knows what was so meanwhile.
+    That is 30 min; where they always come more seldom, as so many gaps show, one and a half of the
+    usual gap.
+
+    >>> [longest_unseen(gaps, 3600 * SECOND) // SECOND for gaps in (3, 4)]
+    [1800, 5400]
+    """
+    return max(_LONGEST_UNSEEN, int(ONE_IS_MISSING * usual) if gaps >= _SEVERAL else 0)
+
+
+def watches(snapshots: Sequence[Instant]) -> list[Instant]:
+    """The beginnings of the times in which snapshots, ascending, follow each other without a pause:
+    none are further apart than ``longest_unseen``.
 
     Worked example: rounds at 10:00, 10:01 and 10:02, and then at 18:00 and 18:01, are two watches.
     Rounds each hour are one; two such rounds do not show that they are usual.
@@ -59,8 +69,5 @@ def watches(snapshots: Sequence[Instant]) -> list[Instant]:
     [2, 1]
     """
     gaps = np.diff(snapshots)
-    longest = _LONGEST_PAUSE
-    if gaps.size >= _SEVERAL:
-        longest = max(longest, int(_USUAL_GAPS * usual_gap_but_for_one(gaps)))
-    later = np.flatnonzero(gaps > longest) + 1
+    later = np.flatnonzero(gaps > longest_unseen(gaps.size, usual_gap_but_for_one(gaps))) + 1
     return [*snapshots[:1], *[snapshots[place] for place in later.tolist()]]
