@@ -114,6 +114,7 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     found += members_that_changed(group, members, snapshots, restarted, began, unsteady)
     rows = merged(_row(dossier.cluster, each, [group]) for each in found)
     _explain(rows, tables)
+    # Once more, for what they cost.
     return merged(rows)
 
 
@@ -402,8 +403,9 @@ def _event(rows: Sequence[Row]) -> Row:
     event = event | {"last_seen": last_seen, "ends": None if ends < last_seen else ends}
     for column in ("queues_lost", "queues_read_twice"):
         event[column] = sum(row[column] for row in rows)
-    for column in ("groups", "broker_names", "finding_ids", "topics"):
-        event[column] = sorted({name for row in rows for name in row.get(column, ())})
+    for column in ("groups", "broker_names", "finding_ids"):
+        event[column] = sorted({name for row in rows for name in row[column]})
+    event["topics"] = frozenset().union(*[row.get("topics", ()) for row in rows])
     event["groups_touched"], event["findings"] = len(event["groups"]), len(event["finding_ids"])
     return event | {"headline": headline(event)}
 
