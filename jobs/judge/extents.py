@@ -273,40 +273,34 @@ def _gaps(runs: Sequence[Run]) -> list[int]:
     return [gap for gap in gaps if gap]
 
 
-class _Piece(NamedTuple, Generic[Key, Shown]):
-    """What is one episode so far, with the scores before and behind it."""
-
-    lowest: int
-    highest: int
-    sightings: list[Sighting[Key, Shown]]
-
-
-def _outweighing(sightings: Iterable[Sighting[Key, Shown]]) -> list[list[Sighting[Key, Shown]]]:
+def _outweighing(
+    sightings: Sequence[Sighting[Key, Shown]],
+) -> list[list[Sighting[Key, Shown]]]:
     """As ``join_episodes``, whatever the length of a gap.
 
     These are the maximal scoring subsequences of Ruzzo and Tompa (1999), where each snapshot that
     shows it adds 1 to the score, and each that does not takes 1 away.
     """
-    pieces: list[_Piece[Key, Shown]] = []
+    #: Of each episode so far the scores before and behind it, and the place of its first sighting.
+    episodes: list[tuple[int, int, int]] = []
     score = counted = 0
-    for sighting in sightings:
-        run = sighting.run
-        score -= run.before - counted
-        piece = _Piece(score, score + run.after - run.before, [sighting])
-        score, counted = piece.highest, run.after
-        while (before := _last_as_low(pieces, piece.lowest)) is not None:
-            if pieces[before].highest > piece.highest:
+    for place, (_, run, _) in enumerate(sightings):
+        lowest = score - (run.before - counted)
+        score, counted = lowest + run.after - run.before, run.after
+        start = place
+        while (before := _last_as_low(episodes, lowest)) is not None:
+            if episodes[before][1] > score:
                 break
-            whole = [one for part in (*pieces[before:], piece) for one in part.sightings]
-            piece = _Piece(pieces[before].lowest, piece.highest, whole)
-            del pieces[before:]
-        pieces.append(piece)
-    return [piece.sightings for piece in pieces]
+            lowest, _, start = episodes[before]
+            del episodes[before:]
+        episodes.append((lowest, score, start))
+    starts = [start for _, _, start in episodes]
+    return [list(sightings[start:end]) for start, end in pairwise([*starts, len(sightings)])]
 
 
-def _last_as_low(pieces: Sequence[_Piece[Key, Shown]], lowest: int) -> int | None:
-    places = range(len(pieces) - 1, -1, -1)
-    return next((place for place in places if pieces[place].lowest <= lowest), None)
+def _last_as_low(episodes: Sequence[tuple[int, int, int]], lowest: int) -> int | None:
+    places = range(len(episodes) - 1, -1, -1)
+    return next((place for place in places if episodes[place][0] <= lowest), None)
 
 
 def extent_of(runs: Sequence[Run], counted: int, persistence_seconds: int) -> Extent:
