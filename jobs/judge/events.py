@@ -342,7 +342,7 @@ def collector_away(cluster: str, rounds: Iterable[Instant], groups: Sequence[str
 
     >>> minute = 60 * SECOND
     >>> rounds = [n * minute for n in (*range(11), *range(30, 40), 41)]
-    >>> [str(row["headline"]) for row in collector_away("c", rounds, ["G"])]
+    >>> [str(row["headline"]) for row in merged(collector_away("c", rounds, ["G"]))]
     ['00:10:00 the collector was away until 00:30:00: 1 group touched']
     """
     in_time = sorted(rounds)
@@ -353,7 +353,7 @@ def collector_away(cluster: str, rounds: Iterable[Instant], groups: Sequence[str
             why = Text(template, seconds=usual / SECOND)
             what = Text("the collector was away")
             away = Event(kinds.COLLECTOR_AWAY, cluster, one, one, later, what, why)
-            yield from merged([_row(cluster, away, groups)])
+            yield _row(cluster, away, groups)
 
 
 # ---------------------------------------------------------------- rows

@@ -40,19 +40,19 @@ def known_issue(
 
 def names_of(finding: Finding | StackedEpisode) -> Mapping[str, Sequence[str]]:
     """What a finding is about, by the keys of the patterns."""
-    brokers: Sequence[str] = ()
     match finding:
         case StackedEpisode():
             # It is on no broker in particular.
-            topics, clients = finding.topics, (finding.stacked.client_id,)
+            client_id = finding.stacked.client_id
+            return {"topics": finding.topics, "brokers": (), "clients": [client_id]}
         case Fault():
-            topics, brokers, clients = (finding.topic,), finding.broker_names, finding.client_ids
+            brokers, clients = finding.broker_names, finding.client_ids
         case Stall():
-            topics, brokers, clients = (finding.topic,), (finding.queue[0],), finding.owners
+            brokers, clients = (finding.queue[0],), finding.owners
         case QueueFinding():
-            topics, brokers = (finding.topic,), (finding.queue[0],)
+            brokers = (finding.queue[0],)
             clients = tuple(each.client_id for each in finding.claimants)
-    return {"topics": topics, "brokers": brokers, "clients": clients}
+    return {"topics": [finding.topic], "brokers": brokers, "clients": clients}
 
 
 def _match(entry: KnownIssueTerms, names: Mapping[str, Sequence[str]]) -> bool:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..instants import SECOND, Instant
-from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
+from ..schemas import NOT_ONLINE
 from .answers import BRIDGED_AT_LEAST, Answers, Numbers
 from .dossier import Broker, Dossier
 from .intervals import ONE_IS_MISSING, longest_unseen, usual_gap
@@ -323,8 +323,7 @@ class _Answered:
 
 
 def _answered(answers: Answers[Broker]) -> _Answered:
-    silent = np.array([name in (ANSWERED, NO_ANSWER) for name in answers.names])
-    polls = np.flatnonzero(~silent[answers.contents])
+    polls = answers.answered
     names = [answers.names[place] for place in answers.contents[polls].tolist()]
     times = answers.collected_at[polls].tolist()
     return _Answered(answers.witness, polls.tolist(), times, names)
