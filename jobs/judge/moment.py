@@ -99,12 +99,11 @@ def find_moments(
             f"no member of {group} subscribes to the topic {topic!r}: {near_names(topic, topics)}"
         )
     times = sorted({time for run in dossier.polls for time in run.times})
-    early = [time for time in times if at is None or time <= at]
+    until = times[-1] if at is None else at
+    early = [time for time in times if time <= until]
     if not early:
-        raise InputError(
-            f"no snapshot of {group} up to {_shown(at)}: they go from {_shown(times[0])} to "
-            f"{_shown(times[-1])}"
-        )
+        came, first, last = (iso(to_datetime(each)) for each in (until, times[0], times[-1]))
+        raise InputError(f"no snapshot of {group} up to {came}: they go from {first} to {last}")
     snapshot_time = early[-1]
     found = find_situations(dossier, terms)
     evaluated: dict[str, Evaluated] = {}
@@ -157,10 +156,6 @@ def _elsewhere(found: Sequence[tuple[str, Row]]) -> Elsewhere | None:
 
 def _badness(row: Row) -> tuple[int, Instant]:
     return SEVERITIES.index(row["severity"]), row["last_seen"] - row["first_seen"]
-
-
-def _shown(time: Instant | None) -> str:
-    return "the end" if time is None else iso(to_datetime(time))
 
 
 def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[Held, ...]:
