@@ -8,7 +8,6 @@ import numpy as np
 
 from rebalance_core.english import agreeing, list_of
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
-from rebalance_core.state import MASTER_ID
 from rebalance_core.texts import Text
 
 from ..instants import SECOND
@@ -40,7 +39,7 @@ def _remedy(fault: Fault, dossier: Dossier) -> str:
         for run in dossier.routes.get(fault.topic, ())
         if any(fault.first_seen <= time <= fault.last_seen for time in run.times)
         for each in run.brokers
-        if MASTER_ID in (each.broker_ids or (MASTER_ID,))
+        if each.has_master
     }
     if away:
         return Text(

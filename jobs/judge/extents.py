@@ -189,6 +189,8 @@ def runs_of(parts: Sequence[Part]) -> list[Run]:
     >>> [run.covers for run in runs_of([Part(0, 120, 3), Part(300, 300, 1)])]
     [180, 60]
     """
+    if not parts:
+        return []
     times = [(part.first_seen, part.last_seen, part.snapshots - 1) for part in parts]
     first, last, gaps = np.array(times, np.int64).reshape(-1, 3).T
     within = np.repeat((last - first) // np.maximum(gaps, 1), gaps)

@@ -192,7 +192,7 @@ class _Disagreements:
             before, after = other.near(at)
             if before is None or after is None:
                 continue
-            is_sure = None not in other.around(at)
+            is_sure = other.times[0] <= at <= other.times[-1]
             for client_id in self._lists.differing(one.names[number], before):
                 there = (self._lists.counts(given)[client_id] for given in (before, after))
                 copies = min(there) - here[client_id]
