@@ -208,8 +208,8 @@ class _Disagreements:
         A change that a broker shows at its next poll counts as done where another broker showed
         it by the end of the round, after this one answered. While answers of a broker are missing
         its list hides who left and came back: of the clients of which all others that were asked
-        since show the same, their list counts. Neither does where the brokers disagreed about the
-        client when this one answered.
+        since show the same, their list counts. Neither is so of clients about whom the brokers
+        disagreed when this one answered.
         """
         counts = self._lists.counts
         in_force = {each.broker: each.number_of(polls[each.broker]) for each in self._answers}
@@ -218,6 +218,7 @@ class _Disagreements:
             if number is None or number + 1 >= len(one.polls):
                 continue
             at, now, later = one.times[number], *one.names[number : number + 2]
+            # What each other one gave last since then: when, and whether that counts in this round.
             since = [
                 (other.times[place], other.names[place], place == in_force[other.broker])
                 for other in self._but(one)
@@ -225,11 +226,12 @@ class _Disagreements:
                 if place >= 0 and other.times[place] > at
             ]
             changed = self._lists.differing(now, later)
-            done = [
+            seen = [
                 client_id
-                for client_id in self._undisputed(one, number, changed)
+                for client_id in changed
                 if any(counts(name)[client_id] == counts(later)[client_id] for _, name, _ in since)
             ]
+            done = self._undisputed(one, number, seen)
             if later == NOT_ONLINE and len(done) < len(changed):
                 # A broker has no member any more only once it lacks all of them.
                 done = []
@@ -239,28 +241,29 @@ class _Disagreements:
             if not fresh or not one.is_gap(number) or (done and later == NOT_ONLINE):
                 continue
             _, latest = max(fresh)
-            changed = self._lists.differing(now, latest).difference(done)
-            meanwhile = [
+            agreed = [
                 client_id
-                for client_id in self._undisputed(one, number, changed)
+                for client_id in self._lists.differing(now, latest).difference(done)
                 if len({counts(name)[client_id] for _, name in fresh}) == 1
             ]
-            if meanwhile:
+            if meanwhile := self._undisputed(one, number, agreed):
                 yield Patch(one.broker, tuple(meanwhile), latest)
 
-    def _undisputed(
-        self, one: "_Answered", number: int, client_ids: Iterable[str]
-    ) -> Iterator[str]:
+    def _undisputed(self, one: "_Answered", number: int, client_ids: Iterable[str]) -> list[str]:
         """Those of the clients, sorted, that no other broker surely listed another number of times
         when this one gave that answer.
         """
-        counts = self._lists.counts
-        given = (other.around(one.times[number]) for other in self._but(one))
-        sure = [(before, after) for before, after in given if before and after]
-        for client_id in sorted(client_ids):
-            here = counts(one.names[number])[client_id]
-            if not any(counts(b)[client_id] == counts(a)[client_id] != here for b, a in sure):
-                yield client_id
+        counts, now = self._lists.counts, one.names[number]
+        around = (other.around(one.times[number]) for other in self._but(one))
+        sure = [(before, after) for before, after in around if before and after]
+        return [
+            client_id
+            for client_id in sorted(client_ids)
+            if not any(
+                counts(before)[client_id] == counts(after)[client_id] != counts(now)[client_id]
+                for before, after in sure
+            )
+        ]
 
 
 @dataclass(frozen=True)
