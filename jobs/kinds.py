@@ -194,6 +194,8 @@ COLLECTOR_AWAY = "COLLECTOR_AWAY"
 TOPIC_RESIZED = "TOPIC_RESIZED"
 GROUP_SCALED = "GROUP_SCALED"
 GROUP_DEPLOYED = "GROUP_DEPLOYED"
+#: These are about one group, and touch no other.
+OF_ONE_GROUP = (GROUP_SCALED, GROUP_DEPLOYED)
 
 #: Those of a state first, in the core's order.
 FAULTS = tuple(dict.fromkeys((*FAULTS_OF_A_STATE, *_kinds(_FAULTS))))

@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 from rebalance_core.texts import Text, from_parts
 
-from .kinds import EVENT_KINDS, GROUP_DEPLOYED, GROUP_SCALED
+from .kinds import EVENT_KINDS, OF_ONE_GROUP
 from .text import iso
 
 _KEY = "events"
 #: A summary has so many of them.
 _MOST = 20
 _NUMBERS = ("groups_touched", "queues_lost", "queues_read_twice", "findings")
-_OF_A_GROUP = (GROUP_DEPLOYED, GROUP_SCALED)
 
 
 class LeadingEvent(NamedTuple):
@@ -36,7 +35,7 @@ def packed(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """
     every = list(rows)
     kinds = Counter(row["kind"] for row in every)
-    leading = [row for row in every if row["findings"] or row["kind"] not in _OF_A_GROUP]
+    leading = [row for row in every if row["findings"] or row["kind"] not in OF_ONE_GROUP]
     leading.sort(key=_weight)
     return {
         _KEY: {

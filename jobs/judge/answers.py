@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from ..instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE, RUNNING_INFO
 from .dossier import Broker, ClientRun, ListedMembers, PollRun, RouteRun
-from .extents import usual_gap
 from .grouping import grouped
+from .intervals import usual_gap
 
 Witness = TypeVar("Witness")
 Numbers = NDArray[np.int64]
@@ -56,6 +56,14 @@ class Answers(Generic[Witness]):
         """By snapshot the place of the last poll up to it, or NOTHING."""
         places: Numbers = np.searchsorted(self.snapshots, snapshots, side="right") - 1
         return places
+
+    @property
+    def answered(self) -> Numbers:
+        """The polls, in time, that show whom the witness lists, if anybody: ANSWERED without a list
+        shows as little as no answer, and NO_ANSWER is what is published of both.
+        """
+        silent = np.array([name in (ANSWERED, NO_ANSWER) for name in self.names], np.bool_)
+        return np.flatnonzero(~silent[self.contents])
 
     def name_of(self, poll: int) -> str:
         """What it answered at a poll."""
@@ -149,8 +157,7 @@ def longest_bridge(snapshots: Numbers) -> float:
     >>> longest_bridge(np.array([0, 10, 20, 30, 40, 80])) / 10
     3.5
     """
-    gaps, times = np.unique(np.diff(snapshots), return_counts=True)
-    return _BRIDGED_INTERVALS * usual_gap(zip(gaps.tolist(), times.tolist(), strict=True))
+    return _BRIDGED_INTERVALS * usual_gap(np.diff(snapshots))
 
 
 def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:
@@ -162,9 +169,7 @@ def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:
     """
     places = answers.at(snapshots)
     is_own = (places >= 0) & (answers.snapshots[np.maximum(places, 0)] == snapshots)
-    # ANSWERED without a list shows as little as no answer: NO_ANSWER is what is published of both.
-    silent = np.array([name in (ANSWERED, NO_ANSWER) for name in answers.names])
-    answered = np.flatnonzero(~silent[answers.contents])
+    answered = answers.answered
     if not len(answered):
         return np.where(is_own, places, NOTHING)
     longest = max(BRIDGED_AT_LEAST, longest_bridge(answers.snapshots))
@@ -174,9 +179,8 @@ def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:
     last = answered[np.maximum(before, 0)]
     following = answered[np.minimum(after, len(answered) - 1)]
     bridged &= answers.collected_at[following] - answers.collected_at[last] <= longest
-    says_something = is_own & ~silent[answers.contents[np.maximum(places, 0)]]
-    counting = [says_something, bridged, is_own]
-    found: Numbers = np.select(counting, [places, last, places], NOTHING)
+    counts = bridged | (is_own & (last == places))
+    found: Numbers = np.select([counts, is_own], [last, places], NOTHING)
     return found
 
 

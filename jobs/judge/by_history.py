@@ -8,15 +8,13 @@ import numpy as np
 
 from rebalance_core.english import agreeing, list_of
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
-from rebalance_core.state import MASTER_ID
 from rebalance_core.texts import Text
 
-from ..instants import SECOND, Instant
+from ..instants import SECOND
 from ..kinds import OFFSETS_WENT_BACK, PERSISTENT
 from .brokers import address_changes
 from .case import Case
 from .dossier import Dossier, QueueOffsets
-from .evaluated import QueueKey
 from .extents import Extent
 from .findings import Fault, Found
 from .words import MOST_NAMES, clock, queues_in_words
@@ -41,7 +39,7 @@ def _remedy(fault: Fault, dossier: Dossier) -> str:
         for run in dossier.routes.get(fault.topic, ())
         if any(fault.first_seen <= time <= fault.last_seen for time in run.times)
         for each in run.brokers
-        if MASTER_ID in (each.broker_ids or (MASTER_ID,))
+        if each.has_master
     }
     if away:
         return Text(
@@ -94,16 +92,12 @@ def went_back(case: Case, found: Found) -> Found:
 
 
 def _of_topic(case: Case, topic: str, offsets: Iterable[QueueOffsets]) -> Iterator[Fault]:
-    queues: set[QueueKey] = set()
-    times: list[tuple[Instant, Instant]] = []
-    again = 0
-    for each in offsets:
-        absences = [away for away in case.masters_away if away.broker_name == each.broker_name]
-        for poll in _went_back(each, case.persistence_seconds * SECOND):
-            if not any(away.is_within(*each.times[poll : poll + 2]) for away in absences):
-                queues.add((each.broker_name, each.queue_id))
-                times.append((int(each.times[poll]), int(each.times[poll + 1])))
-                again += int(each.consumer_offsets[poll] - each.consumer_offsets[poll + 1])
+    went = [(each, poll) for each in offsets for poll in _went_back(case, each)]
+    queues = {(each.broker_name, each.queue_id) for each, _ in went}
+    times = [(int(each.times[poll]), int(each.times[poll + 1])) for each, poll in went]
+    again = sum(
+        int(each.consumer_offsets[poll] - each.consumer_offsets[poll + 1]) for each, poll in went
+    )
     if not queues:
         return
     last_seen, polls = max(later for _, later in times), len({later for _, later in times})
@@ -128,11 +122,16 @@ def _of_topic(case: Case, topic: str, offsets: Iterable[QueueOffsets]) -> Iterat
     )
 
 
-def _went_back(offsets: QueueOffsets, lately: Instant) -> Sequence[int]:
-    """The polls after which it was lower than lately, while the broker's own did not go back."""
+def _went_back(case: Case, offsets: QueueOffsets) -> Sequence[int]:
+    """The polls after which it was lower than lately, while the broker's own did not go back, and
+    the master was there."""
     consumed, times = offsets.consumer_offsets, offsets.times
-    before = np.maximum(np.searchsorted(times, times - lately, side="right") - 1, 0)
+    lately = times - case.persistence_seconds * SECOND
+    before = np.maximum(np.searchsorted(times, lately, side="right") - 1, 0)
     back = (consumed[1:] < consumed[:-1]) & (consumed[1:] < consumed[before[:-1]])
     back &= offsets.broker_offsets[1:] >= offsets.broker_offsets[:-1]
+    for absence in case.masters_away:
+        if absence.broker_name == offsets.broker_name:
+            back &= ~absence.is_within(times[:-1], times[1:])
     polls: list[int] = np.flatnonzero(back).tolist()
     return polls

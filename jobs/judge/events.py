@@ -30,8 +30,9 @@ from ..schemas import NO_ANSWER, RUNNING_INFO
 from .brokers import address_changes, topics_by_broker
 from .case import Case
 from .dossier import ClientRun, Dossier
-from .extents import together, usual_gap, usual_gap_but_for_one
+from .extents import together
 from .grouping import grouped
+from .intervals import usual_gap, usual_gap_but_for_one
 from .routes import RouteChange, readable_queues
 from .situations import Period
 from .stalls import spans
@@ -67,7 +68,6 @@ _EXPLAINS: Mapping[str, set[str]] = {
     kinds.BROKER_ADDRESS_CHANGED: {repairs.BROKER_VIEW_DIVERGENCE, repairs.GROUP_NOT_ON_BROKER},
 }
 _OF_BROKERS = (kinds.MASTER_LEFT, kinds.BROKER_ADDRESS_CHANGED)
-_OF_THE_GROUP = (kinds.GROUP_DEPLOYED, kinds.GROUP_SCALED)
 _RANKS = list(kinds.EVENT_KINDS)
 _EXPLAINING = tuple(dict.fromkeys((*_EXPLAINS, *kinds.EVENT_KINDS)))
 _COMMA = "{before}, {next}"
@@ -114,7 +114,8 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     found += members_that_changed(group, members, snapshots, restarted, began, unsteady)
     rows = merged(_row(dossier.cluster, each, [group]) for each in found)
     _explain(rows, tables)
-    return [row | {"headline": headline(row)} for row in rows]
+    # Once more, for what they cost.
+    return merged(rows)
 
 
 # ---------------------------------------------------------------- brokers and nameservers
@@ -293,7 +294,7 @@ def members_that_changed(
     """
     if not in_time:
         return
-    round_ = usual_gap((later - one, 1) for one, later in pairwise(snapshots))
+    round_ = usual_gap(np.diff(snapshots))
     left = [
         (later.since, one.client_ids - later.client_ids)
         for one, later in pairwise(in_time)
@@ -341,18 +342,18 @@ def collector_away(cluster: str, rounds: Iterable[Instant], groups: Sequence[str
 
     >>> minute = 60 * SECOND
     >>> rounds = [n * minute for n in (*range(11), *range(30, 40), 41)]
-    >>> [str(row["headline"]) for row in collector_away("c", rounds, ["G"])]
+    >>> [str(row["headline"]) for row in merged(collector_away("c", rounds, ["G"]))]
     ['00:10:00 the collector was away until 00:30:00: 1 group touched']
     """
     in_time = sorted(rounds)
-    usual = usual_gap_but_for_one((later - one, 1) for one, later in pairwise(in_time))
+    usual = usual_gap_but_for_one(np.diff(in_time))
     for one, later in pairwise(in_time):
         if later - one >= max(_MISSED_ROUNDS * usual, _LEAST_AWAY):
             template = "rounds come each {seconds:,.0f} s, and none came meanwhile"
             why = Text(template, seconds=usual / SECOND)
             what = Text("the collector was away")
             away = Event(kinds.COLLECTOR_AWAY, cluster, one, one, later, what, why)
-            yield from merged([_row(cluster, away, groups)])
+            yield _row(cluster, away, groups)
 
 
 # ---------------------------------------------------------------- rows
@@ -395,25 +396,18 @@ def _event(rows: Sequence[Row]) -> Row:
     last_seen = max(row["last_seen"] for row in rows)
     ends = max(row["ends"] or 0 for row in rows)
     # Of those that saw it first the one that saw most.
-    first = min(
+    event = min(
         rows,
         key=lambda row: (row["begins"], -len(row["evidence"]), str(row["evidence"]), row["what"]),
     )
-    names = {
-        column: sorted({name for row in rows for name in row[column]})
-        for column in ("groups", "broker_names", "finding_ids")
-    }
-    row = first | {
-        **names,
-        "last_seen": last_seen,
-        "ends": None if ends < last_seen else ends,
-        "groups_touched": len(names["groups"]),
-        "queues_lost": sum(row["queues_lost"] for row in rows),
-        "queues_read_twice": sum(row["queues_read_twice"] for row in rows),
-        "findings": len(names["finding_ids"]),
-        "topics": frozenset().union(*[row.get("topics", ()) for row in rows]),
-    }
-    return row | {"headline": headline(row)}
+    event = event | {"last_seen": last_seen, "ends": None if ends < last_seen else ends}
+    for column in ("queues_lost", "queues_read_twice"):
+        event[column] = sum(row[column] for row in rows)
+    for column in ("groups", "broker_names", "finding_ids"):
+        event[column] = sorted({name for row in rows for name in row[column]})
+    event["topics"] = frozenset().union(*[row.get("topics", ()) for row in rows])
+    event["groups_touched"], event["findings"] = len(event["groups"]), len(event["finding_ids"])
+    return event | {"headline": headline(event)}
 
 
 def bounded(row: Row) -> Row:
@@ -439,7 +433,7 @@ def headline(row: Row) -> Text:
         what = Text(_UNTIL[row["kind"]], what=what, time=clock(row["ends"]))
     lost, twice = row["queues_lost"], row["queues_read_twice"]
     cost: list[str] = []
-    if row["kind"] not in _OF_THE_GROUP:
+    if row["kind"] not in kinds.OF_ONE_GROUP:
         cost.append(count(row["groups_touched"], "group touched", "groups touched"))
     if row["kind"] != kinds.COLLECTOR_AWAY:
         cost.append(count(lost, "queue lost", "queues lost") if lost else Text("no queue lost"))
@@ -463,8 +457,7 @@ def _explain(events: Sequence[Row], tables: Mapping[str, Sequence[Row]]) -> None
             row["event_id"] = event and event["event_id"]
             if event is None:
                 continue
-            event["finding_ids"] = sorted({*event["finding_ids"], row["finding_id"]})
-            event["findings"] = len(event["finding_ids"])
+            event["finding_ids"].append(row["finding_id"])
             if "certainty" in row and _is_sure(row):
                 column = "queues_lost" if table == "orphaned_queues" else "queues_read_twice"
                 of_event = queues[id(event), column]
@@ -479,7 +472,7 @@ def _explains(event: Row, finding: Row) -> bool:
     first_seen = finding["first_seen"]
     if first_seen < begins or (ends is not None and first_seen > ends + _SETTLED):
         return False
-    if kind in _OF_THE_GROUP:
+    if kind in kinds.OF_ONE_GROUP:
         return True
     causes = {*finding.get("causes", ()), finding.get("fault")}
     if not _EXPLAINS.get(kind, set()).isdisjoint(causes):

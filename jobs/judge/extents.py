@@ -3,11 +3,6 @@
 What was so for most of an hour lasted, whatever the single snapshots say: a pod that is up for 15 s
 at every other poll gives a queue an owner in half of the snapshots, and nobody reads it. So an
 episode may have gaps, and has the share of the time in which it was there.
-
-The usual time between two rounds of questions is decided here alone. Rounds do not come at even
-times. Polls are missing, which makes a gap twice as long; and two collectors ask on two schedules,
-which makes short gaps and long ones by turns. So the usual gap is the upper quartile: of what comes
-by turns it is the long one, and of ten gaps one or two that are twice as long do not count.
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,9 +11,12 @@ from itertools import pairwise, zip_longest
 from statistics import median_low
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+import numpy as np
+
 from ..instants import SECOND, Instant
 from ..kinds import PERSISTENT, TRANSIENT
 from .grouping import grouped
+from .intervals import usual_gap_but_for_one
 
 Key = TypeVar("Key")
 Shown = TypeVar("Shown")
@@ -33,7 +31,7 @@ class Part(NamedTuple):
 
     ``counts``: what its snapshots do not show was not there. Else they show too little for that,
     and do not count. ``watch``: the number of the watch that it is in (see
-    ``watches``); it is in one alone.
+    ``intervals.watches``); it is in one alone.
     """
 
     first_seen: Instant
@@ -191,13 +189,12 @@ def runs_of(parts: Sequence[Part]) -> list[Run]:
     >>> [run.covers for run in runs_of([Part(0, 120, 3), Part(300, 300, 1)])]
     [180, 60]
     """
-    within = (
-        ((part.last_seen - part.first_seen) // (part.snapshots - 1), part.snapshots - 1)
-        for part in parts
-        if part.snapshots > 1
-    )
-    between = ((after.first_seen - before.last_seen, 1) for before, after in pairwise(parts))
-    gap = usual_gap_but_for_one([*within, *between])
+    if not parts:
+        return []
+    times = [(part.first_seen, part.last_seen, part.snapshots - 1) for part in parts]
+    first, last, gaps = np.array(times, np.int64).reshape(-1, 3).T
+    within = np.repeat((last - first) // np.maximum(gaps, 1), gaps)
+    gap = usual_gap_but_for_one(np.append(within, first[1:] - last[:-1]))
     runs: list[Run] = []
     counted = 0
     for part, following in zip_longest(parts, parts[1:]):
@@ -278,40 +275,34 @@ def _gaps(runs: Sequence[Run]) -> list[int]:
     return [gap for gap in gaps if gap]
 
 
-class _Piece(NamedTuple, Generic[Key, Shown]):
-    """What is one episode so far, with the scores before and behind it."""
-
-    lowest: int
-    highest: int
-    sightings: list[Sighting[Key, Shown]]
-
-
-def _outweighing(sightings: Iterable[Sighting[Key, Shown]]) -> list[list[Sighting[Key, Shown]]]:
+def _outweighing(
+    sightings: Sequence[Sighting[Key, Shown]],
+) -> list[list[Sighting[Key, Shown]]]:
     """As ``join_episodes``, whatever the length of a gap.
 
     These are the maximal scoring subsequences of Ruzzo and Tompa (1999), where each snapshot that
     shows it adds 1 to the score, and each that does not takes 1 away.
     """
-    pieces: list[_Piece[Key, Shown]] = []
+    #: Of each episode so far the scores before and behind it, and the place of its first sighting.
+    episodes: list[tuple[int, int, int]] = []
     score = counted = 0
-    for sighting in sightings:
-        run = sighting.run
-        score -= run.before - counted
-        piece = _Piece(score, score + run.after - run.before, [sighting])
-        score, counted = piece.highest, run.after
-        while (before := _last_as_low(pieces, piece.lowest)) is not None:
-            if pieces[before].highest > piece.highest:
+    for place, (_, run, _) in enumerate(sightings):
+        lowest = score - (run.before - counted)
+        score, counted = lowest + run.after - run.before, run.after
+        start = place
+        while (before := _last_as_low(episodes, lowest)) is not None:
+            if episodes[before][1] > score:
                 break
-            whole = [one for part in (*pieces[before:], piece) for one in part.sightings]
-            piece = _Piece(pieces[before].lowest, piece.highest, whole)
-            del pieces[before:]
-        pieces.append(piece)
-    return [piece.sightings for piece in pieces]
+            lowest, _, start = episodes[before]
+            del episodes[before:]
+        episodes.append((lowest, score, start))
+    starts = [start for _, _, start in episodes]
+    return [list(sightings[start:end]) for start, end in pairwise([*starts, len(sightings)])]
 
 
-def _last_as_low(pieces: Sequence[_Piece[Key, Shown]], lowest: int) -> int | None:
-    places = range(len(pieces) - 1, -1, -1)
-    return next((place for place in places if pieces[place].lowest <= lowest), None)
+def _last_as_low(episodes: Sequence[tuple[int, int, int]], lowest: int) -> int | None:
+    places = range(len(episodes) - 1, -1, -1)
+    return next((place for place in places if episodes[place][0] <= lowest), None)
 
 
 def extent_of(runs: Sequence[Run], counted: int, persistence_seconds: int) -> Extent:
@@ -348,64 +339,3 @@ def persistence(first_seen: Instant, last_seen: Instant, persistence_seconds: in
     """
     lasts = last_seen - first_seen >= persistence_seconds * SECOND
     return PERSISTENT if lasts else TRANSIENT
-
-
-# ---------------------------------------------------------------- the time between two rounds
-
-
-#: What was not seen for longer is not taken to have lasted.
-_LONGEST_PAUSE: Instant = 30 * 60 * SECOND
-#: Where snapshots come more seldom: so many usual gaps. Behind more of them one is missing.
-_USUAL_GAPS = 1.5
-#: So many gaps show what is usual.
-_SEVERAL = 4
-
-
-def usual_gap(gaps: Iterable[tuple[Instant, int]]) -> Instant:
-    """The upper quartile of the gaps, each with how often it is there; 0 of none.
-
-    >>> usual_gap([(60, 8), (120, 1)]), usual_gap([(2, 10), (58, 10)]), usual_gap([])
-    (60, 58, 0)
-    """
-    in_order = sorted(gaps)
-    total = sum(times for _, times in in_order)
-    seen = 0
-    for gap, times in in_order:
-        seen += times
-        if 4 * seen >= 3 * total:
-            return gap
-    return in_order[-1][0] if in_order else 0
-
-
-def usual_gap_but_for_one(gaps: Iterable[tuple[Instant, int]]) -> Instant:
-    """The usual gap without the longest one, where there are several: of a few gaps a single one in
-    which snapshots are missing would else be the usual one.
-
-    >>> usual_gap([(60, 2), (180, 1)]), usual_gap_but_for_one([(60, 2), (180, 1)])
-    (180, 60)
-    """
-    *others, (longest, times) = sorted(gaps) or [(0, 0)]
-    return usual_gap([*others, (longest, times - 1)] if times > 1 else others) or longest
-
-
-def watches(snapshots: Sequence[Instant]) -> list[Instant]:
-    """The beginnings of the times in which snapshots, ascending, follow each other without a pause.
-
-    A pause is longer than 30 min, and than one and a half of the usual gap, where there are gaps
-    enough to show what is usual: nobody knows what was so meanwhile.
-
-    Worked example: rounds at 10:00, 10:01 and 10:02, and then at 18:00 and 18:01, are two watches.
-    Rounds each hour are one; two such rounds do not show that they are usual.
-
-    >>> minute = 60 * SECOND
-    >>> [each // minute for each in watches([n * minute for n in (0, 1, 2, 480, 481)])]
-    [0, 480]
-    >>> [len(watches([n * 60 * minute for n in range(rounds)])) for rounds in (2, 8)]
-    [2, 1]
-    """
-    gaps = [(later - one, 1) for one, later in pairwise(snapshots)]
-    longest = _LONGEST_PAUSE
-    if len(gaps) >= _SEVERAL:
-        longest = max(longest, int(_USUAL_GAPS * usual_gap_but_for_one(gaps)))
-    later = (after for before, after in pairwise(snapshots) if after - before > longest)
-    return [*snapshots[:1], *later]

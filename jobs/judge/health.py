@@ -22,9 +22,9 @@ from ..kinds import worst
 from .answers import asked_answers
 from .dossier import Dossier, RouteRun
 from .evaluated import Evaluated
-from .extents import usual_gap
 from .findings import QueueFinding, Stall
 from .grouping import grouped
+from .intervals import usual_gap
 from .routes import readable
 from .situations import Period
 from .tables import Row
@@ -168,8 +168,8 @@ def find_rounds(dossier: Dossier) -> Rounds | None:
     _, answers_of_each = np.unique(rounds, return_counts=True)
     ends = np.cumsum(answers_of_each)
     widths = in_time[ends - 1] - in_time[ends - answers_of_each]
-    gaps = [(gap, 1) for each in answers for gap in np.diff(each.snapshots).tolist()]
-    interval = usual_gap(gaps) / SECOND if gaps else None
+    gaps = np.concatenate([np.diff(each.snapshots) for each in answers])
+    interval = usual_gap(gaps) / SECOND if gaps.size else None
     return Rounds(float(np.median(widths)) / SECOND, interval)
 
 

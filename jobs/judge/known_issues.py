@@ -40,18 +40,18 @@ def known_issue(
 
 def names_of(finding: Finding | StackedEpisode) -> Mapping[str, Sequence[str]]:
     """What a finding is about, by the keys of the patterns."""
-    if isinstance(finding, StackedEpisode):
-        # It is on no broker in particular.
-        clients: Sequence[str] = [finding.stacked.client_id]
-        return {"topics": finding.topics, "brokers": (), "clients": clients}
     match finding:
-        case QueueFinding():
-            clients = [each.client_id for each in finding.claimants]
-        case Stall():
-            clients = finding.owners
+        case StackedEpisode():
+            # It is on no broker in particular.
+            client_id = finding.stacked.client_id
+            return {"topics": finding.topics, "brokers": (), "clients": [client_id]}
         case Fault():
-            clients = finding.client_ids
-    brokers = finding.broker_names if isinstance(finding, Fault) else [finding.queue[0]]
+            brokers, clients = finding.broker_names, finding.client_ids
+        case Stall():
+            brokers, clients = (finding.queue[0],), finding.owners
+        case QueueFinding():
+            brokers = (finding.queue[0],)
+            clients = tuple(each.client_id for each in finding.claimants)
     return {"topics": [finding.topic], "brokers": brokers, "clients": clients}
 
 

@@ -31,6 +31,8 @@ _NO_PART = frozenset((GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL))
 
 #: Strategies that need no parameters: any group can use them.
 _FREE_STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+#: These divide each topic as evenly as it can be.
+_EVEN_BUT_FOR_REMAINDERS = frozenset(("AVG", "AVG_BY_CIRCLE"))
 #: The load is uneven from so many queues between the fullest and the emptiest client on (within one
 #: topic a remainder of one is as even as it gets), if the fullest has a tenth more than the mean.
 _UNEVEN_QUEUES = 2
@@ -62,15 +64,16 @@ class ClientLoad:
 class GroupLoad:
     """The clients of a group at the end of the window, over all topics that were recomputed then.
 
-    ``queues`` has by topic how many there are, without the retry topic. ``healthy``: no queue is
-    wrong, so that who has how much comes from the strategy alone. ``fairer`` is a strategy that
-    would be clearly fairer, with the queues of the fullest and of the emptiest client then.
+    ``queues`` has by topic how many there are, without the retry topic. ``uneven_by``: the
+    strategies by which one client has clearly more to do than another; none where no client has, or
+    where some queue is wrong, for then it does not come from the strategy alone. ``fairer`` is a
+    strategy that would be clearly fairer, with the queues of the fullest and of the emptiest client
+    then.
     """
 
     clients: tuple[ClientLoad, ...]
     queues: Mapping[str, int]
-    healthy: bool = True
-    even_by_remainder: bool = False
+    uneven_by: frozenset[str] = frozenset()
     fairer: tuple[str, int, int] | None = None
 
     @cached_property
@@ -90,8 +93,8 @@ class GroupLoad:
         return sum(each.processes for each in self.sharing)
 
     @property
-    def uneven(self) -> bool:
-        """Whether one client has clearly more to do than another."""
+    def is_uneven(self) -> bool:
+        """Whether one client has clearly more to do than another, for whatever reason."""
         if len(self.sharing) < 2:
             return False
         most, fewest = self.sharing[0].queues, self.sharing[-1].queues
@@ -146,7 +149,7 @@ class GroupLoad:
 
     def _of_uneven(self) -> Iterator[Text]:
         few_queues = bool(self.idle) and self.most_clients <= len(self.sharing)
-        if not self.healthy or not self.uneven or few_queues:
+        if not self.uneven_by or few_queues:
             return
         most, fewest = self.sharing[0], self.sharing[-1]
         shares = Text(
@@ -171,7 +174,7 @@ class GroupLoad:
                 fewest=then_fewest,
                 most=then_most,
             )
-        if self.even_by_remainder:
+        if self.uneven_by <= _EVEN_BUT_FOR_REMAINDERS:
             yield Text(
                 "what is left over of each topic goes to the first clients: numbers of queues "
                 "that {processes:,} divides would be even",
@@ -207,16 +210,12 @@ def group_load(
     }
     counted_topics = {topic: of for topic, of in allocations.items() if not is_retry_topic(topic)}
     queues = {topic: at_end[topic].verdict.queues for topic in counted_topics if allocations[topic]}
-    healthy = not any(each.findings for each in at_end.values())
-    load = GroupLoad(_clients(allocations, no_part), queues, healthy)
-    if not healthy or not load.uneven:
+    load = GroupLoad(_clients(allocations, no_part), queues)
+    if any(each.findings for each in at_end.values()) or not load.is_uneven:
         return load
     strategies = {each.strategy for of in counted_topics.values() for each in of if each.subscribed}
-    return replace(
-        load,
-        even_by_remainder=strategies <= {"AVG", "AVG_BY_CIRCLE"},
-        fairer=_fairer(group, load, counted_topics, strategies),
-    )
+    load = replace(load, uneven_by=frozenset(strategies))
+    return replace(load, fairer=_fairer(group, load, counted_topics))
 
 
 def _clients(
@@ -246,10 +245,7 @@ def _clients(
 
 
 def _fairer(
-    group: str,
-    load: GroupLoad,
-    allocations: Mapping[str, Sequence[Allocated]],
-    strategies: set[str],
+    group: str, load: GroupLoad, allocations: Mapping[str, Sequence[Allocated]]
 ) -> tuple[str, int, int] | None:
     """The strategy with the smallest largest load, if it is clearly fairer; as Java computes it.
 
@@ -257,8 +253,8 @@ def _fairer(
     """
     most, fewest = load.sharing[0].queues, load.sharing[-1].queues
     if (
-        len(strategies) != 1
-        or not strategies <= set(_FREE_STRATEGIES)
+        len(load.uneven_by) != 1
+        or not load.uneven_by.issubset(_FREE_STRATEGIES)
         or len(load.sharing) * len(allocations) > _MOST_TRIED
         or any(each.view_weight < 1 for of in allocations.values() for each in of)
     ):

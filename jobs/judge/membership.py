@@ -15,7 +15,7 @@ the broker that one client could not reach: by the odds of the draws it is two o
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
@@ -24,20 +24,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..instants import SECOND, Instant
-from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
-from .answers import BRIDGED_AT_LEAST, NOTHING, Answers, Numbers
+from ..schemas import NOT_ONLINE
+from .answers import BRIDGED_AT_LEAST, Answers, Numbers
 from .dossier import Broker, Dossier
-from .extents import usual_gap
+from .intervals import ONE_IS_MISSING, longest_unseen, usual_gap
 
 #: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``): a broker that misses
 #: it for longer is not reached by it. A broker that restarted lists it again by then.
 _HEARTBEAT_INTERVAL: Instant = 30 * SECOND
-#: Between two answers that are further apart than so many usual intervals one is missing.
-_GAP = 1.5
-#: Nobody saw what was between two answers that are so far apart, unless they always are ...
-_LONGEST_UNSEEN: Instant = 30 * 60 * SECOND
-#: ... which so few answers do not show.
-_FEW = 4
 
 
 class Patch(NamedTuple):
@@ -198,10 +192,11 @@ class _Disagreements:
             before, after = other.near(at)
             if before is None or after is None:
                 continue
+            is_sure = other.times[0] <= at <= other.times[-1]
             for client_id in self._lists.differing(one.names[number], before):
                 there = (self._lists.counts(given)[client_id] for given in (before, after))
                 copies = min(there) - here[client_id]
-                if copies > 0 and None not in other.around(at):
+                if copies > 0 and is_sure:
                     surely.add(client_id)
                 if copies > missing.get(client_id, 0):
                     missing[client_id] = copies
@@ -211,85 +206,64 @@ class _Disagreements:
         """What changed at brokers between their answer and the end of the round.
 
         A change that a broker shows at its next poll counts as done where another broker showed
-        it by the end of the round, after this one answered, unless the two disagreed before.
+        it by the end of the round, after this one answered. While answers of a broker are missing
+        its list hides who left and came back: of the clients of which all others that were asked
+        since show the same, their list counts. Neither is so of clients about whom the brokers
+        disagreed when this one answered.
         """
-        in_force = [
-            (each, number)
-            for each in self._answers
-            if (number := each.number_of(polls.get(each.broker, NOTHING))) is not None
-        ]
-        for one, number in in_force:
-            if number + 1 >= len(one.polls):
+        counts = self._lists.counts
+        in_force = {each.broker: each.number_of(polls[each.broker]) for each in self._answers}
+        for one in self._answers:
+            number = in_force[one.broker]
+            if number is None or number + 1 >= len(one.polls):
                 continue
-            now, later = one.names[number], one.names[number + 1]
+            at, now, later = one.times[number], *one.names[number : number + 2]
+            # What each other one gave last since then: when, and whether that counts in this round.
+            since = [
+                (other.times[place], other.names[place], place == in_force[other.broker])
+                for other in self._but(one)
+                for place in [bisect_right(other.times, end) - 1]
+                if place >= 0 and other.times[place] > at
+            ]
             changed = self._lists.differing(now, later)
-            at = one.times[number]
-            done = sorted(
+            seen = [
                 client_id
                 for client_id in changed
-                if self._is_seen(one, client_id, later, at, end)
-                and not self._disagrees(one, client_id, now, at)
-            )
+                if any(counts(name)[client_id] == counts(later)[client_id] for _, name, _ in since)
+            ]
+            done = self._undisputed(one, number, seen)
             if later == NOT_ONLINE and len(done) < len(changed):
                 # A broker has no member any more only once it lacks all of them.
                 done = []
             if done:
                 yield Patch(one.broker, tuple(done), later)
-            if one.is_gap[number] and not (done and later == NOT_ONLINE):
-                given = [(other.times[place], other.names[place]) for other, place in in_force]
-                fresh = [each for each in given if at < each[0] <= end]
-                yield from self._meanwhile(one, number, fresh, done)
+            fresh = [(time, name) for time, name, is_in_force in since if is_in_force]
+            if not fresh or not one.is_gap(number) or (done and later == NOT_ONLINE):
+                continue
+            _, latest = max(fresh)
+            agreed = [
+                client_id
+                for client_id in self._lists.differing(now, latest).difference(done)
+                if len({counts(name)[client_id] for _, name in fresh}) == 1
+            ]
+            if meanwhile := self._undisputed(one, number, agreed):
+                yield Patch(one.broker, tuple(meanwhile), latest)
 
-    def _meanwhile(
-        self,
-        one: "_Answered",
-        number: int,
-        fresh: Sequence[tuple[Instant, str]],
-        done: Sequence[str],
-    ) -> Iterator[Patch]:
-        """What the others show of other clients while the answers of a broker are missing.
-
-        A list that is bridged hides who left and came back. Of the clients of which all others that
-        were asked since show the same, their list counts, unless they disagreed when the broker
-        answered last. ``fresh``: when the others answered since, and with which list.
+    def _undisputed(self, one: "_Answered", number: int, client_ids: Iterable[str]) -> list[str]:
+        """Those of the clients, sorted, that no other broker surely listed another number of times
+        when this one gave that answer.
         """
-        counts, now, at = self._lists.counts, one.names[number], one.times[number]
-        _, latest = max(fresh, default=(at, now))
-        changed = [
+        counts, now = self._lists.counts, one.names[number]
+        around = (other.around(one.times[number]) for other in self._but(one))
+        sure = [(before, after) for before, after in around if before and after]
+        return [
             client_id
-            for client_id in sorted(self._lists.differing(now, latest))
-            if client_id not in done
-            and len({counts(name)[client_id] for _, name in fresh}) == 1
-            and not self._disagrees(one, client_id, now, at)
+            for client_id in sorted(client_ids)
+            if not any(
+                counts(before)[client_id] == counts(after)[client_id] != counts(now)[client_id]
+                for before, after in sure
+            )
         ]
-        if changed:
-            yield Patch(one.broker, tuple(changed), latest)
-
-    def _is_seen(
-        self, one: "_Answered", client_id: str, later: str, since: Instant, until: Instant
-    ) -> bool:
-        """Whether another broker lists the client as often as ``later`` does, at its last poll in
-        this time.
-        """
-        counts = self._lists.counts
-        return any(
-            place >= 0
-            and other.times[place] > since
-            and counts(other.names[place])[client_id] == counts(later)[client_id]
-            for other in self._but(one)
-            for place in [bisect_right(other.times, until) - 1]
-        )
-
-    def _disagrees(self, one: "_Answered", client_id: str, now: str, at: Instant) -> bool:
-        """Whether another broker surely lists the client another number of times than ``now``."""
-        counts = self._lists.counts
-        return any(
-            before is not None
-            and after is not None
-            and counts(before)[client_id] == counts(after)[client_id] != counts(now)[client_id]
-            for other in self._but(one)
-            for before, after in [other.around(at)]
-        )
 
 
 @dataclass(frozen=True)
@@ -311,15 +285,15 @@ class _Answered:
             self.names[after] if after < len(self.names) else None,
         )
 
-    @cached_property
-    def is_gap(self) -> Sequence[bool]:
+    def is_gap(self, number: int) -> bool:
         """Whether answers are missing between an answer and the next one."""
-        return [later - one > _GAP * self.usual_gap for one, later in pairwise(self.times)]
+        gap = self.times[number + 1] - self.times[number]
+        return gap > ONE_IS_MISSING * self.usual_gap
 
     @cached_property
     def usual_gap(self) -> Instant:
         """The usual time between two answers."""
-        return usual_gap((later - one, 1) for one, later in pairwise(self.times))
+        return usual_gap(np.diff(self.times))
 
     def near(self, at: Instant) -> tuple[str | None, str | None]:
         """As ``around``; where the broker was not asked before or after it, the one answer is both,
@@ -329,7 +303,7 @@ class _Answered:
         if (before is None) == (after is None):
             return before, after
         nearest = self.times[-1] if after is None else self.times[0]
-        is_near = abs(at - nearest) <= max(BRIDGED_AT_LEAST, _GAP * self.usual_gap)
+        is_near = abs(at - nearest) <= max(BRIDGED_AT_LEAST, ONE_IS_MISSING * self.usual_gap)
         only = (before or after) if is_near else None
         return only, only
 
@@ -338,9 +312,7 @@ class _Answered:
 
         What lies between two that are too far apart nobody saw.
         """
-        longest = _LONGEST_UNSEEN
-        if len(self.times) > _FEW:
-            longest = max(longest, int(_GAP * self.usual_gap))
+        longest = longest_unseen(len(self.times) - 1, self.usual_gap)
         times = np.array([self.times[number] for number in numbers], np.int64)
         cuts = np.flatnonzero((np.diff(numbers) > 1) | (np.diff(times) > longest)) + 1
         for start, end in pairwise([0, *cuts.tolist(), len(numbers)]):
@@ -354,8 +326,7 @@ class _Answered:
 
 
 def _answered(answers: Answers[Broker]) -> _Answered:
-    silent = np.array([name in (ANSWERED, NO_ANSWER) for name in answers.names])
-    polls = np.flatnonzero(~silent[answers.contents])
+    polls = answers.answered
     names = [answers.names[place] for place in answers.contents[polls].tolist()]
     times = answers.collected_at[polls].tolist()
     return _Answered(answers.witness, polls.tolist(), times, names)

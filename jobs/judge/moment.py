@@ -27,17 +27,15 @@ from .situations import find_situations
 from .terms import Terms
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(NamedTuple):
     """What one process reported to hold, last before the moment."""
 
     client_id: str
-    start_timestamp: Instant | None
     said_at: Instant
     queues: tuple[QueueKey, ...]
 
 
-class AtAnyTime(NamedTuple):
+class Elsewhere(NamedTuple):
     """The kinds of all that was found of a topic, the worst first, and when the worst was."""
 
     kinds: tuple[str, ...]
@@ -63,16 +61,12 @@ class Moment:
     held: tuple[Held, ...] = ()
     backlog: Mapping[QueueKey, int] | None = None
     backlog_at: Instant | None = None
-    #: The first and the last snapshot that there is; what the topic has at any time.
+    #: The first and the last snapshot that there is.
     snapshots: tuple[Instant, Instant] | None = None
-    at_any_time: AtAnyTime | None = None
+    #: What the topic has at other times, where it has nothing at the moment.
+    elsewhere: Elsewhere | None = None
     #: What of the client ids must not be shown.
     masking: Masking = field(default_factory=Masking)
-
-    @property
-    def elsewhere(self) -> AtAnyTime | None:
-        """What the topic has at other times, where it has nothing at the moment."""
-        return None if any(self.episodes.values()) else self.at_any_time
 
     @property
     def unread(self) -> dict[MessageQueue, int] | None:
@@ -105,12 +99,11 @@ def find_moments(
             f"no member of {group} subscribes to the topic {topic!r}: {near_names(topic, topics)}"
         )
     times = sorted({time for run in dossier.polls for time in run.times})
-    early = [time for time in times if at is None or time <= at]
+    until = times[-1] if at is None else at
+    early = [time for time in times if time <= until]
     if not early:
-        raise InputError(
-            f"no snapshot of {group} up to {_shown(at)}: they go from {_shown(times[0])} to "
-            f"{_shown(times[-1])}"
-        )
+        came, first, last = (iso(to_datetime(each)) for each in (until, times[0], times[-1]))
+        raise InputError(f"no snapshot of {group} up to {came}: they go from {first} to {last}")
     snapshot_time = early[-1]
     found = find_situations(dossier, terms)
     evaluated: dict[str, Evaluated] = {}
@@ -120,9 +113,15 @@ def find_moments(
     judged = judge(dossier, found, evaluated, terms)
     moments: list[Moment] = []
     for each in [topic] if topic is not None else sorted(topics):
-        rows = {
-            table: [row for row in judged[table] if row["topic"] == each] for table in GRADED_TABLES
-        }
+        of_topic = [
+            (table, row) for table in GRADED_TABLES for row in judged[table] if row["topic"] == each
+        ]
+        now = [
+            (table, row)
+            for table, row in of_topic
+            if row["first_seen"] <= snapshot_time <= row["last_seen"]
+        ]
+        episodes = {table: [row for of, row in now if of == table] for table in GRADED_TABLES}
         backlog, backlog_at = _backlog(dossier, each, snapshot_time)
         moments += [
             Moment(
@@ -131,17 +130,12 @@ def find_moments(
                 snapshot_time=snapshot_time,
                 first_seen=period.first_seen,
                 last_seen=period.last_seen,
-                episodes={
-                    table: [
-                        row for row in of if row["first_seen"] <= snapshot_time <= row["last_seen"]
-                    ]
-                    for table, of in rows.items()
-                },
+                episodes=episodes,
                 held=_held(dossier, each, period.first_seen, snapshot_time),
                 backlog=backlog,
                 backlog_at=backlog_at,
                 snapshots=(times[0], times[-1]),
-                at_any_time=_at_any_time(rows),
+                elsewhere=None if now else _elsewhere(of_topic),
                 masking=terms.masking,
             )
             for period in found.by_topic[each]
@@ -150,27 +144,18 @@ def find_moments(
     return moments
 
 
-def _at_any_time(tables: Mapping[str, Sequence[Row]]) -> AtAnyTime | None:
-    """What the tables of episodes have of a topic; of rows that are equally bad the longest."""
-    found = [
-        (QUEUE_FINDINGS.get(table) or row["fault"], row)
-        for table, rows in tables.items()
-        for row in rows
-    ]
+def _elsewhere(found: Sequence[tuple[str, Row]]) -> Elsewhere | None:
+    """What is in these rows of a topic, each with its table; of equally bad ones the longest."""
     if not found:
         return None
-    found.sort(key=lambda each: _badness(each[1]), reverse=True)
-    worst = found[0][1]
-    kinds = tuple(dict.fromkeys(kind for kind, _ in found))
-    return AtAnyTime(kinds, worst["first_seen"], worst["last_seen"])
+    in_order = sorted(found, key=lambda each: _badness(each[1]), reverse=True)
+    kinds = dict.fromkeys(QUEUE_FINDINGS.get(table) or row["fault"] for table, row in in_order)
+    _, worst = in_order[0]
+    return Elsewhere(tuple(kinds), worst["first_seen"], worst["last_seen"])
 
 
 def _badness(row: Row) -> tuple[int, Instant]:
     return SEVERITIES.index(row["severity"]), row["last_seen"] - row["first_seen"]
-
-
-def _shown(time: Instant | None) -> str:
-    return "the end" if time is None else iso(to_datetime(time))
 
 
 def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[Held, ...]:
@@ -187,22 +172,19 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
     ]
     in_time = sorted(reported, key=itemgetter(0))
     last = {(run.client_id, run.start_timestamp): (said_at, run) for said_at, run in in_time}
+    by_process = sorted(last.items(), key=lambda each: (each[0][0], each[0][1] or 0))
     return tuple(
-        Held(*process, said_at, tuple(sorted(Report(run).held.get(topic, ()))))
-        for process, (said_at, run) in sorted(
-            last.items(), key=lambda each: (each[0][0], each[0][1] or 0)
-        )
+        Held(client_id, said_at, tuple(sorted(Report(run).held.get(topic, ()))))
+        for (client_id, _), (said_at, run) in by_process
     )
 
 
 def _backlog(
     dossier: Dossier, topic: str, until: Instant
 ) -> tuple[dict[QueueKey, int] | None, Instant | None]:
-    backlog: dict[QueueKey, int] = {}
-    at: Instant | None = None
-    for of_queue in dossier.offsets.get(topic, []):
-        place = last_up_to(of_queue, until)
-        if place >= 0:
-            backlog[of_queue.broker_name, of_queue.queue_id] = waiting_at(of_queue, place)
-            at = max(at or 0, int(of_queue.times[place]))
-    return (backlog, at) if backlog else (None, None)
+    """What waits in each queue at its last poll by then, and when the last of these polls was."""
+    places = [(each, last_up_to(each, until)) for each in dossier.offsets.get(topic, ())]
+    polled = [(each, place) for each, place in places if place >= 0]
+    backlog = {(of.broker_name, of.queue_id): waiting_at(of, place) for of, place in polled}
+    at = max((int(of.times[place]) for of, place in polled), default=None)
+    return backlog or None, at

@@ -6,6 +6,7 @@ change, and no fault of it.
 """
 
 from bisect import bisect_left
+from itertools import pairwise
 from typing import NamedTuple
 
 from ..instants import Instant
@@ -50,15 +51,11 @@ def find_reassignments(timeline: Timeline) -> list[Reassignment]:
     seen = [phase for phase in timeline.phases if not phase.is_blind]
     found: list[Reassignment] = []
     agreed_at: list[Instant] = []
-    before: _Shares | None = None
-    for phase in seen if len(seen) > 1 else ():
-        is_other = before is None or phase.situation_id != before.phase.situation_id
-        now = before._replace(phase=phase) if before and not is_other else _shares(phase)
-        if before and is_other and (change := _reassignment(before, now)):
+    for before, now in pairwise(map(_shares, seen)) if len(seen) > 1 else ():
+        if change := _reassignment(before, now):
             found.append(change)
         if now.lists_agree:
-            agreed_at.append(phase.first_seen)
-        before = now
+            agreed_at.append(now.phase.first_seen)
     settled = (bisect_left(agreed_at, each.changed_at) for each in found)
     return [
         each._replace(settled_at=agreed_at[place]) if place < len(agreed_at) else each

@@ -4,17 +4,12 @@ A secret in a list of members can be read by whoever may list them, and is in th
 and clients. That does not pass when the client leaves: the fault lasts, however short it was seen.
 """
 
-from collections.abc import Sequence
-
 from rebalance_core.client_kinds import without_secret
 from rebalance_core.english import agreeing, joined, list_of
 from rebalance_core.texts import Text
 
-from ..instants import Instant
 from ..kinds import PERSISTENT, SECRET_IN_CLIENT_ID
-from ..masking import Masking
 from .case import Case
-from .dossier import Dossier
 from .extents import Extent
 from .findings import Fault, Found
 from .words import MOST_NAMES
@@ -25,8 +20,15 @@ def secrets(case: Case, found: Found) -> Found:
 
     ``client_ids`` are shown masked in all that leaves the judgement; here they are the true ones.
     """
-    masking, every = case.terms.masking, case.snapshots
-    shown = _shown(case.dossier, masking)
+    masking, every, lists = case.terms.masking, case.snapshots, case.dossier.list_members
+    # Nearly no group has one: then each of its ids is looked at once, and no list a second time.
+    secret = set(masking.with_secret({each for of in lists.values() for each in of().client_ids}))
+    shown = [
+        (client_id, run.times)
+        for run in (case.dossier.polls if secret else ())
+        if run.answer in lists
+        for client_id in secret.intersection(lists[run.answer]().client_ids)
+    ]
     topics = sorted(topic for topic in case.dossier.topics() if topic)
     if not shown or not topics:
         return found
@@ -51,16 +53,3 @@ def secrets(case: Case, found: Found) -> Found:
         client_ids=client_ids,
     )
     return found.plus([fault])
-
-
-def _shown(dossier: Dossier, masking: Masking) -> list[tuple[str, Sequence[Instant]]]:
-    """The client ids with a secret, and the snapshots in which some broker listed them."""
-    lists = dossier.list_members
-    # Nearly no group has one: then each of its ids is looked at once, and no list a second time.
-    secret = set(masking.with_secret({each for of in lists.values() for each in of().client_ids}))
-    return [
-        (client_id, run.times)
-        for run in (dossier.polls if secret else ())
-        if run.answer in lists
-        for client_id in secret.intersection(lists[run.answer]().client_ids)
-    ]

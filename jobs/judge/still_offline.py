@@ -14,9 +14,10 @@ from rebalance_core.findings import CERTAIN, ORPHANED
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from .case import Case
 from .evaluated import QueueKey
-from .extents import Extent, Part, extent_of, runs_of, watches
+from .extents import Extent, Part, extent_of, runs_of
 from .findings import Fault, Found, QueueFinding
 from .grouping import grouped
+from .intervals import watches
 from .unlisted import witnessed
 from .words import queues_in_words
 

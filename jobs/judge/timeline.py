@@ -16,7 +16,8 @@ from rebalance_core.state import Unreachable
 
 from ..instants import Instant
 from .evaluated import Evaluated
-from .extents import Part, Run, runs_of, watches
+from .extents import Part, Run, runs_of
+from .intervals import watches
 from .situations import Period
 
 
@@ -35,7 +36,7 @@ class Phase(NamedTuple):
     position: int = 0
     #: It does not show whether what was found before has ended: see ``build_timeline``.
     is_blind: bool = False
-    #: The number of the watch that it is in: see ``extents.watches``.
+    #: The number of the watch that it is in: see ``intervals.watches``.
     watch: int = 0
     #: Who does not reach which broker: see the core's ``State``.
     unreachable: tuple[Unreachable, ...] = ()

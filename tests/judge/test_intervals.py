@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from jobs.judge.extents import usual_gap_but_for_one, watches
+from jobs.judge.intervals import usual_gap_but_for_one, watches
 from tests.judge.phases import at
 
 MINUTES = [60 * n for n in range(6)]
@@ -36,7 +37,7 @@ def test_a_watch_begins_where_nobody_looked_for_longer_than_usual(seconds, begin
 
 
 def test_a_single_long_gap_of_a_few_is_not_the_usual_one_unless_there_is_no_other():
-    assert usual_gap_but_for_one([(60, 1), (28_800, 1)]) == 60
-    assert usual_gap_but_for_one([(28_800, 1)]) == 28_800
-    assert usual_gap_but_for_one([(60, 3)]) == 60
-    assert usual_gap_but_for_one([]) == 0
+    assert usual_gap_but_for_one(np.array([60, 28_800])) == 60
+    assert usual_gap_but_for_one(np.array([28_800])) == 28_800
+    assert usual_gap_but_for_one(np.array([60, 60, 60])) == 60
+    assert usual_gap_but_for_one(np.array([])) == 0
