@@ -78,6 +78,10 @@ _OF_SPARK: Mapping[str, str] = {
     r"either HADOOP_CONF_DIR or YARN_CONF_DIR must be set": (
         "--master yarn needs the cluster's configuration: set HADOOP_CONF_DIR or YARN_CONF_DIR"
     ),
+    r"UnsupportedClassVersionError": (
+        "this Java is too old for Spark, which needs 17 or later: point JAVA_HOME to a later one, "
+        "or unset it and pip install 'rocketmq-rebalance-audit[jre]'"
+    ),
     (
         r"OutOfMemoryError|GC overhead limit|Could not reserve enough space|"
         r"insufficient memory for the Java Runtime"

@@ -1,7 +1,7 @@
 """The errors of the jobs, by whose fault it is; the exit code follows from the class.
 
 AuditError                 4  anything else
-|-- JavaError              4  the machine has no Java that Spark can use
+|-- JavaError              4  the machine has no Java
 |-- SparkError             4  Spark, Java or a worker failed
 |-- DamagedError           4  published tables are not what was published
 |-- LeaseError             4  another run is writing, or took over

@@ -23,7 +23,7 @@ from pyspark.sql.utils import is_remote
 from .environment import check_packages, sentence_of_spark
 from .errors import SparkError
 from .failures import was_stopped
-from .java import check_java, find_java
+from .java import find_java
 
 _SMALL_HEAP = "-Xms64m -XX:+UseSerialGC -XX:MinHeapFreeRatio=5 -XX:MaxHeapFreeRatio=10"
 
@@ -274,7 +274,6 @@ def _submitted(name: str, master: str | None) -> SparkSession:
 
 def _started(name: str, master: str | None, is_short: bool, log: Path | None) -> SparkSession:
     os.environ.update(find_java(os.environ))
-    check_java(os.environ)
     # Where Java writes to the terminal it shows a progress bar, too; a log does not want it.
     shows_bar = log is None and sys.stderr.isatty()
     values = _STARTED_WITH | {
