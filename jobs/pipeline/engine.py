@@ -88,10 +88,10 @@ def open_engine(
         return
     check_packages()
     from ..engines.spark import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
-    from ..session import is_short, spark_session, suited, tasks_under_way  # noqa: PLC0415
+    from ..session import spark_session, suited, tasks_under_way  # noqa: PLC0415
 
-    short = is_short(input_bytes)
-    with spark_session(f"rebalance-audit {name}", master, is_short=short, verbose=verbose) as spark:
+    name = f"rebalance-audit {name}"
+    with spark_session(name, master, input_bytes=input_bytes, verbose=verbose) as spark:
         progress.watch(lambda: tasks_under_way(spark))
         with suited(spark), SparkEngine(spark) as engine:
             yield engine
