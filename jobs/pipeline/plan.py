@@ -13,6 +13,7 @@ from ..choices import SPARK
 from ..dumps.files import InputFile, list_local_files
 from ..errors import InputError
 from ..progress import Progress
+from ..publish.run import Task
 from ..schemas import HEARTBEATS, SNAPSHOT_TABLES
 from ..settings import Settings
 from ..storage import Location, Reports, Snapshots
@@ -58,38 +59,30 @@ def _of_files(files: Sequence[InputFile]) -> str:
     return f"{count(len(files), 'file')}, {size:,} bytes, about {unpacked:,} bytes of text"
 
 
-def plan_audit(
-    snapshots: Location,
-    reports: Location,
-    window: Window,
-    settings: Settings,
-    *,
-    since_last: bool,
-    ingested_before: bool = True,
-) -> Iterator[str]:
+def plan_audit(task: Task, *, ingested_before: bool) -> Iterator[str]:
     """The lines about what ``audit`` would read and write.
 
     Without ``ingested_before`` the snapshots are those that ``ingest`` is yet to make, and nothing
     about them is shown. Raises InputError where ``audit`` would, for tables that are missing.
     """
-    folder = Reports(reports)
-    last = folder.last(window.newest_date) if since_last else None
-    window = window_of_last(last, window)
+    folder = Reports(task.reports)
+    last = folder.last(task.window.newest_date) if task.since_last else None
+    window = window_of_last(last, task.window)
     date = window.last_date
     yield "audit"
     if ingested_before:
-        there = Snapshots.open(snapshots)
+        there = Snapshots.open(task.snapshots)
         require_tables(there)
-        in_window = Inputs(there, settings).count(window)
-        yield f"  reads    {snapshots}"
+        in_window = Inputs(there, task.settings).count(window)
+        yield f"  reads    {task.snapshots}"
         for name in (table.name for table in SNAPSHOT_TABLES):
             yield f"           {name:<15}{_of_table(there, name, in_window.get(name))}"
         date = date or _last_date(there.parquet(HEARTBEATS.name))
     else:
-        yield f"  reads    {snapshots}, as ingest makes it"
+        yield f"  reads    {task.snapshots}, as ingest makes it"
     yield f"  window   {_of_window(window)}"
     at = f"dt={date}" if date else "dt=<date of the last snapshot>"
-    yield f"  writes   {reports}/<table>/{at}/run=<run id>"
+    yield f"  writes   {task.reports}/<table>/{at}/run=<run id>"
     if date is not None:
         in_force, before = folder.find(date), folder.before(date)
         yield f"  replaces {f'run {in_force.run_id}' if in_force else 'no run: the date has none'}"
