@@ -1,9 +1,8 @@
 """What a run would do, from paths, sizes and footers alone: nothing is written."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 import pyarrow.dataset as ds
 
@@ -15,7 +14,7 @@ from ..errors import InputError
 from ..progress import Progress
 from ..publish.run import Task
 from ..schemas import HEARTBEATS, SNAPSHOT_TABLES
-from ..settings import Settings
+from ..settings import Settings, flat
 from ..storage import Location, Reports, Snapshots
 from ..text import in_utc, iso, json_text, visible
 from ..window import Window
@@ -92,16 +91,8 @@ def plan_audit(task: Task, *, ingested_before: bool) -> Iterator[str]:
 def plan_settings(settings: Settings) -> Iterator[str]:
     """The settings in force, one a line, under their hash."""
     yield f"settings {settings.fingerprint()}"
-    for key, value in _flat(settings.model_dump(mode="json", exclude_none=True)):
+    for key, value in flat(settings.model_dump(mode="json", exclude_none=True)):
         yield f"  {key}={json_text(value)}"
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in values.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def _of_table(snapshots: Snapshots, name: str, in_window: int | None) -> str:
