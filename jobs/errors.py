@@ -12,6 +12,24 @@ AuditError                 4  anything else
 """
 
 
+class TerminatedError(BaseException):
+    """SIGTERM came: like Ctrl-C it ends whatever runs, by way of every ``finally``."""
+
+
+def stop_before(error: BaseException) -> BaseException | None:
+    """The Ctrl-C or SIGTERM in whose midst an error was raised: Java may be stopped too.
+
+    >>> stopped = OSError("the connection is gone")
+    >>> stopped.__context__ = KeyboardInterrupt()
+    >>> stop_before(stopped), stop_before(OSError("disk full"))
+    (KeyboardInterrupt(), None)
+    """
+    before = error.__context__
+    while before is not None and not isinstance(before, KeyboardInterrupt | TerminatedError):
+        before = before.__context__
+    return before
+
+
 class AuditError(Exception):
     """Any failure of a job that is explained in words rather than by a traceback."""
 

@@ -125,17 +125,3 @@ def _is_nowhere() -> bool:
 def one_line(text: str) -> str:
     """A message as one line that a person reads."""
     return shortened(" ".join(text.split()))
-
-
-def was_stopped(error: BaseException) -> bool:
-    """Whether somebody stopped the command, and this failure only came of that.
-
-    >>> stopped = OSError("the connection is gone")
-    >>> stopped.__context__ = KeyboardInterrupt()
-    >>> was_stopped(stopped), was_stopped(OSError("disk full"))
-    (True, False)
-    """
-    before = error.__context__
-    while before is not None and isinstance(before, Exception):
-        before = before.__context__
-    return before is not None

@@ -21,8 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from .environment import check_packages, sentence_of_spark
-from .errors import SparkError
-from .failures import was_stopped
+from .errors import SparkError, stop_before
 from .java import find_java
 
 _SMALL_HEAP = "-Xms64m -XX:+UseSerialGC -XX:MinHeapFreeRatio=5 -XX:MaxHeapFreeRatio=10"
@@ -187,7 +186,7 @@ def spark_session(
     # ConnectionError: of the connection to Java, which the jobs have no other of.
     except (Py4JError, PySparkException, ConnectionError) as error:
         # Of a command that was stopped in the midst of a call to Java the stack is of no use.
-        failed = not was_stopped(error)
+        failed = stop_before(error) is None
         raise SparkError(_sentence(error, log)) from error
     finally:
         if log is not None and not failed:

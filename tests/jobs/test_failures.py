@@ -10,7 +10,8 @@ import pytest
 from pyarrow.lib import ArrowInvalid
 
 from jobs.environment import sentence_of_spark
-from jobs.failures import is_of_the_machine, sentence_of, was_stopped
+from jobs.errors import stop_before
+from jobs.failures import is_of_the_machine, sentence_of
 
 
 @pytest.mark.parametrize(
@@ -171,5 +172,5 @@ def test_a_failure_that_came_of_a_stop_is_none_of_spark() -> None:
     stopped.__context__ = OSError("the socket is closed")
     stopped.__context__.__context__ = KeyboardInterrupt()
     failed.__context__ = OSError("the socket is closed")
-    assert was_stopped(stopped)
-    assert not was_stopped(failed)
+    assert isinstance(stop_before(stopped), KeyboardInterrupt)
+    assert stop_before(failed) is None
