@@ -88,10 +88,7 @@ def _lines(declaration: str) -> list[str]:
     return re.sub(r"\n +", " ", declaration).strip().splitlines()
 
 
-_SHARED = {
-    column.name: column
-    for column in _columns(
-        _lines("""
+_SHARED_COLUMNS = _lines("""
 cluster string: the name that the collector gives the cluster
 snapshot_time timestamp: the round of polling that the row belongs to
 consumer_group string: the consumer group
@@ -130,10 +127,8 @@ event_id string?: the event with which it began, as in events: that of its id in
     began; null: none
 queue_count int?: the length of the queue list it used
 client_count int?: the length of the client list it used
-"""),
-        {},
-    )
-}
+""")
+_SHARED = {column.name: column for column in _columns(_SHARED_COLUMNS, {})}
 
 
 def _tables(declarations: str) -> dict[str, Table]:

@@ -631,7 +631,6 @@ _Model = TypeVar("_Model", bound=BaseModel)
 _EXPECTED = {
     "missing": "expected a value, there is none",
     "int_type": "expected a whole number",
-    "int_from_float": "expected a whole number",
     "float_type": "expected a number",
     "finite_number": "expected a finite number",
     "string_type": "expected a text",
@@ -639,10 +638,8 @@ _EXPECTED = {
     "tuple_type": "expected a list",
     "dict_type": "expected a section",
     "model_type": "expected a section",
-    "model_attributes_type": "expected a section",
     "greater_than": "expected more than {gt}",
     "greater_than_equal": "expected {ge} or more",
-    "less_than": "expected less than {lt}",
     "less_than_equal": "expected {le} or less",
     "literal_error": "expected {expected}",
     "string_too_short": "expected a text of {min_length} characters or more",
