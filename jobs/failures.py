@@ -63,8 +63,9 @@ def sentence_of(error: BaseException) -> str:
 
 def is_of_the_machine(error: BaseException) -> bool:
     """Whether it is the machine's failure and no defect of the program: no stack explains more."""
-    # One without a number is PyArrow's: an object store that does not answer, say.
-    return isinstance(error, MemoryError | ModuleNotFoundError | OSError) or _is_of_damage(error)
+    # An OSError without a number is PyArrow's: an object store that does not answer, say.
+    kinds = MemoryError | BrokenExecutor | ModuleNotFoundError | OSError
+    return isinstance(error, kinds) or _is_of_damage(error)
 
 
 #: What PyArrow raises for a file whose bytes are not what was written.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ from jobs.failures import is_of_the_machine, sentence_of
         ),
         (OSError("Corrupt snappy compressed data."), "a file is damaged: Corrupt snappy"),
         (MemoryError(), "out of memory: give the process more"),
+        (BrokenProcessPool("x"), "killed for want of memory as likely as not: take fewer"),
         (ModuleNotFoundError("No module named 'x'", name="x"), "package x is not installed"),
     ],
     ids=repr,
