@@ -42,8 +42,8 @@ def settings_of(args: Options) -> Settings:
         settings = settings.model_copy(update={"language": args.language})
     # The key of the masking is read where something is masked: at the end of a run.
     settings.masking.to_masking()
-    words = {"settings": "settings", "known_issues": "known issues"}
-    read = [f"{words[each]} of {path}" for each, path in sources_of(args).items() if path]
+    sources = sources_of(args).items()
+    read = [f"{name.replace('_', ' ')} of {path}" for name, path in sources if path]
     read += variables_of(os.environ)
     if args.set:
         read.append(f"{len(args.set)} --set")
