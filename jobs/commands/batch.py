@@ -1,6 +1,5 @@
 """What ``run``, ``ingest`` and ``audit`` share: checked first, run, and summed up."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -9,8 +8,7 @@ from datetime import date
 from rebalance_core.english import agreeing, count, list_of
 
 from ..arguments import Options
-from ..choices import INCOMPLETE, LAST_RUN, SEVERITIES, SPARK
-from ..dumps.files import local_bytes
+from ..choices import INCOMPLETE, LAST_RUN, SEVERITIES
 from ..engines.engine import Engine
 from ..errors import AuditError, InputError, QuarantineError, SettingsError
 from ..failures import sentence_of
@@ -20,7 +18,7 @@ from ..known_issues import load_known_issues
 from ..leading_events import leading_events
 from ..output import say
 from ..pipeline.audit import audit
-from ..pipeline.engine import check_input, choose_engine, open_engine
+from ..pipeline.engine import choose_engine, open_engine
 from ..pipeline.ingest import ingest
 from ..pipeline.plan import plan_audit, plan_ingest, plan_settings, times_there
 from ..pipeline.steps import steps_of
@@ -112,25 +110,11 @@ class Batch:
         yield from plan_settings(self.settings)
 
     def _engine(self, progress: Progress) -> AbstractContextManager[Engine]:
-        args = self.args
-        is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-        choice = choose_engine(
-            args.engine,
-            self.dumps,
-            self.snapshots,
-            master=args.master,
-            is_submitted=is_submitted,
-            workers=args.workers,
-        )
+        args, source = self.args, (self.dumps, self.snapshots)
+        choice = choose_engine(args.engine, *source, master=args.master, workers=args.workers)
         progress.say(choice.sentence)
         progress.plan(steps_of(args.command))
-        is_here = not is_submitted and (args.master or "local").startswith("local")
-        if choice.engine == SPARK and is_here:
-            check_input(self.dumps, self.snapshots)
-        size = local_bytes([self.snapshots.uri] if self.dumps is None else self.dumps)
-        return open_engine(
-            choice, args.command, args.master, progress, input_bytes=size, verbose=args.verbose
-        )
+        return open_engine(choice, args.command, *source, args.master, progress, args.verbose)
 
     @contextmanager
     def _ingested(self, engine: Engine, progress: Progress) -> Iterator[QuarantineError | None]:

@@ -35,10 +35,8 @@ def plan_ingest(dumps: Sequence[str], snapshots: Location, master: str | None) -
     """
     files = list_local_files(dumps)
     if files is None:
-        choice = Choice(SPARK, "")
-        with open_engine(
-            choice, "dry run", master, Progress(quiet=True), input_bytes=None, verbose=False
-        ) as engine:
+        choice, quiet = Choice(SPARK, ""), Progress(quiet=True)
+        with open_engine(choice, "dry run", dumps, snapshots, master, quiet) as engine:
             files = engine.list_files(dumps)
     if not files:
         raise InputError(f"no dump file below {', '.join(dumps)}")
