@@ -8,6 +8,7 @@ from datetime import date
 from difflib import get_close_matches
 from functools import partial
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 from . import __version__
@@ -32,6 +33,9 @@ _MOST_NIGHTS = 366
 
 
 class _Parser(argparse.ArgumentParser):
+    #: By name, of the parser of all of them.
+    commands: Mapping[str, argparse.ArgumentParser] = MappingProxyType({})
+
     def error(self, message: str) -> NoReturn:
         raise SettingsError(f"{shortened(message)}; {self.prog} --help lists the options")
 
@@ -69,22 +73,17 @@ def parse_arguments(arguments: Sequence[str] | None) -> Options:
             # Bytes that are no UTF-8 come as halves of characters: no table can have them.
             raise SettingsError(f"expected arguments in UTF-8, came {visible(each)}") from error
     parser = build_parser(given[0])
-    _check_names(parser, given)
+    command = parser.commands.get(given[0], parser)
+    if command is not parser:
+        _check_names(command, given)
     args, others = parser.parse_known_args(given)
     if others:
-        raise SettingsError(
-            f"unrecognized arguments: {shortened(' '.join(others))}; "
-            f"rebalance-audit {args.command} --help lists the options"
-        )
+        command.error(f"unrecognized arguments: {' '.join(others)}")
     return args
 
 
-def _check_names(parser: Parser, given: Sequence[str]) -> None:
+def _check_names(command: Parser, given: Sequence[str]) -> None:
     """SettingsError for the first option that the command has not; it may be why others lack."""
-    commands = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
-    command = commands[0].choices.get(given[0])
-    if command is None:
-        return
     there = sorted(command._option_string_actions)
     for word in takewhile(lambda word: word != "--", given[1:]):
         name = word.partition("=")[0]
@@ -96,7 +95,7 @@ def _check_names(parser: Parser, given: Sequence[str]) -> None:
             command.error(f"unrecognized arguments: {word}{meant}")
 
 
-def build_parser(only: str | None = None) -> Parser:
+def build_parser(only: str | None = None) -> _Parser:
     """The parser of all commands; ``only``: of the others it has the names, and no options."""
     parser = _Parser(
         prog="rebalance-audit",
@@ -110,6 +109,7 @@ def build_parser(only: str | None = None) -> Parser:
     subparsers = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog=parser.prog
     )
+    parser.commands = subparsers.choices
     for name, text in COMMANDS.items():
         command = subparsers.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter)
         if only in (None, name):

@@ -13,13 +13,14 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import NoReturn
 
 from .arguments import parse_arguments
 from .commands import module_of
-from .errors import AuditError
+from .errors import AuditError, TerminatedError, stop_before
 from .progress import complain
 
 
@@ -35,32 +36,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         complain(_with_notes("interrupted", error))
         return 130
-    except _TerminatedError as error:
+    except TerminatedError as error:
         complain(_with_notes("terminated by SIGTERM", error))
         return 143
 
 
-class _TerminatedError(BaseException):
-    """SIGTERM came: like Ctrl-C it ends whatever runs, by way of every ``finally``."""
-
-
 @contextmanager
 def _terminated_by_an_exception() -> Iterator[None]:
-    def terminate(*_: object) -> NoReturn:
-        raise _TerminatedError
-
     # Whoever set another handler, or ignores the signal, has a reason.
     is_default = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    if is_default:
-        # Signals reach the main thread alone.
-        with suppress(ValueError):
-            signal.signal(signal.SIGTERM, terminate)
+    # Signals reach the main thread alone.
+    if not is_default or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
     finally:
-        if is_default:
-            with suppress(ValueError):
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise TerminatedError
 
 
 def _reported(arguments: Sequence[str] | None) -> int:
@@ -73,7 +70,9 @@ def _reported(arguments: Sequence[str] | None) -> int:
         code: int = module_of(args.command).run(args)
         return code
     except Exception as error:
-        _raise_what_stopped(error)
+        if stop := stop_before(error):
+            stop.__notes__ = getattr(error, "__notes__", [])
+            raise stop from None
         if verbose:
             import traceback
             from textwrap import indent
@@ -100,16 +99,6 @@ class _Complaints(logging.Handler):
 
 _LOGGER = logging.getLogger(__package__)
 _COMPLAINTS = _Complaints()
-
-
-def _raise_what_stopped(error: BaseException) -> None:
-    """Raises the Ctrl-C or SIGTERM in whose midst an error was raised: Java may be stopped too."""
-    before = error.__context__
-    while before is not None:
-        if isinstance(before, KeyboardInterrupt | _TerminatedError):
-            before.__notes__ = getattr(error, "__notes__", [])
-            raise before
-        before = before.__context__
 
 
 def _keep_stack() -> str:

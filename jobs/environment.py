@@ -7,7 +7,7 @@ image or a notebook may bring others.
 import platform
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
@@ -60,86 +60,67 @@ def _numbers(version: str) -> tuple[int, ...]:
     return (*numbers, 0, 0)[:2]
 
 
-#: What Spark, Java and the workers print, and what it means: the first that is found counts. A
-#: failure makes others, so the root comes before what follows from it.
-_OF_SPARK: Mapping[str, str] = {
-    r"PYTHON_VERSION_MISMATCH|Python in worker has different version": (
-        "the workers have another version of Python than the driver: set PYSPARK_PYTHON (or "
-        "spark.pyspark.python) to the same version"
-    ),
-    r"ModuleNotFoundError: No module named '(?P<what>[^']+)'": (
-        "the workers' Python has no module {what}: install it there, or ship it with --py-files; "
-        "PYSPARK_PYTHON says which Python it is"
-    ),
-    r"All masters are unresponsive": (
-        "no Spark master answered within a minute: check --master, and that the master runs and "
-        "has this version of Spark"
-    ),
-    r"either HADOOP_CONF_DIR or YARN_CONF_DIR must be set": (
-        "--master yarn needs the cluster's configuration: set HADOOP_CONF_DIR or YARN_CONF_DIR"
-    ),
-    (
-        r"OutOfMemoryError|GC overhead limit|Could not reserve enough space|"
-        r"insufficient memory for the Java Runtime"
-    ): (
-        "Java ran out of memory: give it more (spark.driver.memory, spark.executor.memory; "
-        "PYSPARK_SUBMIT_ARGS='--driver-memory 6g pyspark-shell'), or run on fewer cores "
-        "(--master 'local[2]')"
-    ),
-    r"(?:^|[\s:])MemoryError|ArrowMemoryError": (
-        "a Python worker ran out of memory: run on fewer cores (--master 'local[2]'), or give the "
-        "executors more (spark.executor.memoryOverhead)"
-    ),
-    r"No space left on device|Disk quota exceeded|File too large": (
-        "no space left on the disk: make room where the tables are written, or in Spark's folder "
-        "for temporary files (SPARK_LOCAL_DIRS, else /tmp), and run again"
-    ),
-    (
-        r"(?i)Failed to create (?:a temp directory|any local dir|local dir)[^\n]{0,40}?"
-        r"(?P<what>/[^\s.,]+)?"
-    ): (
-        "Spark cannot write into its folder for temporary files: set SPARK_LOCAL_DIRS to one with "
-        "room that can be written to"
-    ),
-    r"Cannot run program \"(?P<what>[^\"\n]+)\"": (
-        "the workers cannot run {what}: set PYSPARK_PYTHON (or spark.pyspark.python) to a Python "
-        "that each of them has"
-    ),
-    (
-        r"Python worker (?:exited unexpectedly|failed to connect|.{0,20}crashed)|PYTHON_WORKER|"
-        r"reading the port number from \S+daemon"
-    ): (
-        "a Python worker ended in the midst of its work: something killed it, most often the "
-        "system for want of memory (the kernel's log says so); run again, on fewer cores "
-        "(--master 'local[2]') or with more memory (spark.executor.memoryOverhead)"
-    ),
-    r"ExecutorLostFailure|Lost executor|ExecutorDeadException": (
-        "an executor was lost again and again: see the cluster's log of it; most often it needs "
-        "more memory (spark.executor.memory, spark.executor.memoryOverhead)"
-    ),
-    r"ClassNotFoundException: (?:Class )?(?P<what>[\w.$]+)": (
-        "Spark has no class {what}: add the package that brings it (spark.jars.packages; "
-        "org.apache.hadoop:hadoop-aws for s3a://), of the version of Spark's Hadoop"
-    ),
-    r"No FileSystem for scheme \"?(?P<what>[\w+.-]+)": (
-        "Spark knows no file system {what}://: check the path, or add the package that brings it "
-        "(spark.jars.packages)"
-    ),
-    r"UnknownHostException: (?P<what>[\w.-]+)": (
-        "there is no host {what}: check --master and the paths"
-    ),
-    r"Service '(?P<what>[\w ]+)' failed after \d+ retries": (
-        "Spark found no free port for its {what}: set spark.driver.bindAddress or spark.port."
-        "maxRetries, or stop other sessions of Spark"
-    ),
-    r"(?:AccessControlException|AccessDeniedException|Permission denied)[: ]*(?P<what>[^\n]*)": (
-        "permission denied: {what}: give the user of the job the right to it"
-    ),
-    r"Read-only file system": "the file system is read-only: name a folder that can be written to",
-    r"ConnectException: (?P<what>[^\n]*)": (
-        "a server cannot be reached: {what}: check that it runs, and the paths and --master"
-    ),
-}
+#: What Spark, Java and the workers print, as regular expressions, and below each, indented, what it
+#: means: the first that is found counts. A failure makes others, so the root comes before what
+#: follows from it.
+_OF_SPARK = r"""
+PYTHON_VERSION_MISMATCH|Python in worker has different version
+    the workers have another version of Python than the driver: set PYSPARK_PYTHON (or
+    spark.pyspark.python) to the same version
+ModuleNotFoundError: No module named '(?P<what>[^']+)'
+    the workers' Python has no module {what}: install it there, or ship it with --py-files;
+    PYSPARK_PYTHON says which Python it is
+All masters are unresponsive
+    no Spark master answered within a minute: check --master, and that the master runs and has this
+    version of Spark
+either HADOOP_CONF_DIR or YARN_CONF_DIR must be set
+    --master yarn needs the cluster's configuration: set HADOOP_CONF_DIR or YARN_CONF_DIR
+UnsupportedClassVersionError
+    this Java is too old for Spark, which needs 17 or later: point JAVA_HOME to a later one, or
+    unset it and pip install 'rocketmq-rebalance-audit[jre]'
+OutOfMemoryError|GC overhead limit|Could not reserve enough space|insufficient memory for the Java
+    Java ran out of memory: give it more (spark.driver.memory, spark.executor.memory;
+    PYSPARK_SUBMIT_ARGS='--driver-memory 6g pyspark-shell'), or run on fewer cores
+    (--master 'local[2]')
+(?:^|[\s:])MemoryError|ArrowMemoryError
+    a Python worker ran out of memory: run on fewer cores (--master 'local[2]'), or give the
+    executors more (spark.executor.memoryOverhead)
+No space left on device|Disk quota exceeded|File too large
+    no space left on the disk: make room where the tables are written, or in Spark's folder for
+    temporary files (SPARK_LOCAL_DIRS, else /tmp), and run again
+(?i)Failed to create (?:a temp directory|any local dir|local dir)
+    Spark cannot write into its folder for temporary files: set SPARK_LOCAL_DIRS to one with room
+    that can be written to
+Cannot run program "(?P<what>[^"\n]+)"
+    the workers cannot run {what}: set PYSPARK_PYTHON (or spark.pyspark.python) to a Python that
+    each of them has
+Python worker (?:exited|failed to connect|.{0,20}crashed)|PYTHON_WORKER|port number from \S+daemon
+    a Python worker ended in the midst of its work: something killed it, most often the system for
+    want of memory (the kernel's log says so); run again, on fewer cores (--master 'local[2]') or
+    with more memory (spark.executor.memoryOverhead)
+ExecutorLostFailure|Lost executor|ExecutorDeadException
+    an executor was lost again and again: see the cluster's log of it; most often it needs more
+    memory (spark.executor.memory, spark.executor.memoryOverhead)
+ClassNotFoundException: (?:Class )?(?P<what>[\w.$]+)
+    Spark has no class {what}: add the package that brings it (spark.jars.packages;
+    org.apache.hadoop:hadoop-aws for s3a://), of the version of Spark's Hadoop
+No FileSystem for scheme "?(?P<what>[\w+.-]+)
+    Spark knows no file system {what}://: check the path, or add the package that brings it
+    (spark.jars.packages)
+UnknownHostException: (?P<what>[\w.-]+)
+    there is no host {what}: check --master and the paths
+Service '(?P<what>[\w ]+)' failed after \d+ retries
+    Spark found no free port for its {what}: set spark.driver.bindAddress or
+    spark.port.maxRetries, or stop other sessions of Spark
+(?:AccessControlException|AccessDeniedException|Permission denied)[: ]*(?P<what>[^\n]*)
+    permission denied: {what}: give the user of the job the right to it
+ConnectException: (?P<what>[^\n]*)
+    a server cannot be reached: {what}: check that it runs, and the paths and --master
+"""
+_MEANINGS = [
+    (re.compile(printed), " ".join(meaning.split()))
+    for printed, meaning in re.findall(r"^(\S.*)\n((?: .*\n)+)", _OF_SPARK, re.M)
+]
 
 _JAVA_IS_GONE = (
     "Java ended in the midst of its work: something killed it, most often the system for want of "
@@ -161,9 +142,8 @@ def sentence_of_spark(text: str, log: str = "") -> str:
     'Spark failed: java.lang.IllegalStateException: odd'
     """
     for printed in (text, log):
-        for pattern, sentence in _OF_SPARK.items():
-            match = re.search(pattern, printed)
-            if match:
+        for pattern, sentence in _MEANINGS:
+            if match := pattern.search(printed):
                 found = {name: value or "" for name, value in match.groupdict().items()}
                 return one_line(sentence.format(**found))
     if _GONE.search(text):

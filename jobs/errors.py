@@ -1,7 +1,7 @@
 """The errors of the jobs, by whose fault it is; the exit code follows from the class.
 
 AuditError                 4  anything else
-|-- JavaError              4  the machine has no Java that Spark can use
+|-- JavaError              4  the machine has no Java
 |-- SparkError             4  Spark, Java or a worker failed
 |-- DamagedError           4  published tables are not what was published
 |-- LeaseError             4  another run is writing, or took over
@@ -10,6 +10,24 @@ AuditError                 4  anything else
     |-- ContractError         a snapshot table has not the columns that it must have
     `-- QuarantineError       more lines were not understood than is allowed
 """
+
+
+class TerminatedError(BaseException):
+    """SIGTERM came: like Ctrl-C it ends whatever runs, by way of every ``finally``."""
+
+
+def stop_before(error: BaseException) -> BaseException | None:
+    """The Ctrl-C or SIGTERM in whose midst an error was raised: Java may be stopped too.
+
+    >>> stopped = OSError("the connection is gone")
+    >>> stopped.__context__ = KeyboardInterrupt()
+    >>> stop_before(stopped), stop_before(OSError("disk full"))
+    (KeyboardInterrupt(), None)
+    """
+    before = error.__context__
+    while before is not None and not isinstance(before, KeyboardInterrupt | TerminatedError):
+        before = before.__context__
+    return before
 
 
 class AuditError(Exception):

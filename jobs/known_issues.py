@@ -15,7 +15,7 @@ from pydantic import Field, field_validator, model_validator
 
 from .choices import DEFAULT_KNOWN_ISSUES
 from .kinds import FINDING_KINDS
-from .settings import NamePattern, Section, checked, find_text, parse_toml, read_text
+from .settings import NamePattern, Section, WholeNumber, checked, find_text, parse_toml, read_text
 
 
 class KnownIssue(Section):
@@ -30,7 +30,7 @@ class KnownIssue(Section):
     topics: NamePattern | None = None
     clients: NamePattern | None = None
     brokers: NamePattern | None = None
-    queues: tuple[int, ...] | None = None
+    queues: tuple[WholeNumber, ...] | None = None
     kinds: tuple[Literal[FINDING_KINDS], ...] | None = None  # type: ignore[valid-type]
     reason: str = Field(min_length=1, pattern=r"\S")
     expires: date

@@ -4,9 +4,10 @@ Declared once, here; what is written is selected and cast to it. Every column sa
 the comment travels with the schema. All times are UTC instants. Report tables are a public
 contract: columns are added, never changed or removed.
 
-A declaration is the table's name and its grain, and then its columns: ``name type: what it holds``,
-where ``?`` after the type is a column that may be null. A name alone is a column of ``_SHARED``.
-What is indented goes on with the line before.
+Declarations are blocks with a blank line between. In the first line is the table's name and its
+grain, and then its columns follow: ``name type: what it holds``, where ``?`` after the type is a
+column that may be null. A name alone is a column of ``_SHARED``. What is indented goes on with the
+line before.
 """
 
 from __future__ import annotations
@@ -87,10 +88,7 @@ def _lines(declaration: str) -> list[str]:
     return re.sub(r"\n +", " ", declaration).strip().splitlines()
 
 
-_SHARED = {
-    column.name: column
-    for column in _columns(
-        _lines("""
+_SHARED_COLUMNS = _lines("""
 cluster string: the name that the collector gives the cluster
 snapshot_time timestamp: the round of polling that the row belongs to
 consumer_group string: the consumer group
@@ -129,27 +127,37 @@ event_id string?: the event with which it began, as in events: that of its id in
     began; null: none
 queue_count int?: the length of the queue list it used
 client_count int?: the length of the client list it used
-"""),
-        {},
-    )
-}
+""")
+_SHARED = {column.name: column for column in _columns(_SHARED_COLUMNS, {})}
 
 
-#: Every table, in the order of the declarations below.
-_DECLARED: list[Table] = []
+def _tables(declarations: str) -> dict[str, Table]:
+    """The tables by name, in the order of their declarations."""
+    tables = {}
+    for block in declarations.split("\n\n"):
+        title, *columns = _lines(block)
+        name, _, grain = title.partition(": ")
+        tables[name] = Table(name, grain, pa.schema(_columns(columns, _SHARED)))
+    return tables
 
 
-def _table(declaration: str) -> Table:
-    title, *columns = _lines(declaration)
-    name, _, grain = title.partition(": ")
-    _DECLARED.append(Table(name, grain, pa.schema(_columns(columns, _SHARED))))
-    return _DECLARED[-1]
+#: A member's subscriptions are those of its group's table, for it reported none itself.
+GROUP_TABLE = "GROUP_TABLE"
 
+#: Outcomes of a poll. ANSWERED: a list came. NOT_ONLINE: the broker knows no member of the group
+#: (code 206), so the list is empty for certain. NO_ANSWER: there is no list.
+ANSWERED, NOT_ONLINE, NO_ANSWER = "ANSWERED", "NOT_ONLINE", "NO_ANSWER"
 
-# ---------------------------------------------------------------- snapshot tables
+#: What a process does not do with a queue that it holds: it has messages and consumes none; it
+#: waits for the queue's lock; it does not ask for messages.
+NOT_CONSUMING, NOT_LOCKED, NOT_PULLING = "NOT_CONSUMING", "NOT_LOCKED", "NOT_PULLING"
 
+#: The sources of rows of ``client_states``: a running info, a rebalance line of a client's log,
+#: what a broker says of how a group consumes a topic, and that it does not let the group consume.
+RUNNING_INFO, CLIENT_LOG, REQUEST_MODE = "RUNNING_INFO", "CLIENT_LOG", "REQUEST_MODE"
+CONSUME_DISABLED = "CONSUME_DISABLED"
 
-HEARTBEATS = _table("""
+_SNAPSHOT_TABLES = _tables("""
 heartbeats: cluster, snapshot_time, broker_name, broker_id, consumer_group, client_addr: one
     connection in one broker's list of a group
 cluster, snapshot_time, broker_name, broker_id, consumer_group
@@ -169,20 +177,7 @@ last_heartbeat_at timestamp?: its last heartbeat seen by then
 is_silent boolean?: whether it has stopped sending heartbeats, as what came later shows
 doubtful_topics DOUBTFUL_TOPICS?: of a member with subscriptions from the GROUP_TABLE the topics
     that the table has in some polls only, and in how many percent; null: none
-""")
 
-#: A member's subscriptions are those of its group's table, for it reported none itself.
-GROUP_TABLE = "GROUP_TABLE"
-
-#: Outcomes of a poll. ANSWERED: a list came. NOT_ONLINE: the broker knows no member of the group
-#: (code 206), so the list is empty for certain. NO_ANSWER: there is no list.
-ANSWERED, NOT_ONLINE, NO_ANSWER = "ANSWERED", "NOT_ONLINE", "NO_ANSWER"
-
-#: What a process does not do with a queue that it holds: it has messages and consumes none; it
-#: waits for the queue's lock; it does not ask for messages.
-NOT_CONSUMING, NOT_LOCKED, NOT_PULLING = "NOT_CONSUMING", "NOT_LOCKED", "NOT_PULLING"
-
-BROKER_POLLS = _table("""
 broker_polls: cluster, snapshot_time, broker_name, broker_id, consumer_group: one broker asked for a
     list
 cluster, snapshot_time, broker_name, broker_id
@@ -194,17 +189,13 @@ error_message
 connections int: the number of connections in the list
 collected_at timestamp?: when the broker was asked
 list_id string?: the id of the list, as in member_lists
-""")
 
-MEMBER_LISTS = _table("""
 member_lists: cluster, consumer_group, list_id: the content of a broker's list, once however often
     polled
 cluster, consumer_group
 list_id string: the id of the content, as in broker_polls
 members MEMBERS: the list's connections, with what is true of each
-""")
 
-TOPIC_ROUTES = _table("""
 topic_routes: cluster, snapshot_time, namesrv_addr, topic, broker_name: one broker in one route
 cluster, snapshot_time, namesrv_addr, topic
 broker_name string?: null: the nameserver knows no broker for it
@@ -213,28 +204,17 @@ perm int: permission bits: READ 4, WRITE 2
 read_queue_nums int: consumers see queues 0 to this - 1
 write_queue_nums int: producers write to queues 0 to this - 1
 zone_name string?: the zone that the broker is in
-""")
 
-ROUTE_POLLS = _table("""
 route_polls: cluster, snapshot_time, namesrv_addr, topic: one nameserver asked for a route
 cluster, snapshot_time, namesrv_addr, topic
 collected_at timestamp?: when the nameserver was asked
 route_id string: the id of the route, as in route_contents
-""")
 
-ROUTE_CONTENTS = _table("""
 route_contents: cluster, topic, route_id: the content of a route, once however often polled
 cluster, topic
 route_id string: the id of the content, as in route_polls
 brokers ROUTE_BROKERS: none: the nameserver does not know the topic
-""")
 
-#: The sources of rows of ``client_states``: a running info, a rebalance line of a client's log,
-#: what a broker says of how a group consumes a topic, and that it does not let the group consume.
-RUNNING_INFO, CLIENT_LOG, REQUEST_MODE = "RUNNING_INFO", "CLIENT_LOG", "REQUEST_MODE"
-CONSUME_DISABLED = "CONSUME_DISABLED"
-
-CLIENT_STATES = _table("""
 client_states: one answer of a client to getConsumerRunningInfo, or one rebalance line of its log,
     or what one broker says of how, or whether, a group consumes
 cluster
@@ -266,18 +246,14 @@ activities strings?: of each of these queues, in the same order, what the proces
     it: NOT_CONSUMING, NOT_LOCKED or NOT_PULLING; null: none of these
 language string?: the client's language, as the last list before it says
 version int?: the ordinal of the client's MQVersion, as that list says
-""")
 
-QUEUE_OFFSETS = _table("""
 queue_offsets: cluster, snapshot_time, consumer_group, topic, broker_name, queue_id: one queue's
     offsets
 cluster, snapshot_time, consumer_group, topic, broker_name, queue_id
 broker_offset long: where the next message goes
 consumer_offset long: what the group has committed
 last_timestamp timestamp?: the store time of the last consumed message
-""")
 
-QUARANTINE = _table("""
 quarantine: file, line: one input line that was not understood, as it came
 file string: the file that has the line
 line_number long: counted from 1; 0: the file as a whole
@@ -285,16 +261,20 @@ reason string: what was expected and what came
 line string: the line; bytes that are no UTF-8 are shown as U+FFFD
 line_bytes binary?: the exact bytes where they are no UTF-8
 """)
+SNAPSHOT_TABLES = tuple(_SNAPSHOT_TABLES.values())
 
-SNAPSHOT_TABLES = tuple(_DECLARED)
+HEARTBEATS = _SNAPSHOT_TABLES["heartbeats"]
+BROKER_POLLS = _SNAPSHOT_TABLES["broker_polls"]
+MEMBER_LISTS = _SNAPSHOT_TABLES["member_lists"]
+TOPIC_ROUTES = _SNAPSHOT_TABLES["topic_routes"]
+ROUTE_POLLS = _SNAPSHOT_TABLES["route_polls"]
+ROUTE_CONTENTS = _SNAPSHOT_TABLES["route_contents"]
+CLIENT_STATES = _SNAPSHOT_TABLES["client_states"]
+QUEUE_OFFSETS = _SNAPSHOT_TABLES["queue_offsets"]
+QUARANTINE = _SNAPSHOT_TABLES["quarantine"]
 
-# ---------------------------------------------------------------- report tables
-
-
-def _queue_findings(name: str, what: str) -> Table:
-    return _table(f"""
-{name}: cluster, consumer_group, topic, broker_name, queue_id, first_seen: one episode in which the
-    queue {what}, for at least half of its snapshots
+#: The columns of duplicate and of orphaned queues.
+_QUEUE_FINDINGS = """\
 cluster, consumer_group, topic, broker_name, queue_id, first_seen, last_seen, snapshots
 persistence string: PERSISTENT, or TRANSIENT: a deploy, a restart
 ongoing
@@ -320,14 +300,17 @@ held boolean?: the same as confirmed
 moved boolean?: true: the offsets do not advance while messages wait; false: they advance; null: the
     offsets do not decide it, as of a queue with several owners
 known_issue
-share_of_time, open_since, nights_open, event_id
-""")
+share_of_time, open_since, nights_open, event_id"""
 
+_REPORT_TABLES = _tables(f"""
+duplicate_queues: cluster, consumer_group, topic, broker_name, queue_id, first_seen: one episode in
+    which the queue had several owners, for at least half of its snapshots
+{_QUEUE_FINDINGS}
 
-DUPLICATE_QUEUES = _queue_findings("duplicate_queues", "had several owners")
-ORPHANED_QUEUES = _queue_findings("orphaned_queues", "had no owner")
+orphaned_queues: cluster, consumer_group, topic, broker_name, queue_id, first_seen: one episode in
+    which the queue had no owner, for at least half of its snapshots
+{_QUEUE_FINDINGS}
 
-FORMER_FINDINGS = _table("""
 former_findings: finding_id: what was open in the previous published run and is not there any more
 cluster, consumer_group, topic, broker_name, queue_id
 kind string: ORPHANED, DUPLICATE or STALLED
@@ -339,9 +322,7 @@ causes strings: in the previous run
 finding_id string: as in the tables of faulty queues
 open_since timestamp?: since when it had been open, as the previous run has it
 nights_open int?: how many published dates in a row had it open, the previous run the last
-""")
 
-STALLED_QUEUES = _table("""
 stalled_queues: cluster, consumer_group, topic, broker_name, queue_id, first_seen: one unbroken run
     of offset polls in which the queue had an owner and messages and its consumer offset did not
     advance, while another queue of the group and topic kept up
@@ -363,9 +344,7 @@ why string?: what its process does not do, by its running info: it does not cons
     does not ask for messages; null: no running info shows it
 finding_id string: stable over runs: cluster, group, topic, queue
 status, open_since, nights_open, texts, event_id
-""")
 
-STACKED_CLIENT_IDS = _table("""
 stacked_client_ids: cluster, consumer_group, client_id, first_seen: one episode in which the id
     was more than once in a broker's list, for at least half of its snapshots
 cluster, consumer_group
@@ -383,9 +362,7 @@ slots_wasted int: slots of the later copies, which nobody takes
 queues_duplicated int: queues of all topics that several of its processes take
 queues_orphaned int: queues of all topics in the slots of its later copies
 remedy, known_issue, share_of_time, texts
-""")
 
-GROUP_FAULTS = _table("""
 group_faults: cluster, consumer_group, topic, fault, first_seen, and of what is about one client id
     that id: one episode in which the fault was there, for at least half of its snapshots (of
     FROZEN_PROCESS: an unbroken run of offset polls)
@@ -407,15 +384,11 @@ share_of_time
 finding_id string: stable over runs: cluster, group, topic, fault; of what is about one client id
     that id too
 status, open_since, nights_open, texts, event_id
-""")
 
-UNREADABLE_QUEUES = _table("""
 unreadable_queues: cluster, consumer_group, topic, broker_name, queue_id, first_seen: a queue that
     is written and that no consumer can read
 cluster, consumer_group, topic, broker_name, queue_id, first_seen, last_seen, snapshots
-""")
 
-ALLOCATIONS = _table("""
 allocations: state_id, client_id, strategy, view: what the processes of an id take under one view
 cluster, consumer_group, topic, state_id, client_id
 processes int: how many processes use it; what follows is the same for each
@@ -427,14 +400,10 @@ view_weight double: how likely a process draws it; 1.0 where all agree
 view_queues int: the length of the view's queue list
 view_clients int: the length of the view's client list, copies counted
 queues QUEUES: the queues that each of the processes takes
-""")
 
-STATE_RUNS = _table("""
 state_runs: state_id, first_seen: one unbroken run of snapshots in which a state held
 cluster, consumer_group, topic, state_id, first_seen, last_seen, snapshots
-""")
 
-REASSIGNMENTS = _table("""
 reassignments: cluster, consumer_group, topic, changed_at: one change of who takes which queue
 cluster, consumer_group, topic
 changed_at timestamp: the first snapshot that shows it
@@ -448,9 +417,7 @@ queues_before int: readable queues before
 queues int: readable queues since
 queues_moved int: queues that go to others, or to others at times
 lists_agree boolean: false: during the change, some lists have it and others do not
-""")
 
-ALLOCATION_DRIFT = _table("""
 allocation_drift: cluster, consumer_group, topic, client_id, source, start_timestamp, process,
     queue, drift, first_seen: one unbroken run of a process's running infos, or of its log, that
     shows it
@@ -468,9 +435,7 @@ attributed_to string?: ROUTE_CHANGED or STATE_CHANGED: what had just changed; OT
     names lists that the dumps do not have; SHARE_KEPT: it holds what it had before the last change,
     suspended or failing to rebalance; null: none of these
 queue_count, client_count
-""")
 
-GROUP_HEALTH = _table("""
 group_health: cluster, consumer_group, topic
 cluster, consumer_group, topic
 coverage string: AUDITED, or why not, at the group's last snapshot that shows it; NO_GROUP: only a
@@ -501,9 +466,7 @@ round_seconds double?: the usual time from the first to the last answer of a rou
 round_interval_seconds double?: the usual time from one round to the next; null: one round
 rounds_too_wide boolean?: whether a round takes longer than a fault has to last
 texts
-""")
 
-GROUP_LOAD = _table("""
 group_load: cluster, consumer_group, client_id: what a client has over all topics of the group, at
     the end; of the topics that were recomputed
 cluster, consumer_group, client_id
@@ -513,9 +476,7 @@ queues double: its queues over all topics but the retry topic; where the views d
 retry_queues double: its queues of the retry topic
 share double: its queues as a share of the queues of all topics but the retry topic
 idle boolean: whether it subscribes and has no queue of any topic
-""")
 
-EVENTS = _table("""
 events: cluster, kind, subject, begins: one thing that happened, whatever was found of it
 event_id string: stable over runs: cluster, kind, subject; what happens again has it again
 cluster
@@ -540,5 +501,10 @@ findings int: the findings and faults that began with it
 finding_ids strings: the first 100 of them, as in the tables of findings
 texts
 """)
+REPORT_TABLES = (*_REPORT_TABLES.values(), QUARANTINE)
 
-REPORT_TABLES = (*_DECLARED[len(SNAPSHOT_TABLES) :], QUARANTINE)
+GROUP_FAULTS = _REPORT_TABLES["group_faults"]
+ALLOCATIONS = _REPORT_TABLES["allocations"]
+ALLOCATION_DRIFT = _REPORT_TABLES["allocation_drift"]
+GROUP_HEALTH = _REPORT_TABLES["group_health"]
+EVENTS = _REPORT_TABLES["events"]

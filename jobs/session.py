@@ -21,14 +21,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from .environment import check_packages, sentence_of_spark
-from .errors import SparkError
-from .failures import was_stopped
-from .java import check_java, find_java
+from .errors import SparkError, stop_before
+from .java import find_java
 
 _SMALL_HEAP = "-Xms64m -XX:+UseSerialGC -XX:MinHeapFreeRatio=5 -XX:MaxHeapFreeRatio=10"
 
-#: What the console command starts its session with; under spark-submit that is the cluster's
-#: business, and conf/spark-defaults.conf has what is advised.
+#: What the console command starts its session with, besides what the jobs need in any; under
+#: spark-submit that is the cluster's business, and conf/spark-defaults.conf has what is advised.
 _STARTED_WITH = {
     "spark.master": "local[*]",
     "spark.driver.memory": "3g",
@@ -43,9 +42,11 @@ _STARTED_WITH = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
-#: Over a small input Java's second compiler takes longer than it saves. The first one alone has 48
+#: Over a small input, of some 5 million heartbeats in Parquet at most, a command is done within a
+#: minute or two, and Java's second compiler takes longer than it saves. The first one alone has 48
 #: MB for its code unless it is given more, and Java stops compiling when they are full.
-_FOR_SHORT_COMMANDS = {
+_SMALL_BYTES = 64 << 20
+_FOR_SMALL_INPUTS = {
     "spark.driver.extraJavaOptions": (
         f"{_SMALL_HEAP} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
     )
@@ -151,28 +152,15 @@ def _import_all(_: int) -> None:
         import_module(name)
 
 
-#: Up to so many bytes on the disk, some 5 million heartbeats in Parquet, a command is short.
-_SHORT_BYTES = 64 << 20
-
-
-def is_short(input_bytes: int | None) -> bool:
-    """Whether a command with so large an input is done within a minute or two; None: not known.
-
-    >>> is_short(1 << 20), is_short(1 << 30), is_short(None)
-    (True, False, False)
-    """
-    return input_bytes is not None and input_bytes <= _SHORT_BYTES
-
-
 @contextmanager
 def spark_session(
-    name: str, master: str | None = None, *, is_short: bool = False, verbose: bool = False
+    name: str, master: str | None = None, *, input_bytes: int | None = None, verbose: bool = False
 ) -> Iterator[SparkSession]:
     """The session of one command: that of spark-submit where there is one, else a new one.
 
-    ``is_short``: see the function of that name. Only a session that was started here is stopped
-    here, and what its Java and its workers write goes into a file, which is kept where Spark fails;
-    ``verbose``: to standard error.
+    ``input_bytes``: the size of its input on the disk; None: not known. Only a session that was
+    started here is stopped here, and what its Java and its workers write goes into a file, which is
+    kept where Spark fails; ``verbose``: to standard error.
 
     Raises JavaError where there is no Java to start one, and SparkError for every failure of Spark
     in the block: the cause in one line, and where the file is.
@@ -185,21 +173,20 @@ def spark_session(
     try:
         with _without_words_of_py4j(verbose):
             if submitted:
-                spark = _submitted(name, master)
-            else:
-                with _same_answer_to_ctrl_c():
-                    spark = _started(name, master, is_short, log)
+                yield _submitted(name, master)
+                return
+            is_small = input_bytes is not None and input_bytes <= _SMALL_BYTES
+            spark = _started(name, master, is_small, log)
             try:
-                for key, value in _NEEDED.items():
-                    spark.conf.set(key, value)
                 yield spark
             finally:
-                if not submitted:
-                    _stop(spark)
+                # Where its Java is gone there is nothing left to stop.
+                with suppress(Py4JError, ConnectionError):
+                    spark.stop()
     # ConnectionError: of the connection to Java, which the jobs have no other of.
     except (Py4JError, PySparkException, ConnectionError) as error:
         # Of a command that was stopped in the midst of a call to Java the stack is of no use.
-        failed = not was_stopped(error)
+        failed = stop_before(error) is None
         raise SparkError(_sentence(error, log)) from error
     finally:
         if log is not None and not failed:
@@ -272,13 +259,14 @@ def _submitted(name: str, master: str | None) -> SparkSession:
     return (builder if master is None else builder.master(master)).getOrCreate()
 
 
-def _started(name: str, master: str | None, is_short: bool, log: Path | None) -> SparkSession:
+@_same_answer_to_ctrl_c()
+def _started(name: str, master: str | None, is_small: bool, log: Path | None) -> SparkSession:
     os.environ.update(find_java(os.environ))
-    check_java(os.environ)
     # Where Java writes to the terminal it shows a progress bar, too; a log does not want it.
     shows_bar = log is None and sys.stderr.isatty()
     values = _STARTED_WITH | {
-        **(_FOR_SHORT_COMMANDS if is_short else {}),
+        **_NEEDED,
+        **(_FOR_SMALL_INPUTS if is_small else {}),
         **({} if master is None else {"spark.master": master}),
         "spark.ui.showConsoleProgress": str(shows_bar).lower(),
         "spark.app.name": name,
@@ -291,12 +279,6 @@ def _started(name: str, master: str | None, is_short: bool, log: Path | None) ->
             gateway = launch_gateway(conf, output)  # type: ignore[no-untyped-call]
         SparkContext(conf=conf, gateway=gateway)
     return SparkSession.builder.config(conf=conf).getOrCreate()
-
-
-def _stop(spark: SparkSession) -> None:
-    """Stops the session; where its Java is gone there is nothing left to stop."""
-    with suppress(Py4JError, ConnectionError):
-        spark.stop()
 
 
 def _new_log() -> Path:

@@ -47,9 +47,7 @@ class Window:
     @property
     def last_date(self) -> str | None:
         """The last date that it holds a part of, if it ends, and not in the future."""
-        if self.until is None or self.end != self.until:
-            return None
-        return _date_before(self.until)
+        return self.newest_date if self.end == self.until else None
 
     def earlier(self, seconds: int) -> "Window":
         """The window that begins so many seconds before this one, and ends with it."""

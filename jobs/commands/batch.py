@@ -1,16 +1,14 @@
 """What ``run``, ``ingest`` and ``audit`` share: checked first, run, and summed up."""
 
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 
 from rebalance_core.english import agreeing, count, list_of
 
 from ..arguments import Options
-from ..choices import INCOMPLETE, LAST_RUN, SEVERITIES, SPARK
-from ..dumps.files import local_bytes
+from ..choices import INCOMPLETE, LAST_RUN, SEVERITIES
 from ..engines.engine import Engine
 from ..errors import AuditError, InputError, QuarantineError, SettingsError
 from ..failures import sentence_of
@@ -20,9 +18,8 @@ from ..known_issues import load_known_issues
 from ..leading_events import leading_events
 from ..output import say
 from ..pipeline.audit import audit
-from ..pipeline.engine import check_input, choose_engine, open_engine
+from ..pipeline.engine import choose_engine, open_engine
 from ..pipeline.ingest import ingest
-from ..pipeline.ingested import Ingested
 from ..pipeline.plan import plan_audit, plan_ingest, plan_settings, times_there
 from ..pipeline.steps import steps_of
 from ..progress import Progress, complain
@@ -67,27 +64,20 @@ class Batch:
     def of(cls, args: Options, settings: Settings) -> "Batch":
         """What the options ask for; SettingsError where they do not fit."""
         window = None if args.command == "ingest" else _window(args, settings)
-        dumps = None if args.command == "audit" else args.dumps or settings.paths.dumps
-        if dumps is not None and not dumps:
-            raise SettingsError("expected --dumps, or paths.dumps in the settings, came neither")
-        is_run = args.command == "run"
-        snapshots = args.output if is_run else args.snapshots or settings.paths.snapshots
-        if snapshots is None:
-            raise SettingsError(
-                "expected --snapshots, or paths.snapshots in the settings, came neither"
-            )
+        dumps = None if args.command == "audit" else common.path_of("dumps", args, settings)
         # A URI may have options at its end, which stay behind the name.
-        place = Location(snapshots) / "snapshots" if is_run else Location(snapshots)
+        output = Location(args.output) if args.command == "run" else None
+        named = common.folder_of
+        snapshots = output / "snapshots" if output else named("snapshots", args, settings)
         if window is None:
-            return cls(args, settings, dumps, place, None)
-        folder = common.folder_of_reports
-        reports = Location(args.output) / "reports" if is_run else folder(args, settings)
+            return cls(args, settings, dumps, snapshots, None)
+        reports = output / "reports" if output else named("reports", args, settings)
         known_issues = load_known_issues(args.known_issues)
         began = now()
         run = Run(new_run_id(began), began)
         since_last, sources = args.since == LAST_RUN, common.sources_of(args)
-        task = Task(run, place, reports, window, settings, known_issues, since_last, sources)
-        return cls(args, settings, dumps, place, task)
+        task = Task(run, snapshots, reports, window, settings, known_issues, since_last, sources)
+        return cls(args, settings, dumps, snapshots, task)
 
     def run(self) -> int:
         """Does it, or says what it would do; returns the exit code."""
@@ -98,17 +88,12 @@ class Batch:
         # With --verbose Java writes to the terminal as well.
         progress = Progress(quiet=self.args.quiet, moves=not self.args.verbose)
         try:
-            ingested, published, late = self._work(progress)
+            with self._engine(progress) as engine, self._ingested(engine, progress) as late:
+                published = self._audited(engine, progress, late)
             if late is not None:
                 complain(str(late))
             if published is not None and self.task is not None:
                 _conclude(published, self.task, progress)
-            elif ingested is not None:
-                say(
-                    f"ingested {count(ingested.lines, 'line')} of "
-                    f"{count(ingested.files, 'file')} into {self.snapshots}, "
-                    f"{ingested.quarantined:,} not understood"
-                )
         except BaseException as error:
             if self.task is not None:
                 error.add_note(_what_stands(self.task, error))
@@ -121,54 +106,40 @@ class Batch:
         if self.dumps is not None:
             yield from plan_ingest(self.dumps, self.snapshots, self.args.master)
         if self.task is not None:
-            yield from plan_audit(
-                self.snapshots,
-                self.task.reports,
-                self.task.window,
-                self.settings,
-                since_last=self.task.since_last,
-                ingested_before=self.dumps is None,
-            )
+            yield from plan_audit(self.task, ingested_before=self.dumps is None)
         yield from plan_settings(self.settings)
 
-    def _work(
-        self, progress: Progress
-    ) -> tuple[Ingested | None, Published | None, QuarantineError | None]:
-        """What was made, and whether too much was not understood: what was understood is audited.
-
-        No other ingest replaces the tables before they are audited.
-        """
-        args = self.args
-        is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-        choice = choose_engine(
-            args.engine,
-            self.dumps,
-            self.snapshots,
-            master=args.master,
-            is_submitted=is_submitted,
-            workers=args.workers,
-        )
+    def _engine(self, progress: Progress) -> AbstractContextManager[Engine]:
+        args, source = self.args, (self.dumps, self.snapshots)
+        choice = choose_engine(args.engine, *source, master=args.master, workers=args.workers)
         progress.say(choice.sentence)
         progress.plan(steps_of(args.command))
-        is_here = not is_submitted and (args.master or "local").startswith("local")
-        if choice.engine == SPARK and is_here:
-            check_input(self.dumps, self.snapshots)
-        size = local_bytes([self.snapshots.uri] if self.dumps is None else self.dumps)
-        with open_engine(
-            choice, args.command, args.master, progress, input_bytes=size, verbose=args.verbose
-        ) as engine:
-            if self.dumps is None:
-                return None, self._audited(engine, progress, None), None
-            run_id, wait = new_run_id(now()), self.settings.publishing.wait_seconds
-            ingested = late = None
-            with SnapshotWriter.open(self.snapshots, run_id, wait, progress.say) as writer:
-                try:
-                    ingested = ingest(engine, self.dumps, writer, self.settings, progress)
-                except QuarantineError as error:
-                    if self.task is None:
-                        raise
-                    late = error
-                return ingested, self._audited(engine, progress, late), late
+        return open_engine(choice, args.command, *source, args.master, progress, args.verbose)
+
+    @contextmanager
+    def _ingested(self, engine: Engine, progress: Progress) -> Iterator[QuarantineError | None]:
+        """Ingests the dumps; within the block no other ingest replaces the tables.
+
+        Gives the error where too much was not understood: what was understood is audited.
+        """
+        if self.dumps is None:
+            yield None
+            return
+        run_id, wait = new_run_id(now()), self.settings.publishing.wait_seconds
+        with SnapshotWriter.open(self.snapshots, run_id, wait, progress.say) as writer:
+            late = None
+            try:
+                done = ingest(engine, self.dumps, writer, self.settings, progress)
+            except QuarantineError as error:
+                if self.task is None:
+                    raise
+                late = error
+            yield late
+        if self.task is None:
+            say(
+                f"ingested {count(done.lines, 'line')} of {count(done.files, 'file')} into "
+                f"{self.snapshots}, {done.quarantined:,} not understood"
+            )
 
     def _audited(
         self, engine: Engine, progress: Progress, late: QuarantineError | None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from ..arguments import Options
 from ..choices import DEFAULT_KNOWN_ISSUES, DEFAULT_SETTINGS, STANDARD_OUTPUT
@@ -41,8 +42,8 @@ def settings_of(args: Options) -> Settings:
         settings = settings.model_copy(update={"language": args.language})
     # The key of the masking is read where something is masked: at the end of a run.
     settings.masking.to_masking()
-    words = {"settings": "settings", "known_issues": "known issues"}
-    read = [f"{words[each]} of {path}" for each, path in sources_of(args).items() if path]
+    sources = sources_of(args).items()
+    read = [f"{name.replace('_', ' ')} of {path}" for name, path in sources if path]
     read += variables_of(os.environ)
     if args.set:
         read.append(f"{len(args.set)} --set")
@@ -59,15 +60,20 @@ def sources_of(args: Options) -> dict[str, str | None]:
     return sources
 
 
-def folder_of_reports(args: Options, settings: Settings) -> Location:
-    """The folder of the reports that a command reads or writes."""
-    reports = args.reports or settings.paths.reports
-    if not reports:
+def path_of(name: str, args: Options, settings: Settings) -> Any:
+    """A path of an option, else of the setting of that name; SettingsError where there is none."""
+    path = getattr(args, name) or getattr(settings.paths, name)
+    if not path:
         raise SettingsError(
-            "expected --reports, paths.reports in the settings, or "
-            f"{variable_of('paths.reports')} in the environment, came none of them"
+            f"expected --{name}, paths.{name} in the settings, or {variable_of(f'paths.{name}')} "
+            "in the environment, came none of them"
         )
-    return Location(reports)
+    return path
+
+
+def folder_of(name: str, args: Options, settings: Settings) -> Location:
+    """The folder of the ``snapshots`` or ``reports`` that a command reads or writes."""
+    return Location(path_of(name, args, settings))
 
 
 def reports_of(args: Options, settings: Settings) -> Reports:
@@ -77,7 +83,7 @@ def reports_of(args: Options, settings: Settings) -> Reports:
     """
     last = None if settings.paths.reports else _last_run()
     if args.reports or not last:
-        folder = folder_of_reports(args, settings)
+        folder = folder_of("reports", args, settings)
     else:
         folder = Location(last)
         Progress(quiet=args.quiet).say(f"reads {folder}, the reports of the last run here")

@@ -68,18 +68,18 @@ _FILES: Mapping[Any, BaseCompleter] = {
 
 
 def _tables(_prefix: str, _args: Any) -> Iterable[str]:
-    from ..schemas import QUARANTINE, REPORT_TABLES
+    from ..schemas import REPORT_TABLES
 
-    return ["summary", *(table.name for table in REPORT_TABLES), QUARANTINE.name]
+    return ["summary", *(table.name for table in REPORT_TABLES)]
 
 
 def _columns(prefix: str, args: Any) -> Iterable[str]:
     """The columns of the table that are not there yet, behind those that are."""
-    from ..schemas import QUARANTINE, REPORT_TABLES
+    from ..schemas import REPORT_TABLES
 
     before, comma, _ = prefix.rpartition(",")
     named = before.split(",")
-    for table in (*REPORT_TABLES, QUARANTINE):
+    for table in REPORT_TABLES:
         if table.name == args.table:
             yield from (before + comma + each for each in table.schema.names if each not in named)
 

@@ -10,13 +10,13 @@ from ..lakes.iceberg import IcebergLake
 from ..output import say
 from ..progress import complain
 from ..storage import Location
-from .common import folder_of_reports, reports_of, settings_of
+from .common import folder_of, reports_of, settings_of
 
 
 def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
     settings = settings_of(args)
-    folder = folder_of_reports(args, settings)
+    folder = folder_of("reports", args, settings)
     if args.delta and folder.holds(Location(args.delta)):
         raise SettingsError(
             f"expected --delta to name a folder outside of the reports at {folder}, came "

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,13 @@ from ..terminal import ask, is_terminal
 from ..text import shell_word
 
 _TO = ",".join((*WEBHOOK_SERVICES, NOWHERE))
-#: By schedule the templates, and the files beside the settings that they become.
-_TEMPLATES: Mapping[str | None, Mapping[str, str]] = {
-    None: {},
-    "cron": {"docs/deploy/crontab": "crontab"},
-    "dag": {"jobs/airflow/rebalance_audit.py": "rebalance_audit.py"},
-    "kubernetes": {
-        "docs/deploy/kubernetes/nightly.yaml": "nightly.yaml",
-        "conf/known_issues.toml": "known_issues.toml",
-    },
+#: By schedule the templates of files beside the settings, which have the same names there.
+_TEMPLATES: Mapping[str | None, Sequence[str]] = {
+    None: (),
+    "cron": ("docs/deploy/crontab",),
+    "dag": ("jobs/airflow/rebalance_audit.py",),
+    "kubernetes": ("docs/deploy/kubernetes/nightly.yaml", "conf/known_issues.toml"),
 }
-#: On Kubernetes, with nameservers.
-_COLLECTOR = {"docs/collect/kubernetes.yaml": "collect.yaml"}
 #: The name of what a service needs, and what that is.
 _SECRETS = dict.fromkeys(WEBHOOK_SERVICES, ("webhook", "URL of the webhook")) | {
     "PAGERDUTY": ("secret", "routing key")
@@ -41,7 +36,7 @@ def run(args: Options) -> int:
     settings = Path(args.settings or DEFAULT_SETTINGS)
     given = _given(args, settings.absolute())
     files = {settings: _filled("conf/audit.toml", given)}
-    for template, name in _templates(args).items():
+    for name, template in _templates(args).items():
         files[settings.parent / name] = _filled(template, given)
     checked(Settings, str(settings), parse_toml(str(settings), files[settings]))
     if (there := [str(path) for path in files if path.exists()]) and not args.force:
@@ -57,8 +52,11 @@ def run(args: Options) -> int:
 
 
 def _templates(args: Options) -> dict[str, str]:
-    collects = args.schedule == "kubernetes" and args.namesrv
-    return {**_TEMPLATES[args.schedule], **(_COLLECTOR if collects else {})}
+    """By the name of a file beside the settings the template that it is made of."""
+    templates = {Path(each).name: each for each in _TEMPLATES[args.schedule]}
+    if args.schedule == "kubernetes" and args.namesrv:
+        templates["collect.yaml"] = "docs/collect/kubernetes.yaml"
+    return templates
 
 
 def _ask_what_is_missing(args: Options) -> None:
@@ -180,7 +178,7 @@ def _next_on_airflow(args: Options, settings: Path, given: Mapping[str, Any]) ->
 
 def _next_on_kubernetes(args: Options, settings: Path, _given: object) -> Iterator[str]:
     folder = shell_word(str(settings.parent))
-    manifests = [f"{folder}/{name}" for name in _templates(args).values() if name.endswith(".yaml")]
+    manifests = [f"{folder}/{name}" for name in _templates(args) if name.endswith(".yaml")]
     yield (
         f"put the name of your image in the place of registry.example.org/... in "
         f"{' and '.join(manifests)}; docs/deploy/Dockerfile builds it"

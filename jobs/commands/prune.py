@@ -10,7 +10,7 @@ from ..progress import complain
 from ..storage import Location, Reports, new_run_id
 from ..storage.retention import Pruned, Retention, prune_reports, prune_snapshots
 from .clock import now
-from .common import folder_of_reports, settings_of
+from .common import folder_of, settings_of
 
 
 def run(args: Options) -> int:
@@ -23,7 +23,7 @@ def run(args: Options) -> int:
     retention = Retention(keep_days, today, new_run_id(today), args.dry_run)
     pruned: dict[str, Pruned] = {}
     if args.reports or not (args.snapshots or args.dumps):
-        reports = folder_of_reports(args, settings)
+        reports = folder_of("reports", args, settings)
         pruned[str(reports)] = prune_reports(Reports(_there(reports)), retention)
     if args.snapshots:
         snapshots = Location(args.snapshots)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..choices import AUTO, LOCAL, SPARK
-from ..dumps.files import list_local_files
+from ..dumps.files import list_local_files, local_bytes
 from ..engines.engine import Engine
 from ..engines.local import LocalEngine
 from ..environment import check_packages
@@ -39,7 +39,6 @@ def choose_engine(
     snapshots: Location,
     *,
     master: str | None,
-    is_submitted: bool,
     workers: int | None = None,
 ) -> Choice:
     """The engine that was asked for; else by the size of the dumps, or of the snapshot tables.
@@ -51,7 +50,7 @@ def choose_engine(
     2 million rows). Raises SettingsError for the local engine together with Spark's options, and
     for Spark with workers.
     """
-    for_spark = "spark-submit" if is_submitted else "--master" if master is not None else None
+    for_spark = "spark-submit" if _is_submitted() else "--master" if master is not None else None
     if asked == LOCAL and for_spark:
         raise SettingsError(f"expected --engine spark with {for_spark}, came --engine local")
     if workers is not None and (for_spark or asked == SPARK):
@@ -73,25 +72,29 @@ def choose_engine(
 def open_engine(
     choice: Choice,
     name: str,
+    dumps: Sequence[str] | None,
+    snapshots: Location,
     master: str | None,
     progress: Progress,
-    *,
-    input_bytes: int | None,
-    verbose: bool,
+    verbose: bool = False,
 ) -> Iterator[Engine]:
-    """The engine of one command. ``name``: of the command, as Spark shows it; ``input_bytes``: its
-    input's size, where that is known.
+    """The engine of one command. ``name``: of the command, as Spark shows it.
+
+    Its input are the dumps, else (None) the snapshot tables. Raises InputError, before Java is
+    started on this machine, where they are not there.
     """
     if choice.engine == LOCAL:
         with LocalEngine(choice.workers, progress.each) as local:
             yield local
         return
+    if not _is_submitted() and (master or "local").startswith("local"):
+        check_input(dumps, snapshots)
     check_packages()
     from ..engines.spark import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
-    from ..session import is_short, spark_session, suited, tasks_under_way  # noqa: PLC0415
+    from ..session import spark_session, suited, tasks_under_way  # noqa: PLC0415
 
-    short = is_short(input_bytes)
-    with spark_session(f"rebalance-audit {name}", master, is_short=short, verbose=verbose) as spark:
+    name, size = f"rebalance-audit {name}", local_bytes([snapshots.uri] if dumps is None else dumps)
+    with spark_session(name, master, input_bytes=size, verbose=verbose) as spark:
         progress.watch(lambda: tasks_under_way(spark))
         with suited(spark), SparkEngine(spark) as engine:
             yield engine
@@ -109,6 +112,10 @@ def check_input(dumps: Sequence[str] | None, snapshots: Location) -> None:
             require_tables(Snapshots.open(snapshots))
     elif list_local_files(dumps) == []:
         raise InputError(f"no dump file below {', '.join(dumps)}")
+
+
+def _is_submitted() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _cores() -> int:

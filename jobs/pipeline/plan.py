@@ -1,9 +1,8 @@
 """What a run would do, from paths, sizes and footers alone: nothing is written."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 import pyarrow.dataset as ds
 
@@ -13,8 +12,9 @@ from ..choices import SPARK
 from ..dumps.files import InputFile, list_local_files
 from ..errors import InputError
 from ..progress import Progress
+from ..publish.run import Task
 from ..schemas import HEARTBEATS, SNAPSHOT_TABLES
-from ..settings import Settings
+from ..settings import Settings, flat
 from ..storage import Location, Reports, Snapshots
 from ..text import in_utc, iso, json_text, visible
 from ..window import Window
@@ -35,10 +35,8 @@ def plan_ingest(dumps: Sequence[str], snapshots: Location, master: str | None) -
     """
     files = list_local_files(dumps)
     if files is None:
-        choice = Choice(SPARK, "")
-        with open_engine(
-            choice, "dry run", master, Progress(quiet=True), input_bytes=None, verbose=False
-        ) as engine:
+        choice, quiet = Choice(SPARK, ""), Progress(quiet=True)
+        with open_engine(choice, "dry run", dumps, snapshots, master, quiet) as engine:
             files = engine.list_files(dumps)
     if not files:
         raise InputError(f"no dump file below {', '.join(dumps)}")
@@ -58,38 +56,30 @@ def _of_files(files: Sequence[InputFile]) -> str:
     return f"{count(len(files), 'file')}, {size:,} bytes, about {unpacked:,} bytes of text"
 
 
-def plan_audit(
-    snapshots: Location,
-    reports: Location,
-    window: Window,
-    settings: Settings,
-    *,
-    since_last: bool,
-    ingested_before: bool = True,
-) -> Iterator[str]:
+def plan_audit(task: Task, *, ingested_before: bool) -> Iterator[str]:
     """The lines about what ``audit`` would read and write.
 
     Without ``ingested_before`` the snapshots are those that ``ingest`` is yet to make, and nothing
     about them is shown. Raises InputError where ``audit`` would, for tables that are missing.
     """
-    folder = Reports(reports)
-    last = folder.last(window.newest_date) if since_last else None
-    window = window_of_last(last, window)
+    folder = Reports(task.reports)
+    last = folder.last(task.window.newest_date) if task.since_last else None
+    window = window_of_last(last, task.window)
     date = window.last_date
     yield "audit"
     if ingested_before:
-        there = Snapshots.open(snapshots)
+        there = Snapshots.open(task.snapshots)
         require_tables(there)
-        in_window = Inputs(there, settings).count(window)
-        yield f"  reads    {snapshots}"
+        in_window = Inputs(there, task.settings).count(window)
+        yield f"  reads    {task.snapshots}"
         for name in (table.name for table in SNAPSHOT_TABLES):
             yield f"           {name:<15}{_of_table(there, name, in_window.get(name))}"
         date = date or _last_date(there.parquet(HEARTBEATS.name))
     else:
-        yield f"  reads    {snapshots}, as ingest makes it"
+        yield f"  reads    {task.snapshots}, as ingest makes it"
     yield f"  window   {_of_window(window)}"
     at = f"dt={date}" if date else "dt=<date of the last snapshot>"
-    yield f"  writes   {reports}/<table>/{at}/run=<run id>"
+    yield f"  writes   {task.reports}/<table>/{at}/run=<run id>"
     if date is not None:
         in_force, before = folder.find(date), folder.before(date)
         yield f"  replaces {f'run {in_force.run_id}' if in_force else 'no run: the date has none'}"
@@ -99,16 +89,8 @@ def plan_audit(
 def plan_settings(settings: Settings) -> Iterator[str]:
     """The settings in force, one a line, under their hash."""
     yield f"settings {settings.fingerprint()}"
-    for key, value in _flat(settings.model_dump(mode="json", exclude_none=True)):
+    for key, value in flat(settings.model_dump(mode="json", exclude_none=True)):
         yield f"  {key}={json_text(value)}"
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in values.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def _of_table(snapshots: Snapshots, name: str, in_window: int | None) -> str:

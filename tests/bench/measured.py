@@ -65,12 +65,12 @@ def measure(
     with Watch(os.getpid()) as watch, ExitStack() as stack:
         spark = None
         if uses_spark:
-            from jobs.session import is_short, spark_session  # noqa: PLC0415 - only where it is used
+            from jobs.session import spark_session  # noqa: PLC0415 - only where it is used
 
             if is_floor:
                 spark = stack.enter_context(floor_session(name))
             else:
-                session = spark_session(f"bench {name}", is_short=is_short(input_bytes))
+                session = spark_session(f"bench {name}", input_bytes=input_bytes)
                 spark = stack.enter_context(session)
         ready = time.perf_counter()
         if warm_up is not None:

@@ -224,7 +224,12 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     @contextmanager
     def engine(
-        choice: Choice, name: str, master: str | None, *_: object, **__: object
+        choice: Choice,
+        name: str,
+        _dumps: object,
+        _snapshots: object,
+        master: str | None,
+        *_: object,
     ) -> Iterator[None]:
         if choice.engine == "spark":
             names.append(f"{name} on {master}")
@@ -241,7 +246,6 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return Published("2026-01-07", "run-1", (), SUMMARY, {})
 
     monkeypatch.setattr("jobs.commands.batch.open_engine", engine)
-    monkeypatch.setattr("jobs.commands.batch.check_input", lambda *_: None)
     monkeypatch.setattr("jobs.commands.batch.ingest", ingest)
     monkeypatch.setattr("jobs.commands.batch.audit", audit)
     return names

@@ -51,7 +51,7 @@ def test_every_error_is_listed_with_its_path(tmp_path: Path) -> None:
         "expires = 20261231\n"
         "[[known_issues]]\n"
         'reason = " "\n'
-        "queues = [-1.5]\n"
+        'queues = [-1.5, true, "1"]\n'
     )
     with pytest.raises(SettingsError) as raised:
         load_known_issues(path)
@@ -66,7 +66,10 @@ def test_every_error_is_listed_with_its_path(tmp_path: Path) -> None:
         "known_issues.1.groups: expected a value, there is none",
         "known_issues.1.reason:",
         "known_issues.1.expires: expected a value, there is none",
-        "known_issues.1.queues.0:",
+        "known_issues.1.queues.0: expected a whole number, came -1.5",
+        # Else they would be queue 1.
+        "known_issues.1.queues.1: expected a whole number, came True",
+        "known_issues.1.queues.2: expected a whole number, came '1'",
     ):
         assert part in text, part
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
 from pyarrow.lib import ArrowInvalid
 
 from jobs.environment import sentence_of_spark
-from jobs.failures import is_of_the_machine, sentence_of, was_stopped
+from jobs.errors import stop_before
+from jobs.failures import is_of_the_machine, sentence_of
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,7 @@ from jobs.failures import is_of_the_machine, sentence_of, was_stopped
         ),
         (OSError("Corrupt snappy compressed data."), "a file is damaged: Corrupt snappy"),
         (MemoryError(), "out of memory: give the process more"),
+        (BrokenProcessPool("x"), "killed for want of memory as likely as not: take fewer"),
         (ModuleNotFoundError("No module named 'x'", name="x"), "package x is not installed"),
     ],
     ids=repr,
@@ -171,5 +174,5 @@ def test_a_failure_that_came_of_a_stop_is_none_of_spark() -> None:
     stopped.__context__ = OSError("the socket is closed")
     stopped.__context__.__context__ = KeyboardInterrupt()
     failed.__context__ = OSError("the socket is closed")
-    assert was_stopped(stopped)
-    assert not was_stopped(failed)
+    assert isinstance(stop_before(stopped), KeyboardInterrupt)
+    assert stop_before(failed) is None

@@ -7,8 +7,11 @@ from datetime import UTC, datetime
 import pytest
 
 from jobs.judge.tables import RowError, to_table
-from jobs.schemas import GROUP_FAULTS, REASSIGNMENTS, REPORT_TABLES, STATE_RUNS
+from jobs.reports.read import declared_table
+from jobs.schemas import GROUP_FAULTS, REPORT_TABLES
 from tests.judge.phases import at
+
+STATE_RUNS, REASSIGNMENTS = declared_table("state_runs"), declared_table("reassignments")
 
 
 def run(**overrides):

@@ -16,7 +16,8 @@ from jobs.languages.language import Language, language
 from jobs.languages.rows import with_texts
 from jobs.masking import Masking
 from jobs.pieces import pack_value, unpack_value
-from jobs.schemas import REPORT_TABLES, STALLED_QUEUES, Table
+from jobs.reports.read import declared_table
+from jobs.schemas import REPORT_TABLES, Table
 from rebalance_core import Situation, StrategyRules, evaluate
 from rebalance_core.texts import Text, encode
 from tests.core.test_causes import FAULTY
@@ -69,9 +70,10 @@ CHINESE = language("zh")
 
 def published(text: str, masking: Masking | None = None) -> dict[str, object]:
     """The row of a stalled queue with the text, as it leaves the judgement and as it is read."""
-    row = dict.fromkeys((field.name for field in STALLED_QUEUES.schema), None) | {"why": text}
+    schema = declared_table("stalled_queues").schema
+    row = dict.fromkeys(schema.names, None) | {"why": text}
     del row["texts"]
-    made = Table("t", "", pa.schema([field.with_nullable(True) for field in STALLED_QUEUES.schema]))
+    made = Table("t", "", pa.schema([field.with_nullable(True) for field in schema]))
     ((read,),) = [to_table(made, [(masking or Masking()).mask_all(row)]).to_pylist()]
     return read
 

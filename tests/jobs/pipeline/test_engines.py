@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +13,7 @@ import pytest
 from jobs.errors import InputError, SettingsError
 from jobs.pipeline import engine
 from jobs.pipeline.engine import AUTO, LOCAL, SPARK, check_input, choose_engine
+from jobs.progress import Progress
 from jobs.schemas import HEARTBEATS, Table
 from jobs.storage import Location
 from tests.support.runs import ingest_locally
@@ -37,9 +40,8 @@ def chosen_for(
     *,
     is_submitted: bool = False,
 ) -> engine.Choice:
-    return choose_engine(
-        asked, dumps, Location(snapshots), master=master, is_submitted=is_submitted
-    )
+    with patch.dict(os.environ, {"PYSPARK_GATEWAY_PORT": "1"} if is_submitted else {}):
+        return choose_engine(asked, dumps, Location(snapshots), master=master)
 
 
 def test_a_little_text_is_read_here_and_much_of_it_by_spark(
@@ -139,6 +141,12 @@ def test_an_input_that_is_missing_here_is_an_error_before_java_starts(tmp_path: 
         check_input([str(tmp_path)], Location(tmp_path))
     with pytest.raises(InputError, match="no table heartbeats"):
         check_input(None, Location(tmp_path))
+    choice = engine.Choice(SPARK, "")
+    opened = engine.open_engine(
+        choice, "ingest", [str(tmp_path)], Location(tmp_path), "local[1]", Progress(quiet=True)
+    )
+    with pytest.raises(InputError, match="no dump file below"), opened:
+        raise AssertionError("Java was started")
     (tmp_path / "dump.jsonl").write_text("{}")
     check_input([str(tmp_path)], Location(tmp_path))
     check_input(["s3a://bucket/dumps"], Location(tmp_path))
