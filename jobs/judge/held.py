@@ -17,7 +17,7 @@ from rebalance_core.texts import Text
 from ..instants import Instant
 from ..kinds import ALLOCATES_OTHERWISE, PERSISTENT, QUEUE_NOT_HELD
 from ..schemas import NOT_LOCKED
-from .backlog import is_read
+from .backlog import reading
 from .case import Case
 from .confirmation import Round
 from .drift import SHARE_KEPT, Drift
@@ -26,7 +26,7 @@ from .extents import Episode, Part, episodes_of, runs_of, together, widest
 from .findings import Fault, Found, QueueFinding
 from .grouping import grouped
 from .holdings import Process
-from .unlisted import witnessed
+from .witnessed import witnessed
 from .words import between, clients_in_words, queues_in_words, waiting_in_words
 
 #: What a finding is put down to that the holdings show and the computation does not.
@@ -133,7 +133,9 @@ class _OfTopic:
 
         complete = {round_: each for round_, each in settled.items() if each.is_complete}
         found = [
-            each for each in findings(complete) if is_read(offsets, each.all_times) is not True
+            each
+            for each in findings(complete)
+            if reading(offsets, each.all_times).is_read is not True
         ]
         if found or offsets is None:
             return found
@@ -146,7 +148,7 @@ class _OfTopic:
         return [
             each
             for each in findings(of_owners)
-            if is_read(offsets, [(each.first_seen, each.last_seen)]) is False
+            if reading(offsets, [(each.first_seen, each.last_seen)]).is_read is False
         ]
 
     @cached_property

@@ -17,7 +17,7 @@ from .evaluated import QueueKey
 from .extents import Extent, Part, extent_of, runs_of, watches
 from .findings import Fault, Found, QueueFinding
 from .grouping import grouped
-from .unlisted import witnessed
+from .witnessed import witnessed
 from .words import queues_in_words
 
 

@@ -4,36 +4,26 @@ Lists and routes may show no owner while somebody reads the queue: heartbeats do
 the client goes on with what it had, or the members are behind a proxy. The offsets decide.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from itertools import compress
 
 from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.english import agreeing
-from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, POSSIBLE
+from rebalance_core.findings import CERTAIN, ORPHANED
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.texts import Text
 
-from ..instants import Instant
 from ..kinds import UNLISTED_CONSUMER
-from .backlog import backlog, is_always_read, is_read, share_shown
 from .case import Case
-from .confirmation import confirm
-from .dossier import QueueOffsets
 from .episodes import queue_episodes
 from .extents import widest
 from .findings import Fault, Found, QueueFinding
 from .grouping import grouped
+from .witnessed import witnessed
 from .words import between, queues_in_words
-
-#: By (topic, broker name, queue id).
-OffsetsOfQueues = Mapping[tuple[str, str, int], QueueOffsets]
 
 #: The causes of orphans on brokers that list no member of the group.
 _NOBODY_LISTED = frozenset({GROUP_OFFLINE, GROUP_NOT_ON_BROKER})
-
-#: Offsets of a smaller part of a finding's time do not show that the queue is read all of it.
-_MOST = 0.5
 
 _REMEDY = Text(
     "see whether the members consume through a proxy, which alone lists them: then nothing is to "
@@ -54,32 +44,6 @@ def queues_of_states(case: Case, found: Found) -> Found:
     refuted = find_refuted(every)
     kept = (each for each, is_refuted in zip(every, refuted, strict=True) if not is_refuted)
     return found.plus(unlisted_consumers(compress(every, refuted)), kept)
-
-
-def witnessed(case: Case, finding: QueueFinding) -> QueueFinding:
-    """The finding with what the holdings and the offsets show of it."""
-    offsets = case.offsets.get((finding.topic, *finding.queue))
-    times = _times(finding)
-    reads = is_read(offsets, times)
-    if reads and share_shown(offsets, times) < _MOST:
-        reads = None
-    return replace(
-        finding,
-        left=backlog(offsets, finding.first_seen, finding.last_seen),
-        held=confirm(finding, case.holdings),
-        moved=None if reads is None or finding.kind == DUPLICATE else not reads,
-    )
-
-
-def is_read_throughout(episode: QueueFinding, offsets: OffsetsOfQueues) -> bool:
-    """Whether the queue may be an orphan by the lists, and its offsets show none: they advance at
-    each poll of the episode, and nothing is left.
-    """
-    return (
-        episode.kind == ORPHANED
-        and episode.certainty == POSSIBLE
-        and is_always_read(offsets.get((episode.topic, *episode.queue)), _times(episode))
-    )
 
 
 def find_refuted(episodes: Sequence[QueueFinding]) -> list[bool]:
@@ -103,13 +67,6 @@ def find_refuted(episodes: Sequence[QueueFinding]) -> list[bool]:
 
 def _is_refuted(episode: QueueFinding) -> bool:
     return (episode.kind, episode.certainty, episode.moved) == (ORPHANED, CERTAIN, False)
-
-
-def _times(episode: QueueFinding) -> Sequence[tuple[Instant, Instant]]:
-    """When it was so; an episode with gaps may be read in these."""
-    if episode.extent.share_of_time < 1:
-        return episode.times
-    return [(episode.first_seen, episode.last_seen)]
 
 
 def unlisted_consumers(refuted: Iterable[QueueFinding]) -> list[Fault]:
