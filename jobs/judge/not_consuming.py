@@ -65,16 +65,21 @@ def not_consuming(case: Case, found: Found) -> Found:
 def _of_topic(
     case: Case, topic: str, polls: Polls, orphans: Sequence[QueueFinding]
 ) -> Iterator[Fault]:
+    verdicts = [
+        None if each is None else case.evaluated[each].verdict
+        for each in case.situations.in_force(topic, polls.times)
+    ]
     # The group then has members among which the topic is or would be divided.
     has_members = [
         each is not None and each.processes > 0 and each.coverage in _SHOW_MEMBERS
-        for each in _verdicts(case, topic, polls.times)
+        for each in verdicts
     ]
     waits = polls.unmoved & ~away_at(polls, case) & ~orphaned_at(polls, orphans) & has_members
     asked = np.flatnonzero(polls.paired.any(axis=0))
     is_stuck = waits.any(axis=0) & ~_may_move(polls) & ~keeps_up_at(polls).any(axis=0)
     for start, end in spans(is_stuck[asked]):
-        yield from _fault(case, topic, polls, asked[start:end])
+        columns = asked[start:end]
+        yield from _fault(case, polls, columns, verdicts[columns[-1]])
 
 
 def _may_move(polls: Polls) -> Flags:
@@ -93,16 +98,8 @@ def _may_move(polls: Polls) -> Flags:
     return np.asarray(np.cumsum(edges)[:-1] > 0)
 
 
-def _verdicts(case: Case, topic: str, times: Longs) -> list[Evaluation | None]:
-    """What the core says of the topic at these times; None: before its first period."""
-    periods = case.situations.by_topic.get(topic, ())
-    found = [case.evaluated[each.situation.situation_id].verdict for each in periods]
-    in_force = np.searchsorted([each.first_seen for each in periods], times, side="right") - 1
-    known = [*found, None]  # -1 finds the last place
-    return [known[place] for place in in_force.tolist()]
-
-
-def _fault(case: Case, topic: str, polls: Polls, columns: Longs) -> Iterator[Fault]:
+def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation | None) -> Iterator[Fault]:
+    """``verdict``: what the core says of the topic at the last of the columns."""
     last = int(columns[-1])
     rows = np.flatnonzero(polls.paired[:, columns].any(axis=1))
     first = int(polls.before[:, columns[0]][polls.paired[:, columns[0]]].min())
@@ -122,16 +119,15 @@ def _fault(case: Case, topic: str, polls: Polls, columns: Longs) -> Iterator[Fau
         waiting=waiting_in_words(waiting),
         growth=waiting - before,
     )
-    (verdict,) = _verdicts(case, topic, np.array([extent.last_seen]))
     if verdict is not None and verdict.coverage == NOT_SUBSCRIBED:
         evidence: list[str] = [what, Text("no member subscribes to the topic any more")]
         remedies: list[str] = [_SUBSCRIBE]
     else:
         is_explained = refusing.issuperset(broker_names)
-        evidence, remedies = _why(case, topic, extent, refused, is_explained=is_explained)
+        evidence, remedies = _why(case, polls.topic, extent, refused, is_explained=is_explained)
         evidence = [what, *evidence]
     yield Fault(
-        topic,
+        polls.topic,
         extent,
         GROUP_NOT_CONSUMING,
         joined(evidence),

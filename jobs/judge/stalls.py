@@ -9,9 +9,9 @@ A client none of whose queues moves while those of others do is a frozen process
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from ..schemas import NOT_LOCKED
 from .case import Case
 from .confirmation import HoldingsOfTopic
 from .dossier import QueueOffsets
-from .evaluated import Evaluated, QueueKey
+from .evaluated import QueueKey
 from .extents import Extent, Run, Sighting, join_episodes, persistence
 from .findings import Fault, Found, QueueFinding, Stall
 from .grouping import grouped
@@ -42,20 +42,15 @@ Longs: TypeAlias = NDArray[np.int64]
 _COMMITS: Instant = 5 * SECOND
 
 
-class Owners(NamedTuple):
-    """The client ids that a queue was computed for, sorted; ``sole``: one process owns it."""
-
-    client_ids: tuple[str, ...]
-    sole: bool
-
-
-NOT_KNOWN = Owners((), False)
+#: A queue, as its row of the matrix, and a situation, by its number.
+_Place: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Polls:
     """The polls of a topic's queues, each with the queue's poll before."""
 
+    topic: str
     queues: tuple[QueueKey, ...]
     times: Longs
     present: Flags
@@ -75,8 +70,8 @@ class Polls:
         # Nearly always all queues of a topic are asked at the same times.
         schedules = {each.times.tobytes(): each.times for each in offsets}
         times = np.unique(np.concatenate(list(schedules.values())))
-        present = np.zeros((len(offsets), len(times)), np.bool_)
-        consumed, backlog = np.zeros_like(present, np.int64), np.zeros_like(present, np.int64)
+        shape = len(offsets), len(times)
+        present, (consumed, backlog) = np.zeros(shape, np.bool_), np.zeros((2, *shape), np.int64)
         for row, each in enumerate(offsets):
             columns = np.searchsorted(times, each.times)
             present[row, columns] = True
@@ -89,6 +84,7 @@ class Polls:
         paired = present & (before >= 0)
         before = np.maximum(before, 0)
         return cls(
+            offsets[0].topic,
             tuple((each.broker_name, each.queue_id) for each in offsets),
             times,
             present,
@@ -123,7 +119,6 @@ class Intervals:
     as in ``polls``.
     """
 
-    topic: str
     polls: Polls
     #: The queue had messages to consume; nothing else counts.
     counts: Flags
@@ -131,14 +126,16 @@ class Intervals:
     stalled: Flags
     #: By poll: some queue of the topic keeps up.
     any_keeps_up: Flags
-    #: The situation in force at the poll before, as a place in ``owners``.
+    #: One process owns the queue.
+    sole: Flags
+    #: The number of the situation in force at the poll before.
     situation: Longs
-    #: By situation and queue; the last one is for the time before the first situation.
-    owners: tuple[Mapping[QueueKey, Owners], ...]
+    #: The client ids that a queue was computed for in a situation.
+    owners: Mapping[_Place, Collection[str]]
 
-    def owners_at(self, row: int, poll: int) -> Owners:
-        """Who had the queue when the interval that ends at the poll began."""
-        return self.owners[int(self.situation[row, poll])].get(self.polls.queues[row], NOT_KNOWN)
+    def owners_at(self, row: int, poll: int) -> tuple[str, ...]:
+        """Who had the queue when the interval that ends at the poll began; none: not known."""
+        return tuple(sorted(self.owners.get((row, int(self.situation[row, poll])), ())))
 
 
 def find_intervals(case: Case, topic: str, orphans: Sequence[QueueFinding]) -> Intervals | None:
@@ -154,16 +151,16 @@ def find_intervals(case: Case, topic: str, orphans: Sequence[QueueFinding]) -> I
         return None
     polls = Polls.of(offsets)
     keeps_up = keeps_up_at(polls)
-    any_keeps_up = np.logical_or.reduce(keeps_up)
+    any_keeps_up: Flags = keeps_up.any(axis=0)
     if not (polls.unmoved & any_keeps_up).any():
         return None
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
-    situation, owners, unowned = _owners(case, topic, polls, counts)
+    situation, owners, unowned, sole = _owners(case, polls, counts)
     lasting = [each for each in orphans if each.extent.lasts]
     unmoved = polls.unmoved & ~away_at(polls, case) & ~orphaned_at(polls, lasting)
     owned = unmoved & ~unowned & ~orphaned_at(polls, orphans)
     stalled = _stalled(polls.times, unmoved, owned, counts, any_keeps_up)
-    return Intervals(topic, polls, counts, stalled, any_keeps_up, situation, owners)
+    return Intervals(polls, counts, stalled, any_keeps_up, sole, situation, owners)
 
 
 def orphans_by_topic(found: Found) -> Mapping[str, Sequence[QueueFinding]]:
@@ -179,12 +176,12 @@ def stall_episodes(intervals: Intervals, persistence_seconds: int) -> Iterator[S
         for start, end in spans(intervals.stalled[row, polls]):
             before, last = every.before[row, polls[start]], polls[end - 1]
             yield Stall(
-                intervals.topic,
+                every.topic,
                 every.extent(before, last, end - start + 1, persistence_seconds),
                 every.queues[row],
                 backlog=int(backlog[row, last]),
                 backlog_growth=int(backlog[row, last] - backlog[row, before]),
-                owners=intervals.owners_at(row, last).client_ids,
+                owners=intervals.owners_at(row, last),
             )
 
 
@@ -212,8 +209,7 @@ def _apart(offsets: QueueOffsets) -> QueueOffsets:
     for number, time in enumerate(offsets.times.tolist()):
         if time - offsets.times[kept[-1]] >= _COMMITS:
             kept.append(number)
-    columns = offsets.times[kept], offsets.broker_offsets[kept], offsets.consumer_offsets[kept]
-    return QueueOffsets(offsets.topic, offsets.broker_name, offsets.queue_id, *columns)
+    return QueueOffsets(*offsets[:3], *[column[kept] for column in offsets[3:]])
 
 
 def _stands_somewhere(offsets: QueueOffsets) -> bool:
@@ -299,45 +295,35 @@ def away_at(polls: Polls, case: Case) -> Flags:
 
 
 def _owners(
-    case: Case, topic: str, polls: Polls, counts: Flags
-) -> tuple[Longs, tuple[Mapping[QueueKey, Owners], ...], Flags]:
-    """The situation of each interval, the owners by situation, and where nobody has the queue.
+    case: Case, polls: Polls, counts: Flags
+) -> tuple[Longs, Mapping[_Place, Collection[str]], Flags, Flags]:
+    """The situation of each interval and the owners of each queue in it; of each interval whether
+    nobody has the queue, and whether one process has it alone.
 
-    A situation holds until the snapshot that shows another: offsets have their polls at other
-    times. Nothing shows whose a queue is before the first, nor where it was not audited; where it
-    was, a queue that nobody takes has no owner.
+    Nothing shows whose a queue is before the first situation, nor where it was not audited; where
+    it was, a queue that nobody takes has no owner.
     """
-    # There may be offsets of a topic that no member was seen to subscribe to.
-    periods = case.situations.by_topic.get(topic, ())
-    first_seen = np.array([each.first_seen for each in periods], np.int64)
-    in_force = np.searchsorted(first_seen, polls.times, side="right") - 1
-    numbers: dict[str, int] = {}
-    of_period = [numbers.setdefault(each.situation.situation_id, len(numbers)) for each in periods]
-    # The last place is for the time before the first period: -1 finds it.
-    situation = np.array([*of_period, len(numbers)], np.int64)[in_force][polls.before]
-    owners: list[Mapping[QueueKey, Owners]] = [{}] * (len(numbers) + 1)
-    unowned = np.zeros((len(numbers) + 1, len(polls.queues)), np.bool_)
+    in_force = case.situations.in_force(polls.topic, polls.times)
+    numbers = {each: number for number, each in enumerate(dict.fromkeys(in_force))}
+    situation = np.array([numbers[each] for each in in_force], np.int64)[polls.before]
     asked = set(np.unique(situation[counts]).tolist())
+    rows = {queue: row for row, queue in enumerate(polls.queues)}
+    unowned, sole = np.zeros((2, len(rows), len(numbers)), np.bool_)
+    owners: dict[_Place, set[str]] = defaultdict(set)
+    processes: dict[_Place, float] = defaultdict(float)
     for situation_id, number in numbers.items():
-        if number in asked:
-            owners[number] = _owners_of(case.evaluated[situation_id])
-            if case.evaluated[situation_id].verdict.coverage == AUDITED:
-                unowned[number] = [queue not in owners[number] for queue in polls.queues]
-    rows = np.arange(len(polls.queues))[:, np.newaxis]
-    return situation, tuple(owners), unowned[situation, rows]
-
-
-def _owners_of(evaluated: Evaluated) -> Mapping[QueueKey, Owners]:
-    client_ids: dict[QueueKey, set[str]] = defaultdict(set)
-    processes: dict[QueueKey, float] = defaultdict(float)
-    for each in evaluated.allocations():
-        for queue in each.queues:
-            client_ids[queue].add(each.client_id)
-            processes[queue] += each.processes * each.view_weight
-    return {
-        queue: Owners(tuple(sorted(ids)), len(ids) == 1 and abs(processes[queue] - 1) < 1e-9)
-        for queue, ids in client_ids.items()
-    }
+        if situation_id is not None and number in asked:
+            evaluated = case.evaluated[situation_id]
+            unowned[:, number] = evaluated.verdict.coverage == AUDITED
+            for each in evaluated.allocations():
+                for row in (rows[queue] for queue in each.queues if queue in rows):
+                    owners[row, number].add(each.client_id)
+                    processes[row, number] += each.processes * each.view_weight
+    for place, client_ids in owners.items():
+        unowned[place] = False
+        sole[place] = len(client_ids) == 1 and abs(processes[place] - 1) < 1e-9
+    unowned, sole = (np.take_along_axis(each, situation, axis=1) for each in (unowned, sole))
+    return situation, owners, unowned, sole
 
 
 # ---------------------------------------------------------------- frozen processes
@@ -380,13 +366,19 @@ def frozen_processes(
     that this client did not is no evidence against it.
     """
     every = intervals.polls
-    for client_id, computed in _suspects(intervals).items():
-        rows, owns, sole, answered = _had(intervals, holdings, client_id, computed)
+    alone = intervals.stalled & intervals.any_keeps_up & intervals.sole
+    suspects = {intervals.owners_at(row, poll)[0] for row, poll in np.argwhere(alone).tolist()}
+    computed = grouped(
+        (client_id, place)
+        for place, client_ids in (intervals.owners.items() if suspects else ())
+        for client_id in suspects.intersection(client_ids)
+    )
+    for client_id, places in sorted(computed.items()):
+        rows, owns, sole, answered = _had(intervals, holdings, client_id, places)
         held = intervals.counts[rows] & intervals.any_keeps_up & owns
         lives = held & ~(intervals.stalled[rows] & sole)
-        frozen = np.logical_or.reduce(held) & ~np.logical_or.reduce(lives)
         polls = np.flatnonzero(held.any(axis=0))
-        for start, end in spans(frozen[polls]):
+        for start, end in spans(~lives.any(axis=0)[polls]):
             of_run = polls[start:end]
             in_run = held[:, of_run]
             before = every.before[rows][:, of_run][in_run].min()
@@ -395,7 +387,7 @@ def frozen_processes(
             waiting = int(every.backlog[rows, of_run[-1]][in_run[:, -1]].sum())
             was_asked = bool(answered[of_run].any())
             yield Fault(
-                intervals.topic,
+                every.topic,
                 extent,
                 FROZEN_PROCESS,
                 evidence=_evidence(client_id, queues, extent, waiting, answered=was_asked),
@@ -410,16 +402,16 @@ def _had(
     intervals: Intervals,
     holdings: HoldingsOfTopic | None,
     client_id: str,
-    computed: Mapping[tuple[int, int], bool],
+    computed: Sequence[_Place],
 ) -> tuple[Longs, Flags, Flags, Flags]:
     """What a client had of a topic, between each poll and the one before: the rows of its queues;
     of these, by poll, whether it held the queue, and whether it was computed for it alone; by poll
     whether it answered, else it held what was computed.
 
-    ``computed``: as in ``_suspects``. Between two equal answers in one phase it holds the same;
-    a queue whose lock it waits for is none that it could move.
+    ``computed``: which were computed for it when. Between two equal answers in one phase it holds
+    the same; a queue whose lock it waits for is none that it could move.
     """
-    times, situations = intervals.polls.times, range(len(intervals.owners))
+    times = intervals.polls.times
     answered = np.zeros(len(times), np.bool_)
     holds: dict[int, Flags] = defaultdict(lambda: np.zeros(len(times), np.bool_))
     places = {queue: row for row, queue in enumerate(intervals.polls.queues)}
@@ -430,28 +422,13 @@ def _had(
             for queue, activity in each.held.items():
                 if queue in places and activity != NOT_LOCKED:
                     holds[places[queue]][first : last + 1] = True
-    rows = sorted({*holds, *[row for row, _ in computed]})
-    owner = np.array([[(row, number) in computed for number in situations] for row in rows])
-    sole = np.array([[computed.get((row, number), False) for number in situations] for row in rows])
-    then = np.arange(len(rows))[:, np.newaxis], intervals.situation[rows]
-    owns = np.where(answered, [holds[row] for row in rows], owner[then])
-    return np.array(rows, np.int64), owns, sole[then], answered
-
-
-def _suspects(intervals: Intervals) -> Mapping[str, Mapping[tuple[int, int], bool]]:
-    """By client that had a stalled queue alone: the queues of each situation that it had, as
-    (row, situation), and whether alone.
-    """
-    stalled = np.argwhere(intervals.stalled & intervals.any_keeps_up).tolist()
-    owners = {intervals.owners_at(row, poll) for row, poll in stalled}
-    suspects = {client_id for each in owners if each.sole for client_id in each.client_ids}
-    had: dict[str, dict[tuple[int, int], bool]] = {each: {} for each in sorted(suspects)}
-    for number, by_queue in enumerate(intervals.owners if suspects else ()):
-        for row, queue in enumerate(intervals.polls.queues):
-            owner = by_queue.get(queue, NOT_KNOWN)
-            for client_id in suspects.intersection(owner.client_ids):
-                had[client_id][row, number] = owner.sole
-    return had
+    rows = np.array(sorted({*holds, *[row for row, _ in computed]}), np.int64)
+    owner = np.zeros((len(rows), intervals.situation.max() + 1), np.bool_)
+    its_rows, numbers = zip(*computed, strict=True)
+    owner[np.searchsorted(rows, its_rows), numbers] = True
+    owner = np.take_along_axis(owner, intervals.situation[rows], axis=1)
+    owns = np.where(answered, [holds[row] for row in rows.tolist()], owner)
+    return rows, owns, owner & intervals.sole[rows], answered
 
 
 def _evidence(
