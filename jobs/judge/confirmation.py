@@ -129,6 +129,11 @@ def index_holdings(holdings: Iterable[Holding]) -> HoldingsIndex:
     return {topic: HoldingsOfTopic(of_topic) for topic, of_topic in by_topic.items()}
 
 
+def topic_holdings(index: HoldingsIndex, topic: str) -> HoldingsOfTopic:
+    """Those of a topic; none where no process told of it."""
+    return index.get(topic) or HoldingsOfTopic(())
+
+
 def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
     """Whether what the processes held shows the finding; None where too few of them answered.
 
@@ -139,9 +144,7 @@ def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
     a change processes hold what they had before, which refutes nothing; and what is POSSIBLE is
     there at times, so that no round without it refutes it.
     """
-    if episode.topic not in index:
-        return None
-    of_topic, queue, time = index[episode.topic], episode.queue, episode.extent
+    of_topic, queue, time = topic_holdings(index, episode.topic), episode.queue, episode.extent
     is_duplicate = episode.kind == DUPLICATE
     if of_topic.shared(queue, time) if is_duplicate else of_topic.unheld(queue, time):
         return True

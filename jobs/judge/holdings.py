@@ -26,6 +26,7 @@ from .answers import longest_bridge
 from .dossier import ClientRun, Dossier
 from .evaluated import Allocated, QueueKey
 from .grouping import grouped
+from .routes import RouteChange
 from .timeline import Phase, Timeline
 
 STATE_CHANGED = "STATE_CHANGED"
@@ -130,12 +131,14 @@ class Holding:
 
 
 def find_holdings(
-    dossier: Dossier, timelines: Mapping[str, Timeline], changes: Mapping[str, Sequence[Instant]]
+    dossier: Dossier,
+    timelines: Mapping[str, Timeline],
+    changes: Mapping[str, Sequence[RouteChange]],
 ) -> list[Holding]:
     """What each process had of each topic, in the phases that have its client id.
 
-    ``changes`` has by topic the instants at which its route changed. The holdings of one process
-    and topic follow each other, in time.
+    ``changes`` has by topic those of its route. The holdings of one process and topic follow each
+    other, in time.
     """
     answers, logs = _running_infos(dossier.clients), _logs(dossier.clients)
     client_ids = {process.client_id for process, _ in answers}
@@ -144,7 +147,8 @@ def find_holdings(
         return []
     holdings: list[Holding] = []
     for topic, timeline in timelines.items():
-        segments = _segments(timeline.phases, sorted(changes.get(topic, ())), client_ids)
+        changed_at = sorted(each.collected_at for each in changes.get(topic, ()))
+        segments = _segments(timeline.phases, changed_at, client_ids)
         pieces = [piece for segment in segments for piece in segment.pieces()]
         for process, answered in answers:
             holdings += _of_answers(process, answered, pieces)

@@ -24,12 +24,13 @@ from ..instants import SECOND, Instant
 from ..kinds import FROZEN_PROCESS
 from ..schemas import NOT_LOCKED
 from .case import Case
-from .confirmation import HoldingsOfTopic
+from .confirmation import topic_holdings
 from .dossier import QueueOffsets
 from .evaluated import QueueKey
 from .extents import Extent, Run, Sighting, join_episodes, persistence
 from .findings import Fault, Found, QueueFinding, Stall
 from .grouping import grouped
+from .holdings import Holding
 from .why import moves
 from .words import between, queues_in_words, waiting_in_words
 
@@ -112,6 +113,62 @@ class Polls:
         """Messages wait at both polls, and the offset is the same."""
         return self.waits & (self.backlog_before > 0)
 
+    @property
+    def keeps_up(self) -> Flags:
+        """Whether the queue keeps up at the poll.
+
+        A queue keeps up where its offset moves; and, once moved, for as long as nothing waits in it
+        and nothing new happens to the topic's queues: after a burst of messages nobody moves, and
+        those that are done with their share kept up. What happens is that a queue moves, or that
+        messages come to one that had none and stay: from there on it may be that no queue moves.
+        """
+        columns = np.arange(len(self.times))
+        # Of a queue that was missing from a poll nothing shows when it moved.
+        since = np.where(self.paired, self.before, -1)
+        moved = self.paired & (self.step > 0) & (since == since.max(axis=0))
+        happened = (moved | (self.waits & (self.backlog_before == 0))).any(axis=0)
+        moved_at = np.maximum.accumulate(np.where(moved, columns, -1), axis=1)
+        happened_at = np.maximum.accumulate(np.where(happened, columns, -1))
+        is_latest = (moved_at >= 0) & (moved_at == happened_at)
+        keeps_up: Flags = is_latest & ((moved_at == columns) | (self.backlog == 0))
+        return keeps_up & self.present
+
+    def orphaned(self, orphans: Iterable[QueueFinding]) -> Flags:
+        """Where nobody owned the queue at one of the polls, or in half of the time between them."""
+        explained = np.zeros_like(self.present)
+        rows = {queue: row for row, queue in enumerate(self.queues)}
+        for each in orphans:
+            row = rows.get(each.queue)
+            for first, last in each.all_times if row is not None else ():
+                since, until = self.times[self.before[row]], self.times
+                at_a_poll = ((first <= since) & (since <= last)) | (
+                    (first <= until) & (until <= last)
+                )
+                shared = np.minimum(last, until) - np.maximum(first, since)
+                explained[row] |= at_a_poll | (2 * shared >= until - since)
+        return explained
+
+    def away(self, case: Case) -> Flags:
+        """Where the queue's broker had no master at some time of the interval, or the minute
+        before.
+
+        Clients commit to the master alone, so that the offsets of a slave's answer stay as they are
+        while its queues are read (``RemoteBrokerOffsetStore.updateConsumeOffsetToBroker``).
+        """
+        away = np.zeros_like(self.present)
+        for absence in case.masters_away:
+            for row, (broker_name, _) in enumerate(self.queues):
+                if broker_name == absence.broker_name:
+                    away[row] |= absence.is_within(self.times[self.before[row]], self.times)
+        return away
+
+
+def standing(case: Case) -> Iterator[Polls]:
+    """The polls of each topic of which some queue does not move at some time."""
+    for offsets in case.dossier.offsets.values():
+        if any(map(_stands_somewhere, offsets)):
+            yield Polls.of(offsets)
+
 
 @dataclass(frozen=True)
 class Intervals:
@@ -138,7 +195,7 @@ class Intervals:
         return tuple(sorted(self.owners.get((row, int(self.situation[row, poll])), ())))
 
 
-def find_intervals(case: Case, topic: str, orphans: Sequence[QueueFinding]) -> Intervals | None:
+def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> Intervals | None:
     """The intervals of a topic; None if no queue ever failed to move while another kept up.
 
     A queue does not move if messages wait at both polls and its offset is the same. It is stalled
@@ -146,19 +203,15 @@ def find_intervals(case: Case, topic: str, orphans: Sequence[QueueFinding]) -> I
     may not move, or have nothing to do. So a stall lasts from the first to the last time that
     another kept up. A moment without an owner does not end it (see ``_stalled``).
     """
-    offsets = case.dossier.offsets.get(topic, [])
-    if not any(map(_stands_somewhere, offsets)):
-        return None
-    polls = Polls.of(offsets)
-    keeps_up = keeps_up_at(polls)
+    keeps_up = polls.keeps_up
     any_keeps_up: Flags = keeps_up.any(axis=0)
     if not (polls.unmoved & any_keeps_up).any():
         return None
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
     situation, owners, unowned, sole = _owners(case, polls, counts)
     lasting = [each for each in orphans if each.extent.lasts]
-    unmoved = polls.unmoved & ~away_at(polls, case) & ~orphaned_at(polls, lasting)
-    owned = unmoved & ~unowned & ~orphaned_at(polls, orphans)
+    unmoved = polls.unmoved & ~polls.away(case) & ~polls.orphaned(lasting)
+    owned = unmoved & ~unowned & ~polls.orphaned(orphans)
     stalled = _stalled(polls.times, unmoved, owned, counts, any_keeps_up)
     return Intervals(polls, counts, stalled, any_keeps_up, sole, situation, owners)
 
@@ -219,26 +272,6 @@ def _stands_somewhere(offsets: QueueOffsets) -> bool:
     return bool((waiting[1:] & waiting[:-1] & still).any())
 
 
-def keeps_up_at(polls: Polls) -> Flags:
-    """Whether the queue keeps up at the poll.
-
-    A queue keeps up where its offset moves; and, once moved, for as long as nothing waits in it and
-    nothing new happens to the topic's queues: after a burst of messages nobody moves, and those
-    that are done with their share kept up. What happens is that a queue moves, or that messages
-    come to one that had none and stay: from there on it may be that no queue moves.
-    """
-    columns = np.arange(len(polls.times))
-    # Of a queue that was missing from a poll nothing shows when it moved.
-    since = np.where(polls.paired, polls.before, -1)
-    moved = polls.paired & (polls.step > 0) & (since == since.max(axis=0))
-    happened = (moved | (polls.waits & (polls.backlog_before == 0))).any(axis=0)
-    moved_at = np.maximum.accumulate(np.where(moved, columns, -1), axis=1)
-    happened_at = np.maximum.accumulate(np.where(happened, columns, -1))
-    is_latest = (moved_at >= 0) & (moved_at == happened_at)
-    keeps_up: Flags = is_latest & ((moved_at == columns) | (polls.backlog == 0))
-    return keeps_up & polls.present
-
-
 def _stalled(
     times: Longs, unmoved: Flags, owned: Flags, counts: Flags, any_keeps_up: Flags
 ) -> Flags:
@@ -264,34 +297,6 @@ def _stalled(
                 if contrasted.size:
                     stalled[row, whole[contrasted[0] : contrasted[-1] + 1]] = True
     return stalled
-
-
-def orphaned_at(polls: Polls, orphans: Iterable[QueueFinding]) -> Flags:
-    """Where nobody owned the queue at one of the polls, or in half of the time between them."""
-    explained = np.zeros_like(polls.present)
-    rows = {queue: row for row, queue in enumerate(polls.queues)}
-    for each in orphans:
-        row = rows.get(each.queue)
-        for first, last in each.all_times if row is not None else ():
-            since, until = polls.times[polls.before[row]], polls.times
-            at_a_poll = ((first <= since) & (since <= last)) | ((first <= until) & (until <= last))
-            shared = np.minimum(last, until) - np.maximum(first, since)
-            explained[row] |= at_a_poll | (2 * shared >= until - since)
-    return explained
-
-
-def away_at(polls: Polls, case: Case) -> Flags:
-    """Where the queue's broker had no master at some time of the interval, or the minute before.
-
-    Clients commit to the master alone (``RemoteBrokerOffsetStore.updateConsumeOffsetToBroker``), so
-    that the offsets of a slave's answer stay as they are while its queues are read.
-    """
-    away = np.zeros_like(polls.present)
-    for absence in case.masters_away:
-        for row, (broker_name, _) in enumerate(polls.queues):
-            if broker_name == absence.broker_name:
-                away[row] |= absence.is_within(polls.times[polls.before[row]], polls.times)
-    return away
 
 
 def _owners(
@@ -341,13 +346,14 @@ def stalled_queues(case: Case, found: Found) -> Found:
     seconds, orphans = case.persistence_seconds, orphans_by_topic(found)
     faults: list[Fault] = []
     stalls: list[Stall] = []
-    for topic in case.dossier.offsets:
-        intervals = find_intervals(case, topic, orphans.get(topic, ()))
+    for polls in standing(case):
+        intervals = find_intervals(case, polls, orphans.get(polls.topic, ()))
         if intervals is not None:
-            others = case.timelines.keys() - {topic}
+            others = case.timelines.keys() - {polls.topic}
+            holdings = topic_holdings(case.holdings, polls.topic).holdings
             faults += (
                 each
-                for each in frozen_processes(intervals, seconds, case.holdings.get(topic))
+                for each in frozen_processes(intervals, seconds, holdings)
                 if not moves(case, others, each.client_ids[0], each.extent)
             )
             stalls += stall_episodes(intervals, seconds)
@@ -355,7 +361,7 @@ def stalled_queues(case: Case, found: Found) -> Found:
 
 
 def frozen_processes(
-    intervals: Intervals, persistence_seconds: int, holdings: HoldingsOfTopic | None = None
+    intervals: Intervals, persistence_seconds: int, holdings: Sequence[Holding] = ()
 ) -> Iterator[Fault]:
     """One fault per client and unbroken run of polls in which all its queues with messages stalled.
 
@@ -400,7 +406,7 @@ def frozen_processes(
 
 def _had(
     intervals: Intervals,
-    holdings: HoldingsOfTopic | None,
+    holdings: Sequence[Holding],
     client_id: str,
     computed: Sequence[_Place],
 ) -> tuple[Longs, Flags, Flags, Flags]:
@@ -415,7 +421,7 @@ def _had(
     answered = np.zeros(len(times), np.bool_)
     holds: dict[int, Flags] = defaultdict(lambda: np.zeros(len(times), np.bool_))
     places = {queue: row for row, queue in enumerate(intervals.polls.queues)}
-    for each in holdings.holdings if holdings else ():
+    for each in holdings:
         if each.process.client_id == client_id and not each.process.is_log:
             first, last = np.searchsorted(times, [each.first_seen, each.last_seen])
             answered[first : last + 1] = True
