@@ -436,6 +436,10 @@ def _lines(
             yield _Line(logged_at, following[0] if following else _FOR_EVER, Report(run))
 
 
+#: Of a segment, when its phase begins and ends.
+_first_seen, _last_seen = attrgetter("phase.first_seen"), attrgetter("phase.last_seen")
+
+
 def _of_logs(
     logs: Sequence[tuple[Process, Sequence[_Line]]], segments: Sequence[_Segment]
 ) -> Iterator[Holding]:
@@ -510,11 +514,3 @@ def _is_other_list(line: _Line, client_id: str, segments: Sequence[_Segment]) ->
         or (segment.is_first and line.logged_at < segment.phase.first_seen + _ROUTE_LAG)
         for segment in near
     )
-
-
-def _first_seen(segment: _Segment) -> Instant:
-    return segment.phase.first_seen
-
-
-def _last_seen(segment: _Segment) -> Instant:
-    return segment.phase.last_seen

@@ -38,7 +38,6 @@ _AT_ONCE = 60 * SECOND
 _NEARLY_ALL = 0.75
 #: A start time is that of the client's clock.
 _CLOCKS_DIFFER = 5 * SECOND
-_SEVERAL = 2
 
 _NETWORK = (
     "look at what is between {this_client} and {these_brokers} (load balancer, NAT, proxy, "
@@ -189,7 +188,7 @@ def _of_nearly_all(
         first = bisect_left(came, (time - _AT_ONCE, ""))
         end = bisect_left(came, (time + _AT_ONCE + 1, ""))
         members = len({client_id for _, client_id in came[first:end]})
-        if members >= _SEVERAL and members >= _NEARLY_ALL * members_at(time):
+        if members > 1 and members >= _NEARLY_ALL * members_at(time):
             times.append(time)
     return times
 

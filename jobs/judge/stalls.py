@@ -204,7 +204,7 @@ def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) ->
     another kept up. A moment without an owner does not end it (see ``_stalled``).
     """
     keeps_up = polls.keeps_up
-    any_keeps_up: Flags = keeps_up.any(axis=0)
+    any_keeps_up = np.logical_or.reduce(keeps_up)
     if not (polls.unmoved & any_keeps_up).any():
         return None
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
@@ -384,7 +384,7 @@ def frozen_processes(
         held = intervals.counts[rows] & intervals.any_keeps_up & owns
         lives = held & ~(intervals.stalled[rows] & sole)
         polls = np.flatnonzero(held.any(axis=0))
-        for start, end in spans(~lives.any(axis=0)[polls]):
+        for start, end in spans(~np.logical_or.reduce(lives)[polls]):
             of_run = polls[start:end]
             in_run = held[:, of_run]
             before = every.before[rows][:, of_run][in_run].min()

@@ -5,7 +5,6 @@ the client goes on with what it had, or the members are behind a proxy. The offs
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import compress
 
 from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.english import agreeing
@@ -41,44 +40,39 @@ def queues_of_states(case: Case, found: Found) -> Found:
         for timeline in case.timelines.values()
         for each in queue_episodes(timeline, case.persistence_seconds)
     ]
-    refuted = find_refuted(every)
-    kept = (each for each, is_refuted in zip(every, refuted, strict=True) if not is_refuted)
-    return found.plus(unlisted_consumers(compress(every, refuted)), kept)
+    return found.plus(unlisted_consumers(every), without_refuted(every))
 
 
-def find_refuted(episodes: Sequence[QueueFinding]) -> list[bool]:
-    """Of each episode whether it is refuted: an orphan whose offset moves again and again.
+def without_refuted(episodes: Sequence[QueueFinding]) -> list[QueueFinding]:
+    """Without the orphans whose offsets move again and again.
 
     One that has an owner at times is read at times, which refutes nothing. Where the lists know no
     member at all and somebody reads the group's queues, those in which nothing waits and nothing
     comes are no evidence, and no orphans either: the retry topic's, as a rule.
     """
-    offline = [each for each in episodes if _is_refuted(each) and GROUP_OFFLINE in each.causes]
-    return [
-        _is_refuted(each)
-        or (
-            GROUP_OFFLINE in each.causes
-            and any(map(each.overlaps, offline))
-            and not each.left.messages
-        )
-        for each in episodes
-    ]
+    offline = [each for each in episodes if _is_read(each) and GROUP_OFFLINE in each.causes]
+
+    def is_idle(each: QueueFinding) -> bool:
+        is_offline = GROUP_OFFLINE in each.causes and any(map(each.overlaps, offline))
+        return is_offline and not each.left.messages
+
+    return [each for each in episodes if not (_is_read(each) or is_idle(each))]
 
 
-def _is_refuted(episode: QueueFinding) -> bool:
+def _is_read(episode: QueueFinding) -> bool:
     return (episode.kind, episode.certainty, episode.moved) == (ORPHANED, CERTAIN, False)
 
 
-def unlisted_consumers(refuted: Iterable[QueueFinding]) -> list[Fault]:
-    """One fault per topic, over its queues that are no orphans by ``find_refuted``.
+def unlisted_consumers(episodes: Iterable[QueueFinding]) -> list[Fault]:
+    """One fault per topic, over its queues that are orphans by the lists and that somebody reads.
 
     Only where a broker lists nobody at all. Else their reader may be listed: a member that
     chooses its queues itself, or one that the lists show otherwise than it is.
     """
     of_topics = grouped(
         (each.topic, each)
-        for each in refuted
-        if not _NOBODY_LISTED.isdisjoint(each.causes) and _is_refuted(each)
+        for each in episodes
+        if _is_read(each) and not _NOBODY_LISTED.isdisjoint(each.causes)
     )
     return [_fault(topic, of_topic) for topic, of_topic in of_topics.items()]
 

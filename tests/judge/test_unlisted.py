@@ -6,7 +6,7 @@ import pytest
 
 from jobs.judge.extents import Extent
 from jobs.judge.findings import QueueFinding
-from jobs.judge.unlisted import find_refuted, unlisted_consumers
+from jobs.judge.unlisted import unlisted_consumers, without_refuted
 from jobs.judge.witnessed import witnessed
 from tests.judge.phases import case
 from tests.judge.witnesses import BROKER, TOPIC, at, offsets, steady, stuck
@@ -37,7 +37,9 @@ def seen(episodes, queues):
 
 
 def refuted(episodes, *queues):
-    return find_refuted(seen(episodes, queues))
+    every = seen(episodes, queues)
+    kept = without_refuted(every)
+    return [each not in kept for each in every]
 
 
 def test_an_orphan_whose_offset_moves_again_and_again_is_none():
