@@ -65,12 +65,12 @@ class Process(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What each process of a client id takes under one view, and how long the view's lists are."""
+    """What each process of a client id takes under one view."""
 
     queues: frozenset[QueueKey]
     view_weight: float
-    view_queues: int
-    view_clients: int
+    #: How long the view's lists are: of queues, of clients.
+    lengths: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +184,8 @@ def _shares(allocations: Sequence[Allocated], client_ids: Collection[str]) -> _S
         if each.client_id in client_ids:
             # Each view counts the processes once, and the weights add up to 1.
             copies[each.client_id] += each.processes * each.view_weight
-            share = Share(
-                frozenset(each.queues), each.view_weight, each.view_queues, each.view_clients
-            )
+            lengths = each.view_queues, each.view_clients
+            share = Share(frozenset(each.queues), each.view_weight, lengths)
             by_client[each.client_id] += (share,) if each.subscribed else ()
     return _Shares(
         dict(by_client),

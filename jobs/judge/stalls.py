@@ -405,10 +405,7 @@ def frozen_processes(
 
 
 def _had(
-    intervals: Intervals,
-    holdings: Sequence[Holding],
-    client_id: str,
-    computed: Sequence[_Place],
+    intervals: Intervals, holdings: Sequence[Holding], client_id: str, computed: Sequence[_Place]
 ) -> tuple[Longs, Flags, Flags, Flags]:
     """What a client had of a topic, between each poll and the one before: the rows of its queues;
     of these, by poll, whether it held the queue, and whether it was computed for it alone; by poll
