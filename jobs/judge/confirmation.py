@@ -130,7 +130,7 @@ def index_holdings(holdings: Iterable[Holding]) -> HoldingsIndex:
 
 
 def topic_holdings(index: HoldingsIndex, topic: str) -> HoldingsOfTopic:
-    """Those of a topic; none where no process told of it."""
+    """Those of a topic; none where no process reported any."""
     return index.get(topic) or HoldingsOfTopic(())
 
 

@@ -24,7 +24,7 @@ from .confirmation import topic_holdings
 from .dossier import Dossier
 from .extents import Extent
 from .findings import Fault, Found, QueueFinding
-from .stalls import Flags, Longs, Polls, orphans_by_topic, spans, standing
+from .stalls import Flags, Longs, Polls, not_moving, orphans_by_topic, spans
 from .words import MOST_NAMES, between, clients_in_words, waiting_in_words
 
 #: Two polls show one interval alone.
@@ -58,7 +58,7 @@ def not_consuming(case: Case, found: Found) -> Found:
     orphans = orphans_by_topic(found)
     return found.plus(
         fault
-        for polls in standing(case)
+        for polls in not_moving(case)
         for fault in _of_topic(case, polls, orphans.get(polls.topic, ()))
     )
 

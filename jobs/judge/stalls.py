@@ -163,7 +163,7 @@ class Polls:
         return away
 
 
-def standing(case: Case) -> Iterator[Polls]:
+def not_moving(case: Case) -> Iterator[Polls]:
     """The polls of each topic of which some queue does not move at some time."""
     for offsets in case.dossier.offsets.values():
         if any(map(_stands_somewhere, offsets)):
@@ -346,7 +346,7 @@ def stalled_queues(case: Case, found: Found) -> Found:
     seconds, orphans = case.persistence_seconds, orphans_by_topic(found)
     faults: list[Fault] = []
     stalls: list[Stall] = []
-    for polls in standing(case):
+    for polls in not_moving(case):
         intervals = find_intervals(case, polls, orphans.get(polls.topic, ()))
         if intervals is not None:
             others = case.timelines.keys() - {polls.topic}

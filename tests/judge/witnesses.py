@@ -17,7 +17,7 @@ from jobs.judge.extents import Extent, persistence
 from jobs.judge.holdings import Holding, find_holdings
 from jobs.judge.routes import RouteChange
 from jobs.judge.situations import Period, Situation, Situations
-from jobs.judge.stalls import find_intervals, standing
+from jobs.judge.stalls import find_intervals, not_moving
 from jobs.judge.timeline import Phase, Timeline
 from rebalance_core.state import Unreachable
 from tests.judge import phases
@@ -235,7 +235,7 @@ def intervals_of(
         evaluated=situations,
         masters_away=masters_away,
     )
-    found = (each for each in standing(of) if each.topic == topic)  # type: ignore[arg-type]
+    found = (each for each in not_moving(of) if each.topic == topic)  # type: ignore[arg-type]
     return next((find_intervals(of, each, orphaned) for each in found), None)  # type: ignore[arg-type]
 
 
