@@ -228,13 +228,11 @@ def asked_of(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[Asked]]:
     """
     asked: dict[str, dict[Instant, Asked]] = defaultdict(dict)
     for run in clients:
-        if run.source == RUNNING_INFO:
-            of_client = asked[run.client_id]
-            for round_, moment in run.times:
-                if round_ is not None:
-                    before = of_client.get(round_)
-                    is_answer = run.error_code is None or (before is not None and before.answered)
-                    of_client[round_] = Asked(moment, round_, is_answer)
+        for round_, moment in run.times if run.source == RUNNING_INFO else ():
+            if round_ is not None:
+                before = asked[run.client_id].get(round_)
+                is_answer = run.error_code is None or (before is not None and before.answered)
+                asked[run.client_id][round_] = Asked(moment, round_, is_answer)
     return {client_id: sorted(of_client.values()) for client_id, of_client in asked.items()}
 
 

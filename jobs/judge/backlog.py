@@ -57,95 +57,80 @@ def backlog(offsets: QueueOffsets | None, first_seen: Instant, last_seen: Instan
     return Backlog(messages, growth, growth / came if came else None)
 
 
-def is_read(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant]]) -> bool | None:
-    """Whether somebody reads the queue, as its offsets show in these times (both ends included).
-
-    True: where there was something to read, the offset moved in at least half of the intervals
-    between two polls, again and again, and in most of these intervals what waited at the end was
-    less than half of what came: a reader is never far behind, while an owner for a moment reads all
-    that waits and leaves again. Who works off a backlog without a break reads too. False: messages
-    waited, and it did not move. None: the offsets do not show it.
-
-    >>> seconds, came = np.array([0, 60, 120, 180]), np.array([10, 20, 30, 40])
-    >>> [
-    ...     is_read(QueueOffsets("T", "b", 0, seconds, came, np.array(consumed)), [(0, 180)])
-    ...     for consumed in ([10, 20, 30, 40], [5, 5, 5, 5], [5, 5, 30, 30], [8, 14, 22, 33])
-    ... ]
-    [True, False, None, None]
+class Reading(NamedTuple):
+    """What the offsets of a queue show of its readers in some times: how many intervals between two
+    polls there are of each kind, of those in which there was something to read.
     """
-    if offsets is None:
-        return None
-    moved, unmoved, kept_up, worked_off = _intervals(offsets, times)
-    if moved >= max(_READ_AGAIN, unmoved):
-        reads = _MOST * kept_up >= moved + unmoved or worked_off == moved + unmoved
-        return True if reads else None
-    return False if unmoved and not moved else None
+
+    #: The offset moved.
+    moved: int = 0
+    #: It did not, and messages waited.
+    unmoved: int = 0
+    #: It moved, and at most half of what came was left.
+    kept_up: int = 0
+    #: It moved, and more than what came was left: what lay there before is being read.
+    worked_off: int = 0
+    #: Of these times the share that lies between two polls.
+    share_shown: float = 0.0
+
+    @property
+    def is_read(self) -> bool | None:
+        """Whether somebody reads the queue.
+
+        True: the offset moved in at least half of the intervals, again and again, and in most of
+        them what waited at the end was less than half of what came: a reader is never far behind,
+        while an owner for a moment reads all that waits and leaves again. Who works off a backlog
+        without a break reads too. False: messages waited, and it did not move. None: the offsets do
+        not show it.
+        """
+        every = self.moved + self.unmoved
+        if self.moved >= max(_READ_AGAIN, self.unmoved):
+            return _MOST * self.kept_up >= every or self.worked_off == every or None
+        return False if self.unmoved and not self.moved else None
+
+    @property
+    def is_always_read(self) -> bool:
+        """Whether it was read in every interval, and never much was left.
+
+        A queue that has a reader for most of the time is not always read.
+        """
+        return self.moved >= _READ_AGAIN and not self.unmoved and self.kept_up == self.moved
 
 
-def is_always_read(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant]]) -> bool:
-    """Whether the queue was read in every interval of these times, and never much was left.
+def reading(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant]]) -> Reading:
+    """What the offsets show of a queue's readers in these times (both ends included).
 
-    As ``is_read``, but of every interval in which there was something to read: a queue that has a
-    reader for most of the time is not always read.
-
-    >>> seconds, came = np.array([0, 60, 120, 180]), np.array([10, 20, 30, 40])
-    >>> [
-    ...     is_always_read(QueueOffsets("T", "b", 0, seconds, came, np.array(read)), [(0, 180)])
-    ...     for read in ([10, 20, 30, 40], [8, 18, 29, 38], [10, 20, 20, 40], [10, 14, 29, 38])
-    ... ]
-    [True, True, False, False]
-    """
-    if offsets is None:
-        return False
-    moved, unmoved, kept_up, _ = _intervals(offsets, times)
-    return moved >= _READ_AGAIN and not unmoved and kept_up == moved
-
-
-def share_shown(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant]]) -> float:
-    """Of these times (both ends included) the share that lies between two polls of the queue.
-
-    >>> share_shown(
-    ...     QueueOffsets("T", "b", 0, np.array([60, 120]), np.array([1, 2]), np.array([1, 2])),
-    ...     [(0, 150), (300, 330)],
-    ... )
+    >>> def shown(*consumed):
+    ...     seconds, came = np.array([0, 60, 120, 180]), np.array([10, 20, 30, 40])
+    ...     return reading(QueueOffsets("T", "b", 0, seconds, came, np.array(consumed)), [(0, 180)])
+    >>> shown(10, 20, 30, 40).is_read, shown(5, 5, 5, 5).is_read
+    (True, False)
+    >>> shown(5, 5, 30, 30).is_read, shown(8, 14, 22, 33).is_read
+    (None, None)
+    >>> shown(10, 20, 30, 40).is_always_read, shown(8, 18, 29, 38).is_always_read
+    (True, True)
+    >>> shown(10, 20, 20, 40).is_always_read, shown(10, 14, 29, 38).is_always_read
+    (False, False)
+    >>> polls = QueueOffsets("T", "b", 0, np.array([60, 120]), np.array([1, 2]), np.array([1, 2]))
+    >>> reading(polls, [(0, 150), (300, 330)]).share_shown
     0.3333333333333333
     """
     if offsets is None:
-        return 0.0
-    shown = whole = 0
-    for since, until in times:
-        polls = offsets.times[(offsets.times >= since) & (offsets.times <= until)]
-        shown += int(np.ptp(polls)) if polls.size else 0
-        whole += until - since
-    return shown / whole if whole else 0.0
-
-
-class _Intervals(NamedTuple):
-    """How many intervals between two polls there are of each kind."""
-
-    #: The offset moved.
-    moved: int
-    #: It did not, and messages waited.
-    unmoved: int
-    #: It moved, and at most half of what came was left.
-    kept_up: int
-    #: It moved, and more than what came was left: what lay there before is being read.
-    worked_off: int
-
-
-def _intervals(offsets: QueueOffsets, times: Iterable[tuple[Instant, Instant]]) -> _Intervals:
-    moved = unmoved = kept_up = worked_off = 0
+        return Reading()
+    moved = unmoved = kept_up = worked_off = shown = whole = 0
     for since, until in times:
         start, end = np.searchsorted(offsets.times, since), last_up_to(offsets, until) + 1
-        waiting = offsets.broker_offsets[start:end] > offsets.consumer_offsets[start:end]
+        waiting = offsets.broker_offsets[start:end] - offsets.consumer_offsets[start:end]
         came = np.diff(offsets.broker_offsets[start:end])
         steps = np.diff(offsets.consumer_offsets[start:end])
-        left = (offsets.broker_offsets - offsets.consumer_offsets)[start:end][1:]
+        before, left = waiting[:-1], waiting[1:]
         moved += int(np.count_nonzero(steps > 0))
-        unmoved += int(np.count_nonzero((steps <= 0) & (waiting[:-1] | (came > 0)) & waiting[1:]))
+        unmoved += int(np.count_nonzero((steps <= 0) & ((before > 0) | (came > 0)) & (left > 0)))
         kept_up += int(np.count_nonzero((steps > 0) & (_NOT_FAR * left <= came)))
         worked_off += int(np.count_nonzero((steps > 0) & (left > came)))
-    return _Intervals(moved, unmoved, kept_up, worked_off)
+        shown += int(offsets.times[end - 1] - offsets.times[start]) if start < end else 0
+        whole += until - since
+    return Reading(moved, unmoved, kept_up, worked_off, shown / whole if whole else 0.0)
 
 
 def last_up_to(offsets: QueueOffsets, time: Instant) -> int:

@@ -108,11 +108,7 @@ class Case:
     @cached_property
     def holdings(self) -> HoldingsIndex:
         """By topic what the processes held."""
-        changed_at = {
-            topic: [each.collected_at for each in changes]
-            for topic, changes in self.route_changes.items()
-        }
-        return index_holdings(find_holdings(self.dossier, self.timelines, changed_at))
+        return index_holdings(find_holdings(self.dossier, self.timelines, self.route_changes))
 
     @cached_property
     def drift(self) -> Sequence[Drift]:

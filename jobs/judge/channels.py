@@ -122,7 +122,11 @@ class ProcessCounts:
         expiry = heartbeat_expiry_seconds * SECOND
         starts = starts_of(clients)
         self._of_ids = [
-            _OfId(client_id, of_id, starts.get(client_id, ()), expiry)
+            _OfId(
+                client_id,
+                {broker: _AtBroker(each, expiry) for broker, each in by_broker(of_id).items()},
+                _started_at_once(starts.get(client_id, ())),
+            )
             for client_id, of_id in sorted(channels.items())
             if _overlap(of_id)
         ]
@@ -150,27 +154,18 @@ def _overlap(channels: Sequence[Channel]) -> bool:
     )
 
 
-class _OfId:
-    """The channels of one client id."""
+class _OfId(NamedTuple):
+    """The channels of one client id, and how many of its processes answer by turns."""
 
-    def __init__(
-        self, client_id: str, channels: Sequence[Channel], starts: Starts, expiry: Instant
-    ) -> None:
-        self._client_id = client_id
-        self._by_broker = {
-            broker: _AtBroker(of_broker, expiry)
-            for broker, of_broker in by_broker(channels).items()
-        }
-        self._at_once = _started_at_once(starts)
-        ever = [each.ever for each in self._by_broker.values()]
-        self._ever_several = max(each.together for each in ever)
-        self._ever_replaced = any(each.not_left_behind < each.listed for each in ever)
+    client_id: str
+    by_broker: Mapping[Broker, "_AtBroker"]
+    at_once: int
 
     def at(self, polls: Mapping[Broker, Instant]) -> ProcessCount | None:
         """How many processes there are then; None where time does not show it."""
         there = [
             of_broker.at(polls[broker])
-            for broker, of_broker in self._by_broker.items()
+            for broker, of_broker in self.by_broker.items()
             if broker in polls
         ]
         crowded = [each for each in there if each.listed > 1]
@@ -178,20 +173,22 @@ class _OfId:
             return None
         several = max(each.together for each in crowded)
         if several > 1:
-            return ProcessCount(self._client_id, several, _SIDE_BY_SIDE)
-        if self._at_once > 1:
+            return ProcessCount(self.client_id, several, _SIDE_BY_SIDE)
+        if self.at_once > 1:
             # An answer is that of any of them: some may not have answered yet.
             confirmed = confirmed_processes([each.listed for each in there if each.listed])
-            several = max(self._at_once, confirmed)
-            return ProcessCount(self._client_id, several, _SEVERAL_STARTS)
+            several = max(self.at_once, confirmed)
+            return ProcessCount(self.client_id, several, _SEVERAL_STARTS)
         # One start time in all answers proves nothing: a broker passes the question to the first
         # channel of the id that it has, and every broker's may be that of the same process.
         # At the edge of the window it is not seen how long they stay: as it was at other times.
         are_replaced = all(each.not_left_behind <= 1 for each in crowded)
-        if self._ever_several > 1 and not are_replaced:
-            return ProcessCount(self._client_id, self._ever_several, _SIDE_BY_SIDE)
-        if self._ever_replaced or are_replaced:
-            return ProcessCount(self._client_id, 1, _REPLACED)
+        ever = [each.ever for each in self.by_broker.values()]
+        several = max(each.together for each in ever)
+        if several > 1 and not are_replaced:
+            return ProcessCount(self.client_id, several, _SIDE_BY_SIDE)
+        if are_replaced or any(each.not_left_behind < each.listed for each in ever):
+            return ProcessCount(self.client_id, 1, _REPLACED)
         return None
 
 
@@ -264,14 +261,12 @@ def _is_left_behind(one: Channel, first_seen: Sequence[Instant], expiry: Instant
 def starts_of(clients: Sequence[ClientRun]) -> Mapping[str, Starts]:
     """By client id."""
     found = grouped(
-        (run.client_id, (run.start_timestamp, run.times))
+        (run.client_id, (at, run.start_timestamp))
         for run in clients
         if run.source == RUNNING_INFO and run.start_timestamp is not None
+        for _, at in run.times
     )
-    return {
-        client_id: sorted((at, start) for start, times in of_id for _, at in times)
-        for client_id, of_id in found.items()
-    }
+    return {client_id: sorted(starts) for client_id, starts in found.items()}
 
 
 def _started_at_once(starts: Starts) -> int:

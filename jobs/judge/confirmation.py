@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from operator import attrgetter
 from typing import TypeAlias
 
 from rebalance_core.findings import CERTAIN, DUPLICATE
@@ -17,17 +18,21 @@ from .findings import QueueFinding
 from .grouping import grouped
 from .holdings import Holding
 
+_moment = attrgetter("moment")
+
 
 @dataclass
 class Round:
     """The answers of one round about one topic."""
 
+    round_: Instant
     #: When the last of them came.
     moment: Instant
     #: The phases in which they came: of several, a queue may have gone from one to another.
     positions: set[int]
-    #: So many processes answered.
+    #: So many processes answered, and of these client ids.
     answered: int
+    client_ids: set[str]
     #: So many there are.
     processes: int
     #: No change explains what any of them holds.
@@ -62,51 +67,46 @@ class HoldingsOfTopic:
     def shared(self, queue: QueueKey, time: Extent) -> bool:
         """Whether two processes held the queue in a round of that time, or more."""
         answered = Counter(round_ for each in self.holders(queue) for round_ in each.answered)
-        return any(
-            each.is_of_one_phase and answered[round_] > 1 for round_, each in self.within(time)
-        )
+        return any(each.is_of_one_phase and answered[each.round_] > 1 for each in self.within(time))
 
     def unheld(self, queue: QueueKey, time: Extent) -> bool:
         """Whether in a round of that time all processes answered and none held the queue."""
         held = {round_ for each in self.holders(queue) for round_ in each.rounds}
-        return any(each.is_complete and round_ not in held for round_, each in self.within(time))
+        return any(each.is_complete and each.round_ not in held for each in self.within(time))
 
     def is_settled(self, time: Extent) -> bool:
         """Whether in a complete round of that time no change explains what the processes hold."""
-        return any(each.is_complete and each.is_settled for _, each in self.within(time))
+        return any(each.is_complete and each.is_settled for each in self.within(time))
 
     def is_held(self, queue: QueueKey, time: Extent) -> bool:
         """Whether a process held the queue then, no change before explaining that."""
         return any(each.is_settled and time.those_of(each.moments) for each in self.holders(queue))
 
-    def within(self, time: Extent) -> Sequence[tuple[Instant, Round]]:
+    def within(self, time: Extent) -> Sequence[Round]:
         """The rounds whose last answers came in that time."""
-        first = bisect_left(self._in_time, time.first_seen, key=_moment)
-        return self._in_time[first : bisect_right(self._in_time, time.last_seen, key=_moment)]
+        first = bisect_left(self.rounds, time.first_seen, key=_moment)
+        return self.rounds[first : bisect_right(self.rounds, time.last_seen, key=_moment)]
 
     def holders(self, queue: QueueKey) -> Sequence[Holding]:
         """Each time that a process held the queue for the group, and could read it."""
         return self._holders.get(queue, ())
 
     @cached_property
-    def rounds(self) -> Mapping[Instant, Round]:
-        """The rounds, in the order of their last answers."""
+    def rounds(self) -> Sequence[Round]:
+        """In the order of their last answers."""
         rounds: dict[Instant, Round] = {}
         for each in self.holdings:
             for round_, moment in zip(each.rounds, each.moments, strict=True):
                 found = rounds.get(round_)
                 if found is None:
-                    found = rounds[round_] = Round(moment, set(), 0, 0, True)
+                    found = rounds[round_] = Round(round_, moment, set(), 0, set(), 0, True)
                 found.moment = max(found.moment, moment)
                 found.positions.add(each.phase.position)
                 found.answered += 1
+                found.client_ids.add(each.process.client_id)
                 found.processes = max(found.processes, each.phase.verdict.processes)
                 found.is_settled &= each.is_settled
-        return dict(sorted(rounds.items(), key=_moment))
-
-    @cached_property
-    def _in_time(self) -> Sequence[tuple[Instant, Round]]:
-        return list(self.rounds.items())
+        return sorted(rounds.values(), key=_moment)
 
     @cached_property
     def _holders(self) -> Mapping[QueueKey, Sequence[Holding]]:
@@ -119,10 +119,6 @@ class HoldingsOfTopic:
         )
 
 
-def _moment(of_round: tuple[Instant, Round]) -> Instant:
-    return of_round[1].moment
-
-
 #: By topic.
 HoldingsIndex: TypeAlias = Mapping[str, HoldingsOfTopic]
 
@@ -131,6 +127,11 @@ def index_holdings(holdings: Iterable[Holding]) -> HoldingsIndex:
     """The holdings by topic, as ``confirm`` looks them up."""
     by_topic = grouped((each.topic, each) for each in holdings)
     return {topic: HoldingsOfTopic(of_topic) for topic, of_topic in by_topic.items()}
+
+
+def topic_holdings(index: HoldingsIndex, topic: str) -> HoldingsOfTopic:
+    """Those of a topic; none where no process reported any."""
+    return index.get(topic) or HoldingsOfTopic(())
 
 
 def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
@@ -143,9 +144,7 @@ def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
     a change processes hold what they had before, which refutes nothing; and what is POSSIBLE is
     there at times, so that no round without it refutes it.
     """
-    if episode.topic not in index:
-        return None
-    of_topic, queue, time = index[episode.topic], episode.queue, episode.extent
+    of_topic, queue, time = topic_holdings(index, episode.topic), episode.queue, episode.extent
     is_duplicate = episode.kind == DUPLICATE
     if of_topic.shared(queue, time) if is_duplicate else of_topic.unheld(queue, time):
         return True

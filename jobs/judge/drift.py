@@ -123,9 +123,7 @@ def _drifts(holding: Holding, held: frozenset[QueueKey]) -> Iterator[tuple[str, 
     views = [view.queues for view in holding.computed]
     if holding.has_lengths_of_phase:
         lengths = holding.run.queue_count, holding.run.client_count
-        fitting = [
-            of.queues for of in holding.computed if (of.view_queues, of.view_clients) == lengths
-        ]
+        fitting = [of.queues for of in holding.computed if of.lengths == lengths]
         views = fitting or views
     possible = frozenset[QueueKey]().union(*views)
     due = possible.intersection(*views) if holding.process.is_log else possible

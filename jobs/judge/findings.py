@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
 from rebalance_core.faults import Fault as FoundFault
-from rebalance_core.findings import POSSIBLE
+from rebalance_core.findings import ORPHANED, POSSIBLE
 from rebalance_core.repairs import STALE_CHANNEL
 
 from ..instants import Instant
@@ -66,6 +66,8 @@ class QueueFinding(FoundQueue, _OfTopic):
     held: bool | None = None
     #: Whether the offsets show it; None: they do not decide it.
     moved: bool | None = None
+    #: Its offsets advance at each poll of the episode, and nothing is left.
+    is_always_read: bool = False
     #: At least half of the snapshots that show it are certain, whatever the others.
     is_mostly_certain: bool = False
     severity: str = INFO
@@ -79,6 +81,11 @@ class QueueFinding(FoundQueue, _OfTopic):
     def share(self) -> float:
         """For which share of the time the queue was so, as far as the snapshots show."""
         return self.probability * self.extent.share_of_time
+
+    @property
+    def is_read_throughout(self) -> bool:
+        """Whether it may be an orphan by the lists, and its offsets show none."""
+        return self.kind == ORPHANED and self.certainty == POSSIBLE and self.is_always_read
 
     @property
     def is_doubtful(self) -> bool:

@@ -17,7 +17,7 @@ from rebalance_core.texts import Text
 from ..instants import Instant
 from ..kinds import ALLOCATES_OTHERWISE, PERSISTENT, QUEUE_NOT_HELD
 from ..schemas import NOT_LOCKED
-from .backlog import is_read
+from .backlog import reading
 from .case import Case
 from .confirmation import Round
 from .drift import SHARE_KEPT, Drift
@@ -25,14 +25,11 @@ from .evaluated import QueueKey
 from .extents import Episode, Part, episodes_of, runs_of, together, widest
 from .findings import Fault, Found, QueueFinding
 from .grouping import grouped
-from .holdings import Process
-from .unlisted import witnessed
+from .witnessed import witnessed
 from .words import between, clients_in_words, queues_in_words, waiting_in_words
 
 #: What a finding is put down to that the holdings show and the computation does not.
 CAUSES = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})
-
-_SEVERAL = 2
 
 #: Rounds that show that a queue is held by nobody, or by several.
 _Rounds = Episode[QueueKey, Round]
@@ -58,33 +55,27 @@ def held_findings(case: Case) -> list[QueueFinding]:
     somebody reads the queue, whatever the answers show.
     """
     drift = grouped((each.topic, each) for each in case.drift if not each.process.is_log)
-    undivided = {
-        topic: drift.get(topic, [])
-        for topic, held in case.holdings.items()
-        if not all(each.phase.is_computed for each in held.holdings)
-    }
     return [
         finding
-        for topic, of_topic in (undivided | drift).items()
-        for finding in _OfTopic(case, topic).findings(of_topic)
+        for topic in case.holdings
+        for finding in _OfTopic(case, topic).findings(drift.get(topic, ()))
     ]
 
 
 class _OfTopic:
     def __init__(self, case: Case, topic: str) -> None:
         self._case, self._timeline, self._held = case, case.timelines[topic], case.holdings[topic]
-        #: What no change explains, of one phase.
-        self._settled = {
-            round_: each
-            for round_, each in self._held.rounds.items()
-            if each.is_settled and each.is_of_one_phase
-        }
         #: The readable queues by phase, of those in which nothing is computed.
         self._undivided = {
             each.phase.position: case.readable[each.phase.situation_id]
             for each in self._held.holdings
             if not each.phase.is_computed
         }
+
+    @cached_property
+    def _settled(self) -> Sequence[Round]:
+        """What no change explains, of one phase."""
+        return [each for each in self._held.rounds if each.is_settled and each.is_of_one_phase]
 
     def findings(self, drift: Sequence[Drift]) -> list[QueueFinding]:
         """Those of the queues that drift: no other one can show what is asked for.
@@ -123,78 +114,67 @@ class _OfTopic:
     ) -> list[QueueFinding]:
         offsets = self._case.offsets.get((self._timeline.topic, *queue))
         held = {round_ for each in self._held.holders(queue) for round_ in each.rounds}
-        settled = {r: each for r, each in self._settled.items() if each.position in owners}
+        settled = [each for each in self._settled if each.position in owners]
 
-        def findings(rounds: Mapping[Instant, Round]) -> Iterator[QueueFinding]:
-            for episode in self._lasting(queue, rounds, rounds.keys() - held):
+        def findings(rounds: Sequence[Round]) -> Iterator[QueueFinding]:
+            for episode in self._lasting(queue, rounds, {each.round_ for each in rounds} - held):
                 due = set().union(*[owners[each.position] for each in episode.shown])
                 cause = QUEUE_NOT_HELD if due.isdisjoint(odd) else ALLOCATES_OTHERWISE
                 yield self._finding(ORPHANED, cause, episode)
 
-        complete = {round_: each for round_, each in settled.items() if each.is_complete}
-        found = [
-            each for each in findings(complete) if is_read(offsets, each.all_times) is not True
-        ]
+        complete = findings([each for each in settled if each.is_complete])
+        found = [each for each in complete if not reading(offsets, each.all_times).is_read]
         if found or offsets is None:
             return found
         # The rounds in which all of the queue's owners answered, if not every process did.
-        of_owners = {
-            round_: each
-            for round_, each in settled.items()
-            if owners[each.position] and owners[each.position] <= self._answered[round_]
-        }
+        of_owners = [
+            each
+            for each in settled
+            if owners[each.position] and owners[each.position] <= each.client_ids
+        ]
         return [
             each
             for each in findings(of_owners)
-            if is_read(offsets, [(each.first_seen, each.last_seen)]) is False
+            if reading(offsets, [(each.first_seen, each.last_seen)]).is_read is False
         ]
 
-    @cached_property
-    def _answered(self) -> Mapping[Instant, set[str]]:
-        """By round the client ids that answered."""
-        answered: dict[Instant, set[str]] = defaultdict(set)
-        for each in self._held.holdings:
-            for round_ in each.rounds:
-                answered[round_].add(each.process.client_id)
-        return answered
-
     def _duplicates(self, queue: QueueKey) -> Iterator[QueueFinding]:
-        holders: dict[Instant, set[Process]] = defaultdict(set)
-        for each in self._held.holders(queue):
-            if each.held[queue] != NOT_LOCKED:
-                for round_ in each.answered:
-                    holders[round_].add(each.process)
+        holders = grouped(
+            (round_, each.process)
+            for each in self._held.holders(queue)
+            if each.held[queue] != NOT_LOCKED
+            for round_ in each.answered
+        )
         computed = {
             phase.position
             for phase in self._timeline.phases
             for each in phase.evaluated.findings
             if (each.kind, each.queue) == (DUPLICATE, queue)
         }
-        shared = {round_ for round_, processes in holders.items() if len(processes) >= _SEVERAL}
-        rounds = {
-            round_: each
-            for round_, each in self._settled.items()
-            if (each.is_complete or round_ in shared) and each.position not in computed
-        }
-        holders_at = {each.moment: holders[round_] for round_, each in rounds.items()}
+        shared = {round_ for round_, processes in holders.items() if len(processes) > 1}
+        rounds = [
+            each
+            for each in self._settled
+            if (each.is_complete or each.round_ in shared) and each.position not in computed
+        ]
         for episode in self._lasting(queue, rounds, shared):
-            at_a_time = [holders_at[each.moment] for each in episode.shown]
+            at_a_time = [set(holders[each.round_]) for each in episode.shown]
             # A queue that goes from one to another may look shared by the time that all are asked.
-            if len(set.intersection(*at_a_time)) >= _SEVERAL:
+            if len(set.intersection(*at_a_time)) > 1:
                 numbers = Counter(process.client_id for process in set().union(*at_a_time))
                 claimants = [Claimant(*each, 1.0) for each in sorted(numbers.items())]
                 yield self._finding(DUPLICATE, ALLOCATES_OTHERWISE, episode, claimants)
 
     def _lasting(
-        self, queue: QueueKey, rounds: Mapping[Instant, Round], shown: Collection[Instant]
+        self, queue: QueueKey, rounds: Sequence[Round], shown: Collection[Instant]
     ) -> list[_Rounds]:
         """The lasting episodes over the rounds that count, of those that show it."""
         phases = self._timeline.phases
         parts = [
             Part(each.moment, each.moment, 1, watch=phases[each.position - 1].watch)
-            for each in rounds.values()
+            for each in rounds
         ]
-        at_rounds = [[(queue, each)] if round_ in shown else [] for round_, each in rounds.items()]
+        at_rounds = [[(queue, each)] if each.round_ in shown else [] for each in rounds]
         episodes = episodes_of(runs_of(parts), at_rounds, self._case.persistence_seconds)
         return [each for each in episodes if each.extent.lasts]
 

@@ -7,12 +7,12 @@ when the result changes, and only then, so that it is in force until the next on
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import chain, groupby, pairwise, zip_longest
+from functools import cache, partial
+from itertools import chain, groupby, pairwise, starmap, zip_longest
 from math import floor
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from .answers import longest_bridge
 from .dossier import ClientRun, Dossier
 from .evaluated import Allocated, QueueKey
 from .grouping import grouped
+from .routes import RouteChange
 from .timeline import Phase, Timeline
 
 STATE_CHANGED = "STATE_CHANGED"
@@ -38,6 +39,8 @@ _REBALANCE: Instant = 20 * SECOND
 
 #: When a route changed that never did: before all moments.
 _NEVER: Instant = -(2**63)
+#: When a line is replaced that never is: after all moments.
+_FOR_EVER: Instant = 2**63
 
 #: ``mqTable`` is filled in by these for sure; a client in no list has no language.
 _FILL_IN_THEIR_TABLE = (None, "JAVA", "GO")
@@ -62,12 +65,12 @@ class Process(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What each process of a client id takes under one view, and how long the view's lists are."""
+    """What each process of a client id takes under one view."""
 
     queues: frozenset[QueueKey]
     view_weight: float
-    view_queues: int
-    view_clients: int
+    #: How long the view's lists are: of queues, of clients.
+    lengths: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +131,14 @@ class Holding:
 
 
 def find_holdings(
-    dossier: Dossier, timelines: Mapping[str, Timeline], changes: Mapping[str, Sequence[Instant]]
+    dossier: Dossier,
+    timelines: Mapping[str, Timeline],
+    changes: Mapping[str, Sequence[RouteChange]],
 ) -> list[Holding]:
     """What each process had of each topic, in the phases that have its client id.
 
-    ``changes`` has by topic the instants at which its route changed. The holdings of one process
-    and topic follow each other, in time.
+    ``changes`` has by topic those of its route. The holdings of one process and topic follow each
+    other, in time.
     """
     answers, logs = _running_infos(dossier.clients), _logs(dossier.clients)
     client_ids = {process.client_id for process, _ in answers}
@@ -142,9 +147,11 @@ def find_holdings(
         return []
     holdings: list[Holding] = []
     for topic, timeline in timelines.items():
-        segments = _Segments(timeline.phases, changes.get(topic, ()), client_ids)
+        changed_at = sorted(each.collected_at for each in changes.get(topic, ()))
+        segments = _segments(timeline.phases, changed_at, client_ids)
+        pieces = [piece for segment in segments for piece in segment.pieces()]
         for process, answered in answers:
-            holdings += _of_answers(process, answered, segments)
+            holdings += _of_answers(process, answered, pieces)
         of_topic = [(process, lines) for process, of, lines in logs if of in (None, topic)]
         holdings += _of_logs(of_topic, segments)
     return holdings
@@ -177,9 +184,8 @@ def _shares(allocations: Sequence[Allocated], client_ids: Collection[str]) -> _S
         if each.client_id in client_ids:
             # Each view counts the processes once, and the weights add up to 1.
             copies[each.client_id] += each.processes * each.view_weight
-            share = Share(
-                frozenset(each.queues), each.view_weight, each.view_queues, each.view_clients
-            )
+            lengths = each.view_queues, each.view_clients
+            share = Share(frozenset(each.queues), each.view_weight, lengths)
             by_client[each.client_id] += (share,) if each.subscribed else ()
     return _Shares(
         dict(by_client),
@@ -193,13 +199,15 @@ class _Segment(NamedTuple):
     """A phase, and from when on neither its route nor its lists explain that a client differs."""
 
     phase: Phase
-    shares: _Shares
+    shares: Callable[[], _Shares]
     is_first: bool
     #: When the route last changed by then.
     changed_at: Instant
     settled_at: Instant
     #: Up to when it is sure to hold.
     holds_until: Instant
+    #: When the next one begins.
+    end: Instant
 
     def explains(self, moment: Instant) -> str | None:
         """What explains that a process holds something else at that moment.
@@ -214,92 +222,60 @@ class _Segment(NamedTuple):
             return STATE_CHANGED
         return None
 
-    def cut(self, moments: Sequence[Instant], start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The places from start to end, cut where another reason explains a difference, or none."""
-        edges = [self.settled_at, self.holds_until + 1, self.changed_at + _ROUTE_LAG + 1]
-        places = {start, end, *[bisect_left(moments, edge, start, end) for edge in edges]}
-        yield from pairwise(sorted(places))
+    def pieces(self) -> Iterator["_Piece"]:
+        """Its time, cut where another reason explains a difference, or none."""
+        since, end = self.phase.first_seen, self.end
+        changes = self.settled_at, self.changed_at + _ROUTE_LAG + 1, self.holds_until + 1
+        cuts = {since, end, *[change for change in changes if since < change < end]}
+        return starmap(partial(_Piece, self), pairwise(sorted(cuts)))
 
     def holding(
         self, process: Process, report: "Report", since: Instant, until: Instant, **others: Any
     ) -> Holding:
         """What the process had from one time to another, as it reported it."""
         topic, run = self.phase.topic, report.run
-        held, computed = report.held.get(topic, {}), self.shares.by_client[process.client_id]
+        held, computed = report.held.get(topic, {}), self.shares().by_client[process.client_id]
         return Holding(process, topic, since, until, run, held, self.phase, computed, **others)
 
 
-class _Segments:
-    """The phases of one topic, found by time."""
+class _Piece(NamedTuple):
+    """A part of a segment, without its end: one reason, or none, explains a difference in it."""
 
-    def __init__(
-        self, phases: Sequence[Phase], changes: Sequence[Instant], client_ids: Collection[str]
-    ) -> None:
-        self._phases = phases
-        self._changes = sorted(changes)
-        self._client_ids = client_ids
-        self._first_seen = [phase.first_seen for phase in phases]
-        self._last_seen = [phase.last_seen for phase in phases]
-        self._situations = {phase.situation_id: phase for phase in phases}
-        self._shares = cache(self._shares_of)
-        self._segment = cache(self._make)
+    segment: _Segment
+    since: Instant
+    until: Instant
 
-    def within(self, since: Instant, until: Instant | None) -> Iterator[_Segment]:
-        """Those with a moment between the two, both included; None: without an end."""
-        start = bisect_left(self._last_seen, since)
-        end = len(self._phases) if until is None else bisect_right(self._first_seen, until)
-        return map(self._segment, range(start, end))
 
-    def in_force(self, moments: Sequence[Instant]) -> Iterator[tuple[_Segment, int, int]]:
-        """Each with the places of the moments, in time, at which it was in force: from its first
-        snapshot until the first one of the next.
-        """
-        first = max(bisect_right(self._first_seen, moments[0]) - 1, 0)
-        for place in range(first, bisect_right(self._first_seen, moments[-1])):
-            start = bisect_left(moments, self._first_seen[place])
-            is_last = place + 1 == len(self._phases)
-            until = self._holds_until(place) + 1 if is_last else self._first_seen[place + 1]
-            end = bisect_left(moments, until)
-            if start < end:
-                yield self._segment(place), start, end
+def _segments(
+    phases: Sequence[Phase], changes: Sequence[Instant], client_ids: Collection[str]
+) -> list[_Segment]:
+    """The phases of one topic; ``changes``: when its route changed, ascending."""
+    situations = {phase.situation_id: phase for phase in phases}
 
-    def near(self, moment: Instant) -> Iterator[_Segment]:
-        """Those whose lists a line may have been computed from that was printed then.
-
-        A phase holds at most from the snapshot before it to the one after it, and clients lag it.
-        """
-        start = max(bisect_left(self._first_seen, moment - _ROUTE_LAG) - 1, 0)
-        end = bisect_right(self._last_seen, moment + _ROUTE_LAG) + 1
-        return map(self._segment, range(start, min(end, len(self._phases))))
-
-    def _shares_of(self, situation_id: str) -> _Shares:
-        phase = self._situations[situation_id]
+    @cache
+    def shares_of(situation_id: str) -> _Shares:
+        phase = situations[situation_id]
         if phase.is_computed:
-            return _shares(phase.evaluated.allocations(), self._client_ids)
-        return _Shares(dict.fromkeys(self._client_ids, ()), {}, frozenset())
+            return _shares(phase.evaluated.allocations(), client_ids)
+        return _Shares(dict.fromkeys(client_ids, ()), {}, frozenset())
 
-    def _make(self, place: int) -> _Segment:
-        phase = self._phases[place]
+    segments: list[_Segment] = []
+    for phase, following in zip_longest(phases, phases[1:]):
+        # After the last phase nobody looked: for a while it counts.
+        holds_until = phase.last_seen if following else phase.last_seen + _ROUTE_LAG
+        end = following.first_seen if following else holds_until + 1
+        if following and following.situation_id == phase.situation_id:
+            holds_until = end - 1
         # The change that began a phase was collected in its first round, after that one began.
-        until = phase.last_seen
-        if until == phase.first_seen and place + 1 < len(self._phases):
-            until = self._first_seen[place + 1] - 1
-        changed = bisect_right(self._changes, until)
-        changed_at = self._changes[changed - 1] if changed else _NEVER
+        is_one_round = following and phase.last_seen == phase.first_seen
+        changed = bisect_right(changes, end - 1 if is_one_round else phase.last_seen)
+        changed_at = changes[changed - 1] if changed else _NEVER
         settled_at = max(phase.first_seen + _REBALANCE, changed_at + _ROUTE_LAG)
-        shares = self._shares(phase.situation_id)
-        return _Segment(phase, shares, place == 0, changed_at, settled_at, self._holds_until(place))
-
-    def _holds_until(self, place: int) -> Instant:
-        """Up to when a phase is sure to hold: until its last snapshot, and until the next phase
-        where that is the same again. After the last phase nobody looked: for a while it counts.
-        """
-        phase = self._phases[place]
-        if place + 1 == len(self._phases):
-            return phase.last_seen + _ROUTE_LAG
-        following = self._phases[place + 1]
-        is_same = following.situation_id == phase.situation_id
-        return following.first_seen - 1 if is_same else phase.last_seen
+        shares = partial(shares_of, phase.situation_id)
+        segments.append(
+            _Segment(phase, shares, not segments, changed_at, settled_at, holds_until, end)
+        )
+    return segments
 
 
 class Report:
@@ -394,38 +370,40 @@ def _shows_its_queues(run: ClientRun) -> bool:
 
 
 def _of_answers(
-    process: Process, answers: Sequence[_Answer], segments: _Segments
+    process: Process, answers: Sequence[_Answer], pieces: Sequence[_Piece]
 ) -> Iterator[Holding]:
+    """A segment is in force from its first snapshot until the first one of the next."""
     for answer in answers:
-        for segment, first, last in segments.in_force(answer.moments):
-            if process.client_id not in segment.shares.by_client:
+        first = bisect_right(pieces, answer.moments[0], key=attrgetter("until"))
+        end = bisect_right(pieces, answer.moments[-1], key=attrgetter("since"))
+        for segment, since, until in pieces[first:end]:
+            within = slice(bisect_left(answer.moments, since), bisect_left(answer.moments, until))
+            rounds, moments = answer.rounds[within], answer.moments[within]
+            shares = segment.shares()
+            if not moments or process.client_id not in shares.by_client:
                 continue
-            for start, end in segment.cut(answer.moments, first, last):
-                rounds, moments = answer.rounds[start:end], answer.moments[start:end]
-                yield segment.holding(
-                    process,
-                    answer.report,
-                    moments[0],
-                    moments[-1],
-                    is_settled=segment.settled_at <= moments[0] <= segment.holds_until,
-                    explained_by=segment.explains(moments[0]),
-                    rounds=rounds,
-                    moments=moments,
-                    bridged=answer.bridged.intersection(rounds),
-                    beyond_reach=segment.shares.beyond_reach(
-                        process.client_id, segment.phase.unreachable
-                    ),
-                )
+            yield segment.holding(
+                process,
+                answer.report,
+                moments[0],
+                moments[-1],
+                is_settled=segment.settled_at <= since <= segment.holds_until,
+                explained_by=segment.explains(since),
+                rounds=rounds,
+                moments=moments,
+                bridged=answer.bridged.intersection(rounds),
+                beyond_reach=shares.beyond_reach(process.client_id, segment.phase.unreachable),
+            )
 
 
 # ---------------------------------------------------------------- client logs
 
 
 class _Line(NamedTuple):
-    """A log line, in force until another of its log replaces it (None: none does)."""
+    """A log line, in force until another of its log replaces it."""
 
     logged_at: Instant
-    replaced_at: Instant | None
+    replaced_at: Instant
     report: Report
 
 
@@ -454,11 +432,15 @@ def _lines(
     for (logged_at, _, number), following in zip_longest(printed, printed[1:]):
         run = clients[number]
         if run.client_rebalance is not False and run.queues is not None:
-            yield _Line(logged_at, following[0] if following else None, Report(run))
+            yield _Line(logged_at, following[0] if following else _FOR_EVER, Report(run))
+
+
+#: Of a segment, when its phase begins and ends.
+_first_seen, _last_seen = attrgetter("phase.first_seen"), attrgetter("phase.last_seen")
 
 
 def _of_logs(
-    logs: Sequence[tuple[Process, Sequence[_Line]]], segments: _Segments
+    logs: Sequence[tuple[Process, Sequence[_Line]]], segments: Sequence[_Segment]
 ) -> Iterator[Holding]:
     """The periods of all logs of a topic.
 
@@ -477,7 +459,7 @@ def _of_logs(
 
 
 def _periods(
-    process: Process, lines: Sequence[_Line], segments: _Segments
+    process: Process, lines: Sequence[_Line], segments: Sequence[_Segment]
 ) -> Iterator[tuple[Holding, int]]:
     """Each period of a log, with the processes behind its client id.
 
@@ -487,11 +469,12 @@ def _periods(
     """
     for line in lines:
         is_other_list = _is_other_list(line, process.client_id, segments)
-        for segment in segments.within(line.logged_at, line.replaced_at):
-            if not segment.shares.by_client.get(process.client_id):
+        first = bisect_left(segments, line.logged_at, key=_last_seen)
+        for segment in segments[first : bisect_right(segments, line.replaced_at, key=_first_seen)]:
+            shares = segment.shares()
+            if not shares.by_client.get(process.client_id):
                 continue
-            last_seen = segment.phase.last_seen
-            ends = last_seen if line.replaced_at is None else min(last_seen, line.replaced_at)
+            ends = min(segment.phase.last_seen, line.replaced_at)
             counts_from = max(line.logged_at + _REBALANCE, segment.settled_at)
             # Who joins or leaves is followed in a moment; clients have a route only once they have
             # polled it.
@@ -510,10 +493,10 @@ def _periods(
                         explained_by=explained_by,
                         has_lengths_of_phase=line.logged_at >= segment.settled_at,
                     )
-                    yield period, segment.shares.copies[process.client_id]
+                    yield period, shares.copies[process.client_id]
 
 
-def _is_other_list(line: _Line, client_id: str, segments: _Segments) -> bool:
+def _is_other_list(line: _Line, client_id: str, segments: Sequence[_Segment]) -> bool:
     """Whether the lengths that a line names are those of no view of a phase near it in time.
 
     What the lists were before the first snapshot nobody saw.
@@ -521,9 +504,12 @@ def _is_other_list(line: _Line, client_id: str, segments: _Segments) -> bool:
     run = line.report.run
     if run.queue_count is None or run.client_count is None:
         return False
-    near = [each for each in segments.near(line.logged_at) if client_id in each.shares.by_client]
+    # A phase holds at most from the snapshot before it to the one after it, and clients lag it.
+    first = max(bisect_left(segments, line.logged_at - _ROUTE_LAG, key=_first_seen) - 1, 0)
+    end = bisect_right(segments, line.logged_at + _ROUTE_LAG, key=_last_seen) + 1
+    near = [each for each in segments[first:end] if client_id in each.shares().by_client]
     return bool(near) and not any(
-        (run.queue_count, run.client_count) in segment.shares.lengths
+        (run.queue_count, run.client_count) in segment.shares().lengths
         or (segment.is_first and line.logged_at < segment.phase.first_seen + _ROUTE_LAG)
         for segment in near
     )

@@ -6,7 +6,7 @@ consume (``SubscriptionGroupConfig.consumeEnable`` false: each broker refuses ev
 NO_PERMISSION, ``PullMessageProcessor`` 4.9.4), suspended, or hang, as on a database that is gone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -14,15 +14,17 @@ from rebalance_core.english import agreeing, count, joined, list_of
 from rebalance_core.findings import AUDITED, NOT_SUBSCRIBED, STRATEGY_NOT_KNOWN, Evaluation
 from rebalance_core.texts import Text
 
+from ..instants import Instant
 from ..kinds import GROUP_NOT_CONSUMING
 from ..schemas import NOT_CONSUMING
 from ..text import shell_word
 from .brokers import Refusal, refusals
 from .case import Case
+from .confirmation import topic_holdings
 from .dossier import Dossier
 from .extents import Extent
 from .findings import Fault, Found, QueueFinding
-from .stalls import Flags, Longs, Polls, away_at, keeps_up_at, orphaned_at, orphans_by_topic, spans
+from .stalls import Flags, Longs, Polls, not_moving, orphans_by_topic, spans
 from .words import MOST_NAMES, between, clients_in_words, waiting_in_words
 
 #: Two polls show one interval alone.
@@ -56,25 +58,24 @@ def not_consuming(case: Case, found: Found) -> Found:
     orphans = orphans_by_topic(found)
     return found.plus(
         fault
-        for topic, offsets in case.dossier.offsets.items()
-        if any(each.times.size for each in offsets)
-        for fault in _of_topic(case, topic, Polls.of(offsets), orphans.get(topic, ()))
+        for polls in not_moving(case)
+        for fault in _of_topic(case, polls, orphans.get(polls.topic, ()))
     )
 
 
-def _of_topic(
-    case: Case, topic: str, polls: Polls, orphans: Sequence[QueueFinding]
-) -> Iterator[Fault]:
+def _of_topic(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> Iterator[Fault]:
+    in_force = case.situations.in_force(polls.topic, polls.times)
+    verdicts = [None if each is None else case.evaluated[each].verdict for each in in_force]
     # The group then has members among which the topic is or would be divided.
     has_members = [
         each is not None and each.processes > 0 and each.coverage in _SHOW_MEMBERS
-        for each in _verdicts(case, topic, polls.times)
+        for each in verdicts
     ]
-    waits = polls.unmoved & ~away_at(polls, case) & ~orphaned_at(polls, orphans) & has_members
+    waits = polls.unmoved & ~polls.away(case) & ~polls.orphaned(orphans) & has_members
     asked = np.flatnonzero(polls.paired.any(axis=0))
-    is_stuck = waits.any(axis=0) & ~_may_move(polls) & ~keeps_up_at(polls).any(axis=0)
+    is_stuck = waits.any(axis=0) & ~_may_move(polls) & ~polls.keeps_up.any(axis=0)
     for start, end in spans(is_stuck[asked]):
-        yield from _fault(case, topic, polls, asked[start:end])
+        yield from _fault(case, polls, asked[start:end], verdicts[asked[end - 1]])
 
 
 def _may_move(polls: Polls) -> Flags:
@@ -93,16 +94,8 @@ def _may_move(polls: Polls) -> Flags:
     return np.asarray(np.cumsum(edges)[:-1] > 0)
 
 
-def _verdicts(case: Case, topic: str, times: Longs) -> list[Evaluation | None]:
-    """What the core says of the topic at these times; None: before its first period."""
-    periods = case.situations.by_topic.get(topic, ())
-    found = [case.evaluated[each.situation.situation_id].verdict for each in periods]
-    in_force = np.searchsorted([each.first_seen for each in periods], times, side="right") - 1
-    known = [*found, None]  # -1 finds the last place
-    return [known[place] for place in in_force.tolist()]
-
-
-def _fault(case: Case, topic: str, polls: Polls, columns: Longs) -> Iterator[Fault]:
+def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation | None) -> Iterator[Fault]:
+    """``verdict``: on the topic at the last of the columns."""
     last = int(columns[-1])
     rows = np.flatnonzero(polls.paired[:, columns].any(axis=1))
     first = int(polls.before[:, columns[0]][polls.paired[:, columns[0]]].min())
@@ -110,11 +103,6 @@ def _fault(case: Case, topic: str, polls: Polls, columns: Longs) -> Iterator[Fau
     waiting, before = (_waiting(polls, rows, column) for column in (last, first))
     if not extent.lasts or len(columns) + 1 < _POLLS_AT_LEAST or waiting <= before:
         return
-    broker_names = sorted({polls.queues[row][0] for row in rows.tolist()})
-    refused = [each for each in refusals(case.dossier, extent) if each.broker_name in broker_names]
-    # What was read at neither of the last two polls is over, and explains no more why they wait.
-    since = polls.times[columns[-2]]
-    refusing = {each.broker_name for each in refused if each.last_seen >= since}
     what = Text(
         "the group has members, and none of its offsets moved {time}; {waiting}, {growth:,} more "
         "than at the start",
@@ -122,21 +110,19 @@ def _fault(case: Case, topic: str, polls: Polls, columns: Longs) -> Iterator[Fau
         waiting=waiting_in_words(waiting),
         growth=waiting - before,
     )
-    (verdict,) = _verdicts(case, topic, np.array([extent.last_seen]))
-    if verdict is not None and verdict.coverage == NOT_SUBSCRIBED:
-        evidence: list[str] = [what, Text("no member subscribes to the topic any more")]
-        remedies: list[str] = [_SUBSCRIBE]
+    broker_names = tuple(sorted({polls.queues[row][0] for row in rows.tolist()}))
+    if verdict and verdict.coverage == NOT_SUBSCRIBED:
+        evidence, remedies = [Text("no member subscribes to the topic any more")], [_SUBSCRIBE]
     else:
-        is_explained = refusing.issuperset(broker_names)
-        evidence, remedies = _why(case, topic, extent, refused, is_explained=is_explained)
-        evidence = [what, *evidence]
+        # What was read at neither of the last two polls is over.
+        evidence, remedies = _why(case, polls.topic, extent, broker_names, polls.times[columns[-2]])
     yield Fault(
-        topic,
+        polls.topic,
         extent,
         GROUP_NOT_CONSUMING,
-        joined(evidence),
+        joined([what, *evidence]),
         joined(remedies),
-        broker_names=tuple(broker_names),
+        broker_names=broker_names,
         queues_affected=len(rows),
     )
 
@@ -148,19 +134,19 @@ def _waiting(polls: Polls, rows: Longs, column: int) -> int:
 
 
 def _why(
-    case: Case, topic: str, extent: Extent, refused: Sequence[Refusal], *, is_explained: bool
-) -> tuple[list[str], list[str]]:
+    case: Case, topic: str, extent: Extent, broker_names: Collection[str], since: Instant
+) -> tuple[list[Text], list[Text]]:
     """Evidence and remedies: the brokers' flags explain it, where all brokers of the queues refuse
-    until its end; running infos show whether the clients have messages at all."""
-    evidence: list[str] = []
-    remedies: list[str] = []
+    until its end (after ``since``); running infos show whether the clients have messages at all."""
+    evidence: list[Text] = []
+    remedies: list[Text] = []
+    refused = [each for each in refusals(case.dossier, extent) if each.broker_name in broker_names]
     if refused:
         evidence.append(_refused(refused))
         remedies.append(_enable(case.dossier, topic, refused))
-    of_topic = case.holdings.get(topic)
     answers = [
         each
-        for each in (of_topic.holdings if of_topic else ())
+        for each in topic_holdings(case.holdings, topic).holdings
         if not each.process.is_log and extent.overlaps(each)
     ]
     answered = {each.process.client_id for each in answers}
@@ -183,7 +169,8 @@ def _why(
                 clients=count(len(answered), "client"),
             )
         )
-    if not (blocked or is_explained):
+    refusing = {each.broker_name for each in refused if each.last_seen >= since}
+    if not blocked and not refusing.issuperset(broker_names):
         remedies += [_LET_CONSUME] if answered else [_LET_CONSUME, _SEE_LISTENERS]
     return evidence, remedies
 

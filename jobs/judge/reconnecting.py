@@ -7,7 +7,7 @@ there is always an old connection, and always a slot without an owner.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 from typing import NamedTuple, TypeAlias
@@ -38,7 +38,6 @@ _AT_ONCE = 60 * SECOND
 _NEARLY_ALL = 0.75
 #: A start time is that of the client's clock.
 _CLOCKS_DIFFER = 5 * SECOND
-_SEVERAL = 2
 
 _NETWORK = (
     "look at what is between {this_client} and {these_brokers} (load balancer, NAT, proxy, "
@@ -56,30 +55,27 @@ _RESTARTS = (
 def reconnecting_clients(case: Case, found: Found) -> Found:
     """The faults RECONNECTING, or FLAPPING of who restarts each time, of the group.
 
-    They are reported once: for its main topic, or for the one in which old connections cost most
-    queues. An old connection of a client that reconnects again and again has its remedy.
+    One fault for each client: of the topic in which its old connections cost most queues, where
+    they cost none of the group's main topic. By itself an old connection passes
+    (``STALE_CHANNEL_REMEDY``); of a client that reconnects again and again what brings the next one
+    is to be repaired, in every topic in which it takes a slot.
+
+    A process that restarts under the same id has a new connection each time, too. That is a member
+    that comes and goes, so fast that no list shows it gone: FLAPPING.
     """
     flapping = [fault.client_ids for fault in found.faults if fault.fault == FLAPPING]
-    reconnecting = find_reconnecting(case, frozenset(chain.from_iterable(flapping)))
-    faults = reconnecting_faults(case, reconnecting, found.faults)
-    return replace(found, faults=(*with_remedies(found.faults, faults), *faults))
-
-
-class Reconnecting(NamedTuple):
-    """A client id whose connections were replaced again and again, the brokers taken together."""
-
-    client_id: str
-    first_seen: Instant
-    last_seen: Instant
-    #: On the broker where it was most often.
-    times: int
-    broker_names: tuple[str, ...]
-    client_addrs: tuple[str, ...]
-    ongoing: bool
-    #: The broker listed an old connection beside the new one.
-    left_behind: bool
-    #: The process was another one each time.
-    restarts: bool
+    reconnecting = list(find_reconnecting(case, set(chain.from_iterable(flapping))))
+    stale = grouped((each.client_ids, each) for each in found.faults if each.fault == STALE_CHANNEL)
+    several = sum(not each.restarts for each in reconnecting)
+    faults = [_fault(case, each, several, stale) for each in reconnecting]
+    remedies = {each.client_ids: each.remedy for each in faults if each.fault == RECONNECTING}
+    others = (
+        replace(each, remedy=remedies[each.client_ids])
+        if each.fault == STALE_CHANNEL and each.client_ids in remedies
+        else each
+        for each in found.faults
+    )
+    return replace(found, faults=(*others, *faults))
 
 
 #: A broker, and when it saw a client connect anew, each time after the time before.
@@ -88,7 +84,16 @@ _Row: TypeAlias = tuple[Broker, Sequence[Instant]]
 _Connected: TypeAlias = frozenset[tuple[Broker, Instant]]
 
 
-def find_reconnecting(case: Case, flapping: Collection[str]) -> list[Reconnecting]:
+class Reconnecting(NamedTuple):
+    """A client id whose connections were replaced again and again, the brokers taken together."""
+
+    client_id: str
+    rows: Sequence[_Row]
+    #: The process was another one each time.
+    restarts: bool
+
+
+def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconnecting]:
     """The client ids that connect again and again; not those that leave all lists in between, which
     are in ``flapping``.
 
@@ -104,27 +109,24 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> list[Reconnectin
     """
     channels, starts = case.situations.channels, starts_of(case.dossier.clients)
     if case.main_topic is None or not channels:
-        return []
-    found: list[Reconnecting] = []
+        return
     of_processes = {
         client_id: _of_new_processes(of_id, starts.get(client_id, ()))
         for client_id, of_id in channels.items()
     }
     members_at = case.timelines[case.main_topic].members_at
     of_brokers = _restarts_of_brokers(channels, of_processes, members_at)
-    for client_id, of_id in sorted(channels.items()):
-        if client_id in flapping:
-            continue
+    for client_id in sorted(channels.keys() - flapping):
+        of_id = channels[client_id]
         away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
         for rows in _rows(case, of_id, of_brokers.union(away)):
-            whole = _taken_together(case, of_id, rows, starts.get(client_id, ()))
+            restarts = _restarts(starts.get(client_id, ()), rows)
             of_one_process = (
                 sum((broker, at) not in of_processes[client_id] for at in times)
                 for broker, times in rows
             )
-            if whole.restarts or max(of_one_process) >= _FEWEST:
-                found.append(whole)
-    return found
+            if restarts or max(of_one_process) >= _FEWEST:
+                yield Reconnecting(client_id, rows, restarts)
 
 
 def _of_new_processes(channels: Sequence[Channel], starts: Starts) -> _Connected:
@@ -186,7 +188,7 @@ def _of_nearly_all(
         first = bisect_left(came, (time - _AT_ONCE, ""))
         end = bisect_left(came, (time + _AT_ONCE + 1, ""))
         members = len({client_id for _, client_id in came[first:end]})
-        if members >= _SEVERAL and members >= _NEARLY_ALL * members_at(time):
+        if members > 1 and members >= _NEARLY_ALL * members_at(time):
             times.append(time)
     return times
 
@@ -210,122 +212,100 @@ def _rows(case: Case, channels: Iterable[Channel], expected: _Connected) -> list
     return together(rows, lambda row: (row[1][0], row[1][-1]))
 
 
-def _taken_together(
-    case: Case, channels: Sequence[Channel], rows: Sequence[_Row], starts: Starts
-) -> Reconnecting:
-    end = case.asked_until
-    first_seen = min(times[0] for _, times in rows)
-    last_seen = max(times[-1] for _, times in rows)
-    connections = Counter(broker for broker, times in rows for _ in times)
-    most = max(connections.values())
-    addresses = {
-        each.client_addr
-        for each in channels
-        if each.broker in connections
-        and each.first_seen <= last_seen
-        and first_seen <= (each.gone_by or end)
-    }
-    longest = max(later - one for _, times in rows for one, later in pairwise(times))
-    return Reconnecting(
-        channels[0].client_id,
-        first_seen,
-        last_seen,
-        most,
-        tuple(sorted({name for name, _ in connections})),
-        tuple(sorted(addresses)),
-        ongoing=end - last_seen <= longest,
-        left_behind=any(
-            one.first_seen < later.first_seen <= one.last_seen
-            for of_broker in by_broker(channels).values()
-            for one, later in pairwise(of_broker)
-        ),
-        restarts=_restarts(starts, first_seen, last_seen, most),
-    )
-
-
-def _restarts(starts: Starts, first_seen: Instant, last_seen: Instant, connections: int) -> bool:
+def _restarts(starts: Starts, rows: Sequence[_Row]) -> bool:
     """Whether new connections are new processes, as the start times of its running infos say.
 
     Of a process that lives for a minute few questions meet each of them: what counts is how many of
     the answers, or of the connections where these are fewer, are those of a new one.
     """
+    first_seen, last_seen = _time_of(rows)
     met = [start for moment, start in starts if first_seen <= moment <= last_seen]
     new = {start for start in met if first_seen <= start}
-    return len(new) > 1 and 2 * len(new) > min(connections, len(met))
+    return len(new) > 1 and 2 * len(new) > min(max(_times_by_broker(rows).values()), len(met))
 
 
-def reconnecting_faults(
-    case: Case, found: Sequence[Reconnecting], faults: Iterable[Fault]
-) -> list[Fault]:
-    """One fault for each client, of the topic in which its old connections cost most queues
-    (``faults`` has their STALE_CHANNEL); where they cost none, of the group's main topic.
-
-    A process that restarts under the same id has a new connection each time, too. That is a member
-    that comes and goes, so fast that no list shows it gone: FLAPPING.
-    """
-    stale = grouped(
-        (client_id, fault)
-        for fault in faults
-        if fault.fault == STALE_CHANNEL
-        for client_id in fault.client_ids
-    )
-    others = sum(not each.restarts for each in found) - 1
-    made: list[Fault] = []
-    for each in found:
-        plain = _fault(case, each, others)
-        costs = [fault for fault in stale.get(each.client_id, ()) if fault.overlaps(plain)]
-        if costs and not each.restarts:
-            worst = max(
-                costs,
-                key=lambda fault: (fault.queues_affected, fault.topic == plain.topic, fault.topic),
-            )
-            plain = replace(plain, topic=worst.topic, queues_affected=worst.queues_affected)
-        made.append(plain)
-    return made
+def _time_of(rows: Iterable[_Row]) -> tuple[Instant, Instant]:
+    """From the first to the last new connection."""
+    every = [at for _, times in rows for at in times]
+    return min(every), max(every)
 
 
-def _fault(case: Case, each: Reconnecting, others: int) -> Fault:
-    hosts = sorted({address.rpartition(":")[0] for address in each.client_addrs})
-    per_hour = round(each.times * _HOUR / max(each.last_seen - each.first_seen, SECOND))
-    often = Text("{times}, {per_hour} per hour", times=count(each.times, "time"), per_hour=per_hour)
-    brokers = list_of(each.broker_names, MOST_NAMES)
-    if each.restarts:
-        remedy = Text(_RESTARTS, this_client=each.client_id)
+def _times_by_broker(rows: Iterable[_Row]) -> Mapping[Broker, int]:
+    return Counter(broker for broker, times in rows for _ in times)
+
+
+def _fault(
+    case: Case,
+    reconnecting: Reconnecting,
+    several: int,
+    stale: Mapping[tuple[str, ...], Sequence[Fault]],
+) -> Fault:
+    """``several``: so many clients reconnect; ``stale``: by client ids the STALE_CHANNEL faults."""
+    client_id, rows, restarts = reconnecting
+    first_seen, last_seen = _time_of(rows)
+    connections, end = _times_by_broker(rows), case.asked_until
+    of_brokers = by_broker(case.situations.channels[client_id])
+    addresses = {
+        each.client_addr
+        for broker in connections
+        for each in of_brokers[broker]
+        if each.first_seen <= last_seen and first_seen <= (each.gone_by or end)
+    }
+    hosts = sorted({address.rpartition(":")[0] for address in addresses})
+    broker_names = sorted({name for name, _ in connections})
+    most = max(connections.values())
+    per_hour = round(most * _HOUR / max(last_seen - first_seen, SECOND))
+    often = Text("{times}, {per_hour} per hour", times=count(most, "time"), per_hour=per_hour)
+    brokers = list_of(broker_names, MOST_NAMES)
+    if restarts:
+        remedy = Text(_RESTARTS, this_client=client_id)
         what = Text(
             "{client} restarted {often}: it has other connections to {brokers}, and its running "
             "infos a new start time, each time",
-            client=each.client_id,
+            client=client_id,
             often=often,
             brokers=brokers,
         )
     else:
-        remedy = Text(_NETWORK, this_client=each.client_id, these_brokers=brokers)
+        remedy = Text(_NETWORK, this_client=client_id, these_brokers=brokers)
         what = Text(
             "{client} reconnected to {brokers} {often}, from {addresses} of {hosts}",
-            client=each.client_id,
+            client=client_id,
             brokers=brokers,
             often=often,
-            addresses=count(len(each.client_addrs), "address", "addresses"),
+            addresses=count(len(addresses), "address", "addresses"),
             hosts=list_of(hosts, MOST_NAMES),
         )
     parts = [what]
-    if each.left_behind:
+    if any(
+        one.first_seen < later.first_seen <= one.last_seen
+        for of_broker in of_brokers.values()
+        for one, later in pairwise(of_broker)
+    ):
         parts.append(Text("the broker lists the old connection for up to 130 s beside the new one"))
-    if others == 1 and not each.restarts:
+    if several == 2 and not restarts:
         parts.append(Text("so does 1 other client of the group"))
-    elif others > 1 and not each.restarts:
-        parts.append(Text("so do {others:,} other clients of the group", others=others))
-    seen = sum(each.first_seen <= time <= each.last_seen for time in case.snapshots)
-    return Fault(
+    elif several > 2 and not restarts:
+        parts.append(Text("so do {others:,} other clients of the group", others=several - 1))
+    longest = max(later - one for _, times in rows for one, later in pairwise(times))
+    seen = sum(first_seen <= time <= last_seen for time in case.snapshots)
+    fault = Fault(
         case.main_topic or "",
-        Extent(each.first_seen, each.last_seen, seen, PERSISTENT, each.ongoing),
-        FLAPPING if each.restarts else RECONNECTING,
+        Extent(first_seen, last_seen, seen, PERSISTENT, ongoing=end - last_seen <= longest),
+        FLAPPING if restarts else RECONNECTING,
         evidence=joined(parts),
         remedy=remedy,
-        client_ids=(each.client_id,),
-        client_addrs=each.client_addrs,
-        broker_names=each.broker_names,
+        client_ids=(client_id,),
+        client_addrs=tuple(sorted(addresses)),
+        broker_names=tuple(broker_names),
     )
+    costs = [each for each in stale.get(fault.client_ids, ()) if each.overlaps(fault)]
+    if restarts or not costs:
+        return fault
+    worst = max(
+        costs, key=lambda each: (each.queues_affected, each.topic == fault.topic, each.topic)
+    )
+    return replace(fault, topic=worst.topic, queues_affected=worst.queues_affected)
 
 
 def blamed(_: Case, found: Found) -> Found:
@@ -347,18 +327,3 @@ def blamed(_: Case, found: Found) -> Found:
         )
 
     return replace(found, queues=tuple(map(blame, found.queues)))
-
-
-def with_remedies(faults: Iterable[Fault], unsteady: Sequence[Fault]) -> tuple[Fault, ...]:
-    """The faults; an old connection of a client that reconnects again and again is not left alone.
-
-    By itself one passes (``STALE_CHANNEL_REMEDY``); what brings the next one is to be repaired,
-    in every topic in which it takes a slot.
-    """
-    remedies = {fault.client_ids: fault.remedy for fault in unsteady if fault.fault == RECONNECTING}
-    return tuple(
-        replace(fault, remedy=remedies[fault.client_ids])
-        if fault.fault == STALE_CHANNEL and fault.client_ids in remedies
-        else fault
-        for fault in faults
-    )

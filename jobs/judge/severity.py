@@ -21,7 +21,6 @@ from ..kinds import CRITICAL, INFO, SEVERITIES, WARNING
 from .case import Case
 from .findings import Fault, Found, QueueFinding, Stall
 from .terms import Terms
-from .unlisted import is_read_throughout
 from .why import OTHER_FILTER
 
 #: Messages that came and were not read pile up from this share on.
@@ -40,9 +39,7 @@ def graded(case: Case, found: Found) -> Found:
     """
     terms, orderly = case.terms, case.dossier.consumes_in_order
     queues = [
-        replace(each, severity=finding_severity(each, terms, orderly, is_read=is_read))
-        for each in found.queues
-        for is_read in [is_read_throughout(each, case.offsets)]
+        replace(each, severity=finding_severity(each, terms, orderly)) for each in found.queues
     ]
     stalls = [replace(each, severity=stall_severity(each)) for each in found.stalls]
     harms = Harms(queues, stalls, terms.critical_probability)
@@ -57,9 +54,7 @@ def graded(case: Case, found: Found) -> Found:
     return replace(found, queues=tuple(queues), stalls=tuple(stalls), faults=tuple(faults))
 
 
-def finding_severity(
-    finding: QueueFinding, terms: Terms, orderly: bool | None = None, *, is_read: bool = False
-) -> str:
+def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None = None) -> str:
     """Of an orphaned or duplicate queue: by persistence, kind, probability and harm.
 
     A queue that nobody reads loses time until somebody does; one that two read is read twice but
@@ -69,14 +64,14 @@ def finding_severity(
     the order. An orphan that is read throughout does no harm: a warning, however probable it is.
     So is what is doubtful: it depends on what clients draw, and nothing that they hold and no
     offset shows that it happens. Nobody is to be woken by lists alone that differ.
-    ``orderly``: a client consumes in order; ``is_read``: the queue is, at each poll.
+    ``orderly``: a client consumes in order.
     """
     if not finding.extent.lasts or finding.share < terms.warning_probability:
         return INFO
     most_likely = finding.share >= terms.critical_probability and not finding.is_doubtful
     unread = finding.left.unread_share
     piles_up = unread is not None and unread >= _PILED_UP_SHARE
-    harms = most_likely and not is_read
+    harms = most_likely and not finding.is_read_throughout
     if finding.kind == ORPHANED:
         return CRITICAL if harms or piles_up else WARNING
     return CRITICAL if most_likely and orderly else WARNING

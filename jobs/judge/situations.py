@@ -76,6 +76,18 @@ class Situations:
     #: By client id, of those with several: see ``channels_of``.
     channels: Mapping[str, Sequence[Channel]] = field(default_factory=dict)
 
+    def in_force(self, topic: str, times: Numbers) -> list[str | None]:
+        """By time the id of the topic's situation; None before its first period.
+
+        A situation holds until the snapshot that shows another: offsets have their polls at other
+        times. There may be offsets of a topic that no member was seen to subscribe to.
+        """
+        periods = self.by_topic.get(topic, ())
+        places = np.searchsorted([each.first_seen for each in periods], times, side="right") - 1
+        # -1 finds the last place.
+        found = [*[each.situation.situation_id for each in periods], None]
+        return [found[place] for place in places.tolist()]
+
     def distinct(self) -> dict[str, Situation]:
         """By id every situation."""
         return {

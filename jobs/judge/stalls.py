@@ -9,9 +9,9 @@ A client none of whose queues moves while those of others do is a frozen process
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,13 @@ from ..instants import SECOND, Instant
 from ..kinds import FROZEN_PROCESS
 from ..schemas import NOT_LOCKED
 from .case import Case
-from .confirmation import HoldingsOfTopic
+from .confirmation import topic_holdings
 from .dossier import QueueOffsets
-from .evaluated import Evaluated, QueueKey
+from .evaluated import QueueKey
 from .extents import Extent, Run, Sighting, join_episodes, persistence
 from .findings import Fault, Found, QueueFinding, Stall
 from .grouping import grouped
+from .holdings import Holding
 from .why import moves
 from .words import between, queues_in_words, waiting_in_words
 
@@ -42,20 +43,15 @@ Longs: TypeAlias = NDArray[np.int64]
 _COMMITS: Instant = 5 * SECOND
 
 
-class Owners(NamedTuple):
-    """The client ids that a queue was computed for, sorted; ``sole``: one process owns it."""
-
-    client_ids: tuple[str, ...]
-    sole: bool
-
-
-NOT_KNOWN = Owners((), False)
+#: A queue, as its row of the matrix, and a situation, by its number.
+_Place: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Polls:
     """The polls of a topic's queues, each with the queue's poll before."""
 
+    topic: str
     queues: tuple[QueueKey, ...]
     times: Longs
     present: Flags
@@ -75,8 +71,8 @@ class Polls:
         # Nearly always all queues of a topic are asked at the same times.
         schedules = {each.times.tobytes(): each.times for each in offsets}
         times = np.unique(np.concatenate(list(schedules.values())))
-        present = np.zeros((len(offsets), len(times)), np.bool_)
-        consumed, backlog = np.zeros_like(present, np.int64), np.zeros_like(present, np.int64)
+        shape = len(offsets), len(times)
+        present, (consumed, backlog) = np.zeros(shape, np.bool_), np.zeros((2, *shape), np.int64)
         for row, each in enumerate(offsets):
             columns = np.searchsorted(times, each.times)
             present[row, columns] = True
@@ -89,6 +85,7 @@ class Polls:
         paired = present & (before >= 0)
         before = np.maximum(before, 0)
         return cls(
+            offsets[0].topic,
             tuple((each.broker_name, each.queue_id) for each in offsets),
             times,
             present,
@@ -116,6 +113,62 @@ class Polls:
         """Messages wait at both polls, and the offset is the same."""
         return self.waits & (self.backlog_before > 0)
 
+    @property
+    def keeps_up(self) -> Flags:
+        """Whether the queue keeps up at the poll.
+
+        A queue keeps up where its offset moves; and, once moved, for as long as nothing waits in it
+        and nothing new happens to the topic's queues: after a burst of messages nobody moves, and
+        those that are done with their share kept up. What happens is that a queue moves, or that
+        messages come to one that had none and stay: from there on it may be that no queue moves.
+        """
+        columns = np.arange(len(self.times))
+        # Of a queue that was missing from a poll nothing shows when it moved.
+        since = np.where(self.paired, self.before, -1)
+        moved = self.paired & (self.step > 0) & (since == since.max(axis=0))
+        happened = (moved | (self.waits & (self.backlog_before == 0))).any(axis=0)
+        moved_at = np.maximum.accumulate(np.where(moved, columns, -1), axis=1)
+        happened_at = np.maximum.accumulate(np.where(happened, columns, -1))
+        is_latest = (moved_at >= 0) & (moved_at == happened_at)
+        keeps_up: Flags = is_latest & ((moved_at == columns) | (self.backlog == 0))
+        return keeps_up & self.present
+
+    def orphaned(self, orphans: Iterable[QueueFinding]) -> Flags:
+        """Where nobody owned the queue at one of the polls, or in half of the time between them."""
+        explained = np.zeros_like(self.present)
+        rows = {queue: row for row, queue in enumerate(self.queues)}
+        for each in orphans:
+            row = rows.get(each.queue)
+            for first, last in each.all_times if row is not None else ():
+                since, until = self.times[self.before[row]], self.times
+                at_a_poll = ((first <= since) & (since <= last)) | (
+                    (first <= until) & (until <= last)
+                )
+                shared = np.minimum(last, until) - np.maximum(first, since)
+                explained[row] |= at_a_poll | (2 * shared >= until - since)
+        return explained
+
+    def away(self, case: Case) -> Flags:
+        """Where the queue's broker had no master at some time of the interval, or the minute
+        before.
+
+        Clients commit to the master alone, so that the offsets of a slave's answer stay as they are
+        while its queues are read (``RemoteBrokerOffsetStore.updateConsumeOffsetToBroker``).
+        """
+        away = np.zeros_like(self.present)
+        for absence in case.masters_away:
+            for row, (broker_name, _) in enumerate(self.queues):
+                if broker_name == absence.broker_name:
+                    away[row] |= absence.is_within(self.times[self.before[row]], self.times)
+        return away
+
+
+def not_moving(case: Case) -> Iterator[Polls]:
+    """The polls of each topic of which some queue does not move at some time."""
+    for offsets in case.dossier.offsets.values():
+        if any(map(_stands_somewhere, offsets)):
+            yield Polls.of(offsets)
+
 
 @dataclass(frozen=True)
 class Intervals:
@@ -123,7 +176,6 @@ class Intervals:
     as in ``polls``.
     """
 
-    topic: str
     polls: Polls
     #: The queue had messages to consume; nothing else counts.
     counts: Flags
@@ -131,17 +183,19 @@ class Intervals:
     stalled: Flags
     #: By poll: some queue of the topic keeps up.
     any_keeps_up: Flags
-    #: The situation in force at the poll before, as a place in ``owners``.
+    #: One process owns the queue.
+    sole: Flags
+    #: The number of the situation in force at the poll before.
     situation: Longs
-    #: By situation and queue; the last one is for the time before the first situation.
-    owners: tuple[Mapping[QueueKey, Owners], ...]
+    #: The client ids that a queue was computed for in a situation.
+    owners: Mapping[_Place, Collection[str]]
 
-    def owners_at(self, row: int, poll: int) -> Owners:
-        """Who had the queue when the interval that ends at the poll began."""
-        return self.owners[int(self.situation[row, poll])].get(self.polls.queues[row], NOT_KNOWN)
+    def owners_at(self, row: int, poll: int) -> tuple[str, ...]:
+        """Who had the queue when the interval that ends at the poll began; none: not known."""
+        return tuple(sorted(self.owners.get((row, int(self.situation[row, poll])), ())))
 
 
-def find_intervals(case: Case, topic: str, orphans: Sequence[QueueFinding]) -> Intervals | None:
+def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> Intervals | None:
     """The intervals of a topic; None if no queue ever failed to move while another kept up.
 
     A queue does not move if messages wait at both polls and its offset is the same. It is stalled
@@ -149,21 +203,17 @@ def find_intervals(case: Case, topic: str, orphans: Sequence[QueueFinding]) -> I
     may not move, or have nothing to do. So a stall lasts from the first to the last time that
     another kept up. A moment without an owner does not end it (see ``_stalled``).
     """
-    offsets = case.dossier.offsets.get(topic, [])
-    if not any(map(_stands_somewhere, offsets)):
-        return None
-    polls = Polls.of(offsets)
-    keeps_up = keeps_up_at(polls)
+    keeps_up = polls.keeps_up
     any_keeps_up = np.logical_or.reduce(keeps_up)
     if not (polls.unmoved & any_keeps_up).any():
         return None
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
-    situation, owners, unowned = _owners(case, topic, polls, counts)
+    situation, owners, unowned, sole = _owners(case, polls, counts)
     lasting = [each for each in orphans if each.extent.lasts]
-    unmoved = polls.unmoved & ~away_at(polls, case) & ~orphaned_at(polls, lasting)
-    owned = unmoved & ~unowned & ~orphaned_at(polls, orphans)
+    unmoved = polls.unmoved & ~polls.away(case) & ~polls.orphaned(lasting)
+    owned = unmoved & ~unowned & ~polls.orphaned(orphans)
     stalled = _stalled(polls.times, unmoved, owned, counts, any_keeps_up)
-    return Intervals(topic, polls, counts, stalled, any_keeps_up, situation, owners)
+    return Intervals(polls, counts, stalled, any_keeps_up, sole, situation, owners)
 
 
 def orphans_by_topic(found: Found) -> Mapping[str, Sequence[QueueFinding]]:
@@ -179,12 +229,12 @@ def stall_episodes(intervals: Intervals, persistence_seconds: int) -> Iterator[S
         for start, end in spans(intervals.stalled[row, polls]):
             before, last = every.before[row, polls[start]], polls[end - 1]
             yield Stall(
-                intervals.topic,
+                every.topic,
                 every.extent(before, last, end - start + 1, persistence_seconds),
                 every.queues[row],
                 backlog=int(backlog[row, last]),
                 backlog_growth=int(backlog[row, last] - backlog[row, before]),
-                owners=intervals.owners_at(row, last).client_ids,
+                owners=intervals.owners_at(row, last),
             )
 
 
@@ -212,8 +262,7 @@ def _apart(offsets: QueueOffsets) -> QueueOffsets:
     for number, time in enumerate(offsets.times.tolist()):
         if time - offsets.times[kept[-1]] >= _COMMITS:
             kept.append(number)
-    columns = offsets.times[kept], offsets.broker_offsets[kept], offsets.consumer_offsets[kept]
-    return QueueOffsets(offsets.topic, offsets.broker_name, offsets.queue_id, *columns)
+    return QueueOffsets(*offsets[:3], *[column[kept] for column in offsets[3:]])
 
 
 def _stands_somewhere(offsets: QueueOffsets) -> bool:
@@ -221,26 +270,6 @@ def _stands_somewhere(offsets: QueueOffsets) -> bool:
     waiting = offsets.broker_offsets > offsets.consumer_offsets
     still = offsets.consumer_offsets[1:] == offsets.consumer_offsets[:-1]
     return bool((waiting[1:] & waiting[:-1] & still).any())
-
-
-def keeps_up_at(polls: Polls) -> Flags:
-    """Whether the queue keeps up at the poll.
-
-    A queue keeps up where its offset moves; and, once moved, for as long as nothing waits in it and
-    nothing new happens to the topic's queues: after a burst of messages nobody moves, and those
-    that are done with their share kept up. What happens is that a queue moves, or that messages
-    come to one that had none and stay: from there on it may be that no queue moves.
-    """
-    columns = np.arange(len(polls.times))
-    # Of a queue that was missing from a poll nothing shows when it moved.
-    since = np.where(polls.paired, polls.before, -1)
-    moved = polls.paired & (polls.step > 0) & (since == since.max(axis=0))
-    happened = (moved | (polls.waits & (polls.backlog_before == 0))).any(axis=0)
-    moved_at = np.maximum.accumulate(np.where(moved, columns, -1), axis=1)
-    happened_at = np.maximum.accumulate(np.where(happened, columns, -1))
-    is_latest = (moved_at >= 0) & (moved_at == happened_at)
-    keeps_up: Flags = is_latest & ((moved_at == columns) | (polls.backlog == 0))
-    return keeps_up & polls.present
 
 
 def _stalled(
@@ -270,74 +299,36 @@ def _stalled(
     return stalled
 
 
-def orphaned_at(polls: Polls, orphans: Iterable[QueueFinding]) -> Flags:
-    """Where nobody owned the queue at one of the polls, or in half of the time between them."""
-    explained = np.zeros_like(polls.present)
-    rows = {queue: row for row, queue in enumerate(polls.queues)}
-    for each in orphans:
-        row = rows.get(each.queue)
-        for first, last in each.all_times if row is not None else ():
-            since, until = polls.times[polls.before[row]], polls.times
-            at_a_poll = ((first <= since) & (since <= last)) | ((first <= until) & (until <= last))
-            shared = np.minimum(last, until) - np.maximum(first, since)
-            explained[row] |= at_a_poll | (2 * shared >= until - since)
-    return explained
-
-
-def away_at(polls: Polls, case: Case) -> Flags:
-    """Where the queue's broker had no master at some time of the interval, or the minute before.
-
-    Clients commit to the master alone (``RemoteBrokerOffsetStore.updateConsumeOffsetToBroker``), so
-    that the offsets of a slave's answer stay as they are while its queues are read.
-    """
-    away = np.zeros_like(polls.present)
-    for absence in case.masters_away:
-        for row, (broker_name, _) in enumerate(polls.queues):
-            if broker_name == absence.broker_name:
-                away[row] |= absence.is_within(polls.times[polls.before[row]], polls.times)
-    return away
-
-
 def _owners(
-    case: Case, topic: str, polls: Polls, counts: Flags
-) -> tuple[Longs, tuple[Mapping[QueueKey, Owners], ...], Flags]:
-    """The situation of each interval, the owners by situation, and where nobody has the queue.
+    case: Case, polls: Polls, counts: Flags
+) -> tuple[Longs, Mapping[_Place, Collection[str]], Flags, Flags]:
+    """The situation of each interval and the owners of each queue in it; of each interval whether
+    nobody has the queue, and whether one process has it alone.
 
-    A situation holds until the snapshot that shows another: offsets have their polls at other
-    times. Nothing shows whose a queue is before the first, nor where it was not audited; where it
-    was, a queue that nobody takes has no owner.
+    Nothing shows whose a queue is before the first situation, nor where it was not audited; where
+    it was, a queue that nobody takes has no owner.
     """
-    # There may be offsets of a topic that no member was seen to subscribe to.
-    periods = case.situations.by_topic.get(topic, ())
-    first_seen = np.array([each.first_seen for each in periods], np.int64)
-    in_force = np.searchsorted(first_seen, polls.times, side="right") - 1
-    numbers: dict[str, int] = {}
-    of_period = [numbers.setdefault(each.situation.situation_id, len(numbers)) for each in periods]
-    # The last place is for the time before the first period: -1 finds it.
-    situation = np.array([*of_period, len(numbers)], np.int64)[in_force][polls.before]
-    owners: list[Mapping[QueueKey, Owners]] = [{}] * (len(numbers) + 1)
-    unowned = np.zeros((len(numbers) + 1, len(polls.queues)), np.bool_)
+    in_force = case.situations.in_force(polls.topic, polls.times)
+    numbers = {each: number for number, each in enumerate(dict.fromkeys(in_force))}
+    situation = np.array([numbers[each] for each in in_force], np.int64)[polls.before]
     asked = set(np.unique(situation[counts]).tolist())
+    rows = {queue: row for row, queue in enumerate(polls.queues)}
+    unowned, sole = np.zeros((2, len(rows), len(numbers)), np.bool_)
+    owners: dict[_Place, set[str]] = defaultdict(set)
+    processes: dict[_Place, float] = defaultdict(float)
     for situation_id, number in numbers.items():
-        if number in asked:
-            owners[number] = _owners_of(case.evaluated[situation_id])
-            if case.evaluated[situation_id].verdict.coverage == AUDITED:
-                unowned[number] = [queue not in owners[number] for queue in polls.queues]
-    rows = np.arange(len(polls.queues))[:, np.newaxis]
-    return situation, tuple(owners), unowned[situation, rows]
-
-
-def _owners_of(evaluated: Evaluated) -> Mapping[QueueKey, Owners]:
-    client_ids: dict[QueueKey, set[str]] = defaultdict(set)
-    processes: dict[QueueKey, float] = defaultdict(float)
-    for each in evaluated.allocations():
-        for queue in each.queues:
-            client_ids[queue].add(each.client_id)
-            processes[queue] += each.processes * each.view_weight
-    return {
-        queue: Owners(tuple(sorted(ids)), len(ids) == 1 and abs(processes[queue] - 1) < 1e-9)
-        for queue, ids in client_ids.items()
-    }
+        if situation_id is not None and number in asked:
+            evaluated = case.evaluated[situation_id]
+            unowned[:, number] = evaluated.verdict.coverage == AUDITED
+            for each in evaluated.allocations():
+                for row in (rows[queue] for queue in each.queues if queue in rows):
+                    owners[row, number].add(each.client_id)
+                    processes[row, number] += each.processes * each.view_weight
+    for place, client_ids in owners.items():
+        unowned[place] = False
+        sole[place] = len(client_ids) == 1 and abs(processes[place] - 1) < 1e-9
+    unowned, sole = (np.take_along_axis(each, situation, axis=1) for each in (unowned, sole))
+    return situation, owners, unowned, sole
 
 
 # ---------------------------------------------------------------- frozen processes
@@ -355,13 +346,14 @@ def stalled_queues(case: Case, found: Found) -> Found:
     seconds, orphans = case.persistence_seconds, orphans_by_topic(found)
     faults: list[Fault] = []
     stalls: list[Stall] = []
-    for topic in case.dossier.offsets:
-        intervals = find_intervals(case, topic, orphans.get(topic, ()))
+    for polls in not_moving(case):
+        intervals = find_intervals(case, polls, orphans.get(polls.topic, ()))
         if intervals is not None:
-            others = case.timelines.keys() - {topic}
+            others = case.timelines.keys() - {polls.topic}
+            holdings = topic_holdings(case.holdings, polls.topic).holdings
             faults += (
                 each
-                for each in frozen_processes(intervals, seconds, case.holdings.get(topic))
+                for each in frozen_processes(intervals, seconds, holdings)
                 if not moves(case, others, each.client_ids[0], each.extent)
             )
             stalls += stall_episodes(intervals, seconds)
@@ -369,7 +361,7 @@ def stalled_queues(case: Case, found: Found) -> Found:
 
 
 def frozen_processes(
-    intervals: Intervals, persistence_seconds: int, holdings: HoldingsOfTopic | None = None
+    intervals: Intervals, persistence_seconds: int, holdings: Sequence[Holding] = ()
 ) -> Iterator[Fault]:
     """One fault per client and unbroken run of polls in which all its queues with messages stalled.
 
@@ -380,13 +372,19 @@ def frozen_processes(
     that this client did not is no evidence against it.
     """
     every = intervals.polls
-    for client_id, computed in _suspects(intervals).items():
-        rows, owns, sole, answered = _had(intervals, holdings, client_id, computed)
+    alone = intervals.stalled & intervals.any_keeps_up & intervals.sole
+    suspects = {intervals.owners_at(row, poll)[0] for row, poll in np.argwhere(alone).tolist()}
+    computed = grouped(
+        (client_id, place)
+        for place, client_ids in (intervals.owners.items() if suspects else ())
+        for client_id in suspects.intersection(client_ids)
+    )
+    for client_id, places in sorted(computed.items()):
+        rows, owns, sole, answered = _had(intervals, holdings, client_id, places)
         held = intervals.counts[rows] & intervals.any_keeps_up & owns
         lives = held & ~(intervals.stalled[rows] & sole)
-        frozen = np.logical_or.reduce(held) & ~np.logical_or.reduce(lives)
         polls = np.flatnonzero(held.any(axis=0))
-        for start, end in spans(frozen[polls]):
+        for start, end in spans(~np.logical_or.reduce(lives)[polls]):
             of_run = polls[start:end]
             in_run = held[:, of_run]
             before = every.before[rows][:, of_run][in_run].min()
@@ -395,7 +393,7 @@ def frozen_processes(
             waiting = int(every.backlog[rows, of_run[-1]][in_run[:, -1]].sum())
             was_asked = bool(answered[of_run].any())
             yield Fault(
-                intervals.topic,
+                every.topic,
                 extent,
                 FROZEN_PROCESS,
                 evidence=_evidence(client_id, queues, extent, waiting, answered=was_asked),
@@ -407,51 +405,33 @@ def frozen_processes(
 
 
 def _had(
-    intervals: Intervals,
-    holdings: HoldingsOfTopic | None,
-    client_id: str,
-    computed: Mapping[tuple[int, int], bool],
+    intervals: Intervals, holdings: Sequence[Holding], client_id: str, computed: Sequence[_Place]
 ) -> tuple[Longs, Flags, Flags, Flags]:
     """What a client had of a topic, between each poll and the one before: the rows of its queues;
     of these, by poll, whether it held the queue, and whether it was computed for it alone; by poll
     whether it answered, else it held what was computed.
 
-    ``computed``: as in ``_suspects``. Between two equal answers in one phase it holds the same;
-    a queue whose lock it waits for is none that it could move.
+    ``computed``: which were computed for it when. Between two equal answers in one phase it holds
+    the same; a queue whose lock it waits for is none that it could move.
     """
-    times, situations = intervals.polls.times, range(len(intervals.owners))
+    times = intervals.polls.times
     answered = np.zeros(len(times), np.bool_)
     holds: dict[int, Flags] = defaultdict(lambda: np.zeros(len(times), np.bool_))
     places = {queue: row for row, queue in enumerate(intervals.polls.queues)}
-    for each in holdings.holdings if holdings else ():
+    for each in holdings:
         if each.process.client_id == client_id and not each.process.is_log:
             first, last = np.searchsorted(times, [each.first_seen, each.last_seen])
             answered[first : last + 1] = True
             for queue, activity in each.held.items():
                 if queue in places and activity != NOT_LOCKED:
                     holds[places[queue]][first : last + 1] = True
-    rows = sorted({*holds, *[row for row, _ in computed]})
-    owner = np.array([[(row, number) in computed for number in situations] for row in rows])
-    sole = np.array([[computed.get((row, number), False) for number in situations] for row in rows])
-    then = np.arange(len(rows))[:, np.newaxis], intervals.situation[rows]
-    owns = np.where(answered, [holds[row] for row in rows], owner[then])
-    return np.array(rows, np.int64), owns, sole[then], answered
-
-
-def _suspects(intervals: Intervals) -> Mapping[str, Mapping[tuple[int, int], bool]]:
-    """By client that had a stalled queue alone: the queues of each situation that it had, as
-    (row, situation), and whether alone.
-    """
-    stalled = np.argwhere(intervals.stalled & intervals.any_keeps_up).tolist()
-    owners = {intervals.owners_at(row, poll) for row, poll in stalled}
-    suspects = {client_id for each in owners if each.sole for client_id in each.client_ids}
-    had: dict[str, dict[tuple[int, int], bool]] = {each: {} for each in sorted(suspects)}
-    for number, by_queue in enumerate(intervals.owners if suspects else ()):
-        for row, queue in enumerate(intervals.polls.queues):
-            owner = by_queue.get(queue, NOT_KNOWN)
-            for client_id in suspects.intersection(owner.client_ids):
-                had[client_id][row, number] = owner.sole
-    return had
+    rows = np.array(sorted({*holds, *[row for row, _ in computed]}), np.int64)
+    owner = np.zeros((len(rows), intervals.situation.max() + 1), np.bool_)
+    its_rows, numbers = zip(*computed, strict=True)
+    owner[np.searchsorted(rows, its_rows), numbers] = True
+    owner = np.take_along_axis(owner, intervals.situation[rows], axis=1)
+    owns = np.where(answered, [holds[row] for row in rows.tolist()], owner)
+    return rows, owns, owner & intervals.sole[rows], answered
 
 
 def _evidence(

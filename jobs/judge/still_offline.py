@@ -18,7 +18,7 @@ from .extents import Extent, Part, extent_of, runs_of
 from .findings import Fault, Found, QueueFinding
 from .grouping import grouped
 from .intervals import watches
-from .unlisted import witnessed
+from .witnessed import witnessed
 from .words import queues_in_words
 
 

@@ -4,36 +4,25 @@ Lists and routes may show no owner while somebody reads the queue: heartbeats do
 the client goes on with what it had, or the members are behind a proxy. The offsets decide.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from itertools import compress
+from collections.abc import Iterable, Sequence
 
 from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.english import agreeing
-from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, POSSIBLE
+from rebalance_core.findings import CERTAIN, ORPHANED
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.texts import Text
 
-from ..instants import Instant
 from ..kinds import UNLISTED_CONSUMER
-from .backlog import backlog, is_always_read, is_read, share_shown
 from .case import Case
-from .confirmation import confirm
-from .dossier import QueueOffsets
 from .episodes import queue_episodes
 from .extents import widest
 from .findings import Fault, Found, QueueFinding
 from .grouping import grouped
+from .witnessed import witnessed
 from .words import between, queues_in_words
-
-#: By (topic, broker name, queue id).
-OffsetsOfQueues = Mapping[tuple[str, str, int], QueueOffsets]
 
 #: The causes of orphans on brokers that list no member of the group.
 _NOBODY_LISTED = frozenset({GROUP_OFFLINE, GROUP_NOT_ON_BROKER})
-
-#: Offsets of a smaller part of a finding's time do not show that the queue is read all of it.
-_MOST = 0.5
 
 _REMEDY = Text(
     "see whether the members consume through a proxy, which alone lists them: then nothing is to "
@@ -51,77 +40,39 @@ def queues_of_states(case: Case, found: Found) -> Found:
         for timeline in case.timelines.values()
         for each in queue_episodes(timeline, case.persistence_seconds)
     ]
-    refuted = find_refuted(every)
-    kept = (each for each, is_refuted in zip(every, refuted, strict=True) if not is_refuted)
-    return found.plus(unlisted_consumers(compress(every, refuted)), kept)
+    return found.plus(unlisted_consumers(every), without_refuted(every))
 
 
-def witnessed(case: Case, finding: QueueFinding) -> QueueFinding:
-    """The finding with what the holdings and the offsets show of it."""
-    offsets = case.offsets.get((finding.topic, *finding.queue))
-    times = _times(finding)
-    reads = is_read(offsets, times)
-    if reads and share_shown(offsets, times) < _MOST:
-        reads = None
-    return replace(
-        finding,
-        left=backlog(offsets, finding.first_seen, finding.last_seen),
-        held=confirm(finding, case.holdings),
-        moved=None if reads is None or finding.kind == DUPLICATE else not reads,
-    )
-
-
-def is_read_throughout(episode: QueueFinding, offsets: OffsetsOfQueues) -> bool:
-    """Whether the queue may be an orphan by the lists, and its offsets show none: they advance at
-    each poll of the episode, and nothing is left.
-    """
-    return (
-        episode.kind == ORPHANED
-        and episode.certainty == POSSIBLE
-        and is_always_read(offsets.get((episode.topic, *episode.queue)), _times(episode))
-    )
-
-
-def find_refuted(episodes: Sequence[QueueFinding]) -> list[bool]:
-    """Of each episode whether it is refuted: an orphan whose offset moves again and again.
+def without_refuted(episodes: Sequence[QueueFinding]) -> list[QueueFinding]:
+    """Without the orphans whose offsets move again and again.
 
     One that has an owner at times is read at times, which refutes nothing. Where the lists know no
     member at all and somebody reads the group's queues, those in which nothing waits and nothing
     comes are no evidence, and no orphans either: the retry topic's, as a rule.
     """
-    offline = [each for each in episodes if _is_refuted(each) and GROUP_OFFLINE in each.causes]
-    return [
-        _is_refuted(each)
-        or (
-            GROUP_OFFLINE in each.causes
-            and any(map(each.overlaps, offline))
-            and not each.left.messages
-        )
-        for each in episodes
-    ]
+    offline = [each for each in episodes if _is_read(each) and GROUP_OFFLINE in each.causes]
+
+    def is_idle(each: QueueFinding) -> bool:
+        is_offline = GROUP_OFFLINE in each.causes and any(map(each.overlaps, offline))
+        return is_offline and not each.left.messages
+
+    return [each for each in episodes if not (_is_read(each) or is_idle(each))]
 
 
-def _is_refuted(episode: QueueFinding) -> bool:
+def _is_read(episode: QueueFinding) -> bool:
     return (episode.kind, episode.certainty, episode.moved) == (ORPHANED, CERTAIN, False)
 
 
-def _times(episode: QueueFinding) -> Sequence[tuple[Instant, Instant]]:
-    """When it was so; an episode with gaps may be read in these."""
-    if episode.extent.share_of_time < 1:
-        return episode.times
-    return [(episode.first_seen, episode.last_seen)]
-
-
-def unlisted_consumers(refuted: Iterable[QueueFinding]) -> list[Fault]:
-    """One fault per topic, over its queues that are no orphans by ``find_refuted``.
+def unlisted_consumers(episodes: Iterable[QueueFinding]) -> list[Fault]:
+    """One fault per topic, over its queues that are orphans by the lists and that somebody reads.
 
     Only where a broker lists nobody at all. Else their reader may be listed: a member that
     chooses its queues itself, or one that the lists show otherwise than it is.
     """
     of_topics = grouped(
         (each.topic, each)
-        for each in refuted
-        if not _NOBODY_LISTED.isdisjoint(each.causes) and _is_refuted(each)
+        for each in episodes
+        if _is_read(each) and not _NOBODY_LISTED.isdisjoint(each.causes)
     )
     return [_fault(topic, of_topic) for topic, of_topic in of_topics.items()]
 

@@ -218,14 +218,14 @@ def test_a_client_that_says_that_it_does_not_hold_the_queues_is_not_blamed_for_t
     answers = [info("b", range(0, 300, 30), []), info("a", range(0, 300, 30), [0, 1, 2])]
     (holdings,) = index_holdings(holdings_of(answers, allocations=OWNERS)).values()
     assert any(frozen_processes(intervals_of(burst()), 60))
-    assert not any(frozen_processes(intervals_of(burst()), 60, holdings))
+    assert not any(frozen_processes(intervals_of(burst()), 60, holdings.holdings))
 
 
 def test_a_client_that_says_that_it_holds_them_holds_them():
     queues = [offsets(3, stuck(0, 60, 120)), offsets(0, steady(0, 60, 120))]
     answers = [info("b", (30, 90), [3]), info("a", (30, 90), [0, 1, 2])]
     (holdings,) = index_holdings(holdings_of(answers, allocations=OWNERS)).values()
-    (fault,) = frozen_processes(intervals_of(queues), 60, holdings)
+    (fault,) = frozen_processes(intervals_of(queues), 60, holdings.holdings)
     assert fault.evidence.startswith("b holds queue 3 of broker-a; it did not move")
 
 

@@ -10,7 +10,7 @@ import pytest
 from jobs.judge.channels import Channel
 from jobs.judge.dossier import ClientRun, Dossier
 from jobs.judge.findings import Found
-from jobs.judge.reconnecting import blamed, find_reconnecting, reconnecting_faults, with_remedies
+from jobs.judge.reconnecting import blamed, reconnecting_clients
 from jobs.judge.situations import Situations
 from tests.judge.phases import at, case, queue_finding
 from tests.judge.test_severity import fault_of
@@ -52,24 +52,26 @@ def info(start, *seconds, client_id="a"):
     )
 
 
-def found(*channels, clients=(), flapping=(), end=END, members=9):
+def all_faults(*channels, clients=(), faults=(), end=END, members=9, snapshots=(), topic="MAIN"):
+    """The faults that there are, with those of the clients that reconnect at the end."""
     by_id = {}
     for each in channels:
         by_id.setdefault(each.client_id, []).append(each)
     of = case(
         dossier=Dossier("C", "G", clients=clients),
         expiry=at(130),
-        main_topic="T",
+        main_topic=topic,
         asked_until=at(end),
         situations=Situations({}, by_id),
-        timelines={"T": SimpleNamespace(members_at=lambda _: members)},
+        snapshots=snapshots,
+        timelines={topic: SimpleNamespace(members_at=lambda _: members)},
     )
-    return find_reconnecting(of, flapping)
+    return reconnecting_clients(of, Found(faults=tuple(faults))).faults
 
 
-def faults_of(reconnecting, faults=(), snapshots=(), topic="MAIN"):
-    of = case(snapshots=snapshots, main_topic=topic)
-    return reconnecting_faults(of, reconnecting, faults)
+def found(*channels, faults=(), **facts):
+    """The faults of the clients that reconnect."""
+    return all_faults(*channels, faults=faults, **facts)[len(faults) :]
 
 
 def causes(fault, *queues):
@@ -79,8 +81,9 @@ def causes(fault, *queues):
 def test_a_client_whose_connection_breaks_each_two_minutes_reconnects():
     (one,) = found(*breaking(every=120, times=10), *breaking(120, 10, broker=B, began=5))
 
-    assert (one.client_id, one.times, one.broker_names) == ("a", 9, ("broker-a", "broker-b"))
-    assert (one.first_seen, one.last_seen, one.restarts) == (at(120), at(1085), False)
+    assert (one.client_ids, one.broker_names) == (("a",), ("broker-a", "broker-b"))
+    assert one.evidence.startswith("a reconnected to broker-a and broker-b 9 times, ")
+    assert (one.first_seen, one.last_seen, one.fault) == (at(120), at(1085), "RECONNECTING")
     assert len(one.client_addrs) == 10
 
 
@@ -130,7 +133,7 @@ def at_once(client_id, *seconds):
 def test_what_nearly_all_members_do_at_a_time_is_a_restart_of_their_broker():
     one = at_once("a", 600, 1200, 2400)
     others = [each for name in "bcd" for each in at_once(name, 1230)]
-    assert [each.client_id for each in found(*one)] == ["a"]
+    assert [each.client_ids for each in found(*one)] == [("a",)]
     assert not found(*one, *others, members=4)
     # Half of the members.
     assert found(*one, *others, members=8)
@@ -163,40 +166,41 @@ def test_a_deploy_of_twelve_that_share_an_id_replaces_each_once(listed):
 
 
 def test_who_leaves_all_lists_in_between_flaps():
-    assert not found(*breaking(120, 10), flapping={"a"})
+    assert not found(*breaking(120, 10), faults=[fault_of("FLAPPING", client_ids=("a",))])
 
 
 @pytest.mark.parametrize(("end", "ongoing"), [(1080, True), (1200, True), (1201, False)])
 def test_it_goes_on_for_as_long_as_it_took_to_come_again(end, ongoing):
     (one,) = found(*breaking(120, 10), end=end)
-    assert one.ongoing == ongoing
+    assert one.extent.ongoing == ongoing
 
 
 def test_where_each_connection_is_another_process_it_restarts():
     restarts = [info(120 * n, 120 * n + 30) for n in range(10)]
     (one,) = found(*breaking(120, 10), clients=restarts)
-    assert one.restarts
+    assert one.fault == "FLAPPING"
 
     # One process answers all the time; or several that share the id and started before, by turns.
     of_several = [info(-9 * n, *range(60 * n, END, 300)) for n in range(1, 6)]
     for clients in ([info(0, *range(0, END, 60))], of_several):
         (one,) = found(*breaking(120, 10), clients=clients)
-        assert not one.restarts
+        assert one.fault == "RECONNECTING"
 
 
 def test_restarts_of_which_few_questions_meet_the_process_are_restarts():
     # Every third process lives long enough to be asked.
     met = [info(120 * n, 120 * n + 30) for n in range(0, 10, 3)]
     (one,) = found(*breaking(120, 10), clients=met)
-    assert one.restarts
+    assert one.fault == "FLAPPING"
 
 
 def test_a_process_that_restarts_under_one_id_flaps():
     """It is back so fast that no list shows it gone; its old connections are closed."""
     restarts = [info(120 * n, 120 * n + 30) for n in range(10)]
-    (fault,) = faults_of(
-        found(*breaking(120, 10, listed=-60), clients=restarts),
-        [fault_of("STALE_CHANNEL", client_ids=("a",))],
+    (fault,) = found(
+        *breaking(120, 10, listed=-60),
+        clients=restarts,
+        faults=[fault_of("STALE_CHANNEL", client_ids=("a",))],
     )
     assert (fault.fault, fault.topic, fault.queues_affected) == ("FLAPPING", "MAIN", 0)
     assert fault.evidence == (
@@ -208,7 +212,7 @@ def test_a_process_that_restarts_under_one_id_flaps():
 
 
 def test_each_client_is_told_once_where_its_old_connections_cost_most_queues():
-    several = found(*breaking(120, 10), *breaking(240, 8, client_id="b"))
+    several = [*breaking(120, 10), *breaking(240, 8, client_id="b")]
     stale = [
         fault_of("STALE_CHANNEL", client_ids=("a",), queues_affected=3),
         replace(fault_of("STALE_CHANNEL", client_ids=("a",), queues_affected=1), topic="U"),
@@ -217,7 +221,7 @@ def test_each_client_is_told_once_where_its_old_connections_cost_most_queues():
     ]
     snapshots = [at(60 * n) for n in range(60)]
 
-    of_a, of_b = faults_of(several, stale, snapshots)
+    of_a, of_b = found(*several, faults=stale, snapshots=snapshots)
 
     assert (of_a.topic, of_a.client_ids, of_a.queues_affected) == ("T", ("a",), 3)
     # Those of b cost nothing meanwhile.
@@ -237,7 +241,7 @@ def test_each_client_is_told_once_where_its_old_connections_cost_most_queues():
 
 
 def test_what_its_old_connections_cost_names_it_beside_them():
-    (fault,) = faults_of(found(*breaking(120, 10)), topic="T")
+    (fault,) = found(*breaking(120, 10), topic="T")
     found_ = causes(
         fault,
         queue_finding(causes=("STALE_CHANNEL",)),
@@ -254,13 +258,13 @@ def test_what_its_old_connections_cost_names_it_beside_them():
 
 
 def test_an_old_connection_of_a_client_that_reconnects_is_not_left_to_pass():
-    reconnects = fault_of("RECONNECTING", client_ids=("a",), remedy="look at the network")
     stale = [fault_of("STALE_CHANNEL", client_ids=(each,), remedy="none") for each in "ab"]
     ghost = fault_of("GHOST_MEMBER", client_ids=("a",), remedy="restart it")
 
-    found_ = with_remedies([*stale, ghost], [reconnects])
+    *others, reconnects = all_faults(*breaking(120, 10), faults=[*stale, ghost])
 
-    assert [each.remedy for each in found_] == ["look at the network", "none", "restart it"]
+    assert reconnects.remedy.startswith("look at what is between a and broker-a (")
+    assert [each.remedy for each in others] == [reconnects.remedy, "none", "restart it"]
 
 
 @pytest.mark.parametrize(("share_of_time", "certainty"), [(1.0, "CERTAIN"), (0.8, "POSSIBLE")])

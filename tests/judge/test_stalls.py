@@ -13,7 +13,7 @@ from jobs.judge.dossier import Dossier
 from jobs.judge.extents import Extent
 from jobs.judge.findings import Stall
 from jobs.judge.situations import Situations
-from jobs.judge.stalls import find_intervals, stall_episodes
+from jobs.judge.stalls import not_moving, stall_episodes
 from tests.judge.phases import case
 from tests.judge.witnesses import (
     BROKER,
@@ -305,4 +305,4 @@ def test_a_topic_in_which_no_queue_ever_stands_still_asks_for_no_evaluation():
     dossier = Dossier("DefaultCluster", "G", offsets={TOPIC: queues})
     # There is no evaluation of the period: looking for it would raise.
     of = case(dossier=dossier, situations=Situations({TOPIC: periods([("one", 0)])}), evaluated={})
-    assert find_intervals(of, TOPIC, {}) is None
+    assert not [*not_moving(of)]

@@ -6,7 +6,8 @@ import pytest
 
 from jobs.judge.extents import Extent
 from jobs.judge.findings import QueueFinding
-from jobs.judge.unlisted import find_refuted, is_read_throughout, unlisted_consumers, witnessed
+from jobs.judge.unlisted import unlisted_consumers, without_refuted
+from jobs.judge.witnessed import witnessed
 from tests.judge.phases import case
 from tests.judge.witnesses import BROKER, TOPIC, at, offsets, steady, stuck
 
@@ -36,7 +37,9 @@ def seen(episodes, queues):
 
 
 def refuted(episodes, *queues):
-    return find_refuted(seen(episodes, queues))
+    every = seen(episodes, queues)
+    kept = without_refuted(every)
+    return [each not in kept for each in every]
 
 
 def test_an_orphan_whose_offset_moves_again_and_again_is_none():
@@ -103,7 +106,8 @@ def test_where_members_are_listed_one_of_them_may_read_it_which_is_no_fault(caus
 
 def test_what_may_be_an_orphan_is_read_throughout_where_its_offset_moves_at_each_poll():
     def read(polls, **changes):
-        return is_read_throughout(orphan(**changes), {(TOPIC, BROKER, 0): offsets(0, polls)})
+        (found,) = seen([orphan(**changes)], [offsets(0, polls)] if polls else [])
+        return found.is_read_throughout
 
     polls = steady(*MINUTES)
     assert read(polls, certainty="POSSIBLE")
@@ -112,4 +116,4 @@ def test_what_may_be_an_orphan_is_read_throughout_where_its_offset_moves_at_each
     # Nobody read it for a minute.
     once = polls | {180: (polls[180][0], polls[120][1])}
     assert not read(once, certainty="POSSIBLE")
-    assert not is_read_throughout(orphan(certainty="POSSIBLE"), {})
+    assert not read({}, certainty="POSSIBLE")

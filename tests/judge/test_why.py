@@ -36,7 +36,7 @@ def explained(clients, *others, faults=(), **of_group):
     holdings = index_holdings(holdings_of(clients))
     of = case(holdings=holdings, timelines=timelines, offsets=by_queue, **of_group)
     intervals = intervals_of(queues, owners={"one": AGREED})
-    frozen = frozen_processes(intervals, 60, of.holdings.get(TOPIC))
+    frozen = frozen_processes(intervals, 60, holdings_of(clients))
     found = Found().plus([*frozen, *faults], stalls=stall_episodes(intervals, 60))
     (stall,) = [each for each in why.explained(of, found).stalls if each.queue[1] == 1]
     return stall.held, stall.why

@@ -15,8 +15,9 @@ from jobs.judge.dossier import ClientRun, Dossier, HeldQueue, QueueOffsets
 from jobs.judge.evaluated import Allocated, Evaluated, QueueKey
 from jobs.judge.extents import Extent, persistence
 from jobs.judge.holdings import Holding, find_holdings
+from jobs.judge.routes import RouteChange
 from jobs.judge.situations import Period, Situation, Situations
-from jobs.judge.stalls import find_intervals
+from jobs.judge.stalls import find_intervals, not_moving
 from jobs.judge.timeline import Phase, Timeline
 from rebalance_core.state import Unreachable
 from tests.judge import phases
@@ -169,7 +170,7 @@ def holdings_of(
     return find_holdings(
         Dossier("DefaultCluster", GROUP, clients=list(clients)),
         {TOPIC: timeline(segments, situations, unreachable)},
-        {TOPIC: [at(each) for each in changes]},
+        {TOPIC: [RouteChange(at(each), at(each), (), ()) for each in changes]},
     )
 
 
@@ -234,7 +235,8 @@ def intervals_of(
         evaluated=situations,
         masters_away=masters_away,
     )
-    return find_intervals(of, topic, orphaned)  # type: ignore[arg-type]
+    found = (each for each in not_moving(of) if each.topic == topic)  # type: ignore[arg-type]
+    return next((find_intervals(of, each, orphaned) for each in found), None)  # type: ignore[arg-type]
 
 
 def _extent(first: Instant, last: Instant) -> Extent:
