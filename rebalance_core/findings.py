@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
-from typing import Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ CERTAIN: Certainty = "CERTAIN"
 POSSIBLE: Certainty = "POSSIBLE"
 
 _Source = TypeVar("_Source", bound=str)
+Queue = TypeVar("Queue")
 
 #: The group's queues of the topic were recomputed. Every other coverage is a reason why not.
 AUDITED = "AUDITED"
@@ -78,11 +79,12 @@ class Finding:
     claimants: tuple[Claimant, ...]
 
 
-class Allocation(NamedTuple):
+class Allocation(NamedTuple, Generic[Queue]):
     """What the processes of one client id take under one view.
 
     ``view_queues`` and ``view_clients`` are the lengths of the view's two lists, which the client
-    prints when its result changes.
+    prints when its result changes. ``queues`` are ``MessageQueue``s, or what a reader of published
+    allocations names a queue by.
     """
 
     client_id: str
@@ -94,7 +96,7 @@ class Allocation(NamedTuple):
     view_weight: float
     view_queues: int
     view_clients: int
-    queues: tuple[MessageQueue, ...]
+    queues: tuple[Queue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ class Evaluation:
     #: Where the least sure subscription of a member comes from; None where no member has one.
     subscription_source: str | None = None
     findings: tuple[Finding, ...] = ()
-    allocations: tuple[Allocation, ...] = ()
+    allocations: tuple[Allocation[MessageQueue], ...] = ()
     stacked: tuple[StackedEffect, ...] = ()
     unreadable: tuple[MessageQueue, ...] = ()
 
@@ -423,7 +425,7 @@ def _findings(claims: Claims) -> Iterator[Finding]:
             )
 
 
-def _allocations(claims: Claims) -> tuple[Allocation, ...]:
+def _allocations(claims: Claims) -> tuple[Allocation[MessageQueue], ...]:
     return tuple(
         Allocation(
             client_id=process.client_id,

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rebalance_core.faults import Fault
-from rebalance_core.findings import Claimant, Evaluation
+from rebalance_core.findings import Allocation, Claimant, Evaluation
 
 #: (broker name, queue id).
 QueueKey = tuple[str, int]
+
+#: What the processes of one client id take under one view.
+Allocated: TypeAlias = Allocation[QueueKey]
 
 
 @dataclass(frozen=True)
@@ -38,21 +41,6 @@ class FoundStacked(NamedTuple):
     slots_wasted: int
     queues_duplicated: int
     queues_orphaned: int
-
-
-class Allocated(NamedTuple):
-    """What the processes of one client id take under one view."""
-
-    client_id: str
-    processes: int
-    subscribed: bool
-    strategy: str
-    strategy_source: str
-    view_brokers: tuple[str, ...]
-    view_weight: float
-    view_queues: int
-    view_clients: int
-    queues: tuple[QueueKey, ...]
 
 
 @dataclass(frozen=True)
