@@ -18,6 +18,7 @@ from ..masking import Masking
 from ..schemas import RUNNING_INFO
 from ..text import iso
 from .backlog import last_up_to, waiting_at
+from .case import Case
 from .dossier import Dossier
 from .evaluated import Evaluated, QueueKey
 from .evaluation import Asked, MemberFacts, answer, questions, state_of
@@ -117,7 +118,7 @@ def find_moments(
     asked = [Asked(dossier.cluster, group, each) for each in found.distinct().values()]
     for question in questions(asked, members):
         evaluated |= answer(question, rules).by_id()
-    judged = judge(dossier, found, evaluated, terms)
+    judged = judge(Case(dossier, found, evaluated, terms))
     moments: list[Moment] = []
     for each in [topic] if topic is not None else sorted(topics):
         rows = {

@@ -12,6 +12,7 @@ from rebalance_core import StrategyRules
 from ..fold.dossiers import make_dossiers
 from ..fold.kernel import runs_of
 from ..fold.runs import Records
+from ..judge.case import Case
 from ..judge.dossier import Dossier, EarlierFinding
 from ..judge.evaluated import Evaluated
 from ..judge.evaluation import Asked, Question, Verdicts, answer, questions
@@ -106,8 +107,7 @@ class GroupAudit:
             evaluated |= verdicts.by_id()
             yield ALLOCATIONS.name, verdicts.allocations.masked(masking)
         for dossier, situations in begun.groups:
-            of_group = {each: evaluated[each] for each in situations.distinct()}
-            for name, rows in judge(dossier, situations, of_group, self.terms).items():
+            for name, rows in judge(Case(dossier, situations, evaluated, self.terms)).items():
                 # The last thing that is done: until here the order of the true ids counts.
                 yield name, masking.mask_all(rows)
 
