@@ -266,7 +266,7 @@ def _entries(
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """How many owners each queue has: ``none``, ``several`` as probabilities, ``expected``.
+    """How likely each queue has no owner (``none``), or ``several``.
 
     ``surely_none`` and ``surely_several`` say where that is so under every view: a probability
     alone may round to 1.
@@ -274,7 +274,6 @@ class Owners:
 
     none: NDArray[np.float64]
     several: NDArray[np.float64]
-    expected: NDArray[np.float64]
     surely_none: NDArray[np.bool_]
     surely_several: NDArray[np.bool_]
 
@@ -291,7 +290,6 @@ def count_owners(shares: NDArray[np.float64], counts: Sequence[int]) -> Owners:
     ([0.25, 0.0], [0.25, 0.0])
     """
     weights = np.asarray(counts, dtype=np.float64)
-    expected = weights @ shares
     certain = weights @ (shares == 1.0)
     none = np.where(certain > 0, 0.0, 1.0)
     several = np.where(certain > 1, 1.0, 0.0)
@@ -299,7 +297,7 @@ def count_owners(shares: NDArray[np.float64], counts: Sequence[int]) -> Owners:
     if drawn.size:  # only queues that some view gives to a process and another view does not
         none[drawn], several[drawn] = _poisson_binomial(shares[:, drawn], counts)
     surely_none = np.logical_not((shares > 0.0).any(axis=0, keepdims=True))[0]
-    return Owners(none, several, expected, surely_none, certain > 1)
+    return Owners(none, several, surely_none, certain > 1)
 
 
 def _poisson_binomial(

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from .client_id import parse_client_id
 from .client_kinds import STALE_CHANNEL_REMEDY, SharedId
+from .english import count, joined, named_broker
 from .message_queue import bytewise_order_differs
 from .state import BROADCASTING, SURE, Member, ProcessCount, State
 from .strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
@@ -68,6 +69,7 @@ class StackedId:
     ``copies_per_list`` is how often each list has it, by broker name and id; ``processes`` how many
     there are: where that is 1, the other copies are stale channels of the one process.
     ``because`` says in words what shows it, ``made_by`` has what shows which client made the id.
+    ``client_addrs`` are those of the copies, ``versions`` and ``languages`` those of all members.
     """
 
     client_id: str
@@ -76,6 +78,24 @@ class StackedId:
     client_addrs: tuple[str, ...]
     because: str
     made_by: SharedId
+    versions: tuple[int, ...]
+    languages: tuple[str, ...]
+
+    @property
+    def evidence(self) -> str:
+        """What was seen, in words."""
+        listed = (
+            Text("{times} by {broker}", times=count(copies, "time"), broker=named_broker(*of))
+            for of, copies in self.copies_per_list
+        )
+        hosts = {address.rpartition(":")[0] for address in self.client_addrs}
+        return Text(
+            "listed {times}, from {hosts}; counted as {processes}: {because}",
+            times=joined(listed, "{before}, {next}"),
+            hosts=count(len(hosts), "host"),
+            processes=count(self.processes, "process", "processes"),
+            because=self.because,
+        )
 
     @property
     def remedy(self) -> str:
@@ -262,15 +282,15 @@ def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     silent = silent_members(state)
     process_of = _processes_by(state, rules, (member.strategy for member in state.members))
     processes: list[Process] = []
-    for client_id, lists, count, _ in _counted_ids(state):
+    for client_id, lists, behind, _ in _counted_ids(state):
         traits = [
             [_Traits._make((*_facts_of(m), (*broker, m.client_addr) in silent)) for m in members]
             for broker, members in lists
         ]
-        if count == 1:
+        if behind == 1:
             processes.append(process_of(client_id, _traits_of_one(tuple(chain(*traits)))))
         else:
-            alike = Counter(process_of(client_id, t) for t in _traits_of_several(traits, count))
+            alike = Counter(process_of(client_id, t) for t in _traits_of_several(traits, behind))
             processes += [process._replace(count=number) for process, number in alike.items()]
     return tuple(processes)
 
@@ -393,6 +413,7 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
     for client_id, lists, processes, because in _counted_ids(state):
         if any(len(members) > 1 for _, members in lists):
             addresses = {m.client_addr for _, members in lists for m in members if len(members) > 1}
+            every = [member for _, members in lists for member in members]
             stacked.append(
                 StackedId(
                     client_id=client_id,
@@ -401,6 +422,8 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
                     client_addrs=tuple(sorted(addresses)),
                     because=because,
                     made_by=SharedId(client_id, *_spoken(lists)),
+                    versions=tuple(sorted({m.version for m in every if m.version is not None})),
+                    languages=tuple(sorted({m.language for m in every if m.language is not None})),
                 )
             )
     return tuple(stacked)

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from rebalance_core.faults import Fault
-from rebalance_core.findings import Allocation, Claimant, Evaluation
+from rebalance_core.findings import Allocation, Claimant, Evaluation, StackedEffect
 
 #: (broker name, queue id).
 QueueKey = tuple[str, int]
@@ -26,23 +26,6 @@ class FoundQueue:
     causes: tuple[str, ...]
 
 
-class FoundStacked(NamedTuple):
-    """A client id that is more than once in a broker's list."""
-
-    client_id: str
-    id_format: str
-    evidence: str
-    remedy: str
-    copies: int
-    processes: int
-    client_addrs: tuple[str, ...]
-    versions: tuple[int, ...]
-    languages: tuple[str, ...]
-    slots_wasted: int
-    queues_duplicated: int
-    queues_orphaned: int
-
-
 @dataclass(frozen=True)
 class Evaluated:
     """The evaluation of one situation.
@@ -56,6 +39,6 @@ class Evaluated:
     nameservers: int
     findings: tuple[FoundQueue, ...]
     faults: tuple[Fault, ...]
-    stacked: tuple[FoundStacked, ...]
+    stacked: tuple[StackedEffect, ...]
     unreadable: tuple[QueueKey, ...]
     allocations: Callable[[], tuple[Allocated, ...]] = tuple

@@ -20,8 +20,7 @@ from ..contents import MEMBER_FACTS
 from ..schemas import NO_ANSWER, NOT_ONLINE
 from .allocations import AllocationRows, allocation_rows
 from .dossier import Broker
-from .evaluated import Evaluated, FoundQueue, FoundStacked, QueueKey
-from .grouping import grouped
+from .evaluated import Evaluated, FoundQueue, QueueKey
 from .situations import Situation
 
 #: A member of a list: its facts, in the order of ``contents.MEMBER_FACTS``.
@@ -263,7 +262,7 @@ def to_evaluated(evaluation: core.Evaluation, situation: core.Situation) -> Eval
         nameservers=len(situation.state.topic_routes),
         findings=tuple(_found_queue(each, causes.names(each)) for each in evaluation.findings),
         faults=core.find_faults(situation, evaluation, causes),
-        stacked=tuple(_found_stacked(evaluation.stacked, situation.state)),
+        stacked=evaluation.stacked,
         unreadable=tuple(map(_key, evaluation.unreadable)),
     )
 
@@ -275,26 +274,3 @@ def _found_queue(found: core.Finding, causes: tuple[str, ...]) -> FoundQueue:
 
 def _key(queue: core.MessageQueue) -> QueueKey:
     return queue.broker_name, queue.queue_id
-
-
-def _found_stacked(effects: Sequence[core.StackedEffect], state: State) -> Iterator[FoundStacked]:
-    wanted = {effect.stacked.client_id for effect in effects}
-    members = state.members if wanted else ()
-    copies = grouped((each.client_id, each) for each in members if each.client_id in wanted)
-    for effect in effects:
-        stacked = effect.stacked
-        client_id, of_id = stacked.client_id, copies[stacked.client_id]
-        yield FoundStacked(
-            client_id,
-            core.parse_client_id(client_id).format.name,
-            effect.evidence,
-            effect.remedy,
-            stacked.copies,
-            stacked.processes,
-            tuple(stacked.client_addrs),
-            tuple(sorted({each.version for each in of_id if each.version is not None})),
-            tuple(sorted({each.language for each in of_id if each.language is not None})),
-            effect.slots_wasted,
-            effect.queues_duplicated,
-            effect.queues_orphaned,
-        )

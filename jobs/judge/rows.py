@@ -118,7 +118,6 @@ def _row_of_id(case: Case, found: StackedEpisode) -> Row:
         **found.stacked._asdict(),
         **found.extent._asdict(),
         "topics": found.topics,
-        "client_addrs": tuple(sorted(set(found.stacked.client_addrs))),
         "verdict": found.kind,
         KNOWN_ISSUE: known_issue(found, case.known_issues, case.terms.masking),
     }
