@@ -13,6 +13,7 @@ from . import repairs
 from .causes import GROUP_OFFLINE, UNEXPLAINED
 from .english import agreeing, count, joined, list_of, named_broker, queues_of
 from .findings import DUPLICATE, ORPHANED, Finding, offline_share
+from .grouping import grouped
 from .message_queue import MessageQueue, sort_message_queues
 from .processes import NOT_YET_KNOWN, StackedId, find_processes, silent_members
 from .repairs import Situation, is_stranger, lists_of_topic
@@ -47,9 +48,8 @@ def queue_ranges(queues: Iterable[MessageQueue]) -> str:
     >>> queue_ranges([MessageQueue("T", b, n) for b, n in (("a", 0), ("a", 1), ("a", 3), ("b", 2))])
     'queues 0-1, 3 of a and queue 2 of b'
     """
-    by_broker: dict[str, list[int]] = defaultdict(list)
-    for queue in sort_message_queues(list(set(queues))):
-        by_broker[queue.broker_name].append(queue.queue_id)
+    in_order = sort_message_queues(list(set(queues)))
+    by_broker = grouped((queue.broker_name, queue.queue_id) for queue in in_order)
     in_words = (queues_of(name, numbers) for name, numbers in by_broker.items())
     return list_of(in_words, _MOST_NAMES, ("more broker", "more brokers"))
 
@@ -183,10 +183,8 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
 
 
 def _strategies(situation: Situation, findings: list[Finding]) -> Description:
-    users: dict[str, list[str]] = defaultdict(list)
     in_use = _strategies_in_use(situation)
-    for client_id, strategy in in_use:
-        users[strategy.full_name].append(client_id)
+    users = grouped((strategy.full_name, client_id) for client_id, strategy in in_use)
     who, others = _who_uses(users, "{clients} [uses|use] {strategy}", "strategy")
     if len(users) == 1:
         who = Text("{users} with different parameters", users=who)
@@ -339,10 +337,7 @@ def _cut_off(state: State) -> Iterator[Text]:
     expected there. Where the group's table alone shows what a client subscribes to, that may be so.
     """
     subscribed = {member.client_id: member for member in state.members if member.subscribed}
-    cut_off: dict[str, list[str]] = defaultdict(list)
-    for client_id, broker_name in state.unreachable:
-        if client_id in subscribed:
-            cut_off[broker_name].append(client_id)
+    cut_off = grouped((name, each) for each, name in state.unreachable if each in subscribed)
     for broker_name, client_ids in sorted(cut_off.items()):
         yield _of_clients(
             sorted(client_ids),

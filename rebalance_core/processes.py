@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from .client_id import parse_client_id
 from .client_kinds import STALE_CHANNEL_REMEDY, SharedId
 from .english import count, joined, named_broker
+from .grouping import grouped
 from .message_queue import bytewise_order_differs
 from .state import BROADCASTING, SURE, Member, ProcessCount, State
 from .strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
@@ -174,10 +175,11 @@ def _counted_ids(state: State) -> Iterator[tuple[str, CopiesPerList, int, str]]:
     """Every client id, in order, with its members by list, and how many processes use it, with
     what shows that in words.
     """
-    copies: dict[str, CopiesPerList] = defaultdict(list)
-    for client_list in sorted(state.client_lists, key=attrgetter("broker")):
-        for client_id, members in client_list.by_id.items():
-            copies[client_id].append((client_list.broker, members))
+    copies = grouped(
+        (client_id, (entry.broker, members))
+        for entry in sorted(state.client_lists, key=attrgetter("broker"))
+        for client_id, members in entry.by_id.items()
+    )
     shown = {counted.client_id: counted for counted in state.process_counts if counted.processes}
     for client_id, lists in sorted(copies.items()):
         times = [len(members) for _, members in lists]

@@ -21,8 +21,7 @@ from ..leading_events import leading_events
 from ..output import say
 from ..pipeline.audit import audit
 from ..pipeline.engine import check_input, choose_engine, open_engine
-from ..pipeline.ingest import ingest
-from ..pipeline.ingested import Ingested
+from ..pipeline.ingest import Ingested, ingest
 from ..pipeline.plan import plan_audit, plan_ingest, plan_settings, times_there
 from ..pipeline.steps import steps_of
 from ..progress import Progress, complain

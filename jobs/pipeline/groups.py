@@ -42,17 +42,6 @@ class Shard:
     members: Mapping[str, Records]
 
 
-def read_shard(pieces: Sequence[Piece], terms: Terms) -> Shard:
-    """The groups of a shard's pieces, those among them of which the run before alone knows."""
-    found, members = read_dossiers_of(pieces)
-    dossiers = {(each.cluster, each.consumer_group): each for each in found}
-    for of_shard in all_values(pieces, EARLIER):
-        for group, earlier in of_shard.items():
-            dossiers.setdefault(group, Dossier(*group)).earlier = list(earlier)
-    groups = [(dossier, find_situations(dossier, terms)) for dossier in dossiers.values()]
-    return Shard(pieces[0].shard, groups, members)
-
-
 def read_dossiers_of(pieces: Sequence[Piece]) -> tuple[list[Dossier], Mapping[str, Records]]:
     """The dossiers of a shard's pieces, and by id the lists that brokers gave."""
     runs = runs_of(pieces)
@@ -77,8 +66,14 @@ class GroupAudit:
     rules: StrategyRules
 
     def begin(self, pieces: Sequence[Piece]) -> Shard:
-        """The groups with their situations."""
-        return read_shard(pieces, self.terms)
+        """The groups with their situations, those among them that the run before alone knows."""
+        found, members = read_dossiers_of(pieces)
+        dossiers = {(each.cluster, each.consumer_group): each for each in found}
+        for of_shard in all_values(pieces, EARLIER):
+            for group, earlier in of_shard.items():
+                dossiers.setdefault(group, Dossier(*group)).earlier = list(earlier)
+        groups = [(dossier, find_situations(dossier, self.terms)) for dossier in dossiers.values()]
+        return Shard(pieces[0].shard, groups, members)
 
     def questions(self, begun: Shard) -> Iterable[Question]:
         """The distinct situations of all groups."""

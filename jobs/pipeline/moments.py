@@ -24,7 +24,7 @@ from ..schemas import BROKER_POLLS, HEARTBEATS, QUARANTINE
 from ..settings import Settings
 from ..storage import Location, Snapshots
 from ..window import Window
-from .audit import Folded, fold_pieces, fold_slices
+from .audit import Folded, fold_pieces
 from .groups import read_dossiers_of
 from .ingest import tables_of_dumps
 from .inputs import Inputs
@@ -79,14 +79,14 @@ def moments_of_tables(snapshots: Location, question: Question, settings: Setting
     there = [tables.parquet(t.name) for t in (HEARTBEATS, BROKER_POLLS) if tables.has(t.name)]
     groups = _groups(each.to_table(["consumer_group"]) for each in there)
     with LocalEngine() as engine:
-        folded = fold_slices(engine, inputs.slices(cutting.tables()), step, cutting)
-        return _moments(folded, question, settings, groups)
+        pieces = engine.map(inputs.slices(cutting.tables()), step)
+        return _moments(fold_pieces(engine, pieces, cutting), question, settings, groups)
 
 
 def _moments(
     folded: Folded, question: Question, settings: Settings, groups: Iterable[str], aside: str = ""
 ) -> list[Moment]:
-    found, lists = read_dossiers_of(folded.all_pieces())
+    found, lists = read_dossiers_of(list(folded.engine.collect(folded.pieces)))
     dossiers = {
         dossier.cluster: dossier
         for dossier in found
