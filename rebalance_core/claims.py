@@ -97,14 +97,13 @@ def compute_claims(
     broker whose slave alone lists it.
     Raises AllocationError where Java's strategy throws: then no client changes what it holds.
     """
-    replicas = _replicas_asked(views)
+    views, processes, replicas = tuple(views), tuple(processes), _replicas_asked(views)
     positions = tuple(
         tuple(_positions(view, processes, replicas, without_master)) for view in views
     )
-    weights = _weights(tuple(views), tuple(processes), rerouted, replicas)
-    claims = _with_shares(tuple(views), tuple(processes), positions, weights)
-    if all(process.share == 1.0 for process in processes):
-        return claims
+    claims = _with_shares(
+        views, processes, positions, _weights(views, processes, rerouted, replicas)
+    )
     # Of a process that subscribes with a probability alone a claim is as likely as that.
     subscribing = np.array([process.share for process in processes])
     return replace(claims, share=claims.share * subscribing[claims.row])

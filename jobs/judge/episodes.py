@@ -184,7 +184,7 @@ def _shown_ids(phases: Iterable[Phase]) -> Iterable[tuple[str, Sequence[_ShownId
     return grouped(
         (stacked.client_id, (phase, stacked))
         for phase in phases
-        for stacked in phase.evaluated.stacked
+        for stacked in phase.verdict.stacked
     ).items()
 
 

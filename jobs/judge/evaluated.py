@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rebalance_core.faults import Fault
-from rebalance_core.findings import Allocation, Claimant, Evaluation, StackedEffect
+from rebalance_core.findings import Allocation, Claimant, Evaluation
 
 #: (broker name, queue id).
 QueueKey = tuple[str, int]
@@ -39,6 +39,4 @@ class Evaluated:
     nameservers: int
     findings: tuple[FoundQueue, ...]
     faults: tuple[Fault, ...]
-    stacked: tuple[StackedEffect, ...]
-    unreadable: tuple[QueueKey, ...]
     allocations: Callable[[], tuple[Allocated, ...]] = tuple

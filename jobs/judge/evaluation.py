@@ -20,7 +20,7 @@ from ..contents import MEMBER_FACTS
 from ..schemas import NO_ANSWER, NOT_ONLINE
 from .allocations import AllocationRows, allocation_rows
 from .dossier import Broker
-from .evaluated import Evaluated, FoundQueue, QueueKey
+from .evaluated import Evaluated, FoundQueue
 from .situations import Situation
 
 #: A member of a list: its facts, in the order of ``contents.MEMBER_FACTS``.
@@ -258,19 +258,14 @@ def to_evaluated(evaluation: core.Evaluation, situation: core.Situation) -> Eval
     """The verdict without its allocations; only a state with findings pays for their causes."""
     causes = core.find_causes(situation, evaluation)
     return Evaluated(
-        verdict=replace(evaluation, findings=(), allocations=(), stacked=(), unreadable=()),
+        verdict=replace(evaluation, findings=(), allocations=()),
         nameservers=len(situation.state.topic_routes),
         findings=tuple(_found_queue(each, causes.names(each)) for each in evaluation.findings),
         faults=core.find_faults(situation, evaluation, causes),
-        stacked=evaluation.stacked,
-        unreadable=tuple(map(_key, evaluation.unreadable)),
     )
 
 
 def _found_queue(found: core.Finding, causes: tuple[str, ...]) -> FoundQueue:
-    key, claimants = _key(found.queue), found.claimants
-    return FoundQueue(found.kind, key, found.certainty, found.probability, claimants, causes)
-
-
-def _key(queue: core.MessageQueue) -> QueueKey:
-    return queue.broker_name, queue.queue_id
+    queue = found.queue.broker_name, found.queue.queue_id
+    certainty, probability, claimants = found.certainty, found.probability, found.claimants
+    return FoundQueue(found.kind, queue, certainty, probability, claimants, causes)

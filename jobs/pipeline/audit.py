@@ -18,7 +18,7 @@ from ..progress import Progress
 from ..publish.earlier import open_findings
 from ..publish.publish import Place, publish
 from ..publish.run import Made, Seen, Task
-from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES, Table
+from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES
 from ..settings import Settings
 from ..storage import Published, Reports, Snapshots
 from ..text import visible
@@ -57,7 +57,9 @@ def audit(engine: Engine, task: Task, progress: Progress) -> Published:
         with progress.step("findings"):
             terms = terms_of(task.settings, place.known_issues)
             judged = folded.judge(terms, earlier or {}, task.settings)
-            tables = report_tables(has_clients=inputs.snapshots.has(CLIENT_STATES.name))
+            tables = [table for table in REPORT_TABLES if table is not QUARANTINE]
+            if not inputs.snapshots.has(CLIENT_STATES.name):
+                tables.remove(ALLOCATION_DRIFT)  # it needs what clients report of themselves
             pieces = with_events(engine.collect(judged), folded.facts, terms.masking)
             made = Made(tables, pieces, engine.name, engine.versions)
         return publish(task, place, seen, made, inputs.snapshots, progress)
@@ -105,12 +107,3 @@ def fold_pieces(engine: Engine, pieces: Any, cutting: Cutting) -> Folded:
     dealing = Dealing(cutting.shards, facts.subscribers())
     routes = engine.by_shard(pieces.only(*OF_TOPICS), dealing.deal)
     return Folded(engine, pieces.only(*OF_GROUPS).and_also(routes), facts, cutting.shards)
-
-
-def report_tables(*, has_clients: bool) -> tuple[Table, ...]:
-    """The tables that an audit makes; drift needs what clients report of themselves."""
-    return tuple(
-        table
-        for table in REPORT_TABLES
-        if table is not QUARANTINE and (table is not ALLOCATION_DRIFT or has_clients)
-    )

@@ -51,7 +51,7 @@ def at(second: float) -> Instant:
 def evaluated(allocations: Sequence[Allocated] = (), **overrides: Any) -> Evaluated:
     """A healthy situation, but for these; what is no field of it is of the core's verdict."""
     values: dict[str, Any] = {"nameservers": 1}
-    values |= dict.fromkeys(("findings", "faults", "stacked", "unreadable"), ())
+    values |= dict.fromkeys(("findings", "faults"), ())
     verdict: dict[str, Any] = {
         "coverage": AUDITED,
         "reason": "",

@@ -15,6 +15,7 @@ from jobs.judge.situations import find_situations
 from jobs.judge.tables import to_table
 from jobs.judge.terms import KnownIssueTerms
 from jobs.schemas import REPORT_TABLES
+from rebalance_core import MessageQueue
 from tests.judge.phases import (
     TERMS,
     allocated,
@@ -34,7 +35,7 @@ FAULTY = evaluated(
     findings=(finding(causes=("GHOST_MEMBER",)), finding(0.5, "DUPLICATE", 1)),
     faults=(fault("GHOST_MEMBER"),),
     stacked=(stacked_id(),),
-    unreadable=(("broker-a", 4),),
+    unreadable=(MessageQueue("T", "broker-a", 4),),
 )
 
 
