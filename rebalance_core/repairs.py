@@ -315,7 +315,7 @@ def unify_strategies(situation: Situation) -> Situation:
 
 def serve_all_rooms(situation: Situation) -> Situation:
     """The rooms that no member's MACHINE_ROOM serves are served by all of them."""
-    in_use = _in_use(situation, ByMachineRoom)
+    in_use = users_of(situation, ByMachineRoom)
     brokers = {b.broker_name for b in situation.state.brokers}
     strategies = set(in_use.values())
     unserved = {
@@ -330,7 +330,7 @@ def serve_all_rooms(situation: Situation) -> Situation:
 
 def part_config_lists(situation: Situation) -> Situation:
     """A queue that several CONFIG lists have stays in that of the first client alone."""
-    in_use = _in_use(situation, ByConfig)
+    in_use = users_of(situation, ByConfig)
     taken: set[MessageQueue] = set()
     parted: dict[str, AllocationStrategy] = {}
     for client_id in sort_client_ids(in_use):
@@ -343,7 +343,7 @@ def part_config_lists(situation: Situation) -> Situation:
 
 def fill_config_lists(situation: Situation) -> Situation:
     """The queues that are in no CONFIG list are dealt out to the clients in turn."""
-    in_use = _in_use(situation, ByConfig)
+    in_use = users_of(situation, ByConfig)
     listed = {queue for each in in_use.values() for queue in each.config_queues or ()}
     gap = sort_message_queues(readable_by_some(situation.state) - listed)
     if not in_use or not gap:
@@ -356,16 +356,21 @@ def fill_config_lists(situation: Situation) -> Situation:
     return _with_strategies(situation, filled.get)
 
 
+def strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrategy]]:
+    """Client id and strategy of every process that takes part."""
+    return [
+        (process.client_id, process.strategy.strategy)
+        for process in find_processes(situation.state, situation.rules)
+        if process.claims and process.strategy.strategy is not None
+    ]
+
+
 _Kind = TypeVar("_Kind", bound=AllocationStrategy)
 
 
-def _in_use(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
+def users_of(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
     """By client id, the strategies of one class that members who subscribe use."""
-    return {
-        process.client_id: process.strategy.strategy
-        for process in find_processes(situation.state, situation.rules)
-        if process.claims and isinstance(process.strategy.strategy, kind)
-    }
+    return {each: of for each, of in strategies_in_use(situation) if isinstance(of, kind)}
 
 
 def _with_strategies(
