@@ -3,11 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
-
-import pyarrow as pa
 
 from rebalance_core import StrategyRules
+from rebalance_core.grouping import grouped
 
 from ..fold.dossiers import make_dossiers
 from ..fold.kernel import runs_of
@@ -18,9 +16,9 @@ from ..judge.evaluated import Evaluated
 from ..judge.evaluation import Asked, Question, Verdicts, answer, questions
 from ..judge.history import judge
 from ..judge.situations import Situations, find_situations
-from ..judge.tables import Row, to_table
+from ..judge.tables import to_table
 from ..judge.terms import Terms
-from ..pieces import Piece, all_values, in_parts, pack_tables, pack_value, shard_of
+from ..pieces import Piece, all_values, in_parts, pack_rows, pack_value, shard_of
 from ..schemas import ALLOCATIONS, REPORT_TABLES
 
 #: The piece with the open findings of the run before, of a shard.
@@ -29,8 +27,6 @@ EARLIER = "earlier"
 _TABLES = {table.name: table for table in REPORT_TABLES}
 #: So many rows of tables are made before they leave a shard.
 _ROWS_AT_ONCE = 20_000
-#: The name of a report table, and rows of it.
-_Made: TypeAlias = tuple[str, "Sequence[Row] | pa.Table"]
 
 
 @dataclass(frozen=True)
@@ -90,30 +86,20 @@ class GroupAudit:
 
     def end(self, begun: Shard, answers: Iterable[Verdicts]) -> Iterator[Piece]:
         """The rows of all report tables but ``quarantine``."""
-        made = self._made(begun, answers)
-        for some in in_parts(made, _ROWS_AT_ONCE, lambda each: len(each[1])):
-            yield from pack_tables(begun.number, _tables(some))
-            some.clear()
-
-    def _made(self, begun: Shard, answers: Iterable[Verdicts]) -> Iterator[_Made]:
         masking = self.terms.masking
         evaluated: dict[str, Evaluated] = {}
         for verdicts in answers:
             evaluated |= verdicts.by_id()
-            yield ALLOCATIONS.name, verdicts.allocations.masked(masking)
-        for dossier, situations in begun.groups:
-            for name, rows in judge(Case(dossier, situations, evaluated, self.terms)).items():
-                # The last thing that is done: until here the order of the true ids counts.
-                yield name, masking.mask_all(rows)
-
-
-def _tables(made: Iterable[_Made]) -> Iterator[tuple[str, pa.Table]]:
-    """The tables that were made, and of rows the table that all of a kind make."""
-    rows: dict[str, list[Row]] = defaultdict(list)
-    for name, some in made:
-        if isinstance(some, pa.Table):
-            yield name, some
-        else:
-            rows[name] += some
-    for name, of_table in rows.items():
-        yield name, to_table(_TABLES[name], of_table)
+            allocations = verdicts.allocations.masked(masking)
+            yield from pack_rows(begun.number, ALLOCATIONS.name, allocations)
+        rows = (
+            # The last thing that is done: until here the order of the true ids counts.
+            (name, masking.mask_all(row))
+            for dossier, situations in begun.groups
+            for name, of_table in judge(Case(dossier, situations, evaluated, self.terms)).items()
+            for row in of_table
+        )
+        for some in in_parts(rows, _ROWS_AT_ONCE):
+            for name, of_table in grouped(some).items():
+                yield from pack_rows(begun.number, name, to_table(_TABLES[name], of_table))
+            some.clear()
