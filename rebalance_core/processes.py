@@ -7,7 +7,7 @@ many processes use a client id; where it does not, the id itself and what two li
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -185,7 +185,7 @@ def _counted_ids(state: State) -> Iterator[tuple[str, CopiesPerList, int, str]]:
         times = [len(members) for _, members in lists]
         counted = 1, ""
         if max(times) > 1:
-            language, _ = _spoken(lists)
+            language, _ = _spoken([member for _, members in lists for member in members])
             counted = count_processes(client_id, times, shown.get(client_id), language)
         yield client_id, lists, *counted
 
@@ -423,7 +423,7 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
                     processes=processes,
                     client_addrs=tuple(sorted(addresses)),
                     because=because,
-                    made_by=SharedId(client_id, *_spoken(lists)),
+                    made_by=SharedId(client_id, *_spoken(every)),
                     versions=tuple(sorted({m.version for m in every if m.version is not None})),
                     languages=tuple(sorted({m.language for m in every if m.language is not None})),
                 )
@@ -431,8 +431,7 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
     return tuple(stacked)
 
 
-def _spoken(lists: CopiesPerList) -> tuple[str | None, int | None]:
+def _spoken(members: Sequence[Member]) -> tuple[str | None, int | None]:
     """Language and version of one and the same member, of one that gives them if any does."""
-    members = [member for _, of_list in lists for member in of_list]
     spoken = next((member for member in members if member.language), members[0])
     return spoken.language, spoken.version

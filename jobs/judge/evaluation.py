@@ -17,6 +17,7 @@ from rebalance_core.state import CLUSTERING, SURE, ProcessCount
 from rebalance_core.texts import Text
 
 from ..contents import MEMBER_FACTS
+from ..pieces import in_parts
 from ..schemas import NO_ANSWER, NOT_ONLINE
 from .allocations import AllocationRows, allocation_rows
 from .dossier import Broker
@@ -224,19 +225,16 @@ def questions(
     situations: Iterable[Asked], members: Mapping[str, Sequence[MemberFacts]]
 ) -> Iterable[Question]:
     """The situations in questions of about equal work."""
-    chosen: list[Asked] = []
-    lists: dict[str, Sequence[MemberFacts]] = {}
-    work = 0
-    for asked in situations:
-        of_situation = {part.list_id: members[part.list_id] for part in listed(asked.situation)}
-        chosen.append(asked)
-        lists |= of_situation
-        work += sum(map(len, of_situation.values()))
-        if work >= _MEMBERS_AT_ONCE:
-            yield Question(tuple(chosen), lists)
-            chosen, lists, work = [], {}, 0
-    if chosen:
-        yield Question(tuple(chosen), lists)
+
+    def list_ids(asked: Asked) -> Iterable[str]:
+        return dict.fromkeys(part.list_id for part in listed(asked.situation))
+
+    def work(asked: Asked) -> int:
+        return sum(len(members[list_id]) for list_id in list_ids(asked))
+
+    for some in in_parts(situations, _MEMBERS_AT_ONCE, work):
+        named = chain.from_iterable(map(list_ids, some))
+        yield Question(tuple(some), {list_id: members[list_id] for list_id in named})
 
 
 def answer(question: Question, rules: core.StrategyRules) -> Verdicts:
