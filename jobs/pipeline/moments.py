@@ -55,12 +55,11 @@ def moments_of_dumps(paths: Sequence[str], question: Question, settings: Setting
         if not files:
             raise InputError(f"no dump file below {', '.join(paths)}")
         tables = tables_of_dumps(engine, files, settings)
-    refused = tables.pop(QUARANTINE.name).num_rows
-    groups = _groups(tables.values())
-    cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
-    rows = {name: of_group(table, question.group) for name, table in tables.items()}
-    aside = f" ({refused} lines were not understood)" if refused else ""
-    with LocalEngine() as engine:
+        refused = tables.pop(QUARANTINE.name).num_rows
+        groups = _groups(tables.values())
+        cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
+        rows = {name: of_group(table, question.group) for name, table in tables.items()}
+        aside = f" ({refused} lines were not understood)" if refused else ""
         pieces = engine.given(
             piece for table in cutting.tables() for piece in cutting.pieces(table, rows[table.name])
         )
