@@ -214,16 +214,12 @@ def unify_lists(situation: Situation, only: tuple[str, int] | None = None) -> Si
         ]
         return (*entry.members, *missing)
 
-    return _reaching(
-        with_members(situation, completed),
-        lambda client_id, name: client_id is not None and (only is None or only[0] == name),
+    unreachable = (
+        (client_id, name)
+        for client_id, name in situation.state.unreachable
+        if client_id is None or (only is not None and only[0] != name)
     )
-
-
-def _reaching(situation: Situation, reached: Callable[[str | None, str], bool]) -> Situation:
-    """The situation in which these (client id, broker name) are not unreachable any more."""
-    left = tuple(pair for pair in situation.state.unreachable if not reached(*pair))
-    return with_state(situation, unreachable=left)
+    return with_state(with_members(situation, completed), unreachable=tuple(unreachable))
 
 
 def brokers_without_group(state: State) -> tuple[tuple[str, int], ...]:
@@ -244,12 +240,12 @@ def add_group_to_brokers(situation: Situation) -> Situation:
         for member in (longest.members if longest else ())
     )
     added = (ClientList(name, broker_id, members) for name, broker_id in without)
-    listing = with_state(
+    return with_state(
         situation,
         client_lists=(*state.client_lists, *added),
         offline_brokers=tuple(one for one in state.offline_brokers if one not in without),
+        unreachable=tuple(pair for pair in state.unreachable if pair[0] is not None),
     )
-    return _reaching(listing, lambda client_id, _: client_id is None)
 
 
 def unify_routes(situation: Situation) -> Situation:

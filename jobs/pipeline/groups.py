@@ -1,6 +1,5 @@
 """A shard of groups: pieces of runs -> dossiers -> situations -> report tables."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -48,9 +47,7 @@ def earlier_pieces(
     earlier: Mapping[tuple[str, str], Sequence[EarlierFinding]], shards: int
 ) -> Iterator[Piece]:
     """The open findings of the run before, by group, each for its shard."""
-    of_shards: dict[int, dict[tuple[str, str], Sequence[EarlierFinding]]] = defaultdict(dict)
-    for group, found in earlier.items():
-        of_shards[shard_of(*group, shards)][group] = found
+    of_shards = grouped((shard_of(*group, shards), (group, of)) for group, of in earlier.items())
     return (pack_value(shard, EARLIER, groups) for shard, groups in of_shards.items())
 
 
@@ -66,7 +63,7 @@ class GroupAudit:
         found, members = read_dossiers_of(pieces)
         dossiers = {(each.cluster, each.consumer_group): each for each in found}
         for of_shard in all_values(pieces, EARLIER):
-            for group, earlier in of_shard.items():
+            for group, earlier in of_shard:
                 dossiers.setdefault(group, Dossier(*group)).earlier = list(earlier)
         groups = [(dossier, find_situations(dossier, self.terms)) for dossier in dossiers.values()]
         return Shard(pieces[0].shard, groups, members)

@@ -136,11 +136,9 @@ def times_there(snapshots: Location) -> str:
     """When the snapshots of the tables are; '' where their files do not say it."""
     tables = Snapshots.open(snapshots)
     times = _times(tables.parquet(HEARTBEATS.name)) if tables.has(HEARTBEATS.name) else None
-    return (
-        ""
-        if times is None
-        else f"the snapshots go from {_to_second(times[0])} to {_to_second(times[1])}"
-    )
+    if times is None:
+        return ""
+    return f"the snapshots go from {_to_second(times[0])} to {_to_second(times[1])}"
 
 
 def _last_date(heartbeats: ds.Dataset) -> str | None:
