@@ -208,12 +208,8 @@ class Verdicts(NamedTuple):
 
     def by_id(self) -> dict[str, Evaluated]:
         """By situation, each with its allocations."""
-        return {
-            situation_id: replace(each, allocations=allocations)
-            for (situation_id, each), allocations in zip(
-                self.evaluated, self.allocations.of_each(), strict=True
-            )
-        }
+        of_each = zip(self.evaluated, self.allocations.of_each(), strict=True)
+        return {id_: replace(each, allocations=rows) for (id_, each), rows in of_each}
 
 
 #: So many members of so many situations are evaluated at a time: some 100 ms of work, and no more
