@@ -62,7 +62,7 @@ class Moment:
     last_seen: Instant
     episodes: Mapping[str, Sequence[Row]]
     held: tuple[Held, ...] = ()
-    backlog: Mapping[QueueKey, int] | None = None
+    backlog: Mapping[MessageQueue, int] | None = None
     backlog_at: Instant | None = None
     #: The first and the last snapshot that there is; what the topic has at any time.
     snapshots: tuple[Instant, Instant] | None = None
@@ -74,14 +74,6 @@ class Moment:
     def elsewhere(self) -> AtAnyTime | None:
         """What the topic has at other times, where it has nothing at the moment."""
         return None if any(self.episodes.values()) else self.at_any_time
-
-    @property
-    def unread(self) -> dict[MessageQueue, int] | None:
-        """``backlog`` by the core's queues."""
-        if self.backlog is None:
-            return None
-        topic = self.state.topic
-        return {MessageQueue(topic, *queue): number for queue, number in self.backlog.items()}
 
 
 def find_moments(
@@ -198,12 +190,13 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
 
 def _backlog(
     dossier: Dossier, topic: str, until: Instant
-) -> tuple[dict[QueueKey, int] | None, Instant | None]:
-    backlog: dict[QueueKey, int] = {}
+) -> tuple[dict[MessageQueue, int] | None, Instant | None]:
+    backlog: dict[MessageQueue, int] = {}
     at: Instant | None = None
     for of_queue in dossier.offsets.get(topic, []):
         place = last_up_to(of_queue, until)
         if place >= 0:
-            backlog[of_queue.broker_name, of_queue.queue_id] = waiting_at(of_queue, place)
+            queue = MessageQueue(topic, of_queue.broker_name, of_queue.queue_id)
+            backlog[queue] = waiting_at(of_queue, place)
             at = max(at or 0, int(of_queue.times[place]))
     return (backlog, at) if backlog else (None, None)
