@@ -104,6 +104,8 @@ def compute_claims(
     claims = _with_shares(
         views, processes, positions, _weights(views, processes, rerouted, replicas)
     )
+    if all(process.share == 1.0 for process in processes):
+        return claims
     # Of a process that subscribes with a probability alone a claim is as likely as that.
     subscribing = np.array([process.share for process in processes])
     return replace(claims, share=claims.share * subscribing[claims.row])

@@ -85,18 +85,7 @@ class StackedId:
     @property
     def evidence(self) -> str:
         """What was seen, in words."""
-        listed = (
-            Text("{times} by {broker}", times=count(copies, "time"), broker=named_broker(*of))
-            for of, copies in self.copies_per_list
-        )
-        hosts = {address.rpartition(":")[0] for address in self.client_addrs}
-        return Text(
-            "listed {times}, from {hosts}; counted as {processes}: {because}",
-            times=joined(listed, "{before}, {next}"),
-            hosts=count(len(hosts), "host"),
-            processes=count(self.processes, "process", "processes"),
-            because=self.because,
-        )
+        return _evidence(self)
 
     @property
     def remedy(self) -> str:
@@ -114,6 +103,23 @@ class StackedId:
     def copies(self) -> int:
         """The most that one list has."""
         return max(copies for _, copies in self.copies_per_list)
+
+
+# Each repair of a state is evaluated, and most leave an id as it is.
+@lru_cache(maxsize=4_096)
+def _evidence(stacked: StackedId) -> Text:
+    listed = (
+        Text("{times} by {broker}", times=count(copies, "time"), broker=named_broker(*of))
+        for of, copies in stacked.copies_per_list
+    )
+    hosts = {address.rpartition(":")[0] for address in stacked.client_addrs}
+    return Text(
+        "listed {times}, from {hosts}; counted as {processes}: {because}",
+        times=joined(listed, "{before}, {next}"),
+        hosts=count(len(hosts), "host"),
+        processes=count(stacked.processes, "process", "processes"),
+        because=stacked.because,
+    )
 
 
 def confirmed_processes(copies_per_list: list[int]) -> int:
