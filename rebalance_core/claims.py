@@ -97,12 +97,13 @@ def compute_claims(
     broker whose slave alone lists it.
     Raises AllocationError where Java's strategy throws: then no client changes what it holds.
     """
-    replicas = _replicas_asked(views)
+    views, processes, replicas = tuple(views), tuple(processes), _replicas_asked(views)
     positions = tuple(
         tuple(_positions(view, processes, replicas, without_master)) for view in views
     )
-    weights = _weights(tuple(views), tuple(processes), rerouted, replicas)
-    claims = _with_shares(tuple(views), tuple(processes), positions, weights)
+    claims = _with_shares(
+        views, processes, positions, _weights(views, processes, rerouted, replicas)
+    )
     if all(process.share == 1.0 for process in processes):
         return claims
     # Of a process that subscribes with a probability alone a claim is as likely as that.
@@ -266,7 +267,7 @@ def _entries(
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """How many owners each queue has: ``none``, ``several`` as probabilities, ``expected``.
+    """How likely each queue has no owner (``none``), or ``several``.
 
     ``surely_none`` and ``surely_several`` say where that is so under every view: a probability
     alone may round to 1.
@@ -274,7 +275,6 @@ class Owners:
 
     none: NDArray[np.float64]
     several: NDArray[np.float64]
-    expected: NDArray[np.float64]
     surely_none: NDArray[np.bool_]
     surely_several: NDArray[np.bool_]
 
@@ -291,7 +291,6 @@ def count_owners(shares: NDArray[np.float64], counts: Sequence[int]) -> Owners:
     ([0.25, 0.0], [0.25, 0.0])
     """
     weights = np.asarray(counts, dtype=np.float64)
-    expected = weights @ shares
     certain = weights @ (shares == 1.0)
     none = np.where(certain > 0, 0.0, 1.0)
     several = np.where(certain > 1, 1.0, 0.0)
@@ -299,7 +298,7 @@ def count_owners(shares: NDArray[np.float64], counts: Sequence[int]) -> Owners:
     if drawn.size:  # only queues that some view gives to a process and another view does not
         none[drawn], several[drawn] = _poisson_binomial(shares[:, drawn], counts)
     surely_none = np.logical_not((shares > 0.0).any(axis=0, keepdims=True))[0]
-    return Owners(none, several, expected, surely_none, certain > 1)
+    return Owners(none, several, surely_none, certain > 1)
 
 
 def _poisson_binomial(

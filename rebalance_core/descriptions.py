@@ -13,8 +13,9 @@ from . import repairs
 from .causes import GROUP_OFFLINE, UNEXPLAINED
 from .english import agreeing, count, joined, list_of, named_broker, queues_of
 from .findings import DUPLICATE, ORPHANED, Finding, offline_share
+from .grouping import grouped
 from .message_queue import MessageQueue, sort_message_queues
-from .processes import NOT_YET_KNOWN, StackedId, find_processes, silent_members
+from .processes import NOT_YET_KNOWN, StackedId, silent_members
 from .repairs import Situation, is_stranger, lists_of_topic
 from .state import BROADCASTING, GROUP_TABLE, SURE, Member, State, TopicRoute
 from .strategies.base import AllocationStrategy
@@ -47,9 +48,8 @@ def queue_ranges(queues: Iterable[MessageQueue]) -> str:
     >>> queue_ranges([MessageQueue("T", b, n) for b, n in (("a", 0), ("a", 1), ("a", 3), ("b", 2))])
     'queues 0-1, 3 of a and queue 2 of b'
     """
-    by_broker: dict[str, list[int]] = defaultdict(list)
-    for queue in sort_message_queues(list(set(queues))):
-        by_broker[queue.broker_name].append(queue.queue_id)
+    in_order = sort_message_queues(list(set(queues)))
+    by_broker = grouped((queue.broker_name, queue.queue_id) for queue in in_order)
     in_words = (queues_of(name, numbers) for name, numbers in by_broker.items())
     return list_of(in_words, _MOST_NAMES, ("more broker", "more brokers"))
 
@@ -183,10 +183,8 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
 
 
 def _strategies(situation: Situation, findings: list[Finding]) -> Description:
-    users: dict[str, list[str]] = defaultdict(list)
-    in_use = _strategies_in_use(situation)
-    for client_id, strategy in in_use:
-        users[strategy.full_name].append(client_id)
+    in_use = repairs.strategies_in_use(situation)
+    users = grouped((strategy.full_name, client_id) for client_id, strategy in in_use)
     who, others = _who_uses(users, "{clients} [uses|use] {strategy}", "strategy")
     if len(users) == 1:
         who = Text("{users} with different parameters", users=who)
@@ -201,15 +199,6 @@ def _who_uses(
     most_first = sorted(users.items(), key=lambda use: (-len(use[1]), use[0]))
     who = joined(_of_clients(sorted(ids), template, **{slot: what}) for what, ids in most_first)
     return who, tuple(sorted({client_id for _, ids in most_first[1:] for client_id in ids}))
-
-
-def _strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrategy]]:
-    """Client id and strategy of every process that takes part."""
-    return [
-        (process.client_id, process.strategy.strategy)
-        for process in find_processes(situation.state, situation.rules)
-        if process.claims and process.strategy.strategy is not None
-    ]
 
 
 def _one_strategy(state: State, in_use: Collection[AllocationStrategy]) -> str:
@@ -339,10 +328,7 @@ def _cut_off(state: State) -> Iterator[Text]:
     expected there. Where the group's table alone shows what a client subscribes to, that may be so.
     """
     subscribed = {member.client_id: member for member in state.members if member.subscribed}
-    cut_off: dict[str, list[str]] = defaultdict(list)
-    for client_id, broker_name in state.unreachable:
-        if client_id in subscribed:
-            cut_off[broker_name].append(client_id)
+    cut_off = grouped((name, each) for each, name in state.unreachable if each in subscribed)
     for broker_name, client_ids in sorted(cut_off.items()):
         yield _of_clients(
             sorted(client_ids),
@@ -455,11 +441,7 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
         "and move what is unread, or name it as a known issue",
         topic=situation.state.topic,
     )
-    unfiltered = {
-        client_id: strategy
-        for client_id, strategy in _strategies_in_use(situation)
-        if isinstance(strategy, MachineRoomUnfiltered)
-    }
+    unfiltered = repairs.users_of(situation, MachineRoomUnfiltered)
     if unfiltered:
         names = {strategy.full_name for strategy in unfiltered.values()}
         evidence = _of_clients(
@@ -499,14 +481,17 @@ def normalise_expression(expression_type: str | None, expression: str | None) ->
     return "TAG " + ("*" if not tags or "*" in tags else " || ".join(tags))
 
 
-def expression_mismatch(state: State) -> Description | None:
-    """What describes EXPRESSION_MISMATCH; None where all members use one filter."""
+def filter_users(state: State) -> dict[str, set[str]]:
+    """By filter on the topic the client ids that use it."""
     users: dict[str, set[str]] = defaultdict(set)
     for member in state.members:
         if member.subscribed and member.expression is not None:
             users[member.expression].add(member.client_id)
-    if len(users) < 2:
-        return None
+    return users
+
+
+def _expressions(situation: Situation, _: list[Finding]) -> Description:
+    users = filter_users(situation.state)
     who, others = _who_uses(users, "{clients} [filters|filter] by {filter}", "filter")
     evidence = Text(
         "{users}: each client drops the messages of its queues that its filter does not let pass, "
@@ -546,6 +531,7 @@ DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
     repairs.GROUP_NOT_ON_BROKER: _group_not_on_broker,
     repairs.ROUTE_DIVERGENCE: _routes,
     repairs.MASTER_AWAY: _master_away,
+    EXPRESSION_MISMATCH: _expressions,
     UNKNOWN_TOPIC: _of_members(
         lambda member: member.subscribed,
         "{clients} [subscribes|subscribe] to {topic}, which no nameserver knows",

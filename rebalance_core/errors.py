@@ -8,11 +8,11 @@ ValueError
     └── InvalidParameterError  a parameter that no Java strategy could have been given
 """
 
-from collections import defaultdict
 from collections.abc import Collection
 from difflib import get_close_matches
 
 from .english import names
+from .grouping import grouped
 
 
 class AllocationError(ValueError):
@@ -55,9 +55,7 @@ def nearest(name: str, there: Collection[str]) -> list[str]:
     >>> nearest("g_ordr", ["G_ORDER", "G_PAY"]), nearest("g_s2", ["G_S1", "G_S2"])
     (['G_ORDER'], ['G_S2'])
     """
-    by_case = defaultdict(list)
-    for name_there in sorted(there):
-        by_case[name_there.casefold()].append(name_there)
+    by_case = grouped((name_there.casefold(), name_there) for name_there in sorted(there))
     folded_name = name.casefold()
     if folded_name in by_case:
         return by_case[folded_name][:3]

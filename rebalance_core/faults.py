@@ -63,9 +63,6 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
             faults.append(Fault(fault, **described._asdict(), **effect))
         else:
             faults += _of_each_id(fault, situation, found, effect)
-    mismatch = descriptions.expression_mismatch(situation.state)
-    if mismatch is not None:
-        faults.append(Fault(descriptions.EXPRESSION_MISMATCH, **mismatch._asdict()))
     faults += [
         Fault(fault, **descriptions.DESCRIBE[fault](situation, [])._asdict())
         for fault, is_so in _WITHOUT_FINDINGS.items()
@@ -76,6 +73,7 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
 
 #: What is wrong without a finding that shows it, by state and coverage.
 _WITHOUT_FINDINGS: Mapping[str, Callable[[State, str], bool]] = {
+    descriptions.EXPRESSION_MISMATCH: lambda state, _: len(descriptions.filter_users(state)) > 1,
     # Clients of a nameserver that gives no queue keep what they have: no queue shows it yet.
     repairs.ROUTE_DIVERGENCE: lambda state, coverage: (
         coverage != findings.TOO_MANY_QUEUES
@@ -170,4 +168,4 @@ def _findings_of_ids(
 
 
 #: Every fault that a state can show.
-FAULTS = (*descriptions.DESCRIBE_ONE_ID, *descriptions.DESCRIBE, descriptions.EXPRESSION_MISMATCH)
+FAULTS = (*descriptions.DESCRIBE_ONE_ID, *descriptions.DESCRIBE)

@@ -5,13 +5,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
-from typing import Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from .claims import Claims, compute_claims, count_owners
 from .client_id import ClientIdFormat, parse_client_id
-from .english import count, joined, named_broker
+from .english import joined
 from .errors import AllocationError
 from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from .processes import Process, StackedId, find_processes, find_stacked_ids
@@ -30,6 +30,7 @@ CERTAIN: Certainty = "CERTAIN"
 POSSIBLE: Certainty = "POSSIBLE"
 
 _Source = TypeVar("_Source", bound=str)
+Queue = TypeVar("Queue")
 
 #: The group's queues of the topic were recomputed. Every other coverage is a reason why not.
 AUDITED = "AUDITED"
@@ -74,15 +75,15 @@ class Finding:
     queue: MessageQueue
     certainty: Certainty
     probability: float
-    expected_owners: float
     claimants: tuple[Claimant, ...]
 
 
-class Allocation(NamedTuple):
+class Allocation(NamedTuple, Generic[Queue]):
     """What the processes of one client id take under one view.
 
     ``view_queues`` and ``view_clients`` are the lengths of the view's two lists, which the client
-    prints when its result changes.
+    prints when its result changes. ``queues`` are ``MessageQueue``s, or what a reader of published
+    allocations names a queue by.
     """
 
     client_id: str
@@ -94,44 +95,30 @@ class Allocation(NamedTuple):
     view_weight: float
     view_queues: int
     view_clients: int
-    queues: tuple[MessageQueue, ...]
+    queues: tuple[Queue, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StackedEffect:
-    """A stacked client id and what it does to the topic's queues.
+class StackedEffect(NamedTuple):
+    """A client id that is more than once in some broker's list, and what it does to the queues.
 
-    ``slots_wasted`` are the slots of the later copies, which nobody takes; the queues in them are
-    orphaned (``queues_orphaned``), those of the first copy are taken once per process
-    (``queues_duplicated``).
+    ``evidence`` says what was seen, ``remedy`` what repairs it; ``copies`` are the most that one
+    list has, of so many ``processes``. ``slots_wasted`` are the slots of the later copies, which
+    nobody takes; the queues in them are orphaned (``queues_orphaned``), those of the first copy are
+    taken once per process (``queues_duplicated``).
     """
 
-    stacked: StackedId
+    client_id: str
+    id_format: str
+    evidence: str
+    remedy: str
+    copies: int
+    processes: int
+    client_addrs: tuple[str, ...]
+    versions: tuple[int, ...]
+    languages: tuple[str, ...]
     slots_wasted: int
     queues_duplicated: int
     queues_orphaned: int
-
-    @property
-    def evidence(self) -> str:
-        """What was seen, in words."""
-        stacked = self.stacked
-        listed = (
-            Text("{times} by {broker}", times=count(copies, "time"), broker=named_broker(*of))
-            for of, copies in stacked.copies_per_list
-        )
-        hosts = {address.rpartition(":")[0] for address in stacked.client_addrs}
-        return Text(
-            "listed {times}, from {hosts}; counted as {processes}: {because}",
-            times=joined(listed, "{before}, {next}"),
-            hosts=count(len(hosts), "host"),
-            processes=count(stacked.processes, "process", "processes"),
-            because=stacked.because,
-        )
-
-    @property
-    def remedy(self) -> str:
-        """What repairs it, in words."""
-        return self.stacked.remedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +142,7 @@ class Evaluation:
     #: Where the least sure subscription of a member comes from; None where no member has one.
     subscription_source: str | None = None
     findings: tuple[Finding, ...] = ()
-    allocations: tuple[Allocation, ...] = ()
+    allocations: tuple[Allocation[MessageQueue], ...] = ()
     stacked: tuple[StackedEffect, ...] = ()
     unreadable: tuple[MessageQueue, ...] = ()
 
@@ -377,7 +364,7 @@ def _without_claims(
         # That a broker knows no member is all there is to know of it.
         completeness=share,
         queues=len(queues),
-        findings=tuple(Finding(ORPHANED, queue, CERTAIN, 1.0, 0.0, ()) for queue in queues),
+        findings=tuple(Finding(ORPHANED, queue, CERTAIN, 1.0, ()) for queue in queues),
     )
 
 
@@ -415,7 +402,6 @@ def _findings(claims: Claims) -> Iterator[Finding]:
                     queue=claims.queues[columns[number]],
                     certainty=CERTAIN if surely[number] else POSSIBLE,
                     probability=float(probability[number]),
-                    expected_owners=float(owners.expected[number]),
                     claimants=claimants,
                 )
                 for kind, probability, surely in kinds
@@ -423,7 +409,7 @@ def _findings(claims: Claims) -> Iterator[Finding]:
             )
 
 
-def _allocations(claims: Claims) -> tuple[Allocation, ...]:
+def _allocations(claims: Claims) -> tuple[Allocation[MessageQueue], ...]:
     return tuple(
         Allocation(
             client_id=process.client_id,
@@ -465,7 +451,18 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
             later = _in_later_slots(strategy, view.queues, view.client_ids, taken)
             orphaned |= Counter({each: later[each] for each in client_ids})
     return tuple(
-        StackedEffect(each, *(counts[each.client_id] for counts in (wasted, duplicated, orphaned)))
+        StackedEffect(
+            each.client_id,
+            parse_client_id(each.client_id).format.name,
+            each.evidence,
+            each.remedy,
+            each.copies,
+            each.processes,
+            each.client_addrs,
+            each.versions,
+            each.languages,
+            *(counts[each.client_id] for counts in (wasted, duplicated, orphaned)),
+        )
         for each in stacked_ids
     )
 

@@ -1,41 +1,18 @@
 """How many queues each client takes, whichever view it draws."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any
+
+from .findings import Allocation
 
 
-class Takes(Protocol):
-    """What the processes of a client id take under one view: ``Allocation``, or a row of it."""
-
-    @property
-    def client_id(self) -> str:
-        """The client id."""
-
-    @property
-    def processes(self) -> int:
-        """How many processes use it, alike in what follows."""
-
-    @property
-    def view_brokers(self) -> tuple[str, ...]:
-        """The brokers whose answer gives the view."""
-
-    @property
-    def view_weight(self) -> float:
-        """How likely a process draws the view."""
-
-    @property
-    def queues(self) -> Collection[object]:
-        """The queues that each of the processes takes."""
-
-
-def queues_by_client(allocations: Sequence[Takes]) -> dict[str, float]:
+def queues_by_client(allocations: Sequence[Allocation[Any]]) -> dict[str, float]:
     """By client id the queues that each of its processes takes of one topic.
 
     Where the views differ, their mean by weight; where processes of one id differ, the mean of
     them.
 
-    >>> from rebalance_core.findings import Allocation
     >>> def takes(client_id, view, weight, *queues):
     ...     return Allocation(client_id, 1, True, "AVG", "assumed", (view,), weight, 4, 2, queues)
     >>> queues_by_client([
@@ -51,7 +28,7 @@ def queues_by_client(allocations: Sequence[Takes]) -> dict[str, float]:
     return {client_id: round(number, 9) for client_id, number in sorted(queues.items())}
 
 
-def processes_by_client(allocations: Sequence[Takes]) -> dict[str, int]:
+def processes_by_client(allocations: Sequence[Allocation[Any]]) -> dict[str, int]:
     """By client id how many processes use it, by the view that shows most of them."""
     processes: Counter[str] = Counter()
     for (client_id, _), number in _processes_behind(allocations).items():
@@ -59,7 +36,9 @@ def processes_by_client(allocations: Sequence[Takes]) -> dict[str, int]:
     return dict(processes)
 
 
-def _processes_behind(allocations: Sequence[Takes]) -> Counter[tuple[str, tuple[str, ...]]]:
+def _processes_behind(
+    allocations: Sequence[Allocation[Any]],
+) -> Counter[tuple[str, tuple[str, ...]]]:
     """By client id and view how many processes use the id."""
     behind: Counter[tuple[str, tuple[str, ...]]] = Counter()
     for allocation in allocations:

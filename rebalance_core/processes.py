@@ -7,7 +7,7 @@ many processes use a client id; where it does not, the id itself and what two li
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 from .client_id import parse_client_id
 from .client_kinds import STALE_CHANNEL_REMEDY, SharedId
+from .english import count, joined, named_broker
+from .grouping import grouped
 from .message_queue import bytewise_order_differs
 from .state import BROADCASTING, SURE, Member, ProcessCount, State
 from .strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
@@ -68,6 +70,7 @@ class StackedId:
     ``copies_per_list`` is how often each list has it, by broker name and id; ``processes`` how many
     there are: where that is 1, the other copies are stale channels of the one process.
     ``because`` says in words what shows it, ``made_by`` has what shows which client made the id.
+    ``client_addrs`` are those of the copies, ``versions`` and ``languages`` those of all members.
     """
 
     client_id: str
@@ -76,6 +79,13 @@ class StackedId:
     client_addrs: tuple[str, ...]
     because: str
     made_by: SharedId
+    versions: tuple[int, ...]
+    languages: tuple[str, ...]
+
+    @property
+    def evidence(self) -> str:
+        """What was seen, in words."""
+        return _evidence(self)
 
     @property
     def remedy(self) -> str:
@@ -93,6 +103,23 @@ class StackedId:
     def copies(self) -> int:
         """The most that one list has."""
         return max(copies for _, copies in self.copies_per_list)
+
+
+# Each repair of a state is evaluated, and most leave an id as it is.
+@lru_cache(maxsize=4_096)
+def _evidence(stacked: StackedId) -> Text:
+    listed = (
+        Text("{times} by {broker}", times=count(copies, "time"), broker=named_broker(*of))
+        for of, copies in stacked.copies_per_list
+    )
+    hosts = {address.rpartition(":")[0] for address in stacked.client_addrs}
+    return Text(
+        "listed {times}, from {hosts}; counted as {processes}: {because}",
+        times=joined(listed, "{before}, {next}"),
+        hosts=count(len(hosts), "host"),
+        processes=count(stacked.processes, "process", "processes"),
+        because=stacked.because,
+    )
 
 
 def confirmed_processes(copies_per_list: list[int]) -> int:
@@ -154,16 +181,17 @@ def _counted_ids(state: State) -> Iterator[tuple[str, CopiesPerList, int, str]]:
     """Every client id, in order, with its members by list, and how many processes use it, with
     what shows that in words.
     """
-    copies: dict[str, CopiesPerList] = defaultdict(list)
-    for client_list in sorted(state.client_lists, key=attrgetter("broker")):
-        for client_id, members in client_list.by_id.items():
-            copies[client_id].append((client_list.broker, members))
+    copies = grouped(
+        (client_id, (entry.broker, members))
+        for entry in sorted(state.client_lists, key=attrgetter("broker"))
+        for client_id, members in entry.by_id.items()
+    )
     shown = {counted.client_id: counted for counted in state.process_counts if counted.processes}
     for client_id, lists in sorted(copies.items()):
         times = [len(members) for _, members in lists]
         counted = 1, ""
         if max(times) > 1:
-            language, _ = _spoken(lists)
+            language, _ = _spoken([member for _, members in lists for member in members])
             counted = count_processes(client_id, times, shown.get(client_id), language)
         yield client_id, lists, *counted
 
@@ -262,15 +290,15 @@ def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     silent = silent_members(state)
     process_of = _processes_by(state, rules, (member.strategy for member in state.members))
     processes: list[Process] = []
-    for client_id, lists, count, _ in _counted_ids(state):
+    for client_id, lists, behind, _ in _counted_ids(state):
         traits = [
             [_Traits._make((*_facts_of(m), (*broker, m.client_addr) in silent)) for m in members]
             for broker, members in lists
         ]
-        if count == 1:
+        if behind == 1:
             processes.append(process_of(client_id, _traits_of_one(tuple(chain(*traits)))))
         else:
-            alike = Counter(process_of(client_id, t) for t in _traits_of_several(traits, count))
+            alike = Counter(process_of(client_id, t) for t in _traits_of_several(traits, behind))
             processes += [process._replace(count=number) for process, number in alike.items()]
     return tuple(processes)
 
@@ -393,6 +421,7 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
     for client_id, lists, processes, because in _counted_ids(state):
         if any(len(members) > 1 for _, members in lists):
             addresses = {m.client_addr for _, members in lists for m in members if len(members) > 1}
+            every = [member for _, members in lists for member in members]
             stacked.append(
                 StackedId(
                     client_id=client_id,
@@ -400,14 +429,15 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
                     processes=processes,
                     client_addrs=tuple(sorted(addresses)),
                     because=because,
-                    made_by=SharedId(client_id, *_spoken(lists)),
+                    made_by=SharedId(client_id, *_spoken(every)),
+                    versions=tuple(sorted({m.version for m in every if m.version is not None})),
+                    languages=tuple(sorted({m.language for m in every if m.language is not None})),
                 )
             )
     return tuple(stacked)
 
 
-def _spoken(lists: CopiesPerList) -> tuple[str | None, int | None]:
+def _spoken(members: Sequence[Member]) -> tuple[str | None, int | None]:
     """Language and version of one and the same member, of one that gives them if any does."""
-    members = [member for _, of_list in lists for member in of_list]
     spoken = next((member for member in members if member.language), members[0])
     return spoken.language, spoken.version

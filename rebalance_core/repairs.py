@@ -214,16 +214,12 @@ def unify_lists(situation: Situation, only: tuple[str, int] | None = None) -> Si
         ]
         return (*entry.members, *missing)
 
-    return _reaching(
-        with_members(situation, completed),
-        lambda client_id, name: client_id is not None and (only is None or only[0] == name),
+    unreachable = (
+        (client_id, name)
+        for client_id, name in situation.state.unreachable
+        if client_id is None or (only is not None and only[0] != name)
     )
-
-
-def _reaching(situation: Situation, reached: Callable[[str | None, str], bool]) -> Situation:
-    """The situation in which these (client id, broker name) are not unreachable any more."""
-    left = tuple(pair for pair in situation.state.unreachable if not reached(*pair))
-    return with_state(situation, unreachable=left)
+    return with_state(with_members(situation, completed), unreachable=tuple(unreachable))
 
 
 def brokers_without_group(state: State) -> tuple[tuple[str, int], ...]:
@@ -244,12 +240,12 @@ def add_group_to_brokers(situation: Situation) -> Situation:
         for member in (longest.members if longest else ())
     )
     added = (ClientList(name, broker_id, members) for name, broker_id in without)
-    listing = with_state(
+    return with_state(
         situation,
         client_lists=(*state.client_lists, *added),
         offline_brokers=tuple(one for one in state.offline_brokers if one not in without),
+        unreachable=tuple(pair for pair in state.unreachable if pair[0] is not None),
     )
-    return _reaching(listing, lambda client_id, _: client_id is None)
 
 
 def unify_routes(situation: Situation) -> Situation:
@@ -315,7 +311,7 @@ def unify_strategies(situation: Situation) -> Situation:
 
 def serve_all_rooms(situation: Situation) -> Situation:
     """The rooms that no member's MACHINE_ROOM serves are served by all of them."""
-    in_use = _in_use(situation, ByMachineRoom)
+    in_use = users_of(situation, ByMachineRoom)
     brokers = {b.broker_name for b in situation.state.brokers}
     strategies = set(in_use.values())
     unserved = {
@@ -330,7 +326,7 @@ def serve_all_rooms(situation: Situation) -> Situation:
 
 def part_config_lists(situation: Situation) -> Situation:
     """A queue that several CONFIG lists have stays in that of the first client alone."""
-    in_use = _in_use(situation, ByConfig)
+    in_use = users_of(situation, ByConfig)
     taken: set[MessageQueue] = set()
     parted: dict[str, AllocationStrategy] = {}
     for client_id in sort_client_ids(in_use):
@@ -343,7 +339,7 @@ def part_config_lists(situation: Situation) -> Situation:
 
 def fill_config_lists(situation: Situation) -> Situation:
     """The queues that are in no CONFIG list are dealt out to the clients in turn."""
-    in_use = _in_use(situation, ByConfig)
+    in_use = users_of(situation, ByConfig)
     listed = {queue for each in in_use.values() for queue in each.config_queues or ()}
     gap = sort_message_queues(readable_by_some(situation.state) - listed)
     if not in_use or not gap:
@@ -356,16 +352,21 @@ def fill_config_lists(situation: Situation) -> Situation:
     return _with_strategies(situation, filled.get)
 
 
+def strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrategy]]:
+    """Client id and strategy of every process that takes part."""
+    return [
+        (process.client_id, process.strategy.strategy)
+        for process in find_processes(situation.state, situation.rules)
+        if process.claims and process.strategy.strategy is not None
+    ]
+
+
 _Kind = TypeVar("_Kind", bound=AllocationStrategy)
 
 
-def _in_use(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
+def users_of(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
     """By client id, the strategies of one class that members who subscribe use."""
-    return {
-        process.client_id: process.strategy.strategy
-        for process in find_processes(situation.state, situation.rules)
-        if process.claims and isinstance(process.strategy.strategy, kind)
-    }
+    return {each: of for each, of in strategies_in_use(situation) if isinstance(of, kind)}
 
 
 def _with_strategies(

@@ -5,11 +5,13 @@ follows from it: views, processes, claims and findings are all derived from it, 
 (what if this fault were mended?) is a function from state to state.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple, TypeAlias
+
+from .grouping import grouped
 
 PERM_READ = 4
 PERM_WRITE = 2
@@ -91,10 +93,7 @@ class ClientList:
     @property
     def by_id(self) -> dict[str, list[Member]]:
         """Its members by client id."""
-        members: dict[str, list[Member]] = defaultdict(list)
-        for member in self.members:
-            members[member.client_id].append(member)
-        return members
+        return grouped((member.client_id, member) for member in self.members)
 
 
 @dataclass(frozen=True, slots=True)

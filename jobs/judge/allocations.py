@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.findings import Allocation
+from rebalance_core.message_queue import MessageQueue
 
 from ..masking import Masking
 from ..pieces import Piece, all_rows, pack_rows
@@ -31,7 +32,7 @@ _SCHEMA = ALLOCATIONS.schema
 #: What all rows of a situation begin with.
 _PLACE = ("cluster", "consumer_group", "topic", "state_id")
 #: The fields of an allocation that are a column each, in the order of both.
-_SCALARS = Allocated._fields[:-1]
+_SCALARS = Allocation._fields[:-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,8 @@ class AllocationRows:
 
 
 def allocation_rows(
-    places: Sequence[tuple[str, str, str, str]], allocations: Sequence[Sequence[Allocation]]
+    places: Sequence[tuple[str, str, str, str]],
+    allocations: Sequence[Sequence[Allocation[MessageQueue]]],
 ) -> AllocationRows:
     """The rows of some situations; ``places``: of each its cluster, group, topic and state id."""
     lengths = [len(of_situation) for of_situation in allocations]
@@ -72,7 +74,7 @@ def allocation_rows(
     return AllocationRows(pa.table(columns, schema=_SCHEMA), np.cumsum(lengths).tolist())
 
 
-def _queues(allocations: Sequence[Allocation]) -> pa.Array[Any]:
+def _queues(allocations: Sequence[Allocation[MessageQueue]]) -> pa.Array[Any]:
     ends = np.cumsum([0, *[len(each.queues) for each in allocations]])
     queues = [queue for each in allocations for queue in each.queues]
     names, numbers = QUEUES.value_type
@@ -102,4 +104,4 @@ def _read(packed: tuple[Piece, ...]) -> tuple[Allocated, ...]:
     pairs = list(zip(flat.field(0).to_pylist(), flat.field(1).to_pylist(), strict=True))
     ends = np.cumsum(queues.value_lengths()).tolist()
     of_queues = [tuple(pairs[start:end]) for start, end in pairwise([0, *ends])]
-    return tuple(map(Allocated._make, zip(*columns.values(), of_queues, strict=True)))
+    return tuple(map(Allocation._make, zip(*columns.values(), of_queues, strict=True)))

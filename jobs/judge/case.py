@@ -12,14 +12,15 @@ from rebalance_core.message_queue import is_retry_topic
 from ..instants import SECOND, Instant
 from .brokers import Absence, masters_away
 from .confirmation import HoldingsIndex, index_holdings
-from .dossier import Dossier, QueueOffsets
+from .dossier import Dossier, EarlierFinding, QueueOffsets
 from .drift import Drift, find_drift
 from .evaluated import Evaluated, QueueKey
 from .holdings import find_holdings
+from .known_issues import entries_of
 from .reassignments import Reassignment, find_reassignments
 from .routes import RouteChange, find_route_changes, readable_queues
 from .situations import Situations
-from .terms import Terms
+from .terms import KnownIssueTerms, Terms
 from .timeline import Phase, Timeline, build_timeline, phases_of, without_route
 
 
@@ -27,8 +28,8 @@ from .timeline import Phase, Timeline, build_timeline, phases_of, without_route
 class Case:
     """A group: its dossier, its situations with the core's verdicts, and the terms.
 
-    ``evaluated`` has every situation by its id. What is by topic here has the topics of which there
-    are situations.
+    ``evaluated`` has every situation by its id, and maybe those of other groups. What is by topic
+    here has the topics of which there are situations.
     """
 
     dossier: Dossier
@@ -45,6 +46,17 @@ class Case:
     def expiry(self) -> Instant:
         """For so long a broker keeps a member that is silent."""
         return self.terms.heartbeat_expiry_seconds * SECOND
+
+    @cached_property
+    def known_issues(self) -> Sequence[KnownIssueTerms]:
+        """The known issues that may be about the group."""
+        group = self.dossier.cluster, self.dossier.consumer_group
+        return entries_of(*group, self.terms.known_issues)
+
+    @cached_property
+    def open_before(self) -> Mapping[str, EarlierFinding]:
+        """By id what was open in the run before."""
+        return {each.finding_id: each for each in self.dossier.earlier}
 
     @property
     def asked_until(self) -> Instant:

@@ -8,14 +8,14 @@ from math import fsum
 from typing import TypeVar
 
 from rebalance_core.faults import Fault as FoundFault
-from rebalance_core.findings import CERTAIN, POSSIBLE
+from rebalance_core.findings import CERTAIN, POSSIBLE, StackedEffect
 from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, STALE_CHANNEL
 
 from ..instants import SECOND
 from ..kinds import OF_ONE_CLIENT, TRANSIENT
 from . import extents
 from .case import Case
-from .evaluated import FoundQueue, FoundStacked, QueueKey
+from .evaluated import FoundQueue, QueueKey
 from .extents import Episode, Part, Run, Sighting
 from .findings import Fault, Found, QueueFinding, StackedEpisode
 from .grouping import grouped
@@ -145,7 +145,7 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
 
 
 #: A phase that shows an id stacked.
-_ShownId = tuple[Phase, FoundStacked]
+_ShownId = tuple[Phase, StackedEffect]
 
 
 def stacked_ids(case: Case, found: Found) -> Found:
@@ -184,7 +184,7 @@ def _shown_ids(phases: Iterable[Phase]) -> Iterable[tuple[str, Sequence[_ShownId
     return grouped(
         (stacked.client_id, (phase, stacked))
         for phase in phases
-        for stacked in phase.evaluated.stacked
+        for stacked in phase.verdict.stacked
     ).items()
 
 
@@ -204,7 +204,7 @@ def _part(phases: Sequence[Phase]) -> Part:
     )
 
 
-def _whole(runs: Sequence[Sequence[_ShownId]]) -> FoundStacked:
+def _whole(runs: Sequence[Sequence[_ShownId]]) -> StackedEffect:
     """All that the runs show of an id: every value, and of numbers the most."""
     every = [stacked for shown in runs for _, stacked in shown]
     _, most = max(chain(*runs), key=lambda each: (each[1].processes, each[0].last_seen))

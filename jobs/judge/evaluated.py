@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TypeAlias
 
 from rebalance_core.faults import Fault
-from rebalance_core.findings import Claimant, Evaluation
+from rebalance_core.findings import Allocation, Claimant, Evaluation
 
 #: (broker name, queue id).
 QueueKey = tuple[str, int]
+
+#: What the processes of one client id take under one view.
+Allocated: TypeAlias = Allocation[QueueKey]
 
 
 @dataclass(frozen=True)
@@ -21,38 +24,6 @@ class FoundQueue:
     probability: float
     claimants: tuple[Claimant, ...]
     causes: tuple[str, ...]
-
-
-class FoundStacked(NamedTuple):
-    """A client id that is more than once in a broker's list."""
-
-    client_id: str
-    id_format: str
-    evidence: str
-    remedy: str
-    copies: int
-    processes: int
-    client_addrs: tuple[str, ...]
-    versions: tuple[int, ...]
-    languages: tuple[str, ...]
-    slots_wasted: int
-    queues_duplicated: int
-    queues_orphaned: int
-
-
-class Allocated(NamedTuple):
-    """What the processes of one client id take under one view."""
-
-    client_id: str
-    processes: int
-    subscribed: bool
-    strategy: str
-    strategy_source: str
-    view_brokers: tuple[str, ...]
-    view_weight: float
-    view_queues: int
-    view_clients: int
-    queues: tuple[QueueKey, ...]
 
 
 @dataclass(frozen=True)
@@ -68,6 +39,4 @@ class Evaluated:
     nameservers: int
     findings: tuple[FoundQueue, ...]
     faults: tuple[Fault, ...]
-    stacked: tuple[FoundStacked, ...]
-    unreadable: tuple[QueueKey, ...]
     allocations: Callable[[], tuple[Allocated, ...]] = tuple

@@ -17,11 +17,11 @@ from rebalance_core.state import CLUSTERING, SURE, ProcessCount
 from rebalance_core.texts import Text
 
 from ..contents import MEMBER_FACTS
+from ..pieces import in_parts
 from ..schemas import NO_ANSWER, NOT_ONLINE
 from .allocations import AllocationRows, allocation_rows
 from .dossier import Broker
-from .evaluated import Evaluated, FoundQueue, FoundStacked, QueueKey
-from .grouping import grouped
+from .evaluated import Evaluated, FoundQueue
 from .situations import Situation
 
 #: A member of a list: its facts, in the order of ``contents.MEMBER_FACTS``.
@@ -208,12 +208,8 @@ class Verdicts(NamedTuple):
 
     def by_id(self) -> dict[str, Evaluated]:
         """By situation, each with its allocations."""
-        return {
-            situation_id: replace(each, allocations=allocations)
-            for (situation_id, each), allocations in zip(
-                self.evaluated, self.allocations.of_each(), strict=True
-            )
-        }
+        of_each = zip(self.evaluated, self.allocations.of_each(), strict=True)
+        return {id_: replace(each, allocations=rows) for (id_, each), rows in of_each}
 
 
 #: So many members of so many situations are evaluated at a time: some 100 ms of work, and no more
@@ -225,19 +221,16 @@ def questions(
     situations: Iterable[Asked], members: Mapping[str, Sequence[MemberFacts]]
 ) -> Iterable[Question]:
     """The situations in questions of about equal work."""
-    chosen: list[Asked] = []
-    lists: dict[str, Sequence[MemberFacts]] = {}
-    work = 0
-    for asked in situations:
-        of_situation = {part.list_id: members[part.list_id] for part in listed(asked.situation)}
-        chosen.append(asked)
-        lists |= of_situation
-        work += sum(map(len, of_situation.values()))
-        if work >= _MEMBERS_AT_ONCE:
-            yield Question(tuple(chosen), lists)
-            chosen, lists, work = [], {}, 0
-    if chosen:
-        yield Question(tuple(chosen), lists)
+
+    def list_ids(asked: Asked) -> Iterable[str]:
+        return dict.fromkeys(part.list_id for part in listed(asked.situation))
+
+    def work(asked: Asked) -> int:
+        return sum(len(members[list_id]) for list_id in list_ids(asked))
+
+    for some in in_parts(situations, _MEMBERS_AT_ONCE, work):
+        named = chain.from_iterable(map(list_ids, some))
+        yield Question(tuple(some), {list_id: members[list_id] for list_id in named})
 
 
 def answer(question: Question, rules: core.StrategyRules) -> Verdicts:
@@ -259,42 +252,14 @@ def to_evaluated(evaluation: core.Evaluation, situation: core.Situation) -> Eval
     """The verdict without its allocations; only a state with findings pays for their causes."""
     causes = core.find_causes(situation, evaluation)
     return Evaluated(
-        verdict=replace(evaluation, findings=(), allocations=(), stacked=(), unreadable=()),
+        verdict=replace(evaluation, findings=(), allocations=()),
         nameservers=len(situation.state.topic_routes),
         findings=tuple(_found_queue(each, causes.names(each)) for each in evaluation.findings),
         faults=core.find_faults(situation, evaluation, causes),
-        stacked=tuple(_found_stacked(evaluation.stacked, situation.state)),
-        unreadable=tuple(map(_key, evaluation.unreadable)),
     )
 
 
 def _found_queue(found: core.Finding, causes: tuple[str, ...]) -> FoundQueue:
-    key, claimants = _key(found.queue), found.claimants
-    return FoundQueue(found.kind, key, found.certainty, found.probability, claimants, causes)
-
-
-def _key(queue: core.MessageQueue) -> QueueKey:
-    return queue.broker_name, queue.queue_id
-
-
-def _found_stacked(effects: Sequence[core.StackedEffect], state: State) -> Iterator[FoundStacked]:
-    wanted = {effect.stacked.client_id for effect in effects}
-    members = state.members if wanted else ()
-    copies = grouped((each.client_id, each) for each in members if each.client_id in wanted)
-    for effect in effects:
-        stacked = effect.stacked
-        client_id, of_id = stacked.client_id, copies[stacked.client_id]
-        yield FoundStacked(
-            client_id,
-            core.parse_client_id(client_id).format.name,
-            effect.evidence,
-            effect.remedy,
-            stacked.copies,
-            stacked.processes,
-            tuple(stacked.client_addrs),
-            tuple(sorted({each.version for each in of_id if each.version is not None})),
-            tuple(sorted({each.language for each in of_id if each.language is not None})),
-            effect.slots_wasted,
-            effect.queues_duplicated,
-            effect.queues_orphaned,
-        )
+    queue = found.queue.broker_name, found.queue.queue_id
+    certainty, probability, claimants = found.certainty, found.probability, found.claimants
+    return FoundQueue(found.kind, queue, certainty, probability, claimants, causes)

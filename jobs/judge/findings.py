@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
 from rebalance_core.faults import Fault as FoundFault
-from rebalance_core.findings import ORPHANED, POSSIBLE
+from rebalance_core.findings import ORPHANED, POSSIBLE, StackedEffect
 from rebalance_core.repairs import STALE_CHANNEL
 
 from ..instants import Instant
 from ..kinds import INFO, STACKED, STALLED
 from .backlog import NOT_KNOWN, Backlog
-from .evaluated import FoundQueue, FoundStacked, QueueKey
+from .evaluated import FoundQueue, QueueKey
 from .extents import Extent, Timed
 
 
@@ -139,7 +139,7 @@ class StackedEpisode:
     topics: tuple[str, ...]
     extent: Extent
     #: Its evidence and remedy are those of the last phase that knew of most processes.
-    stacked: FoundStacked
+    stacked: StackedEffect
 
     @property
     def kind(self) -> str:

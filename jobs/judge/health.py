@@ -125,20 +125,20 @@ def state_runs(periods: Iterable[Period]) -> list[Row]:
 def unreadable_queues(periods: Iterable[Period], evaluated: Mapping[str, Evaluated]) -> list[Row]:
     """The rows of ``unreadable_queues``: from the first to the last period that shows a queue."""
     shown = grouped(
-        ((period.situation.topic, queue), period)
+        (queue, period)
         for period in periods
-        for queue in evaluated[period.situation.situation_id].unreadable
+        for queue in evaluated[period.situation.situation_id].verdict.unreadable
     )
     return [
         {
-            "topic": topic,
-            "broker_name": broker_name,
-            "queue_id": queue_id,
+            "topic": queue.topic,
+            "broker_name": queue.broker_name,
+            "queue_id": queue.queue_id,
             "first_seen": of_queue[0].first_seen,
             "last_seen": of_queue[-1].last_seen,
             "snapshots": sum(each.snapshots for each in of_queue),
         }
-        for (topic, (broker_name, queue_id)), of_queue in shown.items()
+        for queue, of_queue in shown.items()
     ]
 
 

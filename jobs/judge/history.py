@@ -4,14 +4,12 @@ A table of contents: ``RULES`` has every rule of time, in the order in which one
 another.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias
 
 from .by_history import went_back, with_history
 from .case import Case
-from .dossier import Dossier
 from .episodes import faults_of_states, stacked_ids
-from .evaluated import Evaluated
 from .events import find_events
 from .findings import Found
 from .flapping import flapping_members
@@ -23,11 +21,9 @@ from .rows import to_rows
 from .secret_ids import secrets
 from .severity import graded
 from .silent import silent_clients
-from .situations import Situations
 from .stalls import stalled_queues
 from .still_offline import still_offline
 from .tables import Row
-from .terms import Terms
 from .unlisted import queues_of_states
 from .why import explained, without_refused
 
@@ -62,17 +58,8 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def judge(
-    dossier: Dossier,
-    situations: Situations,
-    evaluated: Mapping[str, Evaluated],
-    terms: Terms,
-) -> dict[str, list[Row]]:
-    """The rows of every report table of the group, but for ``allocations`` and ``quarantine``.
-
-    ``evaluated`` has every situation by its id.
-    """
-    case = Case(dossier, situations, evaluated, terms)
+def judge(case: Case) -> dict[str, list[Row]]:
+    """The rows of every report table of the group, but for ``allocations`` and ``quarantine``."""
     tables = to_rows(case, find(case))
     tables["events"] = find_events(case, tables)
     return tables

@@ -18,6 +18,7 @@ from ..masking import Masking
 from ..schemas import RUNNING_INFO
 from ..text import iso
 from .backlog import last_up_to, waiting_at
+from .case import Case
 from .dossier import Dossier
 from .evaluated import Evaluated, QueueKey
 from .evaluation import Asked, MemberFacts, answer, questions, state_of
@@ -59,7 +60,7 @@ class Moment:
     last_seen: Instant
     episodes: Mapping[str, Sequence[Row]]
     held: tuple[Held, ...] = ()
-    backlog: Mapping[QueueKey, int] | None = None
+    backlog: Mapping[MessageQueue, int] | None = None
     backlog_at: Instant | None = None
     #: The first and the last snapshot that there is.
     snapshots: tuple[Instant, Instant] | None = None
@@ -67,14 +68,6 @@ class Moment:
     elsewhere: Elsewhere | None = None
     #: What of the client ids must not be shown.
     masking: Masking = field(default_factory=Masking)
-
-    @property
-    def unread(self) -> dict[MessageQueue, int] | None:
-        """``backlog`` by the core's queues."""
-        if self.backlog is None:
-            return None
-        topic = self.state.topic
-        return {MessageQueue(topic, *queue): number for queue, number in self.backlog.items()}
 
 
 def find_moments(
@@ -110,7 +103,7 @@ def find_moments(
     asked = [Asked(dossier.cluster, group, each) for each in found.distinct().values()]
     for question in questions(asked, members):
         evaluated |= answer(question, rules).by_id()
-    judged = judge(dossier, found, evaluated, terms)
+    judged = judge(Case(dossier, found, evaluated, terms))
     moments: list[Moment] = []
     for each in [topic] if topic is not None else sorted(topics):
         of_topic = [
@@ -181,10 +174,13 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
 
 def _backlog(
     dossier: Dossier, topic: str, until: Instant
-) -> tuple[dict[QueueKey, int] | None, Instant | None]:
+) -> tuple[dict[MessageQueue, int] | None, Instant | None]:
     """What waits in each queue at its last poll by then, and when the last of these polls was."""
     places = [(each, last_up_to(each, until)) for each in dossier.offsets.get(topic, ())]
     polled = [(each, place) for each, place in places if place >= 0]
-    backlog = {(of.broker_name, of.queue_id): waiting_at(of, place) for of, place in polled}
+    backlog = {
+        MessageQueue(topic, of.broker_name, of.queue_id): waiting_at(of, place)
+        for of, place in polled
+    }
     at = max((int(of.times[place]) for of, place in polled), default=None)
     return backlog or None, at

@@ -37,26 +37,21 @@ def openness(finding_id: str, extent: Extent, before: Mapping[str, EarlierFindin
     audited is not counted, and does not end what was open before it.
     """
     former = before.get(finding_id)
-    if former is not None and is_there(extent):
+    if former is not None and (extent.lasts or extent.ongoing):
         since = min(extent.first_seen, former.open_since)
         return Openness(PERSISTING, since, former.nights_open + 1)
     return Openness(NEW, extent.first_seen, 1) if extent.lasts else Openness()
 
 
-def is_there(extent: Extent) -> bool:
-    """Whether it is still to be reckoned with."""
-    return extent.lasts or extent.ongoing
-
-
 def former_findings(
     earlier: Iterable[EarlierFinding],
-    there: Container[str],
+    go_on: Container[str],
     audited: Container[str],
     polled: Container[str] = (),
 ) -> list[Row]:
     """The rows of ``former_findings``: what was open in the previous run and is not there any more.
 
-    ``there`` are the ids of what ``is_there``. RESOLVED where this window decides: the topic was
+    ``go_on`` are the ids of what is PERSISTING. RESOLVED where this window decides: the topic was
     recomputed, that is, in ``audited``, or of a stalled queue its offsets were asked for,
     ``polled``. NOT_AUDITED where it does not: then nothing shows it. Faults are not among them: the
     table is one of queues.
@@ -65,5 +60,5 @@ def former_findings(
     return [
         {**each._asdict(), "status": RESOLVED if each.topic in decided[each.kind] else NOT_AUDITED}
         for each in earlier
-        if each.kind in decided and each.finding_id not in there
+        if each.kind in decided and each.finding_id not in go_on
     ]

@@ -9,16 +9,16 @@ from typing import Any
 
 from rebalance_core.english import count, names
 
-from ..engines.engine import Engine, Slice, SliceStep
+from ..engines.engine import Engine
 from ..fold.kernel import FACTS, OF_GROUPS, OF_TOPICS, Cutting, Dealing, Facts
 from ..fold.slices import TableStep
 from ..judge.terms import Terms
-from ..pieces import Piece, all_values
+from ..pieces import all_values
 from ..progress import Progress
 from ..publish.earlier import open_findings
 from ..publish.publish import Place, publish
 from ..publish.run import Made, Seen, Task
-from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES, Table
+from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES
 from ..settings import Settings
 from ..storage import Published, Reports, Snapshots
 from ..text import visible
@@ -57,7 +57,9 @@ def audit(engine: Engine, task: Task, progress: Progress) -> Published:
         with progress.step("findings"):
             terms = terms_of(task.settings, place.known_issues)
             judged = folded.judge(terms, earlier or {}, task.settings)
-            tables = report_tables(has_clients=inputs.snapshots.has(CLIENT_STATES.name))
+            tables = [table for table in REPORT_TABLES if table is not QUARANTINE]
+            if not inputs.snapshots.has(CLIENT_STATES.name):
+                tables.remove(ALLOCATION_DRIFT)  # it needs what clients report of themselves
             pieces = with_events(engine.collect(judged), folded.facts, terms.masking)
             made = Made(tables, pieces, engine.name, engine.versions)
         return publish(task, place, seen, made, inputs.snapshots, progress)
@@ -83,10 +85,6 @@ class Folded:
     facts: Facts
     shards: int
 
-    def all_pieces(self) -> list[Piece]:
-        """The pieces of all shards, in the driver: of a few groups."""
-        return list(self.engine.collect(self.pieces))
-
     def judge(self, terms: Terms, earlier: Any, settings: Settings) -> Any:
         """The pieces of the report tables."""
         before = self.engine.given(earlier_pieces(earlier, self.shards))
@@ -100,26 +98,12 @@ def fold_inputs(engine: Engine, inputs: Inputs, task: Task) -> Folded:
     slices = inputs.slices(cutting.tables())
     cutting = replace(cutting, shards=engine.shards(sum(each.size for each in slices)))
     step = TableStep(cutting, task.window, task.settings.route_max_age_seconds)
-    return fold_slices(engine, slices, step, cutting)
-
-
-def fold_slices(engine: Engine, slices: list[Slice], step: SliceStep, cutting: Cutting) -> Folded:
-    """The pieces of groups, with the routes of the topics to which each group subscribes."""
     return fold_pieces(engine, engine.map(slices, step), cutting)
 
 
 def fold_pieces(engine: Engine, pieces: Any, cutting: Cutting) -> Folded:
-    """The same of pieces that were cut."""
+    """The pieces of groups, with the routes of the topics to which each group subscribes."""
     facts = Facts.of(all_values(engine.collect(pieces.only(FACTS)), FACTS))
     dealing = Dealing(cutting.shards, facts.subscribers())
     routes = engine.by_shard(pieces.only(*OF_TOPICS), dealing.deal)
     return Folded(engine, pieces.only(*OF_GROUPS).and_also(routes), facts, cutting.shards)
-
-
-def report_tables(*, has_clients: bool) -> tuple[Table, ...]:
-    """The tables that an audit makes; drift needs what clients report of themselves."""
-    return tuple(
-        table
-        for table in REPORT_TABLES
-        if table is not QUARANTINE and (table is not ALLOCATION_DRIFT or has_clients)
-    )

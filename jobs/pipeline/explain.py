@@ -58,7 +58,7 @@ def predict_moments(
     """
     rules = strategy_rules(settings)
     situations = {each.state.topic: Situation(each.state, rules) for each in moments}
-    unread = {each.state.topic: each.unread for each in moments}
+    unread = {each.state.topic: each.backlog for each in moments}
     answers = predict_group(situations, changes, unread)
     predictions = [(each, answers[each.state.topic]) for each in moments]
     if len(moments) == 1:

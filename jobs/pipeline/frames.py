@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..reports.read import declared_table, published_runs
 from ..schemas import SNAPSHOT_TABLES, Table, comment_of
 from ..session import AS_NAMED
-from ..storage import Location, Published, Reports
+from ..storage import Location, Reports
 
 #: A file that Spark writes for the audit has so many rows at most: it is read whole.
 _ROWS_OF_A_FILE = 2_000_000
@@ -120,20 +120,14 @@ def read_reports(
     """
     declared = declared_table(table)
     reports = Reports(Location(path))
-    paths = [
-        each
-        for published in published_runs(reports, dates)
-        if table in published.tables
-        for each in _paths(reports, published, table)
-    ]
+    paths: list[str] = []
+    for published in published_runs(reports, dates):
+        if table in published.tables:
+            reports.dataset(published, table)  # DamagedError where it is not what was published
+            paths += [(reports.root / file.path).uri for file in published.files[table].files]
     schema = spark_schema(declared).add("dt", "date")
     columns = ["dt AS date", *(f"`{name}`" for name in declared.schema.names)]
     if not paths:
         return spark.createDataFrame([], schema).selectExpr(*columns)
     rows = spark.read.schema(schema).options(**AS_NAMED, basePath=(reports.root / table).uri)
     return rows.parquet(*paths).selectExpr(*columns)
-
-
-def _paths(reports: Reports, published: Published, table: str) -> list[str]:
-    reports.dataset(published, table)  # DamagedError where it is not what was published
-    return [(reports.root / file.path).uri for file in published.files[table].files]

@@ -1,25 +1,23 @@
 """A shard of groups: pieces of runs -> dossiers -> situations -> report tables."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
-
-import pyarrow as pa
 
 from rebalance_core import StrategyRules
+from rebalance_core.grouping import grouped
 
 from ..fold.dossiers import make_dossiers
 from ..fold.kernel import runs_of
 from ..fold.runs import Records
+from ..judge.case import Case
 from ..judge.dossier import Dossier, EarlierFinding
 from ..judge.evaluated import Evaluated
 from ..judge.evaluation import Asked, Question, Verdicts, answer, questions
 from ..judge.history import judge
 from ..judge.situations import Situations, find_situations
-from ..judge.tables import Row, to_table
+from ..judge.tables import to_table
 from ..judge.terms import Terms
-from ..pieces import Piece, all_values, in_parts, pack_tables, pack_value, shard_of
+from ..pieces import Piece, all_values, in_parts, pack_rows, pack_value, shard_of
 from ..schemas import ALLOCATIONS, REPORT_TABLES
 
 #: The piece with the open findings of the run before, of a shard.
@@ -28,8 +26,6 @@ EARLIER = "earlier"
 _TABLES = {table.name: table for table in REPORT_TABLES}
 #: So many rows of tables are made before they leave a shard.
 _ROWS_AT_ONCE = 20_000
-#: The name of a report table, and rows of it.
-_Made: TypeAlias = tuple[str, "Sequence[Row] | pa.Table"]
 
 
 @dataclass(frozen=True)
@@ -39,17 +35,6 @@ class Shard:
     number: int
     groups: list[tuple[Dossier, Situations]]
     members: Mapping[str, Records]
-
-
-def read_shard(pieces: Sequence[Piece], terms: Terms) -> Shard:
-    """The groups of a shard's pieces, those among them of which the run before alone knows."""
-    found, members = read_dossiers_of(pieces)
-    dossiers = {(each.cluster, each.consumer_group): each for each in found}
-    for of_shard in all_values(pieces, EARLIER):
-        for group, earlier in of_shard.items():
-            dossiers.setdefault(group, Dossier(*group)).earlier = list(earlier)
-    groups = [(dossier, find_situations(dossier, terms)) for dossier in dossiers.values()]
-    return Shard(pieces[0].shard, groups, members)
 
 
 def read_dossiers_of(pieces: Sequence[Piece]) -> tuple[list[Dossier], Mapping[str, Records]]:
@@ -62,9 +47,7 @@ def earlier_pieces(
     earlier: Mapping[tuple[str, str], Sequence[EarlierFinding]], shards: int
 ) -> Iterator[Piece]:
     """The open findings of the run before, by group, each for its shard."""
-    of_shards: dict[int, dict[tuple[str, str], Sequence[EarlierFinding]]] = defaultdict(dict)
-    for group, found in earlier.items():
-        of_shards[shard_of(*group, shards)][group] = found
+    of_shards = grouped((shard_of(*group, shards), (group, of)) for group, of in earlier.items())
     return (pack_value(shard, EARLIER, groups) for shard, groups in of_shards.items())
 
 
@@ -76,8 +59,14 @@ class GroupAudit:
     rules: StrategyRules
 
     def begin(self, pieces: Sequence[Piece]) -> Shard:
-        """The groups with their situations."""
-        return read_shard(pieces, self.terms)
+        """The groups with their situations, those among them that the run before alone knows."""
+        found, members = read_dossiers_of(pieces)
+        dossiers = {(each.cluster, each.consumer_group): each for each in found}
+        for of_shard in all_values(pieces, EARLIER):
+            for group, earlier in of_shard:
+                dossiers.setdefault(group, Dossier(*group)).earlier = list(earlier)
+        groups = [(dossier, find_situations(dossier, self.terms)) for dossier in dossiers.values()]
+        return Shard(pieces[0].shard, groups, members)
 
     def questions(self, begun: Shard) -> Iterable[Question]:
         """The distinct situations of all groups."""
@@ -94,31 +83,20 @@ class GroupAudit:
 
     def end(self, begun: Shard, answers: Iterable[Verdicts]) -> Iterator[Piece]:
         """The rows of all report tables but ``quarantine``."""
-        made = self._made(begun, answers)
-        for some in in_parts(made, _ROWS_AT_ONCE, lambda each: len(each[1])):
-            yield from pack_tables(begun.number, _tables(some))
-            some.clear()
-
-    def _made(self, begun: Shard, answers: Iterable[Verdicts]) -> Iterator[_Made]:
         masking = self.terms.masking
         evaluated: dict[str, Evaluated] = {}
         for verdicts in answers:
             evaluated |= verdicts.by_id()
-            yield ALLOCATIONS.name, verdicts.allocations.masked(masking)
-        for dossier, situations in begun.groups:
-            of_group = {each: evaluated[each] for each in situations.distinct()}
-            for name, rows in judge(dossier, situations, of_group, self.terms).items():
-                # The last thing that is done: until here the order of the true ids counts.
-                yield name, masking.mask_all(rows)
-
-
-def _tables(made: Iterable[_Made]) -> Iterator[tuple[str, pa.Table]]:
-    """The tables that were made, and of rows the table that all of a kind make."""
-    rows: dict[str, list[Row]] = defaultdict(list)
-    for name, some in made:
-        if isinstance(some, pa.Table):
-            yield name, some
-        else:
-            rows[name] += some
-    for name, of_table in rows.items():
-        yield name, to_table(_TABLES[name], of_table)
+            allocations = verdicts.allocations.masked(masking)
+            yield from pack_rows(begun.number, ALLOCATIONS.name, allocations)
+        rows = (
+            # The last thing that is done: until here the order of the true ids counts.
+            (name, masking.mask_all(row))
+            for dossier, situations in begun.groups
+            for name, of_table in judge(Case(dossier, situations, evaluated, self.terms)).items()
+            for row in of_table
+        )
+        for some in in_parts(rows, _ROWS_AT_ONCE):
+            for name, of_table in grouped(some).items():
+                yield from pack_rows(begun.number, name, to_table(_TABLES[name], of_table))
+            some.clear()

@@ -3,11 +3,12 @@
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from rebalance_core.english import count
 from rebalance_core.texts import Text
 
 from ..dumps.files import InputFile, slices_of
@@ -15,8 +16,8 @@ from ..dumps.reading import COUNTS, STATEMENTS, Counts, DumpStep
 from ..dumps.times import PlausibleTimes
 from ..dumps.unpacking import READ
 from ..engines.engine import Engine, Slice
-from ..errors import InputError
-from ..incomplete import dumps_that_lack_lines
+from ..errors import InputError, QuarantineError
+from ..incomplete import dumps_that_lack_lines, packed
 from ..pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, unpack_value
 from ..progress import Progress, Share
 from ..publish.tables import write_tables
@@ -25,11 +26,48 @@ from ..settings import Settings
 from ..snapshots.clients import log_offset
 from ..snapshots.groups import SnapshotTerms
 from ..snapshots.subjects import SubjectTables
-from ..storage import SnapshotWriter
-from .ingested import Ingested, check_quarantine, publish_ingest
+from ..storage import Snapshots, SnapshotWriter
 
 _LOGGER = logging.getLogger(__name__)
 _MB = 1_000_000
+#: So many times the allowed share of refused lines is too much, whatever the kinds.
+_FAR_BEYOND = 10
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What came in. ``lines`` = lines read + ``quarantined``, always.
+
+    ``kinds``: of the lines that were understood, ``quarantined_kinds`` of the others, how many
+    there are of each kind. ``incomplete``: of which files lines are missing.
+    """
+
+    files: int
+    bytes: int
+    lines: int
+    quarantined: int
+    kinds: Mapping[str, int] = field(default_factory=dict, compare=False)
+    quarantined_kinds: Mapping[str, int] = field(default_factory=dict, compare=False)
+    incomplete: Sequence[Text] = field(default=(), compare=False)
+
+    @property
+    def quarantined_share(self) -> float:
+        """The share of the lines that was not understood."""
+        return self.quarantined / self.lines if self.lines else 0.0
+
+    @property
+    def lost_kinds(self) -> list[str]:
+        """The kinds of which most lines were not understood; lines without a kind are one."""
+        return [
+            kind
+            for kind, lines in sorted(self.quarantined_kinds.items())
+            if lines > self.kinds.get(kind, 0)
+        ]
+
+    def summary(self) -> dict[str, Any]:
+        """What the manifest of an ingest has of it."""
+        counts = ("files", "bytes", "lines", "quarantined")
+        return {name: getattr(self, name) for name in counts} | packed(self.incomplete)
 
 
 def ingest(
@@ -47,14 +85,14 @@ def ingest(
     files = engine.list_files(dumps)
     if not files:
         raise InputError(f"no dump file below {', '.join(dumps)}")
+    size = sum(file.size for file in files)
     with progress.step("records") as step:
-        step.meter = _meter(sum(file.size for file in files))
+        step.meter = _meter(size)
         read = read_dumps(engine, files, settings)
         step.rows = read.lines
     with progress.step("snapshot tables") as step:
         rows = write_tables(read.tables(settings), SNAPSHOT_TABLES, writer.table)
         step.rows = sum(rows.values())
-    size = sum(file.size for file in files)
     counts = read.counts
     result = Ingested(
         len(files),
@@ -67,6 +105,43 @@ def ingest(
     )
     check_quarantine(result, publish_ingest(result, rows, writer, settings, progress), settings)
     return result
+
+
+def publish_ingest(
+    result: Ingested,
+    rows: Mapping[str, int],
+    writer: SnapshotWriter,
+    settings: Settings,
+    progress: Progress,
+) -> Snapshots:
+    """Makes the tables the ones that are read; ``rows``: of each table those that were written."""
+    # An audit that lets heartbeats expire later or sooner makes the ids of lists anew.
+    summary = result.summary() | {"heartbeat_expiry_seconds": settings.heartbeat_expiry_seconds}
+    with progress.step("check of the tables"):
+        published = writer.publish(rows, summary)
+    progress.say(
+        f"ingested {count(result.files, 'file')}, {count(result.lines, 'line')}, "
+        f"{result.quarantined:,} not understood"
+    )
+    return published
+
+
+def check_quarantine(result: Ingested, snapshots: Snapshots, settings: Settings) -> None:
+    """QuarantineError where more lines were not understood than the settings allow.
+
+    Lines of one odd member are said, and are no error: of their kind most were understood. More
+    than ten times the allowed share is one in any case.
+    """
+    allowed = settings.allowed_quarantine_share
+    share = result.quarantined_share
+    if share > _FAR_BEYOND * allowed or (share > allowed and result.lost_kinds):
+        kinds = ", ".join(kind or "no kind" for kind in result.lost_kinds)
+        lost = f"most of those of {kinds}, " if kinds else ""
+        raise QuarantineError(
+            f"{result.quarantined:,} of {result.lines:,} lines were not understood "
+            f"({share:.1%}; allowed are {allowed:.1%}), "
+            f"{lost}see {snapshots.table(QUARANTINE.name)}"
+        )
 
 
 def _meter(size: int) -> Callable[[], Share | None]:

@@ -7,7 +7,7 @@ Ingest writes an id with each poll (``list_id``, ``route_id``), and each distinc
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -35,18 +35,12 @@ _LOGGER = logging.getLogger(__name__)
 _REQUIRED = (HEARTBEATS, TOPIC_ROUTES)
 
 
+@dataclass(frozen=True)
 class Inputs:
     """The snapshot tables at a place, and what they can be read by."""
 
-    def __init__(self, snapshots: Snapshots, settings: Settings) -> None:
-        self.snapshots = snapshots
-        self.settings = settings
-        #: Files, bytes, lines and quarantined lines; None where the tables came from elsewhere.
-        self.ingested = None if snapshots.ingested is None else dict(snapshots.ingested)
-        self._tables: dict[str, ds.Dataset | None] = {}
-        for table in (HEARTBEATS, BROKER_POLLS, TOPIC_ROUTES):
-            there = snapshots.has(table.name)
-            self._tables[table.name] = snapshots.parquet(table.name) if there else None
+    snapshots: Snapshots
+    settings: Settings
 
     def sentence(self) -> str:
         """The line for a person: which tables are read, and whether they could be checked."""
@@ -107,7 +101,7 @@ class Inputs:
         Members that were silent for too long make another list, so that ids count for one setting
         alone. Of tables that came from elsewhere, and of other facts of a member, rows count.
         """
-        expiry = (self.ingested or {}).get("heartbeat_expiry_seconds")
+        expiry = (self.snapshots.ingested or {}).get("heartbeat_expiry_seconds")
         is_same = expiry == self.settings.heartbeat_expiry_seconds
         return is_same and self._has_all(BROKER_POLLS, MEMBER_LISTS)
 
@@ -133,10 +127,16 @@ class Inputs:
         """
         # A route that was polled shortly before the window still holds when it begins.
         of_routes = window.earlier(self.settings.route_max_age_seconds)
-        return {
-            name: _count(table, of_routes if name == TOPIC_ROUTES.name else window)
-            for name, table in self._tables.items()
-        }
+        windows = {HEARTBEATS: window, BROKER_POLLS: window, TOPIC_ROUTES: of_routes}
+        return {table.name: self._count(table, of_table) for table, of_table in windows.items()}
+
+    def _count(self, table: Table, window: Window) -> int:
+        if not self.snapshots.has(table.name):
+            return 0
+        rows = self.snapshots.parquet(table.name)
+        if "snapshot_time" not in rows.schema.names:
+            return 0  # the contract's check reports what is missing
+        return int(rows.count_rows(filter=window.filter_of(table, rows.schema)))
 
 
 def _row_groups(root: Location, path: str, whole: Slice) -> list[Slice]:
@@ -168,10 +168,3 @@ def window_of_last(last: Published | None, window: Window) -> Window:
 
 def _iso(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="microseconds")
-
-
-def _count(table: ds.Dataset | None, window: Window) -> int:
-    if table is None or "snapshot_time" not in table.schema.names:
-        return 0  # the contract's check reports what is missing
-    type_ = table.schema.field("snapshot_time").type
-    return int(table.count_rows(filter=window.filter(ds.field("snapshot_time"), type_)))

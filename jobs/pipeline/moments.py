@@ -24,7 +24,7 @@ from ..schemas import BROKER_POLLS, HEARTBEATS, QUARANTINE
 from ..settings import Settings
 from ..storage import Location, Snapshots
 from ..window import Window
-from .audit import Folded, fold_pieces, fold_slices
+from .audit import Folded, fold_pieces
 from .groups import read_dossiers_of
 from .ingest import tables_of_dumps
 from .inputs import Inputs
@@ -55,12 +55,11 @@ def moments_of_dumps(paths: Sequence[str], question: Question, settings: Setting
         if not files:
             raise InputError(f"no dump file below {', '.join(paths)}")
         tables = tables_of_dumps(engine, files, settings)
-    refused = tables.pop(QUARANTINE.name).num_rows
-    groups = _groups(tables.values())
-    cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
-    rows = {name: of_group(table, question.group) for name, table in tables.items()}
-    aside = f" ({refused} lines were not understood)" if refused else ""
-    with LocalEngine() as engine:
+        refused = tables.pop(QUARANTINE.name).num_rows
+        groups = _groups(tables.values())
+        cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
+        rows = {name: of_group(table, question.group) for name, table in tables.items()}
+        aside = f" ({refused} lines were not understood)" if refused else ""
         pieces = engine.given(
             piece for table in cutting.tables() for piece in cutting.pieces(table, rows[table.name])
         )
@@ -79,14 +78,14 @@ def moments_of_tables(snapshots: Location, question: Question, settings: Setting
     there = [tables.parquet(t.name) for t in (HEARTBEATS, BROKER_POLLS) if tables.has(t.name)]
     groups = _groups(each.to_table(["consumer_group"]) for each in there)
     with LocalEngine() as engine:
-        folded = fold_slices(engine, inputs.slices(cutting.tables()), step, cutting)
-        return _moments(folded, question, settings, groups)
+        pieces = engine.map(inputs.slices(cutting.tables()), step)
+        return _moments(fold_pieces(engine, pieces, cutting), question, settings, groups)
 
 
 def _moments(
     folded: Folded, question: Question, settings: Settings, groups: Iterable[str], aside: str = ""
 ) -> list[Moment]:
-    found, lists = read_dossiers_of(folded.all_pieces())
+    found, lists = read_dossiers_of(list(folded.engine.collect(folded.pieces)))
     dossiers = {
         dossier.cluster: dossier
         for dossier in found

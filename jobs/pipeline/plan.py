@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 from rebalance_core.english import count
 
 from ..choices import SPARK
-from ..dumps.files import InputFile, list_local_files
+from ..dumps.files import list_local_files
 from ..errors import InputError
 from ..progress import Progress
 from ..publish.run import Task
@@ -41,19 +41,15 @@ def plan_ingest(dumps: Sequence[str], snapshots: Location, master: str | None) -
     if not files:
         raise InputError(f"no dump file below {', '.join(dumps)}")
     yield "ingest"
-    yield f"  reads    {_of_files(files)}"
+    sizes = f"{sum(file.size for file in files):,} bytes"
+    text = f"about {sum(file.unpacked_size for file in files):,} bytes of text"
+    yield f"  reads    {count(len(files), 'file')}, {sizes}, {text}"
     for file in sorted(files, key=lambda file: -file.size)[:_NAMED_FILES]:
         yield f"           {file.size:>15,}  {visible(file.path)}"
     if len(files) > _NAMED_FILES:
         yield f"           and {len(files) - _NAMED_FILES:,} smaller ones"
     tables = ", ".join(table.name for table in SNAPSHOT_TABLES)
     yield f"  replaces {tables} below {snapshots}"
-
-
-def _of_files(files: Sequence[InputFile]) -> str:
-    size = sum(file.size for file in files)
-    unpacked = sum(file.unpacked_size for file in files)
-    return f"{count(len(files), 'file')}, {size:,} bytes, about {unpacked:,} bytes of text"
 
 
 def plan_audit(task: Task, *, ingested_before: bool) -> Iterator[str]:
@@ -122,11 +118,9 @@ def times_there(snapshots: Location) -> str:
     """When the snapshots of the tables are; '' where their files do not say it."""
     tables = Snapshots.open(snapshots)
     times = _times(tables.parquet(HEARTBEATS.name)) if tables.has(HEARTBEATS.name) else None
-    return (
-        ""
-        if times is None
-        else f"the snapshots go from {_to_second(times[0])} to {_to_second(times[1])}"
-    )
+    if times is None:
+        return ""
+    return f"the snapshots go from {_to_second(times[0])} to {_to_second(times[1])}"
 
 
 def _last_date(heartbeats: ds.Dataset) -> str | None:

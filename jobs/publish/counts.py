@@ -2,12 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow.dataset as ds
 
+from rebalance_core.findings import AUDITED
+
 from ..choices import SEVERITIES
-from ..kinds import GRADED_TABLES
+from ..kinds import GRADED_TABLES, INFO, LEVELS, NOT_AUDITED, OK, PERSISTENT, worst
 from ..schemas import CLIENT_STATES, GROUP_FAULTS, GROUP_HEALTH, REPORT_TABLES, RUNNING_INFO
 from ..storage import Snapshots
 from ..window import Window
@@ -15,6 +17,8 @@ from ..window import Window
 #: Gives a table of the run by its name.
 Tables = Callable[[str], ds.Dataset]
 Row = dict[str, Any]
+#: A cluster, and a consumer group of it.
+Group: TypeAlias = tuple[str, str]
 #: The column with the reason of the known issue that a finding matches; null: it matches none.
 KNOWN_ISSUE = "known_issue"
 
@@ -24,6 +28,8 @@ _STATUSES = ("NEW", "PERSISTING")
 _GRADES = ("severity", "persistence", "status")
 _OF_GROUPS = ["strategy_source", "subscription_source", "rounds_too_wide"]
 _SECONDS = ["round_seconds", "round_interval_seconds"]
+#: A summary has so many groups at most, the worst ones.
+MOST_GROUPS = 1_000
 
 
 def findings_of(written: Tables, name: str) -> list[Row]:
@@ -54,7 +60,7 @@ def count_findings(written: Tables) -> dict[str, Any]:
 def _count_grades(rows: Sequence[Row]) -> dict[str, int]:
     values = Counter(row[name] for row in rows for name in _GRADES)
     named = {value: values[value] for value in (*SEVERITIES, *_STATUSES)}
-    return {"total": len(rows), "persistent": values["PERSISTENT"], **named}
+    return {"total": len(rows), "persistent": values[PERSISTENT], **named}
 
 
 def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str, Any]:
@@ -72,9 +78,9 @@ def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str
     """
     columns = ["cluster", "consumer_group", "coverage", *_OF_GROUPS, *_SECONDS]
     rows = written(GROUP_HEALTH.name).to_table(columns=columns).to_pylist()
-    audited = [row for row in rows if row["coverage"] == "AUDITED"]
+    audited = [row for row in rows if row["coverage"] == AUDITED]
 
-    def groups(rows: Sequence[Row], column: str, value: object) -> set[tuple[str, str]]:
+    def groups(rows: Sequence[Row], column: str, value: object) -> set[Group]:
         return {(row["cluster"], row["consumer_group"]) for row in rows if row[column] == value}
 
     strategy = groups(audited, "strategy_source", "assumed")
@@ -98,7 +104,7 @@ def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str
     }
 
 
-def _asked(inputs: Snapshots, window: Window) -> set[tuple[str, str]]:
+def _asked(inputs: Snapshots, window: Window) -> set[Group]:
     """(cluster, group) of which a member was asked for its running info."""
     if not inputs.has(CLIENT_STATES.name):
         return set()
@@ -117,3 +123,37 @@ def count_marked(written: Tables) -> dict[str, dict[str, int]]:
         for reason, rows in Counter(reasons.to_pylist()).items():
             marked[str(reason)][name] = rows
     return marked
+
+
+def group_levels(written: Tables) -> dict[str, Any]:
+    """``clusters``: by cluster and group its level, and how many findings give it that level.
+
+    So whoever draws thirty nights reads thirty summaries and no table.
+
+    WARNING or CRITICAL: the worst of what lasts and is no known issue. INFO: something passed, is
+    too new to count, or is a known issue. OK: nothing was found. NOT_AUDITED: no topic of it was
+    judged.
+    ``left_out``: groups that are not named, for there are more than ``MOST_GROUPS``.
+    """
+    found: dict[Group, dict[str, str]] = defaultdict(dict)
+    is_ok: dict[Group, bool] = defaultdict(bool)
+    for name in GRADED_TABLES:
+        for row in findings_of(written, name):
+            counts = row["persistence"] == PERSISTENT and row[KNOWN_ISSUE] is None
+            of_group = found[row["cluster"], row["consumer_group"]]
+            so_far = of_group.get(row["finding_id"], INFO)
+            of_group[row["finding_id"]] = worst((so_far, row["severity"] if counts else INFO))
+    health = written(GROUP_HEALTH.name).to_table(columns=["cluster", "consumer_group", "coverage"])
+    for row in health.to_pylist():
+        is_ok[row["cluster"], row["consumer_group"]] |= row["coverage"] == AUDITED
+    levels = {}
+    for key in found.keys() | is_ok.keys():
+        severities = list(found[key].values())
+        level = worst(severities, OK if is_ok[key] else NOT_AUDITED)
+        levels[key] = level, 0 if level == INFO else severities.count(level)
+    in_order = sorted(levels, key=lambda key: (-LEVELS.index(levels[key][0]), -levels[key][1], key))
+    clusters: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for cluster, group in in_order[:MOST_GROUPS]:
+        level, findings = levels[cluster, group]
+        clusters[cluster][group] = {"level": level, "findings": findings}
+    return {"clusters": dict(clusters), "left_out": len(in_order[MOST_GROUPS:])}

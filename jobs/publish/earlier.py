@@ -1,10 +1,11 @@
 """The run before -> its open findings, by group."""
 
 import logging
-from collections import defaultdict
 from typing import Any
 
 import pyarrow.dataset as ds
+
+from rebalance_core.grouping import grouped
 
 from ..errors import DamagedError
 from ..judge.dossier import EarlierFinding
@@ -43,10 +44,7 @@ def open_findings(
             key = (finding.finding_id, finding.kind)
             if key not in rows or rows[key][1].last_seen < finding.last_seen:
                 rows[key] = (row["cluster"], row["consumer_group"]), finding
-    findings: dict[tuple[str, str], list[EarlierFinding]] = defaultdict(list)
-    for group, finding in rows.values():
-        findings[group].append(finding)
-    return findings
+    return grouped(rows.values())
 
 
 def _finding(table: str, row: dict[str, Any]) -> EarlierFinding:

@@ -21,8 +21,7 @@ from ..storage import Location, Published, Reports, Snapshots, TableFiles
 from ..text import iso
 from ..window import future_after
 from .addresses import broker_addresses
-from .counts import Tables, count_findings, count_groups, count_marked
-from .nights import group_levels
+from .counts import Tables, count_findings, count_groups, count_marked, group_levels
 from .run import Made, Seen, Task
 from .tables import masked_pieces, write_tables
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jobs.engines.engine import Engine
-    from jobs.pipeline.ingested import Ingested
+    from jobs.pipeline.ingest import Ingested
     from jobs.publish.run import Task
 
 SPARK, LOCAL = "spark", "local"

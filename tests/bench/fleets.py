@@ -35,7 +35,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.contract import has_columns
 from jobs.fold.numbers import open_files
-from jobs.pipeline.ingested import Ingested, publish_ingest
+from jobs.pipeline.ingest import Ingested, publish_ingest
 from jobs.schemas import (
     BROKER_POLLS,
     HEARTBEATS,

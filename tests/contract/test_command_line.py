@@ -18,7 +18,7 @@ from jobs.cli import main
 from jobs.commands.batch import expired_known_issues, fails
 from jobs.errors import QuarantineError
 from jobs.pipeline.engine import Choice
-from jobs.pipeline.ingested import Ingested
+from jobs.pipeline.ingest import Ingested
 from jobs.publish.run import Task
 from jobs.storage import Published
 

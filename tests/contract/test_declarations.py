@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from jobs import choices, settings
 from jobs.contents import MEMBER_FACTS, content_id, record_text
+from jobs.judge.case import Case
 from jobs.judge.dossier import Dossier
 from jobs.judge.evaluation import state_of
 from jobs.judge.history import judge
@@ -89,7 +90,7 @@ MADE_ELSEWHERE = {ALLOCATIONS.name, QUARANTINE.name}
 
 def test_every_report_table_is_made_by_one_step() -> None:
     terms = Terms(180, 130, 900, 0.01, 0.5, Masking(), 100_000)
-    made = judge(Dossier("C", "G"), Situations({}), {}, terms).keys()
+    made = judge(Case(Dossier("C", "G"), Situations({}), {}, terms)).keys()
     assert made | MADE_ELSEWHERE == {table.name for table in REPORT_TABLES}
     assert not made & MADE_ELSEWHERE
 

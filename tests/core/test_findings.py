@@ -22,6 +22,7 @@ from rebalance_core import (
     find_faults,
     make_strategy,
 )
+from rebalance_core.client_kinds import SharedId
 from rebalance_core.repairs import unify_routes
 from rebalance_core.state import ProcessCount
 from tests.support.draws import check_a_random_state
@@ -95,12 +96,12 @@ def test_two_processes_that_all_brokers_list_under_one_id_are_a_certain_fault():
     evaluation = evaluate(two_processes_share_one_client_id(), RULES)
 
     assert [
-        (f.kind, f.queue, f.certainty, f.probability, f.expected_owners, f.claimants)
+        (f.kind, f.queue, f.certainty, f.probability, f.claimants)
         for f in evaluation.findings
         if f.queue.queue_id in (2, 3)
     ] == [
-        ("DUPLICATE", queue(2), "CERTAIN", 1.0, 2.0, evaluation.findings[0].claimants),
-        ("ORPHANED", queue(3), "CERTAIN", 1.0, 0.0, ()),
+        ("DUPLICATE", queue(2), "CERTAIN", 1.0, evaluation.findings[0].claimants),
+        ("ORPHANED", queue(3), "CERTAIN", 1.0, ()),
     ]
     (claimant,) = evaluation.findings[0].claimants
     assert (claimant.client_id, claimant.processes, claimant.probability) == ("a", 2, 1.0)
@@ -136,7 +137,7 @@ def test_a_stale_channel_on_one_broker_may_orphan_queues_and_duplicates_none():
     assert found == pytest.approx({("ORPHANED", 2): 1 / 3, ("ORPHANED", 3): 1 / 3})
     assert {f.certainty for f in evaluation.findings} == {"POSSIBLE"}
     (effect,) = evaluation.stacked
-    assert (effect.stacked.copies, effect.stacked.processes) == (2, 1)
+    assert (effect.copies, effect.processes) == (2, 1)
     assert (effect.slots_wasted, effect.queues_duplicated, effect.queues_orphaned) == (1, 0, 2)
 
 
@@ -496,11 +497,11 @@ def test_a_stacked_id_says_what_repairs_it():
     (stacked,) = evaluate(two_processes_share_one_client_id(), RULES).stacked
     (stale,) = evaluate(one_process_reconnected(), RULES).stacked
 
-    assert stacked.remedy == stacked.stacked.made_by.remedy
+    assert stacked.remedy == SharedId("a").remedy
     assert stacked.remedy.startswith("give each process its own instanceName")
     # At first sight it may be another process, until an old connection would be dropped.
     assert stale.remedy.startswith("wait for the lists of the next minutes; if they still have bo")
-    assert "which once an old connection would be dropped" in stale.stacked.because
+    assert "which once an old connection would be dropped" in stale.evidence
     (known,) = evaluate(
         replace(one_process_reconnected(), process_counts=(ProcessCount("a", 1, "replaced"),)),
         RULES,
@@ -569,7 +570,7 @@ def test_the_effects_of_stacked_ids_add_up_to_the_findings(client_ids, queues, s
     assert sum(effect.queues_duplicated for effect in evaluation.stacked) == len(duplicate)
     assert sum(effect.queues_orphaned for effect in evaluation.stacked) == len(orphaned)
     repeated = {each for each in client_ids if client_ids.count(each) > 1}
-    assert {effect.stacked.client_id for effect in evaluation.stacked} == repeated
+    assert {effect.client_id for effect in evaluation.stacked} == repeated
 
 
 @pytest.mark.long

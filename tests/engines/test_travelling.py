@@ -79,7 +79,7 @@ def test_a_question_is_answered_alike_wherever_it_is_asked(asked: list[Question]
 def texts_of(verdicts: Verdicts) -> list[Text]:
     found = [each.verdict.reason for _, each in verdicts.evaluated]
     for _, each in verdicts.evaluated:
-        for of_group in (*each.faults, *each.stacked):
+        for of_group in (*each.faults, *each.verdict.stacked):
             found += [of_group.evidence, of_group.remedy]
     return [text for text in found if isinstance(text, Text)]
 

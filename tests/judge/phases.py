@@ -8,7 +8,7 @@ from typing import Any
 
 from jobs.instants import SECOND, Instant
 from jobs.judge.dossier import Dossier, RouteRun
-from jobs.judge.evaluated import Allocated, Evaluated, FoundQueue, FoundStacked
+from jobs.judge.evaluated import Allocated, Evaluated, FoundQueue
 from jobs.judge.extents import Extent
 from jobs.judge.findings import QueueFinding, Stall
 from jobs.judge.situations import Period, Situation
@@ -16,7 +16,7 @@ from jobs.judge.terms import Terms
 from jobs.judge.timeline import Phase, Timeline
 from jobs.masking import Masking
 from rebalance_core.faults import Fault
-from rebalance_core.findings import AUDITED, Claimant, Evaluation
+from rebalance_core.findings import AUDITED, Claimant, Evaluation, StackedEffect
 from rebalance_core.moves import Move
 from rebalance_core.state import RouteBroker
 
@@ -51,7 +51,7 @@ def at(second: float) -> Instant:
 def evaluated(allocations: Sequence[Allocated] = (), **overrides: Any) -> Evaluated:
     """A healthy situation, but for these; what is no field of it is of the core's verdict."""
     values: dict[str, Any] = {"nameservers": 1}
-    values |= dict.fromkeys(("findings", "faults", "stacked", "unreadable"), ())
+    values |= dict.fromkeys(("findings", "faults"), ())
     verdict: dict[str, Any] = {
         "coverage": AUDITED,
         "reason": "",
@@ -129,7 +129,7 @@ def stall(first: float = 0, last: float = 300, **overrides: Any) -> Stall:
     return Stall(extent=extent(first, last, **of_extent), **values | overrides)
 
 
-def stacked_id(client_id: str = "a", **overrides: Any) -> FoundStacked:
+def stacked_id(client_id: str = "a", **overrides: Any) -> StackedEffect:
     values: dict[str, Any] = {
         "client_id": client_id,
         "id_format": "JAVA_PID",
@@ -144,7 +144,7 @@ def stacked_id(client_id: str = "a", **overrides: Any) -> FoundStacked:
         "queues_duplicated": 2,
         "queues_orphaned": 3,
     }
-    return FoundStacked(**values | overrides)
+    return StackedEffect(**values | overrides)
 
 
 def allocated(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.judge.health import group_health, state_runs, topic_without_group, unreadable_queues
+from rebalance_core import MessageQueue
 from tests.judge.phases import at, broker, evaluated, period, queue_finding, route, stall
 
 GOOD = evaluated(
@@ -140,14 +141,16 @@ def test_every_period_is_a_state_run():
     ]
 
 
+def unreadable(queue_id):
+    return MessageQueue("T", "broker-a", queue_id)
+
+
 def test_an_unreadable_queue_is_told_once_from_its_first_to_its_last_snapshot():
     by_id = {
         # That a state could not be recomputed hides no queue that its route shows.
-        "both": evaluated(
-            coverage="ROUTE_NOT_KNOWN", unreadable=(("broker-a", 4), ("broker-a", 5))
-        ),
+        "both": evaluated(coverage="ROUTE_NOT_KNOWN", unreadable=(unreadable(4), unreadable(5))),
         "none": evaluated(),
-        "one": evaluated(unreadable=(("broker-a", 5),)),
+        "one": evaluated(unreadable=(unreadable(5),)),
     }
     periods = [period("both", 0, 60), period("none", 120, 180), period("one", 240, 240)]
 

@@ -8,12 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from jobs.finding_ids import finding_id
+from jobs.judge.case import Case
 from jobs.judge.dossier import Dossier, EarlierFinding, PollRun, QueueOffsets
 from jobs.judge.history import judge
 from jobs.judge.situations import find_situations
 from jobs.judge.tables import to_table
 from jobs.judge.terms import KnownIssueTerms
 from jobs.schemas import REPORT_TABLES
+from rebalance_core import MessageQueue
 from tests.judge.phases import (
     TERMS,
     allocated,
@@ -33,7 +35,7 @@ FAULTY = evaluated(
     findings=(finding(causes=("GHOST_MEMBER",)), finding(0.5, "DUPLICATE", 1)),
     faults=(fault("GHOST_MEMBER"),),
     stacked=(stacked_id(),),
-    unreadable=(("broker-a", 4),),
+    unreadable=(MessageQueue("T", "broker-a", 4),),
 )
 
 
@@ -57,7 +59,7 @@ def history(of, terms=TERMS, faulty=FAULTY):
         situation_id: faulty if "faulty" in dict(situation.answers).values() else evaluated()
         for situation_id, situation in situations.distinct().items()
     }
-    return judge(of, situations, by_id, terms)
+    return judge(Case(of, situations, by_id, terms))
 
 
 def test_every_report_table_is_made_and_its_rows_fit():
@@ -132,7 +134,7 @@ def test_members_that_come_and_go_are_a_fault_of_the_group_that_is_told_once():
         situation_id: evaluated(both if "both" in dict(situation.answers).values() else alone)
         for situation_id, situation in situations.distinct().items()
     }
-    (flapping,) = judge(of, situations, by_id, TERMS)["group_faults"]
+    (flapping,) = judge(Case(of, situations, by_id, TERMS))["group_faults"]
 
     assert (flapping["fault"], flapping["topic"]) == ("FLAPPING", "T")
     assert (flapping["client_ids"], flapping["severity"]) == (("i@1",), "WARNING")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobs.finding_ids import fault_id, finding_id, stall_id
 from jobs.judge.dossier import EarlierFinding
-from jobs.judge.statuses import former_findings, is_there, openness
+from jobs.judge.statuses import former_findings, openness
 from tests.judge.phases import at, extent
 
 
@@ -31,12 +31,6 @@ def time(first_seen=60, *, lasts=True, ongoing=True):
 )
 def test_a_finding_is_new_or_goes_on(id_, of, expected):
     assert openness(id_, of, {"open": earlier("open")}).status == expected
-
-
-def test_what_passed_and_is_over_is_not_there():
-    assert is_there(time(lasts=False))
-    assert is_there(time(ongoing=False))
-    assert not is_there(time(lasts=False, ongoing=False))
 
 
 def test_without_a_previous_run_what_lasts_is_new():

@@ -37,7 +37,7 @@ NOUNS = {"count": (1, 2), "counted": (0, 1)}
 IN_ENGLISH = (
     "jobs/commands/",
     "jobs/alerts/alert.py",
-    "jobs/pipeline/ingested.py",
+    "jobs/pipeline/ingest.py",
     "jobs/pipeline/plan.py",
     "jobs/progress.py",
     "jobs/reports/ending.py",

@@ -164,9 +164,9 @@ def test_an_evaluation_has_the_same_texts_wherever_it_was_made(fault: str) -> No
     situation = FAULTY[fault]()
     here = to_evaluated(evaluate(situation.state, situation.rules), situation)
     there = unpack_value(pack_value(0, "verdict", here).data)
-    found = [*here.faults, *here.stacked]
+    found = [*here.faults, *here.verdict.stacked]
     assert found
-    for one, other in zip(found, [*there.faults, *there.stacked], strict=True):
+    for one, other in zip(found, [*there.faults, *there.verdict.stacked], strict=True):
         for text, came in ((one.evidence, other.evidence), (one.remedy, other.remedy)):
             assert isinstance(text, Text)
             assert isinstance(came, Text)

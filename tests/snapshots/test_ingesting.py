@@ -16,8 +16,8 @@ import pytest
 from jobs.engines.engine import Engine
 from jobs.engines.local import LocalEngine
 from jobs.errors import QuarantineError
+from jobs.pipeline.ingest import Ingested
 from jobs.pipeline.ingest import ingest as run_ingest
-from jobs.pipeline.ingested import Ingested
 from jobs.schemas import SNAPSHOT_TABLES
 from jobs.settings import Settings
 from jobs.storage import Location, Snapshots

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from jobs.engines.local import LocalEngine
+from jobs.pipeline.ingest import Ingested
 from jobs.pipeline.ingest import ingest as run_ingest
-from jobs.pipeline.ingested import Ingested
 from jobs.settings import Settings
 from jobs.storage import Location, Snapshots
 from tests.dumps.samples import line

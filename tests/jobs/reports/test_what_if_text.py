@@ -12,7 +12,16 @@ from jobs.instants import to_instant
 from jobs.judge.moment import Moment
 from jobs.pipeline.explain import predict_moments
 from jobs.settings import Settings
-from rebalance_core import Change, ChangeError, State, join, leave, resize, use_strategy
+from rebalance_core import (
+    Change,
+    ChangeError,
+    MessageQueue,
+    State,
+    join,
+    leave,
+    resize,
+    use_strategy,
+)
 from tests.support.snapshots import BROKER, at, member, one_list
 
 #: The tables that say since when something is so.
@@ -25,13 +34,17 @@ def group(
 ) -> list[Moment]:
     """A group's moments; the same messages wait in the queues of each topic."""
     now = to_instant(at(0))
-    waiting = None if backlog is None else {(BROKER, each): n for each, n in backlog.items()}
+
+    def waiting(topic: str) -> Mapping[MessageQueue, int] | None:
+        return backlog and {MessageQueue(topic, BROKER, each): n for each, n in backlog.items()}
 
     def state(topic: str) -> State:
         return replace(one_list(list(clients), queues=queues[topic]), topic=topic)
 
     return [
-        Moment("C", state(topic), now, now, now, dict.fromkeys(EPISODES, ()), (), waiting, now)
+        Moment(
+            "C", state(topic), now, now, now, dict.fromkeys(EPISODES, ()), (), waiting(topic), now
+        )
         for topic in queues
     ]
 
