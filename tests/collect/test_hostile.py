@@ -24,7 +24,6 @@ from jobs.collect import questions, reading
 from jobs.collect.client import Answer
 from jobs.collect.collector import Collector
 from jobs.collect.files import DumpFolder
-from jobs.collect.frames import Frame, encode
 from jobs.collect.memory import Memory
 from jobs.collect.questions import RequestCode, members
 from jobs.collect.rounds import Round
@@ -32,6 +31,7 @@ from jobs.dumps.statements import Reader, Refused
 from jobs.storage import Location, SnapshotWriter
 from tests.collect.hostile_cluster import run
 from tests.support.asking import client_of
+from tests.support.frames import Frame, encode
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import (
     Answering,
