@@ -42,7 +42,7 @@ class Inputs:
         self.snapshots = snapshots
         self.settings = settings
         #: Files, bytes, lines and quarantined lines; None where the tables came from elsewhere.
-        self.ingested = None if snapshots.ingested is None else dict(snapshots.ingested)
+        self.ingested = snapshots.ingested
         self._tables: dict[str, ds.Dataset | None] = {}
         for table in (HEARTBEATS, BROKER_POLLS, TOPIC_ROUTES):
             there = snapshots.has(table.name)

@@ -7,8 +7,8 @@ are the two folders that are published so.
 
 from .location import Location, StoredFile
 from .manifest import TableFile, TableFiles
-from .publication import Publication
-from .reports import Published, Reports, check_date
+from .publication import Publication, Published
+from .reports import Reports, check_date
 from .snapshots import Snapshots, SnapshotWriter, new_run_id
 
 __all__ = [

@@ -13,9 +13,8 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
@@ -23,8 +22,7 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
 
 from ..errors import DamagedError, InputError
 from .location import Location
-from .manifest import TableFiles
-from .publication import Publication
+from .publication import Publication, Published
 from .summaries import check_summary
 
 Answer = TypeVar("Answer")
@@ -39,20 +37,6 @@ def check_date(date: str) -> str:
     if not is_date:
         raise InputError(f"expected a date as YYYY-MM-DD, came {date!r}")
     return date
-
-
-@dataclass(frozen=True)
-class Published:
-    """What the pointer of a date has: the run that counts, and its tables.
-
-    ``files``: by table what was published.
-    """
-
-    date: str
-    run_id: str
-    tables: tuple[str, ...]
-    summary: dict[str, Any]
-    files: Mapping[str, TableFiles]
 
 
 class Reports:
@@ -104,23 +88,15 @@ class Reports:
         """What is published of a date."""
         return Publication(self.root, f"dt={check_date(date)}", check_summary)
 
-    def publish(self, published: Published, number: int) -> None:
-        """Makes a run the one that counts, then clears what other runs of the date left.
-
-        ``number``: that of its pointer, which ``Publication.writing`` has given.
-        """
+    def publish(self, published: Published) -> None:
+        """Makes a run the one that counts, then clears what other runs of the date left."""
         date = published.date
         (self.table("summary", date, published.run_id) / "summary.json").replace_text(
             json.dumps(published.summary, indent=2, ensure_ascii=False) + "\n"
         )
         tables = [name for name in self.root.children() if not name.startswith("_")]
-        self.publication(date).publish(
-            {key: vars(published)[key] for key in ("date", "run_id", "summary")},
-            published.files,
-            number,
-            [self.root / name / f"dt={date}" for name in tables],
-            "run=",
-        )
+        folders = [self.root / name / f"dt={date}" for name in tables]
+        self.publication(date).publish(published, folders, "run=")
 
     def dates(self) -> list[str]:
         """The dates that have a published run, ascending."""
@@ -130,11 +106,7 @@ class Reports:
 
     def find(self, date: str) -> Published | None:
         """The run that counts for a date, if any."""
-        found = self.publication(date).find()
-        if found is None:
-            return None
-        tables, files = tuple(found["tables"]), found["files"]
-        return Published(date, found["run_id"], tables, found["summary"], files)
+        return self.publication(date).find()
 
     def published(self) -> list[Published]:
         """The run that counts for each date, also for one in the future; InputError: no date."""

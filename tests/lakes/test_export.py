@@ -158,9 +158,9 @@ def test_a_table_that_the_run_does_not_have_loses_its_rows_of_the_date(
         files[name] = TableFiles.written(
             reports.root, reports.table(name, DAY, "run-1"), published.files[name].rows
         )
-    run = dataclasses.replace(published, run_id="run-1", tables=tables, files=files)
-    with reports.publication(DAY).writing("run-1", 0, lambda _: None) as held:
-        reports.publish(run, held)
+    with reports.publication(DAY).writing("run-1", 0, lambda _: None) as number:
+        run = dataclasses.replace(published, run_id="run-1", files=files, number=number)
+        reports.publish(run)
     put(reports, DAY, lake)
     assert counts(format_) == {}
 
