@@ -23,7 +23,7 @@ from jobs.errors import AuditError, DamagedError, InputError
 from jobs.lakes.delta import DeltaLake, address_of
 from jobs.lakes.export import Exported, export
 from jobs.lakes.iceberg import IcebergLake
-from jobs.lakes.lake import RUN_ID, Lake, Version
+from jobs.lakes.lake import RUN_ID, Lake, Replace
 from jobs.schemas import REPORT_TABLES, Table
 from jobs.storage import Location, Reports, location
 from jobs.storage.manifest import TableFiles
@@ -172,15 +172,14 @@ class Interrupted:
         self._lake = lake
         self._meanwhile = meanwhile
 
-    def open(self, table: Table) -> Version:
-        version, meanwhile = self._lake.open(table), self._meanwhile
+    def open(self, table: Table) -> Replace:
+        replace, meanwhile = self._lake.open(table), self._meanwhile
 
-        class Late:
-            def replace(self, date: str, rows: pa.Table, run_id: str) -> None:
-                meanwhile(table.name)
-                version.replace(date, rows, run_id)
+        def late(date: str, run_id: str, rows: pa.Table) -> None:
+            meanwhile(table.name)
+            replace(date, run_id, rows)
 
-        return Late()
+        return late
 
 
 @pytest.mark.parametrize("before", [0, 3])
