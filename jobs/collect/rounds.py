@@ -36,7 +36,7 @@ from .memory import Broker, GroupMemory, Memory
 from .options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
 from .questions import EARLY, LATER, Question, RequestCode
 from .reading import Listed, Named
-from .shares import Shares, Walk
+from .shares import Shares
 from .turns import NOT_SUPPORTED, Then, Turns
 
 #: So many names that are not wanted are kept, for the error about one that is not there.
@@ -125,8 +125,8 @@ class Round:
 
     def _begin(self) -> None:
         for namesrv in self._target.namesrv:
-            walk = Walk(self._topics, lambda _: True)
-            self._turns.put_each(namesrv, EARLY, walk, partial(self._put_route, namesrv))
+            put = partial(self._put_route, namesrv)
+            self._turns.put_each(namesrv, EARLY, self._topics.walk(), put)
             self._turns.put(namesrv, questions.brokers(), self._on_brokers)
         # Those that have a route come first: others may be made up.
         routed = {key[:2] for key, of in self._memory.routes.items() if of != _NO_ROUTE}
@@ -205,9 +205,9 @@ class Round:
         self._brokers[broker.address] = broker
         self._taken.add(broker[:3])
         put_each = partial(self._turns.put_each, broker.address)
-        put_each(EARLY, self._walk(broker), partial(self._put_members, broker))
+        put_each(EARLY, self._groups.walk(broker.cluster), partial(self._put_members, broker))
         if broker.is_master:
-            put_each(LATER, self._walk(broker), partial(self._put_rest, broker))
+            put_each(LATER, self._groups.walk(broker.cluster), partial(self._put_rest, broker))
             self._ask(broker, questions.groups(), partial(self._on_groups, broker))
             if REQUEST_MODES not in self._target.without:
                 self._ask(broker, questions.request_modes())
@@ -215,9 +215,6 @@ class Round:
             self._add_group((broker.cluster, group), "")
         # Groups that are named anew wake the others, too.
         self._turns.wake([broker.address])
-
-    def _walk(self, broker: Broker) -> Walk[_Group]:
-        return Walk(self._groups, lambda giver: giver[0] == broker.cluster)
 
     def _ask(
         self, broker: Broker, question: Question, then: Then | None = None, before: Instant = 0

@@ -249,11 +249,10 @@ def _listed(root: Location) -> list[_Item]:
 
 def _infos(root: Location) -> list[pafs.FileInfo]:
     """All below the root; listed again where a run removes a folder while it is listed."""
-    selector = pafs.FileSelector(root.base, allow_not_found=True, recursive=True)
     for _ in range(_MOST_LISTINGS - 1):
         with suppress(FileNotFoundError):
-            return list(root.file_system.get_file_info(selector))
-    return list(root.file_system.get_file_info(selector))
+            return root.infos(recursive=True)
+    return root.infos(recursive=True)
 
 
 def _is_date(name: str) -> bool:
