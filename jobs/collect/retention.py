@@ -1,14 +1,13 @@
 """Old days of dumps are removed: whole folders, as the collector makes them, and nothing else."""
 
 import re
-from contextlib import suppress
-from datetime import date
 from pathlib import Path
 
 from rebalance_core.english import names
 
 from ..errors import InputError
 from ..failures import sentence_of
+from ..instants import is_date
 from ..storage.retention import Pruned, Retention
 
 _WHAT = "days of dumps"
@@ -30,7 +29,8 @@ def prune_dumps(root: Path, retention: Retention) -> Pruned:
     if not retention.dry_run:
         for left in sorted(root.glob(f"{_GOING}*")):
             _delete(left, pruned)
-    days = {path.name: path for path in sorted(root.iterdir()) if _is_day(path)}
+    named = {path.name: path for path in sorted(root.iterdir()) if is_date(path.name)}
+    days = {day: path for day, path in named.items() if path.is_dir() and not path.is_symlink()}
     last = max(retention.past(days), default=None)
     first_kept = retention.first_kept(last)
     for day, path in days.items():
@@ -49,13 +49,6 @@ def prune_dumps(root: Path, retention: Retention) -> Pruned:
         except OSError as error:
             pruned.failed.append(f"{path} was not removed: {sentence_of(error)}")
     return pruned
-
-
-def _is_day(path: Path) -> bool:
-    with suppress(ValueError):
-        is_day = date.fromisoformat(path.name).isoformat() == path.name
-        return is_day and path.is_dir() and not path.is_symlink()
-    return False
 
 
 def _is_round(path: Path) -> bool:

@@ -445,10 +445,14 @@ class Round:
 
     def _keep(self) -> None:
         """Leaves to the next round what was asked of the members, and nothing without bounds."""
-        self._memory.keep(
-            lambda key: key in self._groups or not self._target.takes_group(key[1]),
-            lambda key: key in self._topics,
-        )
+        of, takes = self._memory, self._target.takes_group
+        of.groups = {
+            key: group
+            for key, group in of.groups.items()
+            if key in self._groups or not takes(key[1])
+        }
+        of.topics = {key: at for key, at in of.topics.items() if key in self._topics}
+        of.routes = {key: route for key, route in of.routes.items() if key[:2] in of.topics}
         for members in self._members.values():
             memory = members.memory
             if members.is_due and members.is_listed:

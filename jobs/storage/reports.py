@@ -10,7 +10,6 @@ that takes the tables by a pattern has to join them with the last pointers.
 
 from __future__ import annotations
 
-import datetime
 import json
 import re
 from collections.abc import Callable, Iterable
@@ -21,6 +20,7 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
 
 
 from ..errors import DamagedError, InputError
+from ..instants import is_date
 from .location import Location
 from .publication import Publication, Published
 from .summaries import check_summary
@@ -30,11 +30,7 @@ Answer = TypeVar("Answer")
 
 def check_date(date: str) -> str:
     """The date as it came, if it is one: it becomes part of a path."""
-    try:
-        is_date = datetime.date.fromisoformat(date).isoformat() == date
-    except ValueError:
-        is_date = False
-    if not is_date:
+    if not is_date(date):
         raise InputError(f"expected a date as YYYY-MM-DD, came {date!r}")
     return date
 

@@ -23,6 +23,7 @@ from rebalance_core.english import count
 from .. import disk
 from ..errors import LeaseError
 from ..failures import sentence_of
+from ..instants import is_date
 from .location import Location
 from .publication import AT_WORK, Publication, began
 from .reports import Reports
@@ -235,7 +236,10 @@ def _listed(root: Location) -> list[_Item]:
     items: dict[str, _Item] = {}
     for info in _infos(root):
         match = _ITEM.match(info.path.removeprefix(root.base).lstrip("/"))
-        if match is None or not _is_date(_Item("", match[0]).name):
+        if match is None:
+            continue
+        name = _Item("", match[0]).name
+        if name != _SNAPSHOTS and not is_date(name[3:]):
             continue
         item = items.setdefault(match[0], _Item(str(match.lastgroup), match[0]))
         if info.type == pafs.FileType.File:
@@ -253,13 +257,6 @@ def _infos(root: Location) -> list[pafs.FileInfo]:
         with suppress(FileNotFoundError):
             return root.infos(recursive=True)
     return root.infos(recursive=True)
-
-
-def _is_date(name: str) -> bool:
-    """Whether a name ``dt=...`` is that of a date; others are."""
-    with suppress(ValueError):
-        return name == _SNAPSHOTS or bool(date.fromisoformat(name.removeprefix("dt=")))
-    return False
 
 
 def _remove(place: Location, item: _Item) -> None:
