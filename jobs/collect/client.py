@@ -127,9 +127,8 @@ class RemotingClient:
             of_address.clear()
         self._received.clear()
         self._unhandled = [0, 0]
-        for address, connection in list(self._connections.items()):
-            if connection.is_closed:
-                del self._connections[address]
+        still = {at: each for at, each in self._connections.items() if not each.is_closed}
+        self._connections = still
 
     def handled(self, answer: Answer) -> None:
         """Makes room for others: nobody holds this answer any more."""

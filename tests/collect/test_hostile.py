@@ -266,6 +266,15 @@ def test_answers_that_are_slow_to_read_are_read_for_a_part_of_the_round(
     } == {"G", "H"}
 
 
+@pytest.mark.parametrize("others", [3, 1_000])
+def test_a_list_is_read_whatever_an_id_looks_like(others: int) -> None:
+    """In a long body keys without quotes get some; in an id nothing is a key."""
+    ids = ["app,12:x", "app{3:", *(f"c{number}" for number in range(others))]
+    body = json.dumps({"connectionSet": [{"clientId": each} for each in ids]}).encode()
+    listed = reading.listed_in(Answer(EVIL, 0, None, body.replace(b", ", b","), 0))
+    assert [*listed.ids] == sorted(ids)
+
+
 SIZE = 8 << 20
 
 
