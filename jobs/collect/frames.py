@@ -87,8 +87,6 @@ def decode(payload: bytes | bytearray) -> Frame:
 
     Raises FrameError for bytes that are none.
     """
-    if len(payload) < _SHORTEST:
-        raise FrameError(f"expected a frame of 4 bytes at least, came {len(payload)}")
     mark = int.from_bytes(payload[:4], "big")
     end = 4 + (mark & 0xFFFFFF)
     if end > len(payload):

@@ -31,10 +31,9 @@ def prune_dumps(root: Path, retention: Retention) -> Pruned:
             _delete(left, pruned)
     named = {path.name: path for path in sorted(root.iterdir()) if is_date(path.name)}
     days = {day: path for day, path in named.items() if path.is_dir() and not path.is_symlink()}
-    last = max(retention.past(days), default=None)
-    first_kept = retention.first_kept(last)
+    first_kept = retention.first_kept(days)
     for day, path in days.items():
-        if first_kept is None or day >= first_kept:
+        if day >= first_kept:
             continue
         files = sorted(path.iterdir())
         others = [each.name for each in files if not _is_round(each)]

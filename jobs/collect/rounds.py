@@ -293,12 +293,9 @@ class Round:
         return self._members[key]
 
     def _put_members(self, broker: Broker, key: _Group) -> None:
-        if key in self._groups:
-            self._ask(broker, questions.members(key[1]), partial(self._on_members, broker, key))
+        self._ask(broker, questions.members(key[1]), partial(self._on_members, broker, key))
 
     def _put_rest(self, broker: Broker, key: _Group) -> None:
-        if key not in self._groups:
-            return
         if OFFSETS not in self._target.without:
             self._put_offsets(broker, key)
         if self._of_group(key).is_due:
@@ -374,8 +371,7 @@ class Round:
         self._turns.wake(self._target.namesrv)
 
     def _put_route(self, namesrv: str, key: tuple[str, str]) -> None:
-        if key in self._topics:
-            self._turns.put(namesrv, questions.route(key[1]), partial(self._on_route, key))
+        self._turns.put(namesrv, questions.route(key[1]), partial(self._on_route, key))
 
     def _on_route(self, key: tuple[str, str], answer: Answer, found: set[str] | None) -> None:
         cluster, topic = key

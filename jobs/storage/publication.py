@@ -25,8 +25,11 @@ from ..errors import DamagedError, LeaseError
 from .lease import claimed_runs, lease
 from .location import Location
 from .manifest import TableFiles, sealed, unsealed
+from .summaries import check_summary
 
 _LOGGER = logging.getLogger(__name__)
+#: The snapshot tables are published under this one name, the reports under their dates: ``dt=...``.
+SNAPSHOTS = "snapshots"
 _RUN = "run="
 #: What is younger may be at work, or be read.
 AT_WORK = timedelta(days=1)
@@ -56,16 +59,10 @@ class Published:
 
 
 class Publication:
-    """What is published under one name below a root: a date's reports, or the snapshot tables.
+    """What is published under one name below a root: a date's reports, or the snapshot tables."""
 
-    ``check`` raises ValueError for a summary that nobody can read.
-    """
-
-    def __init__(
-        self, root: Location, name: str, check: Callable[[Any], None] = lambda _summary: None
-    ) -> None:
+    def __init__(self, root: Location, name: str = SNAPSHOTS) -> None:
         self.root = root
-        self._check_summary = check
         self._published = root / "_published"
         self._name = name
         self._date = name.partition("dt=")[2]
@@ -258,7 +255,8 @@ class Publication:
             raise ValueError(f"it is of {values.get('name')}")
         if not _RUN_ID.fullmatch(values["run_id"]):
             raise ValueError("its run_id is no name of a run")
-        self._check_summary(values["summary"])
+        if self._date:
+            check_summary(values["summary"])
         if not all(_TABLE.fullmatch(name) for name in values["files"]):
             raise ValueError("its tables are no names of tables")
         try:

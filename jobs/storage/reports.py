@@ -23,7 +23,6 @@ from ..errors import DamagedError, InputError
 from ..instants import is_date
 from .location import Location
 from .publication import Publication, Published
-from .summaries import check_summary
 
 Answer = TypeVar("Answer")
 
@@ -82,7 +81,7 @@ class Reports:
 
     def publication(self, date: str) -> Publication:
         """What is published of a date."""
-        return Publication(self.root, f"dt={check_date(date)}", check_summary)
+        return Publication(self.root, f"dt={check_date(date)}")
 
     def publish(self, published: Published) -> None:
         """Makes a run the one that counts, then clears what other runs of the date left."""

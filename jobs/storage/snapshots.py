@@ -28,7 +28,6 @@ from .publication import Publication, Published
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
 
-_NAME = "snapshots"
 #: A folder that an ingest wrote; a lake may have other folders that begin with run=.
 _RUN = re.compile(r"run=\d{8}T\d{6}Z-[0-9a-f]{6}")
 
@@ -69,7 +68,7 @@ class Snapshots:
         InputError where an ingest began there and none ended; DamagedError where a file of the
         last one is gone, or has another size.
         """
-        published = Publication(root, _NAME).find()
+        published = Publication(root).find()
         if published is None:
             _refuse_unfinished(root)
             return cls(root)
@@ -105,7 +104,7 @@ class Snapshots:
     def _is_replaced(self) -> bool:
         if self.run_id is None:
             return False
-        now = Publication(self.root, _NAME).find()
+        now = Publication(self.root).find()
         return now is None or now.run_id != self.run_id
 
     def table(self, name: str) -> Location:
@@ -154,7 +153,7 @@ class SnapshotWriter:
         cls, root: Location, run_id: str, wait_seconds: float, say: Callable[[str], None]
     ) -> Iterator[SnapshotWriter]:
         """Keeps other ingests out while the block runs; LeaseError where one does not end."""
-        with Publication(root, _NAME).writing(run_id, wait_seconds, say) as number:
+        with Publication(root).writing(run_id, wait_seconds, say) as number:
             yield cls(root, run_id, number)
 
     def table(self, name: str) -> Location:
@@ -174,5 +173,5 @@ class SnapshotWriter:
         }
         published = Published("", self.run_id, dict(summary), files, self.number)
         folders = [self.root / name for name in rows]
-        Publication(self.root, _NAME).publish(published, folders)
+        Publication(self.root).publish(published, folders)
         return Snapshots(self.root, published)
