@@ -68,7 +68,7 @@ def metrics_text(figures: Mapping[str, Figures]) -> str:
     rebalance_audit_collect_rounds_total{cluster="C"} 3.0
     """
     # When a counter was made is of no use, and doubles the text.
-    prometheus_client.disable_created_metrics()
+    prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
     registry = prometheus_client.CollectorRegistry()
     figures = {visible(cluster): each for cluster, each in figures.items()}
     for name, (kind, metric, what) in _METRICS.items():

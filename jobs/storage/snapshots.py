@@ -54,12 +54,12 @@ class Snapshots:
     @property
     def run_id(self) -> str | None:
         """The run that ingested; None for a lake."""
-        return self.published and self.published.run_id
+        return self.published.run_id if self.published else None
 
     @property
     def ingested(self) -> dict[str, Any] | None:
         """The summary of the ingest; None for a lake."""
-        return self.published and self.published.summary
+        return self.published.summary if self.published else None
 
     @classmethod
     def open(cls, root: Location) -> Snapshots:
