@@ -45,19 +45,16 @@ class DumpFolder:
         disk.make_private(self._hidden)
         file = self._hidden / "lock"
         file.touch()
-        lock = disk.lock(file)
-        if lock is None:
-            raise AuditError(
-                f"another collector (process {file.read_text().strip() or '?'}) writes into "
-                f"{self.root}; stop it, or give this one another folder"
-            )
-        try:
+        with disk.locked(file) as is_mine:
+            if not is_mine:
+                raise AuditError(
+                    f"another collector (process {file.read_text().strip() or '?'}) writes into "
+                    f"{self.root}; stop it, or give this one another folder"
+                )
             file.write_text(f"{os.getpid()}\n")
             for left in self._hidden.glob("*.tmp"):
                 left.unlink()
             yield
-        finally:
-            os.close(lock)
 
     def path(self, snapshot_time: Instant, name: str) -> Path:
         """Where the round of this time lies.
