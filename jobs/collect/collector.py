@@ -3,8 +3,8 @@
 import asyncio
 import hashlib
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -142,8 +142,13 @@ async def collect(
             )
     terminated = _end_on_sigterm()
     async with AsyncExitStack() as stack:
-        stack.enter_context(_locked(folder))
-        collectors = [Collector(await stack.enter_async_context(each), folder) for each in clients]
+        try:
+            stack.enter_context(folder.locked())
+            reached = [await stack.enter_async_context(each) for each in clients]
+            collectors = [Collector(each, folder) for each in reached]
+        except OSError as error:
+            what = f"{folder.root} cannot be written to: {sentence_of(error)}"
+            raise CollectError(what) from error
         try:
             if options.every_seconds is None:
                 return await _once(collectors, metrics, say)
@@ -221,12 +226,3 @@ def _end_on_sigterm() -> asyncio.Event:
     with suppress(ValueError, RuntimeError, NotImplementedError):
         loop.add_signal_handler(signal.SIGTERM, terminate)
     return terminated
-
-
-@contextmanager
-def _locked(folder: DumpFolder) -> Iterator[None]:
-    try:
-        with folder.locked():
-            yield
-    except OSError as error:
-        raise CollectError(f"{folder.root} cannot be written to: {sentence_of(error)}") from error
