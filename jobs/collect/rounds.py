@@ -258,9 +258,9 @@ class Round:
         if question.code != RequestCode.GET_CONSUMER_RUNNING_INFO or answer.code != NOT_REACHED:
             # Else nobody asked the client: a line about it would be wrong.
             self._lines.add_of(broker, question, answer)
-        if question.group is not None and isinstance(found, Named):
-            group = broker.cluster, question.group
-            self._add_topics(broker.cluster, found, broker.address, group)
+        group = question.who.get("consumer_group")
+        if group is not None and isinstance(found, Named):
+            self._add_topics(broker.cluster, found, broker.address, (broker.cluster, group))
         if then is not None:
             then(answer, found)
 
