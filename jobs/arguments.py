@@ -4,7 +4,6 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date
 from difflib import get_close_matches
 from functools import partial
 from itertools import takewhile
@@ -15,6 +14,7 @@ from . import __version__
 from .choices import STANDARD_OUTPUT
 from .commands.options import COMMANDS, EVERY_DAY, OTHERS, SHARED, USAGES
 from .errors import SettingsError
+from .instants import is_date
 from .output import write
 from .text import shortened, visible
 
@@ -207,12 +207,8 @@ def _add_options(command: Parser, table: str) -> None:
 
 def date_of(text: str) -> str:
     """A date, in the one form in which it is written everywhere."""
-    try:
-        # A week of a year, and a date without hyphens, are ISO 8601 too: one form is enough.
-        if date.fromisoformat(text).isoformat() == text:
-            return text
-    except ValueError:
-        pass
+    if is_date(text):
+        return text
     raise UsageError(f"expected a date as YYYY-MM-DD, came {text!r}")
 
 

@@ -4,7 +4,7 @@ import fcntl
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 
@@ -60,20 +60,20 @@ def replace(path: Path, data: bytes, mode: int = 0o666) -> None:
         rename(under_way, path)
 
 
-def lock(path: Path) -> int | None:
-    """Locks a file until the number that it gives is closed, or this process ends.
+@contextmanager
+def locked(path: Path) -> Iterator[bool]:
+    """Locks a file while the block runs and this process lives; whether it could.
 
-    None where another process has it, where there is no such file, or no lock can be had.
+    It cannot where another process has it, where there is no such file, or no lock can be had.
     """
-    with suppress(OSError):
-        number = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
-        try:
+    with ExitStack() as stack:
+        is_locked = False
+        with suppress(OSError):
+            number = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+            stack.callback(os.close, number)
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(number)
-            raise
-        return number
-    return None
+            is_locked = True
+        yield is_locked
 
 
 def make_private(folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Times as whole microseconds since 1970 UTC: exact, cheap to compare, without a zone to forget."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TypeAlias
 
 #: A moment.
@@ -40,3 +40,17 @@ def in_calendar(time: datetime) -> bool:
     False
     """
     return _FIRST <= time < _LAST
+
+
+def is_date(text: str) -> bool:
+    """Whether it is a date in the one form in which it is written everywhere, and becomes a path.
+
+    A week of a year, and a date without hyphens, are ISO 8601 too: one form is enough.
+
+    >>> is_date("2026-11-20"), is_date("2026-13-20"), is_date("20261120")
+    (True, False, False)
+    """
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False

@@ -1,7 +1,7 @@
 """nameservers and brokers -> a dump: the admin side of the remoting protocol, read only.
 
 questions.py   what may be asked: eight requests, and no way to ask another
-frames.py      a request or an answer as bytes, and back
+frames.py      a request as bytes, and an answer from them
 signature.py   the account, and how a request is signed
 client.py      one question to one address, one answer or one reason
 rounds.py      one round: what is asked of whom, and what follows from an answer

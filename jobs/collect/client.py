@@ -19,7 +19,8 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from ..instants import Instant
-from .frames import Frame, FrameError, encode, read_frame
+from . import frames
+from .frames import Frame, FrameError, read_frame
 from .metrics import Figures
 from .options import Cluster, CollectOptions, split_address
 from .questions import Question, RequestCode
@@ -126,9 +127,8 @@ class RemotingClient:
             of_address.clear()
         self._received.clear()
         self._unhandled = [0, 0]
-        for address, connection in list(self._connections.items()):
-            if connection.is_closed:
-                del self._connections[address]
+        still = {at: each for at, each in self._connections.items() if not each.is_closed}
+        self._connections = still
 
     def handled(self, answer: Answer) -> None:
         """Makes room for others: nobody holds this answer any more."""
@@ -189,7 +189,7 @@ class RemotingClient:
             fields = dict(question.fields)
             if self._account is not None:
                 fields = self._account.sign(fields)
-            data = encode(Frame(request, opaque, 0, self._version, fields=fields))
+            data = frames.request(request, opaque, self._version, fields)
         except ValueError as error:
             return self.not_asked(address, f"the request cannot be written: {error}")
         try:

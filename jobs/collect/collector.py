@@ -3,8 +3,8 @@
 import asyncio
 import hashlib
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,15 +17,8 @@ from .client import RemotingClient
 from .files import DumpFolder
 from .metrics import Figures, metrics_text
 from .options import CollectOptions
-from .rounds import Round
-from .signature import ACCESS_KEY, SECRET_KEY, find_account
-
-#: So many troubles of a round are shown; the metrics count all.
-_MOST_TROUBLES = 5
-
-
-class CollectError(AuditError):
-    """A round brought nothing, or could not be written."""
+from .rounds import MOST_TROUBLES, CollectError, Round
+from .signature import find_account
 
 
 class Collected(NamedTuple):
@@ -46,8 +39,8 @@ class Collected(NamedTuple):
             f"{self.figures.requests:,} requests, {self.figures.received_bytes / 1e6:.1f} MB, "
             f"{self.seconds:.1f} s: {visible(str(self.path))}"
         )
-        lines = [first, *(f"  {visible(each)}" for each in self.troubles[:_MOST_TROUBLES])]
-        if (rest := len(self.troubles) - _MOST_TROUBLES) > 0:
+        lines = [first, *(f"  {visible(each)}" for each in self.troubles[:MOST_TROUBLES])]
+        if (rest := len(self.troubles) - MOST_TROUBLES) > 0:
             lines.append(f"  and {rest} more")
         return "\n".join(lines)
 
@@ -74,7 +67,7 @@ class Collector:
             with self._folder.new_round(snapshot_time, self.target.name) as file:
                 asked = Round(self._client, self._memory, snapshot_time, file.write)
                 await asked.run()
-                self._check(asked)
+                asked.check()
             seconds = asyncio.get_running_loop().time() - began
             figures.rounds, figures.lines = 1, file.lines
             self.figures.last_seconds = seconds
@@ -94,18 +87,18 @@ class Collector:
             snapshot_time,
             figures,
             seconds,
-            self._troubles(asked),
+            asked.troubles(),
             tuple(asked.unknown()[0]),
         )
 
-    async def keep_collecting(
-        self, every: float, seconds: float | None, after: Callable[[Collected | Exception], None]
-    ) -> None:
-        """A round every so many seconds, for so long (None: without end).
+    async def keep_collecting(self, after: Callable[[Collected | Exception], None]) -> None:
+        """A round every ``every_seconds``, for ``for_seconds`` (None: without end).
 
         A round that fails is passed to ``after`` and counted; the next one comes at its time.
         Rounds whose time is over when a long one ends are left out.
         """
+        every, seconds = self._client.options.every_seconds, self._client.options.for_seconds
+        assert every is not None  # noqa: S101 - who calls has looked
         loop = asyncio.get_running_loop()
         began = at = loop.time()
         while seconds is None or at - began < seconds:
@@ -120,50 +113,6 @@ class Collector:
                 self.figures.missed += 1
                 at += every
             after(done)
-
-    def _check(self, asked: Round) -> None:
-        """CollectError where a round has no list of a group, and can have none; SettingsError where
-        nothing is there of what was named.
-        """
-        given_up, namesrvs = self._client.given_up, set(self.target.namesrv)
-        unknown, is_nothing = asked.unknown()
-        if is_nothing:
-            raise SettingsError("; ".join(unknown))
-        if asked.is_worth_keeping:
-            return
-        if namesrvs <= set(asked.no_namesrvs):
-            raise SettingsError(_no_namesrv(asked.no_namesrvs))
-        if not namesrvs - given_up.keys() - set(asked.no_namesrvs):
-            raise CollectError(f"no nameserver answers: {'; '.join(self._troubles(asked))}")
-        troubles = "; ".join(self._troubles(asked)[:_MOST_TROUBLES])
-        if asked.lines.refusing:
-            raise CollectError(troubles)
-        raise CollectError(
-            "nothing to collect: no broker names a group that is wanted"
-            + (f" ({troubles})" if troubles else "")
-        )
-
-    def _troubles(self, asked: Round) -> tuple[str, ...]:
-        refusing = asked.lines.refusing.values()
-        return (
-            *([_WITHOUT_ACCOUNT.format(first=next(iter(refusing)))] if refusing else []),
-            *([_no_namesrv(asked.no_namesrvs)] if asked.no_namesrvs else []),
-            *(asked.given_up()),
-            *asked.lines.troubles,
-        )
-
-
-_WITHOUT_ACCOUNT = (
-    "refused for want of an account that may ask: {first}; "
-    f"{ACCESS_KEY} and {SECRET_KEY}, or --account FILE, name one"
-)
-
-
-def _no_namesrv(addresses: Sequence[str]) -> str:
-    return (
-        f"{', '.join(addresses)}: no nameserver, for it does not know the brokers (request 106); "
-        "--namesrv is not the address of a broker or of a proxy: nameservers mostly have port 9876"
-    )
 
 
 async def collect(
@@ -193,12 +142,17 @@ async def collect(
             )
     terminated = _end_on_sigterm()
     async with AsyncExitStack() as stack:
-        stack.enter_context(_locked(folder))
-        collectors = [Collector(await stack.enter_async_context(each), folder) for each in clients]
+        try:
+            stack.enter_context(folder.locked())
+            reached = [await stack.enter_async_context(each) for each in clients]
+            collectors = [Collector(each, folder) for each in reached]
+        except OSError as error:
+            what = f"{folder.root} cannot be written to: {sentence_of(error)}"
+            raise CollectError(what) from error
         try:
             if options.every_seconds is None:
                 return await _once(collectors, metrics, say)
-            await _again_and_again(collectors, options, metrics, say, complain)
+            await _again_and_again(collectors, metrics, say, complain)
         except asyncio.CancelledError:
             if not terminated.is_set():  # Ctrl-C
                 raise
@@ -228,13 +182,10 @@ async def _once(
 
 async def _again_and_again(
     collectors: Sequence[Collector],
-    options: CollectOptions,
     metrics: Output | None,
     say: Callable[[str], None],
     complain: Callable[[str], None],
 ) -> None:
-    assert options.every_seconds is not None  # noqa: S101 - who calls has looked
-
     def after(done: Collected | Exception) -> None:
         if isinstance(done, Collected):
             say(done.summary())
@@ -248,9 +199,7 @@ async def _again_and_again(
 
     async with asyncio.TaskGroup() as tasks:
         for each in collectors:
-            tasks.create_task(
-                each.keep_collecting(options.every_seconds, options.for_seconds, after)
-            )
+            tasks.create_task(each.keep_collecting(after))
 
 
 def _write_metrics(collectors: Sequence[Collector], metrics: Output | None) -> None:
@@ -277,12 +226,3 @@ def _end_on_sigterm() -> asyncio.Event:
     with suppress(ValueError, RuntimeError, NotImplementedError):
         loop.add_signal_handler(signal.SIGTERM, terminate)
     return terminated
-
-
-@contextmanager
-def _locked(folder: DumpFolder) -> Iterator[None]:
-    try:
-        with folder.locked():
-            yield
-    except OSError as error:
-        raise CollectError(f"{folder.root} cannot be written to: {sentence_of(error)}") from error

@@ -7,7 +7,6 @@ A round is written beside the others under a hidden name, which no reader of dum
 its name when all of it is on the disk.
 """
 
-import fcntl
 import gzip
 import json
 import os
@@ -15,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from .. import disk
 from ..errors import AuditError
@@ -44,18 +43,15 @@ class DumpFolder:
         What a collector left that was killed is removed. The lock ends with the process.
         """
         disk.make_private(self._hidden)
-        with (self._hidden / "lock").open("a+", encoding="utf-8") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                lock.seek(0)
+        file = self._hidden / "lock"
+        file.touch()
+        with disk.locked(file) as is_mine:
+            if not is_mine:
                 raise AuditError(
-                    f"another collector (process {lock.read().strip() or '?'}) writes into "
+                    f"another collector (process {file.read_text().strip() or '?'}) writes into "
                     f"{self.root}; stop it, or give this one another folder"
-                ) from error
-            lock.truncate(0)
-            lock.write(f"{os.getpid()}\n")
-            lock.flush()
+                )
+            file.write_text(f"{os.getpid()}\n")
             for left in self._hidden.glob("*.tmp"):
                 left.unlink()
             yield
@@ -67,19 +63,33 @@ class DumpFolder:
         'dumps/1970-01-01/000000.001-east.jsonl.gz'
         """
         time = to_datetime(snapshot_time)
-        label = f"-{_file_name(name)}" if name else ""
+        label = f"-{_label(name)}" if name else ""
         at = f"{time:%H%M%S}.{time.microsecond // 1000:03d}"
         return self.root / f"{time:%Y-%m-%d}" / f"{at}{label}.jsonl.gz"
 
     @contextmanager
     def new_round(self, snapshot_time: Instant, name: str) -> "Iterator[RoundFile]":
         """A round's file to write lines to; it is there when the block has ended without error."""
-        round_file = RoundFile(self._hidden / f"{_file_name(name) or 'round'}.tmp")
+        under_way, path = self._hidden / f"{_label(name)}.tmp", self.path(snapshot_time, name)
+        under_way.unlink(missing_ok=True)
+        # Its owner alone may read it: it has the true ids of clients.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        raw = os.fdopen(os.open(under_way, flags, 0o600), "wb")
+        # The archive records no name and no time: equal lines make equal files.
+        lines = gzip.GzipFile("", "wb", _GZIP_LEVEL, raw, mtime=0)
         try:
-            yield round_file
-            round_file.publish(self.path(snapshot_time, name))
+            yield RoundFile(lines)
+            lines.close()
+            raw.flush()
+            os.fsync(raw.fileno())
+            disk.make_private(path.parent)
+            disk.rename(under_way, path)
         finally:
-            round_file.remove()
+            # What cannot be written is not wanted any more.
+            for file in (lines, raw):
+                with suppress(OSError):
+                    file.close()
+            under_way.unlink(missing_ok=True)
 
     def remembered(self, name: str) -> Memory:
         """What was remembered; nothing where there is nothing that can be read."""
@@ -93,17 +103,14 @@ class DumpFolder:
         disk.replace(self._memory(name), f"{memory.to_json()}\n".encode(), mode=0o600)
 
     def _memory(self, name: str) -> Path:
-        return self._hidden / f"memory-{_file_name(name) or 'round'}.json"
+        return self._hidden / f"memory-{_label(name)}.json"
 
 
 class RoundFile:
     """The lines of a round under way."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._raw = _private(path)
-        # The archive records no name and no time: equal lines make equal files.
-        self._lines = gzip.GzipFile("", "wb", _GZIP_LEVEL, self._raw, mtime=0)
+    def __init__(self, lines: gzip.GzipFile) -> None:
+        self._lines = lines
         self.lines = 0
 
     def write(self, line: Mapping[str, Any]) -> None:
@@ -119,37 +126,15 @@ class RoundFile:
             self._lines.write(b'"}\n')
         self.lines += 1
 
-    def publish(self, path: Path) -> None:
-        """Gives the file its name, after all of it is on the disk."""
-        self._lines.close()
-        self._raw.flush()
-        os.fsync(self._raw.fileno())
-        disk.make_private(path.parent)
-        disk.rename(self._path, path)
-
-    def remove(self) -> None:
-        """Closes it, and removes what has no name yet."""
-        # What cannot be written is not wanted any more.
-        for file in (self._lines, self._raw):
-            with suppress(OSError):
-                file.close()
-        self._path.unlink(missing_ok=True)
-
 
 def _json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode(errors="replace")
 
 
-def _private(path: Path) -> BinaryIO:
-    """A new file that its owner alone may read: it has the true ids of clients."""
-    path.unlink(missing_ok=True)
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+def _label(name: str) -> str:
+    """The name of a cluster as part of a file's name.
 
-
-def _file_name(name: str) -> str:
-    """The name as part of a file's name.
-
-    >>> _file_name("east/1"), _file_name("")
-    ('east_1', '')
+    >>> _label("east/1"), _label("")
+    ('east_1', 'round')
     """
-    return re.sub(r"[^A-Za-z0-9._-]", "_", name)
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name) or "round"

@@ -1,4 +1,4 @@
-r"""Frames of the remoting protocol: a request or an answer as bytes, and back.
+r"""Frames of the remoting protocol: a request as bytes, and an answer from them.
 
 A frame is 4 bytes length of what follows, 4 bytes mark (the high byte is how the header is
 written, the other three how long it is), header, body; all big endian. The header is JSON, or the
@@ -8,11 +8,10 @@ JSON and reads both.
 Source: ``RemotingCommand``, ``RemotingSerializable`` and ``RocketMQSerializable`` of 4.9.4 and
 5.1.4, the same in both.
 
->>> frame = Frame(code=203, opaque=7, version=401, fields={"consumerGroup": "G"})
->>> encode(frame)[8:60]
+>>> request(203, 7, 401, {"consumerGroup": "G"})[8:60]
 b'{"code":203,"extFields":{"consumerGroup":"G"},"flag"'
->>> decode(encode(frame)[4:]) == frame
-True
+>>> decode(b'\0\0\0\x21{"code":17,"flag":1,"opaque":7}  ')
+Frame(code=17, opaque=7, flag=1, remark=None, body=b'')
 """
 
 import json
@@ -35,30 +34,26 @@ _PIECE = 1 << 16
 _HTTP = b"HTTP"
 
 #: How a header is written (``SerializeType``). The collector writes JSON, and reads both.
-_JSON, ROCKETMQ = 0, 1
-FIXED = struct.Struct(">hBhii")
-_INT = struct.Struct(">i")
-_SHORT = struct.Struct(">h")
+_JSON, _ROCKETMQ = 0, 1
+#: Of a binary header: code, language, version, opaque, flag, and the length of the remark.
+_FIXED = struct.Struct(">hBhiii")
 
 
 class FrameError(ValueError):
-    """Bytes that are no frame, or a frame that cannot be written so."""
+    """Bytes that are no frame, or a request that cannot be written as one."""
 
 
 class Frame(NamedTuple):
-    """One request or one answer (``RemotingCommand``).
+    """What is read of an answer (``RemotingCommand``): it has neither fields nor a version.
 
-    ``code`` of a request is what is asked, of an answer 0 or an error. ``opaque`` is the number of
-    the request; its answer has the same.
+    ``code`` is 0 or an error. ``opaque`` is the number of the request that is answered.
     """
 
     code: int
     opaque: int
-    flag: int = 0
-    version: int = 0
-    remark: str | None = None
-    fields: Mapping[str, str] = {}
-    body: bytes = b""
+    flag: int
+    remark: str | None
+    body: bytes
 
     @property
     def is_answer(self) -> bool:
@@ -66,24 +61,25 @@ class Frame(NamedTuple):
         return bool(self.flag & _RESPONSE)
 
 
-def encode(frame: Frame) -> bytes:
-    """The bytes of a frame, its length first.
+def request(code: int, opaque: int, version: int, fields: Mapping[str, str]) -> bytes:
+    """The bytes of a request, its length first.
 
-    Raises FrameError for what its header cannot hold.
+    ``code``: what is asked; ``opaque``: its number; ``version``: an ordinal of ``MQVersion``.
+    Raises ValueError for fields that a header cannot hold.
     """
-    try:
-        header = _json_header(frame)
-    except UnicodeEncodeError as error:
-        raise FrameError(f"cannot be written as a header: {error}") from error
+    values = {
+        "code": code,
+        "extFields": dict(fields),
+        "flag": 0,
+        "language": _LANGUAGE,
+        "opaque": opaque,
+        "serializeTypeCurrentRPC": "JSON",
+        "version": version,
+    }
+    header = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
     if len(header) >= 1 << 24:
         raise FrameError(f"expected a header below 16 MiB, came {len(header)} bytes")
-    return framed(_JSON, header, frame.body)
-
-
-def framed(form: int, header: bytes, body: bytes) -> bytes:
-    """A header of a form and a body behind their lengths."""
-    mark = form << 24 | len(header)
-    return struct.pack(">II", 4 + len(header) + len(body), mark) + header + body
+    return struct.pack(">II", 4 + len(header), len(header)) + header
 
 
 def decode(payload: bytes | bytearray) -> Frame:
@@ -91,8 +87,6 @@ def decode(payload: bytes | bytearray) -> Frame:
 
     Raises FrameError for bytes that are none.
     """
-    if len(payload) < _SHORTEST:
-        raise FrameError(f"expected a frame of 4 bytes at least, came {len(payload)}")
     mark = int.from_bytes(payload[:4], "big")
     end = 4 + (mark & 0xFFFFFF)
     if end > len(payload):
@@ -101,7 +95,7 @@ def decode(payload: bytes | bytearray) -> Frame:
     try:
         if mark >> 24 == _JSON:
             return _from_json(header, body)
-        if mark >> 24 == ROCKETMQ:
+        if mark >> 24 == _ROCKETMQ:
             return _from_binary(header, body)
     except (ValueError, RecursionError, struct.error) as error:
         raise FrameError(f"the header cannot be read: {error}") from error
@@ -137,66 +131,29 @@ async def read_frame(
     return decode(payload)
 
 
-def _json_header(frame: Frame) -> bytes:
-    header = {
-        "code": frame.code,
-        "extFields": dict(frame.fields),
-        "flag": frame.flag,
-        "language": _LANGUAGE,
-        "opaque": frame.opaque,
-        **({} if frame.remark is None else {"remark": frame.remark}),
-        "serializeTypeCurrentRPC": "JSON",
-        "version": frame.version,
-    }
-    return json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
-
-
 def _from_json(header: bytes, body: bytes) -> Frame:
     values = json.loads(header)
     if not isinstance(values, dict):
         raise FrameError("expected an object")
-    fields = values.get("extFields") or {}
-    if not isinstance(fields, dict) or not all(isinstance(each, str) for each in fields.values()):
-        raise FrameError("expected extFields to be texts")
     code, opaque, flag = (_integer(values, name) for name in ("code", "opaque", "flag"))
-    version, remark = _integer(values, "version", 0), _text(values, "remark")
-    return Frame(code, opaque, flag, version, remark, fields, body)
+    remark = values.get("remark")
+    if remark is not None and not isinstance(remark, str):
+        raise FrameError("expected remark to be a text")
+    # No file in UTF-8 can have half a surrogate pair.
+    text = None if remark is None else remark.encode(errors="replace").decode()
+    return Frame(code, opaque, flag, text, body)
 
 
-def _integer(values: dict[str, Any], name: str, default: int | None = None) -> int:
-    value = values.get(name, default)
+def _integer(values: dict[str, Any], name: str) -> int:
+    value = values.get(name)
     if type(value) is not int or not -(1 << 31) <= value < 1 << 31:
         raise FrameError(f"expected {name} to be an integer of 32 bits")
     return value
 
 
-def _text(values: dict[str, Any], name: str) -> str | None:
-    value = values.get(name)
-    if value is not None and not isinstance(value, str):
-        raise FrameError(f"expected {name} to be a text")
-    # No file in UTF-8 can have half a surrogate pair.
-    return None if value is None else value.encode(errors="replace").decode()
-
-
 def _from_binary(header: bytes, body: bytes) -> Frame:
-    code, _, version, opaque, flag = FIXED.unpack_from(header)
-    remark, place = _counted(header, FIXED.size, _INT)
-    packed, place = _counted(header, place, _INT)
-    if place != len(header):
-        raise FrameError(f"expected {place} bytes, came {len(header)}")
-    fields: dict[str, str] = {}
-    place = 0
-    while place < len(packed):
-        name, place = _counted(packed, place, _SHORT)
-        value, place = _counted(packed, place, _INT)
-        fields[name.decode()] = value.decode()
-    return Frame(code, opaque, flag, version, remark.decode() or None, fields, body)
-
-
-def _counted(data: bytes, place: int, count: struct.Struct) -> tuple[bytes, int]:
-    """The bytes that follow their number, and the place behind them."""
-    (length,) = count.unpack_from(data, place)
-    start = place + count.size
-    if not 0 <= length <= len(data) - start:
-        raise FrameError(f"expected {length} bytes at {start}, came {len(data) - start}")
-    return data[start : start + length], start + length
+    code, _, _, opaque, flag, length = _FIXED.unpack_from(header)
+    end = _FIXED.size + length
+    if not _FIXED.size <= end <= len(header):
+        raise FrameError(f"expected a remark of {length} bytes, came {len(header) - _FIXED.size}")
+    return Frame(code, opaque, flag, header[_FIXED.size : end].decode() or None, body)

@@ -6,7 +6,7 @@ topics nowhere: both are asked for another hour. It is kept beside the dumps, so
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -111,16 +111,6 @@ class Memory:
         places = {each.place for each in self.brokers}
         for of in self.groups.values():
             of.lists = {place: digest for place, digest in of.lists.items() if place in places}
-
-    def keep(
-        self,
-        is_group: Callable[[tuple[str, str]], bool],
-        is_topic: Callable[[tuple[str, str]], bool],
-    ) -> None:
-        """Drops the groups and topics that are none of these, and the routes of topics."""
-        self.groups = {key: of for key, of in self.groups.items() if is_group(key)}
-        self.topics = {key: at for key, at in self.topics.items() if is_topic(key)}
-        self.routes = {key: of for key, of in self.routes.items() if key[:2] in self.topics}
 
     def to_json(self) -> str:
         """It as one line of JSON; ``from_json`` reads it."""

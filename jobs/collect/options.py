@@ -158,7 +158,7 @@ class Cluster(Section):
 
     def takes_group(self, group: str) -> bool:
         """Whether the group is collected."""
-        if any(group == each for each in self.groups):
+        if group in self.groups:
             return True
         is_named = any(re.fullmatch(each, group) for each in self.groups)
         return is_named and not _SYSTEM_GROUPS.fullmatch(group)

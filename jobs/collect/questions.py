@@ -60,11 +60,6 @@ class Question(NamedTuple):
         """
         return {_IN_DUMPS[name]: value for name, value in self.fields if name in _IN_DUMPS}
 
-    @property
-    def group(self) -> str | None:
-        """The consumer group that it asks about."""
-        return self.who.get("consumer_group")
-
 
 def route(topic: str) -> Question:
     """The route of a topic; to a nameserver."""

@@ -185,7 +185,11 @@ def _value(answer: Answer) -> dict[str, Any]:
             of_values = (text.count("{") - empty) * _OBJECT + empty * _EMPTY
             of_values += text.count("[") * _LIST + text.count(",") * _VALUE
             _check_room(answer.body, _COPIES * getsizeof(text) + of_values)
-            value = parse_json(_INTEGER_KEY.sub(r'\1"\2":', text))
+            try:
+                value = parse_json(text)
+            except ValueError:
+                # The ids of brokers are no texts.
+                value = parse_json(_INTEGER_KEY.sub(r'\1"\2":', text))
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}

@@ -1,14 +1,13 @@
 """Old days of dumps are removed: whole folders, as the collector makes them, and nothing else."""
 
 import re
-from contextlib import suppress
-from datetime import date
 from pathlib import Path
 
 from rebalance_core.english import names
 
 from ..errors import InputError
 from ..failures import sentence_of
+from ..instants import is_date
 from ..storage.retention import Pruned, Retention
 
 _WHAT = "days of dumps"
@@ -30,11 +29,11 @@ def prune_dumps(root: Path, retention: Retention) -> Pruned:
     if not retention.dry_run:
         for left in sorted(root.glob(f"{_GOING}*")):
             _delete(left, pruned)
-    days = {path.name: path for path in sorted(root.iterdir()) if _is_day(path)}
-    last = max(retention.past(days), default=None)
-    first_kept = retention.first_kept(last)
+    named = {path.name: path for path in sorted(root.iterdir()) if is_date(path.name)}
+    days = {day: path for day, path in named.items() if path.is_dir() and not path.is_symlink()}
+    first_kept = retention.first_kept(days)
     for day, path in days.items():
-        if first_kept is None or day >= first_kept:
+        if day >= first_kept:
             continue
         files = sorted(path.iterdir())
         others = [each.name for each in files if not _is_round(each)]
@@ -49,13 +48,6 @@ def prune_dumps(root: Path, retention: Retention) -> Pruned:
         except OSError as error:
             pruned.failed.append(f"{path} was not removed: {sentence_of(error)}")
     return pruned
-
-
-def _is_day(path: Path) -> bool:
-    with suppress(ValueError):
-        is_day = date.fromisoformat(path.name).isoformat() == path.name
-        return is_day and path.is_dir() and not path.is_symlink()
-    return False
 
 
 def _is_round(path: Path) -> bool:

@@ -20,7 +20,7 @@ it is a line, too.
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +28,7 @@ from typing import Any
 
 from rebalance_core.errors import near_names, nearest
 
+from ..errors import AuditError, SettingsError
 from ..instants import SECOND, Instant
 from . import questions
 from .client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
@@ -36,9 +37,12 @@ from .memory import Broker, GroupMemory, Memory
 from .options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
 from .questions import EARLY, LATER, Question, RequestCode
 from .reading import Listed, Named
-from .shares import Shares, Walk
+from .shares import Shares
+from .signature import ACCESS_KEY, SECRET_KEY
 from .turns import NOT_SUPPORTED, Then, Turns
 
+#: So many troubles of a round are shown; the metrics count all.
+MOST_TROUBLES = 5
 #: So many names that are not wanted are kept, for the error about one that is not there.
 _MOST_OTHERS = 1_000
 
@@ -59,6 +63,10 @@ class _Members:
     asked: set[tuple[str, str]] = field(default_factory=set)
     #: Whether any broker has given a list.
     is_listed: bool = False
+
+
+class CollectError(AuditError):
+    """A round brought nothing, or could not be written."""
 
 
 #: A group in its cluster.
@@ -90,9 +98,9 @@ class Round:
         self._groups_of: defaultdict[tuple[str, str], set[_Group]] = defaultdict(set)
         self._rerouted: set[tuple[str, str]] = set()
         #: The nameservers that are none.
-        self.no_namesrvs: list[str] = []
+        self._no_namesrvs: list[str] = []
         #: Whether any broker has said of a group who its members are, or that it has none.
-        self.has_lists = self._has_asked_groups = False
+        self._has_lists = self._has_asked_groups = False
         self._known: set[str] = set()
         #: Names that are there and not wanted, for whoever wrote a name that is not.
         self._other_clusters: set[str] = set()
@@ -100,8 +108,8 @@ class Round:
         self._is_doubtful = False
         # One thread: each has its own room that it does not give back.
         self._worker = ThreadPoolExecutor(1)
-        self.lines = Lines(snapshot_time, write, client, self._brokers, self._worker)
-        self._turns = Turns(client, memory, snapshot_time, self.lines, self._worker)
+        self._lines = Lines(snapshot_time, write, client, self._brokers, self._worker)
+        self._turns = Turns(client, memory, snapshot_time, self._lines, self._worker)
 
     async def run(self) -> None:
         """Asks everything; whatever fails is a line. Raises what ``write`` raises."""
@@ -118,15 +126,15 @@ class Round:
                 "members": self._ids.left_out,
             }
             for name, number in left_out.items():
-                self.lines.leave_out("", f"{name} (most_{name})", number)
-            self.lines.end(self._target.name)
-            await self.lines.flush()
+                self._lines.leave_out("", f"{name} (most_{name})", number)
+            self._lines.end(self._target.name)
+            await self._lines.flush()
         self._keep()
 
     def _begin(self) -> None:
         for namesrv in self._target.namesrv:
-            walk = Walk(self._topics, lambda _: True)
-            self._turns.put_each(namesrv, EARLY, walk, partial(self._put_route, namesrv))
+            put = partial(self._put_route, namesrv)
+            self._turns.put_each(namesrv, EARLY, self._topics.walk(), put)
             self._turns.put(namesrv, questions.brokers(), self._on_brokers)
         # Those that have a route come first: others may be made up.
         routed = {key[:2] for key, of in self._memory.routes.items() if of != _NO_ROUTE}
@@ -134,17 +142,38 @@ class Round:
         for (cluster, topic), seen_at in remembered:
             self._add_topics(cluster, Named([topic]), "", None, seen_at)
 
-    @property
-    def is_worth_keeping(self) -> bool:
-        """Whether it has a line about a group: a broker that refuses all others has none."""
-        return self._has_asked_groups and (self.has_lists or not self.lines.refusing)
+    def check(self) -> None:
+        """CollectError where it has no list of a group, and can have none; SettingsError where
+        nothing is there of what was named.
+        """
+        unknown, is_nothing = self.unknown()
+        if is_nothing:
+            raise SettingsError("; ".join(unknown))
+        # A broker that refuses to answer about groups has no line about one.
+        if self._has_asked_groups and (self._has_lists or not self._lines.refusing):
+            return
+        namesrvs = set(self._target.namesrv) - set(self._no_namesrvs)
+        if not namesrvs:
+            raise SettingsError(_no_namesrv(self._no_namesrvs))
+        if namesrvs <= self._client.given_up.keys():
+            raise CollectError(f"no nameserver answers: {'; '.join(self.troubles())}")
+        troubles = "; ".join(self.troubles()[:MOST_TROUBLES])
+        if self._lines.refusing:
+            raise CollectError(troubles)
+        raise CollectError(
+            "nothing to collect: no broker names a group that is wanted"
+            + (f" ({troubles})" if troubles else "")
+        )
 
-    def given_up(self) -> list[str]:
-        """The servers that were given up, and why."""
-        return [
-            reason.replace(address, self.lines.name_of(address), 1)
-            for address, reason in self._client.given_up.items()
-        ]
+    def troubles(self) -> tuple[str, ...]:
+        """What went wrong, a sentence each; first what concerns whole servers."""
+        refusing, given_up = self._lines.refusing.values(), self._client.given_up.items()
+        return (
+            *([_WITHOUT_ACCOUNT.format(first=next(iter(refusing)))] if refusing else []),
+            *([_no_namesrv(self._no_namesrvs)] if self._no_namesrvs else []),
+            *(reason.replace(at, self._lines.name_of(at), 1) for at, reason in given_up),
+            *self._lines.troubles,
+        )
 
     def unknown(self) -> tuple[list[str], bool]:
         """Of the names that were given in vain, each with those that may have been meant; and
@@ -161,7 +190,7 @@ class Round:
             there = near_names(target.topics, self._other_topics)
             unknown.append(f"no such topic: no group has one that is {target.topics}; {there}")
         groups = set(target.named_groups) - self._known
-        if self._is_doubtful or not self.has_lists:
+        if self._is_doubtful or not self._has_lists:
             groups.clear()
         is_nothing = bool(unknown) or bool(groups and groups == set(target.groups))
         for group in sorted(groups):
@@ -175,7 +204,7 @@ class Round:
     def _on_brokers(self, answer: Answer, found: list[Broker] | None) -> None:
         self._namesrvs_left -= 1
         if answer.code == NOT_SUPPORTED:
-            self.no_namesrvs.append(answer.address)
+            self._no_namesrvs.append(answer.address)
         name = self._target.name
         given = []
         for each in found or ():
@@ -186,7 +215,7 @@ class Round:
         if given:
             self._memory.replace_brokers(given, self._snapshot_time)
         for cluster in sorted({each.cluster for each in given}) or [name] * bool(name):
-            self.lines.add(questions.brokers(), cluster, answer, namesrv_addr=answer.address)
+            self._lines.add(questions.brokers(), cluster, answer, namesrv_addr=answer.address)
         if given or not self._namesrvs_left:
             # Those that a nameserver has lost stay in the round; and all, where none answers. Those
             # that have answered before come first, for one that is silent takes a place.
@@ -205,9 +234,9 @@ class Round:
         self._brokers[broker.address] = broker
         self._taken.add(broker[:3])
         put_each = partial(self._turns.put_each, broker.address)
-        put_each(EARLY, self._walk(broker), partial(self._put_members, broker))
+        put_each(EARLY, self._groups.walk(broker.cluster), partial(self._put_members, broker))
         if broker.is_master:
-            put_each(LATER, self._walk(broker), partial(self._put_rest, broker))
+            put_each(LATER, self._groups.walk(broker.cluster), partial(self._put_rest, broker))
             self._ask(broker, questions.groups(), partial(self._on_groups, broker))
             if REQUEST_MODES not in self._target.without:
                 self._ask(broker, questions.request_modes())
@@ -215,9 +244,6 @@ class Round:
             self._add_group((broker.cluster, group), "")
         # Groups that are named anew wake the others, too.
         self._turns.wake([broker.address])
-
-    def _walk(self, broker: Broker) -> Walk[_Group]:
-        return Walk(self._groups, lambda giver: giver[0] == broker.cluster)
 
     def _ask(
         self, broker: Broker, question: Question, then: Then | None = None, before: Instant = 0
@@ -231,17 +257,17 @@ class Round:
         """Adds the line of what a broker answers, and the topics that it names of a group."""
         if question.code != RequestCode.GET_CONSUMER_RUNNING_INFO or answer.code != NOT_REACHED:
             # Else nobody asked the client: a line about it would be wrong.
-            self.lines.add_of(broker, question, answer)
-        if question.group is not None and isinstance(found, Named):
-            group = broker.cluster, question.group
-            self._add_topics(broker.cluster, found, broker.address, group)
+            self._lines.add_of(broker, question, answer)
+        group = question.who.get("consumer_group")
+        if group is not None and isinstance(found, Named):
+            self._add_topics(broker.cluster, found, broker.address, (broker.cluster, group))
         if then is not None:
             then(answer, found)
 
     def _on_groups(self, broker: Broker, answer: Answer, found: Named | None) -> None:
         self._is_doubtful |= not answer.is_ok
         found = found or Named([])
-        self.lines.leave_out(broker.address, "groups with names that are too long", found.too_long)
+        self._lines.leave_out(broker.address, "groups with names that are too long", found.too_long)
         for group in self._groups.within(found.names):
             key = broker.cluster, group
             if len(self._known) < self._options.most_groups:
@@ -267,12 +293,9 @@ class Round:
         return self._members[key]
 
     def _put_members(self, broker: Broker, key: _Group) -> None:
-        if key in self._groups:
-            self._ask(broker, questions.members(key[1]), partial(self._on_members, broker, key))
+        self._ask(broker, questions.members(key[1]), partial(self._on_members, broker, key))
 
     def _put_rest(self, broker: Broker, key: _Group) -> None:
-        if key not in self._groups:
-            return
         if OFFSETS not in self._target.without:
             self._put_offsets(broker, key)
         if self._of_group(key).is_due:
@@ -289,7 +312,7 @@ class Round:
         self._is_doubtful |= answer.code not in (OK, _NOT_ONLINE)
         if answer.code not in (OK, _NOT_ONLINE) or found is None or key not in self._groups:
             return
-        self.has_lists = True
+        self._has_lists = True
         self._add_topics(cluster, found.topics, broker.address, key)
         members = self._of_group(key)
         members.is_listed = True
@@ -308,7 +331,7 @@ class Round:
                 members.brokers.setdefault(client_id, []).append(broker)
                 if found.ids[client_id] > 1:
                     members.twice.add(client_id)
-        self.lines.leave_out(broker.address, "client ids that are too long", found.too_long)
+        self._lines.leave_out(broker.address, "client ids that are too long", found.too_long)
         # A list that changed makes all members due, those that other brokers list too.
         self._ask_members(group, members, members.brokers if members.is_due else found.ids)
 
@@ -333,7 +356,7 @@ class Round:
         """Has the routes asked of every nameserver, in this round and in those of an hour."""
         if ROUTES in self._target.without:
             return
-        self.lines.leave_out(giver, "topics with names that are too long", found.too_long)
+        self._lines.leave_out(giver, "topics with names that are too long", found.too_long)
         for topic in self._topics.within(found.names):
             key = cluster, topic
             if not re.fullmatch(self._target.topics, topic):
@@ -348,15 +371,14 @@ class Round:
         self._turns.wake(self._target.namesrv)
 
     def _put_route(self, namesrv: str, key: tuple[str, str]) -> None:
-        if key in self._topics:
-            self._turns.put(namesrv, questions.route(key[1]), partial(self._on_route, key))
+        self._turns.put(namesrv, questions.route(key[1]), partial(self._on_route, key))
 
     def _on_route(self, key: tuple[str, str], answer: Answer, found: set[str] | None) -> None:
         cluster, topic = key
         # Clients send heartbeats to all brokers that they know: those of a cluster list groups
         # whose topics are another's, behind the same nameserver.
         if not found or self._target.name or cluster in found:
-            self.lines.add(questions.route(topic), cluster, answer, namesrv_addr=answer.address)
+            self._lines.add(questions.route(topic), cluster, answer, namesrv_addr=answer.address)
         if answer.code < OK:
             return
         digest = _digest(answer.body)
@@ -419,10 +441,14 @@ class Round:
 
     def _keep(self) -> None:
         """Leaves to the next round what was asked of the members, and nothing without bounds."""
-        self._memory.keep(
-            lambda key: key in self._groups or not self._target.takes_group(key[1]),
-            lambda key: key in self._topics,
-        )
+        of, takes = self._memory, self._target.takes_group
+        of.groups = {
+            key: group
+            for key, group in of.groups.items()
+            if key in self._groups or not takes(key[1])
+        }
+        of.topics = {key: at for key, at in of.topics.items() if key in self._topics}
+        of.routes = {key: route for key, route in of.routes.items() if key[:2] in of.topics}
         for members in self._members.values():
             memory = members.memory
             if members.is_due and members.is_listed:
@@ -432,6 +458,19 @@ class Round:
                 for client_id, asked_at in memory.unanswered.items()
                 if client_id in members.brokers or not members.is_listed
             }
+
+
+_WITHOUT_ACCOUNT = (
+    "refused for want of an account that may ask: {first}; "
+    f"{ACCESS_KEY} and {SECRET_KEY}, or --account FILE, name one"
+)
+
+
+def _no_namesrv(addresses: Sequence[str]) -> str:
+    return (
+        f"{', '.join(addresses)}: no nameserver, for it does not know the brokers (request 106); "
+        "--namesrv is not the address of a broker or of a proxy: nameservers mostly have port 9876"
+    )
 
 
 def _digest(body: bytes) -> str:

@@ -5,7 +5,8 @@ The names are walked through by turns, one of each giver: those of a server that
 early, however many another one names.
 """
 
-from collections.abc import Callable, Hashable
+from collections import Counter
+from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
 Name = TypeVar("Name", bound=Hashable)
@@ -61,32 +62,28 @@ class Shares(Generic[Name]):
         self.given.setdefault(giver, []).append(name)
         return True
 
+    def walk(self, cluster: str | None = None) -> Iterator[Name | None]:
+        """All names that were given in a cluster (None: in any), one of each giver by turns.
 
-class Walk(Generic[Name]):
-    """A way through all names of some givers, also through those that come while it is gone.
+        None where there is none now: those that come later are given then.
 
-    >>> shares: Shares[str] = Shares(9)
-    >>> walk = Walk(shares, lambda giver: giver[0] == "C")
-    >>> [shares.add(name, ("C", "a:1")) for name in "xy"], shares.add("G", ("C", "b:1"))
-    ([True, True], True)
-    >>> walk.next(), walk.next(), walk.next(), walk.next()
-    ('x', 'G', 'y', None)
-    """
-
-    def __init__(self, shares: Shares[Name], takes: Callable[[Giver], bool]) -> None:
-        self._shares, self._takes = shares, takes
-        self._places: dict[Giver, int] = {}
-
-    def next(self) -> Name | None:
-        """The next name; None where there is none now."""
-        given = self._shares.given
-        left = [
-            (self._places.get(giver, 0), giver)
-            for giver, names in given.items()
-            if self._places.get(giver, 0) < len(names) and self._takes(giver)
-        ]
-        if not left:
-            return None
-        place, giver = min(left, key=lambda each: each[0])
-        self._places[giver] = place + 1
-        return given[giver][place]
+        >>> shares: Shares[str] = Shares(9)
+        >>> [shares.add(name, ("C", "a:1")) for name in "xy"], shares.add("G", ("C", "b:1"))
+        ([True, True], True)
+        >>> walk = shares.walk("C")
+        >>> next(walk), next(walk), next(walk), next(walk)
+        ('x', 'G', 'y', None)
+        """
+        places: Counter[Giver] = Counter()
+        while True:
+            left = [
+                giver
+                for giver, names in self.given.items()
+                if places[giver] < len(names) and cluster in (None, giver[0])
+            ]
+            if not left:
+                yield None
+                continue
+            giver = min(left, key=places.__getitem__)
+            places[giver] += 1
+            yield self.given[giver][places[giver] - 1]

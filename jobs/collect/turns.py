@@ -13,7 +13,7 @@ the broker's others wait for the next round; those that wait longest come first.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -28,7 +28,6 @@ from .client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
 from .lines import Lines
 from .memory import Memory
 from .questions import EARLY, LAST, LATER, Question, RequestCode
-from .shares import Walk
 
 #: After so many questions the others get each fourth turn: the groups may be made up.
 _MANY = 500
@@ -65,7 +64,7 @@ class _Address:
 
     jobs: dict[int, list[_Job]] = field(default_factory=lambda: {EARLY: [], LATER: [], LAST: []})
     #: The names that it is still to be asked of, and how such a name becomes jobs.
-    walks: list[tuple[int, Walk[Any], Callable[[Any], None]]] = field(default_factory=list)
+    walks: list[tuple[int, Iterator[Any], Callable[[Any], None]]] = field(default_factory=list)
     lanes: int = 0
     has_answered: bool = False
     turns: int = 0
@@ -121,9 +120,9 @@ class Turns:
         self._wake(address, 1)
 
     def put_each(
-        self, address: str, urgency: int, walk: Walk[Any], put: Callable[[Any], None]
+        self, address: str, urgency: int, walk: Iterator[Any], put: Callable[[Any], None]
     ) -> None:
-        """Has each name of a walk put when its turn comes; ``wake`` where there may be some."""
+        """Has each name of a ``Shares.walk`` put in its turn; ``wake`` where there may be some."""
         self._addresses[address].walks.append((urgency, walk, put))
 
     def wake(self, addresses: Iterable[str]) -> None:
@@ -173,7 +172,7 @@ class Turns:
         for urgency in order:
             jobs = of.jobs[urgency]
             for _, walk, put in (each for each in of.walks if each[0] == urgency):
-                while not jobs and (name := walk.next()) is not None:
+                while not jobs and (name := next(walk)) is not None:
                     put(name)
             if jobs:
                 return heappop(jobs)

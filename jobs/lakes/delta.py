@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 
@@ -14,14 +14,13 @@ from ..extras import library
 from ..reports.read import DATE, dated_schema
 from ..schemas import Table
 from ..storage import Location
-from .lake import RUN_ID, check_fits, in_words
+from ..storage.conditional import S3_SCHEMES, s3_options
+from .lake import RUN_ID, Replace, check_fits, in_words
 
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
-
-_S3 = ("s3", "s3a", "s3n")
 #: The options that a URI of S3 may have, as PyArrow names them.
 _S3_OPTIONS = ("endpoint_override", "region", "scheme")
+#: What delta-rs names otherwise than boto3.
+_NAMES = {"endpoint_url": "aws_endpoint_url", "region_name": "aws_region"}
 #: With these in a path delta-rs 1.6 fails, or writes elsewhere.
 _REFUSED = re.compile(r"[%\[\]^|\\\x00-\x1f\x7f]")
 
@@ -45,9 +44,13 @@ class DeltaLake:
     def __str__(self) -> str:
         return str(self._output)
 
-    def open(self, table: Table) -> _Version:
-        """The table as it is now; it is made where there is none."""
-        from deltalake import DeltaTable  # noqa: PLC0415 - an extra
+    def open(self, table: Table) -> Replace:
+        """What changes the table as it is now; it is made where there is none."""
+        from deltalake import (  # noqa: PLC0415 - an extra
+            CommitProperties,
+            DeltaTable,
+            write_deltalake,
+        )
         from deltalake.exceptions import CommitFailedError  # noqa: PLC0415
 
         uri, place = f"{self._root}/{table.name}", f"Delta table {self._output / table.name}"
@@ -65,26 +68,19 @@ class DeltaLake:
             found = DeltaTable(uri, storage_options=self._options)
             columns: Any = found.schema().to_arrow()  # of arro3, which PyArrow takes
             check_fits(pa.schema(columns), table, place)
-        return _Version(found, place)
 
+        def replace(date: str, run_id: str, rows: pa.Table) -> None:
+            with in_words(place, (CommitFailedError,)):
+                write_deltalake(
+                    found,
+                    rows,
+                    mode="overwrite",
+                    predicate=f"{DATE.name} = DATE '{date}'",
+                    schema_mode="merge",
+                    commit_properties=CommitProperties(custom_metadata={RUN_ID: run_id}),
+                )
 
-class _Version(NamedTuple):
-    table: DeltaTable
-    place: str
-
-    def replace(self, date: str, rows: pa.Table, run_id: str) -> None:
-        from deltalake import CommitProperties, write_deltalake  # noqa: PLC0415 - an extra
-        from deltalake.exceptions import CommitFailedError  # noqa: PLC0415
-
-        with in_words(self.place, (CommitFailedError,)):
-            write_deltalake(
-                self.table,
-                rows,
-                mode="overwrite",
-                predicate=f"{DATE.name} = DATE '{date}'",
-                schema_mode="merge",
-                commit_properties=CommitProperties(custom_metadata={RUN_ID: run_id}),
-            )
+        return replace
 
 
 def address_of(uri: str) -> tuple[str, dict[str, str]]:
@@ -94,15 +90,15 @@ def address_of(uri: str) -> tuple[str, dict[str, str]]:
 
     >>> address_of("s3a://key:se%2Fcret@lake/audit?endpoint_override=minio:9000&scheme=http")
     ... # doctest: +NORMALIZE_WHITESPACE
-    ('s3://lake/audit', {'aws_access_key_id': 'key', 'aws_secret_access_key': 'se/cret',
-     'aws_endpoint_url': 'http://minio:9000', 'aws_allow_http': 'true'})
+    ('s3://lake/audit', {'aws_endpoint_url': 'http://minio:9000', 'aws_access_key_id': 'key',
+     'aws_secret_access_key': 'se/cret', 'aws_allow_http': 'true'})
     >>> address_of("abfss://lake@account.dfs.core.windows.net/audit")
     ('abfss://lake@account.dfs.core.windows.net/audit', {})
     """
     address, _, query = uri.partition("?")
     given = dict(parse_qsl(query))
     parts = urlsplit(address, allow_fragments=False)
-    is_s3 = parts.scheme in _S3
+    is_s3 = parts.scheme in S3_SCHEMES
     others = given.keys() - (_S3_OPTIONS if is_s3 else ())
     if others:
         raise InputError(
@@ -111,16 +107,8 @@ def address_of(uri: str) -> tuple[str, dict[str, str]]:
         )
     if not is_s3:
         return address.rstrip("/"), {}
-    key, _, secret = parts.netloc.rpartition("@")[0].partition(":")
-    scheme, endpoint = given.get("scheme", "https"), given.get("endpoint_override")
-    options = {
-        "aws_access_key_id": unquote(key),
-        "aws_secret_access_key": unquote(secret),
-        "aws_region": given.get("region"),
-        "aws_endpoint_url": endpoint and f"{scheme}://{endpoint}",
-        "aws_allow_http": "true" if scheme == "http" else None,
-    }
+    options = {_NAMES.get(name, name): value for name, value in s3_options(uri).items()}
+    if given.get("scheme") == "http":
+        options["aws_allow_http"] = "true"
     bucket = parts.netloc.rpartition("@")[2]
-    return f"s3://{bucket}{parts.path}".rstrip("/"), {
-        name: value for name, value in options.items() if value
-    }
+    return f"s3://{bucket}{parts.path}".rstrip("/"), options

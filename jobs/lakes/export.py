@@ -55,10 +55,10 @@ def _replace(reports: Reports, date: str, table: Table, lake: Lake) -> Exported:
     for _ in range(_ATTEMPTS):
         # In this order: an export of a later run that commits from here on is a conflict. So no
         # older run takes its place.
-        version = lake.open(table)
+        replace = lake.open(table)
         published, rows = reports.read(date, lambda run: (run, rows_of(reports, run, table)))
         try:
-            version.replace(date, rows, published.run_id)
+            replace(date, published.run_id, rows)
         except ConflictError as error:
             conflict = error
             continue

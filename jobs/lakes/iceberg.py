@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -13,10 +12,7 @@ from ..extras import library
 from ..reports.read import DATE, dated_schema
 from ..schemas import Table, comment_of
 from ..text import visible
-from .lake import RUN_ID, check_fits, in_words
-
-if TYPE_CHECKING:
-    from pyiceberg.table import Table as IcebergTable
+from .lake import RUN_ID, Replace, check_fits, in_words
 
 
 class IcebergLake:
@@ -51,11 +47,12 @@ class IcebergLake:
     def __str__(self) -> str:
         return self._name
 
-    def open(self, table: Table) -> _Version:
-        """The table as it is now; it is made where there is none."""
+    def open(self, table: Table) -> Replace:
+        """What changes the table as it is now; it is made where there is none."""
         from pyiceberg.exceptions import (  # noqa: PLC0415 - an extra
             CommitFailedException,
             TableAlreadyExistsError,
+            ValidationException,
         )
 
         name, place = f"{self._namespace}.{table.name}", f"Iceberg table {self._name}.{table.name}"
@@ -72,29 +69,20 @@ class IcebergLake:
                     partitions.add_identity(DATE.name)
             found = self._catalog.load_table(name)
             check_fits(found.schema().as_arrow(), table, place)
-        return _Version(found, place)
 
+        def replace(date: str, run_id: str, rows: pa.Table) -> None:
+            conflicts = (CommitFailedException, ValidationException)
+            with in_words(place, conflicts), warnings.catch_warnings():
+                # A date that has no rows yet is nothing to warn of.
+                warnings.filterwarnings("ignore", "Delete operation did not match any records")
+                with found.transaction() as change:
+                    with change.update_schema() as columns:
+                        columns.union_by_name(_documented(rows.schema))
+                    change.overwrite(
+                        rows, f"{DATE.name} = '{date}'", snapshot_properties={RUN_ID: run_id}
+                    )
 
-class _Version(NamedTuple):
-    table: IcebergTable
-    place: str
-
-    def replace(self, date: str, rows: pa.Table, run_id: str) -> None:
-        from pyiceberg.exceptions import (  # noqa: PLC0415 - an extra
-            CommitFailedException,
-            ValidationException,
-        )
-
-        conflicts = (CommitFailedException, ValidationException)
-        with in_words(self.place, conflicts), warnings.catch_warnings():
-            # A date that has no rows yet is nothing to warn of.
-            warnings.filterwarnings("ignore", "Delete operation did not match any records")
-            with self.table.transaction() as change:
-                with change.update_schema() as columns:
-                    columns.union_by_name(_documented(rows.schema))
-                change.overwrite(
-                    rows, f"{DATE.name} = '{date}'", snapshot_properties={RUN_ID: run_id}
-                )
+        return replace
 
 
 def _documented(schema: pa.Schema) -> pa.Schema:

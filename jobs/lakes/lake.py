@@ -1,7 +1,7 @@
 """What a lake is for the export: tables that can be opened, and changed in one commit."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -24,22 +24,17 @@ class ConflictError(Exception):
     """Somebody else changed the table since it was opened; nothing of this change was written."""
 
 
-class Version(Protocol):
-    """A table of a lake as it was when it was opened."""
-
-    def replace(self, date: str, rows: pa.Table, run_id: str) -> None:
-        """Puts these rows in place of all rows of a date, in one commit.
-
-        Columns that the table does not have are added. ConflictError where the rows of the date,
-        or the columns, are no longer those that the table had when it was opened.
-        """
+#: Of a date and a run: puts these rows in place of all rows of the date, in one commit. Columns
+#: that the table does not have are added. ConflictError where the rows of the date, or the columns,
+#: are no longer those that the table had when it was opened.
+Replace = Callable[[str, str, pa.Table], None]
 
 
 class Lake(Protocol):
     """A place with tables of one format."""
 
-    def open(self, table: Table) -> Version:
-        """The table as it is now; it is made where there is none."""
+    def open(self, table: Table) -> Replace:
+        """What changes the table as it is now; it is made where there is none."""
 
 
 @contextmanager

@@ -102,7 +102,6 @@ def publish(
         published = Published(
             date=place.date,
             run_id=run_id,
-            tables=tuple(counts),
             summary={
                 "schema_version": SCHEMA_VERSION,
                 "run_id": run_id,
@@ -140,8 +139,9 @@ def publish(
                 "sources": masking.mask_all(dict(task.sources)),
             },
             files=files,
+            number=number,
         )
-        folder.publish(published, number)
+        folder.publish(published)
     return published
 
 

@@ -7,8 +7,8 @@ are the two folders that are published so.
 
 from .location import Location, StoredFile
 from .manifest import TableFile, TableFiles
-from .publication import Publication
-from .reports import Published, Reports, check_date
+from .publication import Publication, Published
+from .reports import Reports
 from .snapshots import Snapshots, SnapshotWriter, new_run_id
 
 __all__ = [
@@ -21,6 +21,5 @@ __all__ = [
     "StoredFile",
     "TableFile",
     "TableFiles",
-    "check_date",
     "new_run_id",
 ]

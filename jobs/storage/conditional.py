@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-_SCHEMES = ("s3", "s3a", "s3n")
+S3_SCHEMES = ("s3", "s3a", "s3n")
 #: What a store answers where the object is there (412), or is being created (409).
 _IS_THERE = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
 #: What a store answers that has no conditional writes.
@@ -17,7 +17,7 @@ def put_if_absent(uri: str, base: str, data: bytes) -> bool:
     ``uri``: with PyArrow's options; ``base``: bucket and key. Raises FileExistsError where it is
     there, OSError for whatever else fails.
     """
-    if urlsplit(uri).scheme not in _SCHEMES:
+    if urlsplit(uri).scheme not in S3_SCHEMES:
         return False
     try:
         boto3: Any = import_module("boto3")
@@ -26,7 +26,7 @@ def put_if_absent(uri: str, base: str, data: bytes) -> bool:
     errors: Any = import_module("botocore.exceptions")
     bucket, _, key = base.partition("/")
     try:
-        client = boto3.client("s3", **_options(uri))
+        client = boto3.client("s3", **s3_options(uri))
         client.put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
     except errors.ClientError as error:
         code = str(error.response["Error"]["Code"])
@@ -42,22 +42,22 @@ def put_if_absent(uri: str, base: str, data: bytes) -> bool:
     return True
 
 
-def _options(uri: str) -> dict[str, Any]:
-    """Of a URI what boto3 has in other words.
+def s3_options(uri: str) -> dict[str, str]:
+    """The options of boto3 that a URI of S3 has in PyArrow's words.
 
-    >>> _options("s3://key:a%2Fb@bucket/x?endpoint_override=localhost:9000&scheme=http")
+    >>> s3_options("s3://key:a%2Fb@bucket/x?endpoint_override=localhost:9000&scheme=http")
     {'endpoint_url': 'http://localhost:9000', 'aws_access_key_id': 'key', \
 'aws_secret_access_key': 'a/b'}
     """
-    parts = urlsplit(uri)
-    query = dict(parse_qsl(parts.query))
+    address, _, options = uri.partition("?")
+    parts, query = urlsplit(address, allow_fragments=False), dict(parse_qsl(options))
     endpoint = query.get("endpoint_override")
     if endpoint and "://" not in endpoint:
         endpoint = f"{query.get('scheme', 'https')}://{endpoint}"
-    options = {
+    values = {
         "endpoint_url": endpoint,
         "region_name": query.get("region"),
-        "aws_access_key_id": parts.username and unquote(parts.username),
-        "aws_secret_access_key": parts.password and unquote(parts.password),
+        "aws_access_key_id": unquote(parts.username or ""),
+        "aws_secret_access_key": unquote(parts.password or ""),
     }
-    return {name: value for name, value in options.items() if value}
+    return {name: value for name, value in values.items() if value}

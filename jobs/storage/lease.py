@@ -17,7 +17,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -76,17 +76,15 @@ def _claim(claims: Location, run_id: str) -> Iterator[Location]:
     host = re.sub(r"[^\w.-]", "_", socket.gethostname())
     mine = claims / f"{run_id}~{os.getpid()}~{host}~{secrets.token_hex(4)}.claim"
     mine.write_new_text("")
-    lock = disk.lock(Path(mine.base)) if mine.is_local else None
     ended = threading.Event()
     renewal = threading.Thread(target=_renew, args=(mine, ended), name="lease", daemon=True)
     renewal.start()
     try:
-        yield mine
+        with disk.locked(Path(mine.base)) if mine.is_local else nullcontext():
+            yield mine
     finally:
         ended.set()
         renewal.join()
-        if lock is not None:
-            os.close(lock)
         mine.delete_file()
 
 
@@ -116,7 +114,7 @@ def _other_claim(claims: Location, mine: Location) -> str | None:
 
 def _is_left(claim: Location) -> bool:
     """Whether the process of a claim surely ended: on a disk its lock went with it."""
-    lock = disk.lock(Path(claim.base)) if claim.is_local else None
-    if lock is not None:
-        os.close(lock)
-    return lock is not None
+    if not claim.is_local:
+        return False
+    with disk.locked(Path(claim.base)) as was_free:
+        return was_free

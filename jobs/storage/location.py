@@ -195,10 +195,10 @@ class Location:
         """The names of the files and folders right below, sorted; none where there is no folder."""
         return [info.base_name for info in self.infos()]
 
-    def infos(self) -> list[pafs.FileInfo]:
-        """What the file system has of the files and folders right below, sorted by name."""
-        selector = pafs.FileSelector(self.base, allow_not_found=True)
-        return sorted(self.file_system.get_file_info(selector), key=lambda info: info.base_name)
+    def infos(self, *, recursive: bool = False) -> list[pafs.FileInfo]:
+        """What the file system has of the files and folders right below, or of all; sorted."""
+        selector = pafs.FileSelector(self.base, allow_not_found=True, recursive=recursive)
+        return sorted(self.file_system.get_file_info(selector), key=lambda info: info.path)
 
     def files(self) -> list[StoredFile]:
         """Every file of a table, sorted: right here, or in folders named ``key=value``.
@@ -206,13 +206,11 @@ class Location:
         Hidden and marker files are left out, and other folders, as Spark leaves them out: a job
         that is still writing, say.
         """
-        selector = pafs.FileSelector(self.base, allow_not_found=True, recursive=True)
-        found = [
+        return [
             StoredFile(info.path, int(info.size))
-            for info in self.file_system.get_file_info(selector)
+            for info in self.infos(recursive=True)
             if info.type == pafs.FileType.File and self._is_of_table(info.path)
         ]
-        return sorted(found, key=lambda file: file.path)
 
     def _is_of_table(self, path: str) -> bool:
         *folders, name = path.removeprefix(self.base).strip("/").split("/")

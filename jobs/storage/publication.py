@@ -16,6 +16,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -24,8 +25,11 @@ from ..errors import DamagedError, LeaseError
 from .lease import claimed_runs, lease
 from .location import Location
 from .manifest import TableFiles, sealed, unsealed
+from .summaries import check_summary
 
 _LOGGER = logging.getLogger(__name__)
+#: The snapshot tables are published under this one name, the reports under their dates: ``dt=...``.
+SNAPSHOTS = "snapshots"
 _RUN = "run="
 #: What is younger may be at work, or be read.
 AT_WORK = timedelta(days=1)
@@ -34,37 +38,52 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TABLE = re.compile(r"[a-z][a-z0-9_]*")
 
 
-class Publication:
-    """What is published under one name below a root: a date's reports, or the snapshot tables.
+@dataclass(frozen=True)
+class Published:
+    """A run as its pointer has it.
 
-    ``check`` raises ValueError for a summary that nobody can read.
+    ``date``: empty for the snapshot tables; ``files``: by table what was published; ``number``: of
+    the pointer, which ``Publication.writing`` has given.
     """
 
-    def __init__(
-        self, root: Location, name: str, check: Callable[[Any], None] = lambda _summary: None
-    ) -> None:
+    date: str
+    run_id: str
+    summary: dict[str, Any]
+    files: Mapping[str, TableFiles]
+    number: int = 0
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of its tables."""
+        return tuple(self.files)
+
+
+class Publication:
+    """What is published under one name below a root: a date's reports, or the snapshot tables."""
+
+    def __init__(self, root: Location, name: str = SNAPSHOTS) -> None:
         self.root = root
-        self._check_summary = check
         self._published = root / "_published"
         self._name = name
+        self._date = name.partition("dt=")[2]
         self._manifests = root / "_manifests" / name
         self._claims = root / "_claims" / name
 
-    def find(self) -> dict[str, Any] | None:
-        """The manifest of the run that counts; None where none was published.
+    def find(self) -> Published | None:
+        """The run that counts; None where none was published.
 
-        Where the pointer cannot be read, that of the last run that is whole, with a warning.
+        Where the pointer cannot be read, the last run that is whole, with a warning.
         """
         number = self._last()
         return self._at(number) if number else None
 
-    def _at(self, number: int) -> dict[str, Any] | None:
+    def _at(self, number: int) -> Published | None:
         pointer = self._pointer(number)
         try:
-            values = self._checked(pointer.read_bytes())
-            if values["number"] != number:
-                raise ValueError(f"it is pointer {values['number']}")
-            return values
+            published = self._checked(pointer.read_bytes())
+            if published.number != number:
+                raise ValueError(f"it is pointer {published.number}")
+            return published
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -74,7 +93,7 @@ class Publication:
             last = self._last_whole()
             _warn(
                 f"{pointer} cannot be read ({error}): "
-                + (f"run {last['run_id']} counts" if last else "nothing counts as published there")
+                + (f"run {last.run_id} counts" if last else "nothing counts as published there")
                 + "; the next run mends it"
             )
             return last
@@ -112,7 +131,7 @@ class Publication:
         replaced_at = self._times().get(last) if now else None
         is_old = now and replaced_at and now - replaced_at > AT_WORK
         before = None if is_old else self._run_of(last - 1)
-        return [counting["run_id"], *filter(None, [before])]
+        return [counting.run_id, *filter(None, [before])]
 
     @contextmanager
     def writing(
@@ -140,26 +159,25 @@ class Publication:
                     raise self._lost() from error
                 raise
 
-    def publish(
-        self,
-        values: Mapping[str, Any],
-        files: Mapping[str, TableFiles],
-        number: int,
-        folders: Iterable[Location],
-        prefix: str = "",
-    ) -> None:
+    def publish(self, run: Published, folders: Iterable[Location], prefix: str = "") -> None:
         """Makes a run the one that counts, whose tables are written already; clears others away.
 
-        ``values``: its ``run_id`` and ``summary``, and what else its manifest has; ``folders``: of
-        the tables, in which all is a run's whose name begins with the ``prefix``. LeaseError where
-        another writer published meanwhile.
+        ``folders``: of the tables, in which all is a run's whose name begins with the ``prefix``.
+        LeaseError where another writer published meanwhile.
         """
-        of_tables = {name: list(map(vars, of_table.files)) for name, of_table in files.items()}
-        own = {"tables": list(files), "files": of_tables, "name": self._name, "number": number}
-        text = sealed({**values, **own})
-        copy = self._manifests / f"{values['run_id']}.json"
+        values = {
+            **({"date": run.date} if run.date else {}),
+            "run_id": run.run_id,
+            "summary": run.summary,
+            "tables": run.tables,
+            "files": {name: list(map(vars, of.files)) for name, of in run.files.items()},
+            "name": self._name,
+            "number": run.number,
+        }
+        text = sealed(values)
+        copy = self._manifests / f"{run.run_id}.json"
         copy.write_new_text(text)
-        pointer = self._pointer(number)
+        pointer = self._pointer(run.number)
         try:
             pointer.create_text(text)
         except FileExistsError:
@@ -214,34 +232,33 @@ class Publication:
             if name.startswith((f".{self._name}.", f"_{self._name}.")) and name.endswith(".tmp"):
                 (self._published / name).delete()
 
-    def _last_whole(self) -> dict[str, Any] | None:
-        """The manifest with the highest number of which all files are there."""
+    def _last_whole(self) -> Published | None:
+        """The run whose manifest has the highest number, of those of which all files are there."""
         whole = []
         for name in self._manifests.children():
             try:
-                manifest = self._checked((self._manifests / name).read_bytes())
-                for files in manifest["files"].values():
+                run = self._checked((self._manifests / name).read_bytes())
+                for files in run.files.values():
                     files.check_sizes(self.root)
             except (OSError, ValueError, DamagedError):
                 continue
-            whole.append(manifest)
-        return max(whole, key=lambda each: (each["number"], each["run_id"]), default=None)
+            whole.append(run)
+        return max(whole, key=lambda each: (each.number, each.run_id), default=None)
 
-    def _checked(self, data: bytes) -> dict[str, Any]:
-        """The values of a manifest, ``files`` as they are used; ValueError where it is none."""
+    def _checked(self, data: bytes) -> Published:
+        """The run of a manifest; ValueError where it is none."""
         values = unsealed(data)
-        kinds = {"run_id": str, "tables": list, "summary": dict, "files": dict, "number": int}
+        kinds = {"run_id": str, "summary": dict, "files": dict, "number": int}
         if not all(isinstance(values.get(key), kind) for key, kind in kinds.items()):
             raise ValueError(f"expected {', '.join(kinds)}")
         if values.get("name") != self._name:
             raise ValueError(f"it is of {values.get('name')}")
         if not _RUN_ID.fullmatch(values["run_id"]):
             raise ValueError("its run_id is no name of a run")
-        self._check_summary(values["summary"])
-        if not all(isinstance(each, str) and _TABLE.fullmatch(each) for each in values["tables"]):
+        if self._date:
+            check_summary(values["summary"])
+        if not all(_TABLE.fullmatch(name) for name in values["files"]):
             raise ValueError("its tables are no names of tables")
-        if not values["files"].keys() >= set(values["tables"]):
-            raise ValueError("it has tables without files")
         try:
             files = {name: TableFiles.from_json(each) for name, each in values["files"].items()}
         except TypeError as error:
@@ -249,7 +266,7 @@ class Publication:
         paths = [self.root / file.path for table in files.values() for file in table.files]
         if paths and not any(path.exists() for path in paths[:1] + paths[-1:]):
             raise ValueError("its tables are not here: it is of another folder")
-        return {**values, "files": files}
+        return Published(self._date, values["run_id"], values["summary"], files, values["number"])
 
 
 def began(run_id: str) -> datetime:

@@ -10,49 +10,28 @@ that takes the tables by a pattern has to join them with the last pointers.
 
 from __future__ import annotations
 
-import datetime
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
 
 
 from ..errors import DamagedError, InputError
+from ..instants import is_date
 from .location import Location
-from .manifest import TableFiles
-from .publication import Publication
-from .summaries import check_summary
+from .publication import Publication, Published
 
 Answer = TypeVar("Answer")
 
 
 def check_date(date: str) -> str:
     """The date as it came, if it is one: it becomes part of a path."""
-    try:
-        is_date = datetime.date.fromisoformat(date).isoformat() == date
-    except ValueError:
-        is_date = False
-    if not is_date:
+    if not is_date(date):
         raise InputError(f"expected a date as YYYY-MM-DD, came {date!r}")
     return date
-
-
-@dataclass(frozen=True)
-class Published:
-    """What the pointer of a date has: the run that counts, and its tables.
-
-    ``files``: by table what was published.
-    """
-
-    date: str
-    run_id: str
-    tables: tuple[str, ...]
-    summary: dict[str, Any]
-    files: Mapping[str, TableFiles]
 
 
 class Reports:
@@ -102,25 +81,17 @@ class Reports:
 
     def publication(self, date: str) -> Publication:
         """What is published of a date."""
-        return Publication(self.root, f"dt={check_date(date)}", check_summary)
+        return Publication(self.root, f"dt={check_date(date)}")
 
-    def publish(self, published: Published, number: int) -> None:
-        """Makes a run the one that counts, then clears what other runs of the date left.
-
-        ``number``: that of its pointer, which ``Publication.writing`` has given.
-        """
+    def publish(self, published: Published) -> None:
+        """Makes a run the one that counts, then clears what other runs of the date left."""
         date = published.date
         (self.table("summary", date, published.run_id) / "summary.json").replace_text(
             json.dumps(published.summary, indent=2, ensure_ascii=False) + "\n"
         )
         tables = [name for name in self.root.children() if not name.startswith("_")]
-        self.publication(date).publish(
-            {key: vars(published)[key] for key in ("date", "run_id", "summary")},
-            published.files,
-            number,
-            [self.root / name / f"dt={date}" for name in tables],
-            "run=",
-        )
+        folders = [self.root / name / f"dt={date}" for name in tables]
+        self.publication(date).publish(published, folders, "run=")
 
     def dates(self) -> list[str]:
         """The dates that have a published run, ascending."""
@@ -130,11 +101,7 @@ class Reports:
 
     def find(self, date: str) -> Published | None:
         """The run that counts for a date, if any."""
-        found = self.publication(date).find()
-        if found is None:
-            return None
-        tables, files = tuple(found["tables"]), found["files"]
-        return Published(date, found["run_id"], tables, found["summary"], files)
+        return self.publication(date).find()
 
     def published(self) -> list[Published]:
         """The run that counts for each date, also for one in the future; InputError: no date."""

@@ -10,11 +10,12 @@ the audits stopped, or because a clock is wrong. The last published date is neve
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow.fs as pafs
 
@@ -23,17 +24,16 @@ from rebalance_core.english import count
 from .. import disk
 from ..errors import LeaseError
 from ..failures import sentence_of
+from ..instants import is_date
 from .location import Location
-from .publication import AT_WORK, Publication, began
+from .publication import AT_WORK, SNAPSHOTS, Publication, began
 from .reports import Reports
 
 _MOST_LISTINGS = 5
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 _DATE = r"dt=\d{4}-\d{2}-\d{2}"
-#: The snapshot tables are published under this one name, the reports under their dates.
-_SNAPSHOTS = "snapshots"
-_NAME = rf"(?:{_DATE}|{_SNAPSHOTS})"
+_NAME = rf"(?:{_DATE}|{SNAPSHOTS})"
 _RUN = r"\d{8}T\d{6}Z-[0-9a-f]{6}"
 _TABLE = r"[^_./][^/]*"
 
@@ -70,20 +70,22 @@ class Retention:
     dry_run: bool = False
     spared: frozenset[str] = frozenset()
 
-    def first_kept(self, last: str | None) -> str | None:
-        """The first date that is kept, where this is the last one; None: all of them are.
+    def first_kept(self, dates: Iterable[str], counts: Callable[[str], Any] = bool) -> str:
+        """The first of these dates that is kept; empty where all of them are.
 
-        >>> Retention(2, datetime(2026, 11, 22, tzinfo=UTC), "").first_kept("2026-11-20")
+        The last one is the last that ``counts`` and does not lie in the future: in others some
+        clock was wrong.
+
+        >>> two_days = Retention(2, datetime(2026, 11, 22, tzinfo=UTC), "")
+        >>> two_days.first_kept(["2026-11-18", "2026-11-19", "2026-11-20", "2099-01-01"])
         '2026-11-19'
         """
+        past = sorted(each for each in dates if each <= self.now.date().isoformat())
+        last = next(filter(counts, reversed(past)), None)
         if self.keep_days is None or last is None:
-            return None
+            return ""
         first = date.fromisoformat(last).toordinal() - self.keep_days + 1
         return date.fromordinal(max(1, first)).isoformat()
-
-    def past(self, dates: Iterable[str]) -> list[str]:
-        """The dates that do not lie in the future, ascending: in others some clock was wrong."""
-        return sorted(each for each in dates if each <= self.now.date().isoformat())
 
 
 @dataclass
@@ -130,7 +132,7 @@ class _Item:
     def name(self) -> str:
         """The date that it is of; else that of the snapshot tables."""
         found = re.search(rf"(?:\A|/){_DATE}", self.path)
-        return found[0].lstrip("/") if found else _SNAPSHOTS
+        return found[0].lstrip("/") if found else SNAPSHOTS
 
     @property
     def run_id(self) -> str:
@@ -151,10 +153,9 @@ def prune_reports(reports: Reports, retention: Retention) -> Pruned:
     run replaced so long ago. A date that a run is writing stays as it is.
     """
     items = _listed(reports.root)
-    past = retention.past(each.name[3:] for each in items if each.kind == "pointer")
-    last = next((each for each in reversed(past) if reports.find(each) is not None), None)
-    first_kept = retention.first_kept(last) or ""
-    dates = {each.name for each in items} - {_SNAPSHOTS}
+    published = {each.name[3:] for each in items if each.kind == "pointer"}
+    first_kept = retention.first_kept(published, reports.find)
+    dates = {each.name for each in items} - {SNAPSHOTS}
     old = {each for each in dates if each[3:] < first_kept and each[3:] not in retention.spared}
     return _prune(reports.root, items, retention, old)
 
@@ -235,7 +236,10 @@ def _listed(root: Location) -> list[_Item]:
     items: dict[str, _Item] = {}
     for info in _infos(root):
         match = _ITEM.match(info.path.removeprefix(root.base).lstrip("/"))
-        if match is None or not _is_date(_Item("", match[0]).name):
+        if match is None:
+            continue
+        name = _Item("", match[0]).name
+        if name != SNAPSHOTS and not is_date(name[3:]):
             continue
         item = items.setdefault(match[0], _Item(str(match.lastgroup), match[0]))
         if info.type == pafs.FileType.File:
@@ -249,18 +253,10 @@ def _listed(root: Location) -> list[_Item]:
 
 def _infos(root: Location) -> list[pafs.FileInfo]:
     """All below the root; listed again where a run removes a folder while it is listed."""
-    selector = pafs.FileSelector(root.base, allow_not_found=True, recursive=True)
     for _ in range(_MOST_LISTINGS - 1):
         with suppress(FileNotFoundError):
-            return list(root.file_system.get_file_info(selector))
-    return list(root.file_system.get_file_info(selector))
-
-
-def _is_date(name: str) -> bool:
-    """Whether a name ``dt=...`` is that of a date; others are."""
-    with suppress(ValueError):
-        return name == _SNAPSHOTS or bool(date.fromisoformat(name.removeprefix("dt=")))
-    return False
+            return root.infos(recursive=True)
+    return root.infos(recursive=True)
 
 
 def _remove(place: Location, item: _Item) -> None:

@@ -23,12 +23,11 @@ from .. import disk
 from ..errors import DamagedError, InputError
 from .location import Location, StoredFile
 from .manifest import TableFiles
-from .publication import Publication
+from .publication import Publication, Published
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
 
-_NAME = "snapshots"
 #: A folder that an ingest wrote; a lake may have other folders that begin with run=.
 _RUN = re.compile(r"run=\d{8}T\d{6}Z-[0-9a-f]{6}")
 
@@ -46,13 +45,21 @@ def new_run_id(now: datetime) -> str:
 class Snapshots:
     """Snapshot tables to be read: those of one ingest throughout, whatever is written meanwhile.
 
-    ``run_id``, ``ingested`` (the summary of the ingest) and ``files`` are None for a lake.
+    ``published``: the ingest; None for a lake.
     """
 
     root: Location
-    run_id: str | None = None
-    ingested: Mapping[str, Any] | None = None
-    files_of: Mapping[str, TableFiles] | None = None
+    published: Published | None = None
+
+    @property
+    def run_id(self) -> str | None:
+        """The run that ingested; None for a lake."""
+        return self.published.run_id if self.published else None
+
+    @property
+    def ingested(self) -> dict[str, Any] | None:
+        """The summary of the ingest; None for a lake."""
+        return self.published.summary if self.published else None
 
     @classmethod
     def open(cls, root: Location) -> Snapshots:
@@ -61,13 +68,13 @@ class Snapshots:
         InputError where an ingest began there and none ended; DamagedError where a file of the
         last one is gone, or has another size.
         """
-        values = Publication(root, _NAME).find()
-        if values is None:
+        published = Publication(root).find()
+        if published is None:
             _refuse_unfinished(root)
             return cls(root)
-        opened = cls(root, values["run_id"], values["summary"], values["files"])
+        opened = cls(root, published)
         try:
-            for name, files in values["files"].items():
+            for name, files in published.files.items():
                 what = f"table {name} at {root} is damaged"
                 files.check(root)
         except (DamagedError, OSError) as error:
@@ -97,8 +104,8 @@ class Snapshots:
     def _is_replaced(self) -> bool:
         if self.run_id is None:
             return False
-        now = Publication(self.root, _NAME).find()
-        return now is None or now["run_id"] != self.run_id
+        now = Publication(self.root).find()
+        return now is None or now.run_id != self.run_id
 
     def table(self, name: str) -> Location:
         """Where a table lies."""
@@ -106,9 +113,9 @@ class Snapshots:
 
     def files(self, name: str) -> list[StoredFile]:
         """The files of a table; none where there is no such table."""
-        if self.files_of is None:
+        if self.published is None:
             return self.table(name).files()
-        of_table = self.files_of.get(name)
+        of_table = self.published.files.get(name)
         base = self.root.base
         return [StoredFile(f"{base}/{f.path}", f.size) for f in of_table.files] if of_table else []
 
@@ -146,7 +153,7 @@ class SnapshotWriter:
         cls, root: Location, run_id: str, wait_seconds: float, say: Callable[[str], None]
     ) -> Iterator[SnapshotWriter]:
         """Keeps other ingests out while the block runs; LeaseError where one does not end."""
-        with Publication(root, _NAME).writing(run_id, wait_seconds, say) as number:
+        with Publication(root).writing(run_id, wait_seconds, say) as number:
             yield cls(root, run_id, number)
 
     def table(self, name: str) -> Location:
@@ -164,7 +171,7 @@ class SnapshotWriter:
             name: TableFiles.written(self.root, self.table(name), count)
             for name, count in rows.items()
         }
-        values = {"run_id": self.run_id, "summary": dict(summary)}
+        published = Published("", self.run_id, dict(summary), files, self.number)
         folders = [self.root / name for name in rows]
-        Publication(self.root, _NAME).publish(values, files, self.number, folders)
-        return Snapshots(self.root, self.run_id, dict(summary), files)
+        Publication(self.root).publish(published, folders)
+        return Snapshots(self.root, published)

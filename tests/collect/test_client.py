@@ -22,14 +22,13 @@ from jobs.collect.client import (
     Answer,
     RemotingClient,
 )
-from jobs.collect.frames import Frame, decode, encode
 from jobs.collect.lines import Lines
 from jobs.collect.memory import Memory
 from jobs.collect.questions import Question, RequestCode
 from jobs.collect.signature import Account
 from jobs.collect.turns import Turns
 from tests.support.asking import client_of
-from tests.support.binary_frames import encode_binary
+from tests.support.frames import Frame, decode, encode, encode_binary
 from tests.support.replay import Answering, Manners, Replay, answer_frame, answering, recorded
 
 Result = TypeVar("Result")

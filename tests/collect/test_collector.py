@@ -28,6 +28,7 @@ from jobs.collect import collector, files
 from jobs.collect.client import Answer
 from jobs.collect.collector import Collector
 from jobs.collect.files import DumpFolder
+from jobs.collect.metrics import Figures, metrics_text
 from jobs.collect.options import CollectOptions, Tls, load_options
 from jobs.collect.questions import members
 from jobs.collect.signature import ACCESS_KEY, SECRET_KEY, find_account
@@ -98,6 +99,13 @@ def test_one_round_is_one_file(tmp_path: Path, cluster: RemoteCluster, capsys: A
     assert 'rebalance_audit_collect_rounds_total{cluster="default"} 1.0' in text
     assert f'rebalance_audit_collect_lines_total{{cluster="default"}} {len(lines)}.0' in text
     assert "rebalance_audit_collect_errors_total{" not in text
+
+
+def test_a_cluster_has_its_metrics_whatever_its_name() -> None:
+    # The library's own series *_created are left out, and nothing else.
+    text = metrics_text({"orders_created": Figures(rounds=3)})
+    assert 'rebalance_audit_collect_rounds_total{cluster="orders_created"} 3.0' in text
+    assert "# HELP rebalance_audit_collect_rounds_created" not in text
 
 
 def test_troubles_are_told_by_address_code_and_remark(

@@ -24,7 +24,6 @@ from jobs.collect import questions, reading
 from jobs.collect.client import Answer
 from jobs.collect.collector import Collector
 from jobs.collect.files import DumpFolder
-from jobs.collect.frames import Frame, encode
 from jobs.collect.memory import Memory
 from jobs.collect.questions import RequestCode, members
 from jobs.collect.rounds import Round
@@ -32,6 +31,7 @@ from jobs.dumps.statements import Reader, Refused
 from jobs.storage import Location, SnapshotWriter
 from tests.collect.hostile_cluster import run
 from tests.support.asking import client_of
+from tests.support.frames import Frame, encode
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import (
     Answering,
@@ -264,6 +264,15 @@ def test_answers_that_are_slow_to_read_are_read_for_a_part_of_the_round(
         for line in lines
         if line["kind"] == "consumer_connection" and line["broker_addr"] == EVIL
     } == {"G", "H"}
+
+
+@pytest.mark.parametrize("others", [3, 1_000])
+def test_a_list_is_read_whatever_an_id_looks_like(others: int) -> None:
+    """In a long body keys without quotes get some; in an id nothing is a key."""
+    ids = ["app,12:x", "app{3:", *(f"c{number}" for number in range(others))]
+    body = json.dumps({"connectionSet": [{"clientId": each} for each in ids]}).encode()
+    listed = reading.listed_in(Answer(EVIL, 0, None, body.replace(b", ", b","), 0))
+    assert [*listed.ids] == sorted(ids)
 
 
 SIZE = 8 << 20

@@ -19,11 +19,11 @@ import pytest
 
 from jobs import __main__ as console
 from jobs import cli
-from jobs.collect.frames import Frame
 from jobs.collect.options import namesrvs_of
 from jobs.collect.signature import ACCESS_KEY, SECRET_KEY
 from jobs.commands import live
 from tests.collect.test_collector import ROOT, lines_of, servers
+from tests.support.frames import Frame
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import Answering, Manners, Replay, answer_frame, error, in_thread
 

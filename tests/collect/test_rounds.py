@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 import pytest
 
 from jobs.collect.client import RemotingClient
-from jobs.collect.frames import Frame
 from jobs.collect.memory import Memory
 from jobs.collect.options import PARTS
 from jobs.collect.rounds import Round
 from jobs.dumps.statements import Reader, Refused
 from jobs.instants import SECOND
 from tests.support.asking import client_of
+from tests.support.frames import Frame
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import (
     Answering,

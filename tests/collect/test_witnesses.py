@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from jobs.collect.frames import Frame
 from jobs.dumps.statements import Reader, Refused
 from tests.collect.test_rounds import Rounds, lists, of_cluster, one_round, run
+from tests.support.frames import Frame
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import Answering, Manners, answer_frame, error
 

@@ -198,7 +198,7 @@ def test_a_run_fails_on_findings_so_severe_or_worse_that_nobody_knows(
     known = {each: number for each, (_, number) in counts.items()}
     none = dict.fromkeys(counts, 0)
     summary = {"findings": {"a": {**none, "known": none}, "b": {**told, "known": known}}}
-    published = Published("2026-11-20", "run-1", (), summary, {})
+    published = Published("2026-11-20", "run-1", summary, {})
     assert [fails(published, each) for each in counts] == codes
     assert not fails(published, None)
 
@@ -243,7 +243,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def audit(_: None, task: Task, *__: object) -> Published:
         names.append("audit since last" if task.since_last else "audit")
-        return Published("2026-01-07", "run-1", (), SUMMARY, {})
+        return Published("2026-01-07", "run-1", SUMMARY, {})
 
     monkeypatch.setattr("jobs.commands.batch.open_engine", engine)
     monkeypatch.setattr("jobs.commands.batch.ingest", ingest)
@@ -331,7 +331,7 @@ def test_only_what_has_expired_is_told_and_on_one_line() -> None:
         {"expires": "2026-01-06", "expired": True, "reason": "OPS-1\n\u202e"},
         {"expires": "2026-01-07", "expired": False, "reason": "OPS-2"},
     ]
-    (line,) = expired_known_issues(Published("2026-01-07", "", (), {"known_issues": entries}, {}))
+    (line,) = expired_known_issues(Published("2026-01-07", "", {"known_issues": entries}, {}))
     assert line.startswith("a known issue expired on 2026-01-06, ")
     assert line.endswith(r": OPS-1\n\u202e")
 

@@ -66,7 +66,7 @@ def audit(folder: Path | str, run_id: str, wait: float = PATIENCE) -> str:
         table = reports.table(TABLE, DATE, run_id)
         rows = write_table(NUMBERS, rows_of(run_id), table)
         files = {TABLE: TableFiles.written(reports.root, table, rows)}
-        reports.publish(Published(DATE, run_id, (TABLE,), SUMMARY, files), number)
+        reports.publish(Published(DATE, run_id, SUMMARY, files, number))
     return run_id
 
 

@@ -23,7 +23,7 @@ from jobs.errors import AuditError, DamagedError, InputError
 from jobs.lakes.delta import DeltaLake, address_of
 from jobs.lakes.export import Exported, export
 from jobs.lakes.iceberg import IcebergLake
-from jobs.lakes.lake import RUN_ID, Lake, Version
+from jobs.lakes.lake import RUN_ID, Lake, Replace
 from jobs.schemas import REPORT_TABLES, Table
 from jobs.storage import Location, Reports, location
 from jobs.storage.manifest import TableFiles
@@ -158,9 +158,9 @@ def test_a_table_that_the_run_does_not_have_loses_its_rows_of_the_date(
         files[name] = TableFiles.written(
             reports.root, reports.table(name, DAY, "run-1"), published.files[name].rows
         )
-    run = dataclasses.replace(published, run_id="run-1", tables=tables, files=files)
-    with reports.publication(DAY).writing("run-1", 0, lambda _: None) as held:
-        reports.publish(run, held)
+    with reports.publication(DAY).writing("run-1", 0, lambda _: None) as number:
+        run = dataclasses.replace(published, run_id="run-1", files=files, number=number)
+        reports.publish(run)
     put(reports, DAY, lake)
     assert counts(format_) == {}
 
@@ -172,15 +172,14 @@ class Interrupted:
         self._lake = lake
         self._meanwhile = meanwhile
 
-    def open(self, table: Table) -> Version:
-        version, meanwhile = self._lake.open(table), self._meanwhile
+    def open(self, table: Table) -> Replace:
+        replace, meanwhile = self._lake.open(table), self._meanwhile
 
-        class Late:
-            def replace(self, date: str, rows: pa.Table, run_id: str) -> None:
-                meanwhile(table.name)
-                version.replace(date, rows, run_id)
+        def late(date: str, run_id: str, rows: pa.Table) -> None:
+            meanwhile(table.name)
+            replace(date, run_id, rows)
 
-        return Late()
+        return late
 
 
 @pytest.mark.parametrize("before", [0, 3])

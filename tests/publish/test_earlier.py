@@ -83,7 +83,7 @@ def test_a_table_that_the_run_before_did_not_make_hides_nothing_of_the_others(
     tmp_path: Path,
 ) -> None:
     published = publish(tmp_path, DAY, {"orphaned_queues": [finding("orphaned_queues")]})
-    tables = tuple(name for name in published.tables if name != "stalled_queues")
-    came = open_findings(Reports(Location(tmp_path)), replace(published, tables=tables))
+    files = {name: of for name, of in published.files.items() if name != "stalled_queues"}
+    came = open_findings(Reports(Location(tmp_path)), replace(published, files=files))
     assert came is not None
     assert [len(each) for each in came.values()] == [1]

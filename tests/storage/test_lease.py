@@ -72,17 +72,16 @@ def test_a_claim_that_no_process_has_locked_is_broken_at_once(claims, name):
 
 def test_a_claim_of_another_process_counts_until_it_lapses(claims):
     path = claim(claims, "far~7~elsewhere~0a", timedelta(minutes=4))
-    far = disk.lock(path)
-    assert far is not None
-    with (
-        pytest.raises(LeaseError, match=r"^run far \(process 7 on elsewhere\) is writing"),
-        lease(Location(claims), "b", 0, quiet),
-    ):
-        pass
-    claim(claims, "far~7~elsewhere~0a", timedelta(minutes=6))
-    with lease(Location(claims), "b", 0, quiet):
-        assert claimed_runs(Location(claims)) == {"b"}
-    os.close(far)
+    with disk.locked(path) as is_far:
+        assert is_far
+        with (
+            pytest.raises(LeaseError, match=r"^run far \(process 7 on elsewhere\) is writing"),
+            lease(Location(claims), "b", 0, quiet),
+        ):
+            pass
+        claim(claims, "far~7~elsewhere~0a", timedelta(minutes=6))
+        with lease(Location(claims), "b", 0, quiet):
+            assert claimed_runs(Location(claims)) == {"b"}
 
 
 def test_where_files_cannot_be_locked_a_claim_counts_until_it_lapses(claims, monkeypatch):

@@ -49,7 +49,7 @@ def published(**summary: Any) -> Published:
         "events": {"total": 0, "kinds": {}, "first": []},
         "started_at": "2026-11-21T01:00:00Z",
     }
-    return Published("2026-11-20", "run-1", (), {**told, **summary}, {})
+    return Published("2026-11-20", "run-1", {**told, **summary}, {})
 
 
 def _row(values: dict[str, Any], **defaults: Any) -> dict[str, Any]:

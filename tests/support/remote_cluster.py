@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.collect.frames import Frame
+from tests.support.frames import Frame
 from tests.support.replay import Answering, answer_frame, error
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.collect.frames import Frame, decode, encode
+from tests.support.frames import Frame, decode, encode
 
 FRAMES = Path(__file__).parent.parent / "data" / "frames"
 #: What a request is signed with; an answer does not depend on it.

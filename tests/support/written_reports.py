@@ -90,18 +90,18 @@ def publish(
         rows = pa.Table.from_pylist(list(tables.get(name, ())), table.schema)
         pq.write_table(rows, place / "part-0.parquet")
         files[name] = TableFiles.written(reports.root, Location(place), rows.num_rows)
-    published = Published(
-        date=date,
-        run_id=run_id,
-        tables=tuple(TABLES),
-        summary={
-            **SUMMARY,
-            "rows": {name: len(tables.get(name, ())) for name in TABLES},
-            "previous": previous and {"date": previous.date, "run_id": previous.run_id},
-            **summary,
-        },
-        files=files,
-    )
-    with reports.publication(date).writing(run_id, 0, lambda _: None) as held:
-        reports.publish(published, held)
+    with reports.publication(date).writing(run_id, 0, lambda _: None) as number:
+        published = Published(
+            date=date,
+            run_id=run_id,
+            summary={
+                **SUMMARY,
+                "rows": {name: len(tables.get(name, ())) for name in TABLES},
+                "previous": previous and {"date": previous.date, "run_id": previous.run_id},
+                **summary,
+            },
+            files=files,
+            number=number,
+        )
+        reports.publish(published)
     return published

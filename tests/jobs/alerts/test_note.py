@@ -17,7 +17,7 @@ EARLIER = '{"date": "2026-11-20", "run_id": "run-1", "finding_ids": ["a", "b"]}\
 
 
 def notes(folder: Path, warnings: list[str] | None = None) -> Notes:
-    published = Published("2026-11-20", "run-2", (), {}, {})
+    published = Published("2026-11-20", "run-2", {}, {})
     warn = pytest.fail if warnings is None else warnings.append
     return Notes(Reports(Location(folder)), published, warn)
 
