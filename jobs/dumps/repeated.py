@@ -25,7 +25,11 @@ class Timeless(NamedTuple):
         times = {"collected_at": ""}
         if self.snapshot_time is not None:
             times["snapshot_time"] = ""
-        return bool(parse_json(self.rest.decode().removeprefix("\ufeff")) == {**envelope, **times})
+        try:
+            rest = parse_json(self.rest.decode().removeprefix("\ufeff"))
+        except ValueError:  # it was not a whole text that was left out
+            return False
+        return bool(rest == {**envelope, **times})
 
 
 def without_times(line: bytes) -> Timeless | None:
