@@ -13,11 +13,12 @@ Source: alibaba/fastjson 1.x, ``MapSerializer`` (keys), ``JSONSerializer.writeRe
 ``SerialContext`` (references), ``JSONLexerBase.scanString`` (escapes).
 """
 
-import json
 import math
 import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
+
+from .values import json_text
 
 #: Brackets and braces that may be open at once. Real bodies stay under ten.
 MAX_DEPTH = 100
@@ -115,11 +116,6 @@ def number_of(text: str) -> int | float:
     if math.isinf(number):
         raise ValueError(text)
     return number
-
-
-def json_text(value: Any) -> str:
-    """The value as JSON, without blanks."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _excerpt(text: str, position: int) -> str:

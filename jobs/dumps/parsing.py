@@ -13,7 +13,7 @@ integer beyond 64 bits is a float, as of orjson.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -25,9 +25,8 @@ from .fastjson import MAX_DEPTH, number_of
 #: a string is no JSON, so that the text goes to ``fastjson`` as it came.
 _INTEGER_KEY = re.compile(r"([{,])(-?(?:0|[1-9][0-9]*)):")
 _QUEUE_KEY = re.compile(
-    r'([{,])\{"brokerName":"([^"\\]*)","queueId":(0|-?[1-9][0-9]{0,9}),"topic":"([^"\\]*)"\}:'
+    r'(\{"brokerName":"[^"\\]*","queueId":(?:0|-?[1-9][0-9]{0,9}),"topic":"[^"\\]*"\}):'
 )
-_QUOTED_QUEUE_KEY = r'\1"{\\"brokerName\\":\\"\2\\",\\"queueId\\":\3,\\"topic\\":\\"\4\\"}":'
 
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 _LONG_NUMBER = re.compile(r"[0-9]{19}")
@@ -112,16 +111,23 @@ def parse_body(text: str) -> Any:
     {'{"id":7}': 'a'}
     """
     if '"$ref"' not in text and not _may_be_deep(text):
-        # Not by suppress(), which takes its time with every body.
-        try:
-            return _LOADS(text)
-        except (ValueError, RecursionError):
-            pass
-        quoted = _INTEGER_KEY.sub(r'\1"\2":', _QUEUE_KEY.sub(_QUOTED_QUEUE_KEY, text))
-        with suppress(ValueError, RecursionError):
-            return _LOADS(quoted)
+        for quoted in _quoted(text):
+            try:  # not by suppress(), which takes its time with every body
+                return _LOADS(quoted)
+            except (ValueError, RecursionError):
+                continue
     value = fastjson.parse(text)
     return without_half_pairs(value) if _HALF_PAIR.search(text) else value
+
+
+def _quoted(text: str) -> Iterator[str]:
+    """The text as it came, with quotes around the queues that are keys, and around the integers."""
+    yield text
+    parts = _QUEUE_KEY.split(text)
+    parts[1::2] = ['"' + queue.replace('"', '\\"') + '":' for queue in parts[1::2]]
+    queues_quoted = "".join(parts)
+    yield queues_quoted
+    yield _INTEGER_KEY.sub(r'\1"\2":', queues_quoted)
 
 
 def without_half_pairs(value: Any) -> Any:
