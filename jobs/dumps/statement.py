@@ -5,6 +5,7 @@ A statement is what a witness (a broker, a nameserver, a client) reported of a s
 texts, numbers and None, and travels from the task that reads a line to that of its group.
 """
 
+import re
 from typing import NamedTuple, TypeAlias
 
 HEARTBEAT = "heartbeat"
@@ -189,6 +190,15 @@ class Source(NamedTuple):
     process: str | None = None
     code: int | None = None
     message: str | None = None
+
+    def says(self, code: int, words: str) -> bool:
+        """Whether it answered with this error; the dashboard has a code within its message alone.
+
+        >>> Source(code=-1, message="CODE: 17  DESC: none").says(17, "No topic route info")
+        True
+        """
+        found = re.search(rf"CODE: *{code}\b|{words}", self.message or "", re.ASCII)
+        return self.code == code or found is not None
 
 
 class Statement(NamedTuple):

@@ -198,16 +198,14 @@ def _flipping(
     between two changes.
     """
     changes = [place for place in range(1, len(had)) if had[place][1] != had[place - 1][1]]
-    together: list[list[int]] = []
-    for place in changes:
-        if together:
-            before = together[-1][-1]
-            same = had[place][0] - had[before][0]
-            are_near = place - before <= _SAME_POLLS or same <= _SAME_TIME
-            if are_near or _are_same(answers[before], answers[place]):
-                together[-1].append(place)
-                continue
-        together.append([place])
+    together = [changes[:1]]
+    for before, place in pairwise(changes):
+        same = had[place][0] - had[before][0]
+        are_near = place - before <= _SAME_POLLS or same <= _SAME_TIME
+        if are_near or _are_same(answers[before], answers[place]):
+            together[-1].append(place)
+        else:
+            together.append([place])
     for places in together:
         times = [had[place][0] for place in places]
         same = sum(_are_same(*answers[place - 1 : place + 1]) for place in places)
