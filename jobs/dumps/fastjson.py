@@ -206,8 +206,9 @@ class _Reader:
             return _Entries(pairs)
         fields = dict(pairs)
         path = fields.get("$ref")
-        is_reference = len(fields) == 1 and isinstance(path, str) and "$ref" in self._text
-        return _Reference(path, start) if is_reference else fields
+        if len(fields) == 1 and isinstance(path, str) and "$ref" in self._text:
+            return _Reference(path, start)
+        return fields
 
     def _key(self, depth: int) -> Any:
         """A string, an integer or a name as string; or the object that is the key."""
@@ -258,7 +259,7 @@ class _Resolver:
     def copy(self, node: Any, depth: int = 0, via: _Reference | None = None) -> Any:
         if isinstance(node, _Reference):
             via = node
-            node = self._follow(node)
+            node = self._named(node)
             if id(node) in self._open:
                 raise via.error("a reference to an object that does not hold it")
         if via is not None:
@@ -281,9 +282,11 @@ class _Resolver:
         self._open.discard(id(node))
         return copy
 
-    def _follow(self, reference: _Reference) -> Any:
-        """What a reference names, which is no reference itself."""
-        path = reference.path
+    def _named(self, node: Any) -> Any:
+        """The node, or what it names where it is a reference."""
+        if not isinstance(node, _Reference):
+            return node
+        reference, path = node, node.path
         if path in ("@", ".."):
             # The object that holds the reference, and the one that holds that.
             raise reference.error("a reference to an object that does not hold it")
@@ -308,9 +311,6 @@ class _Resolver:
             position = step.end()
         self._following.discard(id(reference))
         return node
-
-    def _named(self, node: Any) -> Any:
-        return self._follow(node) if isinstance(node, _Reference) else node
 
     def _field(self, node: Any, name: str, reference: _Reference) -> Any:
         if isinstance(node, dict) and name in node:

@@ -24,9 +24,9 @@ from ..pieces import FOR_ALL, Piece, all_values, pack_value, shard_of
 from ..schemas import QUARANTINE
 from .files import file_uri
 from .statement import CLIENT_LOG, TOPIC_ROUTE, Log, LogLine, Statement, log_of
-from .statements import Reader, Refused, as_quarantined, too_long
+from .statements import Reader, Refused, as_quarantined
 from .times import PlausibleTimes, day_of
-from .unpacking import Archive, Line, Lines
+from .unpacking import BEGINNING, Archive, Line, Lines, too_long
 
 #: Kinds of pieces.
 STATEMENTS, COUNTS = "statements", "counts"
@@ -142,12 +142,14 @@ class _Reading:
         yield self._take_refused()
         yield pack_value(FOR_ALL, COUNTS, self._counts)
 
-    def _read(self, number: int, line: Line, place: int, over: Refused | None) -> None:
-        if line.size > self._bounds.line_bytes:
-            over = over or too_long(line.size, self._bounds)
-        found = over or self._reader.read(line.text, place)
+    def _read(self, number: int, line: Line, place: int, over: str | None) -> None:
+        over = over or too_long(line.size, self._bounds)
+        if over is not None:
+            self._refuse(number, Refused(over), line.text[:BEGINNING])
+            return
+        found = self._reader.read(line.text, place)
         if isinstance(found, Refused):
-            self._refuse(number, found, found.kept(line.text))
+            self._refuse(number, found, line.text)
             return
         if found:
             self._counts.kinds[found[0].kind] += 1

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rebalance_core.errors import nearest
 
-from ..bounds import DEFAULT_BOUNDS, Bounds, beyond
+from ..bounds import DEFAULT_BOUNDS, Bounds
 from ..instants import SECOND, Instant, in_calendar, to_instant
 from .memory import Memory
 from .parsing import parse_json
@@ -31,29 +31,18 @@ _INTEGER = re.compile(r"-?[0-9]{1,18}")
 #: What counts as blank in a line that is otherwise empty.
 _BLANKS = " \t\n\x0b\f\r"
 
-
 _TIMES = ("collected_at", "snapshot_time")
 _NUMBERS = ("broker_id", "error_code")
-
-
-#: So many bytes of a line are kept that is longer than the bounds allow.
-BEGINNING = 1_000
 
 
 class Refused(NamedTuple):
     """A line that is no statement: what was expected and what came.
 
-    ``keeps``: how many of its bytes are to be kept; None: all. ``kind``: that of the line; empty
-    where it has none.
+    ``kind``: that of the line; empty where it has none.
     """
 
     reason: str
-    keeps: int | None = None
     kind: str = ""
-
-    def kept(self, line: bytes) -> bytes:
-        """What the quarantine is to have of the line."""
-        return line if self.keeps is None else line[: self.keeps]
 
 
 def as_quarantined(line: bytes) -> tuple[str, bytes | None]:
@@ -66,12 +55,6 @@ def as_quarantined(line: bytes) -> tuple[str, bytes | None]:
         return line.decode(), None
     except UnicodeDecodeError:
         return line.decode(errors="replace"), line
-
-
-def too_long(came: int, bounds: Bounds) -> Refused:
-    """A line of so many bytes, which is too long to be read."""
-    reason = beyond("line_bytes", bounds.line_bytes, "bytes in a line", came)
-    return Refused(f"{reason}; its beginning is kept", BEGINNING)
 
 
 #: The time of a line's round, and when it was collected.
@@ -108,7 +91,7 @@ class Reader:
     >>> statement.subject, statement.collected_at, statement.source.code, statement.content
     ('T', 2000000, 17, None)
     >>> Reader().read(b"17")
-    Refused(reason="expected one JSON object, came '17'", keeps=None, kind='')
+    Refused(reason="expected one JSON object, came '17'", kind='')
     """
 
     def __init__(
@@ -233,9 +216,9 @@ class Reader:
         return self._bodies.remember((kind, body), read._replace(contents=contents), len(body))
 
     def _same(self, value: Value, size: int | None = None) -> Value:
-        """The equal value of its type that came before, if one did."""
+        """The equal value of its type that came before, else this one; of about so many bytes."""
         key = (type(value), value)
-        same = self._values.get(key)
+        same: Value | None = self._values.get(key)
         if same is None:
             size = len(repr(value)) if size is None else size
             same = self._values.remember(key, value, size)
