@@ -104,18 +104,13 @@ class GroupTables:
 
     def _around(self, time: Instant) -> Subscriptions:
         reach = GROUP_TABLE_SECONDS * SECOND
-        first, last = (
-            bisect_left(self._times, time - reach),
-            bisect_right(self._times, time + reach),
-        )
+        first = bisect_left(self._times, time - reach)
+        last = bisect_right(self._times, time + reach)
         shown = frozenset(self._shown[first:last])
-        union = self._unions.get(shown)
-        if union is None:
-            union = tuple(
-                sorted({subscription for number in shown for subscription in self._tables[number]})
-            )
-            self._unions[shown] = union
-        return union
+        if shown not in self._unions:
+            tables = [self._tables[number] for number in shown]
+            self._unions[shown] = tuple(sorted({*chain.from_iterable(tables)}))
+        return self._unions[shown]
 
 
 def share_of_others(percent: int, members: int, sure: int, subscribed: int) -> int:
