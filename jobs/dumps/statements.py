@@ -20,14 +20,13 @@ from .repeated import Timeless, without_times
 from .statement import KINDS, Content, Source, Statement
 from .times import PlausibleTimes, iso_of
 from .typed import LINES, Kind, Read, read_body
-from .values import BoundError, LineError, Value, as_text, expected
+from .values import BoundError, LineError, Value, as_text, expected, integer_in
 from .within import check_content, check_names
 
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
     r"(?:Z|[+-](?:(?:0[0-9]|1[0-7]):?[0-5][0-9]|18:?00))"
 )
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
 #: What counts as blank in a line that is otherwise empty.
 _BLANKS = " \t\n\x0b\f\r"
 
@@ -278,11 +277,10 @@ def _value(name: str, raw: Any) -> Any:
 
 def _number(name: str, raw: Any) -> int | None:
     """An integer of at most 18 digits, or the text of one."""
-    text = as_text(raw) or ""
-    if _INTEGER.fullmatch(text) is None:
+    number = integer_in(as_text(raw))
+    if number is None or (name == "error_code" and not -(2**31) <= number < 2**31):
         return None
-    number = int(text)
-    return None if name == "error_code" and not -(2**31) <= number < 2**31 else number
+    return number
 
 
 def _instant(raw: Any) -> int | None:

@@ -28,6 +28,7 @@ from .values import (
     as_maps,
     as_text,
     expected,
+    integer_in,
     integers,
     of_type,
 )
@@ -44,7 +45,6 @@ _GLOBAL_SCOPE = "__global__"
 
 _OBJECT_KEY_OR_REFERENCE = re.compile(r'\{\s*\{|"\$ref"')
 
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
 _YEAR_1, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000
 
 
@@ -202,8 +202,8 @@ def _brokers(given: Iterable[Fields]) -> dict[str, tuple[tuple[int, ...], str | 
         name = as_text(fields.get("brokerName"))
         if not name:
             raise LineError("expected every brokerData to have a brokerName")
-        keys = as_map(fields.get("brokerAddrs"))
-        ids = sorted(int(key) for key in keys if _INTEGER.fullmatch(key))
+        keys = map(integer_in, as_map(fields.get("brokerAddrs")))
+        ids = sorted(key for key in keys if key is not None)
         brokers.setdefault(name, (tuple(ids), as_text(fields.get("zoneName"))))
     return brokers
 
@@ -253,7 +253,7 @@ def _running_info(body: Fields, text: str) -> Read:
     properties = {name: as_text(value) for name, value in as_map(given).items()}
     subscriptions = body.get("subscriptionSet")
     info = statement.RunningInfo(
-        _start(properties.get("PROP_CONSUMER_START_TIMESTAMP")),
+        _instant_of_millis(integer_in(properties.get("PROP_CONSUMER_START_TIMESTAMP"))),
         _strategy(properties.get("allocateMessageQueueStrategy")),
         properties.get("messageModel"),
         properties.get("PROP_CONSUME_TYPE"),
@@ -284,10 +284,6 @@ def _held(table: Any, text: str) -> tuple[statement.InfoQueue, ...]:
 def _instant_of_millis(millis: int | None) -> int | None:
     """The instant; None beyond the years 1 to 9999, which no table can hold."""
     return millis * 1000 if millis is not None and _YEAR_1 <= millis < _YEAR_10000 else None
-
-
-def _start(text: str | None) -> int | None:
-    return _instant_of_millis(int(text)) if text and _INTEGER.fullmatch(text) else None
 
 
 def _strategy(text: str | None) -> str | None:

@@ -6,8 +6,11 @@ print names of digits as numbers. Other fields may hold what they like.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
+
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 Fields: TypeAlias = Mapping[str, Any]
 Value = TypeVar("Value")
@@ -48,6 +51,15 @@ def as_text(value: Any) -> str | None:
     ('a', 'true', '{"a":[1]}', None)
     """
     return value if value is None or isinstance(value, str) else json_text(value)
+
+
+def integer_in(text: str | None) -> int | None:
+    """The integer of at most 18 digits that a text is; None where it is none.
+
+    >>> integer_in("-7"), integer_in("7.0")
+    (-7, None)
+    """
+    return int(text) if text is not None and _INTEGER.fullmatch(text) else None
 
 
 def of_type(kind: type[Value], value: Any) -> Value | None:

@@ -160,10 +160,9 @@ class ListRows:
         self, resolved: _Resolved, time: Instant, broker: Broker, answer: Connections
     ) -> bool:
         """Whether all that was true of the members of a list still is."""
-        before = resolved.answer
         return (
             time < resolved.until
-            and before._replace(subscriptions=answer.subscriptions) == answer
+            and resolved.answer[:-1] == answer[:-1]  # all but the group's table
             and (resolved.shown is None or resolved.shown == self._tables.at(time, broker))
         )
 
