@@ -58,10 +58,8 @@ class Archive:
         return f"expected at most {most} (bounds.{name}), {so}"
 
 
-def too_long(came: int, bounds: Bounds) -> str | None:
-    """Why a line of so many bytes is not to be read; None where it is."""
-    if came <= bounds.line_bytes:
-        return None
+def too_long(came: int, bounds: Bounds) -> str:
+    """Why a line of so many bytes is not to be read."""
     reason = beyond("line_bytes", bounds.line_bytes, "bytes in a line", came)
     return f"{reason}; its beginning is kept"
 
