@@ -22,6 +22,7 @@ from itertools import pairwise
 from ..instants import Instant, to_instant
 from .queue_maps import Queue, parse_message_queue
 from .statement import LogLine
+from .values import LineError
 
 _MARKER = "rebalanced result changed."
 _TIME = re.compile(r"\s*([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})[.,]([0-9]{3})")
@@ -36,17 +37,13 @@ _QUEUE_START = "MessageQueue [topic="
 _ASSIGNMENT_START = "MessageQueueAssignment [MessageQueue="
 
 
-class ClientLogError(ValueError):
-    """The line reports a changed result, but not all of it, or it contradicts itself."""
-
-
 def parse_rebalance_line(line: str) -> tuple[str, LogLine] | None:
     """The consumer group and the changed result that the line reports; None if it is another line.
 
     Anything may come before the message. Names and ids may hold blanks, commas and brackets, as
     long as they do not hold the name of the field that follows.
 
-    Raises ClientLogError: for a line that is cut, whose counts are no numbers, or whose
+    Raises LineError: for a line that is cut, whose counts are no numbers, or whose
     ``rebalanceResultSize`` is not the size of its set.
 
     >>> group, result = parse_rebalance_line(
@@ -68,9 +65,7 @@ def parse_rebalance_line(line: str) -> tuple[str, LogLine] | None:
     numbers: list[int | None] = [*map(int, counts)] or [None, None, len(queues)]
     queue_count, client_count, size = numbers
     if len(queues) != size:
-        raise ClientLogError(
-            f"rebalanceResultSize={size}, but rebalanceResultSet holds {len(queues)}"
-        )
+        raise LineError(f"rebalanceResultSize={size}, but rebalanceResultSet holds {len(queues)}")
     printed = _printed(prefix)
     return group, LogLine(
         strategy, topic, client_id, queue_count, client_count, by_broker, printed, queues
@@ -90,16 +85,16 @@ def _values(message: str, names: Sequence[str]) -> list[str]:
     """The values of a message's fields, each of which ends where the next one begins."""
     start = f"{names[0]}="
     if not message.startswith(start):
-        raise ClientLogError(f"no {start!r} after the message's start: {message[:40]!r}")
+        raise LineError(f"no {start!r} after the message's start: {message[:40]!r}")
     rest = message.removeprefix(start)
     values = []
     for name, following in pairwise(names):
         separator = f", {following}="
         value, found, rest = rest.partition(separator)
         if not found:
-            raise ClientLogError(f"no {separator!r} after {value[:40]!r}")
+            raise LineError(f"no {separator!r} after {value[:40]!r}")
         if name.endswith("Size") and _COUNT.fullmatch(value) is None:
-            raise ClientLogError(f"{name} is no number: {value[:40]!r}")
+            raise LineError(f"{name} is no number: {value[:40]!r}")
         values.append(value)
     return [*values, rest]
 
@@ -107,14 +102,9 @@ def _values(message: str, names: Sequence[str]) -> list[str]:
 def _elements(printed: str, start: str) -> list[str]:
     """The elements of a set as Java prints it, each with its ``start``."""
     if not printed.startswith("[") or not printed.endswith("]"):
-        raise ClientLogError(f"the set does not end: {printed[-40:]!r}")
-    inner = printed[1:-1]
-    if not inner:
-        return []
-    first, *others = inner.split(f"], {start}")
-    # The separator took the bracket of the element before it, and the start of the one after it.
-    elements = [first, *(start + other for other in others)]
-    return [f"{element}]" for element in elements[:-1]] + [elements[-1]]
+        raise LineError(f"the set does not end: {printed[-40:]!r}")
+    elements = re.split(rf"(?<=\]), (?={re.escape(start)})", printed[1:-1])
+    return elements if elements != [""] else []
 
 
 def _queues(printed: str, start: str) -> tuple[Queue, ...]:
@@ -124,11 +114,11 @@ def _queues(printed: str, start: str) -> tuple[Queue, ...]:
         if start == _ASSIGNMENT_START:
             text, separator, mode = element.removeprefix(start).rpartition(", Mode=")
             if not (element.startswith(start) and separator and mode.endswith("]")):
-                raise ClientLogError(f"no assignment of a message queue: {element[:80]!r}")
+                raise LineError(f"no assignment of a message queue: {element[:80]!r}")
             if text == "null":  # an assignment of nothing, which the client ignores
                 continue
         queue = parse_message_queue(text)
         if queue is None:
-            raise ClientLogError(f"no message queue: {text[:80]!r}")
+            raise LineError(f"no message queue: {text[:80]!r}")
         queues.append(queue)
     return tuple(queues)

@@ -18,6 +18,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from .values import json_text
+
 #: Brackets and braces that may be open at once. Real bodies stay under ten.
 MAX_DEPTH = 100
 #: Values that a text may hold once its references are written out.
@@ -27,19 +29,17 @@ _KEY_FIELDS = ("topic", "brokerName", "queueId")
 _MAX_INT_DIGITS = 20
 _EXCERPT = 24
 
-_BLANKS = " \t\r\n"
-_SPACE = re.compile(r"[ \t\r\n]*")
+#: A text is a row of tokens; ``none``, which is empty, stands where there is no other.
 _TOKEN = re.compile(
     r"""[ \t\r\n]*(?:
-        ([{}\[\],:])
-      | "([^"\\]*)"
-      | ("[^"\\]*(?:\\.[^"\\]*)*" | '[^'\\]*(?:\\.[^'\\]*)*')
-      | (-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)
-      | ([A-Za-z_$][\w$]*)
+        (?P<mark>[{}\[\],:])
+      | (?P<string>"[^"\\]*(?:\\.[^"\\]*)*" | '[^'\\]*(?:\\.[^'\\]*)*')
+      | (?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)
+      | (?P<word>[A-Za-z_$][\w$]*)
+      | (?P<none>)
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_PUNCTUATION, _PLAIN, _QUOTED, _NUMBER, _WORD = range(1, 6)
 _INTEGER = re.compile(r"-?[0-9]+")
 _WORDS = {"true": True, "false": False, "null": None, "NaN": None}
 
@@ -80,11 +80,9 @@ class FastjsonError(ValueError):
 def parse(text: str) -> Any:
     r"""The value that the text holds: dict, list, str, int, float, bool or None.
 
-    A map with at least one object as key becomes ``Entries``, a list of
-    ``{"key": ..., "value": ...}`` in the text's order, repeated keys kept. Other keys become
-    strings; of a repeated one the last counts, as with fastjson. References are replaced with a
-    copy of what they name. ``NaN`` is None. Strings may be in single quotes, hold fastjson's
-    escapes (``\x41``, ``\v``, ``\0``) and control characters.
+    Keys are strings, an object that is a key its JSON text; of equal keys the last counts, as with
+    fastjson. References are replaced with a copy of what they name. ``NaN`` is None. Strings may be
+    in single quotes, hold fastjson's escapes (``\x41``, ``\v``, ``\0``) and control characters.
 
     Raises FastjsonError: for anything else (``,,``, a comma before a closing bracket, text after
     the value, ``Infinity``, numbers out of range, more than MAX_DEPTH open brackets), and for a
@@ -92,24 +90,32 @@ def parse(text: str) -> Any:
 
     >>> parse('{0:"a",1:"b"\n\t}')
     {'0': 'a', '1': 'b'}
-    >>> parse('{{"id":7}:true}')
-    [{'key': {'id': 7}, 'value': True}]
+    >>> parse('{{"id":7} : true}')
+    {'{"id":7}': True}
     >>> parse('{"a":[{"n":1}],"b":{"$ref":"$.a[0]"}}')
     {'a': [{'n': 1}], 'b': {'n': 1}}
     """
     try:
         value = _Reader(text).read()
-        return _Resolver(value).copy(value) if "$ref" in text else value
+        return _Resolver(value).copy(value)
     except RecursionError:
         raise FastjsonError(0, "a text that the stack left allows", _excerpt(text, 0)) from None
 
 
-def finite(number: str) -> float:
-    """The number; ValueError where no double is so large."""
-    value = float(number)
-    if math.isinf(value):
-        raise ValueError(number)
-    return value
+def number_of(text: str) -> int | float:
+    """The number; what 64 bits do not hold is a float. ValueError where no double is so large.
+
+    >>> number_of("18446744073709551615"), number_of("18446744073709551616")
+    (18446744073709551615, 1.8446744073709552e+19)
+    """
+    if len(text) <= _MAX_INT_DIGITS and _INTEGER.fullmatch(text):
+        whole = int(text)
+        if -(1 << 63) <= whole < 1 << 64:
+            return whole
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(text)
+    return number
 
 
 def _excerpt(text: str, position: int) -> str:
@@ -130,115 +136,93 @@ class _Reference:
         return FastjsonError(self.position, expected, f"a reference to {self.path[:80]!r}")
 
 
-class Entries(list[dict[str, Any]]):
-    """The entry list of a map with object keys: an array that looks like one is a plain list."""
+class _Entries(list[tuple[Any, Any]]):
+    """The keys and values of a map in which some key is an object, or a reference to one."""
 
 
 class _Reader:
-    """One pass over the text, token by token."""
-
-    __slots__ = ("_position", "_text")
+    """One pass over the text; each method takes the tokens that it reads, the next one is there."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._position = 0
+        self._tokens = _TOKEN.finditer(text)
+        self._take()
 
     def read(self) -> Any:
         value = self._value(0)
-        if self._peek():
-            self._fail("the end of the text", self._position)
+        if self._start < len(self._text):
+            self._fail("the end of the text", self._start)
         return value
 
-    def _token(self, expected: str) -> tuple[int, str, int]:
-        """The next token: its kind, what it is, and where it starts."""
-        self._peek()
-        start = self._position
-        match = _TOKEN.match(self._text, start)
-        if match is None or match.lastindex is None:
-            self._fail(expected, start)
-        self._position = match.end()
-        return match.lastindex, match[match.lastindex], start
+    def _take(self) -> None:
+        """Goes to the next token: its kind, what it is, where it starts, what mark it is if one."""
+        token = next(self._tokens)
+        self._kind = token.lastgroup or "none"
+        self._lexeme = token[self._kind]
+        self._start = token.start(self._kind)
+        self._mark = token["mark"]
 
     def _value(self, depth: int) -> Any:
-        kind, lexeme, start = self._token("a value")
-        if kind == _PLAIN:
-            return lexeme
-        if kind == _NUMBER:
-            return self._number(lexeme, start)
-        if lexeme == "{":
-            return self._object(depth + 1, start)
-        if lexeme == "[":
-            return [self._value(depth + 1) for _ in self._items("]", depth + 1, start)]
-        if kind == _QUOTED:
-            return self._unescaped(lexeme, start)
-        if kind == _WORD and lexeme in _WORDS:
+        kind, lexeme, start = self._kind, self._lexeme, self._start
+        if self._mark == "{":
+            return self._object(depth + 1)
+        if self._mark == "[":
+            return [self._value(depth + 1) for _ in self._items("]", depth + 1)]
+        if kind in ("mark", "none") or (kind == "word" and lexeme not in _WORDS):
+            self._fail("a value", start)
+        self._take()
+        if kind == "word":
             return _WORDS[lexeme]
-        return self._fail("a value", start)
+        if kind == "number":
+            return self._number(lexeme, start)
+        return self._unescaped(lexeme, start)
 
-    def _items(self, closing: str, depth: int, start: int) -> Iterator[None]:
+    def _items(self, closing: str, depth: int) -> Iterator[None]:
         """Goes to each of the items between two brackets, and behind the closing one."""
         if depth > MAX_DEPTH:
-            self._fail(f"at most {MAX_DEPTH} brackets open at once", start)
-        if self._peek() == closing:
-            self._position += 1
+            self._fail(f"at most {MAX_DEPTH} brackets open at once", self._start)
+        self._take()
+        if self._mark == closing:
+            self._take()
             return
         came = ","
         while came == ",":
             yield
-            came = self._peek()
+            came = self._mark
             if came not in (",", closing):
-                self._fail(f"',' or {closing!r}", self._position)
-            self._position += 1
+                self._fail(f"',' or {closing!r}", self._start)
+            self._take()
 
-    def _object(self, depth: int, start: int) -> Any:
-        fields: dict[str, Any] = {}
-        entries: Entries | None = None
-        for _ in self._items("}", depth, start):
+    def _object(self, depth: int) -> Any:
+        start = self._start
+        pairs = []
+        for _ in self._items("}", depth):
             key = self._key(depth)
-            if self._peek() != ":":
-                self._fail("':' after a key", self._position)
-            self._position += 1
-            value = self._value(depth)
-            if entries is None and not isinstance(key, str):
-                entries = Entries({"key": name, "value": it} for name, it in fields.items())
-            if entries is None:
-                fields[key] = value
-            else:
-                entries.append({"key": key, "value": value})
-        if entries is not None:
-            return entries
-        if len(fields) == 1 and isinstance(fields.get("$ref"), str) and "$ref" in self._text:
-            return _Reference(fields["$ref"], start)
+            if self._mark != ":":
+                self._fail("':' after a key", self._start)
+            self._take()
+            pairs.append((key, self._value(depth)))
+        if not all(isinstance(key, str) for key, _ in pairs):
+            return _Entries(pairs)
+        fields = dict(pairs)
+        path = fields.get("$ref")
+        if len(fields) == 1 and isinstance(path, str) and "$ref" in self._text:
+            return _Reference(path, start)
         return fields
 
     def _key(self, depth: int) -> Any:
         """A string, an integer or a name as string; or the object that is the key."""
-        if self._peek() == "{":
+        if self._mark == "{":
             return self._value(depth)
-        kind, lexeme, start = self._token("a key")
-        if kind == _QUOTED:
-            return self._unescaped(lexeme, start)
-        if kind in (_PLAIN, _WORD) or (kind == _NUMBER and _INTEGER.fullmatch(lexeme) is not None):
-            return lexeme
-        return self._fail("a key", start)
-
-    def _peek(self) -> str:
-        """Goes to the next character that is no blank, and returns it; "" at the end."""
-        position = self._position
-        character = self._text[position : position + 1]
-        if character in _BLANKS:
-            blanks = _SPACE.match(self._text, position)
-            position = self._position = blanks.end() if blanks is not None else position
-            character = self._text[position : position + 1]
-        return character
+        kind, lexeme, start = self._kind, self._lexeme, self._start
+        if kind not in ("string", "word") and _INTEGER.fullmatch(lexeme) is None:
+            self._fail("a key", start)
+        self._take()
+        return self._unescaped(lexeme, start) if kind == "string" else lexeme
 
     def _number(self, lexeme: str, start: int) -> int | float:
         try:
-            if _INTEGER.fullmatch(lexeme) is None:
-                return finite(lexeme)
-            if len(lexeme) > _MAX_INT_DIGITS:
-                finite(lexeme)
-            return int(lexeme)
+            return number_of(lexeme)
         except ValueError:
             return self._fail("a number in range", start)
 
@@ -275,7 +259,7 @@ class _Resolver:
     def copy(self, node: Any, depth: int = 0, via: _Reference | None = None) -> Any:
         if isinstance(node, _Reference):
             via = node
-            node = self._follow(node)
+            node = self._named(node)
             if id(node) in self._open:
                 raise via.error("a reference to an object that does not hold it")
         if via is not None:
@@ -287,16 +271,22 @@ class _Resolver:
         if not isinstance(node, dict | list):
             return node
         self._open.add(id(node))
-        if isinstance(node, dict):
-            copy: Any = {name: self.copy(child, depth + 1, via) for name, child in node.items()}
+        if isinstance(node, list) and not isinstance(node, _Entries):
+            copy: Any = [self.copy(child, depth + 1, via) for child in node]
         else:
-            copy = type(node)(self.copy(child, depth + 1, via) for child in node)
+            copy = {}
+            for key, child in node.items() if isinstance(node, dict) else node:
+                name = key if isinstance(key, str) else self.copy(key, depth + 1, via)
+                text = name if isinstance(name, str) else json_text(name)
+                copy[text] = self.copy(child, depth + 1, via)
         self._open.discard(id(node))
         return copy
 
-    def _follow(self, reference: _Reference) -> Any:
-        """What a reference names, which is no reference itself."""
-        path = reference.path
+    def _named(self, node: Any) -> Any:
+        """The node, or what it names where it is a reference."""
+        if not isinstance(node, _Reference):
+            return node
+        reference, path = node, node.path
         if path in ("@", ".."):
             # The object that holds the reference, and the one that holds that.
             raise reference.error("a reference to an object that does not hold it")
@@ -322,22 +312,19 @@ class _Resolver:
         self._following.discard(id(reference))
         return node
 
-    def _named(self, node: Any) -> Any:
-        return self._follow(node) if isinstance(node, _Reference) else node
-
     def _field(self, node: Any, name: str, reference: _Reference) -> Any:
         if isinstance(node, dict) and name in node:
             return node[name]
-        if isinstance(node, Entries):
-            found = [entry["value"] for entry in node if self._key_text(entry["key"]) == name]
+        if isinstance(node, _Entries):
+            found = [value for key, value in node if self._key_text(key) == name]
             if not found and name == _KEY_STEP:
-                found = [entry["key"] for entry in node if isinstance(entry["key"], dict)]
+                found = [key for key, _ in node if isinstance(key, dict)]
             if len(found) == 1:
                 return found[0]
         raise reference.error("a reference to a value that is there, and the only one of its name")
 
     def _item(self, node: Any, index: str, reference: _Reference) -> Any:
-        if isinstance(node, dict | Entries):  # a map with integer keys
+        if isinstance(node, dict | _Entries):  # a map with integer keys
             return self._field(node, index, reference)
         if isinstance(node, list) and len(index) < _MAX_INT_DIGITS and 0 <= int(index) < len(node):
             return node[int(index)]

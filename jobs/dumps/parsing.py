@@ -13,21 +13,20 @@ integer beyond 64 bits is a float, as of orjson.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 from . import fastjson
-from .fastjson import MAX_DEPTH, Entries, finite
+from .fastjson import MAX_DEPTH, number_of
 
 #: Quoting inside a string cannot go unseen: the quote ends the string, and a digit or a brace after
 #: a string is no JSON, so that the text goes to ``fastjson`` as it came.
 _INTEGER_KEY = re.compile(r"([{,])(-?(?:0|[1-9][0-9]*)):")
 _QUEUE_KEY = re.compile(
-    r'([{,])\{"brokerName":"([^"\\]*)","queueId":(0|-?[1-9][0-9]{0,9}),"topic":"([^"\\]*)"\}:'
+    r'(\{"brokerName":"[^"\\]*","queueId":(?:0|-?[1-9][0-9]{0,9}),"topic":"[^"\\]*"\}):'
 )
-_QUOTED_QUEUE_KEY = r'\1"{\\"brokerName\\":\\"\2\\",\\"queueId\\":\3,\\"topic\\":\\"\4\\"}":'
 
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 _LONG_NUMBER = re.compile(r"[0-9]{19}")
@@ -38,13 +37,15 @@ def _no_infinity(name: str) -> None:
         raise ValueError(name)
 
 
-_STANDARD = json.JSONDecoder(parse_constant=_no_infinity, parse_float=finite)
+_STANDARD = json.JSONDecoder(parse_constant=_no_infinity, parse_float=number_of)
+_OF_LONG_NUMBERS = json.JSONDecoder(
+    parse_constant=_no_infinity, parse_float=number_of, parse_int=number_of
+)
 
 
 def _standard(text: str) -> Any:
-    value = _STANDARD.decode(text)
-    if _LONG_NUMBER.search(text):
-        value = _as_of_json(value)
+    decoder = _OF_LONG_NUMBERS if _LONG_NUMBER.search(text) else _STANDARD
+    value = decoder.decode(text)
     return without_half_pairs(value) if _HALF_PAIR.search(text) else value
 
 
@@ -62,22 +63,16 @@ def parse_json(text: str) -> Any:
     >>> parse_json('{"kind":"heartbeat"}')
     {'kind': 'heartbeat'}
     """
-    value = _parse_json(text)
+    try:
+        value = _LOADS(text)
+    except (ValueError, RecursionError):
+        try:
+            value = _standard(text)
+        except RecursionError as error:
+            raise ValueError(str(error)) from error
     if _may_be_deep(text) and _is_deeper(value, MAX_DEPTH):
         raise ValueError(f"expected at most {MAX_DEPTH} brackets open at once")
     return value
-
-
-def _parse_json(text: str) -> Any:
-    try:
-        return _LOADS(text)
-    except (ValueError, RecursionError) as error:
-        if _LOADS is _standard:
-            raise ValueError(str(error)) from error
-    try:
-        return _standard(text)
-    except RecursionError as error:
-        raise ValueError(str(error)) from error
 
 
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -116,39 +111,23 @@ def parse_body(text: str) -> Any:
     {'{"id":7}': 'a'}
     """
     if '"$ref"' not in text and not _may_be_deep(text):
-        # Not by suppress(), which takes its time with every body.
-        try:
-            return _LOADS(text)
-        except (ValueError, RecursionError):
-            pass
-        quoted = _INTEGER_KEY.sub(r'\1"\2":', _QUEUE_KEY.sub(_QUOTED_QUEUE_KEY, text))
-        if quoted != text:
-            try:
+        for quoted in _quoted(text):
+            try:  # not by suppress(), which takes its time with every body
                 return _LOADS(quoted)
             except (ValueError, RecursionError):
-                pass
-    value = _as_of_json(fastjson.parse(text))
+                continue
+    value = fastjson.parse(text)
     return without_half_pairs(value) if _HALF_PAIR.search(text) else value
 
 
-def _as_of_json(value: Any) -> Any:
-    """The value as orjson has it: with the JSON text of an object that is a key, and a float for an
-    integer beyond 64 bits."""
-    if isinstance(value, Entries):
-        return {_key_text(entry["key"]): _as_of_json(entry["value"]) for entry in value}
-    if isinstance(value, list):
-        return [_as_of_json(part) for part in value]
-    if isinstance(value, dict):
-        return {name: _as_of_json(part) for name, part in value.items()}
-    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
-        return finite(str(value))
-    return value
-
-
-def _key_text(key: Any) -> str:
-    if isinstance(key, str):
-        return key
-    return json.dumps(_as_of_json(key), ensure_ascii=False, separators=(",", ":"))
+def _quoted(text: str) -> Iterator[str]:
+    """The text as it came, with quotes around the queues that are keys, and around the integers."""
+    yield text
+    parts = _QUEUE_KEY.split(text)
+    parts[1::2] = ['"' + queue.replace('"', '\\"') + '":' for queue in parts[1::2]]
+    queues_quoted = "".join(parts)
+    yield queues_quoted
+    yield _INTEGER_KEY.sub(r'\1"\2":', queues_quoted)
 
 
 def without_half_pairs(value: Any) -> Any:

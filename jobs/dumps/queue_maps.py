@@ -20,8 +20,11 @@ Queue: TypeAlias = tuple[str, str, int]
 
 TOPIC_QUEUES = "queueStatInfoList"
 
-#: As long as an int of Java can be.
-_QUEUE_ID = re.compile(r"-?[0-9]{1,10}")
+#: What ``MessageQueue.toString()`` prints. Once the first ``, brokerName=`` is found, no other is
+#: tried: a text of nothing else would take its time.
+_PRINTED = re.compile(
+    r"MessageQueue \[topic=(?>(.*?), brokerName=)(.*), queueId=(-?[0-9]{1,10})\]", re.DOTALL
+)
 _MOST, _LEAST = 2**31 - 1, -(2**31)
 
 
@@ -91,15 +94,10 @@ def parse_message_queue(text: str) -> Queue | None:
     >>> parse_message_queue("MessageQueue [topic=%RETRY%g, brokerName=a, b], queueId=-1]")
     ('%RETRY%g', 'a, b]', -1)
     """
-    body = text.removeprefix("MessageQueue [topic=")
-    names, separator, last = body.rpartition(", queueId=")
-    topic, between, broker_name = names.partition(", brokerName=")
-    queue_id = last.removesuffix("]")
-    if body == text or not separator or not between or queue_id == last:
+    found = _PRINTED.fullmatch(text)
+    if found is None or not _LEAST <= int(found[3]) <= _MOST:
         return None
-    if _QUEUE_ID.fullmatch(queue_id) is None or not _LEAST <= int(queue_id) <= _MOST:
-        return None
-    return topic, broker_name, int(queue_id)
+    return found[1], found[2], int(found[3])
 
 
 @lru_cache(maxsize=50_000)  # the keys of a group's queues come with every poll
@@ -113,16 +111,11 @@ def _spelled(key: str) -> Queue | None:
 
 
 def _object(key: Any) -> Queue | None:
-    if not isinstance(key, dict):
-        return None
-    topic, broker_name, queue_id = key.get("topic"), key.get("brokerName"), key.get("queueId")
-    is_queue = (
-        isinstance(topic, str)
-        and isinstance(broker_name, str)
-        and type(queue_id) is int
-        and _LEAST <= queue_id <= _MOST
-    )
-    return (topic, broker_name, queue_id) if is_queue else None  # type: ignore[return-value]
+    match key:
+        case {"topic": str(topic), "brokerName": str(broker_name), "queueId": int(queue_id)}:
+            is_id = not isinstance(queue_id, bool) and _LEAST <= queue_id <= _MOST
+            return (topic, broker_name, queue_id) if is_id else None
+    return None
 
 
 def _fail(field: str, expected: str, came: Any, text: str) -> NoReturn:

@@ -11,6 +11,7 @@ the first ``bounds.quarantined_lines`` are kept, and one row counts the others.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -24,9 +25,9 @@ from ..pieces import FOR_ALL, Piece, all_values, pack_value, shard_of
 from ..schemas import QUARANTINE
 from .files import file_uri
 from .statement import CLIENT_LOG, TOPIC_ROUTE, Log, LogLine, Statement, log_of
-from .statements import Reader, Refused, as_quarantined, too_long
+from .statements import Reader, Refused, as_quarantined
 from .times import PlausibleTimes, day_of
-from .unpacking import Archive, Line, Lines
+from .unpacking import BEGINNING, Archive, Line, Lines, too_long
 
 #: Kinds of pieces.
 STATEMENTS, COUNTS = "statements", "counts"
@@ -40,6 +41,9 @@ _PLACE_BITS = 44
 #: So many statements, and so many bytes of refused lines, are held before they leave.
 _STATEMENTS_AT_ONCE = 50_000
 _REFUSED_AT_ONCE = 8 << 20
+
+#: The groups and topics of a dump come again with each round.
+_shard_of = lru_cache(maxsize=50_000)(shard_of)
 
 
 def subject_of(statement: Statement) -> Subject:
@@ -108,8 +112,6 @@ class _Reading:
         self._held = 0
         self._refused: list[dict[str, Any]] = []
         self._refused_bytes = 0
-        #: By kind, cluster and subject the statements of their shard.
-        self._of_shard: dict[tuple[Any, ...], list[Statement]] = {}
 
     def pieces(self, lines: Lines) -> Iterator[Piece]:
         archive = Archive(self._slice.size, self._bounds) if lines.is_archive else None
@@ -142,22 +144,22 @@ class _Reading:
         yield self._take_refused()
         yield pack_value(FOR_ALL, COUNTS, self._counts)
 
-    def _read(self, number: int, line: Line, place: int, over: Refused | None) -> None:
-        if line.size > self._bounds.line_bytes:
-            over = over or too_long(line.size, self._bounds)
-        found = over or self._reader.read(line.text, place)
+    def _read(self, number: int, line: Line, place: int, over: str | None) -> None:
+        if over is None and line.size > self._bounds.line_bytes:
+            over = too_long(line.size, self._bounds)
+        if over is not None:
+            self._refuse(number, Refused(over), line.text[:BEGINNING])
+            return
+        found = self._reader.read(line.text, place)
         if isinstance(found, Refused):
-            self._refuse(number, found, found.kept(line.text))
+            self._refuse(number, found, line.text)
             return
         if found:
             self._counts.kinds[found[0].kind] += 1
         for statement in found:
             self._count(statement)
-            of_shard = self._of_shard.get(statement[:3])
-            if of_shard is None:
-                shard = shard_of(statement.cluster, statement.subject, self._shards)
-                of_shard = self._of_shard[statement[:3]] = self._statements[shard]
-            of_shard.append(statement)
+            shard = _shard_of(statement.cluster, statement.subject, self._shards)
+            self._statements[shard].append(statement)
         self._held += len(found)
 
     def _count(self, statement: Statement) -> None:
@@ -193,7 +195,6 @@ class _Reading:
         for shard, statements in self._statements.items():
             yield pack_value(shard, STATEMENTS, list(zip(*statements, strict=True)))
         self._statements.clear()
-        self._of_shard.clear()
         self._held = 0
 
     def _take_refused(self) -> Piece:

@@ -25,7 +25,11 @@ class Timeless(NamedTuple):
         times = {"collected_at": ""}
         if self.snapshot_time is not None:
             times["snapshot_time"] = ""
-        return bool(parse_json(self.rest.decode().removeprefix("\ufeff")) == {**envelope, **times})
+        try:
+            rest = parse_json(self.rest.decode().removeprefix("\ufeff"))
+        except ValueError:  # it was not a whole text that was left out
+            return False
+        return bool(rest == {**envelope, **times})
 
 
 def without_times(line: bytes) -> Timeless | None:
@@ -36,27 +40,21 @@ def without_times(line: bytes) -> Timeless | None:
     Timeless(rest=b'{"collected_at":"","kind":"heartbeat"}', collected_at='2026-01-05T00:00:00Z',
              snapshot_time=None)
     """
-    collected = _value(line, _COLLECTED_AT)
-    if collected is None:
+    cut = _cut(line, _COLLECTED_AT)
+    if cut is None:
         return None
-    start, end = collected
-    collected_at = line[start:end].decode("ascii", "replace")
-    snapshot = _value(line, _SNAPSHOT_TIME)
-    if snapshot is None:
-        return Timeless(line[:start] + line[end:], collected_at, None)
-    snapshot_time = line[snapshot[0] : snapshot[1]].decode("ascii", "replace")
-    (start, end), (later_start, later_end) = sorted((collected, snapshot))
-    if end > later_start:
-        return None
-    rest = line[:start] + line[end:later_start] + line[later_end:]
+    line, collected_at = cut
+    rest, snapshot_time = _cut(line, _SNAPSHOT_TIME) or (line, None)
     return Timeless(rest, collected_at, snapshot_time)
 
 
-def _value(line: bytes, key: bytes) -> tuple[int, int] | None:
-    """Where the text after a key begins and ends, between its quotes."""
+def _cut(line: bytes, key: bytes) -> tuple[bytes, str] | None:
+    """The line without the text after a key, between its quotes, and the text."""
     place = line.find(key)
     if place < 0:
         return None
     start = line.find(b'"', place + len(key)) + 1
     end = line.find(b'"', start) if start else -1
-    return None if end < 0 else (start, end)
+    if end < 0:
+        return None
+    return line[:start] + line[end:], line[start:end].decode("ascii", "replace")

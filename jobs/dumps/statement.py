@@ -5,6 +5,7 @@ A statement is what a witness (a broker, a nameserver, a client) reported of a s
 texts, numbers and None, and travels from the task that reads a line to that of its group.
 """
 
+import re
 from typing import NamedTuple, TypeAlias
 
 HEARTBEAT = "heartbeat"
@@ -25,45 +26,6 @@ KINDS = (
 CLUSTER_INFO = "cluster_info"
 CONSUMER_TOPICS = "consumer_topics"
 LEFT_OUT = "left_out"
-_BROKER = ("broker_name", "broker_id", "broker_addr")
-
-
-class Envelope(NamedTuple):
-    """The fields of a kind's envelope besides ``cluster``, ``collected_at`` and the error.
-
-    ``required`` in the order in which they are checked; ``subject`` is one of them, or None where
-    the body names the group; ``source`` are those that show who was asked and who reported.
-    """
-
-    required: tuple[str, ...]
-    subject: str | None = None
-    source: tuple[str, ...] = _BROKER
-
-    @property
-    def is_polled(self) -> bool:
-        """Whether the line belongs to a round."""
-        return "snapshot_time" in self.required
-
-
-#: What a poll of a broker has.
-_POLL, _GROUP = ("snapshot_time", "broker_name", "broker_id"), "consumer_group"
-ENVELOPES = {
-    HEARTBEAT: Envelope(
-        ("broker_name", "broker_id", "client_addr"), None, (*_BROKER, "client_addr")
-    ),
-    CONSUMER_CONNECTION: Envelope((*_POLL, _GROUP), _GROUP),
-    TOPIC_ROUTE: Envelope(("snapshot_time", "namesrv_addr", "topic"), "topic", ("namesrv_addr",)),
-    CONSUMER_RUNNING_INFO: Envelope(
-        ("snapshot_time", _GROUP, "client_id"), _GROUP, (*_BROKER, "client_id", "process")
-    ),
-    CONSUME_STATS: Envelope(("snapshot_time", _GROUP), _GROUP),
-    MESSAGE_REQUEST_MODE: Envelope(_POLL),
-    CLIENT_LOG: Envelope((), None, ("process",)),
-    CLUSTER_INFO: Envelope(("snapshot_time", "namesrv_addr"), None, ("namesrv_addr",)),
-    SUBSCRIPTION_GROUP: Envelope(_POLL),
-    CONSUMER_TOPICS: Envelope((*_POLL, _GROUP), _GROUP),
-    LEFT_OUT: Envelope(("snapshot_time",), None, ()),
-}
 
 #: (topic, expression type, expression), as ``contents.SUBSCRIPTION_FIELDS``; a member's are sorted
 #: and each there once.
@@ -228,6 +190,15 @@ class Source(NamedTuple):
     process: str | None = None
     code: int | None = None
     message: str | None = None
+
+    def says(self, code: int, words: str) -> bool:
+        """Whether it answered with this error; the dashboard has a code within its message alone.
+
+        >>> Source(code=-1, message="CODE: 17  DESC: none").says(17, "No topic route info")
+        True
+        """
+        found = re.search(rf"CODE: *{code}\b|{words}", self.message or "", re.ASCII)
+        return self.code == code or found is not None
 
 
 class Statement(NamedTuple):

@@ -6,54 +6,42 @@ missing, and count as missing where they are not what they should be.
 """
 
 import re
-from collections.abc import Iterator
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from rebalance_core.errors import nearest
 
-from ..bounds import DEFAULT_BOUNDS, Bounds, beyond
+from ..bounds import DEFAULT_BOUNDS, Bounds
 from ..instants import SECOND, Instant, in_calendar, to_instant
-from .memory import ENTRY_BYTES, Memory
+from .memory import Memory
 from .parsing import parse_json
 from .repeated import Timeless, without_times
-from .statement import ENVELOPES, KINDS, Content, Envelope, Source, Statement
+from .statement import KINDS, Content, Source, Statement
 from .times import PlausibleTimes, iso_of
-from .typed import MAY_FAIL, REPEATED, BodyError, BoundError, Read, as_text, expected, read_body
-from .within import problem_of_content, problem_of_names
+from .typed import LINES, Kind, Read, read_body
+from .values import BoundError, LineError, Value, as_text, expected, integer_in
+from .within import check_content, check_names
 
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
     r"(?:Z|[+-](?:(?:0[0-9]|1[0-7]):?[0-5][0-9]|18:?00))"
 )
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
 #: What counts as blank in a line that is otherwise empty.
 _BLANKS = " \t\n\x0b\f\r"
-
 
 _TIMES = ("collected_at", "snapshot_time")
 _NUMBERS = ("broker_id", "error_code")
 
 
-#: So many bytes of a line are kept that is longer than the bounds allow.
-BEGINNING = 1_000
-
-
 class Refused(NamedTuple):
     """A line that is no statement: what was expected and what came.
 
-    ``keeps``: how many of its bytes are to be kept; None: all. ``kind``: that of the line; empty
-    where it has none.
+    ``kind``: that of the line; empty where it has none.
     """
 
     reason: str
-    keeps: int | None = None
     kind: str = ""
-
-    def kept(self, line: bytes) -> bytes:
-        """What the quarantine is to have of the line."""
-        return line if self.keeps is None else line[: self.keeps]
 
 
 def as_quarantined(line: bytes) -> tuple[str, bytes | None]:
@@ -66,21 +54,6 @@ def as_quarantined(line: bytes) -> tuple[str, bytes | None]:
         return line.decode(), None
     except UnicodeDecodeError:
         return line.decode(errors="replace"), line
-
-
-def too_long(came: int, bounds: Bounds) -> Refused:
-    """A line of so many bytes, which is too long to be read."""
-    reason = beyond("line_bytes", bounds.line_bytes, "bytes in a line", came)
-    return Refused(f"{reason}; its beginning is kept", BEGINNING)
-
-
-class _Who(NamedTuple):
-    """What an envelope has besides its times and its body."""
-
-    cluster: str
-    subject: str | None
-    source: Source
-    failed: bool
 
 
 #: The time of a line's round, and when it was collected.
@@ -117,7 +90,7 @@ class Reader:
     >>> statement.subject, statement.collected_at, statement.source.code, statement.content
     ('T', 2000000, 17, None)
     >>> Reader().read(b"17")
-    Refused(reason="expected one JSON object, came '17'", keeps=None)
+    Refused(reason="expected one JSON object, came '17'", kind='')
     """
 
     def __init__(
@@ -127,9 +100,7 @@ class Reader:
         self._plausible = plausible
         self._meanings: Memory[bytes, _Meaning] = Memory()
         self._bodies: Memory[tuple[str, str], Read] = Memory()
-        self._contents: Memory[Content, Content] = Memory()
-        self._who: Memory[tuple[Any, ...], _Who] = Memory()
-        self._failures: Memory[Source, Source] = Memory()
+        self._values: Memory[Any, Any] = Memory()
 
     def read(self, line: bytes, order: int = 0) -> list[Statement] | Refused:
         """The statements of a line, or why it has none.
@@ -171,50 +142,46 @@ class Reader:
                 return Refused("expected a JSON object, came an empty line")
             return Refused(expected("one JSON object", text))
         try:
-            read = self._read(envelope)
-        except RecursionError:  # brackets that nest so deeply that they cannot be written again
-            return Refused(expected("one JSON object", text))
-        if isinstance(read, Refused):
+            meaning, times = self._read(envelope)
+        except LineError as error:
             is_known = envelope.get("kind") in KINDS
-            return read._replace(kind=envelope["kind"]) if is_known else read
-        meaning, times = read
-        if meaning.kind in REPEATED and timeless is not None and timeless.is_of(envelope):
+            return Refused(str(error), kind=envelope["kind"] if is_known else "")
+        comes_again = LINES[meaning.kind].comes_again
+        if comes_again and timeless is not None and timeless.is_of(envelope):
             self._meanings.remember(timeless.rest, meaning, len(timeless.rest))
         return meaning.at(times, order)
 
-    def _read(self, envelope: dict[str, Any]) -> tuple[_Meaning, _Times] | Refused:
+    def _read(self, envelope: dict[str, Any]) -> tuple[_Meaning, _Times]:
         name = envelope.get("kind")
-        kind = ENVELOPES.get(name) if isinstance(name, str) else None
+        kind = LINES.get(name) if isinstance(name, str) else None
         if name is None or kind is None:
-            return Refused(_no_kind(name))
-        who = self._identified(name, kind, envelope)
-        collected_at = _instant(envelope.get("collected_at"))
-        snapshot_time = _instant(envelope.get("snapshot_time"))
-        if who is None or collected_at is None or (snapshot_time is None and kind.is_polled):
-            return Refused(_first_problem(kind, envelope, self._bounds) or "")
-        times = snapshot_time, collected_at
+            raise LineError(_no_kind(name))
+        fields = _fields(kind, envelope, self._bounds)
+        times = fields["snapshot_time"], fields["collected_at"]
         if (impossible := self._impossible(name, times)) is not None:
-            return Refused(impossible)
+            raise LineError(impossible)
+        cluster, subject, source = self._same(_who(kind, fields, envelope))
         read = _NOTHING
         body = as_text(envelope.get("body"))
         if body is not None:
             try:
                 read = self._body(name, body)
-            except BodyError as error:
-                of_whom = f" of '{who.subject}'" if isinstance(error, BoundError) else ""
-                return Refused(f"body{of_whom}: {error}")
-        elif not who.failed:
+            except LineError as error:
+                of_whom = f" of '{subject}'" if isinstance(error, BoundError) else ""
+                raise LineError(f"body{of_whom}: {error}") from error
+        elif source.code is None:
             neither = "expected body or error_code, came neither"
-            return Refused(neither if name in MAY_FAIL else "expected body, came none")
-        source, contents = who.source, read.contents
+            raise LineError(neither if kind.may_fail else "expected body, came none")
         if read.code is not None:
-            source = self._failed(source, read)
-        if who.failed or read.code is not None:
-            contents = ((None, None),)
+            # The error of the envelope goes before that of the dashboard's status.
+            code = read.code if source.code is None else source.code
+            message = read.message if source.message is None else source.message
+            source = self._same(source._replace(code=code, message=message))
+        contents = read.contents if source.code is None else _NOTHING.contents
         if name not in KINDS:
             contents = ()
-        of_subjects = [(who.subject or subject or "", content) for subject, content in contents]
-        return _Meaning(name, who.cluster, source, tuple(of_subjects)), times
+        of_subjects = [(subject or group or "", content) for group, content in contents]
+        return _Meaning(name, cluster, source, tuple(of_subjects)), times
 
     def _impossible(self, kind: str, times: _Times) -> str | None:
         """Why the times of a line cannot be; None where they can."""
@@ -223,7 +190,7 @@ class Reader:
         if (
             snapshot_time is not None
             and abs(collected_at - snapshot_time) > hours * 3600 * SECOND
-            and ENVELOPES[kind].is_polled
+            and "snapshot_time" in LINES[kind].required
         ):
             return (
                 f"expected snapshot_time and collected_at at most {hours:,} hours apart "
@@ -231,51 +198,30 @@ class Reader:
             )
         return None if self._plausible is None else self._plausible.problem(kind, collected_at)
 
-    def _identified(self, name: str, kind: Envelope, envelope: dict[str, Any]) -> _Who | None:
-        """Who was asked and who spoke, of whom; None where something of it is missing."""
-        names = ("cluster", kind.subject or "", *kind.source, "error_code", "error_message")
-        values = [envelope.get(field) for field in names]
-        # With the types: true equals 1, and is no number here.
-        key = (name, *values, *map(type, values))
-        try:
-            who = self._who.get(key)
-        except TypeError:  # a list or an object, which is a text in its JSON
-            return _who(name, kind, envelope, self._bounds)
-        if who is None and (who := _who(name, kind, envelope, self._bounds)) is not None:
-            self._who.remember(key, who, sum([len(str(value)) for value in values]))
-        return who
-
     def _body(self, kind: str, body: str) -> Read:
-        if kind not in REPEATED:
-            return self._within(read_body(kind, body), body)
-        read = self._bodies.get((kind, body))
-        if read is None:
-            read = self._within(read_body(kind, body), body)
-            contents = tuple((group, self._interned(content)) for group, content in read.contents)
-            read = self._bodies.remember((kind, body), read._replace(contents=contents), len(body))
-        return read
-
-    def _within(self, read: Read, body: str) -> Read:
-        """What was read; BoundError where it asks for more than the bounds allow."""
+        comes_again = LINES[kind].comes_again
+        read = self._bodies.get((kind, body)) if comes_again else None
+        if read is not None:
+            return read
+        read = read_body(kind, body)
         for group, content in read.contents:
-            problem = problem_of_names([("a consumer group", group)], self._bounds)
-            problem = problem or problem_of_content(content, len(body), self._bounds)
-            if problem is not None:
-                raise BoundError(problem)
-        return read
+            check_names([("a consumer group", group)], self._bounds)
+            check_content(content, len(body), self._bounds)
+        if not comes_again:
+            return read
+        # A broker prints its set in another order each time, and a subscription's version changes
+        # at every rebalance.
+        contents = tuple((group, self._same(it, len(body))) for group, it in read.contents)
+        return self._bodies.remember((kind, body), read._replace(contents=contents), len(body))
 
-    def _interned(self, content: Content) -> Content:
-        """The equal content that came before: a broker prints its set in another order each time,
-        and a subscription's version changes at every rebalance."""
-        return self._contents.get(content) or self._contents.remember(content, content, ENTRY_BYTES)
-
-    def _failed(self, source: Source, read: Read) -> Source:
-        """The source with the error of the dashboard's status; that of the envelope goes before."""
-        failed = source._replace(
-            code=read.code if source.code is None else source.code,
-            message=read.message if source.message is None else source.message,
-        )
-        return self._failures.get(failed) or self._failures.remember(failed, failed, ENTRY_BYTES)
+    def _same(self, value: Value, size: int | None = None) -> Value:
+        """The equal value of its type that came before, else this one; of about so many bytes."""
+        key = (type(value), value)
+        same: Value | None = self._values.get(key)
+        if same is None:
+            size = len(repr(value)) if size is None else size
+            same = self._values.remember(key, value, size)
+        return same
 
 
 _NOTHING = Read(((None, None),))
@@ -284,41 +230,36 @@ _LONGEST_NAME = 60
 
 
 def _no_kind(name: Any) -> str:
-    reason = expected(f"kind to be one of {', '.join(ENVELOPES)}", as_text(name))
-    near = nearest(name, ENVELOPES) if isinstance(name, str) and len(name) <= _LONGEST_NAME else []
+    reason = expected(f"kind to be one of {', '.join(LINES)}", as_text(name))
+    near = nearest(name, LINES) if isinstance(name, str) and len(name) <= _LONGEST_NAME else []
     return f"{reason}: did you mean {' or '.join(near)}?" if near else reason
 
 
-def _who(name: str, kind: Envelope, envelope: dict[str, Any], bounds: Bounds) -> _Who | None:
-    if _first_problem(kind, envelope, bounds) is not None:
-        return None
-    source = Source(**{field: _value(field, envelope.get(field)) for field in kind.source})
-    if name in MAY_FAIL:
-        code = _value("error_code", envelope.get("error_code"))
-        message = as_text(envelope.get("error_message"))
-        source = source._replace(code=code or None, message=message)
-    subject = as_text(envelope[kind.subject]) if kind.subject else None
-    return _Who(as_text(envelope["cluster"]) or "", subject, source, source.code is not None)
+def _fields(kind: Kind, envelope: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
+    """The fields of an envelope, each None where it is not what it should be.
 
-
-def _names(kind: Envelope, envelope: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """The fields of an envelope that are names."""
-    for field in dict.fromkeys(("cluster", *kind.required, *kind.source)):
-        if field not in _TIMES and field not in _NUMBERS:
-            yield field, as_text(envelope.get(field))
-
-
-def _first_problem(kind: Envelope, envelope: dict[str, Any], bounds: Bounds) -> str | None:
-    """What is wrong with an envelope: a field that is missing, or none of its type, or too long."""
+    Raises LineError: for one that is missing, an error code that is none, a name that is too long.
+    """
+    fields = {name: _value(name, envelope.get(name)) for name in kind.fields}
     for name in ("cluster", "collected_at", *kind.required):
-        raw = envelope.get(name)
-        if _value(name, raw) in (None, ""):
-            return expected(f"{name} to be {_demand(name)}", as_text(raw))
-    problem = problem_of_names(_names(kind, envelope), bounds)
+        if fields[name] in (None, ""):
+            raise LineError(expected(f"{name} to be {_demand(name)}", as_text(envelope.get(name))))
+    check_names(((name, it) for name, it in fields.items() if isinstance(it, str)), bounds)
     code = envelope.get("error_code")
-    if problem is None and code is not None and _value("error_code", code) is None:
-        return expected("error_code to be an integer", as_text(code))
-    return problem
+    if code is not None and fields["error_code"] is None:
+        raise LineError(expected("error_code to be an integer", as_text(code)))
+    return fields
+
+
+def _who(
+    kind: Kind, fields: dict[str, Any], envelope: dict[str, Any]
+) -> tuple[str, str | None, Source]:
+    """The cluster, the subject where the envelope names it, and who was asked and who spoke."""
+    source = Source(**{name: fields[name] for name in kind.source})
+    if kind.may_fail:
+        message = as_text(envelope.get("error_message"))
+        source = source._replace(code=fields["error_code"] or None, message=message)
+    return fields["cluster"], fields[kind.subject] if kind.subject else None, source
 
 
 def _demand(name: str) -> str:
@@ -336,11 +277,10 @@ def _value(name: str, raw: Any) -> Any:
 
 def _number(name: str, raw: Any) -> int | None:
     """An integer of at most 18 digits, or the text of one."""
-    text = as_text(raw) or ""
-    if _INTEGER.fullmatch(text) is None:
+    number = integer_in(as_text(raw))
+    if number is None or (name == "error_code" and not -(2**31) <= number < 2**31):
         return None
-    number = int(text)
-    return None if name == "error_code" and not -(2**31) <= number < 2**31 else number
+    return number
 
 
 def _instant(raw: Any) -> int | None:

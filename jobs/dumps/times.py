@@ -8,6 +8,7 @@ The clock of this machine plays no part: the same dumps give the same tables on 
 """
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -31,7 +32,7 @@ class Days(NamedTuple):
 
 @dataclass(frozen=True)
 class PlausibleTimes:
-    """The plausible days of polls and heartbeats, and those of log lines; None: nothing to compare.
+    """The plausible days by whether they are those of log lines; none: nothing to compare.
 
     >>> of_dump = PlausibleTimes.of({(False, 20_778): 40, (False, 47_482): 2}, Bounds())
     >>> of_dump.problem("topic_route", 47_482 * DAY)
@@ -40,17 +41,19 @@ class PlausibleTimes:
      of 2026-11-21, came 2100-01-01T00:00:00Z'
     """
 
-    polls: Days | None
-    logs: Days | None
+    days: Mapping[bool, Days]
 
     @classmethod
     def of(cls, counts: Mapping[tuple[bool, int], int], bounds: Bounds) -> "PlausibleTimes":
         """From the number of statements by whether they are log lines, and by day."""
-        return cls(*[_days(_only(counts, is_log), bounds.dump_days) for is_log in (False, True)])
+        lines: dict[bool, dict[int, int]] = defaultdict(dict)
+        for (is_log, day), number in counts.items():
+            lines[is_log][day] = number
+        return cls({is_log: _days(by_day, bounds.dump_days) for is_log, by_day in lines.items()})
 
     def problem(self, kind: str, collected_at: Instant) -> str | None:
         """Why a line of a kind cannot be of that time; None where it can."""
-        days = self._of(kind == CLIENT_LOG)
+        days = self.days.get(kind == CLIENT_LOG)
         if days is None or _holds(days, day_of(collected_at)):
             return None
         allowed = days.most_from - days.first
@@ -73,7 +76,7 @@ class PlausibleTimes:
         out = {
             day: number
             for (is_log, day), number in sorted(counts.items())
-            if not _holds(self._of(is_log), day)
+            if not _holds(self.days.get(is_log), day)
         }
         if not out:
             return None
@@ -83,9 +86,6 @@ class PlausibleTimes:
             "another time (bounds.dump_days); the table quarantine has them. Dumps of other years "
             "are to be ingested apart"
         )
-
-    def _of(self, is_log: bool) -> Days | None:
-        return self.logs if is_log else self.polls
 
 
 def day_of(time: Instant) -> int:
@@ -106,15 +106,11 @@ def _date(day: int) -> str:
     return to_datetime(day * DAY).date().isoformat()
 
 
-def _only(counts: Mapping[tuple[bool, int], int], is_log: bool) -> dict[int, int]:
-    return {day: number for (of_logs, day), number in counts.items() if of_logs == is_log}
-
-
 def _holds(days: Days | None, day: int) -> bool:
     return days is None or days.first <= day <= days.last
 
 
-def _days(counts: Mapping[int, int], most_days: int) -> Days | None:
+def _days(counts: Mapping[int, int], most_days: int) -> Days:
     """The days around the middle third of the lines, which fewer than a third cannot move.
 
     ``most_days``, or twice the length of the middle third, before and after it: dumps that go over
@@ -125,8 +121,6 @@ def _days(counts: Mapping[int, int], most_days: int) -> Days | None:
     >>> _days({20_000: 1, 0: 1}, 366).first <= 0
     True
     """
-    if not counts:
-        return None
     days = sorted(counts)
     passed = list(accumulate(counts[day] for day in days))
     last = passed[-1] - 1

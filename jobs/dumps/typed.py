@@ -1,25 +1,37 @@
 """value -> content: what a body means, typed; each demand on a body, and each default, once.
 
-A field that is read must have its type, or be null: a queue count that is a text, or that no int
-holds, is no guess of ours. What is a text may come as anything, and is its JSON then: dashboards
-print names of digits as numbers. Other fields may hold what they like.
+And of each kind of line what its envelope must have.
 
 Source: apache/rocketmq ``remoting.protocol`` 5.3.3, named at each function.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias, TypeGuard, TypeVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeGuard
 
 from rebalance_core.state import BROADCASTING
 from rebalance_core.strategies.factory import JAVA_CLASSES
 
 from . import statement
-from .client_log import ClientLogError, parse_rebalance_line
+from .client_log import parse_rebalance_line
 from .fastjson import FastjsonError
 from .parsing import parse_body
-from .queue_maps import is_list_of_topics, read_queue_map, read_topics
+from .queue_maps import Queue, is_list_of_topics, read_queue_map, read_topics
+from .values import (
+    Fields,
+    LineError,
+    WrongTypeError,
+    as_integer,
+    as_map,
+    as_maps,
+    as_text,
+    expected,
+    integer_in,
+    integers,
+    of_type,
+)
 
 #: The most queues that a number of RocketMQ's can hold; ``within`` has how many are too many.
 _MOST_QUEUES = 2**31 - 1
@@ -33,11 +45,7 @@ _GLOBAL_SCOPE = "__global__"
 
 _OBJECT_KEY_OR_REFERENCE = re.compile(r'\{\s*\{|"\$ref"')
 
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
 _YEAR_1, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000
-
-Fields: TypeAlias = Mapping[str, Any]
-Value = TypeVar("Value")
 
 
 class Read(NamedTuple):
@@ -51,22 +59,14 @@ class Read(NamedTuple):
     message: str | None = None
 
 
-class BodyError(ValueError):
-    """The body is not what its kind demands; the message has what was expected and what came."""
-
-
-class BoundError(BodyError):
-    """The body asks for more than the bounds allow; the message names the setting."""
-
-
-class _WrongTypeError(ValueError):
-    """A field that is read has another type than RocketMQ's class."""
+def _one(content: statement.Content) -> Read:
+    return Read(((None, content),))
 
 
 def read_body(kind: str, text: str) -> Read:
     """What a body of a kind means.
 
-    Raises BodyError: for a text that is no such body.
+    Raises LineError: for a text that is no such body.
 
     >>> beat = '{"clientID":"a@1","consumerDataSet":[{"groupName":"G","subscriptionDataSet":[]}]}'
     >>> read_body("heartbeat", beat).contents[0][1].client_id
@@ -74,38 +74,16 @@ def read_body(kind: str, text: str) -> Read:
     >>> read_body("consume_stats", '{"status":-1,"data":null,"errMsg":"CODE: 206"}')
     Read(contents=(), code=-1, message='CODE: 206')
     """
-    if kind == statement.CLIENT_LOG:
-        return _read_log_line(text)
-    body = BODIES[kind]
+    how = LINES[kind]
+    if kind == statement.CLIENT_LOG:  # which is no JSON
+        return how.read({}, text)
     try:
         return _unwrapped(kind, parse_body(text), text)
-    except (FastjsonError, _WrongTypeError) as error:
-        has_place = body.is_keyed_by_queue or _OBJECT_KEY_OR_REFERENCE.search(text)
+    except (FastjsonError, WrongTypeError) as error:
+        has_place = not how.comes_again or _OBJECT_KEY_OR_REFERENCE.search(text)
         if isinstance(error, FastjsonError) and has_place:
-            raise BodyError(str(error)) from error
-        raise BodyError(expected(body.class_name, text if text.strip() else None)) from error
-
-
-def expected(what: str, came: str | None) -> str:
-    """``expected ..., came '...'``, with no more than the beginning of what came.
-
-    >>> expected("one JSON object", "x" * 70)[-12:], expected("an integer", None)
-    ("xxxxxxxx...'", 'expected an integer, came nothing')
-    """
-    if came is None:
-        return f"expected {what}, came nothing"
-    return f"expected {what}, came '{came[:60]}{'...' if len(came) > 60 else ''}'"
-
-
-def as_text(value: Any) -> str | None:
-    """A text, or the JSON of what is none; None for null.
-
-    >>> as_text("a"), as_text(True), as_text({"a": [1]}), as_text(None)
-    ('a', 'true', '{"a":[1]}', None)
-    """
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+            raise LineError(str(error)) from error
+        raise LineError(expected(how.class_name, text if text.strip() else None)) from error
 
 
 def _unwrapped(kind: str, value: Any, text: str) -> Read:
@@ -116,17 +94,17 @@ def _unwrapped(kind: str, value: Any, text: str) -> Read:
     if kind == statement.CONSUME_STATS and is_list_of_topics(value):
         value = {"data": value}
     if not isinstance(value, dict):
-        raise _WrongTypeError
-    if BODIES[kind].may_fail and (_integer(value.get("status"), 32) or 0) != 0:
+        raise WrongTypeError
+    if LINES[kind].may_fail and (as_integer(value.get("status"), 32) or 0) != 0:
         # The status names no code of RocketMQ's.
         return Read((), -1, as_text(value.get("errMsg")))
     data = value.get("data")
     if kind == statement.CONSUME_STATS and is_list_of_topics(data):
-        return Read(((None, _stats(read_topics(data, text))),))
+        return _stats(read_topics(data, text))
     if data is not None:
         given = {name: field for name, field in value.items() if field is not None}
-        value = {**_map(data), **given}
-    return BODIES[kind].read(value, text)
+        value = {**as_map(data), **given}
+    return LINES[kind].read(value, text)
 
 
 # ------------------------------------------------------------------ heartbeats
@@ -135,31 +113,32 @@ def _unwrapped(kind: str, value: Any, text: str) -> Read:
 def _heartbeat(body: Fields, _: str) -> Read:
     """HeartbeatData, ConsumerData."""
     client_id = as_text(body.get("clientID"))
-    without_sub = _of_type(bool, body.get("withoutSub"))
+    without_sub = of_type(bool, body.get("withoutSub"))
     if not client_id:
-        raise BodyError("expected HeartbeatData with a clientID")
+        raise LineError("expected HeartbeatData with a clientID")
     contents = []
-    for data in map(_map, _of_type(list, body.get("consumerDataSet")) or ()):
+    for data in as_maps(body.get("consumerDataSet")):
         group = as_text(data.get("groupName"))
         if not group:
-            raise BodyError("expected every consumerDataSet to have a groupName")
-        subscriptions = _subscriptions(_of_type(list, data.get("subscriptionDataSet")) or ())
+            raise LineError("expected every consumerDataSet to have a groupName")
+        subscriptions = _subscriptions(as_maps(data.get("subscriptionDataSet")))
         is_full = bool(subscriptions) or not without_sub
-        consume_type, message_model = _texts(data, "consumeType", "messageModel")
-        heartbeat = statement.HeartbeatOfGroup(
-            client_id, is_full, consume_type, message_model, subscriptions
-        )
+        heartbeat = statement.HeartbeatOfGroup(client_id, is_full, *_model(data), subscriptions)
         contents.append((group, heartbeat))
     return Read(tuple(contents))
 
 
-def _subscriptions(data: Iterable[Any]) -> statement.Subscriptions:
+def _model(fields: Fields) -> tuple[str | None, str | None]:
+    return as_text(fields.get("consumeType")), as_text(fields.get("messageModel"))
+
+
+def _subscriptions(data: Iterable[Fields]) -> statement.Subscriptions:
     """SubscriptionData: sorted, each once; what has no topic is none.
 
     ``subVersion`` is left out: it changes at every rebalance, whatever is consumed.
     """
     distinct = set()
-    for fields in map(_map, data):
+    for fields in data:
         topic = as_text(fields.get("topic"))
         if topic is not None:
             kind = as_text(fields.get("expressionType"))
@@ -174,21 +153,18 @@ def _subscriptions(data: Iterable[Any]) -> statement.Subscriptions:
 
 def _connections(body: Fields, _: str) -> Read:
     """ConsumerConnection, Connection; by client id, because the broker's set has no order."""
-    given = _of_type(list, body.get("connectionSet"))
-    if given is None:
-        raise BodyError("expected ConsumerConnection with a connectionSet")
+    if body.get("connectionSet") is None:
+        raise LineError("expected ConsumerConnection with a connectionSet")
     connections = []
-    for fields in map(_map, given):
+    for fields in as_maps(body["connectionSet"]):
         client_id, client_addr = as_text(fields.get("clientId")), as_text(fields.get("clientAddr"))
         if not client_id or not client_addr:
-            raise BodyError("expected every connection to have a clientId and a clientAddr")
-        language, version = as_text(fields.get("language")), _integer(fields.get("version"), 32)
+            raise LineError("expected every connection to have a clientId and a clientAddr")
+        language, version = as_text(fields.get("language")), as_integer(fields.get("version"), 32)
         connections.append(statement.Connection(client_id, client_addr, language, version))
     in_order = tuple(sorted(connections, key=lambda connection: connection[:2]))
-    consume_type, message_model = _texts(body, "consumeType", "messageModel")
-    subscriptions = _subscriptions(_map(body.get("subscriptionTable")).values())
-    answer = statement.Connections(in_order, consume_type, message_model, subscriptions)
-    return Read(((None, answer),))
+    table = as_map(body.get("subscriptionTable")).values()
+    return _one(statement.Connections(in_order, *_model(body), _subscriptions(map(as_map, table))))
 
 
 # ------------------------------------------------------------------ routes
@@ -200,12 +176,12 @@ def _route(body: Fields, _: str) -> Read:
     A static topic has its logical queues, under the mock broker name that clients see for each
     scope; its real brokers have none, but clients still ask them for the group's members.
     """
-    addresses, queues = (_of_type(list, body.get(name)) for name in ("brokerDatas", "queueDatas"))
-    if addresses is None and queues is None:
-        raise BodyError("expected TopicRouteData with queueDatas and brokerDatas")
-    brokers = _brokers(addresses or ())
-    numbers = _queue_numbers(queues or ())
-    logical = _logical_queues(_map(body.get("topicQueueMappingByBroker")).values())
+    if body.get("brokerDatas") is None and body.get("queueDatas") is None:
+        raise LineError("expected TopicRouteData with queueDatas and brokerDatas")
+    addresses, queues = as_maps(body.get("brokerDatas")), as_maps(body.get("queueDatas"))
+    brokers, numbers = _brokers(addresses), _queue_numbers(queues)
+    mappings = as_map(body.get("topicQueueMappingByBroker")).values()
+    logical = _logical_queues(map(as_map, mappings))
     physical = []
     for name in dict.fromkeys([*brokers, *numbers]):
         broker_ids, zone_name = brokers.get(name, ((), None))
@@ -216,30 +192,30 @@ def _route(body: Fields, _: str) -> Read:
     for scope, number in logical.items():
         mock = _MOCK_BROKER + ("global__" if scope == _GLOBAL_SCOPE else scope)
         mocks.append(statement.RouteBroker(mock, (), 6, number, number, None))
-    return Read(((None, statement.Route((*physical, *mocks))),))
+    return _one(statement.Route((*physical, *mocks)))
 
 
-def _brokers(given: Iterable[Any]) -> dict[str, tuple[tuple[int, ...], str | None]]:
+def _brokers(given: Iterable[Fields]) -> dict[str, tuple[tuple[int, ...], str | None]]:
     """By name the ids and the zone; of equal names the first counts."""
     brokers: dict[str, tuple[tuple[int, ...], str | None]] = {}
-    for fields in map(_map, given):
+    for fields in given:
         name = as_text(fields.get("brokerName"))
         if not name:
-            raise BodyError("expected every brokerData to have a brokerName")
-        keys = _map(fields.get("brokerAddrs"))
-        ids = sorted(int(key) for key in keys if _INTEGER.fullmatch(key))
+            raise LineError("expected every brokerData to have a brokerName")
+        keys = map(integer_in, as_map(fields.get("brokerAddrs")))
+        ids = sorted(key for key in keys if key is not None)
         brokers.setdefault(name, (tuple(ids), as_text(fields.get("zoneName"))))
     return brokers
 
 
-def _queue_numbers(given: Iterable[Any]) -> dict[str, tuple[int, int, int]]:
+def _queue_numbers(given: Iterable[Fields]) -> dict[str, tuple[int, int, int]]:
     """By broker name perm, readQueueNums and writeQueueNums; of equal names the first counts."""
     numbers: dict[str, tuple[int, int, int]] = {}
-    for fields in map(_map, given):
+    for fields in given:
         name = as_text(fields.get("brokerName"))
-        perm, reads, writes = _integers(fields, 32, "perm", "readQueueNums", "writeQueueNums")
+        perm, reads, writes = integers(fields, 32, "perm", "readQueueNums", "writeQueueNums")
         if not name or perm is None or not (_is_number(reads) and _is_number(writes)):
-            raise BodyError(
+            raise LineError(
                 "expected every queueData to have a brokerName, a perm, and readQueueNums and "
                 f"writeQueueNums of 0 to {_MOST_QUEUES}"
             )
@@ -251,15 +227,15 @@ def _is_number(queues: int | None) -> TypeGuard[int]:
     return queues is not None and 0 <= queues <= _MOST_QUEUES
 
 
-def _logical_queues(mappings: Iterable[Any]) -> dict[str, int]:
+def _logical_queues(mappings: Iterable[Fields]) -> dict[str, int]:
     """By scope the number of logical queues: the highest that any broker gives."""
     most: dict[str, int] = {}
-    for fields in map(_map, mappings):
+    for fields in mappings:
         scope = as_text(fields.get("scope"))
         scope = _GLOBAL_SCOPE if scope is None else scope
-        number = _integer(fields.get("totalQueues"), 32) or 0
+        number = as_integer(fields.get("totalQueues"), 32) or 0
         if not _is_number(number):
-            raise BodyError(
+            raise LineError(
                 f"expected every topicQueueMapping to have totalQueues of 0 to {_MOST_QUEUES}"
             )
         most[scope] = max(most.get(scope, 0), number)
@@ -273,11 +249,11 @@ def _running_info(body: Fields, text: str) -> Read:
     """ConsumerRunningInfo, ProcessQueueInfo; the properties are those of the consumer's class."""
     given, table = body.get("properties"), body.get("mqTable")
     if given is None and table is None:
-        raise BodyError("expected ConsumerRunningInfo with properties and an mqTable")
-    properties = {name: as_text(value) for name, value in _map(given).items()}
-    subscriptions = _of_type(list, body.get("subscriptionSet"))
+        raise LineError("expected ConsumerRunningInfo with properties and an mqTable")
+    properties = {name: as_text(value) for name, value in as_map(given).items()}
+    subscriptions = body.get("subscriptionSet")
     info = statement.RunningInfo(
-        _start(properties.get("PROP_CONSUMER_START_TIMESTAMP")),
+        _instant_of_millis(integer_in(properties.get("PROP_CONSUMER_START_TIMESTAMP"))),
         _strategy(properties.get("allocateMessageQueueStrategy")),
         properties.get("messageModel"),
         properties.get("PROP_CONSUME_TYPE"),
@@ -285,28 +261,29 @@ def _running_info(body: Fields, text: str) -> Read:
         None if given is None else "registerTopics" in properties,
         _property(properties, "PROP_CONSUMEORDERLY"),
         _client_rebalance(properties),
-        None if subscriptions is None else _subscriptions(subscriptions),
+        None if subscriptions is None else _subscriptions(as_maps(subscriptions)),
         None if table is None else _held(table, text),
     )
-    return Read(((None, info),))
+    return _one(info)
 
 
 def _held(table: Any, text: str) -> tuple[statement.InfoQueue, ...]:
     held = []
     for queue, value in read_queue_map("mqTable", table, text):
-        fields = _map(value)
-        dropped = _of_type(bool, fields.get("droped")) or False  # RocketMQ's spelling
-        pulled, consumed, cached = _integers(
+        fields = as_map(value)
+        dropped = of_type(bool, fields.get("droped")) or False  # RocketMQ's spelling
+        pulled, consumed, cached = integers(
             fields, 64, "lastPullTimestamp", "lastConsumeTimestamp", "cachedMsgCount"
         )
         times = _instant_of_millis(pulled), _instant_of_millis(consumed)
-        locked = _of_type(bool, fields.get("locked"))
+        locked = of_type(bool, fields.get("locked"))
         held.append(statement.InfoQueue(*queue, dropped, *times, cached, locked))
     return tuple(held)
 
 
-def _start(text: str | None) -> int | None:
-    return _instant_of_millis(int(text)) if text and _INTEGER.fullmatch(text) else None
+def _instant_of_millis(millis: int | None) -> int | None:
+    """The instant; None beyond the years 1 to 9999, which no table can hold."""
+    return millis * 1000 if millis is not None and _YEAR_1 <= millis < _YEAR_10000 else None
 
 
 def _strategy(text: str | None) -> str | None:
@@ -342,22 +319,22 @@ def _consume_stats(body: Fields, text: str) -> Read:
     """ConsumeStats, OffsetWrapper."""
     table = body.get("offsetTable")
     if table is None:
-        raise BodyError("expected ConsumeStats with an offsetTable")
-    return Read(((None, _stats(read_queue_map("offsetTable", table, text))),))
+        raise LineError("expected ConsumeStats with an offsetTable")
+    return _stats(read_queue_map("offsetTable", table, text))
 
 
-def _stats(entries: Iterable[tuple[tuple[str, str, int], Any]]) -> statement.Stats:
+def _stats(entries: Iterable[tuple[Queue, Any]]) -> Read:
     offsets = []
     for queue, value in entries:
-        fields = _map(value)
-        of_broker, of_consumer, millis = _integers(
+        fields = as_map(value)
+        of_broker, of_consumer, millis = integers(
             fields, 64, "brokerOffset", "consumerOffset", "lastTimestamp"
         )
         if of_broker is not None and of_consumer is not None:
             # 0: nothing was consumed of it yet.
             last = _instant_of_millis(millis) if millis is not None and millis > 0 else None
             offsets.append(statement.Offset(*queue, of_broker, of_consumer, last))
-    return statement.Stats(tuple(offsets))
+    return _one(statement.Stats(tuple(offsets)))
 
 
 # ------------------------------------------------------------------ message request modes
@@ -370,9 +347,9 @@ def _request_modes(body: Fields, _: str) -> Read:
     in it has the mode that the broker is configured with, which the body does not have.
     """
     modes = []
-    for topic, of_groups in _map(_needed(body, "messageRequestModeMap")).items():
-        for group, value in _map(of_groups).items():
-            mode = as_text(_map(value).get("mode"))
+    for topic, of_groups in as_map(_needed(body, "messageRequestModeMap")).items():
+        for group, value in as_map(of_groups).items():
+            mode = as_text(as_map(value).get("mode"))
             if group and topic and mode in _MODES:
                 modes.append((group, statement.RequestMode(topic, mode)))
     return Read(tuple(modes))
@@ -385,8 +362,8 @@ def _group_flags(body: Fields, _: str) -> Read:
     named, and it refuses those alone that broadcast, whose offsets no broker has.
     """
     flags = []
-    for group, config in _map(_needed(body, "subscriptionGroupTable")).items():
-        may = _of_type(bool, _map(config).get("consumeEnable"))
+    for group, config in as_map(_needed(body, "subscriptionGroupTable")).items():
+        may = of_type(bool, as_map(config).get("consumeEnable"))
         if group and may is False:
             flags.append((group, statement.GroupFlags(may)))
     return Read(tuple(flags))
@@ -395,7 +372,7 @@ def _group_flags(body: Fields, _: str) -> Read:
 def _needed(body: Fields, name: str) -> Any:
     """A field without which a body is none of its class."""
     if body.get(name) is None:
-        raise _WrongTypeError
+        raise WrongTypeError
     return body[name]
 
 
@@ -403,7 +380,7 @@ def _unused(field: str, kind: type) -> Callable[[Fields, str], Read]:
     """Reads a body that makes no statement, and is to have a field of a type."""
 
     def read(body: Fields, _: str) -> Read:
-        _of_type(kind, _needed(body, field))
+        of_type(kind, _needed(body, field))
         return Read(())
 
     return read
@@ -413,86 +390,96 @@ def _unused(field: str, kind: type) -> Callable[[Fields, str], Read]:
 _MODES = ("PULL", "POP")
 
 
-# ------------------------------------------------------------------ log lines
-
-
-def _read_log_line(line: str) -> Read:
-    try:
-        found = parse_rebalance_line(line)
-    except ClientLogError as error:
-        raise BodyError(str(error)) from error
+def _log_line(_: Fields, line: str) -> Read:
+    found = parse_rebalance_line(line)
     return Read(() if found is None else (found,))
 
 
-# ------------------------------------------------------------------ types
+# ------------------------------------------------------------------ kinds
+
+#: Whom a collector asked: a broker, a nameserver.
+_BROKER, _NAMESERVER = ("broker_name", "broker_id", "broker_addr"), ("namesrv_addr",)
+#: What a poll of a broker has.
+_POLL, _GROUP = ("snapshot_time", "broker_name", "broker_id"), "consumer_group"
 
 
-def _instant_of_millis(millis: int | None) -> int | None:
-    """The instant; None beyond the years 1 to 9999, which no table can hold."""
-    return millis * 1000 if millis is not None and _YEAR_1 <= millis < _YEAR_10000 else None
+@dataclass(frozen=True)
+class Kind:
+    """How the lines of a kind are read: their bodies, and their envelopes.
 
-
-def _map(value: Any) -> dict[str, Any]:
-    """An object; null is an empty one."""
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise _WrongTypeError
-    return value
-
-
-def _of_type(kind: type[Value], value: Any) -> Value | None:
-    if value is not None and not isinstance(value, kind):
-        raise _WrongTypeError
-    return value
-
-
-def _integer(value: Any, bits: int) -> int | None:
-    if value is None:
-        return None
-    if type(value) is not int or not -(1 << bits - 1) <= value < 1 << bits - 1:
-        raise _WrongTypeError
-    return value
-
-
-def _integers(fields: Fields, bits: int, *names: str) -> list[int | None]:
-    return [_integer(fields.get(name), bits) for name in names]
-
-
-def _texts(fields: Fields, *names: str) -> list[str | None]:
-    return [*map(as_text, map(fields.get, names))]
-
-
-class Body(NamedTuple):
-    """How the body of a kind is read: as which class of RocketMQ's, and by which function.
-
-    ``may_fail``: it may come as ``error_code`` and ``error_message`` in place of a body, or in the
-    dashboard's envelope with a status. ``is_keyed_by_queue``: hardly any of these bodies is JSON,
-    and where one cannot be read, the tokenizer reports the place; and none comes again, for they
-    hold counters and times that always move.
+    ``read`` reads a body, which is of the class ``class_name`` of RocketMQ's. ``required``: the
+    fields that an envelope must have besides ``cluster`` and ``collected_at``, in the order in
+    which they are checked; ``subject`` is one of them, or None where the body names the group;
+    ``source`` are those that show who was asked and who reported. ``may_fail``: the line may have
+    ``error_code`` and ``error_message`` in place of a body, or a body in the dashboard's envelope
+    with a status. ``comes_again``: whether equal bodies come often. Those that are keyed by queue
+    hold counters and times that always move; hardly any of them is JSON, and where one cannot be
+    read, the tokenizer reports the place.
     """
 
     class_name: str
     read: Callable[[Fields, str], Read]
+    required: tuple[str, ...] = ()
+    subject: str | None = None
+    source: tuple[str, ...] = _BROKER
     may_fail: bool = True
-    is_keyed_by_queue: bool = False
+    comes_again: bool = True
+
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """All fields of an envelope that are read, but for its body and an error's message."""
+        times = ("collected_at", "snapshot_time")
+        names = ("cluster", *times, *self.required, *self.source, "error_code")
+        return tuple(dict.fromkeys(names))
 
 
-#: By kind, but for the lines of client logs, which are no JSON.
-BODIES: Mapping[str, Body] = {
-    statement.HEARTBEAT: Body("HeartbeatData", _heartbeat, may_fail=False),
-    statement.CONSUMER_CONNECTION: Body("ConsumerConnection", _connections),
-    statement.TOPIC_ROUTE: Body("TopicRouteData", _route),
-    statement.CONSUMER_RUNNING_INFO: Body(
-        "ConsumerRunningInfo", _running_info, is_keyed_by_queue=True
+#: By kind.
+LINES: Mapping[str, Kind] = {
+    statement.HEARTBEAT: Kind(
+        "HeartbeatData",
+        _heartbeat,
+        ("broker_name", "broker_id", "client_addr"),
+        source=(*_BROKER, "client_addr"),
+        may_fail=False,
     ),
-    statement.CONSUME_STATS: Body("ConsumeStats", _consume_stats, is_keyed_by_queue=True),
-    statement.MESSAGE_REQUEST_MODE: Body("MessageRequestModeSerializeWrapper", _request_modes),
-    statement.CLUSTER_INFO: Body("ClusterInfo", _unused("brokerAddrTable", dict)),
-    statement.SUBSCRIPTION_GROUP: Body("SubscriptionGroupWrapper", _group_flags),
-    statement.CONSUMER_TOPICS: Body("TopicList", _unused("topicList", list)),
-    statement.LEFT_OUT: Body("what was left out", _unused("what", object), may_fail=False),
+    statement.CONSUMER_CONNECTION: Kind(
+        "ConsumerConnection", _connections, (*_POLL, _GROUP), _GROUP
+    ),
+    statement.TOPIC_ROUTE: Kind(
+        "TopicRouteData", _route, ("snapshot_time", *_NAMESERVER, "topic"), "topic", _NAMESERVER
+    ),
+    statement.CONSUMER_RUNNING_INFO: Kind(
+        "ConsumerRunningInfo",
+        _running_info,
+        ("snapshot_time", _GROUP, "client_id"),
+        _GROUP,
+        (*_BROKER, "client_id", "process"),
+        comes_again=False,
+    ),
+    statement.CONSUME_STATS: Kind(
+        "ConsumeStats", _consume_stats, ("snapshot_time", _GROUP), _GROUP, comes_again=False
+    ),
+    statement.MESSAGE_REQUEST_MODE: Kind(
+        "MessageRequestModeSerializeWrapper", _request_modes, _POLL
+    ),
+    statement.CLIENT_LOG: Kind(
+        "a line of a log", _log_line, source=("process",), may_fail=False, comes_again=False
+    ),
+    statement.CLUSTER_INFO: Kind(
+        "ClusterInfo",
+        _unused("brokerAddrTable", dict),
+        ("snapshot_time", *_NAMESERVER),
+        source=_NAMESERVER,
+    ),
+    statement.SUBSCRIPTION_GROUP: Kind("SubscriptionGroupWrapper", _group_flags, _POLL),
+    statement.CONSUMER_TOPICS: Kind(
+        "TopicList", _unused("topicList", list), (*_POLL, _GROUP), _GROUP
+    ),
+    statement.LEFT_OUT: Kind(
+        "what was left out",
+        _unused("what", object),
+        ("snapshot_time",),
+        source=(),
+        may_fail=False,
+    ),
 }
-#: The kinds that may come with an error in place of a body, and those that repeat themselves.
-MAY_FAIL = frozenset(kind for kind, body in BODIES.items() if body.may_fail)
-REPEATED = frozenset(kind for kind, body in BODIES.items() if not body.is_keyed_by_queue)

@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from rebalance_core.texts import Text
 
-from ..bounds import Bounds
+from ..bounds import Bounds, beyond
 from ..engines.engine import Slice
 from ..storage import Location
-from .statements import BEGINNING, Refused
 
+#: So many bytes of a line are kept that is longer than the bounds allow.
+BEGINNING = 1_000
 _CHUNK = 1 << 20
 #: A line of an archive counts as so many bytes at least: the shortest envelope has more.
 _LEAST_LINE = 100
@@ -42,7 +43,7 @@ class Archive:
         self._bounds = bounds
         self._bytes = self._lines = 0
 
-    def refuses(self, line_bytes: int) -> Refused | None:
+    def refuses(self, line_bytes: int) -> str | None:
         """Why the next line and all after it are not to be read; None where it is."""
         self._lines += 1
         self._bytes += max(line_bytes + 1, _LEAST_LINE)
@@ -53,11 +54,14 @@ class Archive:
             name = "archive_expansion"
         else:
             return None
-        return Refused(
-            f"expected at most {most} (bounds.{name}), came more: from this line on nothing was "
-            "read",
-            BEGINNING,
-        )
+        so = "came more: from this line on nothing was read"
+        return f"expected at most {most} (bounds.{name}), {so}"
+
+
+def too_long(came: int, bounds: Bounds) -> str:
+    """Why a line of so many bytes is not to be read."""
+    reason = beyond("line_bytes", bounds.line_bytes, "bytes in a line", came)
+    return f"{reason}; its beginning is kept"
 
 
 class Lines:

@@ -1,36 +1,35 @@
 """contents -> whether they are within the bounds: what a line asks for is counted, not made."""
 
 from collections.abc import Iterable, Iterator
-from functools import cache
 from typing import Any
 
 from ..bounds import Bounds, beyond
 from . import statement
+from .values import BoundError
 
 
-def problem_of_names(names: Iterable[tuple[str, str | None]], bounds: Bounds) -> str | None:
-    """The first name that is too long, by what it names; None where all are short enough."""
+def check_names(names: Iterable[tuple[str, str | None]], bounds: Bounds) -> None:
+    """Raises BoundError for the first name that is too long, by what it names."""
     for what, name in names:
         if name is not None and len(name) > bounds.name_length:
-            return (
-                beyond("name_length", bounds.name_length, f"characters in {what}", len(name))
-                + f": '{name[:60]}...'"
-            )
-    return None
+            problem = beyond("name_length", bounds.name_length, f"characters in {what}", len(name))
+            raise BoundError(f"{problem}: '{name[:60]}...'")
 
 
-def problem_of_content(content: statement.Content, size: int, bounds: Bounds) -> str | None:
-    """Which bound a content of a body of ``size`` characters exceeds; None where it is within all.
+def check_content(content: statement.Content, size: int, bounds: Bounds) -> None:
+    """Raises BoundError where a content of a body of ``size`` characters exceeds a bound.
 
     >>> broker = statement.RouteBroker("b", (0,), 6, 100_000, 4, None)
-    >>> problem_of_content(statement.Route((broker,) * 100), 15_000, Bounds())
-    'expected at most 100,000 queues of a topic (bounds.topic_queues), came 10,000,000'
+    >>> check_content(statement.Route((broker,) * 100), 15_000, Bounds())
+    ... # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    jobs.dumps.values.BoundError: expected at most 100,000 queues of a topic (bounds.top...
     """
     for bound, what, came in _sizes(content):
         if came > (most := getattr(bounds, bound)):
-            return beyond(bound, most, what, came)
-    # A short body has no long name.
-    return problem_of_names(_names(content), bounds) if size > bounds.name_length else None
+            raise BoundError(beyond(bound, most, what, came))
+    if size > bounds.name_length:  # a short body has no long name
+        check_names(_names(content), bounds)
 
 
 def _sizes(content: statement.Content) -> Iterator[tuple[str, str, int]]:
@@ -60,26 +59,18 @@ _NAMES = {
     "broker_name": "a broker's name",
     "zone_name": "a zone's name",
 }
-#: The fields that have contents, or subscriptions, or the queues of a log.
-_PARTS = ("connections", "brokers", "offsets", "subscriptions", "queues")
-
-
-@cache
-def _fields_of(kind: type) -> tuple[list[str], list[str]]:
-    """The fields of a type that are names, and those that have parts."""
-    fields = getattr(kind, "_fields", ())
-    return [name for name in _NAMES if name in fields], [name for name in _PARTS if name in fields]
+#: The fields that have contents themselves.
+_PARTS = ("connections", "brokers", "offsets", "queues")
 
 
 def _names(content: Any) -> Iterator[tuple[str, str | None]]:
-    names, parts = _fields_of(content.__class__)
-    for field in names:
-        yield _NAMES[field], getattr(content, field)
-    for field in parts:
-        for part in getattr(content, field) or ():
-            if field == "subscriptions":
-                yield "a topic", part[0]
-            elif isinstance(content, statement.LogLine):
-                yield from (("a name in a queue", name) for name in part[:2])
-            else:
+    for field, value in zip(content._fields, content, strict=True):
+        if field in _NAMES:
+            yield _NAMES[field], value
+        elif field == "subscriptions":
+            yield from (("a topic", topic) for topic, _, _ in value or ())
+        elif field == "queues" and isinstance(content, statement.LogLine):
+            yield from (("a name in a queue", name) for queue in value for name in queue[:2])
+        elif field in _PARTS:
+            for part in value or ():
                 yield from _names(part)

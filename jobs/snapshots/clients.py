@@ -2,13 +2,13 @@
 brokers let a group consume: rows of ``client_states``."""
 
 import re
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
 from ..dumps.statement import GroupFlags, InfoQueue, LogLine, RequestMode, RunningInfo, Statement
-from ..instants import SECOND, Instant
+from ..instants import SECOND, Instant, to_datetime, to_instant
 from ..schemas import CONSUME_DISABLED, NOT_CONSUMING, NOT_LOCKED, NOT_PULLING, REQUEST_MODE
 
 RUNNING_INFO_SOURCE = "RUNNING_INFO"
@@ -25,8 +25,6 @@ _MOST_BEHIND, _MOST_AHEAD = -12 * 3600 * SECOND, 14 * 3600 * SECOND
 _SKEW = 60 * SECOND
 
 _FIXED_OFFSET = re.compile(r"(?:GMT|UTC)([+-])(\d{1,2})(?::(\d{2}))?", re.ASCII)
-_EPOCH = datetime(1970, 1, 1)
-
 
 #: So many fields of an ``InfoQueue`` are published; the others are read for its activity.
 _HELD = InfoQueue._fields.index("last_pull_at") + 1
@@ -160,15 +158,8 @@ def logged_at(
     if printed is None:
         return collected_at
     if time_zone is not None:
-        return _to_utc(printed, time_zone)
+        return to_instant(to_datetime(printed).replace(tzinfo=_zone(time_zone)))
     return None if offset is None else printed - offset
-
-
-def _to_utc(printed: Instant, time_zone: str) -> Instant:
-    local = (_EPOCH + timedelta(microseconds=printed)).replace(tzinfo=_zone(time_zone))
-    offset = local.utcoffset()
-    assert offset is not None  # noqa: S101  it has a zone
-    return printed - offset // timedelta(microseconds=1)
 
 
 @lru_cache

@@ -104,18 +104,13 @@ class GroupTables:
 
     def _around(self, time: Instant) -> Subscriptions:
         reach = GROUP_TABLE_SECONDS * SECOND
-        first, last = (
-            bisect_left(self._times, time - reach),
-            bisect_right(self._times, time + reach),
-        )
+        first = bisect_left(self._times, time - reach)
+        last = bisect_right(self._times, time + reach)
         shown = frozenset(self._shown[first:last])
-        union = self._unions.get(shown)
-        if union is None:
-            union = tuple(
-                sorted({subscription for number in shown for subscription in self._tables[number]})
-            )
-            self._unions[shown] = union
-        return union
+        if shown not in self._unions:
+            tables = [self._tables[number] for number in shown]
+            self._unions[shown] = tuple(sorted({*chain.from_iterable(tables)}))
+        return self._unions[shown]
 
 
 def share_of_others(percent: int, members: int, sure: int, subscribed: int) -> int:
@@ -198,16 +193,14 @@ def _flipping(
     between two changes.
     """
     changes = [place for place in range(1, len(had)) if had[place][1] != had[place - 1][1]]
-    together: list[list[int]] = []
-    for place in changes:
-        if together:
-            before = together[-1][-1]
-            same = had[place][0] - had[before][0]
-            are_near = place - before <= _SAME_POLLS or same <= _SAME_TIME
-            if are_near or _are_same(answers[before], answers[place]):
-                together[-1].append(place)
-                continue
-        together.append([place])
+    together = [changes[:1]]
+    for before, place in pairwise(changes):
+        same = had[place][0] - had[before][0]
+        are_near = place - before <= _SAME_POLLS or same <= _SAME_TIME
+        if are_near or _are_same(answers[before], answers[place]):
+            together[-1].append(place)
+        else:
+            together.append([place])
     for places in together:
         times = [had[place][0] for place in places]
         same = sum(_are_same(*answers[place - 1 : place + 1]) for place in places)

@@ -9,7 +9,6 @@ twice would turn every member into two. Of each broker, group and round the poll
 counts.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -53,8 +52,6 @@ from .tables import PIECE_ROWS, table_of
 
 #: ``ResponseCode.CONSUMER_NOT_ONLINE``: the broker knows no member of the group.
 CONSUMER_NOT_ONLINE = 206
-# The dashboard passes a code on only within its message: "CODE: 206  DESC: ...".
-_NOT_ONLINE_MESSAGE = re.compile(rf"CODE: *{CONSUMER_NOT_ONLINE}\b|not online", re.ASCII)
 
 
 class SnapshotTerms(NamedTuple):
@@ -205,6 +202,4 @@ def outcome_of_poll(source: Source) -> str:
     """
     if source.code is None:
         return ANSWERED
-    if source.code == CONSUMER_NOT_ONLINE or _NOT_ONLINE_MESSAGE.search(source.message or ""):
-        return NOT_ONLINE
-    return NO_ANSWER
+    return NOT_ONLINE if source.says(CONSUMER_NOT_ONLINE, "not online") else NO_ANSWER

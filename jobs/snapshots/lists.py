@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, repeat
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from ..judge.dossier import Broker
 from ..member_flags import is_expired, silence_bounds
 from ..pieces import in_parts
 from ..schemas import GROUP_TABLE, HEARTBEATS, MEMBER_LISTS, MEMBERS
-from .group_tables import GroupTables, Shown, share_of_others
+from .group_tables import Doubt, GroupTables, Shown, share_of_others
 from .history import NEVER
 from .members import Member, Members, member_at
 from .tables import PIECE_ROWS, table_of
@@ -117,13 +117,8 @@ class ListRows:
         self._last: dict[Broker, _Resolved] = {}
         #: By list id its distinct members: their numbers, and whether they are expired.
         self._lists: dict[str, tuple[tuple[int, bool | None], ...]] = {}
-        self._clear()
-
-    def _clear(self) -> None:
-        self._rows: list[int] = []
-        self._snapshot_times: list[Instant] = []
-        self._last_heartbeats: list[Instant | None] = []
-        self._silent: list[bool] = []
+        #: Of each row the member's number, the round, the last heartbeat, and whether it is silent.
+        self._rows: list[tuple[int, Instant, Instant | None, bool]] = []
 
     @property
     def rows(self) -> int:
@@ -141,8 +136,8 @@ class ListRows:
             resolved = self._last[broker] = self._resolve(time, broker, answer)
         heard_until = self._members.heard_until(broker)
         flags: list[bool | None] = []
-        for (heartbeats, of_client), connection in zip(
-            resolved.heartbeats, answer.connections, strict=True
+        for member, (heartbeats, of_client), connection in zip(
+            resolved.numbers, resolved.heartbeats, answer.connections, strict=True
         ):
             client_id = connection.client_id
             number = bisect_right(heartbeats, time)
@@ -152,12 +147,9 @@ class ListRows:
                 and _is_silent(time, of_client, heard_until)
                 and self._stays.listed_until(broker, client_id, time) - last > _LISTED
             )
-            self._last_heartbeats.append(last)
-            self._silent.append(is_silent)
+            self._rows.append((member, snapshot_time, last, is_silent))
             silence = None if last is None else snapshot_time - last
             flags.append(is_expired(silence, self._bounds, is_silent=is_silent))
-        self._rows += resolved.numbers
-        self._snapshot_times += repeat(snapshot_time, len(resolved.numbers))
         expired = tuple(flags)
         list_id = resolved.ids.get(expired)
         if list_id is None:
@@ -168,12 +160,9 @@ class ListRows:
         self, resolved: _Resolved, time: Instant, broker: Broker, answer: Connections
     ) -> bool:
         """Whether all that was true of the members of a list still is."""
-        before = resolved.answer
         return (
             time < resolved.until
-            and before.connections == answer.connections
-            and before.consume_type == answer.consume_type
-            and before.message_model == answer.message_model
+            and resolved.answer[:-1] == answer[:-1]  # all but the group's table
             and (resolved.shown is None or resolved.shown == self._tables.at(time, broker))
         )
 
@@ -216,16 +205,17 @@ class ListRows:
 
     def take_heartbeats(self, **subject: str) -> pa.Table:
         """The rows of ``heartbeats`` since the last time that they were taken."""
-        used, position = np.unique(np.array(self._rows, dtype=np.int64), return_inverse=True)
+        numbers, snapshot_times, last_heartbeats, silent = zip(*self._rows, strict=True)
+        used, position = np.unique(np.array(numbers, dtype=np.int64), return_inverse=True)
         members = [self._distinct[number] for number in used]
         columns: dict[str, Any] = {
             name: pa.array(values, type=HEARTBEATS.schema.field(name).type).take(position)
             for name, values in zip(Member._fields, zip(*members, strict=True), strict=True)
         }
-        columns["snapshot_time"] = self._snapshot_times
-        columns["last_heartbeat_at"] = self._last_heartbeats
-        columns["is_silent"] = self._silent
-        self._clear()
+        columns["snapshot_time"] = snapshot_times
+        columns["last_heartbeat_at"] = last_heartbeats
+        columns["is_silent"] = silent
+        self._rows.clear()
         return table_of(HEARTBEATS, columns, **subject)
 
     def member_lists(self, **subject: str) -> Iterator[pa.Table]:
@@ -256,18 +246,14 @@ def _with_shares_of_others(members: Sequence[Member]) -> list[Member]:
         for member in members
         if member.doubtful_topics is None
     ]
+
+    def shared(doubts: Iterable[Doubt]) -> Iterator[Doubt]:
+        for topic, percent in doubts:
+            subscribed = sum(topic in topics for topics in sure)
+            yield topic, share_of_others(percent, len(members), len(sure), subscribed)
+
     return [
-        member._replace(
-            doubtful_topics=tuple(
-                (
-                    topic,
-                    share_of_others(
-                        percent, len(members), len(sure), sum(topic in have for have in sure)
-                    ),
-                )
-                for topic, percent in member.doubtful_topics
-            )
-        )
+        member._replace(doubtful_topics=tuple(shared(member.doubtful_topics)))
         if member.doubtful_topics
         else member
         for member in members

@@ -233,26 +233,20 @@ def _last_reports(
         (RUNNING_INFO_SOURCE, client.info),
         (HEARTBEAT_SOURCE, client.heartbeat),
     )
-    reports = [
-        _Report(
-            connection.heard_before(time) if history is connection.full else found[0],
-            source,
-            found[1],
-        )
-        for source, history in histories
-        if (found := history.nearest_since(time)) is not None
-    ]
+    reports = []
+    for source, history in histories:
+        found = history.nearest_since(time)
+        if found is not None:
+            since = connection.heard_before(time) if history is connection.full else found[0]
+            reports.append(_Report(since, source, found[1]))
     until = min(connection.full.next_change(time), client.next_change(time))
     if len({report.content.subscriptions for report in reports}) < 2:
         return reports, until
-    last = min(
-        reports,
-        key=lambda report: (
-            report.content.subscriptions is None,
-            report.since > time,
-            abs(time - report.since),
-        ),
-    ).content.subscriptions
+
+    def in_order(report: _Report) -> tuple[bool, bool, Instant]:
+        return report.content.subscriptions is None, report.since > time, abs(time - report.since)
+
+    last = min(reports, key=in_order).content.subscriptions
     heartbeat = connection.full.nearest(time)
     if heartbeat is not None and heartbeat.subscriptions != last:
         heard, reach = connection.heard_nearest(time), HEARD_SECONDS * SECOND

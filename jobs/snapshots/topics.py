@@ -4,7 +4,6 @@ A dump may hold the same poll twice: a collector that retried, two overlapping f
 nameserver, topic and round the poll collected last counts.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -19,8 +18,6 @@ from .tables import PIECE_ROWS, table_of
 
 #: ``ResponseCode.TOPIC_NOT_EXIST``: the nameserver answered, and knows no such topic.
 TOPIC_NOT_EXIST = 17
-# The dashboard passes a code on only within its message: "CODE: 17  DESC: ...".
-_NO_ROUTE_MESSAGE = re.compile(rf"CODE: *{TOPIC_NOT_EXIST}\b|No topic route info", re.ASCII)
 
 #: In ``topic_routes`` the row of a nameserver that knows no broker for the topic.
 _NO_BROKER = (None, None, 0, 0, 0, None)
@@ -57,11 +54,7 @@ def _has_answered(source: Source) -> bool:
     >>> _has_answered(Source(code=17)), _has_answered(Source(code=-1))
     (True, False)
     """
-    return (
-        source.code is None
-        or source.code == TOPIC_NOT_EXIST
-        or _NO_ROUTE_MESSAGE.search(source.message or "") is not None
-    )
+    return source.code is None or source.says(TOPIC_NOT_EXIST, "No topic route info")
 
 
 def route_id(brokers: Iterable[RouteBroker]) -> str:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.dumps.client_log import ClientLogError, parse_rebalance_line
+from jobs.dumps.client_log import parse_rebalance_line
 from jobs.dumps.statement import LogLine
+from jobs.dumps.values import LineError
 from jobs.instants import Instant, to_instant
 
 
@@ -208,7 +209,7 @@ MALFORMED = {
 def test_a_line_is_refused_if_it_has(name: str) -> None:
     text, reason = MALFORMED[name]
 
-    with pytest.raises(ClientLogError) as caught:
+    with pytest.raises(LineError) as caught:
         parse_rebalance_line(text)
 
     assert reason in str(caught.value)
@@ -219,12 +220,12 @@ def test_a_line_that_is_cut_anywhere_after_its_start_is_refused(whole: str) -> N
     start = whole.index("rebalanced result changed.") + len("rebalanced result changed.")
 
     for end in range(start, len(whole)):
-        with pytest.raises(ClientLogError):
+        with pytest.raises(LineError):
             parse_rebalance_line(whole[:end])
 
 
 @given(st.text(), st.text())
 def test_any_text_is_read_or_refused(before: str, after: str) -> None:
     for text in (before, before + HEAD + after, before + line(group=after), V4 + after):
-        with suppress(ClientLogError):
+        with suppress(LineError):
             parse_rebalance_line(text)

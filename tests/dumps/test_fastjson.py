@@ -39,29 +39,26 @@ READABLE: dict[str, tuple[str, Any]] = {
     "an escape that is half a pair": (r"['\uD83D']", ["\ud83d"]),
     "non-ASCII escaped as the browser wants it": (r'{0:"\u8BA2\u5355"}', {"0": "订单"}),
     "a control character in a string": ('{0:"a\tb"}', {"0": "a\tb"}),
-    "a big integer": ("{0:123456789012345678901234567890}", {"0": 123456789012345678901234567890}),
+    "an integer of 64 bits": ('{"a":18446744073709551615}', {"a": 18446744073709551615}),
+    "a bigger integer as a float": (
+        "{0:123456789012345678901234567890}",
+        {"0": 1.2345678901234568e29},
+    ),
     "an exponent": ("{0:1.5E-3}", {"0": 0.0015}),
     "NaN as null": ('{"a":NaN,0:NaN}', {"a": None, "0": None}),
     "the last of a repeated key": ('{"a":1,"a":2}', {"a": 2}),
     "the last of a repeated unquoted key": ("{0:1,0:2}", {"0": 2}),
-    "an object as key": ('{{"id":7}:true}', [{"key": {"id": 7}, "value": True}]),
-    "objects as keys, in order, repeated ones kept": (
+    "an object as key": ('{{"id":7}:true}', {'{"id":7}': True}),
+    "the last of a repeated object as key": (
         "{{a:2}:0, {a:1}:1 ,{a:2} : 2}",
-        [
-            {"key": {"a": 2}, "value": 0},
-            {"key": {"a": 1}, "value": 1},
-            {"key": {"a": 2}, "value": 2},
-        ],
+        {'{"a":2}': 2, '{"a":1}': 1},
     ),
     "an object as key beside a string": (
         '{"s":1,{"a":1}:2,"t":3}',
-        [{"key": "s", "value": 1}, {"key": {"a": 1}, "value": 2}, {"key": "t", "value": 3}],
+        {"s": 1, '{"a":1}': 2, "t": 3},
     ),
-    "an object with an object key as key": (
-        "{{{a:1}:2}:3}",
-        [{"key": [{"key": {"a": 1}, "value": 2}], "value": 3}],
-    ),
-    "an empty object as key": ("{{}:1}", [{"key": {}, "value": 1}]),
+    "an object with an object key as key": ("{{{a:1}:2}:3}", {'{"{\\"a\\":1}":2}': 3}),
+    "an empty object as key": ("{{}:1}", {"{}": 1}),
     "brackets and quotes in strings": ('{0:"{{\\"}:{[,"}', {"0": '{{"}:{[,'}),
     "a reference to an item": (
         '{"a":[{"n":1}],"b":{"$ref":"$.a[0]"}}',
@@ -91,20 +88,15 @@ READABLE: dict[str, tuple[str, Any]] = {
     "a reference by a message queue": (
         '{"mqTable":{' + QUEUE_0 + ':{"n":1}},"b":{"$ref":"$.mqTable.'
         r'MessageQueue\\ \\[topic\\=T\\,\\ brokerName\\=b\\,\\ queueId\\=0\\]"}}',
-        {
-            "mqTable": [
-                {"key": {"brokerName": "b", "queueId": 0, "topic": "T"}, "value": {"n": 1}}
-            ],
-            "b": {"n": 1},
-        },
+        {"mqTable": {QUEUE_0: {"n": 1}}, "b": {"n": 1}},
     ),
     "a reference to the only object that is a key": (
         '{"m":{{"id":7}:1},"b":{"$ref":"$.m.null"}}',
-        {"m": [{"key": {"id": 7}, "value": 1}], "b": {"id": 7}},
+        {"m": {'{"id":7}': 1}, "b": {"id": 7}},
     ),
     "a reference as key": (
         '{"a":{"id":7},"m":{{"$ref":"$.a"}:1}}',
-        {"a": {"id": 7}, "m": [{"key": {"id": 7}, "value": 1}]},
+        {"a": {"id": 7}, "m": {'{"id":7}': 1}},
     ),
     "a $ref that is no reference": (
         '[{"$ref":1},{"$ref":"x","y":2},"$ref"]',
@@ -137,7 +129,7 @@ def test_brackets_are_read_if_not_too_many_are_open_at_once(text: str) -> None:
 def test_objects_as_keys_do_not_count_as_more_brackets_than_they_are() -> None:
     text = "{{a:1}:" * (MAX_DEPTH - 1) + "0" + "}" * (MAX_DEPTH - 1)
 
-    assert parse(text)[0]["key"] == {"a": 1}
+    assert '{"a":1}' in parse(text)
 
 
 UNREADABLE: dict[str, tuple[str, int, str]] = {
@@ -295,7 +287,7 @@ def test_what_references_name_is_not_shared() -> None:
 JSON_VALUES = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers()
+    | st.integers(-(2**63), 2**64 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(),
     lambda children: st.lists(children) | st.dictionaries(st.text(), children),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -41,26 +40,9 @@ def _either_parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
 def read(text: str, parser: Any) -> Any:
     try:
-        return by_key(parser(text))
+        return parser(text)
     except FastjsonError as error:
         return str(error)
-
-
-def by_key(value: Any) -> Any:
-    """The value with entry lists and quoted keys in one spelling; of a repeated key the last."""
-    if isinstance(value, list):
-        if value and all(isinstance(e, dict) and e.keys() == {"key", "value"} for e in value):
-            return {spelled(each["key"]): by_key(each["value"]) for each in value}
-        return [by_key(each) for each in value]
-    if isinstance(value, dict):
-        return {spelled(key): by_key(each) for key, each in value.items()}
-    return value
-
-
-def spelled(key: Any) -> str:
-    if isinstance(key, str) and key.startswith("{"):
-        key = json.loads(key)
-    return key if isinstance(key, str) else json.dumps(key, sort_keys=True)
 
 
 @given(PIECES)

@@ -18,8 +18,8 @@ from jobs.dumps import unpacking
 from jobs.dumps.memory import ENTRY_BYTES, Memory
 from jobs.dumps.reading import COUNTS, Counts, DumpStep, statements_of
 from jobs.dumps.statement import KINDS, Statement
-from jobs.dumps.statements import BEGINNING, Reader, Refused
-from jobs.dumps.unpacking import Line, Lines, split_lines
+from jobs.dumps.statements import Reader, Refused
+from jobs.dumps.unpacking import BEGINNING, Line, Lines, split_lines
 from jobs.engines.engine import Slice
 from jobs.pieces import Piece, all_values, shard_of
 from jobs.schemas import QUARANTINE

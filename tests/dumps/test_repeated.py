@@ -23,6 +23,7 @@ TIMES = (
     "2026-01-05T09:00:00Z\\u0020",
     'x","kind":"topic_route',
     "\\",
+    'x\\"y',
     "",
 )
 
@@ -98,7 +99,7 @@ def test_a_line_that_comes_again_is_not_parsed(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_line_that_comes_again_has_a_plausible_time() -> None:
     day = 20_458
-    plausible = PlausibleTimes(Days(day, day, day, day), None)
+    plausible = PlausibleTimes({False: Days(day, day, day, day)})
     reader = Reader(plausible=plausible)
     assert isinstance(reader.read(line("heartbeat").encode()), list)
     later = line("heartbeat", collected_at="2026-02-05T09:00:00Z").encode()

@@ -13,7 +13,8 @@ from jobs.dumps import fastjson
 from jobs.dumps.fastjson import FastjsonError
 from jobs.dumps.parsing import parse_body, parse_json, without_half_pairs
 from jobs.dumps.statement import KINDS
-from jobs.dumps.typed import BodyError, read_body
+from jobs.dumps.typed import read_body
+from jobs.dumps.values import LineError
 from tests.fuzz.mutations import ODD_TEXTS, ODD_VALUES, changed_bodies
 from tests.fuzz.parsers import none, reading_by, standard
 
@@ -121,7 +122,7 @@ def test_an_envelope_is_read_alike_by_every_parser(text: str) -> None:
 def test_a_body_is_read_or_refused_in_words_whatever_its_kind(kind: str, text: str) -> None:
     try:
         read = read_body(kind, text)
-    except BodyError as error:
+    except LineError as error:
         assert str(error).strip()
     else:
         assert all(content is None or isinstance(content, tuple) for _, content in read.contents)

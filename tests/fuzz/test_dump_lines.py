@@ -101,7 +101,7 @@ def test_lines_become_statements_or_quarantine_rows_and_are_all_counted(lines: l
 
     expected = [Reader().read(line) for line in lines]
     refused = [
-        (at, it.reason, it.kept(lines[at - 1]))
+        (at, it.reason, lines[at - 1])
         for at, it in enumerate(expected, 1)
         if isinstance(it, Refused)
     ]

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from jobs.collect import frames
 from jobs.collect.frames import FrameError
-from jobs.dumps.client_log import ClientLogError, parse_rebalance_line
+from jobs.dumps.client_log import parse_rebalance_line
 from jobs.dumps.queue_maps import parse_message_queue
+from jobs.dumps.values import LineError
 from jobs.masking import Masking
 from jobs.text import visible
 from rebalance_core import parse_client_id
@@ -28,7 +29,7 @@ from tests.support.replay import recorded
 def test_a_log_line_is_read_whole_or_refused_or_another_line(line: str) -> None:
     try:
         said = parse_rebalance_line(line)
-    except ClientLogError as error:
+    except LineError as error:
         assert str(error)
         return
     assert (said is None) == ("rebalanced result changed." not in line)
