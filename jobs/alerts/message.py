@@ -19,7 +19,7 @@ from rebalance_core.texts import Text
 from ..kinds import PERSISTENT, SEVERITIES, worst
 from ..languages.language import ENGLISH, Language
 from ..leading_events import leading_events
-from ..reports.problems import Finding, Problem, find_problems
+from ..reports.problems import Finding, Problem, find_problems, heads_of
 from ..reports.tables import Place, PublishedTables, anchor_of, place_of
 from ..settings import Alerts
 from ..storage import Published
@@ -211,14 +211,10 @@ def problems_to_send(
 
 def _with_retry_topics(chosen: Chosen) -> Chosen:
     """A group's retry topic has the faults of the group: it goes with the worst of the others."""
-    heads: dict[tuple[str, ...], Problem] = {}
-    for problem, _ in chosen:
-        if not problem.is_of_retry_topic:
-            heads.setdefault(problem.place[:2], problem)
+    heads = heads_of(problem for problem, _ in chosen)
     together: dict[Place, tuple[Problem, tuple[Finding, ...]]] = {}
     for problem, findings in chosen:
-        of_group = problem.is_of_retry_topic
-        head = heads.get(problem.place[:2], problem) if of_group else problem
+        head = heads[problem.place]
         _, before = together.get(head.place, (head, ()))
         together[head.place] = head, (*before, *findings)
     return list(together.values())

@@ -26,6 +26,7 @@ from rebalance_core.english import agreeing, count
 from rebalance_core.texts import Text
 
 from .. import __version__
+from ..incomplete import sentences_of
 from ..kinds import kind_of
 from ..languages.language import ENGLISH, Language
 from ..leading_events import leading_events
@@ -33,7 +34,7 @@ from ..reports.commands import commands_for, where_published
 from ..reports.problems import Problem, Queue
 from ..reports.words import begin, in_general, in_words, sentences, within
 from ..text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
-from .drawings import shorten
+from .drawings import NARROW, colour, draw_allocation, draw_timeline, shorten
 from .finding_pages import FindingPages
 from .nights import INDEX, LEVEL_MEANINGS, LEVEL_SIGNS, History, Nights, level_name
 from .report import MOST_GROUPS, MOST_LISTED, Report, ranges
@@ -187,8 +188,8 @@ def _markdown_environment(language: Language) -> Environment:
 
 #: What templates call by its name.
 _FUNCTIONS = (
-    *(agreeing, begin, count, day_and_time, in_general, in_words, iso, kind_of, level_name),
-    *(sentences, within),
+    *(agreeing, begin, colour, count, day_and_time, draw_allocation, draw_timeline, in_general),
+    *(in_words, iso, kind_of, level_name, sentences, within),
 )
 
 
@@ -210,6 +211,7 @@ def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment
         "instant": datetime.fromisoformat,
         "lang": _TAGS.get(language.code, language.code),
         "minutes": _minutes,
+        "narrow": NARROW,
         "named": lambda name: _named(language.of(name)),
         "share": _share,
         "signs": LEVEL_SIGNS,
@@ -226,6 +228,7 @@ def _values(report: Report, reports: str, finding_pages: str | None) -> dict[str
     return {
         "report": report,
         "finding_pages": finding_pages and finding_pages.rstrip("/"),
+        "missing": sentences_of(report.published.summary),
         "several_clusters": len(report.clusters) > 1,
         "events": leading_events(report.published.summary, _MOST_EVENTS),
         "run_options": where_published(report.published, reports),

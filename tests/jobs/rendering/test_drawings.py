@@ -202,6 +202,7 @@ def test_the_allocation_marks_what_is_wrong_and_frames_what_moves() -> None:
     numbers = {"a": 1, "b": 2, "c": 3}
     now = draw_allocation(changed, numbers, repaired=False)
     then = draw_allocation(changed, numbers, repaired=True)
+    assert (now.title, then.title) == ("As it is", "After the repair")
     columns = {text: round(x) for text, (x, _) in places(now, "tick").items() if text.isdigit()}
     rows = {text: y for text, (_, y) in places(now, "name").items()}
     assert list(rows) == ["1 a", "2 b", "3 c (process 2)", "nobody"]
