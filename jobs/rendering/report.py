@@ -304,7 +304,9 @@ def _cards(
 ) -> tuple[Card, ...]:
     # What counts is not hidden behind what passed: each has its list on the page.
     shown_with = heads_of(problems, lambda each: (*each.place[:2], each.standing))
-    retries = {head.place: each for each in problems if (head := shown_with[each.place]) is not each}
+    retries = {
+        head.place: each for each in problems if (head := shown_with[each.place]) is not each
+    }
     heads = _bounded(each for each in problems if shown_with[each.place] is each)
     drawn = _with_pictures(heads, top)
     places = [*drawn, *(retries[place].place for place in drawn if place in retries)]
