@@ -19,7 +19,7 @@ from itertools import count as count_up
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from rebalance_core.english import agreeing, count
@@ -32,6 +32,7 @@ from ..languages.language import ENGLISH, Language
 from ..leading_events import leading_events
 from ..reports.commands import commands_for, where_published
 from ..reports.problems import Problem, Queue
+from ..reports.texts import templates_of
 from ..reports.words import begin, in_general, in_words, sentences, within
 from ..text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
 from .drawings import NARROW, colour, draw_allocation, draw_timeline, shorten
@@ -51,11 +52,6 @@ _LONGEST_PART = 30
 _TAGS = {"zh": "zh-CN"}
 Translate = Callable[..., Markup]
 _MENTION = re.compile(r"(?<!\w)@")
-
-
-def _template(name: str) -> str:
-    """A template's text; read as a resource, so that it may lie in a zip."""
-    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
 def _printable(value: Any) -> Any:
@@ -195,16 +191,8 @@ _FUNCTIONS = (
 
 def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment:
     """The templates, whose values are shown so, and what they know whatever the report."""
-    environment = Environment(
-        loader=FunctionLoader(_template),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=True,
-        finalize=shown,
-    )
+    environment = templates_of(__package__, shown, _FUNCTIONS, is_html=True)
     t = _translate(language, shown)
-    environment.globals |= {each.__name__: each for each in _FUNCTIONS}
     environment.globals |= {
         "clock": _clock,
         "index": INDEX,
@@ -260,7 +248,7 @@ def to_html(
     it links to. ``nights`` are those around it, where their pages lie beside it; ``history`` has
     how each group was in the nights before.
     """
-    script = _template("page.js")
+    script = (files(__package__) / "templates" / "page.js").read_text(encoding="utf-8")
     held = pages or FindingPages()
 
     values = _values(report, reports, finding_pages) | {

@@ -17,7 +17,7 @@ from .chart import chart_of
 from .nights import INDEX, STRIP_NIGHTS, History, Nights, read_history
 from .page import html_environment
 from .report import Report
-from .write import Look, write_report
+from .write import Look, report_text
 
 
 class NightPage(NamedTuple):
@@ -70,15 +70,15 @@ def write_site(reports: Reports, last: str, most: int, output: str | None, look:
     site = Site(folder / INDEX)
 
     def write(night: str, nights: Sequence[str]) -> None:
-        def use(published: Published) -> None:
+        def read(published: Published) -> tuple[str, Report]:
             around = Nights.around(night, nights)
-            place = f"{folder}/{Nights.page(night)}"
             before = with_earlier.up_to(night, STRIP_NIGHTS)
-            written = write_report(reports, published, "html", place, look, around, before)
-            site.pages[night] = NightPage.of(written.report)
+            return report_text(reports, published, "html", look, around, before)
 
         try:
-            reports.read(night, use)
+            text, report = reports.read(night, read)
+            (folder / Nights.page(night)).replace_text(text)
+            site.pages[night] = NightPage.of(report)
         except (AuditError, OSError) as error:
             site.failed.append(f"no page of {night}: {sentence_of(error)}")
 

@@ -6,12 +6,11 @@ reader. ``t`` in a template makes a ``Text``.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined, pass_context
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 
 from rebalance_core.descriptions import queue_ranges
@@ -62,25 +61,36 @@ _FUNCTIONS = (
 )
 
 
-@cache
-def _environment() -> Environment:
+def templates_of(
+    package: str,
+    shown: Callable[..., Any],
+    functions: Iterable[Callable[..., Any]],
+    *,
+    is_html: bool,
+) -> Environment:
+    """The templates of a package, which may lie in a zip.
+
+    ``shown`` makes of each value what is printed; ``functions`` are called by their names. HTML is
+    escaped, and has no empty line at its end.
+    """
     environment = Environment(
-        loader=FunctionLoader(_template),
+        loader=PackageLoader(package),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - no HTML; each value is shown by _shown
-        finalize=_shown,
+        keep_trailing_newline=not is_html,
+        autoescape=is_html,  # noqa: S701 - what is no HTML is a text of a terminal
+        finalize=shown,
     )
-    environment.globals |= {each.__name__: each for each in _FUNCTIONS}
-    environment.globals |= {"copies_of": lambda ids: list(Counter(ids).items()), "t": Text}
+    environment.globals |= {each.__name__: each for each in functions}
     return environment
 
 
-def _template(name: str) -> str:
-    """A template's text; read as a resource, so that it may lie in a zip."""
-    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
+@cache
+def _environment() -> Environment:
+    environment = templates_of(__package__, _shown, _FUNCTIONS, is_html=False)
+    environment.globals |= {"copies_of": lambda ids: list(Counter(ids).items()), "t": Text}
+    return environment
 
 
 @pass_context
