@@ -290,12 +290,8 @@ _FAULT = ("fault", "last_seen", "first_seen", "moves", "findings_cleared", "find
 _STATE_RUN = ("state_id", "first_seen", "last_seen", "snapshots")
 _ALLOCATION = ("state_id", "client_id", "strategy", "processes", "view_weight", "queues")
 _REASSIGNMENT = (
-    "changed_at",
-    "clients_joined",
-    "clients_left",
-    "queues_before",
-    "queues",
-    "queues_moved",
+    *("changed_at", "clients_joined", "clients_left"),
+    *("queues_before", "queues", "queues_moved"),
 )
 
 
