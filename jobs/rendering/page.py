@@ -37,7 +37,7 @@ from ..reports.words import begin, in_general, in_words, sentences, within
 from ..text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
 from .drawings import NARROW, colour, draw_allocation, draw_timeline, shorten
 from .finding_pages import FindingPages
-from .nights import INDEX, LEVEL_MEANINGS, LEVEL_SIGNS, History, Nights, level_name
+from .nights import INDEX, SHOWN_LEVELS, History, Nights
 from .report import MOST_GROUPS, MOST_LISTED, Report, ranges
 
 _MOST_EVENTS = 10
@@ -185,7 +185,7 @@ def _markdown_environment(language: Language) -> Environment:
 #: What templates call by its name.
 _FUNCTIONS = (
     *(agreeing, begin, colour, count, day_and_time, draw_allocation, draw_timeline, in_general),
-    *(in_words, iso, kind_of, level_name, sentences, within),
+    *(in_words, iso, kind_of, sentences, within),
 )
 
 
@@ -202,11 +202,10 @@ def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment
         "narrow": NARROW,
         "named": lambda name: _named(language.of(name)),
         "share": _share,
-        "signs": LEVEL_SIGNS,
+        "shown_levels": SHOWN_LEVELS,
         "t": t,
         "version": __version__,
         "when": _when(t),
-        "words": LEVEL_MEANINGS,
     }
     return environment
 

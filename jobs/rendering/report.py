@@ -103,19 +103,9 @@ class OfKind:
         return [card.problem for card in self.cards]
 
     @property
-    def severity(self) -> str:
-        """The worst of its problems."""
-        return worst(problem.severity for problem in self.problems)
-
-    @property
     def groups(self) -> int:
         """How many groups there are."""
         return len({problem.place[:2] for problem in self.problems})
-
-    @property
-    def ongoing(self) -> int:
-        """How many of the problems are there at the end."""
-        return sum(problem.ongoing for problem in self.problems)
 
     @cached_property
     def remedies(self) -> list[tuple[str, int]]:

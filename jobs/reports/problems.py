@@ -192,12 +192,6 @@ class Problem:
         """Whether it belongs into the verdict."""
         return self.standing == "COUNTED"
 
-    @cached_property
-    def certainty(self) -> str:
-        """CERTAIN, or POSSIBLE where all of what it shows is."""
-        possible = [each.certainty == "POSSIBLE" for each in self._counted]
-        return "POSSIBLE" if possible and all(possible) else "CERTAIN"
-
     @property
     def statuses(self) -> set[str]:
         """Whether findings of it are NEW, or PERSISTING."""

@@ -1,6 +1,6 @@
 """What codes of the tables are called within a sentence."""
 
-from rebalance_core.english import list_of
+from rebalance_core.english import joined, list_of
 from rebalance_core.texts import Text, fill
 
 from ..kinds import Kind
@@ -89,7 +89,4 @@ def sentences(parts: list[str]) -> str:
     >>> sentences(["Nothing was found.", "Every line was understood."])
     'Nothing was found. Every line was understood.'
     """
-    text = parts[0] if parts else ""
-    for part in parts[1:]:
-        text = Text("{before} {after}", before=text, after=part)
-    return text
+    return joined(parts, "{before} {next}")

@@ -180,15 +180,12 @@ def repair(
 ) -> AfterRepair:
     queues = tuple(Queue("broker-a" if n < 2 else "broker-b", n) for n in range(len(now)))
     return AfterRepair(
-        fault="STRATEGY_MISMATCH",
-        at=minute(0),
+        fault={"fault": "STRATEGY_MISMATCH", "findings_left": 0},
         takers=takers,
         queues=queues,
         queues_left_out=0,
         now=dict(zip(queues, now, strict=True)),
         then=dict(zip(queues, then, strict=True)),
-        findings_cleared=1,
-        findings_left=0,
     )
 
 

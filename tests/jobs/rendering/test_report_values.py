@@ -186,7 +186,7 @@ def test_the_repair_is_that_of_the_fault_that_explains_most_and_moves_anything()
     ]
     detail = drawn(report(**tables).cards[0])
     assert detail.repair is not None
-    assert (detail.repair.fault, detail.repair.moved) == ("DUPLICATE_CLIENT_ID", 4)
+    assert (detail.repair.fault["fault"], detail.repair.moved) == ("DUPLICATE_CLIENT_ID", 4)
     tables["group_faults"] = [fault("GHOST_MEMBER")]
     detail = drawn(report(**tables).cards[0])
     assert (detail.repair, detail.moved) == (None, ())
