@@ -171,10 +171,8 @@ def _of_worst_groups(findings: Iterable[Finding], worst_groups: int) -> _Metric:
 
 
 def _of_run(summary: Mapping[str, Any]) -> Iterator[_Metric]:
-    by_table: dict[tuple[str, ...], float] = {
-        (table,): number for table, number in summary["rows"].items()
-    }
-    yield _Metric("rows", "Rows of a table", ["table"], by_table)
+    rows = {(table,): number for table, number in summary["rows"].items()}
+    yield _Metric("rows", "Rows of a table", ["table"], rows)
     yield _counted(
         "known_issues",
         "Entries of the file of known issues; an unused one matched nothing",

@@ -94,16 +94,11 @@ def _filled(template: str, values: Mapping[str, Sequence[str]]) -> Iterator[str]
     >>> list(_filled("ask -b BROKER_ADDR", {"BROKER_ADDR": []}))
     ['ask -b BROKER_ADDR']
     """
-    used = {name: values.get(name) or [name] for name in _PLACEHOLDER.findall(template)}
-    for number in range(max(map(len, used.values()), default=1)):
-
-        def word(found: re.Match[str], number: int = number) -> str:
-            placeholder = found[0]
-            of_name = used[placeholder]
-            value = of_name[min(number, len(of_name) - 1)]
-            return placeholder if value == placeholder else shell_word(value)
-
-        yield _PLACEHOLDER.sub(word, template)
+    words = {name: list(map(shell_word, every)) or [name] for name, every in values.items()}
+    used = [words[name] for name in _PLACEHOLDER.findall(template)]
+    for number in range(max(map(len, used), default=1)):
+        nth = {name: every[min(number, len(every) - 1)] for name, every in words.items()}
+        yield _PLACEHOLDER.sub(lambda found, nth=nth: nth[found[0]], template)
 
 
 def _addresses(of_cluster: Mapping[str, str], problem: Problem) -> list[str]:
