@@ -89,11 +89,6 @@ class Night:
     is_published: bool
     summary: Mapping[str, Any] | None
 
-    @property
-    def day(self) -> str:
-        """The day of the month."""
-        return self.date[-2:]
-
     @cached_property
     def levels(self) -> dict[tuple[str, str], str] | None:
         """By cluster and group its level; None where nothing shows it."""

@@ -93,11 +93,6 @@ class OfKind:
     cards: tuple[Card, ...]
 
     @property
-    def anchor(self) -> str:
-        """Where the page shows it."""
-        return f"cause-{self.kind.name.lower()}"
-
-    @property
     def problems(self) -> list[Problem]:
         """What is wrong, the worst first."""
         return [card.problem for card in self.cards]

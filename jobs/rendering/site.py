@@ -23,18 +23,13 @@ from .write import Look, report_text
 class NightPage(NamedTuple):
     """What the index takes from the page of a night.
 
-    ``anchors``: by cluster and group where it shows most of the group. ``causes``: in how many
-    topics something lasts and is no known issue, by its main cause: as many as its verdict has.
+    ``anchors``: by cluster and group where it shows most of the group; of very many groups some are
+    in the list of their names alone. ``causes``: in how many topics something lasts and is no known
+    issue, by its main cause: as many as its verdict has.
     """
 
     anchors: Mapping[tuple[str, ...], str]
     causes: Counter[Kind]
-
-    @classmethod
-    def of(cls, report: Report) -> "NightPage":
-        """That of a page that was written."""
-        causes = Counter(problem.main_kind for problem in report.counted)
-        return cls(report.anchors_of_groups, causes)
 
     @property
     def sentence(self) -> str:
@@ -43,10 +38,6 @@ class NightPage(NamedTuple):
             Text("{cause}: {number:,}", cause=kind.title, number=number)
             for kind, number in self.causes.most_common()
         ) or Text("no findings that last")
-
-    def anchor(self, cluster: str, consumer_group: str) -> str:
-        """Where the page has the group: of very many groups in the list of their names."""
-        return self.anchors.get((cluster, consumer_group), "groups")
 
 
 @dataclass
@@ -78,7 +69,8 @@ def write_site(reports: Reports, last: str, most: int, output: str | None, look:
         try:
             text, report = reports.read(night, read)
             (folder / Nights.page(night)).replace_text(text)
-            site.pages[night] = NightPage.of(report)
+            causes = Counter(problem.main_kind for problem in report.counted)
+            site.pages[night] = NightPage(report.anchors_of_groups, causes)
         except (AuditError, OSError) as error:
             site.failed.append(f"no page of {night}: {sentence_of(error)}")
 
