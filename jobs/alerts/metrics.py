@@ -171,7 +171,7 @@ def _of_worst_groups(findings: Iterable[Finding], worst_groups: int) -> _Metric:
 
 
 def _of_run(summary: Mapping[str, Any]) -> Iterator[_Metric]:
-    rows = {(table,): number for table, number in summary["rows"].items()}
+    rows: dict[tuple[str, ...], float] = {(name,): n for name, n in summary["rows"].items()}
     yield _Metric("rows", "Rows of a table", ["table"], rows)
     yield _counted(
         "known_issues",

@@ -97,8 +97,12 @@ def _filled(template: str, values: Mapping[str, Sequence[str]]) -> Iterator[str]
     words = {name: list(map(shell_word, every)) or [name] for name, every in values.items()}
     used = [words[name] for name in _PLACEHOLDER.findall(template)]
     for number in range(max(map(len, used), default=1)):
-        nth = {name: every[min(number, len(every) - 1)] for name, every in words.items()}
-        yield _PLACEHOLDER.sub(lambda found, nth=nth: nth[found[0]], template)
+
+        def word(found: re.Match[str], number: int = number) -> str:
+            every = words[found[0]]
+            return every[min(number, len(every) - 1)]
+
+        yield _PLACEHOLDER.sub(word, template)
 
 
 def _addresses(of_cluster: Mapping[str, str], problem: Problem) -> list[str]:
