@@ -32,8 +32,8 @@ from ..languages.language import ENGLISH, Language
 from ..leading_events import leading_events
 from ..reports.commands import commands_for, where_published
 from ..reports.problems import Problem, Queue
-from ..reports.texts import templates_of
 from ..reports.words import begin, in_general, in_words, sentences, within
+from ..templates import templates_of
 from ..text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
 from .drawings import NARROW, colour, draw_allocation, draw_timeline, shorten
 from .finding_pages import FindingPages

@@ -6,11 +6,11 @@ reader. ``t`` in a template makes a ``Text``.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2 import Environment, pass_context
 from jinja2.runtime import Context
 
 from rebalance_core.descriptions import queue_ranges
@@ -21,6 +21,7 @@ from rebalance_core.texts import Text
 from ..instants import Instant, to_datetime
 from ..languages.language import ENGLISH, Language
 from ..masking import Masking
+from ..templates import templates_of
 from ..text import folded, iso, of_the_time, padded, visible
 
 #: Wide enough for a terminal, narrow enough for a ticket.
@@ -59,31 +60,6 @@ _FUNCTIONS = (
     *(agreeing, clock, count, joined, list_of, named_broker, names),
     *(of_the_time, padded, queue_ranges, shown_id),
 )
-
-
-def templates_of(
-    package: str,
-    shown: Callable[..., Any],
-    functions: Iterable[Callable[..., Any]],
-    *,
-    is_html: bool,
-) -> Environment:
-    """The templates of a package, which may lie in a zip.
-
-    ``shown`` makes of each value what is printed; ``functions`` are called by their names. HTML is
-    escaped, and has no empty line at its end.
-    """
-    environment = Environment(
-        loader=PackageLoader(package),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=not is_html,
-        autoescape=is_html,  # noqa: S701 - what is no HTML is a text of a terminal
-        finalize=shown,
-    )
-    environment.globals |= {each.__name__: each for each in functions}
-    return environment
 
 
 @cache
