@@ -89,7 +89,7 @@ def find_destination(
             )
         return Ready(name, service, has_incidents, severity, deliver, groups, mentions)
 
-    secrets = Secrets(where, _suffix(name), environment, warn)
+    secrets = Secrets(where, name, environment, warn)
     secret = secrets.find(SECRET_VARIABLE, "secret_file", settings.secret_file)
     if settings.email is not None:
         return ready("EMAIL", _by_mail(settings.email, secret, where))
@@ -154,35 +154,28 @@ def _by_mail(email: Email, password: str, where: str) -> Deliver:
     return deliver
 
 
-def _suffix(name: str) -> str:
-    return f"_{name.upper().replace('-', '_')}" if name else ""
-
-
+@dataclass(frozen=True)
 class Secrets:
-    """Where the secrets of one destination come from."""
+    """Where the secrets of one destination come from: ``name`` is its name, "" where it has none.
 
-    def __init__(
-        self,
-        where: str,
-        suffix: str,
-        environment: Mapping[str, str],
-        warn: Callable[[str], None],
-    ) -> None:
-        self._where = where
-        self._suffix = suffix
-        self._environment = environment
-        self._warn = warn
+    ``where`` names its settings.
+    """
 
-    def variable(self, name: str) -> str:
+    where: str
+    name: str
+    environment: Mapping[str, str] = field(repr=False)
+    warn: Callable[[str], None]
+
+    def variable(self, variable: str) -> str:
         """The environment variable of this destination."""
-        return f"{name}{self._suffix}"
+        return f"{variable}_{self.name.upper().replace('-', '_')}" if self.name else variable
 
     def find(self, variable: str, setting: str, file: str | None) -> str:
         """That of the environment, else the first line of the file; empty where there is neither.
 
         Raises SettingsError where the file cannot be read, or is empty.
         """
-        text = self._environment.get(self.variable(variable), "").strip()
+        text = self.environment.get(self.variable(variable), "").strip()
         if text or file is None:
             return text
         try:
@@ -190,12 +183,12 @@ class Secrets:
                 mode = os.fstat(opened.fileno()).st_mode
                 line = opened.readline(_LONGEST_SECRET).strip()
         except (OSError, ValueError) as error:
-            raise SettingsError(f"{self._where}.{setting} {file}: {type(error).__name__}") from None
+            raise SettingsError(f"{self.where}.{setting} {file}: {type(error).__name__}") from None
         if not line:
-            raise SettingsError(f"{self._where}.{setting} {file}: its first line is empty")
+            raise SettingsError(f"{self.where}.{setting} {file}: its first line is empty")
         if mode & (stat.S_IROTH | stat.S_IWOTH):
-            self._warn(
-                f"{self._where}.{setting}: everybody on this machine can read or change {file}, "
+            self.warn(
+                f"{self.where}.{setting}: everybody on this machine can read or change {file}, "
                 f"which has a secret: chmod o-rw {file}"
             )
         return line

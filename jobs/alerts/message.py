@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import starmap
+from typing import NamedTuple
 
 from rebalance_core.english import count, joined, list_of
 from rebalance_core.findings import AUDITED
@@ -19,7 +20,7 @@ from rebalance_core.texts import Text
 from ..kinds import PERSISTENT, SEVERITIES, worst
 from ..languages.language import ENGLISH, Language
 from ..leading_events import leading_events
-from ..reports.problems import Finding, Problem, find_problems
+from ..reports.problems import Finding, Problem, find_problems, heads_of
 from ..reports.tables import Place, PublishedTables, anchor_of, place_of
 from ..settings import Alerts
 from ..storage import Published
@@ -211,14 +212,10 @@ def problems_to_send(
 
 def _with_retry_topics(chosen: Chosen) -> Chosen:
     """A group's retry topic has the faults of the group: it goes with the worst of the others."""
-    heads: dict[tuple[str, ...], Problem] = {}
-    for problem, _ in chosen:
-        if not problem.is_of_retry_topic:
-            heads.setdefault(problem.place[:2], problem)
+    heads = heads_of(problem for problem, _ in chosen)
     together: dict[Place, tuple[Problem, tuple[Finding, ...]]] = {}
     for problem, findings in chosen:
-        of_group = problem.is_of_retry_topic
-        head = heads.get(problem.place[:2], problem) if of_group else problem
+        head = heads[problem.place]
         _, before = together.get(head.place, (head, ()))
         together[head.place] = head, (*before, *findings)
     return list(together.values())
@@ -262,35 +259,25 @@ def make_message(
     """The message about these problems, the worst first. Events go before them."""
     first = chosen[: alerts.groups_shown]
     are_many = len(first) > _FEW
-    url = (alerts.report_url or "").replace("{date}", digest.published.date)
-    several = len({place.cluster for place in digest.judged}) > 1
-
-    def item(problem: Problem, findings: tuple[Finding, ...]) -> Item:
-        anchor = url and f"{url}#{anchor_of(problem.place, several=several)}"
-        owner = _owner(problem.place.consumer_group, alerts)
-        return _item(problem, findings, anchor, language, owner)
-
     message = Message(
         date=digest.published.date,
         run_id=digest.published.run_id,
         heading=language.of(_heading(digest, chosen, alerts)),
-        items=tuple(starmap(item, first)),
+        items=(),
         left_out=len(chosen) - len(first),
-        url=url,
+        url=(alerts.report_url or "").replace("{date}", digest.published.date),
         language=language,
         events=_events(digest, language, are_many=are_many),
         ended=_ended(digest, language),
     )
-    if not are_many:
-        return message
-    others = [*replace(message, items=()).lines, *(f"• {each}" for each in message.events)]
-    beside = sum(len(each) + 1 for each in others)
-    room = (max(len(first), _MANY) * _LONGEST_ITEM - beside) // len(first)
-    shorter = (
-        replace(each, short=_short(problem, each, message, room, several=several))
-        for each, (problem, _) in zip(message.items, first, strict=True)
-    )
-    return replace(message, items=tuple(shorter))
+    room = None
+    if are_many:
+        others = [*message.lines, *(f"• {each}" for each in message.events)]
+        beside = sum(len(each) + 1 for each in others)
+        room = (max(len(first), _MANY) * _LONGEST_ITEM - beside) // len(first)
+    several = len({place.cluster for place in digest.judged}) > 1
+    writer = _Writer(message, alerts, several, room)
+    return replace(message, items=tuple(starmap(writer.item, first)))
 
 
 def _owner(group: str, alerts: Alerts) -> str:
@@ -351,84 +338,92 @@ def _found(chosen: Chosen, *, is_new: bool) -> Text:
     )
 
 
-def _item(
-    problem: Problem,
-    findings: tuple[Finding, ...],
-    url: str,
-    language: Language,
-    owner: str,
-) -> Item:
-    cluster, group, topic = map(shown, problem.place)
-    severity = worst([problem.severity, *(each.severity for each in findings)])
-    summary = Text(
-        "{severity} {group} / {topic} ({cluster}): {found}, since {first_seen}, {until}",
-        severity=severity,
-        group=group,
-        topic=topic,
-        cluster=cluster,
-        found=_what(problem, findings),
-        first_seen=_time(problem.first_seen),
-        until=_until(problem, findings),
-    )
-    return Item(
-        place=problem.place,
-        severity=severity,
-        is_ongoing=problem.ongoing,
-        summary=_with_owner(language.of(summary), owner, language),
-        explanations=tuple(language.of(text) for text in _explanations(problem, language)),
-        findings=findings,
-        url=url,
-        owner=owner,
-    )
+class _Writer(NamedTuple):
+    """What writes the items of a message; ``several`` clusters have their names there.
 
+    ``room``: the characters of an item that is one of many; None where they are few.
+    """
 
-def _with_owner(summary: str, owner: str, language: Language) -> str:
-    name = shown(owner, _LONGEST_SHORT_NAME)
-    named = Text("{summary}, owner: {owner}", summary=summary, owner=name)
-    return language.of(named) if owner else summary
+    message: Message
+    alerts: Alerts
+    several: bool
+    room: int | None
+
+    def item(self, problem: Problem, findings: tuple[Finding, ...]) -> Item:
+        """The problem, with the findings that it is sent for."""
+        language, url = self.message.language, self.message.url
+        cluster, group, topic = map(shown, problem.place)
+        severity = worst([problem.severity, *(each.severity for each in findings)])
+        owner = _owner(problem.place.consumer_group, self.alerts)
+        summary = Text(
+            "{severity} {group} / {topic} ({cluster}): {found}, since {first_seen}, {until}",
+            severity=severity,
+            group=group,
+            topic=topic,
+            cluster=cluster,
+            found=_what(problem, findings),
+            first_seen=_time(problem.first_seen),
+            until=_until(problem, findings),
+        )
+        item = Item(
+            place=problem.place,
+            severity=severity,
+            is_ongoing=problem.ongoing,
+            summary=self._with_owner(language.of(summary), owner),
+            explanations=tuple(language.of(text) for text in _explanations(problem, language)),
+            findings=findings,
+            url=url and f"{url}#{anchor_of(problem.place, several=self.several)}",
+            owner=owner,
+        )
+        if self.room is None:
+            return item
+        return replace(item, short=self._short(problem, item, self.room))
+
+    def _short(self, problem: Problem, item: Item, room: int) -> tuple[str, ...]:
+        """The lines of one of many, in so many characters: what, since when; who, why, what to do.
+
+        A time of the message's date has no date.
+        """
+        language = self.message.language
+        cluster, group, topic = (shown(name, _LONGEST_SHORT_NAME) for name in problem.place)
+        start, end = (
+            f"{time:%H:%M}" if f"{time:%F}" == self.message.date else f"{time:%F}"
+            for time in map(in_utc, (problem.open_since or problem.first_seen, problem.last_seen))
+        )
+        over = Text("{start} to {end}", start=start, end=end)
+        summary = Text(
+            "{severity} {group} / {topic}: {found}, {time}",
+            severity=item.severity,
+            group=f"{cluster} / {group}" if self.several else group,
+            topic=topic,
+            found=_what(problem, item.findings),
+            time=Text("since {start}", start=start) if problem.ongoing else over,
+        )
+        room -= len("• \n    \n")
+        longest = max(room - len(self._with_owner("", item.owner)), 1)
+        if longest > _SHORTEST_WHAT + _SHORTEST_WHO:
+            longest -= _SHORTEST_WHO
+        what = self._with_owner(shown(language.of(summary), longest), item.owner)
+        fault = next((each for each in problem.faults if each.lasts), None)
+        if fault is None or len(what) >= room:
+            return (what,)
+        why = Text("{code}: {text}", code=fault.fault, text=fault.evidence)
+        if fault.client_ids:
+            why = Text("{code}: {text}", code=fault.fault, text=fault.remedy)
+            why = Text("{code}: {text}", code=list_of(fault.client_ids, 1), text=why)
+        return what, shown(language.of(why), room - len(what))
+
+    def _with_owner(self, summary: str, owner: str) -> str:
+        if not owner:
+            return summary
+        name = shown(owner, _LONGEST_SHORT_NAME)
+        return self.message.language("{summary}, owner: {owner}", summary=summary, owner=name)
 
 
 def _what(problem: Problem, findings: Iterable[Finding]) -> str:
     if all(each.place == problem.place for each in findings):
         return problem.headline
     return Text("{found}, retry topic too", found=problem.headline)
-
-
-def _short(
-    problem: Problem, item: Item, message: Message, room: int, *, several: bool
-) -> tuple[str, ...]:
-    """The lines of one of many, in so many characters: what, since when; who, why, what to do.
-
-    ``several`` clusters have their names there; a time of the message's date has no date.
-    """
-    language = message.language
-    cluster, group, topic = (shown(name, _LONGEST_SHORT_NAME) for name in problem.place)
-    start, end = (
-        f"{in_utc(time):%H:%M}" if f"{in_utc(time):%F}" == message.date else f"{in_utc(time):%F}"
-        for time in (problem.open_since or problem.first_seen, problem.last_seen)
-    )
-    over = Text("{start} to {end}", start=start, end=end)
-    summary = Text(
-        "{severity} {group} / {topic}: {found}, {time}",
-        severity=item.severity,
-        group=f"{cluster} / {group}" if several else group,
-        topic=topic,
-        found=_what(problem, item.findings),
-        time=Text("since {start}", start=start) if problem.ongoing else over,
-    )
-    room -= len("• \n    \n")
-    longest = max(room - len(_with_owner("", item.owner, language)), 1)
-    if longest > _SHORTEST_WHAT + _SHORTEST_WHO:
-        longest -= _SHORTEST_WHO
-    what = _with_owner(shown(language.of(summary), longest), item.owner, language)
-    fault = next((each for each in problem.faults if each.lasts), None)
-    if fault is None or len(what) >= room:
-        return (what,)
-    why = Text("{code}: {text}", code=fault.fault, text=fault.evidence)
-    if fault.client_ids:
-        why = Text("{code}: {text}", code=fault.fault, text=fault.remedy)
-        why = Text("{code}: {text}", code=list_of(fault.client_ids, 1), text=why)
-    return what, shown(language.of(why), room - len(what))
 
 
 def _until(problem: Problem, findings: Sequence[Finding]) -> Text:

@@ -35,12 +35,37 @@ OTHER_CLUSTERS = "(others)"
 
 
 _SEVERE = SEVERITIES[1:]
-#: The tables of which rows are counted, with the columns that they are counted by.
-_COUNTED = {
-    "group_faults": ("fault", "persistence", "known_issue"),
-    "stacked_client_ids": ("verdict", "persistence", "known_issue"),
-    "former_findings": ("status",),
-    "group_health": ("coverage", "completeness"),
+_LASTING = {"persistence": _PERSISTENCES, "known": _KNOWN}
+_OF_FINDINGS = {
+    "kind": QUEUE_FINDINGS.values(),
+    "severity": SEVERITIES,
+    "persistence": _PERSISTENCES,
+    "status": _STATUSES,
+    "known": _KNOWN,
+}
+#: The tables of which rows are counted: the metric, its help, and the labels that they are counted
+#: by, with the values that are always there.
+_COUNTED: Mapping[str, tuple[str, str, Mapping[str, Iterable[str]]]] = {
+    "group_faults": (
+        "faults",
+        "Faults of groups: rows of group_faults",
+        {"fault": FAULTS, **_LASTING},
+    ),
+    "stacked_client_ids": (
+        "stacked_client_ids",
+        "Client ids that are more than once in a broker's list",
+        {"verdict": VERDICTS, **_LASTING},
+    ),
+    "former_findings": (
+        "former_findings",
+        "What was open in the published run before and is not there any more",
+        {"status": ("RESOLVED", "NOT_AUDITED")},
+    ),
+    "group_health": (
+        "group_topics",
+        "Groups and their topics: rows of group_health",
+        {"coverage": ("AUDITED",)},
+    ),
 }
 _Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -61,8 +86,8 @@ def metrics_text(digest: Digest, tables: PublishedTables, worst_groups: int) -> 
     """
     registry = CollectorRegistry()
     rows = {
-        name: tables.read(name, ["cluster", *columns]).to_pylist()
-        for name, columns in _COUNTED.items()
+        name: tables.read(name, ["cluster", "known_issue", "completeness", *labels]).to_pylist()
+        for name, (_, _, labels) in _COUNTED.items()
     }
     for metric in (
         *_of_rows(digest, rows, _shown_clusters(digest, rows)),
@@ -111,56 +136,19 @@ def _of_rows(digest: Digest, rows: _Rows, clusters: Mapping[str, str]) -> Iterat
         status = row.get("status") or "NONE"
         return {**row, "cluster": clusters[row["cluster"]], "known": known, "status": status}
 
-    def of_table(name: str) -> list[dict[str, Any]]:
-        return [labelled(row) for row in rows[name]]
-
-    yield _counted(
-        "findings",
-        "Orphaned, duplicate and stalled queues: rows of the tables of findings",
-        {
-            **shown,
-            "kind": QUEUE_FINDINGS.values(),
-            "severity": SEVERITIES,
-            "persistence": _PERSISTENCES,
-            "status": _STATUSES,
-            "known": _KNOWN,
-        },
-        (
-            row
-            for each in digest.findings
-            for row in [labelled({**vars(each), "cluster": each.place.cluster})] * len(each.queues)
-        ),
+    of_queues = (
+        row
+        for each in digest.findings
+        for row in [labelled({**vars(each), "cluster": each.place.cluster})] * len(each.queues)
     )
-    lasting = {"persistence": _PERSISTENCES, "known": _KNOWN}
-    yield _counted(
-        "faults",
-        "Faults of groups: rows of group_faults",
-        {**shown, "fault": FAULTS, **lasting},
-        of_table("group_faults"),
-    )
-    yield _counted(
-        "stacked_client_ids",
-        "Client ids that are more than once in a broker's list",
-        {**shown, "verdict": VERDICTS, **lasting},
-        of_table("stacked_client_ids"),
-    )
-    yield _counted(
-        "former_findings",
-        "What was open in the published run before and is not there any more",
-        {**shown, "status": ("RESOLVED", "NOT_AUDITED")},
-        of_table("former_findings"),
-    )
-    health = of_table("group_health")
-    yield _counted(
-        "group_topics",
-        "Groups and their topics: rows of group_health",
-        {**shown, "coverage": ("AUDITED",)},
-        health,
-    )
+    what = "Orphaned, duplicate and stalled queues: rows of the tables of findings"
+    yield _counted("findings", what, {**shown, **_OF_FINDINGS}, of_queues)
+    for table, (name, what, labels) in _COUNTED.items():
+        yield _counted(name, what, {**shown, **labels}, map(labelled, rows[table]))
     lowest: dict[tuple[str, ...], float] = {}
-    for row in health:
+    for row in rows["group_health"]:
         if row["coverage"] == "AUDITED":
-            cluster = (row["cluster"],)
+            cluster = (clusters[row["cluster"]],)
             lowest[cluster] = min(row["completeness"], lowest.get(cluster, 1.0))
     what = "Of the audited topics the lowest share of brokers that answered"
     yield _Metric("completeness_lowest_ratio", what, ["cluster"], lowest)
@@ -183,10 +171,8 @@ def _of_worst_groups(findings: Iterable[Finding], worst_groups: int) -> _Metric:
 
 
 def _of_run(summary: Mapping[str, Any]) -> Iterator[_Metric]:
-    by_table: dict[tuple[str, ...], float] = {
-        (table,): number for table, number in summary["rows"].items()
-    }
-    yield _Metric("rows", "Rows of a table", ["table"], by_table)
+    rows: dict[tuple[str, ...], float] = {(name,): n for name, n in summary["rows"].items()}
+    yield _Metric("rows", "Rows of a table", ["table"], rows)
     yield _counted(
         "known_issues",
         "Entries of the file of known issues; an unused one matched nothing",

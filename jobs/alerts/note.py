@@ -25,19 +25,20 @@ class NoteError(AuditError):
 
 
 class _Note(BaseModel):
-    """``finding_ids`` are those of the destination without a name."""
+    """``finding_ids`` are those of the destination without a name. Lists are sorted."""
 
     date: str = ""
     run_id: str = ""
-    finding_ids: frozenset[str] = frozenset()
-    destinations: dict[str, frozenset[str]] = {}
+    finding_ids: list[str] = []
+    destinations: dict[str, list[str]] = {}
 
     def of(self, destination: str) -> frozenset[str]:
-        return self.destinations.get(destination, frozenset()) if destination else self.finding_ids
+        ids = self.destinations.get(destination, ()) if destination else self.finding_ids
+        return frozenset(ids)
 
 
 class _Incidents(BaseModel):
-    destinations: dict[str, frozenset[Place]] = {}
+    destinations: dict[str, list[Place]] = {}
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -60,7 +61,7 @@ class Notes:
     def add(self, destination: str, finding_ids: Collection[str]) -> None:
         """Notes that a destination got these findings, too; NoteError where it cannot."""
         note = self._read(_Note, self._note)
-        ids = note.of(destination) | frozenset(finding_ids)
+        ids = sorted(note.of(destination).union(finding_ids))
         update = (
             {"destinations": {**note.destinations, destination: ids}}
             if destination
@@ -73,12 +74,12 @@ class Notes:
         """The groups and topics of which a destination has an open incident."""
         consequence = "close the incidents that are open now by hand when they are over"
         note = self._read(_Incidents, self._incidents, consequence)
-        return note.destinations.get(destination, frozenset())
+        return frozenset(note.destinations.get(destination, ()))
 
     def set_incidents(self, destination: str, pairs: Collection[Place]) -> None:
         """Notes which incidents a destination has; NoteError where it cannot."""
         note = self._read(_Incidents, self._incidents)
-        named = {**note.destinations, destination: frozenset(pairs)}
+        named = {**note.destinations, destination: sorted(set(pairs))}
         self._write(self._incidents, _Incidents(destinations=named))
 
     def _read(self, model: type[_Model], place: Location, consequence: str = "") -> _Model:
@@ -94,20 +95,10 @@ class Notes:
             return model()
 
     def _write(self, place: Location, note: BaseModel) -> None:
-        # Sorted: the same note has the same bytes.
-        values = {name: _sorted(value) for name, value in note.model_dump().items()}
         try:
-            place.replace_text(json.dumps(values) + "\n")
+            place.replace_text(json.dumps(note.model_dump()) + "\n")
         except OSError as error:
             raise NoteError(
                 f"{place} cannot be written ({error.strerror or type(error).__name__}); "
                 "let whoever runs alert write there"
             ) from error
-
-
-def _sorted(value: object) -> object:
-    if isinstance(value, frozenset):
-        return sorted(value)
-    if isinstance(value, dict):
-        return {name: _sorted(each) for name, each in value.items()}
-    return value

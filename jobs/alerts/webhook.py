@@ -64,12 +64,12 @@ def post(request: Request, timeout_seconds: float) -> Answer | Refusal:
 
     A Refusal is what may pass: no answer, 5xx, 429 (with what its Retry-After says).
     """
-    connections = _Connections()
+    connections = _Ending()
     try:
         answer = within(
             timeout_seconds,
             lambda: _exchange(request, timeout_seconds, connections),
-            connections.close,
+            connections.end,
         )
     # The texts of errors may have the URL in them, and so may what a proxy answers.
     except (OSError, ValueError, http.client.HTTPException) as error:
@@ -79,14 +79,14 @@ def post(request: Request, timeout_seconds: float) -> Answer | Refusal:
     return answer
 
 
-def _exchange(request: Request, timeout_seconds: float, connections: "_Connections") -> Answer:
+def _exchange(request: Request, timeout_seconds: float, connections: "_Ending") -> Answer:
     sent = urllib.request.Request(  # noqa: S310 - what reads the URL lets http and https through
         request.url,
         data=request.data,
         headers={"Content-Type": "application/json; charset=utf-8"},
         method="POST",
     )
-    opener = urllib.request.build_opener(_NoRedirects, _Watching(connections))
+    opener = urllib.request.build_opener(_NoRedirects, connections)
     try:
         with opener.open(sent, timeout=timeout_seconds) as answer:
             return _answer(answer.status, answer, answer.headers)
@@ -120,26 +120,6 @@ def why(error: Exception, timeout_seconds: float) -> str:
     return type(error).__name__
 
 
-class _Connections:
-    """The connections of one post, so that they can be ended from outside."""
-
-    def __init__(self) -> None:
-        self._opened: list[http.client.HTTPConnection] = []
-        self._closed = False
-
-    def add(self, connection: http.client.HTTPConnection) -> None:
-        self._opened.append(connection)
-
-    def check(self) -> None:
-        if self._closed:
-            raise TimeoutError
-
-    def close(self) -> None:
-        """Ends them: what waits for the server wakes, and what was not sent is not sent."""
-        self._closed = True
-        shut_down(each.sock for each in self._opened)
-
-
 def shut_down(sockets: Iterable[socket.socket | None]) -> None:
     """Ends connections, whatever waits for them in other threads."""
     for each in sockets:
@@ -149,47 +129,43 @@ def shut_down(sockets: Iterable[socket.socket | None]) -> None:
                 socket.socket.shutdown(each, socket.SHUT_RDWR)
 
 
-def _watched(
-    kind: type[http.client.HTTPConnection], connections: _Connections
-) -> type[http.client.HTTPConnection]:
-    """The class of connections, of which each is added, and none begins when they are closed."""
+class _Ending(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Does as the handlers do; what it connects can be ended from outside."""
 
-    class Watched(kind):  # type: ignore[valid-type,misc]
-        def connect(self) -> None:
-            connections.add(self)
-            super().connect()
-            connections.check()
-
-    return Watched
-
-
-class _Watching(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
-    """Does as the handlers do, with watched connections."""
-
-    def __init__(self, connections: _Connections) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._http = _watched(http.client.HTTPConnection, connections)
-        self._https = _watched(http.client.HTTPSConnection, connections)
+        self._opened: list[http.client.HTTPConnection] = []
+        self._ended = False
+
+    def end(self) -> None:
+        """What waits for the server wakes, and what was not sent is not sent."""
+        self._ended = True
+        shut_down(each.sock for each in self._opened)
 
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
         """Over TCP."""
-        return self.do_open(self._http, req)
+        return self.do_open(self._watched(http.client.HTTPConnection), req)
 
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
         """Over TLS."""
-        return self.do_open(self._https, req)
+        return self.do_open(self._watched(http.client.HTTPSConnection), req)
+
+    def _watched(self, kind: type[http.client.HTTPConnection]) -> type[http.client.HTTPConnection]:
+        """The class of connections, of which none goes on that began before the end."""
+        handler = self
+
+        class Watched(kind):  # type: ignore[valid-type,misc]
+            def connect(self) -> None:
+                handler._opened.append(self)
+                super().connect()
+                if handler._ended:
+                    raise TimeoutError
+
+        return Watched
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """A redirected POST would arrive as a GET, or at a host that nobody named."""
 
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: Headers,
-        newurl: str,
-    ) -> None:
+    def redirect_request(self, *_: Any, **__: Any) -> None:
         """Follows none: the status is the answer."""

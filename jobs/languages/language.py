@@ -37,11 +37,8 @@ class Language:
         if not self.templates:
             return str(text)
         template = self.templates.get(text.template, text.template)
-        values = {name: self._value(value) for name, value in text.values.items()}
+        values = {name: self.of(value) for name, value in text.values.items()}
         return _closed_up(pieces(template, values))
-
-    def _value(self, value: Any) -> Any:
-        return self.of(value) if isinstance(value, Text) else value
 
     def __call__(self, template: str, **values: Any) -> str:
         """A text of a template, at once."""

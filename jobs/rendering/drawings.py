@@ -23,6 +23,8 @@ from .pictures import client_of, is_at_times, named_taker, whole
 #: The number of colours of owners; the number in a cell distinguishes those of one colour.
 COLOURS = 12
 _LEFT = 172.0
+#: Room for half of the last time below a timeline.
+_RIGHT = 40.0
 _LANE = 18.0
 _CELL = 20.0
 _CHARACTER = 6.7
@@ -39,21 +41,20 @@ _MARKED = {
 
 
 class Frame(NamedTuple):
-    """How large a timeline is, in pixels; ``right`` has room for half of the last time below it.
+    """How large a timeline is, in pixels.
 
     ``ticks``: so many steps of time fit; ``longest_name``: so many characters of a name do.
     """
 
     width: float
     left: float
-    right: float
     ticks: int
     longest_name: int
 
 
-WIDE = Frame(width=960, left=_LEFT, right=40, ticks=6, longest_name=24)
+WIDE = Frame(width=960, left=_LEFT, ticks=6, longest_name=24)
 #: For a telephone, on which nothing is to lie beyond the edge.
-NARROW = Frame(width=344, left=110, right=40, ticks=2, longest_name=15)
+NARROW = Frame(width=344, left=110, ticks=2, longest_name=15)
 
 
 class Shape(NamedTuple):
@@ -143,7 +144,7 @@ def draw_timeline(
 
     def at(time: datetime) -> float:
         share = (time - timeline.start).total_seconds() / seconds
-        return frame.left + min(max(share, 0.0), 1.0) * (frame.width - frame.left - frame.right)
+        return frame.left + min(max(share, 0.0), 1.0) * (frame.width - frame.left - _RIGHT)
 
     names_end = frame.left - 6
     shapes: list[Shape] = []

@@ -36,36 +36,25 @@ UNKNOWN = "UNKNOWN"
 NO_GROUP = "NO_GROUP"
 
 
-class _Level(NamedTuple):
-    """A level of a night: its sign in a strip, what it means, and its name where it has another."""
+class ShownLevel(NamedTuple):
+    """A level of a night: its sign in a strip, what it means, and how a person reads its name."""
 
     sign: str
     meaning: Text
-    name: str = ""
+    name: str
 
 
-#: The mildest first.
-_LEVELS = {
-    OK: _Level("·", Text("no findings")),
-    NOT_AUDITED: _Level("–", Text("not audited"), Text("NOT AUDITED")),  # noqa: RUF001 - a dash
-    INFO: _Level("I", Text("it passed, is too new to count, or is a known issue")),
-    WARNING: _Level("W", Text("lasting findings, WARNING")),
-    CRITICAL: _Level("C", Text("lasting findings, CRITICAL")),
-    MISSING: _Level(" ", Text("no audit of this night"), Text("MISSING")),
-    UNKNOWN: _Level("?", Text("the audit of this night does not say it"), Text("UNKNOWN")),
-    NO_GROUP: _Level(" ", Text("the group was not there"), Text("NO GROUP")),
+#: The mildest first. Severities are called as the tables have them.
+SHOWN_LEVELS = {
+    OK: ShownLevel("·", Text("no findings"), OK),
+    NOT_AUDITED: ShownLevel("–", Text("not audited"), Text("NOT AUDITED")),  # noqa: RUF001 - a dash
+    INFO: ShownLevel("I", Text("it passed, is too new to count, or is a known issue"), INFO),
+    WARNING: ShownLevel("W", Text("lasting findings, WARNING"), WARNING),
+    CRITICAL: ShownLevel("C", Text("lasting findings, CRITICAL"), CRITICAL),
+    MISSING: ShownLevel(" ", Text("no audit of this night"), Text("MISSING")),
+    UNKNOWN: ShownLevel("?", Text("the audit of this night does not say it"), Text("UNKNOWN")),
+    NO_GROUP: ShownLevel(" ", Text("the group was not there"), Text("NO GROUP")),
 }
-LEVEL_MEANINGS = {name: level.meaning for name, level in _LEVELS.items()}
-LEVEL_SIGNS = {name: level.sign for name, level in _LEVELS.items()}
-
-
-def level_name(level: str) -> str:
-    """A level as a person reads it; severities are as the tables have them.
-
-    >>> level_name("NOT_AUDITED"), level_name("CRITICAL")
-    ('NOT AUDITED', 'CRITICAL')
-    """
-    return _LEVELS[level].name or level
 
 
 class Nights(NamedTuple):
@@ -99,11 +88,6 @@ class Night:
     date: str
     is_published: bool
     summary: Mapping[str, Any] | None
-
-    @property
-    def day(self) -> str:
-        """The day of the month."""
-        return self.date[-2:]
 
     @cached_property
     def levels(self) -> dict[tuple[str, str], str] | None:
@@ -170,9 +154,9 @@ class Strip(NamedTuple):
         for level in self.levels:
             number = runs.pop()[1] if runs and runs[-1][0] == level else 0
             runs.append((level, number + 1))
-        (first, number), *others = runs
-        nights = Text("{nights} {level}", nights=count(number, "night"), level=level_name(first))
-        later = [Text("{number} {level}", number=n, level=level_name(each)) for each, n in others]
+        (first, number), *others = [(SHOWN_LEVELS[level].name, n) for level, n in runs]
+        nights = Text("{nights} {level}", nights=count(number, "night"), level=first)
+        later = [Text("{number} {level}", number=n, level=name) for name, n in others]
         return joined([nights, *later], "{before}, {next}")
 
 

@@ -19,23 +19,25 @@ from itertools import count as count_up
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from rebalance_core.english import agreeing, count
 from rebalance_core.texts import Text
 
 from .. import __version__
+from ..incomplete import sentences_of
 from ..kinds import kind_of
 from ..languages.language import ENGLISH, Language
 from ..leading_events import leading_events
 from ..reports.commands import commands_for, where_published
 from ..reports.problems import Problem, Queue
 from ..reports.words import begin, in_general, in_words, sentences, within
+from ..templates import templates_of
 from ..text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
-from .drawings import shorten
+from .drawings import NARROW, colour, draw_allocation, draw_timeline, shorten
 from .finding_pages import FindingPages
-from .nights import INDEX, LEVEL_MEANINGS, LEVEL_SIGNS, History, Nights, level_name
+from .nights import INDEX, SHOWN_LEVELS, History, Nights
 from .report import MOST_GROUPS, MOST_LISTED, Report, ranges
 
 _MOST_EVENTS = 10
@@ -50,11 +52,6 @@ _LONGEST_PART = 30
 _TAGS = {"zh": "zh-CN"}
 Translate = Callable[..., Markup]
 _MENTION = re.compile(r"(?<!\w)@")
-
-
-def _template(name: str) -> str:
-    """A template's text; read as a resource, so that it may lie in a zip."""
-    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
 def _printable(value: Any) -> Any:
@@ -187,36 +184,28 @@ def _markdown_environment(language: Language) -> Environment:
 
 #: What templates call by its name.
 _FUNCTIONS = (
-    *(agreeing, begin, count, day_and_time, in_general, in_words, iso, kind_of, level_name),
-    *(sentences, within),
+    *(agreeing, begin, colour, count, day_and_time, draw_allocation, draw_timeline, in_general),
+    *(in_words, iso, kind_of, sentences, within),
 )
 
 
 def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment:
     """The templates, whose values are shown so, and what they know whatever the report."""
-    environment = Environment(
-        loader=FunctionLoader(_template),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=True,
-        finalize=shown,
-    )
+    environment = templates_of(__package__, shown, _FUNCTIONS, is_html=True)
     t = _translate(language, shown)
-    environment.globals |= {each.__name__: each for each in _FUNCTIONS}
     environment.globals |= {
         "clock": _clock,
         "index": INDEX,
         "instant": datetime.fromisoformat,
         "lang": _TAGS.get(language.code, language.code),
         "minutes": _minutes,
+        "narrow": NARROW,
         "named": lambda name: _named(language.of(name)),
         "share": _share,
-        "signs": LEVEL_SIGNS,
+        "shown_levels": SHOWN_LEVELS,
         "t": t,
         "version": __version__,
         "when": _when(t),
-        "words": LEVEL_MEANINGS,
     }
     return environment
 
@@ -226,6 +215,7 @@ def _values(report: Report, reports: str, finding_pages: str | None) -> dict[str
     return {
         "report": report,
         "finding_pages": finding_pages and finding_pages.rstrip("/"),
+        "missing": sentences_of(report.published.summary),
         "several_clusters": len(report.clusters) > 1,
         "events": leading_events(report.published.summary, _MOST_EVENTS),
         "run_options": where_published(report.published, reports),
@@ -257,7 +247,7 @@ def to_html(
     it links to. ``nights`` are those around it, where their pages lie beside it; ``history`` has
     how each group was in the nights before.
     """
-    script = _template("page.js")
+    script = (files(__package__) / "templates" / "page.js").read_text(encoding="utf-8")
     held = pages or FindingPages()
 
     values = _values(report, reports, finding_pages) | {

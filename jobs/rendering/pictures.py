@@ -88,21 +88,18 @@ class Timeline(NamedTuple):
 
 
 class AfterRepair(NamedTuple):
-    """Who takes which queue as it is, and who would if the fault were mended.
+    """Who takes which queue as it is, and who would if the fault, a row of its table, were mended.
 
     ``takers`` are all that take or could take a queue, as they are shown; ``now`` and ``then`` have
     by queue who takes it, once for each process.
     """
 
-    fault: str
-    at: datetime
+    fault: Row
     takers: tuple[str, ...]
     queues: tuple[Queue, ...]
     queues_left_out: int
     now: Mapping[Queue, tuple[str, ...]]
     then: Mapping[Queue, tuple[str, ...]]
-    findings_cleared: int
-    findings_left: int
 
     @property
     def moved(self) -> int:
@@ -115,7 +112,7 @@ class AfterRepair(NamedTuple):
 
         A repair that makes all routes one may leave others: there only such queues lose theirs.
         """
-        if self.findings_left and self.fault != ROUTE_DIVERGENCE:
+        if self.fault["findings_left"] and self.fault["fault"] != ROUTE_DIVERGENCE:
             return frozenset()
         return frozenset(queue for queue, takers in self.then.items() if not takers)
 
@@ -330,15 +327,12 @@ def after_repair(states: States, fault: Row) -> AfterRepair | None:
     shown = _first_of(moves, now)
     taking = {whole(taker) for each in (now, then) for takers in each.values() for taker in takers}
     return AfterRepair(
-        fault=fault["fault"],
-        at=fault["last_seen"],
+        fault=fault,
         takers=tuple(sort_client_ids(taking | states.members[state_id])),
         queues=shown,
         queues_left_out=len(now) - len(shown),
         now=now,
         then=then,
-        findings_cleared=fault["findings_cleared"],
-        findings_left=fault["findings_left"],
     )
 
 

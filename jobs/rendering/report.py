@@ -20,18 +20,17 @@ from rebalance_core.english import agreeing, count, list_of
 from rebalance_core.findings import AUDITED
 from rebalance_core.texts import Text
 
-from ..incomplete import sentences_of
 from ..kinds import SEVERITIES, Kind, worst
 from ..languages.rows import TEXTS, with_texts
-from ..reports.problems import Finding, Problem, find_problems
+from ..reports.problems import Finding, Problem, Standing, find_problems, heads_of
 from ..reports.tables import Place, PublishedTables, anchor_of, by_place, place_of
 from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH
 from ..storage import Published
-from .drawings import NARROW, Drawing, colour, draw_allocation, draw_timeline
 from .pictures import (
     AfterRepair,
     States,
+    Timeline,
     after_repair,
     client_of,
     named_taker,
@@ -45,22 +44,20 @@ MOST_LISTED = 50
 _MOST_CARDS = 450
 #: How many groups the table of health has at most, worst first.
 MOST_GROUPS = 300
-_MOST_OWNERS = 40
 
 #: A row that a template shows: of a table, or put together of several of its rows.
 Row = Mapping[str, Any]
 
 
 class Pictures(NamedTuple):
-    """Who had which queue when, and who would after the repair; ``moved`` are rows of queues."""
+    """Who had which queue when, and who would after the repair.
 
-    timeline: Drawing | None
-    narrow_timeline: Drawing | None
-    lanes_left_out: int
-    owners: tuple[Row, ...]
-    owners_left_out: int
+    ``numbers`` has the number of each owner; ``moved`` are rows of queues.
+    """
+
+    timeline: Timeline | None
     repair: AfterRepair | None
-    allocations: tuple[Drawing, ...]
+    numbers: Mapping[str, int]
     moved: tuple[Row, ...]
 
 
@@ -96,29 +93,14 @@ class OfKind:
     cards: tuple[Card, ...]
 
     @property
-    def anchor(self) -> str:
-        """Where the page shows it."""
-        return f"cause-{self.kind.name.lower()}"
-
-    @property
     def problems(self) -> list[Problem]:
         """What is wrong, the worst first."""
         return [card.problem for card in self.cards]
 
     @property
-    def severity(self) -> str:
-        """The worst of its problems."""
-        return worst(problem.severity for problem in self.problems)
-
-    @property
     def groups(self) -> int:
         """How many groups there are."""
         return len({problem.place[:2] for problem in self.problems})
-
-    @property
-    def ongoing(self) -> int:
-        """How many of the problems are there at the end."""
-        return sum(problem.ongoing for problem in self.problems)
 
     @cached_property
     def remedies(self) -> list[tuple[str, int]]:
@@ -171,48 +153,18 @@ class Report:
         """Whether anything is wrong, and what else a reader has to know of the run."""
         return _verdict(self)
 
+    def standing(self, standing: Standing) -> list[Problem]:
+        """The problems of which this becomes."""
+        return [problem for problem in self.problems if problem.standing == standing]
+
     @property
     def counted(self) -> list[Problem]:
         """The problems that last and are no known issues."""
-        return [problem for problem in self.problems if problem.counts]
-
-    @property
-    def known_issues(self) -> list[Problem]:
-        """The problems that known issues explain."""
-        return [problem for problem in self.problems if problem.is_known]
-
-    @property
-    def passed(self) -> list[Problem]:
-        """The problems that passed by themselves."""
-        return [problem for problem in self.problems if problem.has_passed]
-
-    @property
-    def begun(self) -> list[Problem]:
-        """The problems that are there at the end and do not count: too new, or too improbable."""
-        return [problem for problem in self.problems if problem.has_begun]
-
-    def of_severity(self, severity: str) -> list[Problem]:
-        """The problems that count, of one severity."""
-        return [problem for problem in self.counted if problem.severity == severity]
+        return self.standing("COUNTED")
 
     def with_status(self, status: str) -> list[Problem]:
         """The problems with findings that are NEW, or PERSISTING."""
         return [problem for problem in self.problems if status in problem.statuses]
-
-    def cards_of(self, problems: Iterable[Problem]) -> list[Card]:
-        """The cards of some problems."""
-        wanted = {problem.place for problem in problems}
-        return [card for card in self.cards if card.problem.place in wanted]
-
-    @cached_property
-    def cards_left_out(self) -> int:
-        """How many problems have no card, for there are so many."""
-        return len(self.problems) - len(self.anchors)
-
-    @cached_property
-    def with_pictures(self) -> int:
-        """How many cards have pictures."""
-        return sum(card.pictures is not None for card in self.cards)
 
     @cached_property
     def anchors(self) -> dict[Place, str]:
@@ -224,8 +176,9 @@ class Report:
     def causes(self) -> list[OfKind]:
         """The problems that count, by main cause; that of the worst problem first."""
         by_kind: dict[Kind, list[Card]] = defaultdict(list)
-        for card in self.cards_of(self.counted):
-            by_kind[card.problem.main_kind].append(card)
+        for card in self.cards:
+            if card.problem.counts:
+                by_kind[card.problem.main_kind].append(card)
         return [OfKind(kind, tuple(cards)) for kind, cards in by_kind.items()]
 
     @property
@@ -236,16 +189,6 @@ class Report:
             for number, row in enumerate(self.health[:MOST_GROUPS], 1)
         }
         return found | {each.problem.place[:2]: each.anchor for each in reversed(self.cards)}
-
-    @property
-    def not_audited(self) -> Sequence[Row]:
-        """The topics that were not audited."""
-        return tuple(self.coverage["not_audited"])
-
-    @property
-    def missing(self) -> list[Text]:
-        """What is not in the input."""
-        return sentences_of(self.published.summary)
 
     @property
     def clusters(self) -> list[str]:
@@ -282,27 +225,30 @@ def build_report(published: Published, tables: PublishedTables, top: int) -> Rep
 
 #: By what there is of the report, what else a reader has to know of it.
 _REMARKS = {
-    "passed": "In {topics} something passed by itself (a deploy, a restart).",
-    "begun": "In {topics} something is there at the end that is too new or too improbable to "
+    "PASSED": "In {topics} something passed by itself (a deploy, a restart).",
+    "BEGUN": "In {topics} something is there at the end that is too new or too improbable to "
     "count: the next run will show.",
-    "known_issues": "{topics} with a known issue: not counted.",
+    "KNOWN": "{topics} with a known issue: not counted.",
     "unreadable": "{topics} with queues that are written and cannot be read.",
     "not_audited": "{topics} [was|were] not audited: the coverage says why.",
 }
 
 
 def _verdict(report: Report) -> Verdict:
+    numbers: Counter[str] = Counter(problem.standing for problem in report.problems)
+    numbers["unreadable"] = len(report.unreadable)
+    numbers["not_audited"] = len(report.coverage["not_audited"])
     remarks = [
-        agreeing(len(rows), template, topics=count(len(rows), "topic"))
+        agreeing(number, template, topics=count(number, "topic"))
         for name, template in _REMARKS.items()
-        if (rows := getattr(report, name))
+        if (number := numbers[name])
     ]
-    if not report.counted:
-        if report.passed or report.begun:
+    counted = report.counted
+    if not counted:
+        if numbers["PASSED"] or numbers["BEGUN"]:
             return Verdict("INFO", Text("Nothing lasting was found."), tuple(remarks))
         return Verdict("OK", Text("Nothing was found."), tuple(remarks))
-    counted = report.counted
-    critical = len(report.of_severity("CRITICAL"))
+    critical = sum(problem.severity == "CRITICAL" for problem in counted)
     faults = agreeing(
         len(counted),
         "{topics} of {groups} [has|have] lasting faults",
@@ -329,21 +275,20 @@ _FAULT = ("fault", "last_seen", "first_seen", "moves", "findings_cleared", "find
 _STATE_RUN = ("state_id", "first_seen", "last_seen", "snapshots")
 _ALLOCATION = ("state_id", "client_id", "strategy", "processes", "view_weight", "queues")
 _REASSIGNMENT = (
-    "changed_at",
-    "clients_joined",
-    "clients_left",
-    "queues_before",
-    "queues",
-    "queues_moved",
+    *("changed_at", "clients_joined", "clients_left"),
+    *("queues_before", "queues", "queues_moved"),
 )
 
 
 def _cards(
     tables: PublishedTables, problems: Sequence[Problem], top: int, clusters: set[str]
 ) -> tuple[Card, ...]:
-    retries = _retries(problems)
-    joined = {retry.place for retry in retries.values()}
-    heads = _bounded(problem for problem in problems if problem.place not in joined)
+    # What counts is not hidden behind what passed: each has its list on the page.
+    shown_with = heads_of(problems, lambda each: (*each.place[:2], each.standing))
+    retries = {
+        head.place: each for each in problems if (head := shown_with[each.place]) is not each
+    }
+    heads = _bounded(each for each in problems if shown_with[each.place] is each)
     drawn = _with_pictures(heads, top)
     places = [*drawn, *(retries[place].place for place in drawn if place in retries)]
     faults = by_place(tables, "group_faults", _FAULT, places)
@@ -366,11 +311,11 @@ def _cards(
 
 def _bounded(heads: Iterable[Problem]) -> list[Problem]:
     """The worst that have room on the page."""
-    of_list: Counter[tuple[bool, ...]] = Counter()
+    of_list: Counter[Standing] = Counter()
     shown = []
     for each in heads:
-        of_list[standing := (each.is_known, each.counts, each.has_begun)] += 1
-        if of_list[standing] <= (_MOST_CARDS if each.counts else MOST_LISTED):
+        of_list[each.standing] += 1
+        if of_list[each.standing] <= (_MOST_CARDS if each.counts else MOST_LISTED):
             shown.append(each)
     return shown
 
@@ -385,53 +330,16 @@ def _with_pictures(heads: Sequence[Problem], top: int) -> list[Place]:
     return [*first, *others[: max(top - len(first), 0)]]
 
 
-def _retries(problems: Sequence[Problem]) -> dict[Place, Problem]:
-    """By place the problem of the group's retry topic, which is shown with the worst of the group.
-
-    Only with one that is as much of a problem: what counts is not hidden behind what passed.
-    """
-    heads: dict[tuple[Any, ...], Place] = {}
-    for problem in problems:
-        if not problem.is_of_retry_topic:
-            heads.setdefault(_standing(problem), problem.place)
-    return {
-        heads[_standing(problem)]: problem
-        for problem in problems
-        if problem.is_of_retry_topic and _standing(problem) in heads
-    }
-
-
-def _standing(problem: Problem) -> tuple[Any, ...]:
-    """The group of a problem, and the list of the page that it belongs to."""
-    return *problem.place[:2], problem.is_known, problem.counts, problem.has_begun
-
-
 def _pictures(
     problem: Problem, faults: Sequence[Row], states: States, reassignments: Sequence[Row]
 ) -> Pictures:
     seen = timeline(states, problem.findings, faults, reassignments)
     repair = _best_repair(states, problem, faults)
-    numbers = number_clients(
-        {*(seen.client_ids if seen else ()), *(repair.takers if repair else ())}
-        & set().union(*states.members.values())
-    )
-    owners = [
-        {"number": number, "css": colour(number), "client_id": name}
-        for name, number in numbers.items()
-    ]
-    has_lanes = seen is not None and bool(seen.lanes)
+    takers = {*(seen.client_ids if seen else ()), *(repair.takers if repair else ())}
     return Pictures(
-        timeline=draw_timeline(seen, numbers) if seen and has_lanes else None,
-        narrow_timeline=draw_timeline(seen, numbers, NARROW) if seen and has_lanes else None,
-        lanes_left_out=seen.lanes_left_out if seen else 0,
-        owners=tuple(owners[:_MOST_OWNERS]),
-        owners_left_out=max(len(owners) - _MOST_OWNERS, 0),
+        timeline=seen,
         repair=repair,
-        allocations=tuple(
-            draw_allocation(repair, numbers, repaired=repaired)
-            for repaired in ((False, True) if repair else ())
-            if repair
-        ),
+        numbers=number_clients(takers & set().union(*states.members.values())),
         moved=_moved(problem.place.topic, repair) if repair else (),
     )
 

@@ -17,24 +17,19 @@ from .chart import chart_of
 from .nights import INDEX, STRIP_NIGHTS, History, Nights, read_history
 from .page import html_environment
 from .report import Report
-from .write import Look, write_report
+from .write import Look, report_text
 
 
 class NightPage(NamedTuple):
     """What the index takes from the page of a night.
 
-    ``anchors``: by cluster and group where it shows most of the group. ``causes``: in how many
-    topics something lasts and is no known issue, by its main cause: as many as its verdict has.
+    ``anchors``: by cluster and group where it shows most of the group; of very many groups some are
+    in the list of their names alone. ``causes``: in how many topics something lasts and is no known
+    issue, by its main cause: as many as its verdict has.
     """
 
     anchors: Mapping[tuple[str, ...], str]
     causes: Counter[Kind]
-
-    @classmethod
-    def of(cls, report: Report) -> "NightPage":
-        """That of a page that was written."""
-        causes = Counter(problem.main_kind for problem in report.counted)
-        return cls(report.anchors_of_groups, causes)
 
     @property
     def sentence(self) -> str:
@@ -43,10 +38,6 @@ class NightPage(NamedTuple):
             Text("{cause}: {number:,}", cause=kind.title, number=number)
             for kind, number in self.causes.most_common()
         ) or Text("no findings that last")
-
-    def anchor(self, cluster: str, consumer_group: str) -> str:
-        """Where the page has the group: of very many groups in the list of their names."""
-        return self.anchors.get((cluster, consumer_group), "groups")
 
 
 @dataclass
@@ -70,15 +61,16 @@ def write_site(reports: Reports, last: str, most: int, output: str | None, look:
     site = Site(folder / INDEX)
 
     def write(night: str, nights: Sequence[str]) -> None:
-        def use(published: Published) -> None:
+        def read(published: Published) -> tuple[str, Report]:
             around = Nights.around(night, nights)
-            place = f"{folder}/{Nights.page(night)}"
             before = with_earlier.up_to(night, STRIP_NIGHTS)
-            written = write_report(reports, published, "html", place, look, around, before)
-            site.pages[night] = NightPage.of(written.report)
+            return report_text(reports, published, "html", look, around, before)
 
         try:
-            reports.read(night, use)
+            text, report = reports.read(night, read)
+            (folder / Nights.page(night)).replace_text(text)
+            causes = Counter(problem.main_kind for problem in report.counted)
+            site.pages[night] = NightPage(report.anchors_of_groups, causes)
         except (AuditError, OSError) as error:
             site.failed.append(f"no page of {night}: {sentence_of(error)}")
 

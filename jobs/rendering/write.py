@@ -37,23 +37,16 @@ class Look(NamedTuple):
 
 
 def write_report(
-    reports: Reports,
-    published: Published,
-    form: str,
-    output: str | None,
-    look: Look,
-    nights: Nights | None = None,
-    history: History | None = None,
+    reports: Reports, published: Published, form: str, output: str | None, look: Look
 ) -> Written:
     """Writes the report of a run as ``html`` or ``markdown``.
 
     A reader of the file sees the old report or the new, never a part of one. ``output`` is a file,
     or a folder, by its name or by what is there; None: ``report/`` beside the tables; ``-``:
-    standard output. ``nights`` have their pages in the same folder; ``history`` has the nights up
-    to this one, and is read where it is not given.
+    standard output.
     """
     place = _place(reports, output, f"dt={published.date}.{_ENDINGS[form]}")
-    text, report = report_text(reports, published, form, look, nights, history)
+    text, report = report_text(reports, published, form, look)
     place.replace_text(text)
     return Written(published.date, place, report)
 
@@ -66,7 +59,11 @@ def report_text(
     nights: Nights | None = None,
     history: History | None = None,
 ) -> tuple[str, Report]:
-    """The same as a text, and what it shows."""
+    """The same as a text, and what it shows.
+
+    ``nights`` have their pages in the same folder; ``history`` has the nights up to this one, and
+    is read where it is not given.
+    """
     report = build_report(published, PublishedTables(reports, published), look.top)
     root, address, language = str(reports.root), look.finding_pages, look.language
     if form == "markdown":

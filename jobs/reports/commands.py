@@ -94,14 +94,13 @@ def _filled(template: str, values: Mapping[str, Sequence[str]]) -> Iterator[str]
     >>> list(_filled("ask -b BROKER_ADDR", {"BROKER_ADDR": []}))
     ['ask -b BROKER_ADDR']
     """
-    used = {name: values.get(name) or [name] for name in _PLACEHOLDER.findall(template)}
-    for number in range(max(map(len, used.values()), default=1)):
+    words = {name: list(map(shell_word, every)) or [name] for name, every in values.items()}
+    used = [words[name] for name in _PLACEHOLDER.findall(template)]
+    for number in range(max(map(len, used), default=1)):
 
         def word(found: re.Match[str], number: int = number) -> str:
-            placeholder = found[0]
-            of_name = used[placeholder]
-            value = of_name[min(number, len(of_name) - 1)]
-            return placeholder if value == placeholder else shell_word(value)
+            every = words[found[0]]
+            return every[min(number, len(every) - 1)]
 
         yield _PLACEHOLDER.sub(word, template)
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from rebalance_core.english import count, list_of
-from rebalance_core.message_queue import RETRY_PREFIX
 
 from ..text import day_and_time, folded, visible
-from .problems import Problem
+from .problems import Problem, heads_of
 
 #: So many problems are named, and of each so many client ids.
 _MOST_PROBLEMS, _MOST_CLIENTS = 5, 3
@@ -24,20 +23,14 @@ def ending_lines(problems: Sequence[Problem], width: int) -> Iterator[str]:
     """
     counted = [each for each in problems if each.counts]
     several = len({each.place.cluster for each in counted}) > 1
-    of_topics = {each.place[:2] for each in counted if not _is_of_retries(each)}
-    first = [
-        each for each in counted if not (_is_of_retries(each) and each.place[:2] in of_topics)
-    ][:_MOST_PROBLEMS]
+    heads = heads_of(counted)
+    first = [each for each in counted if heads[each.place] is each][:_MOST_PROBLEMS]
     for problem in first:
         for line in _lines(problem, several):
             yield from folded(visible(line), width)
     more = len(counted) - len(first)
     if more > 0:
         yield f"and {count(more, 'more topic')} with faults that last, which the page has"
-
-
-def _is_of_retries(problem: Problem) -> bool:
-    return problem.place.topic.startswith(RETRY_PREFIX)
 
 
 def _lines(problem: Problem, several_clusters: bool) -> Iterator[str]:

@@ -132,8 +132,8 @@ def wrong_of(evaluation: Evaluation) -> Text:
 # ------------------------------------------------------------------ the picture
 
 
-#: A client's line: its label, the mark of what it takes for certain, its shares by queue.
-_Line = tuple[str, str, Mapping[MessageQueue, float]]
+#: A line of a picture: its label, and by queue what is below the queue's number.
+_Line = tuple[str, Mapping[MessageQueue, str]]
 
 
 class Drawn(NamedTuple):
@@ -163,17 +163,16 @@ def draw(reader: Reader, evaluation: Evaluation) -> Drawn:
         clients = (of_wanted or clients)[:_MOST_CLIENTS]
     # Before a label is cut: what is left of a secret then would not be recognised.
     labels = [reader.shown(_id_of(*row[:2])) for row in clients]
-    lines = [
-        (label, str(row[1]) if row[1] > 1 else "#", rows[row])
-        for label, row in zip(labels, clients, strict=True)
-    ]
-    wrong = reader.language("wrong")
-    widest = max(display_width(label) for label in (wrong, *labels))
-    width = min(widest, reader.width // 2)
+    lines: list[_Line] = [("", {queue: str(queue.queue_id) for queue in shown})]
+    for label, row in zip(labels, clients, strict=True):
+        mark = str(row[1]) if row[1] > 1 else "#"
+        lines.append((label, {queue: _cell(rows[row].get(queue, 0.0), mark) for queue in shown}))
+    lines.append((reader.language("wrong"), {queue: marks.get(queue, "") for queue in shown}))
+    width = min(max(display_width(label) for label, _ in lines), reader.width // 2)
     drawn = [
         line
         for block in _blocks(shown, reader.width - width - 4)
-        for line in _block(block, lines, marks, wrong, width)
+        for line in _block(block, lines, width)
     ]
     return Drawn(drawn, _left_out(len(queues) - len(shown), len(rows) - len(clients)))
 
@@ -243,30 +242,25 @@ def _part_width(part: Sequence[MessageQueue]) -> int:
 
 
 def _block(
-    parts: Sequence[Sequence[MessageQueue]],
-    lines: Sequence[_Line],
-    marks: dict[MessageQueue, str],
-    wrong: str,
-    width: int,
+    parts: Sequence[Sequence[MessageQueue]], lines: Sequence[_Line], width: int
 ) -> Iterator[str]:
-    def line(label: str, of_parts: Iterable[str]) -> str:
-        return f"  {padded(label, width)}  {'  '.join(of_parts)}".rstrip()
+    """The lines of some queues below the names of their brokers; none that says nothing of them."""
+    widths = [_part_width(part) - 2 for part in parts]
 
-    def cells(texts: Iterable[str], part: Sequence[MessageQueue]) -> str:
-        row = "".join(f"{text:>{_cell_width(part)}}" for text in texts)
-        return padded(row, _part_width(part) - 2)
+    def line(label: str, texts: Iterable[str]) -> str:
+        cells = "  ".join(map(padded, texts, widths))
+        return f"  {padded(cut(label, width), width)}  {cells}".rstrip()
 
-    def name(part: Sequence[MessageQueue]) -> str:
-        most = _part_width(part) - 2
-        return padded(cut(visible(part[0].broker_name), most), most)
+    names = (visible(part[0].broker_name) for part in parts)
+    yield line("", map(cut, names, widths))
+    for label, of_queues in lines:
+        if any(of_queues[queue] for part in parts for queue in part):
+            yield line(label, ("".join(_in_cells(of_queues, part)) for part in parts))
 
-    yield line("", map(name, parts))
-    yield line("", (cells((str(queue.queue_id) for queue in part), part) for part in parts))
-    for label, mark, shares in lines:
-        of_label = (cells((_cell(shares.get(q, 0.0), mark) for q in p), p) for p in parts)
-        yield line(cut(label, width), of_label)
-    if any(queue in marks for part in parts for queue in part):
-        yield line(wrong, (cells((marks.get(q, "") for q in p), p) for p in parts))
+
+def _in_cells(of_queues: Mapping[MessageQueue, str], part: Sequence[MessageQueue]) -> Iterator[str]:
+    width = _cell_width(part)
+    return (f"{of_queues[queue]:>{width}}" for queue in part)
 
 
 def _cell(share: float, full: str) -> str:

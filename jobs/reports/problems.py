@@ -7,7 +7,7 @@ that no two can disagree.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
@@ -25,6 +25,11 @@ from ..languages.rows import TEXTS, with_texts
 from ..text import span
 from .tables import PLACE, Place, PublishedTables, by_place, place_of
 from .words import titles
+
+#: What becomes of a problem: it belongs into the verdict, for it lasts and is no known issue; known
+#: issues explain all of it; it is there at the end and too new, or too improbable, to count; it
+#: passed by itself.
+Standing = Literal["COUNTED", "KNOWN", "BEGUN", "PASSED"]
 
 #: By kind how queues are consumed, always and at times.
 _HOW = {
@@ -174,25 +179,18 @@ class Problem:
         return any(each.ongoing for each in self._counted or self.faults)
 
     @cached_property
+    def standing(self) -> Standing:
+        """What becomes of it."""
+        if self.is_known:
+            return "KNOWN"
+        if self.severity != kinds.INFO:
+            return "COUNTED"
+        return "BEGUN" if self.ongoing else "PASSED"
+
+    @property
     def counts(self) -> bool:
-        """Whether it belongs into the verdict: it lasts and is no known issue."""
-        return self.severity != kinds.INFO and not self.is_known
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether it is there at the end and does not count: too new, or too improbable."""
-        return self.ongoing and not (self.counts or self.is_known)
-
-    @property
-    def has_passed(self) -> bool:
-        """Whether it passed by itself."""
-        return not (self.counts or self.is_known or self.ongoing)
-
-    @cached_property
-    def certainty(self) -> str:
-        """CERTAIN, or POSSIBLE where all of what it shows is."""
-        possible = [each.certainty == "POSSIBLE" for each in self._counted]
-        return "POSSIBLE" if possible and all(possible) else "CERTAIN"
+        """Whether it belongs into the verdict."""
+        return self.standing == "COUNTED"
 
     @property
     def statuses(self) -> set[str]:
@@ -341,6 +339,26 @@ def find_problems(tables: PublishedTables) -> list[Problem]:
         for place in findings.keys() | faults.keys()
     ]
     return sorted(problems, key=lambda problem: problem.rank)
+
+
+def heads_of(
+    problems: Iterable[Problem], alike: Callable[[Problem], Any] = lambda each: each.place[:2]
+) -> dict[Place, Problem]:
+    """By the place of each of the problems, the worst first, the one that it is shown with.
+
+    A group's retry topic has the faults of the group: it is shown with the worst of the others that
+    are ``alike``, by default all of the group. Every other problem, and a retry topic without such
+    a one, is shown by itself.
+    """
+    problems = list(problems)
+    heads: dict[Any, Problem] = {}
+    for each in problems:
+        if not each.is_of_retry_topic:
+            heads.setdefault(alike(each), each)
+    return {
+        each.place: heads.get(alike(each), each) if each.is_of_retry_topic else each
+        for each in problems
+    }
 
 
 #: What rows of one finding have in common; a table that lacks a column has it as null.

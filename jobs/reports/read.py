@@ -2,7 +2,6 @@
 
 import datetime
 from collections.abc import Iterable
-from typing import Any
 
 import pyarrow as pa
 
@@ -11,6 +10,7 @@ from rebalance_core.errors import near_names
 from ..errors import InputError
 from ..schemas import REPORT_TABLES, Table
 from ..storage import Location, Published, Reports
+from .tables import PublishedTables
 
 Date = str | datetime.date
 
@@ -42,13 +42,9 @@ def rows_of(reports: Reports, published: Published, table: Table) -> pa.Table:
     Columns that an older run does not have are null; a table that the run does not have is empty.
     DamagedError where its files are gone or are others.
     """
-    schema = dated_schema(table)
-    if table.name not in published.tables:
-        return schema.empty_table()
-    dataset: Any = reports.dataset(published, table.name)
-    rows: pa.Table = dataset.replace_schema(table.schema).to_table()
+    rows = PublishedTables(reports, published).read(table.name, table.schema.names)
     date = pa.scalar(datetime.date.fromisoformat(published.date), DATE.type)
-    return rows.add_column(0, DATE, pa.repeat(date, rows.num_rows)).cast(schema)
+    return rows.add_column(0, DATE, pa.repeat(date, rows.num_rows)).cast(dated_schema(table))
 
 
 def dated_schema(table: Table) -> pa.Schema:

@@ -8,10 +8,9 @@ reader. ``t`` in a template makes a ``Text``.
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined, pass_context
+from jinja2 import Environment, pass_context
 from jinja2.runtime import Context
 
 from rebalance_core.descriptions import queue_ranges
@@ -22,6 +21,7 @@ from rebalance_core.texts import Text
 from ..instants import Instant, to_datetime
 from ..languages.language import ENGLISH, Language
 from ..masking import Masking
+from ..templates import templates_of
 from ..text import folded, iso, of_the_time, padded, visible
 
 #: Wide enough for a terminal, narrow enough for a ticket.
@@ -64,23 +64,9 @@ _FUNCTIONS = (
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FunctionLoader(_template),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - no HTML; each value is shown by _shown
-        finalize=_shown,
-    )
-    environment.globals |= {each.__name__: each for each in _FUNCTIONS}
+    environment = templates_of(__package__, _shown, _FUNCTIONS, is_html=False)
     environment.globals |= {"copies_of": lambda ids: list(Counter(ids).items()), "t": Text}
     return environment
-
-
-def _template(name: str) -> str:
-    """A template's text; read as a resource, so that it may lie in a zip."""
-    return (files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
 
 @pass_context

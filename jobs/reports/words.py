@@ -1,6 +1,6 @@
 """What codes of the tables are called within a sentence."""
 
-from rebalance_core.english import list_of
+from rebalance_core.english import joined, list_of
 from rebalance_core.texts import Text, fill
 
 from ..kinds import Kind
@@ -12,29 +12,17 @@ _OF_SEVERAL = {
     "these_brokers": Text("the brokers"),
     "this_group": "GROUP",
 }
+#: By code its words: a code is its words in capitals.
 _WORDS = {
-    "CERTAIN": Text("certain"),
-    "POSSIBLE": Text("possible"),
-    "ORPHANED": Text("orphaned"),
-    "DUPLICATE": Text("duplicate"),
-    "STALLED": Text("stalled"),
-    "AUDITED": Text("audited"),
-    "BROADCASTING": Text("broadcasting"),
-    "NOT_SUBSCRIBED": Text("not subscribed"),
-    "NO_BROKER_ANSWERED": Text("no broker answered"),
-    "NO_READABLE_QUEUE": Text("no readable queue"),
-    "NO_TOPIC": Text("no topic"),
-    "NO_GROUP": Text("no group"),
-    "TOO_MANY_QUEUES": Text("too many queues"),
-    "ROUTE_NOT_KNOWN": Text("route not known"),
-    "STRATEGY_NOT_KNOWN": Text("strategy not known"),
-    "ALLOCATION_FAILS": Text("allocation fails"),
-    "SHARED_BY_BROKER": Text("shared by broker"),
-    "QUEUES_CHOSEN": Text("queues chosen"),
-    "NEW": Text("NEW"),
-    "PERSISTING": Text("PERSISTING"),
-    "RESOLVED": Text("RESOLVED"),
-    "NOT_AUDITED": Text("NOT AUDITED"),
+    words.upper().replace(" ", "_"): words
+    for words in (
+        *(Text("certain"), Text("possible"), Text("orphaned"), Text("duplicate"), Text("stalled")),
+        *(Text("audited"), Text("broadcasting"), Text("not subscribed"), Text("no topic")),
+        *(Text("no broker answered"), Text("no readable queue"), Text("no group")),
+        *(Text("too many queues"), Text("route not known"), Text("strategy not known")),
+        *(Text("allocation fails"), Text("shared by broker"), Text("queues chosen")),
+        *(Text("NEW"), Text("PERSISTING"), Text("RESOLVED"), Text("NOT AUDITED")),
+    )
 }
 
 
@@ -101,7 +89,4 @@ def sentences(parts: list[str]) -> str:
     >>> sentences(["Nothing was found.", "Every line was understood."])
     'Nothing was found. Every line was understood.'
     """
-    text = parts[0] if parts else ""
-    for part in parts[1:]:
-        text = Text("{before} {after}", before=text, after=part)
-    return text
+    return joined(parts, "{before} {next}")

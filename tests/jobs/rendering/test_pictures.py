@@ -264,7 +264,8 @@ def test_the_repair_shows_what_moves_and_of_the_rest_as_much_as_has_room() -> No
     assert repair.now[Queue("broker-a", 0)] == ("a (at times)",)
     assert repair.now[Queue("broker-a", 39)] == ("b", "b")
     assert repair.takers == ("a", "b", "b (process 2)", "d")
-    assert (repair.moved, repair.findings_cleared, repair.findings_left) == (1, 3, 1)
+    assert repair.moved == 1
+    assert (repair.fault["findings_cleared"], repair.fault["findings_left"]) == (3, 1)
     assert after_repair(states(tables), {**row, "last_seen": minute(10)}) is None
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jobs.rendering.page import to_html
 from jobs.rendering.report import Card, Pictures, Report, build_report, ranges
 from tests.support.published import (
     RowTables,
@@ -170,11 +171,7 @@ def test_the_moves_are_told_in_words_and_the_owners_by_number() -> None:
     ]
     assert detail.repair is not None
     assert detail.repair.moved == 4
-    assert [tuple(row.values()) for row in detail.owners] == [
-        (1, "o1", "a"),
-        (2, "o2", "b"),
-    ]
-    assert [drawing.title for drawing in detail.allocations] == ["As it is", "After the repair"]
+    assert detail.numbers == {"a": 1, "b": 2}
 
 
 def test_the_repair_is_that_of_the_fault_that_explains_most_and_moves_anything() -> None:
@@ -189,22 +186,24 @@ def test_the_repair_is_that_of_the_fault_that_explains_most_and_moves_anything()
     ]
     detail = drawn(report(**tables).cards[0])
     assert detail.repair is not None
-    assert (detail.repair.fault, detail.repair.moved) == ("DUPLICATE_CLIENT_ID", 4)
+    assert (detail.repair.fault["fault"], detail.repair.moved) == ("DUPLICATE_CLIENT_ID", 4)
     tables["group_faults"] = [fault("GHOST_MEMBER")]
     detail = drawn(report(**tables).cards[0])
-    assert (detail.repair, detail.moved, detail.allocations) == (None, (), ())
+    assert (detail.repair, detail.moved) == (None, ())
 
 
 def test_many_owners_and_queues_are_counted_where_they_are_left_out() -> None:
     runs, own = [run("s", 0, 30)], [allocation("s", f"c{n:02}", [n]) for n in range(60)]
     detail = drawn(report(orphaned_queues=[finding(60)], state_runs=runs, allocations=own).cards[0])
-    assert detail.lanes_left_out == 61 - 24
-    assert (len(detail.owners), detail.owners_left_out) == (23, 0)
+    assert detail.timeline is not None
+    assert detail.timeline.lanes_left_out == 61 - 24
+    assert len(detail.numbers) == 23
     several = [allocation("s", f"c{n:02}", [0]) for n in range(60)]
-    detail = drawn(
-        report(orphaned_queues=[finding(0)], state_runs=runs, allocations=several).cards[0]
-    )
-    assert (len(detail.owners), detail.owners_left_out) == (40, 20)
+    crowd = report(orphaned_queues=[finding(0)], state_runs=runs, allocations=several)
+    assert len(drawn(crowd.cards[0]).numbers) == 60
+    page = to_html(crowd, "reports")
+    assert page.count('<span class="swatch') == 40
+    assert "and 20 more" in page
 
 
 def test_former_findings_of_a_place_are_one_row() -> None:
@@ -344,11 +343,9 @@ def test_problems_are_told_apart_by_what_is_to_be_done_with_them() -> None:
         return [problem.place.topic for problem in problems]
 
     assert topics(told.counted) == ["bad", "warned"]
-    assert topics(told.passed) == ["passed"]
-    assert topics(told.begun) == ["begun"]
-    assert topics(told.known_issues) == ["known"]
-    assert topics(told.of_severity("CRITICAL")) == ["bad"]
-    assert topics(told.of_severity("WARNING")) == ["warned"]
+    assert topics(told.standing("PASSED")) == ["passed"]
+    assert topics(told.standing("BEGUN")) == ["begun"]
+    assert topics(told.standing("KNOWN")) == ["known"]
     assert topics(told.with_status("PERSISTING")) == ["bad", "known"]
     assert told.kinds == ["ORPHANED"]
 

@@ -230,9 +230,3 @@ def test_who_it_is_are_the_client_ids_of_the_first_fault_that_names_any() -> Non
     tables = RowTables(orphaned_queues=[finding()], group_faults=[wide, fault()])
     assert only(tables).client_ids == ("a",)
     assert only(RowTables(orphaned_queues=[finding()])).client_ids == ()
-
-
-def test_it_is_certain_where_any_of_it_is() -> None:
-    possible = finding(certainty="POSSIBLE")
-    assert only(RowTables(orphaned_queues=[possible])).certainty == "POSSIBLE"
-    assert only(RowTables(orphaned_queues=[possible, finding(1)])).certainty == "CERTAIN"
