@@ -18,7 +18,8 @@ SEED ?= 1
 EVERY ?= 60
 SECONDS ?= 600
 SERVICE ?= pypi
-WORKERS ?= 2
+# More than the cores: a good part of the tests waits, for servers, processes and Java.
+WORKERS ?= 3
 SAMPLES := tests/data/captures
 SAMPLE_SETTINGS := tests/data/sample.toml
 # The engine of `make audit`: spark, or local, which needs neither Spark nor Java.
@@ -80,7 +81,7 @@ audit: $(AUDITS) ## Audit the sample dumps, print the findings, write the report
 # Which worker runs what: tests/support/workers.py. Tests keep their order, Spark's are the first.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-test: install ## Run the tests, but those of test-house, on WORKERS=2 cores: some minutes
+test: install ## Run the tests, but those of test-house, by WORKERS=3 on two cores: some minutes
 	$(PYTEST)
 
 test-fast: install ## Run the tests that start no Java and no other command and take a moment each

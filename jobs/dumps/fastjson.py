@@ -29,7 +29,7 @@ _KEY_FIELDS = ("topic", "brokerName", "queueId")
 _MAX_INT_DIGITS = 20
 _EXCERPT = 24
 
-#: A text is a row of tokens; ``none``, which is empty, stands where there is no other.
+#: A text is a row of tokens; ``none``, which is empty, is taken where no other fits.
 _TOKEN = re.compile(
     r"""[ \t\r\n]*(?:
         (?P<mark>[{}\[\],:])

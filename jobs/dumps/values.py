@@ -1,4 +1,4 @@
-"""Values of JSON -> what a field means; each demand on a field's type once, and how it is told.
+"""Values of JSON -> what a field means; each demand on a field's type once, and its sentence.
 
 A field that is read must have its type, or be null: a queue count that is a text, or that no int
 holds, is no guess of ours. What is a text may come as anything, and is its JSON then: dashboards
