@@ -321,9 +321,11 @@ def _answers(work: Work) -> Callable[[Iterator[pd.Series]], Iterator[pd.Series]]
 
     def answer(questions: Iterator[pd.Series]) -> Iterator[pd.Series]:
         for batch in questions:
-            yield pd.Series(
-                [pack_value(0, _ANSWER, work.answer(unpack_value(each))).data for each in batch]
-            )
+            with rare_collections():
+                answered = [
+                    pack_value(0, _ANSWER, work.answer(unpack_value(each))).data for each in batch
+                ]
+            yield pd.Series(answered)
 
     # The kind of the UDF follows from its hints, which have to be there as objects.
     answer.__annotations__ = {"questions": Iterator[pd.Series], "return": Iterator[pd.Series]}

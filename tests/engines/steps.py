@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -112,6 +113,22 @@ class Squares:
         squares = sorted((number, square) for number, square, _ in found)
         yield pack_value(len(begun) % SHARDS, "squares", (begun, squares))
         yield pack_value(-1, "tasks", sorted({task for *_, task in found}))
+
+
+@dataclass(frozen=True)
+class Thresholds(Squares):
+    """Work whose answers are how many objects have to be new before Python looks for cycles."""
+
+    def answer(self, question: tuple[str, int]) -> tuple[int, int, int]:
+        """The number, the threshold, and the process that found it."""
+        number, _, task = super().answer(question)
+        return number, gc.get_threshold()[0], task
+
+    def end(self, begun: list[int], answers: Iterable[tuple[int, int, int]]) -> Iterator[Piece]:
+        """The distinct thresholds of all questions."""
+        found = list(answers)
+        assert len(found) == len(begun)
+        yield pack_value(-1, "thresholds", {threshold for _, threshold, _ in found})
 
 
 def _task() -> int:

@@ -21,6 +21,7 @@ from tests.engines.steps import (
     Failing,
     Squares,
     StepError,
+    Thresholds,
     count,
     fail_on,
     fail_on_shard,
@@ -230,6 +231,10 @@ def test_a_step_looks_for_cycles_a_hundredth_as_often_and_its_caller_as_before(e
     before = gc.get_threshold()
     found = engine.by_shard(engine.given([Piece(0, "n", b"")]), collected_how_often)
     assert [most for most, *_ in values(collected(engine, found), "threshold")] == [100 * before[0]]
+    # Of many questions, so that an engine may spread them.
+    numbers = engine.given(pack_value(0, "number", number) for number in range(100))
+    found = engine.ask(numbers, Thresholds(0))
+    assert values(collected(engine, found), "thresholds") == [{100 * before[0]}]
     assert gc.get_threshold() == before
 
 
