@@ -10,7 +10,6 @@ import pyarrow.dataset as ds
 from rebalance_core.texts import Text
 
 from .. import incomplete
-from ..errors import InputError
 from ..known_issues import KnownIssue, KnownIssues
 from ..languages.rows import with_texts
 from ..leading_events import packed as packed_events
@@ -19,7 +18,6 @@ from ..progress import Progress
 from ..schemas import BROKER_POLLS, EVENTS, QUARANTINE, SNAPSHOT_TABLES
 from ..storage import Location, Published, Reports, Snapshots, TableFiles
 from ..text import iso
-from ..window import future_after
 from .addresses import broker_addresses
 from .counts import Tables, count_findings, count_groups, count_marked, group_levels
 from .run import Made, Seen, Task
@@ -41,16 +39,7 @@ class Place:
     def of(cls, task: Task, seen: Seen) -> "Place":
         """The date is the window's last one, else that of the last snapshot: the same input gives
         the same place.
-
-        InputError where that lies in the future and nobody asked for it by its date.
         """
-        days = task.settings.bounds.future_days
-        if task.window.last_date is None and seen.last > future_after(task.run.started_at, days):
-            raise InputError(
-                f"the last snapshot is of {iso(seen.last)}, which lies in the future: nothing was "
-                f"published; mend the clock that stamped it, or ask for that date with --date "
-                f"(bounds.future_days is {days})"
-            )
         published = task.window.last_date or seen.last.date().isoformat()
         return cls(
             published,
