@@ -56,7 +56,7 @@ def audit(engine: Engine, task: Task, progress: Progress) -> Published:
         earlier = open_findings(Reports(task.reports), place.previous)
         with progress.step("findings"):
             terms = terms_of(task.settings, place.known_issues)
-            judged = folded.judge(terms, earlier or {}, task.settings)
+            judged = folded.judge(terms, earlier, task.settings)
             tables = [table for table in REPORT_TABLES if table is not QUARANTINE]
             if not inputs.snapshots.has(CLIENT_STATES.name):
                 tables.remove(ALLOCATION_DRIFT)  # it needs what clients report of themselves

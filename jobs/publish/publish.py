@@ -137,10 +137,10 @@ def publish(
 def _incomplete(inputs: Snapshots, task: Task, seen: Seen, masking: Masking) -> list[Text]:
     """What is not in the input: of dumps as ingest said it, rounds, and brokers by the polls."""
     of_dumps = incomplete.sentences_of(inputs.ingested)
-    texts = [*of_dumps, *incomplete.rounds_that_are_missed(seen.rounds)]
+    texts = [*of_dumps, *incomplete.first(incomplete.rounds_that_are_missed(seen.rounds))]
     if inputs.has(BROKER_POLLS.name):
         polls = inputs.parquet(BROKER_POLLS.name)
-        texts += incomplete.brokers_that_are_silent(polls, task.window)
+        texts += incomplete.first(incomplete.brokers_that_are_silent(polls, task.window))
     masked = map(masking.mask_all, texts)
     return [each if isinstance(each, Text) else Text("{text}", text=each) for each in masked]
 
