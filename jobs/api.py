@@ -46,7 +46,7 @@ from .reports.texts import WIDTH
 from .schemas import SNAPSHOT_TABLES
 from .settings import Settings, checked, load_settings
 from .storage import Location, Published, Reports, SnapshotWriter, new_run_id
-from .window import Window
+from .window import Window, future_after
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,10 +78,10 @@ def audit(
 
     Settings are a file of settings, a mapping with its names, or those of ``load_settings``.
 
-    Warns where more lines were not understood than the settings allow. Raises SettingsError for
-    settings that are wrong, InputError where there is nothing to audit or a folder for staging has
-    to be named, and ContractError, before anything runs, where a table has not the columns that it
-    must have.
+    Warns where more lines were not understood than the settings allow, and of snapshots that are
+    left out because they lie in the future. Raises SettingsError for settings that are wrong,
+    InputError where there is nothing to audit or a folder for staging has to be named, and
+    ContractError, before anything runs, where a table has not the columns that it must have.
 
     >>> report = audit("dumps/")  # doctest: +SKIP
     >>> report["orphaned_queues"].to_pandas()  # doctest: +SKIP
@@ -94,7 +94,8 @@ def audit(
     snapshots = folder / "snapshots"
     began = now()
     run = Run(new_run_id(began), began)
-    task = Task(run, snapshots, folder / "reports", Window(), settings, KnownIssues())
+    window = Window(future=future_after(began, settings.bounds.future_days))
+    task = Task(run, snapshots, folder / "reports", window, settings, KnownIssues())
     try:
         with _engine_on(spark) as engine:
             if not isinstance(source, Mapping):
@@ -257,12 +258,9 @@ def _ingest(engine: Engine, dumps: Dumps, task: Task) -> None:
 
 
 def _write(rows: pa.Table, place: Location) -> None:
-    columns: dict[str, Any] = {
-        field.name: column.cast(_plain(field.type))
-        for field, column in zip(rows.schema, rows.columns, strict=True)
-    }
+    plain = pa.schema([(field.name, _plain(field.type)) for field in rows.schema])
     place.file_system.create_dir(place.base, recursive=True)
-    pq.write_table(pa.table(columns), (place / "part-0.parquet").base, filesystem=place.file_system)
+    pq.write_table(rows.cast(plain), (place / "part-0.parquet").base, filesystem=place.file_system)
 
 
 def _plain(type_: Any) -> Any:

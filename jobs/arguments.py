@@ -28,9 +28,6 @@ _EXIT_CODES = """\
 exit codes: 0 ran, findings or not; 1 findings at or above --fail-on, or what-if: not safe;
 2 usage, settings; 3 no input, too much not understood; 4 anything else; 130 Ctrl-C; 143 SIGTERM"""
 
-#: A site has so many nights at most: a year.
-_MOST_NIGHTS = 366
-
 
 class _Parser(argparse.ArgumentParser):
     #: By name, of the parser of all of them.
@@ -226,6 +223,7 @@ def _folder(text: str) -> str:
 _FORMS: Mapping[str, tuple[str, str, Callable[[str], Any]]] = {
     "N": ("a whole number from 0 on", r"\d+", int),
     "--workers": ("a number of processes, 1 to 999", r"(?a)[1-9]\d{0,2}", int),
+    "--nights": ("a number of nights, 1 to 999", r"(?a)[1-9]\d{0,2}", int),
     "--keep": (
         "a number of days or weeks from 1 on, such as 90d or 12w",
         r"(?a)[1-9]\d{0,4}[dw]",
@@ -246,13 +244,6 @@ def _formed(name: str, text: str) -> Any:
     if not re.fullmatch(form, text):
         raise UsageError(f"expected {expected}, came {text!r}")
     return read(text)
-
-
-def _nights(text: str) -> int:
-    number: int = _formed("N", text)
-    if not 1 <= number <= _MOST_NIGHTS:
-        raise UsageError(f"expected a number of nights from 1 to {_MOST_NIGHTS}, came {text!r}")
-    return number
 
 
 def _columns(text: str) -> list[str]:
@@ -289,7 +280,6 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     **{name: partial(_formed, name) for name in _FORMS},
     "D": date_of,
     "DIR": _folder,
-    "--nights": _nights,
     "--columns": _columns,
     "--rate": float,
     **dict.fromkeys(("--timeout", "--every", "--for", "--watch"), _duration),

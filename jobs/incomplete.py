@@ -36,7 +36,7 @@ _LATE = 1.5
 
 def dumps_that_lack_lines(endings: Mapping[str, Text], lines: Mapping[str, int]) -> list[Text]:
     """A sentence for each file of which lines are missing; ``endings``: by file what is wrong."""
-    return _first(
+    return first(
         Text(
             "dump {file} ends early after {lines:,} lines: {what}",
             file=file,
@@ -47,12 +47,8 @@ def dumps_that_lack_lines(endings: Mapping[str, Text], lines: Mapping[str, int])
     )
 
 
-def rounds_that_are_missed(rounds: Mapping[str, Collection[Instant]]) -> list[Text]:
+def rounds_that_are_missed(rounds: Mapping[str, Collection[Instant]]) -> Iterator[Text]:
     """A sentence for each cluster that lacks rounds."""
-    return _first(_missed_rounds(rounds))
-
-
-def _missed_rounds(rounds: Mapping[str, Collection[Instant]]) -> Iterator[Text]:
     for cluster, of_cluster in sorted(rounds.items()):
         if len(of_cluster) < _LEAST_ROUNDS:
             continue
@@ -75,12 +71,8 @@ def _missed_rounds(rounds: Mapping[str, Collection[Instant]]) -> Iterator[Text]:
             )
 
 
-def brokers_that_are_silent(polls: ds.Dataset, window: Window) -> list[Text]:
+def brokers_that_are_silent(polls: ds.Dataset, window: Window) -> Iterator[Text]:
     """A sentence for each broker that never answered."""
-    return _first(_silent_brokers(polls, window))
-
-
-def _silent_brokers(polls: ds.Dataset, window: Window) -> Iterator[Text]:
     key = ["cluster", "broker_name", "broker_id"]
     of_window = window.filter_of(BROKER_POLLS, polls.schema)
     rows = polls.to_table(columns=[*key, "outcome"], filter=of_window)
@@ -96,7 +88,8 @@ def _silent_brokers(polls: ds.Dataset, window: Window) -> Iterator[Text]:
             )
 
 
-def _first(texts: Iterable[Text]) -> list[Text]:
+def first(texts: Iterable[Text]) -> list[Text]:
+    """The first sentences of a kind, and of very many how many more there are."""
     every = list(texts)
     more = [Text("and {number:,} more of these", number=len(every) - _MOST)]
     return every[:_MOST] + (more if len(every) > _MOST else [])

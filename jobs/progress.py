@@ -55,13 +55,6 @@ class Step:
         self.share: Share | None = None
         self.meter: Callable[[], Share | None] = lambda: None
 
-    def each(self, items: Collection[_Item], unit: str) -> Iterator[_Item]:
-        """The items one after the other; those that were taken are what is done of the step."""
-        for number, item in enumerate(items):
-            self.share = number, len(items), unit
-            yield item
-        self.share = None
-
 
 class Progress:
     """Writes the lines to standard error, or nothing at all when ``quiet``."""
@@ -103,8 +96,12 @@ class Progress:
         self.say(f"{title}, {rows}{time.monotonic() - started:.1f} s")
 
     def each(self, items: Collection[_Item], unit: str) -> Iterator[_Item]:
-        """The items one after the other, as what is done of the step under way."""
-        return self._step.each(items, unit)
+        """The items one after the other; those that were taken are what is done of the step."""
+        step = self._step
+        for number, item in enumerate(items):
+            step.share = number, len(items), unit
+            yield item
+        step.share = None
 
     def say(self, text: str) -> None:
         """Writes one line."""

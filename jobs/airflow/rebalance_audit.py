@@ -107,6 +107,8 @@ REPORTS = Asset("rebalance_audit_reports")
 SEVERITIES = ("INFO", "WARNING", "CRITICAL")
 VERDICTS = ("fail", "skip", "pass")
 ALERTS = ("print", "post")
+#: The type of a param that may be left out.
+TEXT = ["null", "string"]
 #: Dumps are complete when nothing was written for so long. A round a minute is usual.
 SETTLED = timedelta(minutes=15)
 
@@ -290,15 +292,9 @@ def _count(of_table: dict[str, Any], severe: Sequence[str]) -> int:
     max_active_runs=1,
     default_args={"retries": 2, "retry_delay": timedelta(minutes=5)},
     params={
-        "date": Param(
-            None, type=["null", "string"], format="date", description="else the day before"
-        ),
-        "connection": Param(
-            None, type=["null", "string"], description="of Spark; else that of the variable"
-        ),
-        "known_issues": Param(
-            None, type=["null", "string"], description="a file; else that of the variable"
-        ),
+        "date": Param(None, type=TEXT, format="date", description="else the day before"),
+        "connection": Param(None, type=TEXT, description="of Spark; else that of the variable"),
+        "known_issues": Param(None, type=TEXT, description="a file; else that of the variable"),
         "alert": Param(None, enum=[None, *ALERTS], description="else that of the variable"),
         "gate": Param(None, enum=[None, *VERDICTS], description="else that of the variable"),
         "fail_on": Param(None, enum=[None, *SEVERITIES], description="else that of the variable"),

@@ -16,8 +16,8 @@ from ..judge.terms import Terms
 from ..pieces import all_values
 from ..progress import Progress
 from ..publish.earlier import open_findings
-from ..publish.publish import Place, publish
-from ..publish.run import Made, Seen, Task
+from ..publish.publish import publish
+from ..publish.run import Made, Scope, Task
 from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES
 from ..settings import Settings
 from ..storage import Published, Reports, Snapshots
@@ -51,18 +51,17 @@ def audit(engine: Engine, task: Task, progress: Progress) -> Published:
             folded = fold_inputs(engine, inputs, task)
             step.rows = len(folded.facts.polled)
         _warn_of_unaddressed(folded.facts)
-        seen = Seen.of(task.snapshots, folded.facts.rounds)
-        place = Place.of(task, seen)
-        earlier = open_findings(Reports(task.reports), place.previous)
+        scope = Scope.of(task, folded.facts.rounds)
+        earlier = open_findings(Reports(task.reports), scope.previous)
         with progress.step("findings"):
-            terms = terms_of(task.settings, place.known_issues)
-            judged = folded.judge(terms, earlier or {}, task.settings)
+            terms = terms_of(task.settings, scope.known_issues)
+            judged = folded.judge(terms, earlier, task.settings)
             tables = [table for table in REPORT_TABLES if table is not QUARANTINE]
             if not inputs.snapshots.has(CLIENT_STATES.name):
                 tables.remove(ALLOCATION_DRIFT)  # it needs what clients report of themselves
             pieces = with_events(engine.collect(judged), folded.facts, terms.masking)
             made = Made(tables, pieces, engine.name, engine.versions)
-        return publish(task, place, seen, made, inputs.snapshots, progress)
+        return publish(task, scope, made, inputs.snapshots, progress)
 
 
 def _warn_of_unaddressed(facts: Facts) -> None:

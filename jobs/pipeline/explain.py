@@ -61,9 +61,8 @@ def predict_moments(
     unread = {each.state.topic: each.backlog for each in moments}
     answers = predict_group(situations, changes, unread)
     predictions = [(each, answers[each.state.topic]) for each in moments]
-    if len(moments) == 1:
-        (moment,) = moments
-        answer = answers[moment.state.topic]
+    if len(predictions) == 1:
+        ((moment, answer),) = predictions
         lines = what_if_lines(answer, moment, language(settings.language), width)
     else:
         lines = what_if_group_lines(predictions, language(settings.language), width)

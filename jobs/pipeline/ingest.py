@@ -38,31 +38,14 @@ _FAR_BEYOND = 10
 class Ingested:
     """What came in. ``lines`` = lines read + ``quarantined``, always.
 
-    ``kinds``: of the lines that were understood, ``quarantined_kinds`` of the others, how many
-    there are of each kind. ``incomplete``: of which files lines are missing.
+    ``incomplete``: of which files lines are missing.
     """
 
     files: int
     bytes: int
     lines: int
     quarantined: int
-    kinds: Mapping[str, int] = field(default_factory=dict, compare=False)
-    quarantined_kinds: Mapping[str, int] = field(default_factory=dict, compare=False)
     incomplete: Sequence[Text] = field(default=(), compare=False)
-
-    @property
-    def quarantined_share(self) -> float:
-        """The share of the lines that was not understood."""
-        return self.quarantined / self.lines if self.lines else 0.0
-
-    @property
-    def lost_kinds(self) -> list[str]:
-        """The kinds of which most lines were not understood; lines without a kind are one."""
-        return [
-            kind
-            for kind, lines in sorted(self.quarantined_kinds.items())
-            if lines > self.kinds.get(kind, 0)
-        ]
 
     def summary(self) -> dict[str, Any]:
         """What the manifest of an ingest has of it."""
@@ -93,17 +76,9 @@ def ingest(
     with progress.step("snapshot tables") as step:
         rows = write_tables(read.tables(settings), SNAPSHOT_TABLES, writer.table)
         step.rows = sum(rows.values())
-    counts = read.counts
-    result = Ingested(
-        len(files),
-        size,
-        read.lines,
-        counts.refused,
-        counts.kinds,
-        counts.refused_kinds,
-        read.incomplete,
-    )
-    check_quarantine(result, publish_ingest(result, rows, writer, settings, progress), settings)
+    result = Ingested(len(files), size, read.lines, read.counts.refused, read.incomplete)
+    published = publish_ingest(result, rows, writer, settings, progress)
+    check_quarantine(read.counts, published, settings)
     return result
 
 
@@ -126,21 +101,25 @@ def publish_ingest(
     return published
 
 
-def check_quarantine(result: Ingested, snapshots: Snapshots, settings: Settings) -> None:
+def check_quarantine(counts: Counts, snapshots: Snapshots, settings: Settings) -> None:
     """QuarantineError where more lines were not understood than the settings allow.
 
-    Lines of one odd member are said, and are no error: of their kind most were understood. More
-    than ten times the allowed share is one in any case.
+    Lines of one odd member are said, and are no error: of their kind most were understood; lines
+    without a kind are one. More than ten times the allowed share is one in any case.
     """
-    allowed = settings.allowed_quarantine_share
-    share = result.quarantined_share
-    if share > _FAR_BEYOND * allowed or (share > allowed and result.lost_kinds):
-        kinds = ", ".join(kind or "no kind" for kind in result.lost_kinds)
-        lost = f"most of those of {kinds}, " if kinds else ""
+    allowed, lines = settings.allowed_quarantine_share, counts.lines.total()
+    share = counts.refused / lines if lines else 0.0
+    lost = [
+        kind or "no kind"
+        for kind, refused in sorted(counts.refused_kinds.items())
+        if refused > counts.kinds[kind]
+    ]
+    if share > _FAR_BEYOND * allowed or (share > allowed and lost):
+        of_kinds = f"most of those of {', '.join(lost)}, " if lost else ""
         raise QuarantineError(
-            f"{result.quarantined:,} of {result.lines:,} lines were not understood "
+            f"{counts.refused:,} of {lines:,} lines were not understood "
             f"({share:.1%}; allowed are {allowed:.1%}), "
-            f"{lost}see {snapshots.table(QUARANTINE.name)}"
+            f"{of_kinds}see {snapshots.table(QUARANTINE.name)}"
         )
 
 

@@ -8,7 +8,7 @@ Ingest writes an id with each poll (``list_id``, ``route_id``), and each distinc
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import pairwise
 
 import pyarrow.dataset as ds
@@ -28,6 +28,7 @@ from ..schemas import (
 )
 from ..settings import Settings
 from ..storage import Location, Published, Snapshots
+from ..text import iso
 from ..window import Window
 
 _LOGGER = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class Inputs:
         ahead = self.count(Window(since=window.future))
         if any(ahead.values()) and not any(self.count(Window(until=window.future)).values()):
             raise InputError(
-                f"every snapshot at {self.snapshots.root} is later than {_iso(window.future)}, "
+                f"every snapshot at {self.snapshots.root} is later than {iso(window.future)}, "
                 f"which is {self.settings.bounds.future_days} days (bounds.future_days) after this "
                 "machine's clock: nothing was published; set the clock right that is wrong, this "
                 "machine's or the collector's, or ask for a date with --date"
@@ -85,7 +86,7 @@ class Inputs:
                 "snapshots after %s lie in the future and are not audited (rows: %s): mend the "
                 "clock that stamped them, or ask for their date with --date (bounds.future_days "
                 "is %d)",
-                _iso(window.future),
+                iso(window.future),
                 rows,
                 self.settings.bounds.future_days,
             )
@@ -164,7 +165,3 @@ def window_of_last(last: Published | None, window: Window) -> Window:
         return window
     since = last.summary["window"]["since"]
     return replace(window, since=since and datetime.fromisoformat(since))
-
-
-def _iso(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="microseconds")

@@ -19,13 +19,13 @@ _TIMES = ("first_seen", "last_seen", "open_since")
 
 def open_findings(
     folder: Reports, previous: Published | None
-) -> dict[tuple[str, str], list[EarlierFinding]] | None:
+) -> dict[tuple[str, str], list[EarlierFinding]]:
     """By cluster and group the findings and faults that lasted and were not over in the run before.
 
-    None where nothing can be compared: there is no such run, or its tables are gone.
+    None of them where nothing can be compared: there is no such run, or its tables are gone.
     """
     if previous is None:
-        return None
+        return {}
     rows: dict[tuple[str, str], tuple[tuple[str, str], EarlierFinding]] = {}
     for name in GRADED_TABLES:
         if name not in previous.tables:
@@ -38,7 +38,7 @@ def open_findings(
             found = written.to_table(columns={**columns, **instants}, filter=is_open)
         except (DamagedError, OSError) as error:
             _LOGGER.warning("%s: nothing is compared with that run", error)
-            return None
+            return {}
         for row in found.to_pylist():
             finding = _finding(name, row)
             key = (finding.finding_id, finding.kind)

@@ -1,7 +1,5 @@
 """Tables of a run -> a published run: files, summary, and the pointer that readers follow."""
 
-from dataclasses import dataclass
-from datetime import date
 from itertools import chain
 from typing import Any
 
@@ -10,8 +8,7 @@ import pyarrow.dataset as ds
 from rebalance_core.texts import Text
 
 from .. import incomplete
-from ..errors import InputError
-from ..known_issues import KnownIssue, KnownIssues
+from ..known_issues import KnownIssues
 from ..languages.rows import with_texts
 from ..leading_events import packed as packed_events
 from ..masking import Masking
@@ -19,53 +16,17 @@ from ..progress import Progress
 from ..schemas import BROKER_POLLS, EVENTS, QUARANTINE, SNAPSHOT_TABLES
 from ..storage import Location, Published, Reports, Snapshots, TableFiles
 from ..text import iso
-from ..window import future_after
 from .addresses import broker_addresses
 from .counts import Tables, count_findings, count_groups, count_marked, group_levels
-from .run import Made, Seen, Task
+from .run import Made, Scope, Task
 from .tables import masked_pieces, write_tables
 
 #: Of summary.json and the report tables; a higher number only adds.
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True)
-class Place:
-    """Under which date a run is published, and what was published before."""
-
-    date: str
-    previous: Published | None
-    known_issues: tuple[KnownIssue, ...]
-
-    @classmethod
-    def of(cls, task: Task, seen: Seen) -> "Place":
-        """The date is the window's last one, else that of the last snapshot: the same input gives
-        the same place.
-
-        InputError where that lies in the future and nobody asked for it by its date.
-        """
-        days = task.settings.bounds.future_days
-        if task.window.last_date is None and seen.last > future_after(task.run.started_at, days):
-            raise InputError(
-                f"the last snapshot is of {iso(seen.last)}, which lies in the future: nothing was "
-                f"published; mend the clock that stamped it, or ask for that date with --date "
-                f"(bounds.future_days is {days})"
-            )
-        published = task.window.last_date or seen.last.date().isoformat()
-        return cls(
-            published,
-            Reports(task.reports).before(published),
-            task.known_issues.in_force(date.fromisoformat(published)),
-        )
-
-
 def publish(
-    task: Task,
-    place: Place,
-    seen: Seen,
-    made: Made,
-    inputs: Snapshots,
-    progress: Progress,
+    task: Task, scope: Scope, made: Made, inputs: Snapshots, progress: Progress
 ) -> Published:
     """Writes the tables of a run and its summary, and makes it the one that counts.
 
@@ -84,12 +45,12 @@ def publish(
         pieces = chain(pieces, refused)
 
     def place_of(name: str) -> Location:
-        return folder.table(name, place.date, run_id)
+        return folder.table(name, scope.date, run_id)
 
     def written(name: str) -> ds.Dataset:
         return place_of(name).parquet()
 
-    with folder.publication(place.date).writing(run_id, wait, progress.say) as number:
+    with folder.publication(scope.date).writing(run_id, wait, progress.say) as number:
         with progress.step("report tables") as step:
             counts = write_tables(pieces, tables, place_of)
             step.rows = sum(counts.values())
@@ -98,9 +59,9 @@ def publish(
                 name: TableFiles.written(folder.root, place_of(name), rows)
                 for name, rows in counts.items()
             }
-        previous = place.previous
+        previous = scope.previous
         published = Published(
-            date=place.date,
+            date=scope.date,
             run_id=run_id,
             summary={
                 "schema_version": SCHEMA_VERSION,
@@ -108,19 +69,19 @@ def publish(
                 "started_at": iso(task.run.started_at),
                 "duration_seconds": round(progress.elapsed(), 3),
                 "engine": made.engine,
-                "date": place.date,
+                "date": scope.date,
                 "window": {
                     "since": task.window.since and iso(task.window.since),
                     "until": task.window.until and iso(task.window.until),
-                    "first_snapshot": iso(seen.first),
-                    "last_snapshot": iso(seen.last),
+                    "first_snapshot": iso(scope.first),
+                    "last_snapshot": iso(scope.last),
                 },
                 "rows": counts,
                 "findings": count_findings(written),
                 **count_groups(written, inputs, task.window),
                 **packed_events(map(with_texts, written(EVENTS.name).to_table().to_pylist())),
                 "groups": group_levels(written),
-                "known_issues": _known_issues(place, task.known_issues, written, masking),
+                "known_issues": _known_issues(scope, task.known_issues, written, masking),
                 "previous": previous and {"date": previous.date, "run_id": previous.run_id},
                 "inputs": {
                     "snapshots": str(task.snapshots),
@@ -130,8 +91,8 @@ def publish(
                     },
                     "ingested": inputs.ingested,
                 },
-                **incomplete.packed(_incomplete(inputs, task, seen, masking)),
-                "brokers": broker_addresses(inputs, seen.last, masking),
+                **incomplete.packed(_incomplete(inputs, task, scope, masking)),
+                "brokers": broker_addresses(inputs, scope.last, masking),
                 "versions": dict(made.versions),
                 "settings": task.settings.fingerprint(),
                 "settings_set": masking.mask_all(task.settings.overrides()),
@@ -145,27 +106,27 @@ def publish(
     return published
 
 
-def _incomplete(inputs: Snapshots, task: Task, seen: Seen, masking: Masking) -> list[Text]:
+def _incomplete(inputs: Snapshots, task: Task, scope: Scope, masking: Masking) -> list[Text]:
     """What is not in the input: of dumps as ingest said it, rounds, and brokers by the polls."""
     of_dumps = incomplete.sentences_of(inputs.ingested)
-    texts = [*of_dumps, *incomplete.rounds_that_are_missed(seen.rounds)]
+    texts = [*of_dumps, *incomplete.first(incomplete.rounds_that_are_missed(scope.rounds))]
     if inputs.has(BROKER_POLLS.name):
         polls = inputs.parquet(BROKER_POLLS.name)
-        texts += incomplete.brokers_that_are_silent(polls, task.window)
+        texts += incomplete.first(incomplete.brokers_that_are_silent(polls, task.window))
     masked = map(masking.mask_all, texts)
     return [each if isinstance(each, Text) else Text("{text}", text=each) for each in masked]
 
 
 def _known_issues(
-    place: Place, known_issues: KnownIssues, written: Tables, masking: Masking
+    scope: Scope, known_issues: KnownIssues, written: Tables, masking: Masking
 ) -> list[dict[str, Any]]:
     """Every entry, whether it has expired, and how many rows of which tables it marked."""
-    marked = count_marked(written) if place.known_issues else {}
+    marked = count_marked(written) if scope.known_issues else {}
     return [
         {
             "reason": masking.mask(entry.reason),
             "expires": entry.expires.isoformat(),
-            "expired": entry not in place.known_issues,
+            "expired": entry not in scope.known_issues,
             "marked": marked.get(masking.mask(entry.reason), {}),
         }
         for entry in known_issues.known_issues

@@ -2,15 +2,15 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 
 from ..errors import InputError
 from ..instants import Instant, to_datetime
-from ..known_issues import KnownIssues
+from ..known_issues import KnownIssue, KnownIssues
 from ..pieces import Piece
 from ..schemas import Table
 from ..settings import Settings
-from ..storage import Location
+from ..storage import Location, Published, Reports
 from ..window import Window
 
 
@@ -38,24 +38,39 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """The first and the last snapshot of the groups in the window; by cluster all of them."""
+class Scope:
+    """What a run covers, under which date it is published, and what was published before.
+
+    ``first``, ``last``: snapshots of the groups in the window; ``rounds``: by cluster all of them.
+    ``known_issues``: those that are in force on the date.
+    """
 
     first: datetime
     last: datetime
     rounds: Mapping[str, Collection[Instant]]
+    date: str
+    previous: Published | None
+    known_issues: tuple[KnownIssue, ...]
 
     @classmethod
-    def of(cls, snapshots: Location, rounds: Mapping[str, Collection[Instant]]) -> "Seen":
-        """From the snapshots by cluster; InputError where there are none."""
+    def of(cls, task: Task, rounds: Mapping[str, Collection[Instant]]) -> "Scope":
+        """From the snapshots by cluster; InputError where there are none.
+
+        The date is the window's last one, else that of the last snapshot: the same input gives the
+        same date.
+        """
         times = set().union(*rounds.values())
         if not times:
             raise InputError(
-                f"no group in the window at {snapshots}: the members of a group are those that the "
-                "brokers list (heartbeats; in dumps: consumer_connection), and there are none; "
-                "audit --dry-run shows the window, the rows of the tables and their times"
+                f"no group in the window at {task.snapshots}: the members of a group are those "
+                "that the brokers list (heartbeats; in dumps: consumer_connection), and there are "
+                "none; audit --dry-run shows the window, the rows of the tables and their times"
             )
-        return cls(to_datetime(min(times)), to_datetime(max(times)), rounds)
+        first, last = to_datetime(min(times)), to_datetime(max(times))
+        published = task.window.last_date or last.date().isoformat()
+        previous = Reports(task.reports).before(published)
+        known_issues = task.known_issues.in_force(date.fromisoformat(published))
+        return cls(first, last, rounds, published, previous, known_issues)
 
 
 @dataclass(frozen=True)

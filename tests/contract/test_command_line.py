@@ -80,6 +80,7 @@ def test_a_date_or_times_or_where_the_last_run_ended(
         (["report", "--date", "2026-13-01"], 2, "came '2026-13-01'"),
         (["alert", "--date", "20261120"], 2, "came '20261120'"),
         (["report", "--nights", "3", "--date", "2026-11-20\n"], 2, r"came '2026-11-20\n'"),
+        (["report", "--nights", "0"], 2, "expected a number of nights, 1 to 999, came '0'"),
         # What has several files does not go to standard output, nor into a folder of that name.
         (["run", "--dumps", "d", "--output", "-"], 2, "--output: expected a folder, came '-'"),
         (["ingest", "--snapshots", "-"], 2, "--snapshots: expected a folder, came '-'"),

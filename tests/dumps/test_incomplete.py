@@ -114,7 +114,7 @@ def rounds(*minutes: int) -> dict[str, list[Instant]]:
 def test_rounds_that_were_missed_and_brokers_that_never_answered() -> None:
     silent = [(number, "b", "NO_ANSWER") for number in (0, 1)]
     once = [(0, "c", "NO_ANSWER"), (1, "c", "NOT_ONLINE")]
-    found = rounds_that_are_missed(rounds(0, 1, 2, 3, 6, 7, 8, 9, 10))
+    found = [*rounds_that_are_missed(rounds(0, 1, 2, 3, 6, 7, 8, 9, 10))]
     found += brokers_that_are_silent(polls((0, "a", "ANSWERED"), *silent, *once), Window())
     assert [str(each) for each in found] == [
         "cluster C: rounds come each 60 s, and some are missing (2); the longest time without one "
@@ -125,7 +125,7 @@ def test_rounds_that_were_missed_and_brokers_that_never_answered() -> None:
 
 def test_two_collectors_with_two_schedules_miss_no_round() -> None:
     numbers = [number for each in range(0, 60, 6) for number in (each, each + 1)]
-    assert rounds_that_are_missed(rounds(*numbers)) == []
+    assert [*rounds_that_are_missed(rounds(*numbers))] == []
 
 
 def lines_of(dump: Path) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import gc
 import gzip
 import re
 import tempfile
-from datetime import datetime
+from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,19 @@ def test_tables_of_arrow_and_of_polars_give_what_the_dump_gives(
     assert rows(audit(of_polars, SETTINGS)) == rows(report)
     assert pl.DataFrame(report["orphaned_queues"])["queue_id"].len() == 4
     assert len(report["orphaned_queues"].to_pandas()) == 4
+
+
+def test_rounds_of_the_future_are_left_out_with_a_warning(
+    report: Report, tables: dict[str, pa.Table], caplog: pytest.LogCaptureFixture
+) -> None:
+    heartbeats = tables["heartbeats"]
+    column = heartbeats.schema.get_field_index("snapshot_time")
+    later = pa.array([datetime(2999, 1, 1, tzinfo=UTC)], heartbeats.schema.field(column).type)
+    wrong = heartbeats.slice(0, 1).set_column(column, heartbeats.schema.field(column), later)
+    both = pa.concat_tables([heartbeats, wrong])
+    came = audit(tables | {"heartbeats": both}, SETTINGS)
+    assert rows(came) == rows(report)
+    assert "lie in the future and are not audited (rows: 1 of heartbeats)" in caplog.text
 
 
 def test_several_dumps_are_one_audit(tmp_path: Path) -> None:

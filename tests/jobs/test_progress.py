@@ -101,8 +101,8 @@ def test_the_last_line_of_a_terminal_moves_and_makes_room(on_screen: Start) -> N
     screen = on_screen()
     progress = Progress()
     progress.plan(["records", "fold"])
-    with progress.step("records") as step:
-        for _ in step.each(["heartbeats", "polls"], "tables"):
+    with progress.step("records"):
+        for _ in progress.each(["heartbeats", "polls"], "tables"):
             wait_for(screen, " of 2 tables 0 s")
         complain("one line")
     painted = screen.getvalue()
