@@ -46,15 +46,6 @@ class Absence(NamedTuple):
         return (until >= self.begins) & (self.ends is None or since <= self.ends + _TWO_COPIES)
 
 
-class Refusal(NamedTuple):
-    """From the first to the last snapshot a broker had ``consumeEnable`` false for the group: it
-    refused every pull with NO_PERMISSION (``PullMessageProcessor`` 4.9.4)."""
-
-    broker_name: str
-    first_seen: Instant
-    last_seen: Instant
-
-
 class AddressChange(NamedTuple):
     """From ``since`` on a broker was asked at another address."""
 
@@ -64,16 +55,15 @@ class AddressChange(NamedTuple):
     now: str
 
 
-def refusals(dossier: Dossier, time: Extent) -> list[Refusal]:
-    """The brokers that refused every pull of the group in that time, by name.
+def refusals(dossier: Dossier, time: Extent) -> dict[str, Sequence[Instant]]:
+    """The brokers that refused every pull of the group in that time, by name: in which snapshots,
+    ascending, ``consumeEnable`` was false for it (NO_PERMISSION, ``PullMessageProcessor`` 4.9.4).
 
     Worked example: rounds each 60 s, and the flag is false from 10:00:30 to 10:02:30. It is read as
     false at 10:01:00 and 10:02:00: the refusal is from the one to the other.
     """
-    found = (
-        (name, time.those_of(read_at)) for name, read_at in sorted(dossier.consume_disabled.items())
-    )
-    return [Refusal(name, read_at[0], read_at[-1]) for name, read_at in found if read_at]
+    flags = sorted(dossier.consume_disabled.items())
+    return {name: found for name, read_at in flags if (found := time.those_of(read_at))}
 
 
 def masters_away(dossier: Dossier) -> Iterator[Absence]:
