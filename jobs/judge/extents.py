@@ -267,19 +267,16 @@ def _outweighing(runs: Sequence[Run]) -> list[list[Run]]:
         lowest = score - (run.before - counted)
         score, counted = lowest + run.after - run.before, run.after
         start = place
-        while (before := _last_as_low(episodes, lowest)) is not None:
-            if episodes[before][1] > score:
+        for number in reversed(range(len(episodes))):
+            before, behind, first = episodes[number]
+            if before <= lowest and behind > score:
                 break
-            lowest, _, start = episodes[before]
-            del episodes[before:]
+            if before <= lowest:
+                lowest, start = before, first
+                del episodes[number:]
         episodes.append((lowest, score, start))
     starts = [start for _, _, start in episodes]
     return [list(runs[start:end]) for start, end in pairwise([*starts, len(runs)])]
-
-
-def _last_as_low(episodes: Sequence[tuple[int, int, int]], lowest: int) -> int | None:
-    places = range(len(episodes) - 1, -1, -1)
-    return next((place for place in places if episodes[place][0] <= lowest), None)
 
 
 def extent_of(runs: Sequence[Run], counted: int, persistence_seconds: int) -> Extent:
