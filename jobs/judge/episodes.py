@@ -150,18 +150,10 @@ _ShownId = tuple[Phase, StackedEffect]
 
 
 def stacked_ids(case: Case, found: Found) -> Found:
-    """The client ids that are more than once in a broker's list, over the topics of the group."""
-    timelines = case.timelines.values()
-    return replace(found, stacked=tuple(stacked_episodes(timelines, case.persistence_seconds)))
+    """The client ids that are more than once in a broker's list, over the topics of the group.
 
-
-def stacked_episodes(
-    timelines: Iterable[Timeline], persistence_seconds: int
-) -> Iterator[StackedEpisode]:
-    """The episodes of stacked ids, from the timelines of the group's topics.
-
-    An episode is of a client id that was more than once in a broker's list, and may have gaps.
-    Evidence and remedy are those of the last phase that knew of most processes.
+    An episode of an id may have gaps. Evidence and remedy are those of the last phase that knew of
+    most processes.
 
     The id's copies are the group's, whatever the topic: the timelines are put together by the
     group's runs, and the queues of all topics are added up.
@@ -169,15 +161,17 @@ def stacked_episodes(
     # Runs without owners end no episode: no stacked id is found in them.
     by_run = grouped(
         ((phase.group_run, phase.watch), phase)
-        for timeline in timelines
+        for timeline in case.timelines.values()
         for phase in timeline.phases
         if phase.verdict.shows_owners
     )
     in_time = [phases for _, phases in sorted(by_run.items())]
     runs = extents.runs_of(list(map(_part, in_time)))
-    for episode in extents.episodes_of(runs, map(_shown_ids, in_time), persistence_seconds):
+    stacked: list[StackedEpisode] = []
+    for episode in extents.episodes_of(runs, map(_shown_ids, in_time), case.persistence_seconds):
         topics = _union([phase.topic for phase, _ in shown] for shown in episode.shown)
-        yield StackedEpisode(topics, episode.extent, _whole(episode.shown))
+        stacked.append(StackedEpisode(topics, episode.extent, _whole(episode.shown)))
+    return replace(found, stacked=tuple(stacked))
 
 
 def _shown_ids(phases: Iterable[Phase]) -> Iterable[tuple[str, Sequence[_ShownId]]]:
