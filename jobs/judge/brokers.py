@@ -77,15 +77,12 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
     15:27:02 on the route has the slave alone; at 15:32:17 it answers again. It left at 15:26:47 and
     was back at 15:32:17.
     """
-    of_slaves: dict[str, set[str | None]] = defaultdict(set)
-    for run in dossier.polls:
-        if run.broker[1]:
-            of_slaves[run.broker[0]].add(run.broker_addr)
+    of_slaves = {(run.broker[0], run.broker_addr) for run in dossier.polls if run.broker[1]}
     answered, silent, with_master, without = (_Times(list) for _ in range(4))
     for run in dossier.polls:
         name, broker_id = run.broker
         if not broker_id:
-            acts = run.broker_addr is not None and run.broker_addr in of_slaves[name]
+            acts = run.broker_addr is not None and (name, run.broker_addr) in of_slaves
             which = silent if acts or run.answer == NO_ANSWER else answered
             which[name].append(run.times)
     for routes in dossier.routes.values():
