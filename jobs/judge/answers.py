@@ -12,6 +12,7 @@ nobody's. Where no heartbeats are collected, its running infos show it: they cam
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -106,7 +107,7 @@ _Run: TypeAlias = tuple[Witness, str, tuple[Instant, ...], tuple[Instant, ...]]
 
 def _by_witness(runs: Iterable[_Run[Witness]]) -> list[Answers[Witness]]:
     of_witnesses = grouped((run[0], run) for run in runs)
-    return [_of_witness(of_witnesses[each]) for each in sorted(of_witnesses)]
+    return [_of_witness(each) for _, each in sorted(of_witnesses.items(), key=itemgetter(0))]
 
 
 def _of_witness(runs: Sequence[_Run[Witness]]) -> Answers[Witness]:
