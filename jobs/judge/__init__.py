@@ -3,7 +3,7 @@
 Plain Python: no Spark, no pandas, no clock, no files. Times are whole microseconds since 1970 UTC.
 
     dossier -> situations -> evaluated situations (the core) -> Case (timelines, holdings, ..)
-    a run shows something (Sighting) -> Episode (key, Extent) -> QueueFinding, Stall or Fault
+    runs that show something -> Episode (key, Extent) -> QueueFinding, Stall or Fault
     rule: (Case, Found) -> Found with more, or with what is known better; severities come last
     Found -> rows (ids, statuses, known issues)
 

@@ -46,15 +46,6 @@ class Absence(NamedTuple):
         return (until >= self.begins) & (self.ends is None or since <= self.ends + _TWO_COPIES)
 
 
-class Refusal(NamedTuple):
-    """From the first to the last snapshot a broker had ``consumeEnable`` false for the group: it
-    refused every pull with NO_PERMISSION (``PullMessageProcessor`` 4.9.4)."""
-
-    broker_name: str
-    first_seen: Instant
-    last_seen: Instant
-
-
 class AddressChange(NamedTuple):
     """From ``since`` on a broker was asked at another address."""
 
@@ -64,16 +55,15 @@ class AddressChange(NamedTuple):
     now: str
 
 
-def refusals(dossier: Dossier, time: Extent) -> list[Refusal]:
-    """The brokers that refused every pull of the group in that time, by name.
+def refusals(dossier: Dossier, time: Extent) -> dict[str, Sequence[Instant]]:
+    """The brokers that refused every pull of the group in that time, by name: in which snapshots,
+    ascending, ``consumeEnable`` was false for it (NO_PERMISSION, ``PullMessageProcessor`` 4.9.4).
 
     Worked example: rounds each 60 s, and the flag is false from 10:00:30 to 10:02:30. It is read as
     false at 10:01:00 and 10:02:00: the refusal is from the one to the other.
     """
-    found = (
-        (name, time.those_of(read_at)) for name, read_at in sorted(dossier.consume_disabled.items())
-    )
-    return [Refusal(name, read_at[0], read_at[-1]) for name, read_at in found if read_at]
+    flags = sorted(dossier.consume_disabled.items())
+    return {name: found for name, read_at in flags if (found := time.those_of(read_at))}
 
 
 def masters_away(dossier: Dossier) -> Iterator[Absence]:
@@ -87,15 +77,12 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
     15:27:02 on the route has the slave alone; at 15:32:17 it answers again. It left at 15:26:47 and
     was back at 15:32:17.
     """
-    of_slaves: dict[str, set[str | None]] = defaultdict(set)
-    for run in dossier.polls:
-        if run.broker[1]:
-            of_slaves[run.broker[0]].add(run.broker_addr)
+    of_slaves = {(run.broker[0], run.broker_addr) for run in dossier.polls if run.broker[1]}
     answered, silent, with_master, without = (_Times(list) for _ in range(4))
     for run in dossier.polls:
         name, broker_id = run.broker
         if not broker_id:
-            acts = run.broker_addr is not None and run.broker_addr in of_slaves[name]
+            acts = run.broker_addr is not None and (name, run.broker_addr) in of_slaves
             which = silent if acts or run.answer == NO_ANSWER else answered
             which[name].append(run.times)
     for routes in dossier.routes.values():

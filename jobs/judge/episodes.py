@@ -16,7 +16,7 @@ from ..kinds import OF_ONE_CLIENT, TRANSIENT
 from . import extents
 from .case import Case
 from .evaluated import FoundQueue, QueueKey
-from .extents import Episode, Part, Run, Sighting
+from .extents import Episode, Part, Run
 from .findings import Fault, Found, QueueFinding, StackedEpisode
 from .grouping import grouped
 from .timeline import Phase, Timeline
@@ -63,13 +63,13 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
     causes = _causes(sightings, persistence_seconds)
     differing = [
         (run, fault.client_ids)
-        for _, run, (phase, _) in sightings
+        for run, (phase, _) in sightings
         for fault in phase.evaluated.faults
         if causes in ((BROKER_VIEW_DIVERGENCE,), (STALE_CHANNEL,)) and fault.fault in causes
     ]
-    certain = sum(run.snapshots for _, run, (_, each) in sightings if each.certainty == CERTAIN)
-    expected = fsum(each.probability * run.covers for _, run, (_, each) in sightings)
-    weighted = fsum(each.probability * run.snapshots for _, run, (_, each) in sightings)
+    certain = sum(run.snapshots for run, (_, each) in sightings if each.certainty == CERTAIN)
+    expected = fsum(each.probability * run.covers for run, (_, each) in sightings)
+    weighted = fsum(each.probability * run.snapshots for run, (_, each) in sightings)
     is_certain, probability = 2 * certain >= extent.snapshots, weighted / extent.snapshots
     if (
         differing and not _differs_for_long(differing, persistence_seconds)
@@ -101,23 +101,24 @@ def _differs_for_long(
     apart differ in one after the other, and in none for long. So do old connections of one client
     and then of another. Where nobody is named all count.
     """
-    sightings = (
-        Sighting(client_id, run, None)
-        for run, client_ids in shown
-        for client_id in client_ids or ("",)
+    of_clients = grouped(
+        (client_id, run) for run, client_ids in shown for client_id in client_ids or ("",)
     )
-    episodes = extents.find_episodes(sightings, 0, persistence_seconds)
-    return any(each.extent.lasts for each in episodes)
+    return any(
+        extents.extent_of(joined, 0, persistence_seconds).lasts
+        for of_client in of_clients.values()
+        for joined in extents.join_episodes(of_client, 0)
+    )
 
 
 def _causes(
-    sightings: Sequence[Sighting[tuple[str, QueueKey], _ShownQueue]], persistence_seconds: int
+    sightings: Iterable[tuple[Run, _ShownQueue]], persistence_seconds: int
 ) -> tuple[str, ...]:
     """The causes that lasted themselves; all of them where none did.
 
     What was to blame for a moment, as while the clients started, is none of what lasts.
     """
-    runs = grouped((cause, run) for _, run, (_, found) in sightings for cause in found.causes)
+    runs = grouped((cause, run) for run, (_, found) in sightings for cause in found.causes)
     lasting = (each for each in runs if extents.extent_of(runs[each], 0, persistence_seconds).lasts)
     return tuple(sorted(lasting) or sorted(runs))
 
@@ -137,7 +138,7 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
     for episode in extents.episodes_of(timeline.runs, shown, persistence_seconds):
         extent, last = episode.extent, episode.shown[-1]
         if last.fault == BROKER_VIEW_DIVERGENCE and not _differs_for_long(
-            [(run, fault.client_ids) for _, run, fault in episode.sightings], persistence_seconds
+            [(run, fault.client_ids) for run, fault in episode.sightings], persistence_seconds
         ):
             extent = extent._replace(persistence=TRANSIENT)
         most = max(each.queues_affected for each in episode.shown)
@@ -149,18 +150,10 @@ _ShownId = tuple[Phase, StackedEffect]
 
 
 def stacked_ids(case: Case, found: Found) -> Found:
-    """The client ids that are more than once in a broker's list, over the topics of the group."""
-    timelines = case.timelines.values()
-    return replace(found, stacked=tuple(stacked_episodes(timelines, case.persistence_seconds)))
+    """The client ids that are more than once in a broker's list, over the topics of the group.
 
-
-def stacked_episodes(
-    timelines: Iterable[Timeline], persistence_seconds: int
-) -> Iterator[StackedEpisode]:
-    """The episodes of stacked ids, from the timelines of the group's topics.
-
-    An episode is of a client id that was more than once in a broker's list, and may have gaps.
-    Evidence and remedy are those of the last phase that knew of most processes.
+    An episode of an id may have gaps. Evidence and remedy are those of the last phase that knew of
+    most processes.
 
     The id's copies are the group's, whatever the topic: the timelines are put together by the
     group's runs, and the queues of all topics are added up.
@@ -168,15 +161,17 @@ def stacked_episodes(
     # Runs without owners end no episode: no stacked id is found in them.
     by_run = grouped(
         ((phase.group_run, phase.watch), phase)
-        for timeline in timelines
+        for timeline in case.timelines.values()
         for phase in timeline.phases
         if phase.verdict.shows_owners
     )
     in_time = [phases for _, phases in sorted(by_run.items())]
     runs = extents.runs_of(list(map(_part, in_time)))
-    for episode in extents.episodes_of(runs, map(_shown_ids, in_time), persistence_seconds):
+    stacked: list[StackedEpisode] = []
+    for episode in extents.episodes_of(runs, map(_shown_ids, in_time), case.persistence_seconds):
         topics = _union([phase.topic for phase, _ in shown] for shown in episode.shown)
-        yield StackedEpisode(topics, episode.extent, _whole(episode.shown))
+        stacked.append(StackedEpisode(topics, episode.extent, _whole(episode.shown)))
+    return replace(found, stacked=tuple(stacked))
 
 
 def _shown_ids(phases: Iterable[Phase]) -> Iterable[tuple[str, Sequence[_ShownId]]]:

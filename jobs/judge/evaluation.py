@@ -57,14 +57,6 @@ def listed(situation: Situation) -> list[ListPart]:
     return parts
 
 
-def offline(situation: Situation) -> list[tuple[str, int]]:
-    """The brokers that answered that the group has no member there."""
-    later = {patch.broker: patch.later for patch in situation.patches}
-    return [
-        broker for broker, answer in situation.answers if later.get(broker, answer) == NOT_ONLINE
-    ]
-
-
 class Subscribed:
     """What members subscribe to, by topic: a member with 20,000 of them is asked for each."""
 
@@ -86,7 +78,6 @@ class Subscribed:
 
 
 def state_of(
-    consumer_group: str,
     situation: Situation,
     members: Mapping[str, Sequence[MemberFacts]],
     subscribed: Subscribed | None = None,
@@ -101,8 +92,9 @@ def state_of(
         chosen = [each for each in members[part.list_id] if part.has(each[_CLIENT_ID])]
         if chosen:
             lists.setdefault(part.broker, []).extend(_of_topic(chosen, topic, subscribed))
+    answers = dict(situation.answers) | {patch.broker: patch.later for patch in situation.patches}
     return State(
-        consumer_group=consumer_group,
+        consumer_group=situation.consumer_group,
         topic=topic,
         # In order, for the order in which rows come, or a broker prints a set, has no meaning.
         client_lists=tuple(
@@ -114,7 +106,7 @@ def state_of(
             core.TopicRoute(addr, tuple({each.broker_name: each for each in brokers}.values()))
             for addr, brokers in sorted(situation.routes, key=itemgetter(0))
         ),
-        offline_brokers=tuple(offline(situation)),
+        offline_brokers=tuple(each for each in answers if answers[each] == NOT_ONLINE),
         process_counts=tuple(
             # Every reason is a template without slots, so that a column needs no more than it.
             ProcessCount(client_id, processes, Text(because))
@@ -184,18 +176,10 @@ def _each_once(members: Iterable[Member]) -> tuple[Member, ...]:
 # ---------------------------------------------------------------- states to verdicts
 
 
-class Asked(NamedTuple):
-    """A situation of a group that is to be evaluated."""
-
-    cluster: str
-    consumer_group: str
-    situation: Situation
-
-
 class Question(NamedTuple):
     """Situations that are to be evaluated, with the lists that they name."""
 
-    situations: tuple[Asked, ...]
+    situations: tuple[Situation, ...]
     #: By list id.
     members: Mapping[str, Sequence[MemberFacts]]
 
@@ -218,15 +202,15 @@ _MEMBERS_AT_ONCE = 20_000
 
 
 def questions(
-    situations: Iterable[Asked], members: Mapping[str, Sequence[MemberFacts]]
+    situations: Iterable[Situation], members: Mapping[str, Sequence[MemberFacts]]
 ) -> Iterable[Question]:
     """The situations in questions of about equal work."""
 
-    def list_ids(asked: Asked) -> Iterable[str]:
-        return dict.fromkeys(part.list_id for part in listed(asked.situation))
+    def list_ids(situation: Situation) -> Iterable[str]:
+        return dict.fromkeys(part.list_id for part in listed(situation))
 
-    def work(asked: Asked) -> int:
-        return sum(len(members[list_id]) for list_id in list_ids(asked))
+    def work(situation: Situation) -> int:
+        return sum(len(members[list_id]) for list_id in list_ids(situation))
 
     for some in in_parts(situations, _MEMBERS_AT_ONCE, work):
         named = chain.from_iterable(map(list_ids, some))
@@ -238,12 +222,11 @@ def answer(question: Question, rules: core.StrategyRules) -> Verdicts:
     found: list[tuple[str, Evaluated]] = []
     places, allocations = [], []
     subscribed = Subscribed()
-    for cluster, consumer_group, situation in question.situations:
-        state = state_of(consumer_group, situation, question.members, subscribed)
+    for each in question.situations:
+        state = state_of(each, question.members, subscribed)
         evaluation = core.evaluate(state, rules)
-        state_id = situation.situation_id
-        found.append((state_id, to_evaluated(evaluation, core.Situation(state, rules))))
-        places.append((cluster, consumer_group, situation.topic, state_id))
+        found.append((each.situation_id, to_evaluated(evaluation, core.Situation(state, rules))))
+        places.append((each.cluster, each.consumer_group, each.topic, each.situation_id))
         allocations.append(evaluation.allocations)
     return Verdicts(found, allocation_rows(places, allocations))
 

@@ -7,7 +7,7 @@ episode may have gaps, and has the share of the time in which it was there.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise, zip_longest
+from itertools import islice, pairwise, zip_longest
 from statistics import median_low
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -99,51 +99,36 @@ class Extent(NamedTuple):
         return moments[first : bisect_right(moments, self.last_seen)]
 
 
-class Sighting(NamedTuple, Generic[Key, Shown]):
-    """A run that shows something: of what, and what it shows of it."""
-
-    key: Key
-    run: Run
-    shown: Shown
-
-
 class Episode(NamedTuple, Generic[Key, Shown]):
-    """Sightings of one thing that belong together, with their time; the last one is the latest."""
+    """Runs that show one thing and belong together, each with what it shows, and their time."""
 
     key: Key
     extent: Extent
-    sightings: Sequence[Sighting[Key, Shown]]
+    #: In time.
+    sightings: Sequence[tuple[Run, Shown]]
 
     @property
     def shown(self) -> list[Shown]:
-        """What each of the sightings shows, in time."""
-        return [each.shown for each in self.sightings]
+        """What each of the runs shows, in time."""
+        return [each for _, each in self.sightings]
 
 
 def episodes_of(
     runs: Sequence[Run], shown: Iterable[Iterable[tuple[Key, Shown]]], persistence_seconds: int
 ) -> Iterator[Episode[Key, Shown]]:
-    """The episodes of a window; ``shown``: by run what it shows, by key. See ``find_episodes``."""
-    sightings = [
-        Sighting(key, run, each)
-        for run, of_run in zip(runs, shown, strict=True)
-        for key, each in of_run
-    ]
-    return find_episodes(sightings, runs[-1].after if runs else 0, persistence_seconds)
+    """The episodes of each key in a window; ``shown``: by run what it shows, by key.
 
-
-def find_episodes(
-    sightings: Iterable[Sighting[Key, Shown]], counted: int, persistence_seconds: int
-) -> Iterator[Episode[Key, Shown]]:
-    """The episodes of each key, in a window of which ``counted`` snapshots count.
-
-    ``sightings`` of one key are in time: see ``join_episodes`` and ``extent_of``.
+    See ``join_episodes`` and ``extent_of``.
     """
-    of_keys = grouped((sighting.key, sighting) for sighting in sightings)
+    of_keys = grouped(
+        (key, (run, each)) for run, of_run in zip(runs, shown, strict=True) for key, each in of_run
+    )
+    counted = runs[-1].after if runs else 0
     for key, of_key in of_keys.items():
-        for joined in join_episodes(of_key, counted):
-            runs = [each.run for each in joined]
-            yield Episode(key, extent_of(runs, counted, persistence_seconds), joined)
+        sightings = iter(of_key)
+        for joined in join_episodes([run for run, _ in of_key], counted):
+            extent = extent_of(joined, counted, persistence_seconds)
+            yield Episode(key, extent, list(islice(sightings, len(joined))))
 
 
 def widest(extents: Sequence[Extent]) -> Extent:
@@ -208,10 +193,8 @@ def runs_of(parts: Sequence[Part]) -> list[Run]:
     return runs
 
 
-def join_episodes(
-    sightings: Sequence[Sighting[Key, Shown]], counted: int | None = None
-) -> list[list[Sighting[Key, Shown]]]:
-    """What shows one thing, in time, put together to episodes.
+def join_episodes(runs: Sequence[Run], counted: int | None = None) -> list[list[Run]]:
+    """The runs that show one thing, in time, put together to episodes.
 
     Two runs belong to one episode where, read from either end of it, what shows it outweighs what
     does not: up to the far end of every gap at least half of the snapshots show it. So no episode
@@ -227,33 +210,29 @@ def join_episodes(
 
     >>> def episodes(snapshots):
     ...     runs = runs_of([Part(n, n, 1) for n in range(len(snapshots))])
-    ...     shown = [Sighting("", run, mark) for run, mark in zip(runs, snapshots) if mark == "x"]
+    ...     shown = [run for run, mark in zip(runs, snapshots) if mark == "x"]
     ...     joined = join_episodes(shown, counted=len(snapshots))
-    ...     return [(each[0].run.before, each[-1].run.after) for each in joined]
+    ...     return [(each[0].before, each[-1].after) for each in joined]
     >>> episodes("x.x.xx..xx")
     [(0, 10)]
     >>> episodes("x...xxxxx.xxx..x.")
     [(0, 1), (4, 13), (15, 16)]
     >>> episodes("xxx..xxx..x"), episodes("xxx.xxx..x")
     ([(0, 11)], [(0, 7), (9, 10)])
-    >>> runs = runs_of([Part(0, 0, 1), Part(8, 8, 1, watch=1)])
-    >>> len(join_episodes([Sighting("", run, "x") for run in runs]))
+    >>> len(join_episodes(runs_of([Part(0, 0, 1), Part(8, 8, 1, watch=1)])))
     2
     """
-    episodes: list[list[Sighting[Key, Shown]]] = []
+    episodes: list[list[Run]] = []
     start = 0
-    runs = [each.run for each in sightings]
     for number, (one, following) in enumerate(pairwise(runs), start=1):
         is_gap = following.before > one.after
         is_long = is_gap and following.first_seen - one.last_seen > _LONGEST_GAP
         if is_long or following.watch != one.watch:
-            episodes += _outweighing(sightings[start:number])
+            episodes += _outweighing(runs[start:number])
             start = number
-    latest = _outweighing(sightings[start:])
-    if len(latest) > 1:
-        before, last = ([each.run for each in episode] for episode in latest[-2:])
-        if last[-1].after == counted and _came_again(before, last):
-            latest[-2:] = [latest[-2] + latest[-1]]
+    latest = _outweighing(runs[start:])
+    if len(latest) > 1 and runs[-1].after == counted and _came_again(*latest[-2:]):
+        latest[-2:] = [latest[-2] + latest[-1]]
     return episodes + latest
 
 
@@ -275,34 +254,29 @@ def _gaps(runs: Sequence[Run]) -> list[int]:
     return [gap for gap in gaps if gap]
 
 
-def _outweighing(
-    sightings: Sequence[Sighting[Key, Shown]],
-) -> list[list[Sighting[Key, Shown]]]:
+def _outweighing(runs: Sequence[Run]) -> list[list[Run]]:
     """As ``join_episodes``, whatever the length of a gap.
 
     These are the maximal scoring subsequences of Ruzzo and Tompa (1999), where each snapshot that
     shows it adds 1 to the score, and each that does not takes 1 away.
     """
-    #: Of each episode so far the scores before and behind it, and the place of its first sighting.
+    #: Of each episode so far the scores before and behind it, and the place of its first run.
     episodes: list[tuple[int, int, int]] = []
     score = counted = 0
-    for place, (_, run, _) in enumerate(sightings):
+    for place, run in enumerate(runs):
         lowest = score - (run.before - counted)
         score, counted = lowest + run.after - run.before, run.after
         start = place
-        while (before := _last_as_low(episodes, lowest)) is not None:
-            if episodes[before][1] > score:
+        for number in reversed(range(len(episodes))):
+            before, behind, first = episodes[number]
+            if before <= lowest and behind > score:
                 break
-            lowest, _, start = episodes[before]
-            del episodes[before:]
+            if before <= lowest:
+                lowest, start = before, first
+                del episodes[number:]
         episodes.append((lowest, score, start))
     starts = [start for _, _, start in episodes]
-    return [list(sightings[start:end]) for start, end in pairwise([*starts, len(sightings)])]
-
-
-def _last_as_low(episodes: Sequence[tuple[int, int, int]], lowest: int) -> int | None:
-    places = range(len(episodes) - 1, -1, -1)
-    return next((place for place in places if episodes[place][0] <= lowest), None)
+    return [list(runs[start:end]) for start, end in pairwise([*starts, len(runs)])]
 
 
 def extent_of(runs: Sequence[Run], counted: int, persistence_seconds: int) -> Extent:

@@ -21,7 +21,7 @@ from .backlog import last_up_to, waiting_at
 from .case import Case
 from .dossier import Dossier
 from .evaluated import Evaluated, QueueKey
-from .evaluation import Asked, MemberFacts, answer, questions, state_of
+from .evaluation import MemberFacts, answer, questions, state_of
 from .history import Row, judge
 from .holdings import Report
 from .situations import find_situations
@@ -100,8 +100,7 @@ def find_moments(
     snapshot_time = early[-1]
     found = find_situations(dossier, terms)
     evaluated: dict[str, Evaluated] = {}
-    asked = [Asked(dossier.cluster, group, each) for each in found.distinct().values()]
-    for question in questions(asked, members):
+    for question in questions(found.distinct().values(), members):
         evaluated |= answer(question, rules).by_id()
     judged = judge(Case(dossier, found, evaluated, terms))
     moments: list[Moment] = []
@@ -119,7 +118,7 @@ def find_moments(
         moments += [
             Moment(
                 cluster=dossier.cluster,
-                state=state_of(group, period.situation, members),
+                state=state_of(period.situation, members),
                 snapshot_time=snapshot_time,
                 first_seen=period.first_seen,
                 last_seen=period.last_seen,

@@ -6,7 +6,8 @@ consume (``SubscriptionGroupConfig.consumeEnable`` false: each broker refuses ev
 NO_PERMISSION, ``PullMessageProcessor`` 4.9.4), suspended, or hang, as on a database that is gone.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from ..instants import Instant
 from ..kinds import GROUP_NOT_CONSUMING
 from ..schemas import NOT_CONSUMING
 from ..text import shell_word
-from .brokers import Refusal, refusals
+from .brokers import refusals
 from .case import Case
 from .confirmation import topic_holdings
 from .dossier import Dossier
@@ -140,7 +141,8 @@ def _why(
     until its end (after ``since``); running infos show whether the clients have messages at all."""
     evidence: list[Text] = []
     remedies: list[Text] = []
-    refused = [each for each in refusals(case.dossier, extent) if each.broker_name in broker_names]
+    every = refusals(case.dossier, extent)
+    refused = {name: times for name, times in every.items() if name in broker_names}
     if refused:
         evidence.append(_refused(refused))
         remedies.append(_enable(case.dossier, topic, refused))
@@ -169,28 +171,25 @@ def _why(
                 clients=count(len(answered), "client"),
             )
         )
-    refusing = {each.broker_name for each in refused if each.last_seen >= since}
+    refusing = {name for name, times in refused.items() if times[-1] >= since}
     if not blocked and not refusing.issuperset(broker_names):
         remedies += [_LET_CONSUME] if answered else [_LET_CONSUME, _SEE_LISTENERS]
     return evidence, remedies
 
 
-def _refused(refused: Sequence[Refusal]) -> Text:
+def _refused(refused: Mapping[str, Sequence[Instant]]) -> Text:
     return agreeing(
         len(refused),
         "consumeEnable of the subscription group was false at {brokers} {time}: [the broker "
         "refuses|the brokers refuse] every pull of the group",
-        brokers=list_of([each.broker_name for each in refused], MOST_NAMES),
-        time=between(
-            min(each.first_seen for each in refused), max(each.last_seen for each in refused)
-        ),
+        brokers=list_of(refused, MOST_NAMES),
+        time=between(min(chain(*refused.values())), max(chain(*refused.values()))),
     )
 
 
-def _enable(dossier: Dossier, topic: str, refused: Sequence[Refusal]) -> Text:
+def _enable(dossier: Dossier, topic: str, names: Collection[str]) -> Text:
     """The command that lets the group consume: at the only broker that refuses, where its address
     is known, else at all masters of the cluster (``UpdateSubGroupSubCommand`` 4.9.4)."""
-    names = {each.broker_name for each in refused}
     masters = [run for run in dossier.polls if run.broker[0] in names and not run.broker[1]]
     routes = dossier.routes.get(topic)
     address = max(masters, key=lambda run: run.times[-1]).broker_addr if masters else None

@@ -37,13 +37,15 @@ GivenRoutes: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class Situation(NamedTuple):
-    """All that the members could see of a topic: what is evaluated, once however often it was so.
+    """All that a group's members could see of a topic: evaluated once, however often it was so.
 
     ``situation_id`` is a hash of all of it. ``routes`` has the brokers by nameserver; none: the
     route was not found.
     """
 
     situation_id: str
+    cluster: str
+    consumer_group: str
     topic: str
     answers: Given
     #: Where a broker's list is not what it was when the round ended.
@@ -289,8 +291,9 @@ def _situation(
     routes = tuple((name, brokers[name, route_id]) for name, route_id in given or ())
     given_lists, process_counts, (patches, _) = of_lists
     unreachable = _unreachable(of_lists, chain.from_iterable(of_route for _, of_route in routes))
-    seen = (topic, given_lists, patches, process_counts, unreachable)
-    text = value_text((dossier.cluster, dossier.consumer_group, *seen, given, mode))
+    subject = (dossier.cluster, dossier.consumer_group, topic)
+    seen = (*subject, given_lists, patches, process_counts, unreachable)
+    text = value_text((*seen, given, mode))
     id_ = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
     return Situation(id_, *seen, routes, mode)
 

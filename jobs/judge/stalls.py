@@ -27,7 +27,7 @@ from .case import Case
 from .confirmation import topic_holdings
 from .dossier import QueueOffsets
 from .evaluated import QueueKey
-from .extents import Extent, Run, Sighting, join_episodes, persistence
+from .extents import Extent, Run, join_episodes, persistence
 from .findings import Fault, Found, QueueFinding, Stall
 from .grouping import grouped
 from .holdings import Holding
@@ -291,8 +291,8 @@ def _stalled(
                 Run(at[since], at[until - 1], until - since, since, until, covers=0, watch=0)
                 for since, until in spans(owned[row, run])
             ]
-            for episode in join_episodes([Sighting(row, each, None) for each in shown]):
-                whole = run[episode[0].run.before : episode[-1].run.after]
+            for episode in join_episodes(shown):
+                whole = run[episode[0].before : episode[-1].after]
                 contrasted = np.flatnonzero(owned[row, whole] & any_keeps_up[whole])
                 if contrasted.size:
                     stalled[row, whole[contrasted[0] : contrasted[-1] + 1]] = True

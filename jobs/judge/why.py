@@ -65,16 +65,12 @@ def without_refused(case: Case, found: Found) -> Found:
     mismatches = _filters_that_differ(found.faults)
 
     def is_well(fault: Fault) -> bool:
-        refusing = _refusing(case, fault.extent)
-        is_refused = _is_at_once(fault, mismatches) or refusing.issuperset(fault.broker_names)
+        refusing = refusals(case.dossier, fault.extent).keys()
+        is_refused = _is_at_once(fault, mismatches) or refusing >= set(fault.broker_names)
         return is_refused and not _hangs(case, fault)
 
     kept = (each for each in found.faults if each.fault != FROZEN_PROCESS or not is_well(each))
     return replace(found, faults=tuple(kept))
-
-
-def _refusing(case: Case, time: Extent) -> set[str]:
-    return {each.broker_name for each in refusals(case.dossier, time)}
 
 
 def _filters_that_differ(faults: Iterable[Fault]) -> list[Fault]:
@@ -151,7 +147,7 @@ def explain(
         held = False
     is_refused = _is_at_once(stall, mismatches)
     why: str | None = None
-    if stall.queue[0] in _refusing(case, time):
+    if stall.queue[0] in refusals(case.dossier, time):
         why = DISABLED
     elif held is False:
         why = NOBODY_HOLDS_IT

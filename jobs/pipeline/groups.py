@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from rebalance_core import StrategyRules
 from rebalance_core.grouping import grouped
@@ -12,7 +13,7 @@ from ..fold.runs import Records
 from ..judge.case import Case
 from ..judge.dossier import Dossier, EarlierFinding
 from ..judge.evaluated import Evaluated
-from ..judge.evaluation import Asked, Question, Verdicts, answer, questions
+from ..judge.evaluation import Question, Verdicts, answer, questions
 from ..judge.history import judge
 from ..judge.situations import Situations, find_situations
 from ..judge.tables import to_table
@@ -70,12 +71,8 @@ class GroupAudit:
 
     def questions(self, begun: Shard) -> Iterable[Question]:
         """The distinct situations of all groups."""
-        asked = (
-            Asked(dossier.cluster, dossier.consumer_group, situation)
-            for dossier, situations in begun.groups
-            for situation in situations.distinct().values()
-        )
-        return questions(asked, begun.members)
+        distinct = (each.distinct().values() for _, each in begun.groups)
+        return questions(chain.from_iterable(distinct), begun.members)
 
     def answer(self, question: Question) -> Verdicts:
         """The core's verdicts."""

@@ -135,8 +135,8 @@ def test_a_fact_makes_another_list_and_reaches_the_core(changed: str) -> None:
         facts = {name: values[number * (name == changed)] for name, values in VALUES.items()}
         record = (*facts.values(), None, (("T", "TAG", "*"),))
         ids.append(content_id([record_text(MEMBER_FACTS, record)]))
-        situation = Situation("", "T", ((("x", 0), "list"),), (), (), (), ())
-        of_state = state_of("G", situation, {"list": [record]})
+        situation = Situation("", "c", "G", "T", ((("x", 0), "list"),), (), (), (), ())
+        of_state = state_of(situation, {"list": [record]})
         members.append(of_state.client_lists[0].members[0])
     assert ids[0] != ids[1]
     before, after = members

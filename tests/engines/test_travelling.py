@@ -11,7 +11,7 @@ import pytest
 from jobs.fold.kernel import Cutting, runs_of
 from jobs.fold.slices import TableStep
 from jobs.judge.dossier import EarlierFinding
-from jobs.judge.evaluation import Asked, Question, Verdicts, answer, questions
+from jobs.judge.evaluation import Question, Verdicts, answer, questions
 from jobs.judge.situations import find_situations
 from jobs.judge.terms import KnownIssueTerms, Terms
 from jobs.languages.language import language
@@ -54,7 +54,7 @@ def asked(folded: FoldedShards) -> list[Question]:
     """The questions about a fleet in which everything happens."""
     records = runs_of(folded.pieces[0]).lists.records
     situations = [
-        Asked(dossier.cluster, dossier.consumer_group, situation)
+        situation
         for dossier in folded.all()
         for situation in find_situations(dossier, TERMS).distinct().values()
     ]

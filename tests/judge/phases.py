@@ -171,7 +171,7 @@ def period(
     situation_id: str, first: float, last: float, *, topic: str = TOPIC, group_run: int = 0
 ) -> Period:
     """Of a snapshot a minute."""
-    situation = Situation(situation_id, topic, (), (), (), (), ())
+    situation = Situation(situation_id, "c", "G", topic, (), (), (), (), ())
     return Period(situation, group_run, at(first), at(last), int(last - first) // 60 + 1)
 
 

@@ -97,7 +97,9 @@ def timeline(
 def periods(segments: Iterable[tuple[str, float]], topic: str = TOPIC) -> list[Period]:
     """Periods as (situation, first second)."""
     return [
-        Period(Situation(name, topic, (), (), (), (), ()), number, at(first), at(first), 1)
+        Period(
+            Situation(name, "c", "G", topic, (), (), (), (), ()), number, at(first), at(first), 1
+        )
         for number, (name, first) in enumerate(segments)
     ]
 
