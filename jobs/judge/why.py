@@ -159,12 +159,7 @@ def explain(
         why = _of_process(case, stall, holders) or (OTHER_FILTER if is_refused else REFUSED)
     elif is_refused:
         why = OTHER_FILTER
-    elif any(
-        fault.topic == stall.topic
-        and set(fault.client_ids) <= set(stall.owners)
-        and fault.overlaps(stall)
-        for fault in frozen
-    ):
+    elif _is_at_once(stall, [each for each in frozen if {*each.client_ids} <= {*stall.owners}]):
         why = FROZEN
     return replace(stall, held=held, why=why)
 
