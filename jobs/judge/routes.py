@@ -16,8 +16,6 @@ from .dossier import RouteRun
 from .evaluated import QueueKey
 from .grouping import grouped
 
-_PERM_READ = 4
-
 #: (broker name, how many of its queues can be read).
 Readable = tuple[str, int]
 
@@ -91,7 +89,7 @@ def readable(brokers: Iterable[RouteBroker]) -> Sequence[Readable]:
     return sorted(
         (broker.broker_name, broker.read_queue_nums)
         for broker in brokers
-        if broker.perm & _PERM_READ and broker.read_queue_nums > 0
+        if broker.is_readable and broker.read_queue_nums > 0
     )
 
 
