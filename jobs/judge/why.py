@@ -12,7 +12,6 @@ from ..kinds import FROZEN_PROCESS
 from ..schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING
 from .brokers import refusals
 from .case import Case
-from .confirmation import topic_holdings
 from .evaluated import QueueKey
 from .extents import Extent
 from .findings import Fault, Found, Stall
@@ -90,7 +89,7 @@ def _hangs(case: Case, fault: Fault) -> bool:
         each.process.client_id in fault.client_ids
         and NOT_CONSUMING in each.held.values()
         and fault.extent.those_of(each.moments)
-        for each in topic_holdings(case.holdings, fault.topic).holdings
+        for each in case.holdings[fault.topic].holdings
     )
 
 
@@ -114,7 +113,7 @@ def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[Queu
     """What the client reported to hold, else what is computed for it alone."""
     reported = [
         each.held
-        for each in topic_holdings(case.holdings, topic).holdings
+        for each in case.holdings[topic].holdings
         if each.process.client_id == client_id and time.those_of(each.moments)
     ]
     if reported:
@@ -140,7 +139,7 @@ def explain(
     case: Case, stall: Stall, mismatches: Sequence[Fault], frozen: Sequence[Fault]
 ) -> Stall:
     """The stall with ``held`` and ``why``, from the other faults of the group."""
-    of_topic, time = topic_holdings(case.holdings, stall.topic), stall.extent
+    of_topic, time = case.holdings[stall.topic], stall.extent
     holders = [
         each
         for each in of_topic.holders(stall.queue)
