@@ -32,16 +32,6 @@ class RouteChange(NamedTuple):
     before: Sequence[Readable]
     now: Sequence[Readable]
 
-    @property
-    def gained(self) -> set[QueueKey]:
-        """The queues that can be read from now on."""
-        return queues_of(self.now) - queues_of(self.before)
-
-    @property
-    def lost(self) -> set[QueueKey]:
-        """The queues that cannot be read any more."""
-        return queues_of(self.before) - queues_of(self.now)
-
 
 def find_route_changes(
     routes: Sequence[RouteRun], most_queues: int = MOST_QUEUES
