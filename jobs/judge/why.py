@@ -3,13 +3,12 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.texts import Text
 
 from ..kinds import FROZEN_PROCESS
 from ..schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING
+from .backlog import reading
 from .brokers import refusals
 from .case import Case
 from .evaluated import QueueKey
@@ -101,8 +100,9 @@ def moves(
     but: Collection[tuple[str, QueueKey]] = (),
 ) -> bool:
     """Whether a queue of the client moved in that time, of these topics, ``but`` for some."""
+    times = [(time.first_seen, time.last_seen)]
     return any(
-        _moved(case, topic, queue, time)
+        reading(case.offsets.get((topic, *queue)), times).moved
         for topic in topics
         for queue in _queues_of(case, client_id, topic, time)
         if (topic, queue) not in but
@@ -124,15 +124,6 @@ def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[Queu
     others = [each.queues for each in allocated if each.client_id != client_id]
     found: set[QueueKey] = set().union(*mine)
     return found.difference(*others)
-
-
-def _moved(case: Case, topic: str, queue: QueueKey, time: Extent) -> bool:
-    offsets = case.offsets.get((topic, *queue))
-    if offsets is None:
-        return False
-    start = np.searchsorted(offsets.times, time.first_seen)
-    end = np.searchsorted(offsets.times, time.last_seen, side="right")
-    return bool((np.diff(offsets.consumer_offsets[start:end]) > 0).any())
 
 
 def explain(
