@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
-from typing import TypeAlias
 
 from rebalance_core.findings import CERTAIN, DUPLICATE
 
@@ -119,19 +118,17 @@ class HoldingsOfTopic:
         )
 
 
-#: By topic.
-HoldingsIndex: TypeAlias = Mapping[str, HoldingsOfTopic]
+class HoldingsIndex(dict[str, HoldingsOfTopic]):
+    """By topic; one of which no process reported any has none."""
+
+    def __missing__(self, _: str) -> HoldingsOfTopic:
+        return HoldingsOfTopic(())
 
 
 def index_holdings(holdings: Iterable[Holding]) -> HoldingsIndex:
     """The holdings by topic, as ``confirm`` looks them up."""
     by_topic = grouped((each.topic, each) for each in holdings)
-    return {topic: HoldingsOfTopic(of_topic) for topic, of_topic in by_topic.items()}
-
-
-def topic_holdings(index: HoldingsIndex, topic: str) -> HoldingsOfTopic:
-    """Those of a topic; none where no process reported any."""
-    return index.get(topic) or HoldingsOfTopic(())
+    return HoldingsIndex((topic, HoldingsOfTopic(of)) for topic, of in by_topic.items())
 
 
 def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
@@ -144,7 +141,7 @@ def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
     a change processes hold what they had before, which refutes nothing; and what is POSSIBLE is
     there at times, so that no round without it refutes it.
     """
-    of_topic, queue, time = topic_holdings(index, episode.topic), episode.queue, episode.extent
+    of_topic, queue, time = index[episode.topic], episode.queue, episode.extent
     is_duplicate = episode.kind == DUPLICATE
     if of_topic.shared(queue, time) if is_duplicate else of_topic.unheld(queue, time):
         return True

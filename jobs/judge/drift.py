@@ -147,7 +147,8 @@ def _drift(drift: str, queue: QueueKey, shown: list[_Shown], persistence_seconds
         min(1.0, max(probabilities)),
         first.first_seen,
         last.last_seen,
-        sum(each.observations for each, _ in shown),
+        # A log's period is one.
+        sum(len(each.answered) or 1 for each, _ in shown),
         persistence(first.first_seen, last.last_seen, persistence_seconds),
         attributed_to,
         last.run,

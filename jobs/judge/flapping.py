@@ -177,7 +177,7 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
     usual = max(
         later.start - one.start for flapper in flappers for one, later in pairwise(flapper.row)
     )
-    ongoing = case.timelines[topic].end - last_seen <= usual
+    ongoing = case.timelines[topic].phases[-1].last_seen - last_seen <= usual
     often = _most_often(flappers)
     return Fault(
         topic,

@@ -57,14 +57,12 @@ def group_health(
     topic: str,
     periods: Sequence[Period],
     evaluated: Mapping[str, Evaluated],
-    queues: Sequence[QueueFinding],
-    stalls: Sequence[Stall],
+    found: Sequence[QueueFinding | Stall],
 ) -> Row:
     """The row of ``group_health`` of a topic, audited or not, with the findings of its queues."""
     covered = [(each, evaluated[each.situation.situation_id].verdict) for each in periods]
     # What shows owners counts over what is later and does not.
     _, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
-    severities = [*(each.severity for each in queues), *(each.severity for each in stalls)]
     return {
         "topic": topic,
         "snapshots": sum(each.snapshots for each in periods),
@@ -78,18 +76,18 @@ def group_health(
         ),
         **{name: getattr(end, name) for name in _AT_THE_END},
         "imbalance": end.most_queues - end.fewest_queues,
-        "orphan_queue_minutes": _queue_minutes(ORPHANED, queues),
-        "duplicate_queue_minutes": _queue_minutes(DUPLICATE, queues),
-        "worst_severity": worst(severities) if severities else None,
+        "orphan_queue_minutes": _queue_minutes(ORPHANED, found),
+        "duplicate_queue_minutes": _queue_minutes(DUPLICATE, found),
+        "worst_severity": worst(each.severity for each in found) if found else None,
     }
 
 
-def _queue_minutes(kind: str, findings: Iterable[QueueFinding]) -> float:
+def _queue_minutes(kind: str, found: Iterable[QueueFinding | Stall]) -> float:
     """How long the queues were so, each weighted by its probability and its share of the time."""
     minutes = fsum(
         (each.last_seen - each.first_seen) / _MINUTE * each.probability * each.extent.share_of_time
-        for each in findings
-        if each.kind == kind
+        for each in found
+        if isinstance(each, QueueFinding) and each.kind == kind
     )
     return float(Decimal(repr(minutes)).quantize(Decimal("0.000001"), ROUND_HALF_UP))
 

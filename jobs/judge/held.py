@@ -25,6 +25,7 @@ from .evaluated import QueueKey
 from .extents import Episode, Part, episodes_of, runs_of, together, widest
 from .findings import Fault, Found, QueueFinding
 from .grouping import grouped
+from .routes import queues_of
 from .witnessed import witnessed
 from .words import between, clients_in_words, queues_in_words, waiting_in_words
 
@@ -268,8 +269,8 @@ def _not_held_in_words(
     is_go = any(languages.get(each) == "GO" for each in client_ids)
     # What an update mends is that a client does not take the queues that a route gains.
     changes = case.route_changes.get(findings[0].topic, ())
-    is_gained = any(not queues.isdisjoint(each.gained) for each in changes)
-    remedy: list[str] = [restart_of(client_ids, "GO" if is_go and is_gained else None)]
+    gained = set().union(*[queues_of(each.now) - queues_of(each.before) for each in changes])
+    remedy: list[str] = [restart_of(client_ids, "GO" if is_go and queues & gained else None)]
     if case.dossier.consumes_in_order:
         remedy.append(
             Text(

@@ -27,8 +27,6 @@ from .tables import Row
 from .unlisted import queues_of_states
 from .why import explained, without_refused
 
-__all__ = ["RULES", "Row", "find", "judge"]
-
 #: Gives what was found so far back with what it finds itself, or knows better.
 Rule: TypeAlias = Callable[[Case, Found], Found]
 
@@ -60,14 +58,9 @@ RULES: tuple[Rule, ...] = (
 
 def judge(case: Case) -> dict[str, list[Row]]:
     """The rows of every report table of the group, but for ``allocations`` and ``quarantine``."""
-    tables = to_rows(case, find(case))
-    tables["events"] = find_events(case, tables)
-    return tables
-
-
-def find(case: Case) -> Found:
-    """All that the rules find of a group, with its severities; rows are made of it, and no more."""
     found = Found()
     for rule in RULES:
         found = rule(case, found)
-    return found
+    tables = to_rows(case, found)
+    tables["events"] = find_events(case, tables)
+    return tables

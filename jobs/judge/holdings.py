@@ -118,11 +118,6 @@ class Holding:
         return self.run.message_model == BROADCASTING
 
     @property
-    def observations(self) -> int:
-        """The running infos in it; a log's period is one."""
-        return len(self.answered) or 1
-
-    @property
     def answered(self) -> Sequence[Instant]:
         """The rounds in which it answered itself."""
         if not self.bridged:

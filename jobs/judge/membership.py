@@ -17,7 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -62,27 +62,24 @@ class Lists:
 
     def __init__(self, dossier: Dossier) -> None:
         self._members = dossier.list_members
-        self._counts: dict[str, Counter[str]] = {}
-        self._differing: dict[tuple[str, str], frozenset[str]] = {}
+        #: By client id how often a list has it; none of an outcome.
+        self.counts = cache(self._counts)
+        self._differing_in_order = cache(self._odd)
 
     def is_list(self, name: str) -> bool:
         """Whether it is a list whose members are at hand, and not an outcome."""
         return name in self._members
 
-    def counts(self, name: str) -> Counter[str]:
-        """By client id how often the list has it; none of an outcome."""
-        if name not in self._counts:
-            listed = self._members[name]().client_ids if self.is_list(name) else ()
-            self._counts[name] = Counter(listed)
-        return self._counts[name]
+    def _counts(self, name: str) -> Counter[str]:
+        return Counter(self._members[name]().client_ids if self.is_list(name) else ())
 
     def differing(self, one: str, other: str) -> frozenset[str]:
         """The client ids that two lists do not have equally often."""
-        key = (min(one, other), max(one, other))
-        if key not in self._differing:
-            odd = self.counts(one).items() ^ self.counts(other).items()
-            self._differing[key] = frozenset(client_id for client_id, _ in odd)
-        return self._differing[key]
+        return self._differing_in_order(min(one, other), max(one, other))
+
+    def _odd(self, one: str, other: str) -> frozenset[str]:
+        odd = self.counts(one).items() ^ self.counts(other).items()
+        return frozenset(client_id for client_id, _ in odd)
 
 
 def find_membership(

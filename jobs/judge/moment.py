@@ -22,9 +22,10 @@ from .case import Case
 from .dossier import Dossier
 from .evaluated import Evaluated, QueueKey
 from .evaluation import MemberFacts, answer, questions, state_of
-from .history import Row, judge
+from .history import judge
 from .holdings import Report
 from .situations import find_situations
+from .tables import Row
 from .terms import Terms
 
 
@@ -105,15 +106,13 @@ def find_moments(
     judged = judge(Case(dossier, found, evaluated, terms))
     moments: list[Moment] = []
     for each in [topic] if topic is not None else sorted(topics):
-        of_topic = [
-            (table, row) for table in GRADED_TABLES for row in judged[table] if row["topic"] == each
-        ]
-        now = [
-            (table, row)
-            for table, row in of_topic
-            if row["first_seen"] <= snapshot_time <= row["last_seen"]
-        ]
-        episodes = {table: [row for of, row in now if of == table] for table in GRADED_TABLES}
+        found_of = {
+            table: [row for row in judged[table] if row["topic"] == each] for table in GRADED_TABLES
+        }
+        episodes = {
+            table: [row for row in rows if row["first_seen"] <= snapshot_time <= row["last_seen"]]
+            for table, rows in found_of.items()
+        }
         backlog, backlog_at = _backlog(dossier, each, snapshot_time)
         moments += [
             Moment(
@@ -127,7 +126,7 @@ def find_moments(
                 backlog=backlog,
                 backlog_at=backlog_at,
                 snapshots=(times[0], times[-1]),
-                elsewhere=None if now else _elsewhere(of_topic),
+                elsewhere=None if any(episodes.values()) else _elsewhere(found_of),
                 masking=terms.masking,
             )
             for period in found.by_topic[each]
@@ -136,18 +135,20 @@ def find_moments(
     return moments
 
 
-def _elsewhere(found: Sequence[tuple[str, Row]]) -> Elsewhere | None:
-    """What is in these rows of a topic, each with its table; of equally bad ones the longest."""
-    if not found:
+def _elsewhere(found: Mapping[str, Sequence[Row]]) -> Elsewhere | None:
+    """What is in these rows of a topic, by table; of equally bad ones the longest."""
+
+    def badness(of_kind: tuple[str, Row]) -> tuple[int, Instant]:
+        _, row = of_kind
+        return SEVERITIES.index(row["severity"]), row["last_seen"] - row["first_seen"]
+
+    every = ((QUEUE_FINDINGS.get(of) or row["fault"], row) for of in found for row in found[of])
+    in_order = sorted(every, key=badness, reverse=True)
+    if not in_order:
         return None
-    in_order = sorted(found, key=lambda each: _badness(each[1]), reverse=True)
-    kinds = dict.fromkeys(QUEUE_FINDINGS.get(table) or row["fault"] for table, row in in_order)
     _, worst = in_order[0]
+    kinds = dict.fromkeys(kind for kind, _ in in_order)
     return Elsewhere(tuple(kinds), worst["first_seen"], worst["last_seen"])
-
-
-def _badness(row: Row) -> tuple[int, Instant]:
-    return SEVERITIES.index(row["severity"]), row["last_seen"] - row["first_seen"]
 
 
 def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[Held, ...]:

@@ -21,7 +21,6 @@ from ..schemas import NOT_CONSUMING
 from ..text import shell_word
 from .brokers import refusals
 from .case import Case
-from .confirmation import topic_holdings
 from .dossier import Dossier
 from .extents import Extent
 from .findings import Fault, Found, QueueFinding
@@ -148,7 +147,7 @@ def _why(
         remedies.append(_enable(case.dossier, topic, refused))
     answers = [
         each
-        for each in topic_holdings(case.holdings, topic).holdings
+        for each in case.holdings[topic].holdings
         if not each.process.is_log and extent.overlaps(each)
     ]
     answered = {each.process.client_id for each in answers}

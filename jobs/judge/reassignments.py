@@ -5,7 +5,6 @@ change of the route) the clients still hold what they had before. What is found 
 change, and no fault of it.
 """
 
-from bisect import bisect_left
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -48,19 +47,15 @@ def find_reassignments(timeline: Timeline) -> list[Reassignment]:
     A phase that differs in addresses alone (a client reconnected) is no reassignment, nor is one in
     which fewer lists came than before and after.
     """
-    seen = [phase for phase in timeline.phases if not phase.is_blind]
+    seen = [phase for phase in reversed(timeline.phases) if not phase.is_blind]
     found: list[Reassignment] = []
-    agreed_at: list[Instant] = []
-    for before, now in pairwise(map(_shares, seen)) if len(seen) > 1 else ():
-        if change := _reassignment(before, now):
-            found.append(change)
+    settled_at: Instant | None = None
+    for now, before in pairwise(map(_shares, seen)) if len(seen) > 1 else ():
         if now.lists_agree:
-            agreed_at.append(now.phase.first_seen)
-    settled = (bisect_left(agreed_at, each.changed_at) for each in found)
-    return [
-        each._replace(settled_at=agreed_at[place]) if place < len(agreed_at) else each
-        for each, place in zip(found, settled, strict=True)
-    ]
+            settled_at = now.phase.first_seen
+        if change := _reassignment(before, now, settled_at):
+            found.append(change)
+    return found[::-1]
 
 
 def _shares(phase: Phase) -> _Shares:
@@ -77,7 +72,7 @@ def _shares(phase: Phase) -> _Shares:
     )
 
 
-def _reassignment(before: _Shares, now: _Shares) -> Reassignment | None:
+def _reassignment(before: _Shares, now: _Shares, settled_at: Instant | None) -> Reassignment | None:
     joined, left = now.clients - before.clients, before.clients - now.clients
     moved = {queue for queue, *_ in now.takers ^ before.takers}
     queues_before, queues = before.phase.verdict.queues, now.phase.verdict.queues
@@ -87,7 +82,7 @@ def _reassignment(before: _Shares, now: _Shares) -> Reassignment | None:
         now.phase.topic,
         now.phase.first_seen,
         before.phase.last_seen,
-        None,
+        settled_at,
         before.phase.situation_id,
         now.phase.situation_id,
         sorted(joined),

@@ -131,14 +131,12 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
 
 def _of_new_processes(channels: Sequence[Channel], starts: Starts) -> _Connected:
     """Where and when the first connections of processes were seen whose start times are known."""
-    first_seen = sorted((each.broker, each.first_seen) for each in channels)
-    return frozenset(
-        first_seen[place]
-        for broker in {each.broker for each in channels}
-        for start in {start for _, start in starts}
-        if (place := bisect_left(first_seen, (broker, start - _CLOCKS_DIFFER))) < len(first_seen)
-        and first_seen[place][0] == broker
-    )
+    found: set[tuple[Broker, Instant]] = set()
+    for broker, of_broker in by_broker(channels).items():
+        for start in {start for _, start in starts}:
+            first = bisect_left(of_broker, start - _CLOCKS_DIFFER, key=lambda each: each.first_seen)
+            found.update((broker, each.first_seen) for each in of_broker[first : first + 1])
+    return frozenset(found)
 
 
 def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:

@@ -80,7 +80,7 @@ def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fa
     snapshots = sorted({time for run in case.dossier.routes[topic] for time in run.times})
     for number, change in enumerate(changes):
         back: dict[Instant | None, dict[QueueKey, _Unread]] = defaultdict(dict)
-        for queue in sorted(change.lost):
+        for queue in sorted(queues_of(change.before) - queues_of(change.now)):
             later = (each for each in changes[number + 1 :] if queue in queues_of(each.now))
             until = next((each.first_seen for each in later), None)
             left = _left_unread(case.offsets.get((topic, *queue)), until)

@@ -16,8 +16,6 @@ from .dossier import RouteRun
 from .evaluated import QueueKey
 from .grouping import grouped
 
-_PERM_READ = 4
-
 #: (broker name, how many of its queues can be read).
 Readable = tuple[str, int]
 
@@ -33,16 +31,6 @@ class RouteChange(NamedTuple):
     collected_at: Instant
     before: Sequence[Readable]
     now: Sequence[Readable]
-
-    @property
-    def gained(self) -> set[QueueKey]:
-        """The queues that can be read from now on."""
-        return queues_of(self.now) - queues_of(self.before)
-
-    @property
-    def lost(self) -> set[QueueKey]:
-        """The queues that cannot be read any more."""
-        return queues_of(self.before) - queues_of(self.now)
 
 
 def find_route_changes(
@@ -91,7 +79,7 @@ def readable(brokers: Iterable[RouteBroker]) -> Sequence[Readable]:
     return sorted(
         (broker.broker_name, broker.read_queue_nums)
         for broker in brokers
-        if broker.perm & _PERM_READ and broker.read_queue_nums > 0
+        if broker.is_readable and broker.read_queue_nums > 0
     )
 
 

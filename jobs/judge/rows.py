@@ -1,5 +1,6 @@
 """what was found -> the rows of every report table of a group: the one place that makes them."""
 
+from collections.abc import Sequence
 from itertools import chain
 
 from ..finding_ids import fault_id, finding_id, stall_id
@@ -30,7 +31,7 @@ def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
     graded = chain.from_iterable(tables.values())
     go_on = {row["finding_id"] for row in graded if row["status"] == PERSISTING}
     tables["stacked_client_ids"] = [_row_of_id(case, each) for each in found.stacked]
-    of_topics = _health(case, found)
+    of_topics = _health(case, of_queues)
     tables["former_findings"] = former_findings(
         dossier.earlier,
         go_on,
@@ -55,14 +56,11 @@ def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
     return {table: [group | row for row in rows] for table, rows in tables.items()}
 
 
-def _health(case: Case, found: Found) -> list[Row]:
+def _health(case: Case, of_queues: Sequence[QueueFinding | Stall]) -> list[Row]:
     dossier, by_topic = case.dossier, case.situations.by_topic
-    queues = grouped((each.topic, each) for each in found.queues)
-    stalls = grouped((each.topic, each) for each in found.stalls)
+    of_topic = grouped((each.topic, each) for each in of_queues)
     rows = [
-        health.group_health(
-            topic, periods, case.evaluated, queues.get(topic, ()), stalls.get(topic, ())
-        )
+        health.group_health(topic, periods, case.evaluated, of_topic.get(topic, ()))
         for topic, periods in by_topic.items()
     ]
     return rows + [

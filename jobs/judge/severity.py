@@ -98,8 +98,8 @@ def _harm(found: QueueFinding | Stall, *, is_doubtful: bool = False) -> _Harm:
     return _Harm(severity, found.first_seen, found.last_seen, is_doubtful)
 
 
-#: What findings name: (topic, fault), of stalls (topic, FROZEN_PROCESS, client id).
-_Culprit = tuple[str, ...]
+#: What findings name: (topic, fault, client id); of FROZEN_PROCESS alone who it is.
+_Culprit = tuple[str, str, str]
 
 
 class Harms:
@@ -113,19 +113,17 @@ class Harms:
         for queue in queues:
             harm = _harm(queue, is_doubtful=queue.is_doubtful and queue.share >= critical)
             for cause in queue.causes:
-                self._harms[queue.topic, cause].add(harm)
+                self._harms[queue.topic, cause, ""].add(harm)
         for stall in stalls:
             for client_id in stall.owners:
                 self._harms[stall.topic, kinds.FROZEN_PROCESS, client_id].add(_harm(stall))
             if stall.why == OTHER_FILTER:
-                self._harms[stall.topic, EXPRESSION_MISMATCH].add(_harm(stall))
+                self._harms[stall.topic, EXPRESSION_MISMATCH, ""].add(_harm(stall))
 
     def _of(self, fault: Fault) -> list[_Harm]:
         """Those that name the fault as a cause and overlap it in time."""
-        culprit: _Culprit = (fault.topic, fault.fault)
-        culprits = [culprit]
-        if fault.fault == kinds.FROZEN_PROCESS:
-            culprits = [(*culprit, client_id) for client_id in fault.client_ids]
+        of_clients = fault.client_ids if fault.fault == kinds.FROZEN_PROCESS else ("",)
+        culprits = [(fault.topic, fault.fault, client_id) for client_id in of_clients]
         harms = chain.from_iterable(self._harms.get(each, ()) for each in culprits)
         return [harm for harm in harms if fault.overlaps(harm)]
 

@@ -6,7 +6,6 @@ nameserver gave last, at most ``route_max_age_seconds`` before.
 """
 
 import hashlib
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -265,13 +264,16 @@ def _of_topic(
     routes = dossier.routes.get(topic, [])
     brokers = {(run.namesrv_addr, run.route_id): run.brokers for run in routes}
     given = routes_in_force(routes, group.snapshots, group.ends, route_max_age)
-    starts, since, mode = list(group.runs), list(given), dossier.request_mode(topic)
+    mode = dossier.request_mode(topic)
     made: dict[tuple[int, GivenRoutes | None], Situation] = {}
     periods: list[Period] = []
-    for start, end in pairwise([*sorted({*starts, *since}), len(group.snapshots)]):
-        run = bisect_right(starts, start) - 1
-        of_lists = group.runs[starts[run]]
-        of_nameservers = given[since[bisect_right(since, start) - 1]]
+    run = -1
+    for start, end in pairwise([*sorted({*group.runs, *given}), len(group.snapshots)]):
+        # Both begin with the first snapshot.
+        if start in group.runs:
+            run, of_lists = run + 1, group.runs[start]
+        if start in given:
+            of_nameservers = given[start]
         key = (id(of_lists), of_nameservers)
         if key not in made:
             made[key] = _situation(dossier, topic, of_lists, of_nameservers, brokers, mode)

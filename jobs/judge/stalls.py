@@ -24,7 +24,6 @@ from ..instants import SECOND, Instant
 from ..kinds import FROZEN_PROCESS
 from ..schemas import NOT_LOCKED
 from .case import Case
-from .confirmation import topic_holdings
 from .dossier import QueueOffsets
 from .evaluated import QueueKey
 from .extents import Extent, Run, join_episodes, persistence
@@ -350,7 +349,7 @@ def stalled_queues(case: Case, found: Found) -> Found:
         intervals = find_intervals(case, polls, orphans.get(polls.topic, ()))
         if intervals is not None:
             others = case.timelines.keys() - {polls.topic}
-            holdings = topic_holdings(case.holdings, polls.topic).holdings
+            holdings = case.holdings[polls.topic].holdings
             faults += (
                 each
                 for each in frozen_processes(intervals, seconds, holdings)

@@ -59,11 +59,6 @@ class Timeline:
     topic: str
     phases: tuple[Phase, ...]
 
-    @property
-    def end(self) -> Instant:
-        """The last snapshot of its phases; only of a timeline with phases."""
-        return self.phases[-1].last_seen
-
     def members_at(self, moment: Instant) -> int:
         """How many members the group has by then; only of a timeline with phases."""
         place = bisect_right(self.phases, moment, key=lambda phase: phase.first_seen)

@@ -3,16 +3,14 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.texts import Text
 
 from ..kinds import FROZEN_PROCESS
 from ..schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING
+from .backlog import reading
 from .brokers import refusals
 from .case import Case
-from .confirmation import topic_holdings
 from .evaluated import QueueKey
 from .extents import Extent
 from .findings import Fault, Found, Stall
@@ -86,7 +84,7 @@ def _hangs(case: Case, fault: Fault) -> bool:
         each.process.client_id in fault.client_ids
         and NOT_CONSUMING in each.held.values()
         and fault.extent.those_of(each.moments)
-        for each in topic_holdings(case.holdings, fault.topic).holdings
+        for each in case.holdings[fault.topic].holdings
     )
 
 
@@ -98,8 +96,9 @@ def moves(
     but: Collection[tuple[str, QueueKey]] = (),
 ) -> bool:
     """Whether a queue of the client moved in that time, of these topics, ``but`` for some."""
+    times = [(time.first_seen, time.last_seen)]
     return any(
-        _moved(case, topic, queue, time)
+        reading(case.offsets.get((topic, *queue)), times).moved
         for topic in topics
         for queue in _queues_of(case, client_id, topic, time)
         if (topic, queue) not in but
@@ -110,7 +109,7 @@ def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[Queu
     """What the client reported to hold, else what is computed for it alone."""
     reported = [
         each.held
-        for each in topic_holdings(case.holdings, topic).holdings
+        for each in case.holdings[topic].holdings
         if each.process.client_id == client_id and time.those_of(each.moments)
     ]
     if reported:
@@ -123,20 +122,11 @@ def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[Queu
     return found.difference(*others)
 
 
-def _moved(case: Case, topic: str, queue: QueueKey, time: Extent) -> bool:
-    offsets = case.offsets.get((topic, *queue))
-    if offsets is None:
-        return False
-    start = np.searchsorted(offsets.times, time.first_seen)
-    end = np.searchsorted(offsets.times, time.last_seen, side="right")
-    return bool((np.diff(offsets.consumer_offsets[start:end]) > 0).any())
-
-
 def explain(
     case: Case, stall: Stall, mismatches: Sequence[Fault], frozen: Sequence[Fault]
 ) -> Stall:
     """The stall with ``held`` and ``why``, from the other faults of the group."""
-    of_topic, time = topic_holdings(case.holdings, stall.topic), stall.extent
+    of_topic, time = case.holdings[stall.topic], stall.extent
     holders = [
         each
         for each in of_topic.holders(stall.queue)
@@ -155,12 +145,7 @@ def explain(
         why = _of_process(case, stall, holders) or (OTHER_FILTER if is_refused else REFUSED)
     elif is_refused:
         why = OTHER_FILTER
-    elif any(
-        fault.topic == stall.topic
-        and set(fault.client_ids) <= set(stall.owners)
-        and fault.overlaps(stall)
-        for fault in frozen
-    ):
+    elif _is_at_once(stall, [each for each in frozen if {*each.client_ids} <= {*stall.owners}]):
         why = FROZEN
     return replace(stall, held=held, why=why)
 

@@ -23,13 +23,14 @@ def found(*changes, end=60, channels=None, persistence_seconds=180, members=3):
         Reassignment("T", at(60 * minute), 0, None, "", "", joined, left, 4, 4, 4, True)
         for minute, joined, left in changes
     ]
+    phases = [SimpleNamespace(last_seen=at(60 * end))]
     of = case(
         persistence_seconds=persistence_seconds,
         expiry=at(130),
         main_topic="T",
         reassignments={"T": rows},
         situations=Situations({}, channels or {}),
-        timelines={"T": SimpleNamespace(end=at(60 * end), members_at=lambda _: members)},
+        timelines={"T": SimpleNamespace(phases=phases, members_at=lambda _: members)},
     )
     faults = flapping_members(of, Found()).faults
     assert len(faults) <= 1

@@ -237,7 +237,7 @@ def test_a_client_that_moves_a_queue_of_another_topic_lives(monkeypatch, moves):
         situations=Situations({TOPIC: periods([("one", -60)])}),
         evaluated={"one": evaluated(OWNERS)},
         timelines={TOPIC: None, "U": None},
-        holdings={},
+        holdings=index_holdings([]),
         persistence_seconds=60,
     )
     assert bool(stalled_queues(of, Found()).faults) is not moves

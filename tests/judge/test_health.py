@@ -28,7 +28,7 @@ def finding(kind="ORPHANED", severity="INFO", probability=1.0, first=120, last=2
 
 
 def health(*periods, findings=(), stalls=()):
-    return group_health("T", [period(*each) for each in periods], BY_ID, findings, stalls)
+    return group_health("T", [period(*each) for each in periods], BY_ID, [*findings, *stalls])
 
 
 def test_a_healthy_topic():

@@ -31,12 +31,12 @@ MINUTES = (0, 60, 120, 180, 240, 300)
 
 
 def found(queues, clients=(), *, orphaned=(), processes=2, coverage="AUDITED", **of_group):
-    holdings = index_holdings(holdings_of(clients)).get(TOPIC) if clients else None
+    holdings = index_holdings(holdings_of(clients) if clients else ())
     of = case(
         dossier=Dossier("C", of_group.pop("group", "G"), offsets={TOPIC: queues}, **of_group),
         situations=Situations({TOPIC: periods([("one", -60)])}),
         evaluated={"one": evaluated(AGREED, processes, coverage)},
-        holdings={TOPIC: holdings},
+        holdings=holdings,
     )
     whole = extent()._replace(first_seen=at(0), last_seen=at(600))
     orphans = (replace(queue_finding(queue=(BROKER, each)), extent=whole) for each in orphaned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobs.judge.confirmation import index_holdings
 from jobs.judge.dossier import EarlierFinding
 from jobs.judge.findings import Found
 from jobs.judge.still_offline import still_offline
@@ -22,7 +23,9 @@ OPEN = (earlier(0), earlier(1))
 def offline(answers=(NOT_ONLINE,) * 5, *, found=OPEN, topics=()):
     dossier = group({"x": [(60 * n, 60 * n, each) for n, each in enumerate(answers)]})
     dossier.earlier = list(found)
-    found = still_offline(case(dossier=dossier, timelines=topics, offsets={}, holdings={}), Found())
+    found = still_offline(
+        case(dossier=dossier, timelines=topics, offsets={}, holdings=index_holdings([])), Found()
+    )
     return found.queues, found.faults
 
 

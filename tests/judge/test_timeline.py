@@ -37,7 +37,7 @@ def test_periods_in_which_nothing_was_known_are_left_out_and_not_counted():
         (at(0), 1),
         (at(240), 2),
     ]
-    assert timeline.end == at(300)
+    assert timeline.phases[-1].last_seen == at(300)
 
 
 def test_while_no_route_is_known_members_show_faults_all_the_same():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jobs.judge.confirmation import index_holdings
 from jobs.judge.extents import Extent
 from jobs.judge.findings import QueueFinding
 from jobs.judge.unlisted import unlisted_consumers, without_refuted
@@ -33,7 +34,9 @@ def orphan(queue_id=0, certainty="CERTAIN", causes=("GROUP_OFFLINE",), kind="ORP
 
 def seen(episodes, queues):
     by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
-    return [witnessed(case(offsets=by_queue, holdings={}), each) for each in episodes]
+    return [
+        witnessed(case(offsets=by_queue, holdings=index_holdings([])), each) for each in episodes
+    ]
 
 
 def refuted(episodes, *queues):

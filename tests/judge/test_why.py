@@ -135,7 +135,7 @@ def test_a_process_that_moves_a_queue_of_another_topic_lives():
         for name, queues in ((TOPIC, AGREED[0].queues), ("OTHER", (("broker-a", 7),)))
     }
     offsets_of = {("OTHER", "broker-a", 7): other}
-    of = case(holdings={}, timelines=timelines, offsets=offsets_of)
+    of = case(holdings=index_holdings([]), timelines=timelines, offsets=offsets_of)
     time = extent()._replace(first_seen=other.times[0], last_seen=other.times[-1])
     assert why.moves(of, ["OTHER"], "a", time)
     assert not why.moves(of, [TOPIC], "a", time)
