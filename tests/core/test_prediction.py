@@ -17,6 +17,7 @@ from rebalance_core import (
     State,
     StrategyRule,
     StrategyRules,
+    apply_change,
     evaluate,
     join,
     leave,
@@ -262,6 +263,20 @@ def test_of_too_many_states_only_some_are_looked_at_and_that_is_told() -> None:
     assert told.settling.worst is not None
     assert not told.settling.exhaustive
     assert told.settling.worst.wrong == len(told.moves) > 30
+
+
+def test_a_strategy_is_rolled_out_to_thousands_of_clients() -> None:
+    clients = [f"client-{number:04d}" for number in range(1_200)]
+    changed = apply_change(plain(*clients), use_strategy("AVG_BY_CIRCLE"))
+    assert {each.strategy for each in evaluate(changed.state, changed.rules).allocations} == {
+        "AVG_BY_CIRCLE"
+    }
+    again = apply_change(changed, use_strategy("AVG", None, clients[7]))
+    assert [
+        each.client_id
+        for each in evaluate(again.state, again.rules).allocations
+        if each.strategy == "AVG"
+    ] == [clients[7]]
 
 
 def test_a_growing_topic_orphans_no_queue_that_nobody_knows_of() -> None:
