@@ -67,7 +67,7 @@ class StackedId(NamedTuple):
 
     ``evidence`` says what was seen, ``remedy`` what repairs it; ``copies`` are the most that one
     list has, of so many ``processes``: where that is 1, the other copies are stale channels of the
-    one process. ``because`` says in words what shows the number.
+    one process. ``is_settled``: the lists of the next minutes would show no other number.
     ``client_addrs`` are those of the copies, ``versions`` and ``languages`` those of all members.
 
     ``slots_wasted`` are the slots of the later copies, which nobody takes; the queues in them are
@@ -81,7 +81,7 @@ class StackedId(NamedTuple):
     remedy: str
     copies: int
     processes: int
-    because: str
+    is_settled: bool
     client_addrs: tuple[str, ...]
     versions: tuple[int, ...]
     languages: tuple[str, ...]
@@ -96,7 +96,8 @@ def _stacked_id(client_id: str, lists: CopiesPerList, processes: int, because: s
     copies_per_list = tuple((broker, len(members)) for broker, members in lists)
     hosts = {address.rpartition(":")[0] for address in addresses}
     remedy = remedy_of(client_id, *_spoken(every))
-    if processes == 1 and because == NOT_YET_KNOWN:
+    is_settled = because != NOT_YET_KNOWN
+    if processes == 1 and not is_settled:
         remedy = Text(
             "wait for the lists of the next minutes; if they still have both: {remedy}",
             remedy=remedy,
@@ -110,7 +111,7 @@ def _stacked_id(client_id: str, lists: CopiesPerList, processes: int, because: s
         remedy=remedy,
         copies=max(copies for _, copies in copies_per_list),
         processes=processes,
-        because=because,
+        is_settled=is_settled,
         client_addrs=tuple(sorted(addresses)),
         versions=tuple(sorted({m.version for m in every if m.version is not None})),
         languages=tuple(sorted({m.language for m in every if m.language is not None})),

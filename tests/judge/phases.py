@@ -138,7 +138,7 @@ def stacked_id(client_id: str = "a", **overrides: Any) -> StackedId:
         "remedy": "give each its own",
         "copies": 2,
         "processes": 2,
-        "because": "they stay",
+        "is_settled": True,
         "client_addrs": ("h:1", "h:2"),
         "versions": (401,),
         "languages": ("JAVA",),
