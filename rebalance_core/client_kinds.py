@@ -156,7 +156,7 @@ def remedy_of(client_id: str, language: str | None = None, version: int | None =
     'give each process its own instance name, such as the pod name: \
 consumer.WithInstance(NAME) in client-go'
     """
-    template = kind_of(client_id, language, version).value
+    kind = kind_of(client_id, language, version)
     parsed = parse_client_id(client_id, language)
     found = _PLACEHOLDER.search(client_id)
     placeholder = found.group() if found else ""
@@ -166,7 +166,7 @@ consumer.WithInstance(NAME) in client-go'
         "placeholder": placeholder,
         "setting": "clientIP" if placeholder in parsed.address else "instanceName",
     }
-    return Text(template, **for_slots(template, values))
+    return Text(kind.value, **for_slots(kind.value, values))
 
 
 _JAVA_NAME = Text(

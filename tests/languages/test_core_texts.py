@@ -426,21 +426,15 @@ def test_what_is_said_of_clients_and_lists_is_chinese(text: str) -> None:
 
 CHANGES: list[Change] = [
     leave("a"),
-    leave("a", 2),
     join("z"),
-    join("z", 2),
     separate_ids(),
-    separate_ids("a"),
     use_strategy("AVG_BY_CIRCLE"),
-    use_strategy("AVG_BY_CIRCLE", None, "a"),
-    use_strategy("AVG_BY_CIRCLE", None, "a", "b"),
     subscribe_all(),
     add_broker("new", 1),
     add_broker("new", 8),
     remove_broker("broker-a"),
     resize(4),
     resize(1, "broker-a"),
-    unify_list(),
     unify_list("broker-b"),
     *map(mend, ("DUPLICATE_CLIENT_ID", "SUBSCRIPTION_MISMATCH")),
 ]
