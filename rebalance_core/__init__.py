@@ -34,7 +34,6 @@ from .faults import Fault as Fault
 from .faults import find_faults as find_faults
 from .findings import Evaluation as Evaluation
 from .findings import Finding as Finding
-from .findings import StackedEffect as StackedEffect
 from .findings import evaluate as evaluate
 from .message_queue import MessageQueue as MessageQueue
 from .message_queue import java_string_key as java_string_key

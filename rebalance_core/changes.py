@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from .english import agreeing, joined, named_broker
+from .english import agreeing, named_broker
 from .errors import ChangeError, MissingParameterError, near_names
 from .processes import find_processes, processes_behind
 from .repairs import REPAIRS, Repair, Situation, unify_lists, with_brokers, with_members, with_state
@@ -140,75 +140,57 @@ def _stepwise(
     return Change(text, steps, **more)
 
 
-def leave(client_id: str, processes: int = 1) -> Change:
-    """So many processes of a client id leave: of copies, those that the lists have last.
+def leave(client_id: str) -> Change:
+    """A process with this client id leaves: of copies, the one that the lists have last.
 
     ``leave(client_id)`` is undone by ``join(client_id)``.
     """
-    _check_number("processes to leave", processes, 1)
 
     def targets(situation: Situation) -> list[dict[str, str]]:
-        there = processes_behind(situation.state).get(client_id, 0)
-        if not there:
-            listed = {m.client_id for m in situation.state.members}
-            _require(f"a client of {situation.state.consumer_group} to leave", client_id, listed)
-        if processes > there:
-            raise ChangeError(
-                f"expected at most {there} processes of {client_id!r} to leave, came {processes}"
-            )
-        return [{"client": client_id}] * processes
+        what = f"a client of {situation.state.consumer_group} to leave"
+        _require(what, client_id, processes_behind(situation.state))
+        return [{"client": client_id}]
 
-    template = "[{client} leaves|{number} processes of {client} leave]"
-    text = agreeing(processes, template, number=processes, client=client_id)
-    return _stepwise(text, "{client} has left", _unlist, targets)
+    return _stepwise(
+        Text("{client} leaves", client=client_id), "{client} has left", _unlist, targets
+    )
 
 
-def join(client_id: str, processes: int = 1) -> Change:
-    """So many processes with this client id join, on every broker that answered.
+def join(client_id: str) -> Change:
+    """One more process with this client id joins, on every broker that answered.
 
-    Each is like those that are there: like one of the same id, else like one that subscribes. Each
-    is one process more, whatever the id looks like: two processes with one id, which a client since
+    It is like those that are there: like one of the same id, else like one that subscribes. It is
+    one process more, whatever the id looks like: two processes with one id, which a client since
     4.9.0 makes of its process id and its start time, are what was asked about.
     """
     if not client_id:
         raise ChangeError("expected the id of the client that joins, came an empty one")
-    _check_number("processes to join", processes, 1)
 
     def targets(situation: Situation) -> list[dict[str, Any]]:
-        return [{"client": client_id, "model": _model(situation.state, client_id)}] * processes
+        return [{"client": client_id, "model": _model(situation.state, client_id)}]
 
-    template = "[{client} joins|{number} processes of {client} join]"
-    text = agreeing(processes, template, number=processes, client=client_id)
+    text = Text("{client} joins", client=client_id)
     return _stepwise(text, "{client} has joined", _list, targets, joins=client_id)
 
 
-def separate_ids(*client_ids: str) -> Change:
-    """Every process behind these client ids gets a separate id; behind all ids where none given.
+def separate_ids() -> Change:
+    """Every process of the group gets a separate id.
 
     The new id sorts right behind the old one: another choice may move more queues.
     """
 
     def targets(situation: Situation) -> Iterator[dict[str, Any]]:
-        processes = processes_behind(situation.state)
-        for client_id in client_ids:
-            what = f"a client of {situation.state.consumer_group} to get its own id"
-            _require(what, client_id, processes)
-        for client_id in sorted(client_ids or processes):
-            for number in range(processes[client_id], 1, -1):
-                is_last = number == processes[client_id]
-                yield {"number": number, "client": client_id, "is_last": is_last}
+        for client_id, processes in processes_behind(situation.state).items():
+            for number in range(processes, 1, -1):
+                yield {"number": number, "client": client_id, "is_last": number == processes}
 
-    step = "process {number} of {client} has its own id"
-    if client_ids:
-        clients = joined(client_ids, "{before}, {next}")
-        text = Text("every process of {clients} has its own id", clients=clients)
-        return _stepwise(text, step, _part, targets)
     text = Text("every process of the group has its own id")
+    step = "process {number} of {client} has its own id"
     return _stepwise(text, step, _part, targets, for_newcomer=_with_copy_id)
 
 
-def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids: str) -> Change:
-    """These clients (all where none given) allocate by one strategy, each as its SDK computes it.
+def use_strategy(name: str, params: Mapping[str, Any] | None = None) -> Change:
+    """Every client allocates by one strategy, as its SDK computes it.
 
     Without ``params`` those of the rules count, if they are for that strategy. Raises
     AllocationError where there is no such strategy, or its parameters are wrong or missing.
@@ -226,22 +208,16 @@ def use_strategy(name: str, params: Mapping[str, Any] | None = None, *client_ids
 
     def targets(situation: Situation) -> Iterator[dict[str, str]]:
         before, after = _strategies(situation), _strategies(use(situation, client=None))
-        for client_id in client_ids:
-            group, topic = situation.state.consumer_group, situation.state.topic
-            _require(f"a client of {group} that consumes {topic}", client_id, before)
-        for client_id in sorted(client_ids or before):
+        for client_id in sorted(before):
             if before[client_id] != after[client_id]:
                 yield {"client": client_id, "strategy": name}
 
-    step = "{client} uses {strategy}"
-    if client_ids:
-        clients = joined(client_ids, "{before}, {next}")
-        template = "{client} [uses|use] {strategy}"
-        text = agreeing(len(client_ids), template, client=clients, strategy=name)
-        return _stepwise(text, step, use, targets)
-    text = Text("every client uses {strategy}", strategy=name)
     return _stepwise(
-        text, step, use, targets, for_newcomer=lambda client_id, _: partial(use, client=client_id)
+        Text("every client uses {strategy}", strategy=name),
+        "{client} uses {strategy}",
+        use,
+        targets,
+        for_newcomer=lambda client_id, _: partial(use, client=client_id),
     )
 
 
@@ -325,29 +301,25 @@ def resize(queues: int, broker_name: str | None = None) -> Change:
         return [{"broker": name, "number": queues} for name in sorted(brokers)]
 
     template = "{broker} has {number:,} [queue|queues] of the topic"
-    text = agreeing(queues, template, broker=broker_name or _EVERY_BROKER, number=queues)
+    broker = broker_name or Text("every broker")
+    text = agreeing(queues, template, broker=broker, number=queues)
     step = "{broker} has {number:,} [queue|queues]"
     return _stepwise(text, step, _resize, targets, seconds=ROUTE_SECONDS, sets_queues=True)
 
 
-_EVERY_BROKER = Text("every broker")
-
-
-def unify_list(broker_name: str | None = None) -> Change:
-    """A broker's list has all members that any broker's has; every broker's where none is named."""
+def unify_list(broker_name: str) -> Change:
+    """A broker's list has all members that any broker's has."""
 
     def targets(situation: Situation) -> Iterator[dict[str, Any]]:
         brokers = {entry.broker for entry in situation.state.client_lists}
-        if broker_name is not None:
-            names = {name for name, _ in brokers}
-            _require("a broker that gave a list of the group", broker_name, names)
+        names = {name for name, _ in brokers}
+        _require("a broker that gave a list of the group", broker_name, names)
         for broker in sorted(brokers):
-            is_meant = broker_name in (None, broker[0])
-            if is_meant and unify_lists(situation, broker) is not situation:
+            if broker[0] == broker_name and unify_lists(situation, broker) is not situation:
                 yield {"broker": named_broker(*broker), "only": broker}
 
     step = "{broker} lists every member"
-    text = Text(step, broker=broker_name or _EVERY_BROKER)
+    text = Text(step, broker=broker_name)
     return _stepwise(text, step, lambda there, only, **_: unify_lists(there, only), targets)
 
 

@@ -8,7 +8,6 @@ the remedy is the general one.
 import re
 from collections.abc import Iterable
 from enum import Enum
-from typing import NamedTuple
 
 from .client_id import ClientId, ClientIdFormat, parse_client_id
 from .english import agreeing, joined, list_of
@@ -148,32 +147,26 @@ def _java(parsed: ClientId, version: int | None) -> ClientKind:
     return ClientKind.JAVA if parsed.format is ClientIdFormat.JAVA_PID_NANO else ClientKind.OTHER
 
 
-class SharedId(NamedTuple):
-    """A client id that several processes use, with language and version of their connections."""
+def remedy_of(client_id: str, language: str | None = None, version: int | None = None) -> Text:
+    """What gives each process that uses the id its own, for the client that made it.
 
-    client_id: str
-    language: str | None = None
-    version: int | None = None
+    ``language`` and ``version`` are those of the connection.
 
-    @property
-    def remedy(self) -> Text:
-        """What gives each process its own id, for the client that made this one.
-
-        >>> SharedId("172.17.0.1@1", "GO", 317).remedy
-        'give each process its own instance name, such as the pod name: \
+    >>> remedy_of("172.17.0.1@1", "GO", 317)
+    'give each process its own instance name, such as the pod name: \
 consumer.WithInstance(NAME) in client-go'
-        """
-        kind = kind_of(*self)
-        parsed = parse_client_id(self.client_id, self.language)
-        found = _PLACEHOLDER.search(self.client_id)
-        placeholder = found.group() if found else ""
-        values = {
-            "give_name": _JAVA_NAME,
-            "name": parsed.instance_name,
-            "placeholder": placeholder,
-            "setting": "clientIP" if placeholder in parsed.address else "instanceName",
-        }
-        return Text(kind.value, **for_slots(kind.value, values))
+    """
+    kind = kind_of(client_id, language, version)
+    parsed = parse_client_id(client_id, language)
+    found = _PLACEHOLDER.search(client_id)
+    placeholder = found.group() if found else ""
+    values = {
+        "give_name": _JAVA_NAME,
+        "name": parsed.instance_name,
+        "placeholder": placeholder,
+        "setting": "clientIP" if placeholder in parsed.address else "instanceName",
+    }
+    return Text(kind.value, **for_slots(kind.value, values))
 
 
 _JAVA_NAME = Text(

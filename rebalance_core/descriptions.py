@@ -147,8 +147,8 @@ def _stale_channel(stacked: StackedId, addresses: Sequence[str], findings: list[
         copies=stacked.copies,
         addresses=_and(addresses),
     )
-    if stacked.because == NOT_YET_KNOWN:
-        return _sentences(channels, stacked.because, _effect(findings))
+    if not stacked.is_settled:
+        return _sentences(channels, NOT_YET_KNOWN, _effect(findings))
     left_behind = Text(
         "{channels} and has {processes}: a channel that was not closed takes a slot",
         channels=channels,

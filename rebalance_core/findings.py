@@ -98,29 +98,6 @@ class Allocation(NamedTuple, Generic[Queue]):
     queues: tuple[Queue, ...]
 
 
-class StackedEffect(NamedTuple):
-    """A client id that is more than once in some broker's list, and what it does to the queues.
-
-    ``evidence`` says what was seen, ``remedy`` what repairs it; ``copies`` are the most that one
-    list has, of so many ``processes``. ``slots_wasted`` are the slots of the later copies, which
-    nobody takes; the queues in them are orphaned (``queues_orphaned``), those of the first copy are
-    taken once per process (``queues_duplicated``).
-    """
-
-    client_id: str
-    id_format: str
-    evidence: str
-    remedy: str
-    copies: int
-    processes: int
-    client_addrs: tuple[str, ...]
-    versions: tuple[int, ...]
-    languages: tuple[str, ...]
-    slots_wasted: int
-    queues_duplicated: int
-    queues_orphaned: int
-
-
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """The audit's verdict on one state.
@@ -143,7 +120,7 @@ class Evaluation:
     subscription_source: str | None = None
     findings: tuple[Finding, ...] = ()
     allocations: tuple[Allocation[MessageQueue], ...] = ()
-    stacked: tuple[StackedEffect, ...] = ()
+    stacked: tuple[StackedId, ...] = ()
     unreadable: tuple[MessageQueue, ...] = ()
 
     @property
@@ -429,8 +406,8 @@ def _allocations(claims: Claims) -> tuple[Allocation[MessageQueue], ...]:
     )
 
 
-def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[StackedEffect, ...]:
-    """The most that each id does under any view: its processes may draw whichever."""
+def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[StackedId, ...]:
+    """The ids with the most that each does under any view: its processes may draw whichever."""
     if not stacked_ids:
         return ()
     behind = Counter({stacked_id.client_id: 0 for stacked_id in stacked_ids})
@@ -451,17 +428,10 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
             later = _in_later_slots(strategy, view.queues, view.client_ids, taken)
             orphaned |= Counter({each: later[each] for each in client_ids})
     return tuple(
-        StackedEffect(
-            each.client_id,
-            parse_client_id(each.client_id).format.name,
-            each.evidence,
-            each.remedy,
-            each.copies,
-            each.processes,
-            each.client_addrs,
-            each.versions,
-            each.languages,
-            *(counts[each.client_id] for counts in (wasted, duplicated, orphaned)),
+        each._replace(
+            slots_wasted=wasted[each.client_id],
+            queues_duplicated=duplicated[each.client_id],
+            queues_orphaned=orphaned[each.client_id],
         )
         for each in stacked_ids
     )

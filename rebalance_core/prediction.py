@@ -11,9 +11,10 @@ Two kinds of states lie in between, and only the first last:
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeVar
 
 from . import findings
 from .causes import FindingKey, key_of
@@ -42,6 +43,8 @@ OWNERS_NOT_KNOWN = "OWNERS_NOT_KNOWN"
 MOST_STATES = 512
 _FEWEST_STATES = 16
 _MEMBERS_IN_ALL = 100_000
+
+_Each = TypeVar("_Each")
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,57 +257,40 @@ def _keys(evaluation: Evaluation) -> frozenset[FindingKey]:
 
 
 def _rollout(situation: Situation, steps: Sequence[Step], before: Evaluation) -> Ways:
-    """The subsets of the steps but for none and all; many of them only in part (``_subsets``)."""
-    states = max(2 ** len(steps) - 2, 0)
+    """The parts of the steps (``_parts``), each made in the order of the steps."""
     keys_before = _keys(before)
-    looked_at = harmed = 0
-    worst: Between | None = None
     most = max(_FEWEST_STATES, min(MOST_STATES, _MEMBERS_IN_ALL // max(before.members, 1)))
-    for subset in _subsets(len(steps), most):
+    looked_at = _parts(steps, most)
+    harmed: list[Between] = []
+    for done in looked_at:
         on_the_way = situation
-        for number in subset:
-            on_the_way = steps[number].apply(on_the_way)
+        for step in done:
+            on_the_way = step.apply(on_the_way)
         evaluation = evaluate(on_the_way.state, on_the_way.rules)
-        looked_at += 1
         if _keys(evaluation) - keys_before:
-            harmed += 1
             by_kind: dict[str, list[MessageQueue]] = {DUPLICATE: [], ORPHANED: []}
             for finding in evaluation.findings:
                 by_kind[finding.kind].append(finding.queue)
-            done = tuple(steps[number].text for number in subset)
-            between = Between(done, *map(tuple, by_kind.values()))
-            if worst is None or between.wrong > worst.wrong:
-                worst = between
-    return Ways(states, looked_at, harmed, worst)
+            texts = tuple(step.text for step in done)
+            harmed.append(Between(texts, *map(tuple, by_kind.values())))
+    worst = max(harmed, key=lambda state: state.wrong, default=None)
+    return Ways(max(2 ** len(steps) - 2, 0), len(looked_at), len(harmed), worst)
 
 
-def _subsets(number: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Subsets of so many steps but for none and all, smallest first; at most so many.
+def _parts(every: Sequence[_Each], most: int, fewest: int = 1) -> list[tuple[_Each, ...]]:
+    """The ways to have done some of these and not all, smallest first; ``fewest`` is 0 or 1.
 
-    Where there are more: a rollout in order, one forth and one back, each step alone, and all but
-    each step, thinned out evenly.
+    Where there are more than ``most``: the first of them in the given order, and of these too only
+    so many, evenly thinned out.
 
-    >>> [list(_subsets(n, 512)) for n in (1, 2)], len(list(_subsets(40, 64)))
-    ([[], [(0,), (1,)]], 64)
+    >>> _parts("ab", 2), _parts("abcd", 3), len(_parts("abcd", 14))
+    ([('a',), ('b',)], [('a',), ('a', 'b'), ('a', 'b', 'c')], 14)
     """
-    every = range(number)
-    if 2**number - 2 <= most:
-        for size in range(1, number):
-            yield from combinations(every, size)
-        return
-    chosen = dict.fromkeys(
-        tuple(each)
-        for size in range(1, number)
-        for each in (
-            every[:size],
-            every[number - size :],
-            (size,),
-            [*every[:size], *every[size + 1 :]],
-        )
-    )
-    subsets = sorted(chosen, key=len)
-    step = max(1, len(subsets) / most)
-    yield from (subsets[int(n * step)] for n in range(min(most, len(subsets))))
+    sizes = range(fewest, len(every))
+    if 2 ** len(every) - 1 - fewest <= most:
+        return [part for size in sizes for part in combinations(every, size)]
+    thinned = max(1, len(sizes) / most)
+    return [tuple(every[: sizes[int(n * thinned)]]) for n in range(min(most, len(sizes)))]
 
 
 # ------------------------------------------------------------------ settling, client by client
@@ -316,8 +302,7 @@ _Process = tuple[str, int]
 def _settling(before: Evaluation, after: Evaluation) -> Ways:
     """Each process claims what it did or what it will; one that leaves is gone from the start.
 
-    Only those that give up or take a queue count: the others do the same either way. Of more than
-    can be looked at, the worst is sought by changing one process at a time.
+    Only those that give up or take a queue count: the others do the same either way.
     """
     old, new = _claims(before), _claims(after)
     changing = sorted(p for p in new if old.get(p, frozenset()) != new[p])
@@ -339,38 +324,13 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
         return Between(done, tuple(sort_message_queues(several)), tuple(sort_message_queues(none)))
 
     # All that know the new lists are the state after; none, with nobody gone, the state before.
-    first = 0 if leaves else 1
-    states = max(2 ** len(changing) - 1 - first, 0)
-    if states <= MOST_STATES:
-        sizes = range(first, len(changing))
-        every = (frozenset(moved) for size in sizes for moved in combinations(changing, size))
-        looked_at = list(map(between, every))
-    else:
-        looked_at = _climb(changing, between)
+    fewest = 0 if leaves else 1
+    # A queue moves mostly from one process to the next: it is wrong where every other one knows.
+    in_order = (*changing[::2], *changing[1::2])
+    looked_at = [between(frozenset(moved)) for moved in _parts(in_order, MOST_STATES, fewest)]
     harmed = [between for between in looked_at if between.wrong]
-    worst = max(harmed, key=lambda state: (state.wrong, -len(state.done)), default=None)
-    return Ways(states, len(looked_at), len(harmed), worst)
-
-
-def _climb(
-    changing: Sequence[_Process], between: Callable[[frozenset[_Process]], Between]
-) -> list[Between]:
-    """States found by changing one process at a time for the worse, from every other one on."""
-    moved = frozenset(changing[::2])
-    best = between(moved)
-    looked_at = [best]
-    improved = True
-    while improved and len(looked_at) < MOST_STATES:
-        improved = False
-        for process in changing:
-            other = moved.symmetric_difference({process})
-            if not other or len(other) == len(changing) or len(looked_at) >= MOST_STATES:
-                continue
-            found = between(other)
-            looked_at.append(found)
-            if found.wrong > best.wrong:
-                moved, best, improved = other, found, True
-    return looked_at
+    worst = min(harmed, key=lambda state: (-state.wrong, len(state.done), state.done), default=None)
+    return Ways(max(2 ** len(changing) - 1 - fewest, 0), len(looked_at), len(harmed), worst)
 
 
 def _claims(evaluation: Evaluation) -> dict[_Process, frozenset[MessageQueue]]:

@@ -8,14 +8,13 @@ many processes use a client id; where it does not, the id itself and what two li
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from .client_id import parse_client_id
-from .client_kinds import STALE_CHANNEL_REMEDY, SharedId
+from .client_kinds import STALE_CHANNEL_REMEDY, remedy_of
 from .english import count, joined, named_broker
 from .grouping import grouped
 from .message_queue import bytewise_order_differs
@@ -63,62 +62,80 @@ NOT_YET_KNOWN = Text(
 CopiesPerList = list[tuple[tuple[str, int], list[Member]]]
 
 
-@dataclass(frozen=True, slots=True)
-class StackedId:
-    """A client id that is more than once in some broker's list.
+class StackedId(NamedTuple):
+    """A client id that is more than once in some broker's list, and what it does to the queues.
 
-    ``copies_per_list`` is how often each list has it, by broker name and id; ``processes`` how many
-    there are: where that is 1, the other copies are stale channels of the one process.
-    ``because`` says in words what shows it, ``made_by`` has what shows which client made the id.
+    ``evidence`` says what was seen, ``remedy`` what repairs it; ``copies`` are the most that one
+    list has, of so many ``processes``: where that is 1, the other copies are stale channels of the
+    one process. ``is_settled``: the lists of the next minutes would show no other number.
     ``client_addrs`` are those of the copies, ``versions`` and ``languages`` those of all members.
+
+    ``slots_wasted`` are the slots of the later copies, which nobody takes; the queues in them are
+    orphaned (``queues_orphaned``), those of the first copy are taken once per process
+    (``queues_duplicated``). An evaluation has these three; 0: the queues were not looked at.
     """
 
     client_id: str
-    copies_per_list: tuple[tuple[tuple[str, int], int], ...]
+    id_format: str
+    evidence: str
+    remedy: str
+    copies: int
     processes: int
+    is_settled: bool
     client_addrs: tuple[str, ...]
-    because: str
-    made_by: SharedId
     versions: tuple[int, ...]
     languages: tuple[str, ...]
+    slots_wasted: int = 0
+    queues_duplicated: int = 0
+    queues_orphaned: int = 0
 
-    @property
-    def evidence(self) -> str:
-        """What was seen, in words."""
-        return _evidence(self)
 
-    @property
-    def remedy(self) -> str:
-        """What repairs it, in words."""
-        if self.processes > 1:
-            return self.made_by.remedy
-        if self.because == NOT_YET_KNOWN:
-            return Text(
-                "wait for the lists of the next minutes; if they still have both: {remedy}",
-                remedy=self.made_by.remedy,
-            )
-        return STALE_CHANNEL_REMEDY
-
-    @property
-    def copies(self) -> int:
-        """The most that one list has."""
-        return max(copies for _, copies in self.copies_per_list)
+def _stacked_id(client_id: str, lists: CopiesPerList, processes: int, because: str) -> StackedId:
+    every = [member for _, members in lists for member in members]
+    addresses = {m.client_addr for _, members in lists for m in members if len(members) > 1}
+    copies_per_list = tuple((broker, len(members)) for broker, members in lists)
+    hosts = {address.rpartition(":")[0] for address in addresses}
+    remedy = remedy_of(client_id, *_spoken(every))
+    is_settled = because != NOT_YET_KNOWN
+    if processes == 1 and not is_settled:
+        remedy = Text(
+            "wait for the lists of the next minutes; if they still have both: {remedy}",
+            remedy=remedy,
+        )
+    elif processes == 1:
+        remedy = STALE_CHANNEL_REMEDY
+    return StackedId(
+        client_id=client_id,
+        id_format=parse_client_id(client_id).format.name,
+        evidence=_evidence(copies_per_list, len(hosts), processes, because),
+        remedy=remedy,
+        copies=max(copies for _, copies in copies_per_list),
+        processes=processes,
+        is_settled=is_settled,
+        client_addrs=tuple(sorted(addresses)),
+        versions=tuple(sorted({m.version for m in every if m.version is not None})),
+        languages=tuple(sorted({m.language for m in every if m.language is not None})),
+    )
 
 
 # Each repair of a state is evaluated, and most leave an id as it is.
 @lru_cache(maxsize=4_096)
-def _evidence(stacked: StackedId) -> Text:
+def _evidence(
+    copies_per_list: tuple[tuple[tuple[str, int], int], ...],
+    hosts: int,
+    processes: int,
+    because: str,
+) -> Text:
     listed = (
         Text("{times} by {broker}", times=count(copies, "time"), broker=named_broker(*of))
-        for of, copies in stacked.copies_per_list
+        for of, copies in copies_per_list
     )
-    hosts = {address.rpartition(":")[0] for address in stacked.client_addrs}
     return Text(
         "listed {times}, from {hosts}; counted as {processes}: {because}",
         times=joined(listed, "{before}, {next}"),
-        hosts=count(len(hosts), "host"),
-        processes=count(stacked.processes, "process", "processes"),
-        because=stacked.because,
+        hosts=count(hosts, "host"),
+        processes=count(processes, "process", "processes"),
+        because=because,
     )
 
 
@@ -417,24 +434,11 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
         return ()
     if all(member.message_model == BROADCASTING for member in state.members):
         return ()
-    stacked = []
-    for client_id, lists, processes, because in _counted_ids(state):
-        if any(len(members) > 1 for _, members in lists):
-            addresses = {m.client_addr for _, members in lists for m in members if len(members) > 1}
-            every = [member for _, members in lists for member in members]
-            stacked.append(
-                StackedId(
-                    client_id=client_id,
-                    copies_per_list=tuple((broker, len(members)) for broker, members in lists),
-                    processes=processes,
-                    client_addrs=tuple(sorted(addresses)),
-                    because=because,
-                    made_by=SharedId(client_id, *_spoken(every)),
-                    versions=tuple(sorted({m.version for m in every if m.version is not None})),
-                    languages=tuple(sorted({m.language for m in every if m.language is not None})),
-                )
-            )
-    return tuple(stacked)
+    return tuple(
+        _stacked_id(client_id, lists, processes, because)
+        for client_id, lists, processes, because in _counted_ids(state)
+        if any(len(members) > 1 for _, members in lists)
+    )
 
 
 def _spoken(members: Sequence[Member]) -> tuple[str | None, int | None]:

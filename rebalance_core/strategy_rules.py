@@ -189,6 +189,28 @@ class ChangedRules(StrategyRules):
         return self._answer(client, self.before)
 
 
+class PrescribedRules(ChangedRules):
+    """Rules where some clients use one strategy, as their SDK computes it, whatever is observed.
+
+    ``uses`` has by client id (None: of every other client) the strategy, and the rules that give
+    its parameters. One object has all of them: a group of thousands of clients gets its strategies
+    client by client.
+    """
+
+    def __init__(
+        self, before: StrategyRules, uses: Mapping[str | None, tuple[str, StrategyRules]]
+    ) -> None:
+        super().__init__(before, self._prescribed)
+        self.uses = uses
+
+    def _prescribed(self, client: KnownClient, before: StrategyRules) -> ResolvedStrategy:
+        for client_id in (client.client_id, original_id(client.client_id), None):
+            if client_id in self.uses:
+                strategy, rules = self.uses[client_id]
+                return rules.resolve(client._replace(observed=strategy))
+        return before.resolve(client)
+
+
 def prescribe(
     rules: StrategyRules, client_id: str | None, strategy: str, given: StrategyRules | None
 ) -> StrategyRules:
@@ -201,10 +223,7 @@ def prescribe(
     settings = rules
     while isinstance(settings, ChangedRules):  # what an earlier change prescribes counts no more
         settings = settings.before
-
-    def answer(client: KnownClient, before: StrategyRules) -> ResolvedStrategy:
-        if client_id not in (None, client.client_id, original_id(client.client_id)):
-            return before.resolve(client)
-        return (given or settings).resolve(client._replace(observed=strategy))
-
-    return ChangedRules(rules, answer)
+    use = {client_id: (strategy, given or settings)}
+    if not isinstance(rules, PrescribedRules):
+        return PrescribedRules(rules, use)
+    return PrescribedRules(rules.before, use if client_id is None else {**rules.uses, **use})

@@ -64,11 +64,6 @@ class Views:
     views: tuple[View, ...]
     completeness: float
 
-    @property
-    def agree(self) -> bool:
-        """Whether every client works from the same two lists, whatever it draws."""
-        return len(self.views) == 1
-
 
 def readable_queues(topic: str, route: TopicRoute) -> tuple[MessageQueue, ...]:
     """The queues that a consumer sees in a route, in Java's order.

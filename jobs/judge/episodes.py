@@ -8,7 +8,8 @@ from math import fsum
 from typing import TypeVar
 
 from rebalance_core.faults import Fault as FoundFault
-from rebalance_core.findings import CERTAIN, POSSIBLE, StackedEffect
+from rebalance_core.findings import CERTAIN, POSSIBLE
+from rebalance_core.processes import StackedId
 from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, STALE_CHANNEL
 
 from ..instants import SECOND
@@ -146,7 +147,7 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
 
 
 #: A phase that shows an id stacked.
-_ShownId = tuple[Phase, StackedEffect]
+_ShownId = tuple[Phase, StackedId]
 
 
 def stacked_ids(case: Case, found: Found) -> Found:
@@ -199,7 +200,7 @@ def _part(phases: Sequence[Phase]) -> Part:
     )
 
 
-def _whole(runs: Sequence[Sequence[_ShownId]]) -> StackedEffect:
+def _whole(runs: Sequence[Sequence[_ShownId]]) -> StackedId:
     """All that the runs show of an id: every value, and of numbers the most."""
     every = [stacked for shown in runs for _, stacked in shown]
     _, most = max(chain(*runs), key=lambda each: (each[1].processes, each[0].last_seen))

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
 from rebalance_core.faults import Fault as FoundFault
-from rebalance_core.findings import ORPHANED, POSSIBLE, StackedEffect
+from rebalance_core.findings import ORPHANED, POSSIBLE
+from rebalance_core.processes import StackedId
 from rebalance_core.repairs import STALE_CHANNEL
 
 from ..instants import Instant
@@ -139,7 +140,7 @@ class StackedEpisode:
     topics: tuple[str, ...]
     extent: Extent
     #: Its evidence and remedy are those of the last phase that knew of most processes.
-    stacked: StackedEffect
+    stacked: StackedId
 
     @property
     def kind(self) -> str:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core.client_kinds import (
-    SharedId,
     kind_of,
+    remedy_of,
     restart_of,
     without_secret,
 )
@@ -58,17 +58,17 @@ V4_5_1, V4_9_0, OF_GO = 317, 393, 317
 )
 def test_what_made_an_id_decides_what_to_change(client_id, language, version, kind, says) -> None:
     assert kind_of(client_id, language, version).name == kind
-    assert says in SharedId(client_id, language, version).remedy
+    assert says in remedy_of(client_id, language, version)
 
 
 def test_no_remedy_names_the_setting_of_another_client() -> None:
-    assert "setInstanceName" not in SharedId("172.17.0.1@1", "GO", OF_GO).remedy
-    assert "WithInstance" not in SharedId("172.17.0.1@1", "JAVA", V4_5_1).remedy
+    assert "setInstanceName" not in remedy_of("172.17.0.1@1", "GO", OF_GO)
+    assert "WithInstance" not in remedy_of("172.17.0.1@1", "JAVA", V4_5_1)
 
 
 def test_ids_of_one_kind_share_their_remedy() -> None:
-    one = SharedId("172.17.0.1@1", "GO", OF_GO)
-    assert SharedId("172.17.0.1@2", "GO", OF_GO).remedy == one.remedy
+    one = remedy_of("172.17.0.1@1", "GO", OF_GO)
+    assert remedy_of("172.17.0.1@2", "GO", OF_GO) == one
 
 
 def test_a_restart_names_each_client_once() -> None:
@@ -94,4 +94,4 @@ def test_a_secret_is_taken_out_where_it_was_put_in() -> None:
     st.none() | st.integers(-1, 600),
 )
 def test_every_id_gets_a_remedy(client_id, language, version) -> None:
-    assert SharedId(client_id, language, version).remedy
+    assert remedy_of(client_id, language, version)

@@ -22,7 +22,7 @@ from rebalance_core import (
     find_faults,
     make_strategy,
 )
-from rebalance_core.client_kinds import SharedId
+from rebalance_core.client_kinds import remedy_of
 from rebalance_core.repairs import unify_routes
 from rebalance_core.state import ProcessCount
 from tests.support.draws import check_a_random_state
@@ -497,7 +497,7 @@ def test_a_stacked_id_says_what_repairs_it():
     (stacked,) = evaluate(two_processes_share_one_client_id(), RULES).stacked
     (stale,) = evaluate(one_process_reconnected(), RULES).stacked
 
-    assert stacked.remedy == SharedId("a").remedy
+    assert stacked.remedy == remedy_of("a")
     assert stacked.remedy.startswith("give each process its own instanceName")
     # At first sight it may be another process, until an old connection would be dropped.
     assert stale.remedy.startswith("wait for the lists of the next minutes; if they still have bo")

@@ -17,6 +17,7 @@ from rebalance_core import (
     State,
     StrategyRule,
     StrategyRules,
+    apply_change,
     evaluate,
     join,
     leave,
@@ -30,7 +31,7 @@ from rebalance_core import (
     what_if_of_group,
 )
 from rebalance_core.moves import Move
-from rebalance_core.prediction import MOST_STATES, Between, _subsets
+from rebalance_core.prediction import MOST_STATES, Between, _parts
 from tests.support.generators import client_ids, distinct_client_ids
 from tests.support.snapshots import member, one_list, one_list_each, queue, route, route_broker
 
@@ -198,16 +199,13 @@ def test_what_was_wrong_before_is_not_laid_to_the_change() -> None:
     assert told.settling.worst == Between((), (), (queue(6), queue(7)))
 
 
-def test_of_many_steps_the_usual_ways_to_roll_them_out_are_looked_at() -> None:
+def test_of_many_steps_the_first_in_their_order_are_looked_at() -> None:
     every = tuple(range(6))
-    subsets = list(_subsets(6, 40))
-    assert len(set(subsets)) == len(subsets) <= 40
-    assert subsets == sorted(subsets, key=len)
-    for size in range(1, 6):
-        without_one = tuple(n for n in every if n != size)
-        assert {every[:size], every[6 - size :], (size,), without_one} <= set(subsets)
-    assert len(list(_subsets(6, 10))) == 10
-    assert len(list(_subsets(5, 30))) == 2**5 - 2
+    assert _parts(every, 40) == [every[:size] for size in range(1, 6)]
+    assert _parts(every, 2) == [every[:1], every[:3]]
+    assert _parts(every, 40, fewest=0) == [every[:size] for size in range(6)]
+    assert len(set(_parts(every[:5], 30))) == 2**5 - 2
+    assert len(set(_parts(every[:5], 31, fewest=0))) == 2**5 - 1
 
 
 def test_who_keeps_a_queue_neither_gives_nor_takes_it() -> None:
@@ -260,9 +258,19 @@ def test_of_too_many_states_only_some_are_looked_at_and_that_is_told() -> None:
         assert not ways.exhaustive
         assert 0 < ways.looked_at <= MOST_STATES < ways.states
         assert ways.worst is not None
-    # Half of them know and half do not: most queues are wrong somewhere about there.
+    # Of the queues that go from one client to the next each is wrong where every other one knows.
+    told = what_if(plain(*clients, queues=60), [join("client-045")])
     assert told.settling.worst is not None
-    assert told.settling.worst.wrong > 30
+    assert not told.settling.exhaustive
+    assert told.settling.worst.wrong == len(told.moves) > 30
+
+
+def test_a_strategy_is_rolled_out_to_thousands_of_clients() -> None:
+    clients = [f"client-{number:04d}" for number in range(1_200)]
+    changed = apply_change(plain(*clients), use_strategy("AVG_BY_CIRCLE"))
+    assert {each.strategy for each in evaluate(changed.state, changed.rules).allocations} == {
+        "AVG_BY_CIRCLE"
+    }
 
 
 def test_a_growing_topic_orphans_no_queue_that_nobody_knows_of() -> None:

@@ -250,7 +250,7 @@ def test_time_tells_before_the_id_and_the_id_before_the_lists(
     (stacked,) = find_stacked_ids(of_state)
 
     assert stacked.processes == processes
-    assert stacked.because.find(because) >= 0
+    assert because in stacked.evidence
     assert [row[:2] for row in found(of_state)] == [(client_id, processes)]
 
 

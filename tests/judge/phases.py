@@ -16,8 +16,9 @@ from jobs.judge.terms import Terms
 from jobs.judge.timeline import Phase, Timeline
 from jobs.masking import Masking
 from rebalance_core.faults import Fault
-from rebalance_core.findings import AUDITED, Claimant, Evaluation, StackedEffect
+from rebalance_core.findings import AUDITED, Claimant, Evaluation
 from rebalance_core.moves import Move
+from rebalance_core.processes import StackedId
 from rebalance_core.state import RouteBroker
 
 TOPIC = "T"
@@ -129,7 +130,7 @@ def stall(first: float = 0, last: float = 300, **overrides: Any) -> Stall:
     return Stall(extent=extent(first, last, **of_extent), **values | overrides)
 
 
-def stacked_id(client_id: str = "a", **overrides: Any) -> StackedEffect:
+def stacked_id(client_id: str = "a", **overrides: Any) -> StackedId:
     values: dict[str, Any] = {
         "client_id": client_id,
         "id_format": "JAVA_PID",
@@ -137,6 +138,7 @@ def stacked_id(client_id: str = "a", **overrides: Any) -> StackedEffect:
         "remedy": "give each its own",
         "copies": 2,
         "processes": 2,
+        "is_settled": True,
         "client_addrs": ("h:1", "h:2"),
         "versions": (401,),
         "languages": ("JAVA",),
@@ -144,7 +146,7 @@ def stacked_id(client_id: str = "a", **overrides: Any) -> StackedEffect:
         "queues_duplicated": 2,
         "queues_orphaned": 3,
     }
-    return StackedEffect(**values | overrides)
+    return StackedId(**values | overrides)
 
 
 def allocated(

@@ -101,7 +101,7 @@ def test_after_a_leave_the_processes_held_what_was_predicted(
 ) -> None:
     before, after = pair
     gone = processes(before) - processes(after)
-    assert predicted(before, *[leave(*each) for each in gone.items()]) == after.held
+    assert predicted(before, *map(leave, gone.elements())) == after.held
 
 
 @pytest.mark.long
@@ -116,7 +116,7 @@ def test_after_a_join_the_processes_held_what_was_predicted(
 ) -> None:
     before, after = pair
     come = processes(after) - processes(before)
-    assert predicted(before, *[join(*each) for each in come.items()]) == after.held
+    assert predicted(before, *map(join, come.elements())) == after.held
 
 
 def test_after_a_topic_grew_and_shrank_they_held_what_was_predicted() -> None:
