@@ -337,16 +337,14 @@ class _Connection:
 
     def end(self, reason: Exception | None = None) -> None:
         """Ends it; whoever waits for an answer gets the reason, else _ClosedError."""
-        self._end(reason or _ClosedError("it was given up"))
-        self.reading.cancel()
-
-    def _end(self, reason: Exception) -> None:
+        reason = reason or _ClosedError("it was given up")
         self.is_closed = True
         del self._client.under_way[self]
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(reason)
         self._writer.close()
+        self.reading.cancel()
 
     async def _read(self) -> None:
         most, take = self._client.options.most_bytes, partial(self._client.take, self)
@@ -365,12 +363,12 @@ class _Connection:
                 if waiting is not None and not waiting.done():
                     waiting.set_result(frame)
         except FrameError as error:
-            self._end(error)
+            self.end(error)
         except IncompleteReadError as error:
             part = f"{len(error.partial)} of {error.expected} bytes" if error.partial else "its end"
-            self._end(_ClosedError(f"{part} came"))
+            self.end(_ClosedError(f"{part} came"))
         except OSError as error:
-            self._end(_ClosedError(_reason(error)))
+            self.end(_ClosedError(_reason(error)))
 
 
 async def _resolved(host: str, port: int) -> list[IPv4Address | IPv6Address]:
