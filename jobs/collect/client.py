@@ -11,14 +11,13 @@ import socket
 from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from ssl import SSLCertVerificationError
-from threading import Thread
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..instants import Instant
+from ..threads import in_background
 from . import frames
 from .frames import Frame, FrameError, read_frame
 from .metrics import Figures
@@ -372,22 +371,13 @@ class _Connection:
 
 
 async def _resolved(host: str, port: int) -> list[IPv4Address | IPv6Address]:
-    """The addresses of a host. Nobody waits for a resolver that hangs: its thread is a daemon."""
+    """The addresses of a host. Nobody waits for a resolver that hangs."""
     try:
         return [ip_address(host)]
     except ValueError:
         pass
-    found: Future[list[Any]] = Future()
-
-    def resolve() -> None:
-        found.set_running_or_notify_cancel()
-        try:
-            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except Exception as error:
-            found.set_exception(error)
-
     try:
-        Thread(target=resolve, daemon=True).start()
+        found = in_background(partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM))
     except RuntimeError as error:  # the system has no more threads
         raise OSError(str(error)) from error
     return [ip_address(at[0]) for *_, at in await asyncio.wrap_future(found)]
