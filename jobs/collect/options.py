@@ -7,11 +7,10 @@ docs/collect/collect.toml shows every key with its default.
 import re
 import ssl
 from collections.abc import Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, Field, IPvAnyNetwork, field_validator
 
 from ..errors import SettingsError
 from ..settings import NamePattern, Number, Section, WholeNumber, checked, parse_toml, read_text
@@ -83,16 +82,6 @@ def namesrvs_of(text: str) -> list[str]:
 Address = Annotated[str, AfterValidator(_is_address)]
 
 
-def _network(text: Any) -> Any:
-    try:
-        return ip_network(text)
-    except ValueError as error:
-        raise ValueError(f"expected a network as 10.0.0.0/8, came {text!r}: {error}") from error
-
-
-BrokerNetwork = Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)]
-
-
 class Tls(Section):
     """How connections are encrypted.
 
@@ -139,7 +128,7 @@ class Cluster(Section):
     account_file: str | None = None
     tls: Tls | None = None
     connect_to: dict[Address, Address] = Field(default_factory=dict)
-    brokers: tuple[BrokerNetwork, ...] = ()
+    brokers: tuple[IPvAnyNetwork, ...] = ()
 
     @field_validator("namesrv", mode="before")
     @classmethod
