@@ -40,7 +40,7 @@ _FIXED = struct.Struct(">hBhiii")
 
 
 class FrameError(ValueError):
-    """Bytes that are no frame."""
+    """Bytes that are no frame, or a request that cannot be written as one."""
 
 
 class Frame(NamedTuple):
@@ -77,6 +77,8 @@ def request(code: int, opaque: int, version: int, fields: Mapping[str, str]) -> 
         "version": version,
     }
     header = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
+    if len(header) >= 1 << 24:
+        raise FrameError(f"expected a header below 16 MiB, came {len(header)} bytes")
     return struct.pack(">II", 4 + len(header), len(header)) + header
 
 
