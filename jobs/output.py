@@ -78,6 +78,14 @@ def output_at(path: str) -> Output:
     return _StandardOutput() if path == STANDARD_OUTPUT else Location(path)
 
 
+def write_metrics(metrics: Output, text: str) -> None:
+    """Writes metrics for Prometheus; AuditError where that fails."""
+    try:
+        metrics.replace_text(text)
+    except OSError as error:
+        raise AuditError(f"metrics cannot be written to {metrics}: {sentence_of(error)}") from error
+
+
 def text_file_at(path: str) -> Output:
     """A file that another program looks for in a folder, as Prometheus' node exporter does.
 

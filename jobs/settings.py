@@ -642,6 +642,7 @@ _EXPECTED = {
     "greater_than_equal": "expected {ge} or more",
     "less_than_equal": "expected {le} or less",
     "literal_error": "expected {expected}",
+    "ip_any_network": "expected a network as 10.0.0.0/8",
     "string_too_short": "expected a text of {min_length} characters or more",
     "string_pattern_mismatch": "expected a text like {pattern}",
     "too_short": "expected {min_length} of them or more",

@@ -9,9 +9,8 @@ from time import sleep
 from rebalance_core.english import count
 
 from ..errors import AuditError
-from ..failures import sentence_of
 from ..languages.language import ENGLISH, Language
-from ..output import Output
+from ..output import Output, write_metrics
 from ..reports.tables import PublishedTables
 from ..settings import Alerts, Destination
 from ..storage import Published, Reports
@@ -77,7 +76,7 @@ def alert(
     digest, text = reports.read(date, read)
     published = digest.published
     if metrics is not None:
-        _write(metrics, text)
+        write_metrics(metrics, text)
         yield f"metrics of {published.date} written to {metrics}"
     if webhook:
         yield from _deliver_all(reports, digest, sender)
@@ -88,13 +87,6 @@ def alert(
             yield "\n".join(make_message(digest, chosen, alerts, language).lines)
         else:
             yield f"nothing to post of {published.date}"
-
-
-def _write(metrics: Output, text: str) -> None:
-    try:
-        metrics.replace_text(text)
-    except OSError as error:
-        raise AuditError(f"metrics cannot be written to {metrics}: {sentence_of(error)}") from error
 
 
 def _deliver_all(reports: Reports, digest: Digest, sender: Sender) -> Iterator[str]:

@@ -1,11 +1,10 @@
 """Several attempts to deliver, each of which ends at its time-out, whatever a server does."""
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import NamedTuple, TypeVar
 
 from ..errors import AuditError
+from ..threads import in_background
 
 #: Seconds before a second attempt; each later one waits twice as long as the one before.
 _FIRST_PAUSE = 1.0
@@ -54,15 +53,7 @@ def within(seconds: float, work: Callable[[], _Result], stop: Callable[[], None]
     Nor does it bound the look-up of a name. So the work is done in a thread. ``stop`` is called
     when the time is over, so that nothing is sent after all.
     """
-    result: Future[_Result] = Future()
-
-    def run() -> None:
-        try:
-            result.set_result(work())
-        except BaseException as error:
-            result.set_exception(error)
-
-    threading.Thread(target=run, name="delivery", daemon=True).start()
+    result = in_background(work)
     try:
         return result.result(seconds)
     except TimeoutError:

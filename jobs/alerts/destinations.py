@@ -6,6 +6,7 @@ REBALANCE_AUDIT_SECRET_ON_CALL. Else they are the first lines of the files that 
 """
 
 import os
+import re
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ from .webhook import Request, post
 WEBHOOK_VARIABLE = "REBALANCE_AUDIT_WEBHOOK"
 SECRET_VARIABLE = "REBALANCE_AUDIT_SECRET"  # noqa: S105 - the name of a variable
 
+#: Printable ASCII without blanks.
+_URL = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 #: Of a line of a file, in characters.
 _LONGEST_SECRET = 8192
 
@@ -197,10 +200,6 @@ class Secrets:
 def _is_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        port_is_right = parts.port is None or parts.port > 0
-    except ValueError:
+        return bool(_URL.fullmatch(url) and parts.hostname and parts.port != 0)
+    except ValueError:  # of an address or a port
         return False
-    printable = url.isascii() and url.isprintable() and " " not in url
-    return (
-        parts.scheme in ("https", "http") and bool(parts.hostname) and port_is_right and printable
-    )

@@ -25,16 +25,16 @@ class NoteError(AuditError):
 
 
 class _Note(BaseModel):
-    """``finding_ids`` are those of the destination without a name. Lists are sorted."""
+    """Lists are sorted. ``finding_ids``: those of the destination without a name, as notes had them
+    before there were several.
+    """
 
-    date: str = ""
-    run_id: str = ""
     finding_ids: list[str] = []
     destinations: dict[str, list[str]] = {}
 
     def of(self, destination: str) -> frozenset[str]:
-        ids = self.destinations.get(destination, ()) if destination else self.finding_ids
-        return frozenset(ids)
+        earlier = () if destination else self.finding_ids
+        return frozenset(self.destinations.get(destination, earlier))
 
 
 class _Incidents(BaseModel):
@@ -48,7 +48,6 @@ class Notes:
     """The notes of the runs of one date, and the open incidents."""
 
     def __init__(self, reports: Reports, published: Published, warn: Callable[[str], None]) -> None:
-        self._published = published
         self._note = reports.delivered(published.date)
         self._incidents = reports.root / "_alerts" / "incidents.json"
         self._warn = warn
@@ -61,14 +60,8 @@ class Notes:
     def add(self, destination: str, finding_ids: Collection[str]) -> None:
         """Notes that a destination got these findings, too; NoteError where it cannot."""
         note = self._read(_Note, self._note)
-        ids = sorted(note.of(destination).union(finding_ids))
-        update = (
-            {"destinations": {**note.destinations, destination: ids}}
-            if destination
-            else {"finding_ids": ids}
-        )
-        run = {"date": self._published.date, "run_id": self._published.run_id}
-        self._write(self._note, note.model_copy(update={**run, **update}))
+        note.destinations[destination] = sorted(note.of(destination).union(finding_ids))
+        self._write(self._note, note)
 
     def incidents(self, destination: str) -> frozenset[Place]:
         """The groups and topics of which a destination has an open incident."""
@@ -79,8 +72,8 @@ class Notes:
     def set_incidents(self, destination: str, pairs: Collection[Place]) -> None:
         """Notes which incidents a destination has; NoteError where it cannot."""
         note = self._read(_Incidents, self._incidents)
-        named = {**note.destinations, destination: sorted(set(pairs))}
-        self._write(self._incidents, _Incidents(destinations=named))
+        note.destinations[destination] = sorted(set(pairs))
+        self._write(self._incidents, note)
 
     def _read(self, model: type[_Model], place: Location, consequence: str = "") -> _Model:
         """The note; empty where there is none. With a consequence it warns of one that is bad."""

@@ -26,11 +26,6 @@ class Request:
     url: str = field(repr=False)
     body: Any = field(repr=False)
 
-    @property
-    def data(self) -> bytes:
-        """The bytes of the body. What is measured against a service's limit is what is sent."""
-        return json_bytes(self.body)
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -52,6 +47,8 @@ class Answer:
 
 def json_bytes(value: Any) -> bytes:
     """The value as JSON, in UTF-8; a lone surrogate of a name is replaced.
+
+    What is measured against a service's limit is what is sent.
 
     >>> json_bytes({"text": "é"}).decode()
     '{"text": "é"}'
@@ -82,7 +79,7 @@ def post(request: Request, timeout_seconds: float) -> Answer | Refusal:
 def _exchange(request: Request, timeout_seconds: float, connections: "_Ending") -> Answer:
     sent = urllib.request.Request(  # noqa: S310 - what reads the URL lets http and https through
         request.url,
-        data=request.data,
+        data=json_bytes(request.body),
         headers={"Content-Type": "application/json; charset=utf-8"},
         method="POST",
     )

@@ -11,14 +11,13 @@ import socket
 from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from ssl import SSLCertVerificationError
-from threading import Thread
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..instants import Instant
+from ..threads import in_background
 from . import frames
 from .frames import Frame, FrameError, read_frame
 from .metrics import Figures
@@ -337,16 +336,14 @@ class _Connection:
 
     def end(self, reason: Exception | None = None) -> None:
         """Ends it; whoever waits for an answer gets the reason, else _ClosedError."""
-        self._end(reason or _ClosedError("it was given up"))
-        self.reading.cancel()
-
-    def _end(self, reason: Exception) -> None:
+        reason = reason or _ClosedError("it was given up")
         self.is_closed = True
         del self._client.under_way[self]
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(reason)
         self._writer.close()
+        self.reading.cancel()
 
     async def _read(self) -> None:
         most, take = self._client.options.most_bytes, partial(self._client.take, self)
@@ -365,31 +362,22 @@ class _Connection:
                 if waiting is not None and not waiting.done():
                     waiting.set_result(frame)
         except FrameError as error:
-            self._end(error)
+            self.end(error)
         except IncompleteReadError as error:
             part = f"{len(error.partial)} of {error.expected} bytes" if error.partial else "its end"
-            self._end(_ClosedError(f"{part} came"))
+            self.end(_ClosedError(f"{part} came"))
         except OSError as error:
-            self._end(_ClosedError(_reason(error)))
+            self.end(_ClosedError(_reason(error)))
 
 
 async def _resolved(host: str, port: int) -> list[IPv4Address | IPv6Address]:
-    """The addresses of a host. Nobody waits for a resolver that hangs: its thread is a daemon."""
+    """The addresses of a host. Nobody waits for a resolver that hangs."""
     try:
         return [ip_address(host)]
     except ValueError:
         pass
-    found: Future[list[Any]] = Future()
-
-    def resolve() -> None:
-        found.set_running_or_notify_cancel()
-        try:
-            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except Exception as error:
-            found.set_exception(error)
-
     try:
-        Thread(target=resolve, daemon=True).start()
+        found = in_background(partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM))
     except RuntimeError as error:  # the system has no more threads
         raise OSError(str(error)) from error
     return [ip_address(at[0]) for *_, at in await asyncio.wrap_future(found)]

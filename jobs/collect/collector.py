@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..errors import AuditError, SettingsError
 from ..failures import sentence_of
 from ..instants import SECOND, Instant, to_datetime
-from ..output import Output, text_file_at
+from ..output import Output, text_file_at, write_metrics
 from ..text import iso, visible
 from .client import RemotingClient
 from .files import DumpFolder
@@ -121,10 +121,10 @@ async def collect(
     clock: Callable[[], Instant],
     say: Callable[[str], None],
     complain: Callable[[str], None],
-) -> list[Collected]:
+) -> None:
     """What the command does: one round of every cluster, or round after round.
 
-    Returns the rounds where there is one of each. SIGTERM ends it: a round under way is not kept.
+    SIGTERM ends it: a round under way is not kept.
     Raises AuditError: the folder is another collector's, that of the metrics is not there, or a
     single round failed.
     """
@@ -151,20 +151,20 @@ async def collect(
             raise CollectError(what) from error
         try:
             if options.every_seconds is None:
-                return await _once(collectors, metrics, say)
-            await _again_and_again(collectors, metrics, say, complain)
+                await _once(collectors, metrics, say)
+            else:
+                await _again_and_again(collectors, metrics, say, complain)
         except asyncio.CancelledError:
             if not terminated.is_set():  # Ctrl-C
                 raise
             if options.every_seconds is None:
                 raise CollectError("stopped; nothing of the round was kept") from None
             say("stopped; a round under way was not kept")
-    return []
 
 
 async def _once(
     collectors: Sequence[Collector], metrics: Output | None, say: Callable[[str], None]
-) -> list[Collected]:
+) -> None:
     done = await asyncio.gather(*(each.collect() for each in collectors), return_exceptions=True)
     _write_metrics(collectors, metrics)
     rounds = [each for each in done if isinstance(each, Collected)]
@@ -177,7 +177,6 @@ async def _once(
         raise CollectError("\n".join(str(each) for each in failed))
     if failed:
         raise failed[0]
-    return rounds
 
 
 async def _again_and_again(
@@ -203,13 +202,9 @@ async def _again_and_again(
 
 
 def _write_metrics(collectors: Sequence[Collector], metrics: Output | None) -> None:
-    if metrics is None:
-        return
-    try:
-        text = metrics_text({each.target.name or "default": each.figures for each in collectors})
-        metrics.replace_text(text)
-    except OSError as error:
-        raise AuditError(f"metrics cannot be written to {metrics}: {sentence_of(error)}") from error
+    if metrics is not None:
+        figures = {each.target.name or "default": each.figures for each in collectors}
+        write_metrics(metrics, metrics_text(figures))
 
 
 def _end_on_sigterm() -> asyncio.Event:

@@ -52,11 +52,6 @@ class Lines:
         #: By address: the brokers that refuse to answer without an account, or with this one.
         self.refusing: dict[str, str] = {}
 
-    def add_of(self, broker: Broker, question: Question, answer: Answer) -> None:
-        """Adds the line of a broker's answer."""
-        of = {"broker_name": broker.broker_name, "broker_id": broker.broker_id}
-        self.add(question, broker.cluster, answer, **of, broker_addr=broker.address)
-
     def add(self, question: Question, cluster: str, answer: Answer, **server: Any) -> None:
         """Adds the line of an answer; ``server``: who was asked."""
         self._add(question.code.kind, cluster, answer, **server, **question.who)

@@ -7,11 +7,10 @@ docs/collect/collect.toml shows every key with its default.
 import re
 import ssl
 from collections.abc import Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, Field, IPvAnyNetwork, field_validator
 
 from ..errors import SettingsError
 from ..settings import NamePattern, Number, Section, WholeNumber, checked, parse_toml, read_text
@@ -29,8 +28,8 @@ _SECRET = re.compile(
 _NAMESRV_PORT = 9876
 
 #: What need not be asked, by the word that leaves it out.
-PARTS = ("routes", "running-infos", "offsets", "request-modes")
-ROUTES, RUNNING_INFOS, OFFSETS, REQUEST_MODES = PARTS
+Part = Literal["routes", "running-infos", "offsets", "request-modes"]
+ROUTES, RUNNING_INFOS, OFFSETS, REQUEST_MODES = get_args(Part)
 
 #: The groups that RocketMQ keeps for itself (``MixAll.isSysConsumerGroup``, ``TopicValidator``).
 _SYSTEM_GROUPS = re.compile(
@@ -83,16 +82,6 @@ def namesrvs_of(text: str) -> list[str]:
 Address = Annotated[str, AfterValidator(_is_address)]
 
 
-def _network(text: Any) -> Any:
-    try:
-        return ip_network(text)
-    except ValueError as error:
-        raise ValueError(f"expected a network as 10.0.0.0/8, came {text!r}: {error}") from error
-
-
-BrokerNetwork = Annotated[IPv4Network | IPv6Network, BeforeValidator(_network)]
-
-
 class Tls(Section):
     """How connections are encrypted.
 
@@ -135,11 +124,11 @@ class Cluster(Section):
     clusters: NamePattern = ".*"
     groups: tuple[NamePattern, ...] = Field(default=(".*",), min_length=1)
     topics: NamePattern = ".*"
-    without: frozenset[str] = frozenset()
+    without: frozenset[Part] = frozenset()
     account_file: str | None = None
     tls: Tls | None = None
     connect_to: dict[Address, Address] = Field(default_factory=dict)
-    brokers: tuple[BrokerNetwork, ...] = ()
+    brokers: tuple[IPvAnyNetwork, ...] = ()
 
     @field_validator("namesrv", mode="before")
     @classmethod
@@ -148,13 +137,6 @@ class Cluster(Section):
         if not isinstance(texts, list | tuple) or not all(isinstance(it, str) for it in texts):
             return given
         return list(dict.fromkeys(address for text in texts for address in namesrvs_of(text)))
-
-    @field_validator("without")
-    @classmethod
-    def _are_parts(cls, without: frozenset[str]) -> frozenset[str]:
-        if without <= set(PARTS):
-            return without
-        raise ValueError(f"expected some of {', '.join(PARTS)}")
 
     def takes_group(self, group: str) -> bool:
         """Whether the group is collected."""

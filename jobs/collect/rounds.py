@@ -257,7 +257,9 @@ class Round:
         """Adds the line of what a broker answers, and the topics that it names of a group."""
         if question.code != RequestCode.GET_CONSUMER_RUNNING_INFO or answer.code != NOT_REACHED:
             # Else nobody asked the client: a line about it would be wrong.
-            self._lines.add_of(broker, question, answer)
+            cluster, name, broker_id, address, _ = broker
+            server = {"broker_name": name, "broker_id": broker_id, "broker_addr": address}
+            self._lines.add(question, cluster, answer, **server)
         group = question.who.get("consumer_group")
         if group is not None and isinstance(found, Named):
             self._add_topics(broker.cluster, found, broker.address, (broker.cluster, group))

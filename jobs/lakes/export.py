@@ -26,7 +26,6 @@ _UNHARMED = (
 class Exported(NamedTuple):
     """What was exported of a date: the run, and how many rows its tables have."""
 
-    date: str
     run_id: str
     rows: int
 
@@ -48,7 +47,7 @@ def export(
         counts = reports.resolve(date).run_id
         # The date may be audited again meanwhile: all tables are to be of the run that counts.
         if all(each.run_id == counts for each in done):
-            return Exported(date, counts, sum(each.rows for each in done))
+            return Exported(counts, sum(each.rows for each in done))
 
 
 def _replace(reports: Reports, date: str, table: Table, lake: Lake) -> Exported:
@@ -62,7 +61,7 @@ def _replace(reports: Reports, date: str, table: Table, lake: Lake) -> Exported:
         except ConflictError as error:
             conflict = error
             continue
-        return Exported(date, published.run_id, rows.num_rows)
+        return Exported(published.run_id, rows.num_rows)
     raise AuditError(
         f"{table.name} of {date} was not exported: others changed the table {_ATTEMPTS} times "
         f"meanwhile ({conflict}); run the export again when no other one runs"

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs import threads
 from jobs.collect import client as client_module
 from jobs.collect import questions
 from jobs.collect.client import (
@@ -491,7 +492,7 @@ def test_a_system_without_threads_is_a_name_that_is_not_found(
         raise RuntimeError("can't start new thread")
 
     async def body(client: RemotingClient, _: Replay) -> list[Answer]:
-        monkeypatch.setattr(client_module.Thread, "start", start)
+        monkeypatch.setattr(threads.Thread, "start", start)
         return await many(client, 1, "broker.example:10911")
 
     (answer,) = run(body)

@@ -342,7 +342,7 @@ def test_options_of_a_file_and_of_the_command_line(tmp_path: Path) -> None:
         (None, {}, {"namesrv": ["a:1"]}, "expected --dumps"),
         (None, {"dumps": "d"}, {"namesrv": ["a:b"]}, "expected host:port, came 'a:b'"),
         (None, {"dumps": "d"}, {"namesrv": ["a:1"], "groups": ["("]}, "regular expression"),
-        (None, {"dumps": "d"}, {"namesrv": ["a:1"], "without": ["lists"]}, "expected some of"),
+        (None, {"dumps": "d"}, {"namesrv": ["a:1"], "without": ["lists"]}, "expected 'routes', "),
         ("[[clusters]]\nnamesrv=['a:1']\n", {"dumps": "d"}, {"name": "x"}, "came also name"),
         ("[[clusters]]\nnamesrv=['a:1']\nnamesrvs=1\n", {"dumps": "d"}, {}, "namesrvs"),
         (

@@ -8,13 +8,13 @@ import json
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import pytest
 
 from jobs.collect.client import RemotingClient
 from jobs.collect.memory import Memory
-from jobs.collect.options import PARTS
+from jobs.collect.options import Part
 from jobs.collect.rounds import Round
 from jobs.dumps.statements import Reader, Refused
 from jobs.instants import SECOND
@@ -506,7 +506,7 @@ def test_5_0_tells_request_modes_and_topics(cluster: RemoteCluster) -> None:
     assert "U" in {line.get("topic") for line in lines}
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", get_args(Part))
 def test_what_need_not_be_asked_is_not_asked(cluster: RemoteCluster, part: str) -> None:
     cluster.is_5 = True
     all_kinds = {line["kind"] for line in run(one_round, cluster.answers(), of_cluster(cluster))}

@@ -1,9 +1,7 @@
 """Microsoft Teams: a workflow "when a Teams webhook request is received".
 
 https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-incoming-webhook:
-an Adaptive Card in a message of up to 28 KB; a workflow answers 202. The connectors of Office 365,
-which are being retired, answer 200 with "1", and with the text of an error where a message was not
-taken.
+an Adaptive Card in a message of up to 28 KB; a workflow answers 202.
 https://learn.microsoft.com/adaptive-cards/authoring-cards/text-features: a ``RichTextBlock`` does
 not read Markdown, so that names in it stay text.
 """
@@ -12,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ..delivery import LONGEST_PAUSE, Refusal
+from ..delivery import Refusal
 from ..message import Message
 from ..webhook import Answer, Request, json_bytes
 from .service import Access, Service, fitted, inert, status_refusal
@@ -48,13 +46,10 @@ def _line(text: str, style: Mapping[str, str] | None = None) -> dict[str, Any]:
 
 
 def _refusal(answer: Answer) -> Refusal | None:
-    if answer.status == 202 or (answer.status == 200 and answer.text.strip() in ("", "1")):
+    if answer.status == 202:
         return None
-    if answer.status == 200 and "429" in answer.text:
-        return Refusal("too many messages in a short time", LONGEST_PAUSE)
     return status_refusal(answer) or Refusal("Teams did not take the message")
 
 
-_HOSTS = ("api.powerplatform.com", "webhook.office.com")
-_HOSTS_OF_WORKFLOWS = ("logic.azure.com", "logic.azure.us", "logic.azure.cn")
-TEAMS = Service((*_HOSTS, *_HOSTS_OF_WORKFLOWS), _requests, _refusal)
+_HOSTS = ("api.powerplatform.com", "logic.azure.com", "logic.azure.us", "logic.azure.cn")
+TEAMS = Service(_HOSTS, _requests, _refusal)

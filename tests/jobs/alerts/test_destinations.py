@@ -99,7 +99,7 @@ def test_a_named_destination_has_variables_of_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("url", "service"),
-    [("https://chat.example/x", "JSON"), ("https://x.webhook.office.com", "TEAMS")],
+    [("https://chat.example/x", "JSON"), ("https://x.logic.azure.com", "TEAMS")],
 )
 def test_a_service_that_calls_nobody_takes_no_mentions(url: str, service: str) -> None:
     settings = Alerts(owners={".*": "ops"}, mentions={"ops": "U1"})
