@@ -1,7 +1,7 @@
 """The account of the collector, and how a request is signed by it (ACL 1.0).
 
 The secret key is in no argument, no log and no dump: it comes from the environment or from a file,
-and it leaves this module as a signature alone. ACL 2.0 (5.3 and later) reads the same fields.
+and it leaves this module as a signature alone. ACL 2.0 (5.3 and later) reads the same three fields.
 
 Source: ``AclClientRPCHook`` and ``AclUtils`` of 4.9.4 and 5.1.4.
 """
@@ -21,9 +21,10 @@ from ..errors import SettingsError
 #: The environment variables of the account.
 ACCESS_KEY = "REBALANCE_AUDIT_ACCESS_KEY"
 SECRET_KEY = "REBALANCE_AUDIT_SECRET_KEY"  # noqa: S105 - the name of a variable
+SECURITY_TOKEN = "REBALANCE_AUDIT_SECURITY_TOKEN"  # noqa: S105 - the name of a variable
 
 _LOGGER = logging.getLogger(__name__)
-_KEY_LINE = re.compile(r"\s*(accessKey|secretKey)\s*[:=]\s*(.*?)\s*")
+_KEY_LINE = re.compile(r"\s*(accessKey|secretKey|securityToken)\s*[:=]\s*(.*?)\s*")
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,21 @@ class Account:
 
     access_key: str
     secret_key: str = field(repr=False)
+    security_token: str | None = field(default=None, repr=False)
 
-    def sign(self, fields: Mapping[str, str]) -> dict[str, str]:
-        """The fields of a request without a body, with the account and the signature.
+    def sign(self, fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
+        """The fields with the account and the signature.
 
-        Signed are the values of all fields, in the order of their names.
+        Signed are the values of all fields, in the order of their names, and then the body.
 
         >>> signed = Account("rocketmq2", "12345678").sign({"consumerGroup": "G_X"})
         >>> signed["AccessKey"], signed["Signature"]
         ('rocketmq2', '3uHz0TO9SnoDNTGMy/blSDuBuHk=')
         """
         signed = {**fields, "AccessKey": self.access_key}
-        content = "".join(signed[name] for name in sorted(signed)).encode()
+        if self.security_token is not None:
+            signed["SecurityToken"] = self.security_token
+        content = "".join(signed[name] for name in sorted(signed)).encode() + body
         digest = hmac.digest(self.secret_key.encode(), content, hashlib.sha1)
         return {**signed, "Signature": base64.b64encode(digest).decode()}
 
@@ -57,7 +61,7 @@ def find_account(environment: Mapping[str, str], file: str | None) -> Account | 
     if file is not None:
         keys, source = _read(file), file
     else:
-        names = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
+        names = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY, "securityToken": SECURITY_TOKEN}
         keys = {key: environment.get(name, "").strip() for key, name in names.items()}
         source = f"the environment ({ACCESS_KEY}, {SECRET_KEY})"
         if not any(keys.values()):
@@ -68,7 +72,7 @@ def find_account(environment: Mapping[str, str], file: str | None) -> Account | 
         raise SettingsError(
             f"{source}: expected an access key and a secret key, {missing} is empty"
         )
-    return Account(access_key, secret_key)
+    return Account(access_key, secret_key, keys.get("securityToken") or None)
 
 
 def _read(file: str) -> dict[str, str]:

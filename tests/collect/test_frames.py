@@ -153,6 +153,14 @@ def test_the_signature_is_the_recorded_one() -> None:
         assert signed == each.asked.fields
 
 
+def test_a_token_and_a_body_are_signed_too() -> None:
+    plain = Account("key", "secret").sign({"topic": "T"}, b"body")
+    assert plain["Signature"] != Account("key", "secret").sign({"topic": "T"})["Signature"]
+    with_token = Account("key", "secret", "token").sign({"topic": "T"}, b"body")
+    assert with_token["SecurityToken"] == "token"
+    assert with_token["Signature"] != plain["Signature"]
+
+
 def test_the_list_of_requests_is_closed() -> None:
     # All of them read. Whoever adds one says here that it does, too.
     assert sorted(RequestCode) == [105, 106, 201, 203, 208, 307, 343, 402]
