@@ -118,7 +118,7 @@ class _Group:
                 yield broker_row(statement, content)
             elif statement.kind == CONSUMER_RUNNING_INFO:
                 client_id = cast("str", statement.source.client_id)
-                if isinstance(content, RunningInfo) and statement.source.code is None:
+                if isinstance(content, RunningInfo) and statement.source.error_code is None:
                     self.members.add_running_info(time, client_id, content)
                 yield running_info_row(statement, self._sdks.get(client_id, (None, None)))
 
@@ -174,21 +174,16 @@ def _poll_tables(
 
 def _broker_poll(poll: Statement, lists: ListRows) -> dict[str, Any]:
     """The row of ``broker_polls``; a list that came is taken in."""
-    asked, answer = poll.source, poll.content
-    outcome = outcome_of_poll(asked)
+    answer, outcome = poll.content, outcome_of_poll(poll.source)
     came: dict[str, Any] = {"connections": 0}
     if outcome == ANSWERED and isinstance(answer, Connections):
         list_id = lists.add(_round(poll), poll.collected_at, _broker(poll), answer)
         came = {"connections": len(answer.connections), "list_id": list_id}
     return {
         **_subject(poll),
+        **poll.source._asdict(),
         "snapshot_time": poll.snapshot_time,
-        "broker_name": asked.broker_name,
-        "broker_id": asked.broker_id,
-        "broker_addr": asked.broker_addr,
         "outcome": outcome,
-        "error_code": asked.code,
-        "error_message": asked.message,
         "collected_at": poll.collected_at,
         **came,
     }
@@ -197,9 +192,9 @@ def _broker_poll(poll: Statement, lists: ListRows) -> dict[str, Any]:
 def outcome_of_poll(source: Source) -> str:
     """ANSWERED, NOT_ONLINE or NO_ANSWER, of a broker that was asked for a group's list.
 
-    >>> [outcome_of_poll(Source(code=code)) for code in (None, 206, -1)]
+    >>> [outcome_of_poll(Source(error_code=code)) for code in (None, 206, -1)]
     ['ANSWERED', 'NOT_ONLINE', 'NO_ANSWER']
     """
-    if source.code is None:
+    if source.error_code is None:
         return ANSWERED
     return NOT_ONLINE if source.says(CONSUMER_NOT_ONLINE, "not online") else NO_ANSWER

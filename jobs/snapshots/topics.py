@@ -51,10 +51,10 @@ def topic_tables(statements: Iterable[Statement]) -> Iterator[tuple[str, pa.Tabl
 def _has_answered(source: Source) -> bool:
     """Whether a nameserver answered; that it knows no such topic is an answer too.
 
-    >>> _has_answered(Source(code=17)), _has_answered(Source(code=-1))
+    >>> _has_answered(Source(error_code=17)), _has_answered(Source(error_code=-1))
     (True, False)
     """
-    return source.code is None or source.says(TOPIC_NOT_EXIST, "No topic route info")
+    return source.error_code is None or source.says(TOPIC_NOT_EXIST, "No topic route info")
 
 
 def route_id(brokers: Iterable[RouteBroker]) -> str:
