@@ -2,9 +2,10 @@
 brokers let a group consume: rows of ``client_states``."""
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta, timezone, tzinfo
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from ..dumps.statement import GroupFlags, InfoQueue, LogLine, RequestMode, RunningInfo, Statement
@@ -34,9 +35,6 @@ _FIXED_OFFSET = re.compile(r"(?:GMT|UTC)([+-])(\d{1,2})(?::(\d{2}))?", re.ASCII)
 #: So many fields of an ``InfoQueue`` are published; the others are read for its activity.
 _HELD = InfoQueue._fields.index("last_pull_at") + 1
 
-#: The language of a client's SDK and the ordinal of its MQVersion, as brokers list them.
-SdkOfClient: TypeAlias = tuple[str | None, int | None]
-
 
 def _row(statement: Statement, source: str, client_id: str | None, **values: Any) -> dict[str, Any]:
     """What a row has of its statement, and the values of its source."""
@@ -52,17 +50,13 @@ def _row(statement: Statement, source: str, client_id: str | None, **values: Any
     }
 
 
-def running_info_row(statement: Statement, sdk: SdkOfClient = (None, None)) -> dict[str, Any]:
-    """The row of an answer to getConsumerRunningInfo, or of the error that came in its place."""
+def running_info_row(statement: Statement, sdk: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of an answer to getConsumerRunningInfo, or of the error that came in its place.
+
+    ``sdk``: the client's language and version, as brokers list them; empty where none does.
+    """
     info = statement.content
-    language, version = sdk
-    row = _row(
-        statement,
-        RUNNING_INFO,
-        statement.source.client_id,
-        language=language,
-        version=version,
-    )
+    row = _row(statement, RUNNING_INFO, statement.source.client_id, **sdk)
     if not isinstance(info, RunningInfo):
         return row
     # Its fields have the names of the columns.

@@ -34,11 +34,8 @@ def topic_tables(statements: Iterable[Statement]) -> Iterator[tuple[str, pa.Tabl
     for statement in statements:
         last[statement.snapshot_time, statement.source.namesrv_addr] = statement
     answered = [poll for poll in last.values() if _has_answered(poll.source)]
-    ids: dict[tuple[RouteBroker, ...], str] = {}
+    ids = {brokers: route_id(brokers) for brokers in dict.fromkeys(map(_brokers, answered))}
     for polls in in_parts(answered, PIECE_ROWS):
-        for brokers in map(_brokers, polls):
-            if brokers not in ids:
-                ids[brokers] = route_id(brokers)
         yield ROUTE_POLLS.name, _route_polls(polls, ids)
         yield TOPIC_ROUTES.name, _topic_routes(polls)
     if answered:
