@@ -272,15 +272,12 @@ def _value(name: str, raw: Any) -> Any:
     """A field's value; None where it is not what the field should be."""
     if name in _TIMES:
         return _instant(raw)
-    return _number(name, raw) if name in _NUMBERS else as_text(raw)
-
-
-def _number(name: str, raw: Any) -> int | None:
-    """An integer of at most 18 digits, or the text of one."""
+    if name not in _NUMBERS:
+        return as_text(raw)
+    # An integer of at most 18 digits, or the text of one.
     number = integer_in(as_text(raw))
-    if number is None or (name == "error_code" and not -(2**31) <= number < 2**31):
-        return None
-    return number
+    is_code = number is not None and -(2**31) <= number < 2**31
+    return number if is_code or name != "error_code" else None
 
 
 def _instant(raw: Any) -> int | None:
