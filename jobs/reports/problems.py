@@ -50,8 +50,7 @@ class Queue(NamedTuple):
 class Seen:
     """What was seen of a place: how bad it is, and from when to when.
 
-    ``share_of_time`` is that between ``first_seen`` and ``last_seen``; None: a run that did not
-    publish it. ``open_since`` and ``nights_open`` are over the runs before, None for what passed.
+    ``open_since`` and ``nights_open`` are over the runs before, None for what passed.
     """
 
     severity: str
@@ -59,7 +58,6 @@ class Seen:
     ongoing: bool
     first_seen: datetime
     last_seen: datetime
-    share_of_time: float | None = None
     known_issue: str | None = None
     open_since: datetime | None = None
     nights_open: int | None = None
@@ -71,14 +69,15 @@ class Finding(Seen):
 
     Or a fault that is there for long and that no queue shows: it has no ``queues``. ``ids`` has
     one finding id for each row, and an id is the same from run to run. ``status``: NEW or
-    PERSISTING against the published run before, None for what passed. ``backlog``: the messages of
-    all the queues.
+    PERSISTING against the published run before, None for what passed. ``share_of_time`` is that
+    between ``first_seen`` and ``last_seen``. ``backlog``: the messages of all the queues.
     """
 
     place: Place
     kind: str
     status: str | None
     certainty: str | None
+    share_of_time: float
     causes: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     queues: tuple[Queue, ...] = ()
@@ -107,6 +106,7 @@ class ShownFault(Seen):
     """One fault of a place: its worst run, and how many runs of it there were.
 
     Of what is about one client id one per id (``kinds.OF_ONE_CLIENT``), of every other fault one.
+    ``share_of_time``: None where the run did not publish it.
     """
 
     fault: str
@@ -116,6 +116,7 @@ class ShownFault(Seen):
     queues_affected: int
     findings_cleared: int
     findings_left: int
+    share_of_time: float | None = None
     client_ids: tuple[str, ...] = ()
     broker_names: tuple[str, ...] = ()
 
