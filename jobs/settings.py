@@ -35,9 +35,9 @@ from rebalance_core import make_strategy
 from rebalance_core.errors import nearest
 
 from .bounds import DEFAULT_BOUNDS, Bounds
-from .choices import DEFAULT_SETTINGS, Severity, WebhookService
+from .choices import DEFAULT_SETTINGS, LANGUAGES, Severity, WebhookService
 from .errors import SettingsError
-from .languages.language import ENGLISH, LANGUAGES
+from .languages.language import ENGLISH
 from .masking import Masking
 from .text import visible
 

@@ -25,12 +25,12 @@ def write_page(args: Options, settings: Settings) -> None:
     """Writes the page, or the ticket, of one date."""
     look = _look(args, settings)
     reports = reports_of(args, settings)
-    written = reports.read(
+    report, place = reports.read(
         args.date,
         lambda published: write_report(reports, published, args.format, args.output, look),
     )
     say_what = say_beside(args, args.output)
-    say_what(f"report of {written.date}: {written.report.verdict.sentence} {written.output}")
+    say_what(f"report of {report.published.date}: {report.verdict.sentence} {place}")
 
 
 def _write_site(args: Options, settings: Settings) -> None:

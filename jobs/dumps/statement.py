@@ -177,8 +177,9 @@ Content: TypeAlias = (
 class Source(NamedTuple):
     """Who was asked and who spoke; None for what the kind does not have.
 
-    ``code`` and ``message`` are the error that came in place of a content: the envelope's, or what
-    the dashboard's status has; a code of 0 is none.
+    Its fields have the names of the tables' columns. ``error_code`` and ``error_message`` are the
+    error that came in place of a content: the envelope's, or what the dashboard's status has; a
+    code of 0 is none.
     """
 
     broker_name: str | None = None
@@ -188,17 +189,17 @@ class Source(NamedTuple):
     client_addr: str | None = None
     namesrv_addr: str | None = None
     process: str | None = None
-    code: int | None = None
-    message: str | None = None
+    error_code: int | None = None
+    error_message: str | None = None
 
     def says(self, code: int, words: str) -> bool:
         """Whether it answered with this error; the dashboard has a code within its message alone.
 
-        >>> Source(code=-1, message="CODE: 17  DESC: none").says(17, "No topic route info")
+        >>> Source(error_code=-1, error_message="CODE: 17").says(17, "No topic route info")
         True
         """
-        found = re.search(rf"CODE: *{code}\b|{words}", self.message or "", re.ASCII)
-        return self.code == code or found is not None
+        found = re.search(rf"CODE: *{code}\b|{words}", self.error_message or "", re.ASCII)
+        return self.error_code == code or found is not None
 
 
 class Statement(NamedTuple):

@@ -87,7 +87,7 @@ class Reader:
     ... "snapshot_time":"1970-01-01T00:00:01Z", "collected_at":"1970-01-01T00:00:02Z",
     ... "error_code":17, "error_message":"No topic route info"}'''
     >>> [statement] = Reader().read(line)
-    >>> statement.subject, statement.collected_at, statement.source.code, statement.content
+    >>> statement.subject, statement.collected_at, statement.source.error_code, statement.content
     ('T', 2000000, 17, None)
     >>> Reader().read(b"17")
     Refused(reason="expected one JSON object, came '17'", kind='')
@@ -169,15 +169,15 @@ class Reader:
             except LineError as error:
                 of_whom = f" of '{subject}'" if isinstance(error, BoundError) else ""
                 raise LineError(f"body{of_whom}: {error}") from error
-        elif source.code is None:
+        elif source.error_code is None:
             neither = "expected body or error_code, came neither"
             raise LineError(neither if kind.may_fail else "expected body, came none")
         if read.code is not None:
             # The error of the envelope goes before that of the dashboard's status.
-            code = read.code if source.code is None else source.code
-            message = read.message if source.message is None else source.message
-            source = self._same(source._replace(code=code, message=message))
-        contents = read.contents if source.code is None else _NOTHING.contents
+            code = read.code if source.error_code is None else source.error_code
+            message = read.message if source.error_message is None else source.error_message
+            source = self._same(source._replace(error_code=code, error_message=message))
+        contents = read.contents if source.error_code is None else _NOTHING.contents
         if name not in KINDS:
             contents = ()
         of_subjects = [(subject or group or "", content) for group, content in contents]
@@ -258,7 +258,7 @@ def _who(
     source = Source(**{name: fields[name] for name in kind.source})
     if kind.may_fail:
         message = as_text(envelope.get("error_message"))
-        source = source._replace(code=fields["error_code"] or None, message=message)
+        source = source._replace(error_code=fields["error_code"] or None, error_message=message)
     return fields["cluster"], fields[kind.subject] if kind.subject else None, source
 
 
@@ -272,15 +272,12 @@ def _value(name: str, raw: Any) -> Any:
     """A field's value; None where it is not what the field should be."""
     if name in _TIMES:
         return _instant(raw)
-    return _number(name, raw) if name in _NUMBERS else as_text(raw)
-
-
-def _number(name: str, raw: Any) -> int | None:
-    """An integer of at most 18 digits, or the text of one."""
+    if name not in _NUMBERS:
+        return as_text(raw)
+    # An integer of at most 18 digits, or the text of one.
     number = integer_in(as_text(raw))
-    if number is None or (name == "error_code" and not -(2**31) <= number < 2**31):
-        return None
-    return number
+    is_code = number is not None and -(2**31) <= number < 2**31
+    return number if is_code or name != "error_code" else None
 
 
 def _instant(raw: Any) -> int | None:

@@ -22,12 +22,11 @@ DAY: Instant = 86_400 * SECOND
 
 
 class Days(NamedTuple):
-    """From which day to which lines are plausible (days since 1970), and those of most lines."""
+    """The days of most lines (since 1970), and how many days around them are plausible."""
 
     first: int
     last: int
-    most_from: int
-    most_to: int
+    around: int
 
 
 @dataclass(frozen=True)
@@ -56,11 +55,10 @@ class PlausibleTimes:
         days = self.days.get(kind == CLIENT_LOG)
         if days is None or _holds(days, day_of(collected_at)):
             return None
-        allowed = days.most_from - days.first
-        most = " to ".join(dict.fromkeys(map(_date, (days.most_from, days.most_to))))
+        most = " to ".join(dict.fromkeys(map(_date, (days.first, days.last))))
         return (
-            f"expected collected_at within {allowed:,} days (bounds.dump_days) of most lines of "
-            f"the dumps, which are of {most}, came {iso_of(collected_at)}"
+            f"expected collected_at within {days.around:,} days (bounds.dump_days) of most lines "
+            f"of the dumps, which are of {most}, came {iso_of(collected_at)}"
         )
 
     def left_out(self, counts: Mapping[tuple[bool, int], int]) -> str | None:
@@ -107,7 +105,7 @@ def _date(day: int) -> str:
 
 
 def _holds(days: Days | None, day: int) -> bool:
-    return days is None or days.first <= day <= days.last
+    return days is None or days.first - days.around <= day <= days.last + days.around
 
 
 def _days(counts: Mapping[int, int], most_days: int) -> Days:
@@ -117,13 +115,12 @@ def _days(counts: Mapping[int, int], most_days: int) -> Days:
     years stay whole. Of two lines neither is the odd one.
 
     >>> _days({20_000: 2, 0: 1}, 366)
-    Days(first=19634, last=20366, most_from=20000, most_to=20000)
-    >>> _days({20_000: 1, 0: 1}, 366).first <= 0
+    Days(first=20000, last=20000, around=366)
+    >>> _holds(_days({20_000: 1, 0: 1}, 366), 0)
     True
     """
     days = sorted(counts)
     passed = list(accumulate(counts[day] for day in days))
     last = passed[-1] - 1
     low, high = sorted(days[bisect_right(passed, at)] for at in (-(-last // 3), 2 * last // 3))
-    around = max(most_days, 2 * (high - low))
-    return Days(low - around, high + around, low, high)
+    return Days(low, high, around=max(most_days, 2 * (high - low)))

@@ -11,10 +11,6 @@ from unicodedata import category, east_asian_width
 
 from rebalance_core.texts import Text, forms, pieces
 
-from .. import choices
-
-LANGUAGES = choices.LANGUAGES
-
 
 @dataclass(frozen=True)
 class Language:
@@ -77,7 +73,7 @@ def _needs_no_blank(before: str, after: str) -> bool:
 
 @lru_cache(maxsize=8)
 def language(code: str) -> Language:
-    """The language of one of the codes in ``LANGUAGES``.
+    """The language of one of the codes in ``choices.LANGUAGES``.
 
     ``"{clients} [uses|use] {strategy}" = "{clients} 使用 {strategy}"`` is an entry for both forms;
     a translation that differs with the number has ``[one|many]`` as well.

@@ -177,11 +177,6 @@ class History(NamedTuple):
         """The ``most`` nights up to this one, of those that are here."""
         return history_of([night for night in self.nights if night.date <= last][-most:])
 
-    @property
-    def published(self) -> list[Night]:
-        """The nights that have a run, newest first."""
-        return [night for night in reversed(self.nights) if night.is_published]
-
 
 def _strip(nights: Iterable[Night], cluster: str, group: str) -> Strip:
     return Strip(cluster, group, tuple(night.level_of(cluster, group) for night in nights))

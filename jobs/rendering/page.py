@@ -89,11 +89,6 @@ def _link(base: str, page: str) -> Markup:
     return Markup(quote(f"{base}/{page}", safe="/:?&=#%~"))  # noqa: S704 - quoted
 
 
-def _clock(text: str) -> str:
-    """A time of the summary as a person reads it."""
-    return day_and_time(datetime.fromisoformat(text))
-
-
 def _named(name: str) -> Markup:
     """A name that strangers chose, broken after separators alone.
 
@@ -194,7 +189,6 @@ def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment
     environment = templates_of(__package__, shown, _FUNCTIONS, is_html=True)
     t = _translate(language, shown)
     environment.globals |= {
-        "clock": _clock,
         "index": INDEX,
         "instant": datetime.fromisoformat,
         "lang": _TAGS.get(language.code, language.code),

@@ -12,8 +12,6 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from rebalance_core import MessageQueue
 from rebalance_core.descriptions import queue_ranges
 from rebalance_core.english import agreeing, count, list_of
@@ -479,10 +477,10 @@ def _quarantine(published: Published, tables: PublishedTables) -> Row:
     ingested = published.summary["inputs"]["ingested"]
     reasons: list[tuple[str, int, str]] = []
     if rows.num_rows:
-        by_reason = rows.append_column("lines", pa.array([1] * rows.num_rows)).group_by("reason")
-        totals = by_reason.aggregate([("lines", "sum"), ("file", "min")]).to_pylist()
+        totals = rows.group_by("reason").aggregate([("reason", "count"), ("file", "min")])
         reasons = [
-            (row["reason"], row["lines_sum"], row["file_min"].rpartition("/")[2]) for row in totals
+            (row["reason"], row["reason_count"], row["file_min"].rpartition("/")[2])
+            for row in totals.to_pylist()
         ]
     return {
         "lines_in": ingested["lines"] if ingested else None,

@@ -16,14 +16,6 @@ from .report import Report, build_report
 _ENDINGS = {"html": "html", "markdown": "md"}
 
 
-class Written(NamedTuple):
-    """What was written, and where."""
-
-    date: str
-    output: Output
-    report: Report
-
-
 class Look(NamedTuple):
     """How pages are made, whichever run they are of.
 
@@ -38,8 +30,8 @@ class Look(NamedTuple):
 
 def write_report(
     reports: Reports, published: Published, form: str, output: str | None, look: Look
-) -> Written:
-    """Writes the report of a run as ``html`` or ``markdown``.
+) -> tuple[Report, Output]:
+    """Writes the report of a run as ``html`` or ``markdown``: what was written, and where.
 
     A reader of the file sees the old report or the new, never a part of one. ``output`` is a file,
     or a folder, by its name or by what is there; None: ``report/`` beside the tables; ``-``:
@@ -48,7 +40,7 @@ def write_report(
     place = _place(reports, output, f"dt={published.date}.{_ENDINGS[form]}")
     text, report = report_text(reports, published, form, look)
     place.replace_text(text)
-    return Written(published.date, place, report)
+    return report, place
 
 
 def report_text(

@@ -19,13 +19,12 @@ from rebalance_core.processes import Process, find_processes
 from rebalance_core.texts import Text
 from rebalance_core.views import possible_views
 
-from ..instants import to_datetime
 from ..judge.evaluated import QueueKey
 from ..judge.moment import Moment
 from ..kinds import OF_ONE_CLIENT
 from ..languages.language import ENGLISH, Language
-from ..text import cut, display_width, iso, padded, visible
-from .texts import WIDTH, Reader
+from ..text import cut, display_width, padded, visible
+from .texts import WIDTH, Reader, clock
 
 _MOST_CLIENTS = 40
 _MOST_QUEUES = 120
@@ -87,7 +86,7 @@ def elsewhere(moment: Moment) -> Text | None:
     found = moment.elsewhere
     if found is None:
         return None
-    first, last = (iso(to_datetime(each)) for each in found[1:])
+    first, last = map(clock, found[1:])
     return Text(
         "nothing is found at this moment; {topic} had {kinds}, the worst from {first} to {last}: "
         "--at {last}",

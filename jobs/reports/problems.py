@@ -46,33 +46,41 @@ class Queue(NamedTuple):
     queue_id: int
 
 
-@dataclass(frozen=True)
-class Finding:
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What was seen of a place: how bad it is, and from when to when.
+
+    ``open_since`` and ``nights_open`` are over the runs before, None for what passed.
+    """
+
+    severity: str
+    persistence: str
+    ongoing: bool
+    first_seen: datetime
+    last_seen: datetime
+    known_issue: str | None = None
+    open_since: datetime | None = None
+    nights_open: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding(Seen):
     """What was found of a place: rows of a table of queues that differ in nothing but the queue.
 
     Or a fault that is there for long and that no queue shows: it has no ``queues``. ``ids`` has
     one finding id for each row, and an id is the same from run to run. ``status``: NEW or
     PERSISTING against the published run before, None for what passed. ``share_of_time`` is that
-    between ``first_seen`` and ``last_seen``; ``open_since`` and ``nights_open`` are over the runs
-    before, None for what passed. ``backlog``: the messages of all the queues.
+    between ``first_seen`` and ``last_seen``. ``backlog``: the messages of all the queues.
     """
 
     place: Place
     kind: str
-    severity: str
-    persistence: str
-    ongoing: bool
     status: str | None
     certainty: str | None
-    known_issue: str | None
-    first_seen: datetime
-    last_seen: datetime
     share_of_time: float
     causes: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     queues: tuple[Queue, ...] = ()
-    open_since: datetime | None = None
-    nights_open: int | None = None
     backlog: int | None = None
 
     @property
@@ -93,31 +101,24 @@ class Finding:
         return replace(self, ids=kept, queues=queues) if kept else None
 
 
-@dataclass(frozen=True)
-class ShownFault:
+@dataclass(frozen=True, kw_only=True)
+class ShownFault(Seen):
     """One fault of a place: its worst run, and how many runs of it there were.
 
     Of what is about one client id one per id (``kinds.OF_ONE_CLIENT``), of every other fault one.
+    ``share_of_time``: None where the run did not publish it.
     """
 
     fault: str
-    first_seen: datetime
-    last_seen: datetime
     runs: int
-    persistence: str
-    severity: str
-    ongoing: bool
     evidence: str
     remedy: str
     queues_affected: int
     findings_cleared: int
     findings_left: int
     share_of_time: float | None = None
-    known_issue: str | None = None
     client_ids: tuple[str, ...] = ()
     broker_names: tuple[str, ...] = ()
-    open_since: datetime | None = None
-    nights_open: int | None = None
 
     @property
     def kind(self) -> kinds.Kind:
@@ -251,14 +252,14 @@ class Problem:
     # ------------------------------------------------------------------ since when
 
     @property
-    def _shown(self) -> list[Finding | ShownFault]:
+    def _shown(self) -> list[Seen]:
         """All of it."""
         return [*self.findings, *self.faults]
 
     @cached_property
-    def _times(self) -> list[Finding | ShownFault]:
+    def _times(self) -> list[Seen]:
         """What it lasts from and to: what counts of it, and why; where nothing counts, all."""
-        counted: list[Finding | ShownFault] = [*self._counted, *self.faults]
+        counted = (*self._counted, *self.faults)
         return [each for each in counted if each.severity != kinds.INFO] or self._shown
 
     @property
@@ -404,7 +405,7 @@ def _finding(place: Place, kind: str, row: Mapping[str, Any], **values: Any) -> 
     # A stall is an unbroken run of offset polls, and has no share.
     if of_row["share_of_time"] is None:
         of_row["share_of_time"] = 1.0
-    return Finding(place, kind, **of_row, **values)
+    return Finding(place=place, kind=kind, **of_row, **values)
 
 
 def _groupable(table: pa.Table) -> pa.Table:

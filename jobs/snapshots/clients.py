@@ -2,17 +2,23 @@
 brokers let a group consume: rows of ``client_states``."""
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta, timezone, tzinfo
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from ..dumps.statement import GroupFlags, InfoQueue, LogLine, RequestMode, RunningInfo, Statement
 from ..instants import SECOND, Instant, to_datetime, to_instant
-from ..schemas import CONSUME_DISABLED, NOT_CONSUMING, NOT_LOCKED, NOT_PULLING, REQUEST_MODE
-
-RUNNING_INFO_SOURCE = "RUNNING_INFO"
-CLIENT_LOG_SOURCE = "CLIENT_LOG"
+from ..schemas import (
+    CLIENT_LOG,
+    CONSUME_DISABLED,
+    NOT_CONSUMING,
+    NOT_LOCKED,
+    NOT_PULLING,
+    REQUEST_MODE,
+    RUNNING_INFO,
+)
 
 #: A pull waits for messages for up to 30 s (``ConsumerPullTimeoutMillis``), and is tried again 3 s
 #: after an error; ``ConsumerRunningInfo.analyzeProcessQueue`` too takes 60 s for too long.
@@ -29,40 +35,28 @@ _FIXED_OFFSET = re.compile(r"(?:GMT|UTC)([+-])(\d{1,2})(?::(\d{2}))?", re.ASCII)
 #: So many fields of an ``InfoQueue`` are published; the others are read for its activity.
 _HELD = InfoQueue._fields.index("last_pull_at") + 1
 
-#: The language of a client's SDK and the ordinal of its MQVersion, as brokers list them.
-SdkOfClient: TypeAlias = tuple[str | None, int | None]
-
 
 def _row(statement: Statement, source: str, client_id: str | None, **values: Any) -> dict[str, Any]:
     """What a row has of its statement, and the values of its source."""
-    asked = statement.source
     return {
+        **statement.source._asdict(),
         "cluster": statement.cluster,
         "snapshot_time": statement.snapshot_time,
         "observed_at": statement.collected_at,
         "source": source,
         "consumer_group": statement.subject,
         "client_id": client_id,
-        "broker_name": asked.broker_name,
-        "broker_id": asked.broker_id,
-        "process": asked.process,
-        "error_code": asked.code,
-        "error_message": asked.message,
         **values,
     }
 
 
-def running_info_row(statement: Statement, sdk: SdkOfClient = (None, None)) -> dict[str, Any]:
-    """The row of an answer to getConsumerRunningInfo, or of the error that came in its place."""
+def running_info_row(statement: Statement, sdk: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of an answer to getConsumerRunningInfo, or of the error that came in its place.
+
+    ``sdk``: the client's language and version, as brokers list them; empty where none does.
+    """
     info = statement.content
-    language, version = sdk
-    row = _row(
-        statement,
-        RUNNING_INFO_SOURCE,
-        statement.source.client_id,
-        language=language,
-        version=version,
-    )
+    row = _row(statement, RUNNING_INFO, statement.source.client_id, **sdk)
     if not isinstance(info, RunningInfo):
         return row
     # Its fields have the names of the columns.
@@ -116,7 +110,7 @@ def log_line_row(statement: Statement, line: LogLine, logged_at: Instant | None)
     """The row of a rebalance line of a client's log."""
     return _row(
         statement,
-        CLIENT_LOG_SOURCE,
+        CLIENT_LOG,
         line.client_id,
         snapshot_time=None,
         logged_at=logged_at,

@@ -44,7 +44,7 @@ from ..schemas import (
     NOT_ONLINE,
     QUEUE_OFFSETS,
 )
-from .clients import SdkOfClient, broker_row, log_line_row, logged_at, running_info_row
+from .clients import broker_row, log_line_row, logged_at, running_info_row
 from .group_tables import GroupTables
 from .lists import ListRows, Stays
 from .members import Members
@@ -93,9 +93,10 @@ class _Group:
         self.polls: dict[tuple[Instant, Broker], Statement] = {}
         #: By round; of a queue that was asked for twice in one the later answer counts.
         self._offsets: dict[Instant, dict[tuple[str, str, int], Offset]] = {}
-        #: The latest list of each broker, and the SDK of each client from the latest list with it.
+        #: The latest list of each broker, and the SDK of each client from the latest list with it:
+        #: its language, and the ordinal of its MQVersion.
         self._lists: dict[Broker, Content] = {}
-        self._sdks: dict[str, SdkOfClient] = {}
+        self._sdks: dict[str, dict[str, Any]] = {}
 
     def client_states(self, statements: Sequence[Statement]) -> Iterator[dict[str, Any]]:
         """Reads the statements; gives the rows of ``client_states``."""
@@ -118,9 +119,9 @@ class _Group:
                 yield broker_row(statement, content)
             elif statement.kind == CONSUMER_RUNNING_INFO:
                 client_id = cast("str", statement.source.client_id)
-                if isinstance(content, RunningInfo) and statement.source.code is None:
+                if isinstance(content, RunningInfo) and statement.source.error_code is None:
                     self.members.add_running_info(time, client_id, content)
-                yield running_info_row(statement, self._sdks.get(client_id, (None, None)))
+                yield running_info_row(statement, self._sdks.get(client_id, {}))
 
     def _add_poll(self, poll: Statement, broker: Broker, answer: Content) -> None:
         key = _round(poll), broker
@@ -129,8 +130,9 @@ class _Group:
         # One that repeats itself is the very same object, and costs nothing.
         if isinstance(answer, Connections) and self._lists.get(broker) is not answer:
             self._lists[broker] = answer
-            for connection in answer.connections:
-                self._sdks[connection.client_id] = connection.language, connection.version
+            for each in answer.connections:
+                sdk = {"language": each.language, "version": each.version}
+                self._sdks[each.client_id] = sdk
 
     def offsets(self) -> Iterator[tuple[Any, ...]]:
         """The round of each poll of a queue, and what it gave."""
@@ -174,21 +176,16 @@ def _poll_tables(
 
 def _broker_poll(poll: Statement, lists: ListRows) -> dict[str, Any]:
     """The row of ``broker_polls``; a list that came is taken in."""
-    asked, answer = poll.source, poll.content
-    outcome = outcome_of_poll(asked)
+    answer, outcome = poll.content, outcome_of_poll(poll.source)
     came: dict[str, Any] = {"connections": 0}
     if outcome == ANSWERED and isinstance(answer, Connections):
         list_id = lists.add(_round(poll), poll.collected_at, _broker(poll), answer)
         came = {"connections": len(answer.connections), "list_id": list_id}
     return {
         **_subject(poll),
+        **poll.source._asdict(),
         "snapshot_time": poll.snapshot_time,
-        "broker_name": asked.broker_name,
-        "broker_id": asked.broker_id,
-        "broker_addr": asked.broker_addr,
         "outcome": outcome,
-        "error_code": asked.code,
-        "error_message": asked.message,
         "collected_at": poll.collected_at,
         **came,
     }
@@ -197,9 +194,9 @@ def _broker_poll(poll: Statement, lists: ListRows) -> dict[str, Any]:
 def outcome_of_poll(source: Source) -> str:
     """ANSWERED, NOT_ONLINE or NO_ANSWER, of a broker that was asked for a group's list.
 
-    >>> [outcome_of_poll(Source(code=code)) for code in (None, 206, -1)]
+    >>> [outcome_of_poll(Source(error_code=code)) for code in (None, 206, -1)]
     ['ANSWERED', 'NOT_ONLINE', 'NO_ANSWER']
     """
-    if source.code is None:
+    if source.error_code is None:
         return ANSWERED
     return NOT_ONLINE if source.says(CONSUMER_NOT_ONLINE, "not online") else NO_ANSWER

@@ -31,8 +31,7 @@ from ..dumps.statement import (
 from ..instants import SECOND, Instant
 from ..judge.dossier import Broker
 from ..member_flags import HEARD_SECONDS, chooses_queues
-from ..schemas import GROUP_TABLE
-from .clients import CLIENT_LOG_SOURCE, RUNNING_INFO_SOURCE
+from ..schemas import CLIENT_LOG, GROUP_TABLE, RUNNING_INFO
 from .group_tables import Doubt, Shown
 from .history import NEVER, History
 
@@ -173,14 +172,14 @@ class Members:
         if info.pull_consumer is not None:
             client.pull_consumer.add(time, info.pull_consumer)
         if info.strategy is not None:
-            _add_strategy(client, time, info.strategy, RUNNING_INFO_SOURCE)
+            _add_strategy(client, time, info.strategy, RUNNING_INFO)
 
     def add_log_line(self, time: Instant, line: LogLine) -> None:
         """A rebalance line of a client's log."""
         client = self._clients[line.client_id]
         if line.by_broker:
             client.client_rebalance.add(time, False)
-        _add_strategy(client, time, line.strategy, CLIENT_LOG_SOURCE)
+        _add_strategy(client, time, line.strategy, CLIENT_LOG)
 
     def of_connection(self, broker: Broker, connection: Connection) -> OfConnection:
         """The heartbeats over a connection of a broker's list."""
@@ -230,7 +229,7 @@ def _last_reports(
     """
     histories: tuple[tuple[str, History[Any]], ...] = (
         (HEARTBEAT_SOURCE, connection.full),
-        (RUNNING_INFO_SOURCE, client.info),
+        (RUNNING_INFO, client.info),
         (HEARTBEAT_SOURCE, client.heartbeat),
     )
     reports = []

@@ -34,11 +34,8 @@ def topic_tables(statements: Iterable[Statement]) -> Iterator[tuple[str, pa.Tabl
     for statement in statements:
         last[statement.snapshot_time, statement.source.namesrv_addr] = statement
     answered = [poll for poll in last.values() if _has_answered(poll.source)]
-    ids: dict[tuple[RouteBroker, ...], str] = {}
+    ids = {brokers: route_id(brokers) for brokers in dict.fromkeys(map(_brokers, answered))}
     for polls in in_parts(answered, PIECE_ROWS):
-        for brokers in map(_brokers, polls):
-            if brokers not in ids:
-                ids[brokers] = route_id(brokers)
         yield ROUTE_POLLS.name, _route_polls(polls, ids)
         yield TOPIC_ROUTES.name, _topic_routes(polls)
     if answered:
@@ -51,10 +48,10 @@ def topic_tables(statements: Iterable[Statement]) -> Iterator[tuple[str, pa.Tabl
 def _has_answered(source: Source) -> bool:
     """Whether a nameserver answered; that it knows no such topic is an answer too.
 
-    >>> _has_answered(Source(code=17)), _has_answered(Source(code=-1))
+    >>> _has_answered(Source(error_code=17)), _has_answered(Source(error_code=-1))
     (True, False)
     """
-    return source.code is None or source.says(TOPIC_NOT_EXIST, "No topic route info")
+    return source.error_code is None or source.says(TOPIC_NOT_EXIST, "No topic route info")
 
 
 def route_id(brokers: Iterable[RouteBroker]) -> str:

@@ -173,7 +173,7 @@ def test_pieces_have_what_the_reader_says_of_each_line(tmp_path: Path) -> None:
 def test_an_error_has_no_content(tmp_path: Path) -> None:
     (found,) = said(pieces_of(tmp_path / "a", line(CONNECTION, body=None, error_code=206)))
 
-    assert (found.content, found.source.code) == (None, 206)
+    assert (found.content, found.source.error_code) == (None, 206)
 
 
 def test_equal_contents_are_one_object_again(tmp_path: Path) -> None:

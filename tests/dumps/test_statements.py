@@ -329,14 +329,14 @@ def test_an_error_is_that_of_the_envelope_else_that_of_the_dashboard(
 ) -> None:
     statement = one(line(CONNECTION, **overrides))
 
-    assert (statement.source.code, statement.source.message) == (code, message)
+    assert (statement.source.error_code, statement.source.error_message) == (code, message)
     assert (statement.subject, statement.content) == ("G", None)
 
 
 def test_a_code_of_0_is_no_error() -> None:
     statement = one(line(CONNECTION, error_code=0))
 
-    assert statement.source.code is None
+    assert statement.source.error_code is None
     assert statement.content is not None
 
 

@@ -18,8 +18,9 @@ from jobs.alerts.destinations import SERVICES
 from jobs.alerts.message import OTHERS, Digest, Message, make_message, problems_to_send, read_digest
 from jobs.alerts.services.mail import mail_of
 from jobs.alerts.services.service import Access
+from jobs.choices import LANGUAGES
 from jobs.judge.moment import Moment
-from jobs.languages.language import LANGUAGES, language
+from jobs.languages.language import language
 from jobs.masking import Masking
 from jobs.pipeline.explain import explain_moment, predict_moments
 from jobs.pipeline.moments import Question, moments_of_dumps

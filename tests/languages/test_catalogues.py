@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.languages.language import ENGLISH, LANGUAGES, language
+from jobs.choices import LANGUAGES
+from jobs.languages.language import ENGLISH, language
 from rebalance_core.texts import Text, forms
 from tests.languages.templates import (
     ROOT,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from jobs.choices import LANGUAGES
 from jobs.cli import main
 from jobs.errors import SettingsError
-from jobs.languages.language import LANGUAGES
 from jobs.settings import load_settings
 from jobs.storage import Reports
 from tests.support.truth import CAPTURES

@@ -115,7 +115,8 @@ def poll(
         CONSUMER_CONNECTION,
         seconds,
         Source(
-            **{"broker_name": broker, "broker_id": 0, "code": code, "message": message} | source
+            **{"broker_name": broker, "broker_id": 0, "error_code": code, "error_message": message}
+            | source
         ),
         None
         if code is not None
@@ -138,7 +139,7 @@ def running_info(
     return _statement(
         CONSUMER_RUNNING_INFO,
         seconds,
-        Source(client_id=client_id, code=code, **source or {}),
+        Source(client_id=client_id, error_code=code, **source or {}),
         None if code is not None else RunningInfo(**values | overrides),
     )
 
@@ -197,7 +198,7 @@ def route(
     return _statement(
         TOPIC_ROUTE,
         seconds,
-        Source(namesrv_addr=namesrv, code=code, message=message),
+        Source(namesrv_addr=namesrv, error_code=code, error_message=message),
         None if code is not None else Route(brokers),
         subject=TOPIC,
         collected_at=instant(seconds if collected is None else collected),

@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import escape
 
+from jobs.choices import LANGUAGES
 from jobs.kinds import KINDS
-from jobs.languages.language import ENGLISH, LANGUAGES, Language, language
+from jobs.languages.language import ENGLISH, Language, language
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.nights import History, Nights, history_of
 from jobs.rendering.page import html_environment, to_html, to_markdown

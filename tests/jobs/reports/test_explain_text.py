@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from jobs.choices import LANGUAGES
 from jobs.instants import SECOND, to_instant
 from jobs.judge.moment import Moment
-from jobs.languages.language import ENGLISH, LANGUAGES, language
+from jobs.languages.language import ENGLISH, language
 from jobs.reports.explain import explain_lines
 from jobs.reports.what_if import what_if_lines
 from jobs.text import display_width
