@@ -8,7 +8,7 @@ apache/rocketmq-dashboard ``TopicConsumerInfo``.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias, TypeGuard
 
@@ -37,10 +37,18 @@ def read_queue_map(field: str, table: Any, text: str) -> Iterator[tuple[Queue, A
     >>> list(read_queue_map("offsetTable", table, ""))
     [(('T', 'b', 0), {'brokerOffset': 9})]
     """
-    if not isinstance(table, dict):
+    pairs: Iterable[tuple[Any, Any]]
+    if isinstance(table, dict):
+        pairs = table.items()
+    elif isinstance(table, list):
+        for entry in table:
+            if not isinstance(entry, dict) or entry.keys() != {"key", "value"}:
+                _fail(field, f"entries of a key and a value in {field}", entry, text)
+        pairs = ((entry["key"], entry["value"]) for entry in table)
+    else:
         _fail(field, f"a map as {field}", table, text)
-    for key, value in table.items():
-        queue = _spelled(key)
+    for key, value in pairs:
+        queue = _spelled(key) if isinstance(key, str) else _object(key)
         if queue is None:
             _fail(field, f"a message queue as key in {field}", key, text)
         yield queue, value

@@ -36,6 +36,7 @@ def entries(text: str) -> list[tuple[Queue, Any]]:
         '{"mqTable":{{"topic":"T","queueId":0,"brokerName":"\\u0062"}:1}}',
         json.dumps({"mqTable": {QUEUE_0: 1}}),
         json.dumps({"mqTable": {"MessageQueue [topic=T, brokerName=b, queueId=0]": 1}}),
+        json.dumps({"mqTable": [{"key": json.loads(QUEUE_0), "value": 1}]}),
     ],
 )
 def test_every_spelling_is_read(text: str) -> None:
@@ -65,10 +66,11 @@ def test_any_names_are_read_alike(queues: list[Queue], pretty: bool) -> None:
     [
         ({"T@g": {0: 1}}, "'T@g'"),
         ({"MessageQueue [topic=T, brokerName=b": 1}, "brokerName=b'"),
-        ({'{"queueId":0,"topic":"T"}': 1}, "queueId"),
-        ({'{"brokerName":"b","queueId":true,"topic":"T"}': 1}, "true"),
+        ([{"key": {"queueId": 0, "topic": "T"}, "value": 1}], "queueId"),
+        ([{"key": {"brokerName": "b", "queueId": True, "topic": "T"}, "value": 1}], "True"),
         # No queue of RocketMQ: its ids are ints of Java.
-        ({'{"brokerName":"b","queueId":2147483648,"topic":"T"}': 1}, "2147483648"),
+        ([{"key": {"brokerName": "b", "queueId": 2**31, "topic": "T"}, "value": 1}], "2147483648"),
+        ([{"key": None, "value": 1}], "None"),
         ({'{"brokerName":': 1}, "brokerName"),
         ([1], "1"),
         (7, "7"),
