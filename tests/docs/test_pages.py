@@ -11,6 +11,7 @@ import pytest
 from jobs.collect.questions import RequestCode
 from jobs.environment import RANGES
 from jobs.kinds import FAULTS, KINDS
+from jobs.schemas import REPORT_TABLES
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -125,6 +126,13 @@ def test_the_guide_to_findings_has_every_fault() -> None:
     guide = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
     table = guide.partition("\n## The faults\n")[2].partition("\n## ")[0]
     assert set(re.findall(r"`([A-Z_]+)`", table)) == set(FAULTS)
+
+
+def test_the_guide_to_findings_has_every_report_table() -> None:
+    guide = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
+    table = guide.partition("\n## The tables\n")[2].partition("\n#")[0]
+    first_cells = "".join(re.findall(r"^\| (`.+?`) \|", table, re.M))
+    assert set(re.findall(r"\w+", first_cells)) == {table.name for table in REPORT_TABLES}
 
 
 def test_the_site_has_every_page() -> None:
