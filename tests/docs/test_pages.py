@@ -197,6 +197,15 @@ def test_the_table_of_severities_says_what_the_code_does(page: str) -> None:
     assert all("QUEUES_LEFT_ROUTE" in rows[each] for each in ("CRITICAL", "INFO"))
 
 
+def test_contributing_names_tests_that_are_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    files = [*(ROOT / "tests").rglob("test_*.py")]
+    sources = "".join(each.read_text(encoding="utf-8") for each in files)
+    there = {*re.findall(r"def (test_\w+)", sources), *(each.name for each in files)}
+    for name, cut in re.findall(r"`(?:tests/[\w/]+/)?(test_\w+(?:\.py)?)(\.\.\.)?`", text):
+        assert name in there or (cut and any(each.startswith(name) for each in there)), name
+
+
 def test_contributing_says_where_a_fault_begins_that_no_repair_proves() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert re.search(
