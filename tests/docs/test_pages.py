@@ -11,6 +11,7 @@ import pytest
 from jobs.collect.questions import RequestCode
 from jobs.environment import RANGES
 from jobs.kinds import FAULTS, KINDS
+from jobs.schemas import REPORT_TABLES
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -127,6 +128,13 @@ def test_the_guide_to_findings_has_every_fault() -> None:
     assert set(re.findall(r"`([A-Z_]+)`", table)) == set(FAULTS)
 
 
+def test_the_guide_to_findings_has_every_report_table() -> None:
+    guide = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
+    table = guide.partition("\n## The tables\n")[2].partition("\n#")[0]
+    first_cells = "".join(re.findall(r"^\| (`.+?`) \|", table, re.M))
+    assert set(re.findall(r"\w+", first_cells)) == {table.name for table in REPORT_TABLES}
+
+
 def test_the_site_has_every_page() -> None:
     site = (ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8")
     shown = set(re.findall(r": ([\w/.-]+\.md)$", site, re.M))
@@ -187,6 +195,15 @@ def test_the_table_of_severities_says_what_the_code_does(page: str) -> None:
     assert "warning_probability" in rows["INFO"]
     assert "ROUTE_CHANGED" in rows["INFO"]
     assert all("QUEUES_LEFT_ROUTE" in rows[each] for each in ("CRITICAL", "INFO"))
+
+
+def test_contributing_names_tests_that_are_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    files = [*(ROOT / "tests").rglob("test_*.py")]
+    sources = "".join(each.read_text(encoding="utf-8") for each in files)
+    there = {*re.findall(r"def (test_\w+)", sources), *(each.name for each in files)}
+    for name, cut in re.findall(r"`(?:tests/[\w/]+/)?(test_\w+(?:\.py)?)(\.\.\.)?`", text):
+        assert name in there or (cut and any(each.startswith(name) for each in there)), name
 
 
 def test_contributing_says_where_a_fault_begins_that_no_repair_proves() -> None:

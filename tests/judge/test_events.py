@@ -3,15 +3,17 @@ touches, and whatever is put together before what."""
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.instants import SECOND
+from jobs.judge import events
 from jobs.judge.brokers import masters_away
 from jobs.judge.dossier import Dossier
 from jobs.judge.events import (
@@ -54,6 +56,18 @@ def seconds(events: Any) -> list[tuple[Any, ...]]:
 def answering(silent: range | tuple[int, ...] = (), every: Any = MINUTES) -> Any:
     """The polls of a master that lists a, but for the rounds in which it does not answer."""
     return [(each, each, NO_ANSWER if each in silent else ["a"]) for each in every]
+
+
+def test_every_function_that_finds_events_is_called() -> None:
+    """One that is written and not called finds nothing in any run, and its own tests pass."""
+    rules = {
+        name
+        for name, each in vars(events).items()
+        if inspect.isfunction(each)
+        and not name.startswith("_")
+        and get_type_hints(each).get("return") == Iterator[Event]
+    }
+    assert {"masters_that_left", "topic_resized"} <= rules <= {*find_events.__code__.co_names}
 
 
 # ---------------------------------------------------------------- masters

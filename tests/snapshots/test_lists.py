@@ -116,6 +116,18 @@ def test_the_id_is_that_of_the_members_facts():
     assert list_["list_id"] == content_id(texts)
 
 
+def test_every_fact_about_a_member_comes_from_somewhere():
+    """Whoever adds a fact writes here what shows it."""
+    rows = tables(
+        heartbeat("a", "T"),
+        *flipping("x-" * 20),
+        running_info("a", "T", strategy="AVG", client_rebalance=True),
+    )
+    members = [member for each in rows["member_lists"] for member in each["members"]]
+    for fact in MEMBER_FACTS:
+        assert any(member[fact.name] is not None for member in members), fact.name
+
+
 def answered(seconds: float, connections: tuple[Connection, ...]) -> Statement:
     answer = Connections(connections, "CONSUME_PASSIVELY", "CLUSTERING", subscriptions("T"))
     return poll(seconds=seconds)._replace(content=answer)
