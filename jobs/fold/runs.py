@@ -180,13 +180,17 @@ def _keys(runs: Rows, names: Iterable[str], rows: Numbers) -> list[Numbers]:
 # ---------------------------------------------------------------- contents
 
 
+#: The texts of records, also of those of other slices: most members are in the lists of every
+#: round. Some 40 MB when full.
+_KEPT_TEXTS: dict[Record, str] = {}
+_MOST_KEPT_TEXTS = 1 << 16
+
+
 class ContentIds:
-    """The ids of contents, and each content as it is kept; the text of a record is made once."""
+    """The ids of contents, and each content as it is kept."""
 
     def __init__(self, facts: Sequence[Fact]) -> None:
         self._record_texts = RecordTexts(facts)
-        #: By the identity of a record, which is kept: equal ones are one object as a rule.
-        self._texts: dict[int, tuple[Record, str]] = {}
 
     def identify(self, records: Iterable[Record]) -> tuple[str, list[Record]]:
         """The id of a content, and its distinct records, in an order that is always the same."""
@@ -194,10 +198,12 @@ class ContentIds:
         return content_id(by_text), [by_text[text] for text in sorted(by_text)]
 
     def _text(self, record: Record) -> str:
-        found = self._texts.get(id(record))
-        if found is None:
-            found = self._texts[id(record)] = record, self._record_texts.of(record)
-        return found[1]
+        text = _KEPT_TEXTS.get(record)
+        if text is None:
+            if len(_KEPT_TEXTS) >= _MOST_KEPT_TEXTS:
+                _KEPT_TEXTS.clear()
+            text = _KEPT_TEXTS[record] = self._record_texts.of(record)
+        return text
 
 
 def reunite(parts: Contents) -> Contents:
