@@ -24,32 +24,25 @@ from .environment import check_packages, sentence_of_spark
 from .errors import SparkError, stop_before
 from .java import find_java
 
-_SMALL_HEAP = "-Xms64m -XX:+UseSerialGC -XX:MinHeapFreeRatio=5 -XX:MaxHeapFreeRatio=10"
-
 #: What the console command starts its session with, besides what the jobs need in any; under
 #: spark-submit that is the cluster's business, and conf/spark-defaults.conf has what is advised.
 _STARTED_WITH = {
     "spark.master": "local[*]",
     "spark.driver.memory": "3g",
     # Pieces pass through Java, and little stays there. Its usual collector lets a heap grow to all
-    # that it may have; this one keeps it small, and takes less of the cores.
-    "spark.driver.extraJavaOptions": _SMALL_HEAP,
+    # that it may have; this one keeps it small, and takes less of the cores. Its second compiler
+    # takes longer than it saves. The first one alone has 48 MB for its code unless it is given
+    # more, and Java stops compiling when they are full.
+    "spark.driver.extraJavaOptions": (
+        "-Xms64m -XX:+UseSerialGC -XX:MinHeapFreeRatio=5 -XX:MaxHeapFreeRatio=10 "
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+    ),
     "spark.ui.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.log.level": "ERROR",
     # Else every call on a column is three: two of them send the JVM the line of Python.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-}
-
-#: Over a small input, of some 5 million heartbeats in Parquet at most, a command is done within a
-#: minute or two, and Java's second compiler takes longer than it saves. The first one alone has 48
-#: MB for its code unless it is given more, and Java stops compiling when they are full.
-_SMALL_BYTES = 64 << 20
-_FOR_SMALL_INPUTS = {
-    "spark.driver.extraJavaOptions": (
-        f"{_SMALL_HEAP} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-    )
 }
 
 #: So much of what Java wrote is searched for the cause.
@@ -154,13 +147,12 @@ def _import_all(_: int) -> None:
 
 @contextmanager
 def spark_session(
-    name: str, master: str | None = None, *, input_bytes: int | None = None, verbose: bool = False
+    name: str, master: str | None = None, *, verbose: bool = False
 ) -> Iterator[SparkSession]:
     """The session of one command: that of spark-submit where there is one, else a new one.
 
-    ``input_bytes``: the size of its input on the disk; None: not known. Only a session that was
-    started here is stopped here, and what its Java and its workers write goes into a file, which is
-    kept where Spark fails; ``verbose``: to standard error.
+    Only a session that was started here is stopped here, and what its Java and its workers write
+    goes into a file, which is kept where Spark fails; ``verbose``: to standard error.
 
     Raises JavaError where there is no Java to start one, and SparkError for every failure of Spark
     in the block: the cause in one line, and where the file is.
@@ -175,8 +167,7 @@ def spark_session(
             if submitted:
                 yield _submitted(name, master)
                 return
-            is_small = input_bytes is not None and input_bytes <= _SMALL_BYTES
-            spark = _started(name, master, is_small, log)
+            spark = _started(name, master, log)
             try:
                 yield spark
             finally:
@@ -260,13 +251,12 @@ def _submitted(name: str, master: str | None) -> SparkSession:
 
 
 @_same_answer_to_ctrl_c()
-def _started(name: str, master: str | None, is_small: bool, log: Path | None) -> SparkSession:
+def _started(name: str, master: str | None, log: Path | None) -> SparkSession:
     os.environ.update(find_java(os.environ))
     # Where Java writes to the terminal it shows a progress bar, too; a log does not want it.
     shows_bar = log is None and sys.stderr.isatty()
     values = _STARTED_WITH | {
         **_NEEDED,
-        **(_FOR_SMALL_INPUTS if is_small else {}),
         **({} if master is None else {"spark.master": master}),
         "spark.ui.showConsoleProgress": str(shows_bar).lower(),
         "spark.app.name": name,

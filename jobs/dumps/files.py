@@ -10,7 +10,6 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from glob import glob
 from itertools import pairwise
 from pathlib import Path
@@ -55,18 +54,6 @@ def list_local_files(paths: Sequence[str]) -> list[InputFile] | None:
     """
     given = given_paths(paths)
     return _files_on_disk(given) if all(map(is_local, given)) else None
-
-
-def local_bytes(paths: Sequence[str]) -> int | None:
-    """The size of all files that local paths name; None where one is elsewhere, or names none.
-
-    >>> local_bytes(["s3a://bucket/dumps"]) is None
-    True
-    """
-    with suppress(InputError):
-        files = list_local_files(paths)
-        return None if files is None else sum(file.size for file in files)
-    return None
 
 
 def slices_of(files: Sequence[InputFile]) -> list[Slice]:

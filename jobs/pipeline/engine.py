@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..choices import AUTO, LOCAL, SPARK
-from ..dumps.files import list_local_files, local_bytes
+from ..dumps.files import list_local_files
 from ..engines.engine import Engine
 from ..engines.local import LocalEngine
 from ..environment import check_packages
@@ -93,8 +93,7 @@ def open_engine(
     from ..engines.spark import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
     from ..session import spark_session, suited, tasks_under_way  # noqa: PLC0415
 
-    name, size = f"rebalance-audit {name}", local_bytes([snapshots.uri] if dumps is None else dumps)
-    with spark_session(name, master, input_bytes=size, verbose=verbose) as spark:
+    with spark_session(f"rebalance-audit {name}", master, verbose=verbose) as spark:
         progress.watch(lambda: tasks_under_way(spark))
         with suited(spark), SparkEngine(spark) as engine:
             yield engine

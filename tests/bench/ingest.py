@@ -19,7 +19,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.dumps.files import local_bytes
 from tests.bench.engines import LOCAL, SPARK, ingest_on
 from tests.bench.measured import Measured, in_fresh_process, measure, print_measured
 from tests.bench.run import say
@@ -204,7 +203,6 @@ def ingest_once(engine: str, dump: Path, warm_up: Path, snapshots: Path) -> Meas
         lambda spark: work(spark, dump),
         lambda spark: work(spark, warm_up),
         uses_spark=engine == SPARK,
-        input_bytes=local_bytes([str(dump)]),
     )
 
 

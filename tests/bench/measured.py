@@ -22,7 +22,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobs.dumps.files import local_bytes
 from jobs.java import find_java
 from tests.bench.contenders import BY_NAME
 from tests.bench.processes import Peaks, Watch
@@ -55,11 +54,10 @@ def measure(
     warm_up: Work | None,
     *,
     uses_spark: bool,
-    input_bytes: int | None = None,
     is_floor: bool = False,
 ) -> Measured:
-    """Does the work in this process, after the warm-up; Spark is set as for such an input, or as it
-    was for every contender in 0.2.0: a floor does not move with what the audit asks of Java.
+    """Does the work in this process, after the warm-up; Spark is set as the commands set it, or as
+    it was for every contender in 0.2.0: a floor does not move with what the audit asks of Java.
     """
     started = time.perf_counter()
     with Watch(os.getpid()) as watch, ExitStack() as stack:
@@ -70,8 +68,7 @@ def measure(
             if is_floor:
                 spark = stack.enter_context(floor_session(name))
             else:
-                session = spark_session(f"bench {name}", input_bytes=input_bytes)
-                spark = stack.enter_context(session)
+                spark = stack.enter_context(spark_session(f"bench {name}"))
         ready = time.perf_counter()
         if warm_up is not None:
             warm_up(spark)
@@ -129,7 +126,6 @@ def measure_contender(name: str, snapshots: Path, output: Path, warm_up: Path | 
         work,
         None if warm_up is None else warm,
         uses_spark=contender.uses_spark,
-        input_bytes=local_bytes([str(snapshots)]),
         is_floor=not contender.finds,
     )
     if contender.finds and hasattr(module, "to_findings"):

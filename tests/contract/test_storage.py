@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jobs.dumps.files import local_bytes
+from jobs.dumps.files import list_local_files
 from jobs.storage import Location
 
 
@@ -11,12 +11,11 @@ def test_files_folders_and_globs_count_each_file_once(tmp_path: Path):
     (tmp_path / "night" / "a.jsonl").write_bytes(b"12345")
     (tmp_path / "night" / "b.jsonl.gz").write_bytes(b"123")
     named = [str(tmp_path / "night"), f"file://{tmp_path}/night/*.jsonl", f"{tmp_path}/{{night,x}}"]
-    assert local_bytes(named) == 8
-    assert local_bytes([str(tmp_path / "none")]) is None
+    assert [file.size for file in list_local_files(named) or ()] == [5, 3]
 
 
 def test_of_what_is_not_local_nothing_is_known(tmp_path: Path):
-    assert local_bytes([str(tmp_path), "hdfs://namenode/dumps"]) is None
+    assert list_local_files([str(tmp_path), "hdfs://namenode/dumps"]) is None
 
 
 def test_who_reads_a_file_that_is_replaced_reads_the_old_text_to_its_end(tmp_path: Path):
