@@ -76,6 +76,7 @@ def last_line(process: subprocess.Popen[str]) -> str:
     return said.splitlines()[-1]
 
 
+@pytest.mark.house
 @pytest.mark.parametrize(
     ("signal_number", "to_all", "code", "said"),
     [
