@@ -5,6 +5,7 @@ input was cut: a run whose times lie in two slices (``merge_runs``), a statement
 (``reunite``). Times and records are sets, so that a file that comes twice changes nothing.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
@@ -180,9 +181,9 @@ def _keys(runs: Rows, names: Iterable[str], rows: Numbers) -> list[Numbers]:
 # ---------------------------------------------------------------- contents
 
 
-#: The texts of records, also of those of other slices: most members are in the lists of every
-#: round. Some 40 MB when full.
-_KEPT_TEXTS: dict[Record, str] = {}
+#: By facts the texts of records, also of those of other slices: most members are in the lists of
+#: every round. Some 40 MB when full.
+_KEPT_TEXTS: dict[tuple[Fact, ...], dict[Record, str]] = defaultdict(dict)
 _MOST_KEPT_TEXTS = 1 << 16
 
 
@@ -191,6 +192,7 @@ class ContentIds:
 
     def __init__(self, facts: Sequence[Fact]) -> None:
         self._record_texts = RecordTexts(facts)
+        self._kept = _KEPT_TEXTS[tuple(facts)]
 
     def identify(self, records: Iterable[Record]) -> tuple[str, list[Record]]:
         """The id of a content, and its distinct records, in an order that is always the same."""
@@ -198,11 +200,11 @@ class ContentIds:
         return content_id(by_text), [by_text[text] for text in sorted(by_text)]
 
     def _text(self, record: Record) -> str:
-        text = _KEPT_TEXTS.get(record)
+        text = self._kept.get(record)
         if text is None:
-            if len(_KEPT_TEXTS) >= _MOST_KEPT_TEXTS:
-                _KEPT_TEXTS.clear()
-            text = _KEPT_TEXTS[record] = self._record_texts.of(record)
+            if len(self._kept) >= _MOST_KEPT_TEXTS:
+                self._kept.clear()
+            text = self._kept[record] = self._record_texts.of(record)
         return text
 
 
