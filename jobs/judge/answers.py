@@ -18,10 +18,11 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_core.grouping import grouped
+
 from ..instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE, RUNNING_INFO
 from .dossier import Broker, ClientRun, ListedMembers, PollRun, RouteRun
-from .grouping import grouped
 from .intervals import usual_gap
 
 Witness = TypeVar("Witness")

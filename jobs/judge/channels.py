@@ -15,6 +15,7 @@ from itertools import accumulate, groupby, pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeAlias
 
+from rebalance_core.grouping import grouped
 from rebalance_core.processes import confirmed_processes
 from rebalance_core.state import ProcessCount
 from rebalance_core.texts import Text
@@ -23,7 +24,6 @@ from ..instants import SECOND, Instant
 from ..schemas import NOT_ONLINE, RUNNING_INFO
 from .answers import Answers
 from .dossier import Broker, ClientRun, Dossier
-from .grouping import grouped
 
 # Why a client id is used by so many processes; without slots: see ``evaluation.state_of``.
 _SIDE_BY_SIDE = Text(

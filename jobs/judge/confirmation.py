@@ -9,12 +9,12 @@ from itertools import pairwise
 from operator import attrgetter
 
 from rebalance_core.findings import CERTAIN, DUPLICATE
+from rebalance_core.grouping import grouped
 
 from ..instants import Instant
 from .evaluated import QueueKey
 from .extents import Extent
 from .findings import QueueFinding
-from .grouping import grouped
 from .holdings import Holding
 
 _moment = attrgetter("moment")

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from rebalance_core.faults import Fault as FoundFault
 from rebalance_core.findings import CERTAIN, POSSIBLE
+from rebalance_core.grouping import grouped
 from rebalance_core.processes import StackedId
 from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, STALE_CHANNEL
 
@@ -19,7 +20,6 @@ from .case import Case
 from .evaluated import FoundQueue, QueueKey
 from .extents import Episode, Part, Run
 from .findings import Fault, Found, QueueFinding, StackedEpisode
-from .grouping import grouped
 from .timeline import Phase, Timeline
 
 Value = TypeVar("Value", str, int)

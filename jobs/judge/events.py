@@ -19,6 +19,7 @@ import numpy as np
 from rebalance_core import repairs
 from rebalance_core.english import count, joined, named_broker
 from rebalance_core.findings import CERTAIN
+from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import RETRY_PREFIX
 from rebalance_core.state import RouteBroker
 from rebalance_core.texts import Text
@@ -31,7 +32,6 @@ from .brokers import address_changes, topics_by_broker
 from .case import Case
 from .dossier import ClientRun, Dossier
 from .extents import together
-from .grouping import grouped
 from .intervals import usual_gap, usual_gap_but_for_one
 from .routes import RouteChange, readable_queues
 from .situations import Period

@@ -13,9 +13,10 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from rebalance_core.grouping import grouped
+
 from ..instants import SECOND, Instant
 from ..kinds import PERSISTENT, TRANSIENT
-from .grouping import grouped
 from .intervals import usual_gap_but_for_one
 
 Key = TypeVar("Key")

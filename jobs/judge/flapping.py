@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from rebalance_core.client_id import parse_client_id
 from rebalance_core.english import count, list_of
+from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..instants import SECOND, Instant
@@ -23,7 +24,6 @@ from ..kinds import FLAPPING, PERSISTENT
 from .case import Case
 from .extents import Extent, persistence, together
 from .findings import Fault, Found
-from .grouping import grouped
 from .reassignments import Reassignment
 from .words import MOST_NAMES
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from rebalance_core.english import joined
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED
+from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..instants import SECOND
@@ -23,7 +24,6 @@ from .answers import asked_answers
 from .dossier import Dossier, RouteRun
 from .evaluated import Evaluated
 from .findings import QueueFinding, Stall
-from .grouping import grouped
 from .intervals import usual_gap
 from .routes import readable
 from .situations import Period

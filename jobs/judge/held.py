@@ -12,6 +12,7 @@ from functools import cached_property
 from rebalance_core.client_kinds import restart_of
 from rebalance_core.english import agreeing, joined
 from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, Claimant
+from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..instants import Instant
@@ -24,7 +25,6 @@ from .drift import SHARE_KEPT, Drift
 from .evaluated import QueueKey
 from .extents import Episode, Part, episodes_of, runs_of, together, widest
 from .findings import Fault, Found, QueueFinding
-from .grouping import grouped
 from .routes import queues_of
 from .witnessed import witnessed
 from .words import between, clients_in_words, queues_in_words, waiting_in_words

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rebalance_core.grouping import grouped
 from rebalance_core.state import BROADCASTING, Unreachable
 
 from ..instants import SECOND, Instant
@@ -25,7 +26,6 @@ from ..schemas import CLIENT_LOG, RUNNING_INFO
 from .answers import longest_bridge
 from .dossier import ClientRun, Dossier
 from .evaluated import Allocated, QueueKey
-from .grouping import grouped
 from .routes import RouteChange
 from .timeline import Phase, Timeline
 

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from rebalance_core.english import count, joined, list_of
 from rebalance_core.findings import POSSIBLE
+from rebalance_core.grouping import grouped
 from rebalance_core.repairs import STALE_CHANNEL
 from rebalance_core.texts import Text
 
@@ -25,7 +26,6 @@ from .dossier import Broker
 from .extents import Extent, together
 from .findings import Fault, Found, QueueFinding
 from .flapping import Life, successions
-from .grouping import grouped
 from .words import MOST_NAMES
 
 #: At least so many connections were replaced on a broker: a deploy and its rollback replace two.

@@ -8,13 +8,13 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
+from rebalance_core.grouping import grouped
 from rebalance_core.state import RouteBroker
 from rebalance_core.strategy_rules import MOST_QUEUES
 
 from ..instants import Instant
 from .dossier import RouteRun
 from .evaluated import QueueKey
-from .grouping import grouped
 
 #: (broker name, how many of its queues can be read).
 Readable = tuple[str, int]

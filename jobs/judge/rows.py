@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from itertools import chain
 
+from rebalance_core.grouping import grouped
+
 from ..finding_ids import fault_id, finding_id, stall_id
 from ..kinds import QUEUE_FINDINGS
 from . import health
 from .case import Case
 from .findings import Fault, Finding, Found, QueueFinding, StackedEpisode, Stall
-from .grouping import grouped
 from .held import CAUSES
 from .known_issues import known_issue
 from .load import group_load, with_load

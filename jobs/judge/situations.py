@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from rebalance_core.grouping import grouped
 from rebalance_core.state import ProcessCount, RouteBroker, Unreachable
 from rebalance_core.texts import Text
 from rebalance_core.views import candidate_ids
@@ -25,7 +26,6 @@ from . import answers
 from .answers import NOTHING, Answers, Gone, Numbers, Witness
 from .channels import Channel, ProcessCounts, channels_of
 from .dossier import Broker, Dossier, RouteRun
-from .grouping import grouped
 from .membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
 from .terms import Terms
 

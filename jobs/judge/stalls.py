@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.english import agreeing
 from rebalance_core.findings import AUDITED, ORPHANED
+from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..instants import SECOND, Instant
@@ -28,7 +29,6 @@ from .dossier import QueueOffsets
 from .evaluated import QueueKey
 from .extents import Extent, Run, join_episodes, persistence
 from .findings import Fault, Found, QueueFinding, Stall
-from .grouping import grouped
 from .holdings import Holding
 from .why import moves
 from .words import between, queues_in_words, waiting_in_words

@@ -10,13 +10,13 @@ from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.descriptions import GROUP_OFFLINE_REMEDY
 from rebalance_core.english import agreeing
 from rebalance_core.findings import CERTAIN, ORPHANED
+from rebalance_core.grouping import grouped
 
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from .case import Case
 from .evaluated import QueueKey
 from .extents import Extent, Part, extent_of, runs_of
 from .findings import Fault, Found, QueueFinding
-from .grouping import grouped
 from .intervals import watches
 from .witnessed import witnessed
 from .words import queues_in_words

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.english import agreeing
 from rebalance_core.findings import CERTAIN, ORPHANED
+from rebalance_core.grouping import grouped
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.texts import Text
 
@@ -17,7 +18,6 @@ from .case import Case
 from .episodes import queue_episodes
 from .extents import widest
 from .findings import Fault, Found, QueueFinding
-from .grouping import grouped
 from .witnessed import witnessed
 from .words import between, queues_in_words
 
