@@ -14,12 +14,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-import pyarrow as pa
-
 from rebalance_core.texts import Text
 
 from ..bounds import Bounds
-from ..engines.engine import Slice
+from ..engines.engine import Opened, Slice
 from ..instants import Instant
 from ..pieces import FOR_ALL, Piece, all_values, pack_value, shard_of
 from ..schemas import QUARANTINE
@@ -88,15 +86,16 @@ class Counts:
 
 @dataclass(frozen=True)
 class DumpStep:
-    """A slice of a dump -> pieces. It travels to where the slice is read."""
+    """Slices of dumps -> pieces. It travels to where they are read."""
 
     shards: int
     bounds: Bounds
     plausible: PlausibleTimes | None = None
 
-    def __call__(self, slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
-        """The pieces; ``content``: the bytes of the file, where the engine has them."""
-        return _Reading(self, slice_).pieces(Lines(slice_, self.bounds, content))
+    def __call__(self, opened: Iterable[Opened]) -> Iterator[Piece]:
+        """The pieces, slice by slice."""
+        for slice_, content in opened:
+            yield from _Reading(self, slice_).pieces(Lines(slice_, self.bounds, content))
 
 
 class _Reading:

@@ -45,8 +45,10 @@ class Slice(NamedTuple):
         return self.stop == 0
 
 
-#: What a slice becomes: the slice, and its file's bytes where the engine has them.
-SliceStep: TypeAlias = Callable[[Slice, pa.Buffer | None], Iterator[Piece]]
+#: A slice, and its file's bytes where the engine has them.
+Opened: TypeAlias = tuple[Slice, pa.Buffer | None]
+#: What the slices of a task become, however they are dealt to tasks, and in any order.
+SliceStep: TypeAlias = Callable[[Iterable[Opened]], Iterator[Piece]]
 #: What the pieces of a shard become.
 ShardStep: TypeAlias = Callable[[Sequence[Piece]], Iterator[Piece]]
 

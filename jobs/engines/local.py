@@ -8,6 +8,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from ..dumps.files import InputFile, list_local_files
 from ..errors import InputError
-from ..pieces import Piece
+from ..pieces import Piece, in_parts
 from .engine import ShardStep, Slice, SliceStep, Work, rare_collections
 
 LOCAL = "local"
@@ -25,6 +26,8 @@ LOCAL = "local"
 _MOST_IN_MEMORY = 256 << 20
 #: One shard for so many bytes of input: its groups are held at a time.
 _BYTES_OF_A_SHARD = 64 << 20
+#: For each worker a few, so that none waits for the last one.
+_TASKS_OF_A_WORKER = 4
 
 _Item = TypeVar("_Item")
 #: Shows how much is done: the items again, and what they are.
@@ -103,7 +106,7 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
 
     def shards(self, input_bytes: int) -> int:
         """One for every 64 MB, and some for each worker."""
-        least = 1 if self._workers == 1 else 4 * self._workers
+        least = 1 if self._workers == 1 else _TASKS_OF_A_WORKER * self._workers
         return max(least, -(-input_bytes // _BYTES_OF_A_SHARD))
 
     def list_files(self, paths: Sequence[str]) -> list[InputFile]:
@@ -117,7 +120,12 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
 
     def map(self, slices: Sequence[Slice], step: SliceStep) -> Spool:
         """The pieces of all slices; each file is opened where it is read."""
-        return self._run(partial(_of_slice, step), self.each(slices, "files"))
+        task, files = partial(_of_slices, step), self.each(slices, "files")
+        if self._workers == 1:
+            return self._run(task, [files])
+        share = sum(each.size for each in slices) // (_TASKS_OF_A_WORKER * self._workers)
+        share = min(share, _BYTES_OF_A_SHARD)
+        return self._run(task, in_parts(files, share, attrgetter("size")))
 
     def given(self, pieces: Iterable[Piece]) -> Spool:
         """Pieces that the caller has."""
@@ -190,8 +198,8 @@ def _spill(shards: dict[int, list[Piece]], folder: Path) -> None:
     shards.clear()
 
 
-def _of_slice(step: SliceStep, slice_: Slice) -> Iterator[Piece]:
-    return step(slice_, None)
+def _of_slices(step: SliceStep, slices: Iterable[Slice]) -> Iterator[Piece]:
+    return step((slice_, None) for slice_ in slices)
 
 
 def _answered(work: Work, pieces: Sequence[Piece]) -> Iterator[Piece]:

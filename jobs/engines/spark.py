@@ -37,7 +37,7 @@ from ..failures import one_line
 from ..pieces import Piece, pack_value, unpack_value
 from ..storage import Location
 from ..text import visible
-from .engine import MOST_BYTES, ShardStep, Slice, SliceStep, Work, rare_collections
+from .engine import MOST_BYTES, Opened, ShardStep, Slice, SliceStep, Work, rare_collections
 
 SPARK = "spark"
 
@@ -150,7 +150,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             # Every task has large ones and small ones.
             tasks = min(self._tasks, len(opened))
             opened.sort(key=attrgetter("size"), reverse=True)
-            of_tasks = [opened[first::tasks] for first in range(tasks)]
+            of_tasks = [sorted(opened[first::tasks]) for first in range(tasks)]
             numbers = self.spark.range(0, tasks, 1, tasks)
             frames.append(numbers.mapInArrow(_of_numbers(of_tasks, step), _DDL))
         return self._keep(reduce(DataFrame.unionAll, frames, *self._none(frames)))
@@ -251,7 +251,7 @@ def _of_contents(slices: Sequence[Slice], step: SliceStep) -> Callable[[Batches]
     for each in slices:
         by_path[_place(each.path)[1]].append(each)
 
-    def run(batches: Batches) -> Batches:
+    def opened(batches: Batches) -> Iterator[Opened]:
         for batch in batches:
             paths: list[Any] = batch.column("path").to_pylist()
             for path, content in zip(paths, batch.column("content"), strict=True):
@@ -259,9 +259,9 @@ def _of_contents(slices: Sequence[Slice], step: SliceStep) -> Callable[[Batches]
                 slice_ = next(
                     each for each in by_path[place] if _place(each.path)[0] in ("", authority)
                 )
-                yield from _rows(step(slice_, content.as_buffer()))
+                yield slice_, content.as_buffer()
 
-    return run
+    return lambda batches: _rows(step(opened(batches)))
 
 
 _URI = re.compile(r"(?:[a-zA-Z][\w+.-]*:)?(?://(?P<authority>[^/]*))?(?P<path>/.*)", re.DOTALL)
@@ -282,13 +282,13 @@ def _place(path: str) -> tuple[str, str]:
 def _of_numbers(
     of_tasks: Sequence[Sequence[Slice]], step: SliceStep
 ) -> Callable[[Batches], Batches]:
-    def run(batches: Batches) -> Batches:
+    def opened(batches: Batches) -> Iterator[Opened]:
         for batch in batches:
             numbers: list[Any] = batch.column(0).to_pylist()
             for slice_ in chain.from_iterable(of_tasks[number] for number in numbers):
-                yield from _rows(step(slice_, None if slice_.size else pa.py_buffer(b"")))
+                yield slice_, None if slice_.size else pa.py_buffer(b"")
 
-    return run
+    return lambda batches: _rows(step(opened(batches)))
 
 
 def _of_shards(step: ShardStep) -> Callable[[Batches], Batches]:

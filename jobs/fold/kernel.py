@@ -9,7 +9,7 @@ that subscribe. What has to be known of all slices for that is small, and the dr
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -55,6 +55,18 @@ FACTS = "facts"
 OF_TOPICS = (ROUTED, ROUTE_IDS, ROUTES_BY_ID)
 OF_GROUPS = (LISTED, POLLS, LISTS, CLIENTS, OFFSETS)
 
+#: By table the kinds of its runs and of its contents.
+_KINDS: Mapping[str, tuple[str | None, str | None]] = {
+    schemas.HEARTBEATS.name: (LISTED, LISTS),
+    schemas.BROKER_POLLS.name: (POLLS, None),
+    schemas.MEMBER_LISTS.name: (None, LISTS),
+    schemas.TOPIC_ROUTES.name: (ROUTED, ROUTES_BY_ID),
+    schemas.ROUTE_POLLS.name: (ROUTE_IDS, None),
+    schemas.ROUTE_CONTENTS.name: (None, ROUTES_BY_ID),
+    schemas.CLIENT_STATES.name: (CLIENTS, None),
+    schemas.QUEUE_OFFSETS.name: (OFFSETS, None),
+}
+
 #: The shards that have use for what is about a subject, by its cluster and its name.
 ShardsOf: TypeAlias = Callable[[str, str], Iterable[int]]
 
@@ -95,18 +107,31 @@ class Facts:
         """The groups about which brokers were asked."""
         return set(self.list_ids)
 
-    def add_polls(self, runs: Rows) -> None:
-        """What polls show."""
+    def add(self, contents: Contents, of_runs: str | None, of_records: str | None) -> None:
+        """What a part of a slice shows, by the kinds of its pieces."""
+        if of_runs in (LISTED, POLLS):
+            self._add_polls(contents.runs)
+        if of_runs == OFFSETS:
+            for group, topics in dossiers.offset_topics(contents.runs).items():
+                self.offsets[group] |= topics
+        if of_records == LISTS:
+            for id_ in contents.records.keys() - self.topics_of_lists.keys():
+                self.topics_of_lists[id_] = dossiers.topics_of(contents.records[id_])
+        if of_runs == LISTED:
+            listed = distinct(contents.runs, "cluster", "consumer_group", "list_id")
+            self.unaddressed |= {
+                (cluster, name)
+                for cluster, name, id_ in listed
+                if not all(record[dossiers.CLIENT_ADDR] for record in contents.records[id_])
+            }
+
+    def _add_polls(self, runs: Rows) -> None:
         for cluster in runs["cluster"].unique().to_pylist():
             of_cluster = runs.filter(pc.equal(runs["cluster"], cluster))
             times = pc.struct_field(pc.list_flatten(of_cluster["times"]), "snapshot_time")
             self.rounds[cluster].update(pc.unique(times).to_pylist())
         for *group, id_ in distinct(runs, "cluster", "consumer_group", "list_id"):
             self.list_ids[*group].update({id_} - {None})
-
-    def add_lists(self, lists: Mapping[str, Records]) -> None:
-        """What lists show."""
-        self.topics_of_lists |= {id_: dossiers.topics_of(records) for id_, records in lists.items()}
 
     def subscribers(self) -> dict[Subject, list[str]]:
         """By topic the groups that subscribe to it."""
@@ -138,52 +163,39 @@ class Cutting:
         )
         return (*lists, *routes, schemas.CLIENT_STATES, schemas.QUEUE_OFFSETS)
 
-    def pieces(self, table: Table, rows: Source) -> Iterator[Piece]:
+    def pieces(self, table: Table, sources: Iterable[Source]) -> Iterator[Piece]:
         """The pieces of some rows of a table."""
         facts = Facts()
-        if table is schemas.HEARTBEATS:
-            lists = parts.member_runs(rows, self.heartbeat_expiry_seconds)
-            yield from _dealt(lists, self._shards_of, LISTS, LISTED)
-            facts.add_polls(lists.runs)
-            facts.add_lists(lists.records)
-            facts.unaddressed |= {
-                (cluster, name)
-                for cluster, name, id_ in distinct(
-                    lists.runs, "cluster", "consumer_group", "list_id"
-                )
-                if not all(record[dossiers.CLIENT_ADDR] for record in lists.records[id_])
-            }
-        elif table is schemas.BROKER_POLLS:
-            runs = parts.poll_runs(rows, has_ids=self.list_ids)
-            yield from self._rows(POLLS, runs)
-            facts.add_polls(runs)
-        elif table is schemas.MEMBER_LISTS:
-            lists = parts.contents_by_id(
-                rows, ("cluster", "consumer_group", "list_id"), "members", MEMBER_FACTS
-            )
-            yield from _dealt(lists, self._shards_of, LISTS)
-            facts.add_lists(lists.records)
-        elif table is schemas.TOPIC_ROUTES:
-            routes = parts.route_runs(rows)
-            yield from _dealt(routes, self._shards_of, ROUTES_BY_ID, ROUTED)
-        elif table is schemas.ROUTE_POLLS:
-            yield from self._rows(ROUTE_IDS, parts.route_runs_by_id(rows))
-        elif table is schemas.ROUTE_CONTENTS:
-            routes = parts.contents_by_id(
-                rows, ("cluster", "topic", "route_id"), "brokers", ROUTE_FACTS
-            )
-            yield from _dealt(routes, self._shards_of, ROUTES_BY_ID)
-        elif table is schemas.CLIENT_STATES:
-            yield from self._rows(CLIENTS, parts.client_runs(rows))
-        elif table is schemas.QUEUE_OFFSETS:
-            runs = parts.offset_runs(rows)
-            yield from self._rows(OFFSETS, runs)
-            facts.offsets = dossiers.offset_topics(runs)
+        given: set[tuple[int, str]] = set()
+        of_runs, of_records = _KINDS[table.name]
+        for contents in self._contents(table, sources):
+            if of_runs is not None:
+                for shard, runs in split(contents.runs, self._shards_of):
+                    yield from pack_rows(shard, of_runs, runs)
+            if of_records is not None:
+                yield from _dealt(contents, self._shards_of, of_records, given)
+            facts.add(contents, of_runs, of_records)
         yield pack_value(FOR_ALL, FACTS, facts)
 
-    def _rows(self, kind: str, runs: Rows) -> Iterator[Piece]:
-        for shard, part in split(runs, self._shards_of):
-            yield from pack_rows(shard, kind, part)
+    def _contents(self, table: Table, sources: Iterable[Source]) -> Iterator[Contents]:
+        """What is in some rows of a table, part by part; of runs that name no content, they."""
+        if table is schemas.HEARTBEATS:
+            return parts.member_runs(sources, self.heartbeat_expiry_seconds)
+        if table is schemas.TOPIC_ROUTES:
+            return parts.route_runs(sources)
+        if table is schemas.MEMBER_LISTS:
+            key: tuple[str, ...] = ("cluster", "consumer_group", "list_id")
+            return parts.contents_by_id(sources, key, "members", MEMBER_FACTS)
+        if table is schemas.ROUTE_CONTENTS:
+            key = ("cluster", "topic", "route_id")
+            return parts.contents_by_id(sources, key, "brokers", ROUTE_FACTS)
+        runs_of: Mapping[str, Callable[[Iterable[Source]], Iterator[Rows]]] = {
+            schemas.BROKER_POLLS.name: partial(parts.poll_runs, has_ids=self.list_ids),
+            schemas.ROUTE_POLLS.name: parts.route_runs_by_id,
+            schemas.CLIENT_STATES.name: parts.client_runs,
+            schemas.QUEUE_OFFSETS.name: parts.offset_runs,
+        }
+        return (Contents(runs, {}) for runs in runs_of[table.name](sources))
 
     def _shards_of(self, cluster: str, name: str) -> list[int]:
         return [shard_of(cluster, name, self.shards)]
@@ -202,15 +214,18 @@ def split(rows: Rows, shards_of: ShardsOf) -> Iterator[tuple[int, Rows]]:
 
 
 def _dealt(
-    contents: Contents, shards_of: ShardsOf, of_records: str, of_runs: str | None = None
+    contents: Contents, shards_of: ShardsOf, kind: str, given: set[tuple[int, str]]
 ) -> Iterator[Piece]:
-    """Runs by shard, and the contents that they name; the kinds of the pieces of both."""
+    """The contents that runs name, for the shards of the runs.
+
+    ``given``: by shard those that it has of this task; what it gets now comes to them.
+    """
     for shard, runs in split(contents.runs, shards_of):
-        if of_runs is not None:
-            yield from pack_rows(shard, of_runs, runs)
-        records = in_use(contents._replace(runs=runs)).records.items()
-        for some in in_parts(records, _MOST_RECORDS, lambda each: len(each[1])):
-            yield pack_value(shard, of_records, dict(some))
+        used = in_use(contents._replace(runs=runs)).records
+        new = {id_: records for id_, records in used.items() if (shard, id_) not in given}
+        given.update((shard, id_) for id_ in new)
+        for some in in_parts(new.items(), _MOST_RECORDS, lambda each: len(each[1])):
+            yield pack_value(shard, kind, dict(some))
 
 
 @dataclass(frozen=True)
@@ -227,7 +242,9 @@ class Dealing:
         )
         by_id = merge_runs(all_rows(pieces, ROUTE_IDS, ROUTE_RUNS))
         routes = by_rows._replace(runs=pa.concat_tables([by_rows.runs, by_id]))
-        yield from _dealt(routes, self._shards_of, ROUTES_DEALT, ROUTES)
+        for shard, runs in split(routes.runs, self._shards_of):
+            yield from pack_rows(shard, ROUTES, runs)
+        yield from _dealt(routes, self._shards_of, ROUTES_DEALT, set())
 
     def _shards_of(self, cluster: str, topic: str) -> set[int]:
         groups = self.subscribers.get((cluster, topic), [dossiers.group_of_nobody(topic)])

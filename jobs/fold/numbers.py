@@ -81,20 +81,22 @@ def _with_dictionaries(type_: pa.DataType) -> pa.DataType:
 
 
 def read(
-    source: Source, columns: Iterable[str], rows_at_a_time: int | None = None
+    sources: Iterable[Source], columns: Iterable[str], rows_at_a_time: int | None = None
 ) -> Iterator[Batch]:
     """The columns by name, some rows at a time."""
-    # Few rows at a time, and none ahead: what is read is dropped as soon as it is summed up.
-    batches = _dataset(source).scanner(
-        columns=list(columns),
-        batch_size=rows_at_a_time or _ROWS_AT_A_TIME,
-        batch_readahead=1,
-        fragment_readahead=1,
-        use_threads=False,
-    )
-    for batch in batches.to_batches():
-        if batch.num_rows:
-            yield dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns = list(columns)
+    for source in sources:
+        # Few rows at a time, and none ahead: what is read is dropped as soon as it is summed up.
+        batches = _dataset(source).scanner(
+            columns=columns,
+            batch_size=rows_at_a_time or _ROWS_AT_A_TIME,
+            batch_readahead=1,
+            fragment_readahead=1,
+            use_threads=False,
+        )
+        for batch in batches.to_batches():
+            if batch.num_rows:
+                yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
 def of_group(source: Source, group: str) -> Source:

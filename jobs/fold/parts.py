@@ -3,12 +3,15 @@
 Rows become sums of hashes, and only what is distinct becomes Python objects: a poll that brings
 what the poll before brought costs a few numbers. A healthy fleet repeats itself, so that the cost
 follows the changes. Where rows have no ids, two hashes of each are summed over the list, in any
-order; a sum that is new becomes a content, and gets the id that ingest would give it. What a slice
-lacks of a run or of a statement is in other slices: see ``runs``.
+order; a sum that is new becomes a content, and gets the id that ingest would give it.
+
+All slices of a task are read as one, and what comes of them is given away part by part, so that
+little is held. What a part lacks of a run or of a statement is in others: see ``runs``.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, starmap
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..contents import MEMBER_FACTS, ROUTE_FACTS, Fact
 from ..member_flags import chooses_queues, is_expired, silence_bounds
+from ..pieces import in_parts
 from ..schemas import ANSWERED, BOOLEAN, CLIENT_LOG, CONSUME_DISABLED, NOT_ONLINE, STRING
 from . import numbers
 from .numbers import NO_NUMBER, Array, Batch, Hashes, Numbers, Rows, Source, int64, micros, pc, text
@@ -37,15 +41,17 @@ _BROKER = ("cluster", "consumer_group", "broker_name", "broker_id")
 _NAMESERVER = ("cluster", "topic", "namesrv_addr")
 _POLLED = ("snapshot_time", "collected_at")
 
+#: A part is given away that has so many statements, records of new contents among them.
+_MOST_HELD = 1 << 18
+
 
 class _Statements:
-    """The numbers of statements, batch by batch: the key of each, then what is collected of it."""
+    """Statements as numbers: the key of each, then what is collected of it."""
 
     def __init__(self, schema: pa.Schema) -> None:
         """``schema``: of the runs that they make."""
         self._schema = schema
         self.columns = {n: numbers.Column() for n in schema.names if n not in COLLECTED}
-        self._batches: list[Sequence[Numbers]] = []
 
     def key(self, batch: Batch) -> list[Numbers]:
         """The numbers of the columns of the key that a batch has."""
@@ -53,15 +59,9 @@ class _Statements:
             column.number(batch[name]) for name, column in self.columns.items() if name in batch
         ]
 
-    def add(self, *batch: Numbers) -> None:
-        """Takes in some statements."""
-        self._batches.append(batch)
-
-    def runs(self) -> Rows:
-        """The runs of all statements."""
-        if not self._batches:
-            return self._schema.empty_table()
-        arrays = [np.concatenate(each) for each in zip(*self._batches, strict=True)]
+    def runs(self, batches: Iterable[Sequence[Numbers]]) -> Rows:
+        """The runs of some statements."""
+        arrays = [np.concatenate(each) for each in zip(*batches, strict=True)]
         keys, values = arrays[: len(self.columns)], arrays[len(self.columns) :]
         runs = numbers.collect(keys, values)
         columns = {
@@ -72,13 +72,16 @@ class _Statements:
         return pa.table(columns | collected(runs, values, lists), schema=self._schema)
 
 
-def _runs(batches: Iterable[Batch], schema: pa.Schema, *values: str) -> Rows:
+def _runs(batches: Iterable[Batch], schema: pa.Schema, *values: str) -> Iterator[Rows]:
     """Statements of one row each as runs; ``values``: the columns that are collected of them."""
     statements = _Statements(schema)
-    for batch in batches:
+
+    def as_numbers(batch: Batch) -> Sequence[Numbers]:
         found = [_times(batch, name) if name in _POLLED else int64(batch[name]) for name in values]
-        statements.add(*statements.key(batch), *found)
-    return statements.runs()
+        return *statements.key(batch), *found
+
+    for part in in_parts(map(as_numbers, batches), _MOST_HELD, lambda each: len(each[0])):
+        yield statements.runs(part)
 
 
 def _times(batch: Batch, name: str) -> Numbers:
@@ -89,7 +92,7 @@ def _times(batch: Batch, name: str) -> Numbers:
 
 
 class _Records:
-    """The records of rows. Each distinct one is made once, and is one object."""
+    """The records of rows. Each distinct one is made once, and is one object, until ``forget``."""
 
     def __init__(self, types: Mapping[str, pa.DataType], make: Callable[..., Record]) -> None:
         """``make``: gives the record from the values of these columns."""
@@ -113,6 +116,10 @@ class _Records:
         made = map(self._make, *values)
         distinct = [self._known.setdefault(record, record) for record in made]
         return [distinct[number] for number in of_rows.tolist()]
+
+    def forget(self) -> None:
+        """Lets go of all records."""
+        self._known.clear()
 
 
 def _tuples(column: Array) -> list[Any]:
@@ -140,15 +147,38 @@ class _Lists:
 
     def __init__(self, schema: pa.Schema, facts: Sequence[Fact], records: _Records) -> None:
         self._statements = _Statements(schema)
-        self._records = records
-        self._content_ids = ContentIds(facts)
         self._ids = self._statements.columns[schema.names[-2]]
+        self._facts = facts
+        self._records = records
+        self._forget()
+
+    def _forget(self) -> None:
+        self._records.forget()
+        self._content_ids = ContentIds(self._facts)
         #: By the sums of its rows the number of a content's id.
         self._numbers: dict[tuple[int, ...], int] = {}
         self._contents: dict[str, list[Record]] = {}
 
-    def add(self, batch: Batch, is_record: NDArray[np.bool_]) -> None:
-        """Some rows; ``is_record``: false of one that shows that there is no record."""
+    def parts(self, batches: Iterable[tuple[Batch, NDArray[np.bool_]]]) -> Iterator[Contents]:
+        """The runs of all rows, part by part, with the contents that came so far.
+
+        A batch is some rows, and of each whether it is a record, or shows that there is none.
+        """
+        of_contents = 0
+        for part in in_parts(starmap(self._as_numbers, batches), _MOST_HELD, itemgetter(0)):
+            runs = self._statements.runs(statements for _, statements in part)
+            yield Contents(runs, self._contents)
+            of_contents += sum(size - len(statements[0]) for size, statements in part)
+            if of_contents >= _MOST_HELD:
+                self._forget()
+                of_contents = 0
+
+    def _as_numbers(
+        self, batch: Batch, is_record: NDArray[np.bool_]
+    ) -> tuple[int, Sequence[Numbers]]:
+        """The statements of some rows; and their number, with that of the records of what is new
+        among their contents.
+        """
         hashes = [np.where(is_record, each, np.uint64(0)) for each in self._records.hashes(batch)]
         names = [name for name in (*self._statements.columns, "snapshot_time") if name in batch]
         of_rows = chain.from_iterable(numbers.local_numbers(batch[name]) for name in names)
@@ -171,11 +201,8 @@ class _Lists:
                 self._numbers[pair] = self._ids.number_of(id_)
         ids = np.array([self._numbers[pair] for pair in pairs])[of_statements]
         key, times = self._statements.key(heads), _times(heads, "snapshot_time")
-        self._statements.add(*key, ids, times, np.full(len(starts), NO_NUMBER))
-
-    def contents(self) -> Contents:
-        """The runs and the contents of all rows."""
-        return Contents(self._statements.runs(), self._contents)
+        size = len(starts) + sum(map(len, new.values()))
+        return size, (*key, ids, times, np.full(len(starts), NO_NUMBER))
 
 
 # ---------------------------------------------------------------- what brokers answered
@@ -199,7 +226,7 @@ def _member(*values: Any) -> Record:
     return tuple(facts)
 
 
-def member_runs(heartbeats: Source, heartbeat_expiry_seconds: int) -> Contents:
+def member_runs(heartbeats: Iterable[Source], heartbeat_expiry_seconds: int) -> Iterator[Contents]:
     """The lists of brokers, from their rows."""
     lists = _Lists(POLL_RUNS, MEMBER_FACTS, _Records(_MEMBER, _member))
     bounds = silence_bounds(heartbeat_expiry_seconds)
@@ -214,18 +241,20 @@ def member_runs(heartbeats: Source, heartbeat_expiry_seconds: int) -> Contents:
     )
     answered = pa.array([ANSWERED])
     names = {*_BROKER, *_MEMBER, "snapshot_time", "last_heartbeat_at", "is_silent"}
-    for batch in numbers.read(heartbeats, names - {"is_expired"}):
+
+    def as_answered(batch: Batch) -> tuple[Batch, NDArray[np.bool_]]:
         rows = len(batch["snapshot_time"])
         silence = pc.subtract(micros(batch["snapshot_time"]), micros(batch["last_heartbeat_at"]))
         beyond = np.searchsorted([NO_NUMBER, *bounds], int64(silence, NO_NUMBER))
         batch["is_expired"] = expired.take(pa.array(2 * beyond + int64(batch["is_silent"])))
         batch["broker_addr"] = pa.nulls(rows, STRING)
         batch["outcome"] = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), answered)
-        lists.add(batch, np.ones(rows, np.bool_))
-    return lists.contents()
+        return batch, np.ones(rows, np.bool_)
+
+    return lists.parts(map(as_answered, numbers.read(heartbeats, names - {"is_expired"})))
 
 
-def poll_runs(broker_polls: Source, *, has_ids: bool) -> Rows:
+def poll_runs(broker_polls: Iterable[Source], *, has_ids: bool) -> Iterator[Rows]:
     """The polls that brought no list, and of those that brought one the id where there is one.
 
     An answer with an empty list counts as NOT_ONLINE. Of an answer with a list and without an id
@@ -262,18 +291,19 @@ def _broker(*values: Any) -> Record:
 _ROUTE = {fact.name: fact.type for fact in ROUTE_FACTS}
 
 
-def route_runs(topic_routes: Source) -> Contents:
+def route_runs(topic_routes: Iterable[Source]) -> Iterator[Contents]:
     """The routes of nameservers, from their rows.
 
     A row without a broker: the nameserver does not know the topic, which is a route of none.
     """
     lists = _Lists(ROUTE_RUNS, ROUTE_FACTS, _Records(_ROUTE, _broker))
-    for batch in numbers.read(topic_routes, [*_NAMESERVER, "snapshot_time", *_ROUTE]):
-        lists.add(batch, int64(batch["broker_name"].is_valid()).astype(np.bool_))
-    return lists.contents()
+    batches = numbers.read(topic_routes, [*_NAMESERVER, "snapshot_time", *_ROUTE])
+    return lists.parts(
+        (batch, int64(batch["broker_name"].is_valid()).astype(np.bool_)) for batch in batches
+    )
 
 
-def route_runs_by_id(route_polls: Source) -> Rows:
+def route_runs_by_id(route_polls: Iterable[Source]) -> Iterator[Rows]:
     """The routes of nameservers, from the ids that the polls have."""
     batches = numbers.read(route_polls, [*ROUTE_RUNS.names[:-1], *_POLLED])
     return _runs(batches, ROUTE_RUNS, *_POLLED)
@@ -287,34 +317,40 @@ _CONTENTS_AT_A_TIME = 64
 
 
 def contents_by_id(
-    source: Source, key: Sequence[str], name: str, facts: Sequence[Fact]
-) -> Contents:
+    sources: Iterable[Source], key: Sequence[str], name: str, facts: Sequence[Fact]
+) -> Iterator[Contents]:
     """The contents of ``member_lists`` or ``route_contents``; of runs, ``key``, the subject and the
     id of each.
     """
     records = _Records({fact.name: fact.type for fact in facts}, lambda *values: values)
-    runs = [pa.schema([(name, STRING) for name in key]).empty_table()]
-    contents: dict[str, list[Record]] = {}
-    for batch in numbers.read(source, [*key, name], _CONTENTS_AT_A_TIME):
+
+    def as_contents(batch: Batch) -> Contents:
         structs = batch[name].flatten()
         fields = {fact.name: structs.field(fact.name) for fact in facts}
         made = iter(records.of(fields, records.hashes(fields), np.arange(len(structs))))
-        named: Rows = pa.table({each: text(batch[each]) for each in key})
+        runs: Rows = pa.table({each: text(batch[each]) for each in key})
         lengths = int64(pc.list_value_length(batch[name])).tolist()
-        for id_, length in zip(named[key[-1]].to_pylist(), lengths, strict=True):
-            contents[id_] = list(islice(made, length))
-        runs.append(named)
-    return Contents(pa.concat_tables(runs), contents)
+        ids = runs[key[-1]].to_pylist()
+        named = {id_: list(islice(made, n)) for id_, n in zip(ids, lengths, strict=True)}
+        return Contents(runs, named)
+
+    batches = map(as_contents, numbers.read(sources, [*key, name], _CONTENTS_AT_A_TIME))
+    for part in in_parts(batches, _MOST_HELD, lambda each: sum(map(len, each.records.values()))):
+        yield Contents(
+            pa.concat_tables([each.runs for each in part]),
+            dict(chain.from_iterable(each.records.items() for each in part)),
+        )
+        records.forget()
 
 
 # ---------------------------------------------------------------- what clients report, offsets
 
 
-def client_runs(client_states: Source) -> Rows:
+def client_runs(client_states: Iterable[Source]) -> Iterator[Rows]:
     """What client processes report of themselves."""
-    parts = [CLIENT_RUNS.empty_table()]
     names = [name for name in CLIENT_RUNS.names if name != "times"]
-    for batch in numbers.read(client_states, [*names, "snapshot_time", "logged_at"]):
+
+    def as_runs(batch: Batch) -> Rows:
         source = text(batch["source"])
         # A client's answer is the same whichever broker forwarded the question.
         is_of_broker = pc.equal(source, CONSUME_DISABLED)
@@ -326,8 +362,11 @@ def client_runs(client_states: Source) -> Rows:
         batch["observed_at"] = _each_alone(micros(batch["observed_at"]))
         # The cast leaves out the time of each queue, which changes with each of the answers.
         columns = [batch[field.name].cast(field.type) for field in CLIENT_RUNS]
-        parts.append(merge_runs(pa.table(columns, schema=CLIENT_RUNS)))
-    return merge_runs(pa.concat_tables(parts))
+        return merge_runs(pa.table(columns, schema=CLIENT_RUNS))
+
+    batches = map(as_runs, numbers.read(client_states, [*names, "snapshot_time", "logged_at"]))
+    for part in in_parts(batches, _MOST_HELD, len):
+        yield merge_runs(pa.concat_tables(part))
 
 
 def _each_alone(values: Array) -> Array:
@@ -335,7 +374,7 @@ def _each_alone(values: Array) -> Array:
     return pa.ListArray.from_arrays(pa.array(np.arange(len(values) + 1), pa.int32()), values)
 
 
-def offset_runs(queue_offsets: Source) -> Rows:
+def offset_runs(queue_offsets: Iterable[Source]) -> Iterator[Rows]:
     """The offsets of queues, poll by poll."""
     queue = ("cluster", "consumer_group", "topic", "broker_name", "queue_id")
     values = ("snapshot_time", "broker_offset", "consumer_offset")

@@ -5,7 +5,6 @@ input was cut: a run whose times lie in two slices (``merge_runs``), a statement
 (``reunite``). Times and records are sets, so that a file that comes twice changes nothing.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
@@ -181,31 +180,16 @@ def _keys(runs: Rows, names: Iterable[str], rows: Numbers) -> list[Numbers]:
 # ---------------------------------------------------------------- contents
 
 
-#: By facts the texts of records, also of those of other slices: most members are in the lists of
-#: every round. Some 40 MB when full.
-_KEPT_TEXTS: dict[tuple[Fact, ...], dict[Record, str]] = defaultdict(dict)
-_MOST_KEPT_TEXTS = 1 << 16
-
-
 class ContentIds:
-    """The ids of contents, and each content as it is kept."""
+    """The ids of contents, and each content as it is kept. The texts of records are made once."""
 
     def __init__(self, facts: Sequence[Fact]) -> None:
-        self._record_texts = RecordTexts(facts)
-        self._kept = _KEPT_TEXTS[tuple(facts)]
+        self._text = cache(RecordTexts(facts).of)
 
     def identify(self, records: Iterable[Record]) -> tuple[str, list[Record]]:
         """The id of a content, and its distinct records, in an order that is always the same."""
         by_text = {self._text(record): record for record in records}
         return content_id(by_text), [by_text[text] for text in sorted(by_text)]
-
-    def _text(self, record: Record) -> str:
-        text = self._kept.get(record)
-        if text is None:
-            if len(self._kept) >= _MOST_KEPT_TEXTS:
-                self._kept.clear()
-            text = self._kept[record] = self._record_texts.of(record)
-        return text
 
 
 def reunite(parts: Contents) -> Contents:

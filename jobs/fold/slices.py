@@ -1,12 +1,12 @@
-"""A slice of a snapshot table -> pieces: what travels to where the slice is read."""
+"""Slices of the snapshot tables -> pieces: what travels to where they are read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby, starmap
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
-from ..engines.engine import Slice
+from ..engines.engine import Opened, Slice
 from ..pieces import Piece
 from ..schemas import (
     MEMBER_LISTS,
@@ -14,7 +14,6 @@ from ..schemas import (
     ROUTE_POLLS,
     SNAPSHOT_TABLES,
     TOPIC_ROUTES,
-    Table,
 )
 from ..storage import Location
 from ..window import Window
@@ -36,8 +35,13 @@ class TableStep:
     route_max_age_seconds: int
     group: str | None = None
 
-    def __call__(self, slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
-        """The pieces; ``content``: the bytes of the file, where the engine has them."""
+    def __call__(self, opened: Iterable[Opened]) -> Iterator[Piece]:
+        """The pieces; slices of a table that follow each other are read as one."""
+        for name, slices in groupby(opened, lambda each: each[0].what):
+            yield from self.cutting.pieces(_TABLES[name], starmap(self._rows, slices))
+
+    def _rows(self, slice_: Slice, content: pa.Buffer | None) -> Source:
+        """The rows of a slice that count."""
         table = _TABLES[slice_.what]
         if content is not None:
             rows = open_files(table, [content])
@@ -45,10 +49,6 @@ class TableStep:
             location = Location(slice_.path)
             groups = None if slice_.is_whole else range(slice_.start, slice_.stop)
             rows = open_files(table, [location.base], location.file_system, groups)
-        return self.cutting.pieces(table, self._cut(table, rows))
-
-    def _cut(self, table: Table, rows: ds.Dataset) -> Source:
-        """The rows that count."""
         # A route that was polled shortly before the window still holds when it begins.
         is_route = table in _OF_ROUTES
         window = self.window.earlier(self.route_max_age_seconds) if is_route else self.window

@@ -61,7 +61,9 @@ def moments_of_dumps(paths: Sequence[str], question: Question, settings: Setting
         rows = {name: of_group(table, question.group) for name, table in tables.items()}
         aside = f" ({refused} lines were not understood)" if refused else ""
         pieces = engine.given(
-            piece for table in cutting.tables() for piece in cutting.pieces(table, rows[table.name])
+            piece
+            for table in cutting.tables()
+            for piece in cutting.pieces(table, [rows[table.name]])
         )
         return _moments(fold_pieces(engine, pieces, cutting), question, settings, groups, aside)
 

@@ -132,7 +132,7 @@ def test_a_damaged_archive_has_the_lines_before_the_damage_and_says_what_it_is(
 def pieces_of(path: Path, *lines: str | bytes, number: int = 0, shards: int = 4) -> list[Piece]:
     texts = [each.encode() if isinstance(each, str) else each for each in lines]
     path.write_bytes(b"".join(each + b"\n" for each in texts))
-    return list(DumpStep(shards, BOUNDS)(slice_of(path, number=number), None))
+    return list(DumpStep(shards, BOUNDS)([(slice_of(path, number=number), None)]))
 
 
 def said(pieces: Iterable[Piece]) -> list[Statement]:

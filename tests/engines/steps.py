@@ -5,18 +5,31 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import wraps
+from itertools import chain, starmap
 
 import pyarrow as pa
 
-from jobs.engines.engine import Slice
+from jobs.engines.engine import Opened, Slice, SliceStep
 from jobs.pieces import Piece, pack_value, unpack_value
 from jobs.storage import Location
 
 SHARDS = 3
 
 
+def of_each(step: Callable[[Slice, pa.Buffer | None], Iterator[Piece]]) -> SliceStep:
+    """A step that looks at each slice alone."""
+
+    @wraps(step)
+    def of_all(opened: Iterable[Opened]) -> Iterator[Piece]:
+        return chain.from_iterable(starmap(step, opened))
+
+    return of_all
+
+
+@of_each
 def read_lines(slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
     """Each line of the slice, in the shard of its length; and what the slice is, for all.
 
@@ -33,12 +46,14 @@ def read_lines(slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
         yield Piece(len(line) % SHARDS, "line", line)
 
 
+@of_each
 def was_handed(slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
     """The bytes of a file that the engine read itself; None of one that the step has to open."""
     data = None if content is None else content.to_pybytes()
     yield pack_value(-1, "handed", (slice_.number, data))
 
 
+@of_each
 def in_which_task(slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
     """The task of Spark that has the slice, and the size of its file."""
     from pyspark import TaskContext  # noqa: PLC0415 - Spark takes its time to import
@@ -48,11 +63,13 @@ def in_which_task(slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
     yield pack_value(-1, "task", (context.partitionId(), slice_.size))
 
 
+@of_each
 def nothing_at_all(slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
     """A slice that comes to nothing."""
     return iter(())
 
 
+@of_each
 def fail_on(slice_: Slice, content: pa.Buffer | None) -> Iterator[Piece]:
     """A step with an error of its own, in the middle."""
     yield Piece(0, "line", b"before")

@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from datetime import timedelta
 from typing import Any, NamedTuple
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.compute
@@ -19,16 +20,16 @@ from hypothesis import strategies as st
 from pyarrow.fs import LocalFileSystem
 
 from jobs.engines.engine import Slice
-from jobs.fold import kernel, numbers
+from jobs.fold import kernel, numbers, parts
 from jobs.fold.dossiers import group_of_nobody
 from jobs.fold.kernel import Cutting, Facts, runs_of
 from jobs.fold.slices import TableStep
-from jobs.pieces import FOR_ALL, pack_rows, shard_of, unpack_rows
+from jobs.pieces import FOR_ALL, pack_rows, shard_of, unpack_rows, unpack_value
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, SNAPSHOT_TABLES
 from jobs.window import Window
 from tests.fold.fleets import EXPIRY_SECONDS, HEARTBEAT, START, fleet
 from tests.fold.plain import fold_plainly, parts_of
-from tests.support.folding import fold_slices, whole
+from tests.support.folding import FoldedShards, fold_slices, whole
 from tests.support.ids import ids_locally
 
 pc: Any = pyarrow.compute
@@ -46,6 +47,9 @@ class Cuts(NamedTuple):
     #: Some slices come twice, as a file that lies in a folder under two names.
     has_copies: bool
     shards: int
+    #: By how many tasks they are read, and what a task holds before it gives it away.
+    tasks: int
+    most_held: int
 
 
 cuttings = st.builds(
@@ -55,6 +59,8 @@ cuttings = st.builds(
     st.sampled_from(["rows", "scattered", "rounds"]),
     st.booleans(),
     st.integers(1, 7),
+    st.integers(1, 5),
+    st.sampled_from([1, 20, 1 << 18]),
 )
 
 
@@ -104,6 +110,11 @@ def sliced(tables: dict[str, pa.Table], cuts: Cuts, cutting: Cutting) -> list[tu
     return found
 
 
+def folded(tables: dict[str, pa.Table], cuts: Cuts, cutting: Cutting) -> FoldedShards:
+    with mock.patch.object(parts, "_MOST_HELD", cuts.most_held):
+        return fold_slices(sliced(tables, cuts, cutting), cutting, cuts.tasks)
+
+
 def with_ids(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
     return tables | ids_locally(
         tables["heartbeats"], tables["broker_polls"], tables["topic_routes"], EXPIRY_SECONDS
@@ -118,7 +129,7 @@ def with_ids(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
 def test_however_the_rows_are_cut_the_dossiers_are_those_of_the_plain_fold(seed, cuts):
     tables = fleet(seed, groups=2)
     cutting = Cutting(cuts.shards, EXPIRY_SECONDS)
-    came = fold_slices(sliced(tables, cuts, cutting), cutting)
+    came = folded(tables, cuts, cutting)
     assert parts_of(came.all()) == fold_plainly(tables)
 
 
@@ -127,7 +138,7 @@ def test_however_the_rows_are_cut_the_dossiers_are_those_of_the_plain_fold(seed,
 def test_however_tables_with_ids_are_cut_the_dossiers_are_those_of_the_plain_fold(seed, cuts):
     tables = fleet(seed, groups=2)
     cutting = Cutting(cuts.shards, EXPIRY_SECONDS, list_ids=True, route_ids=True)
-    came = fold_slices(sliced(with_ids(tables), cuts, cutting), cutting)
+    came = folded(with_ids(tables), cuts, cutting)
     assert parts_of(came.all()) == fold_plainly(tables)
 
 
@@ -196,8 +207,7 @@ def test_a_group_is_in_the_shard_of_its_name_and_a_route_where_a_group_subscribe
 ):
     tables = fleet(seed, groups=3)
     cutting = Cutting(cuts.shards, EXPIRY_SECONDS, has_ids, has_ids)
-    slices = sliced(with_ids(tables) if has_ids else tables, cuts, cutting)
-    came = fold_slices(slices, cutting)
+    came = folded(with_ids(tables) if has_ids else tables, cuts, cutting)
     for shard, dossiers in came.dossiers.items():
         names = [(each.cluster, each.consumer_group) for each in dossiers]
         assert {shard_of(*name, cuts.shards) for name in names} <= {shard}
@@ -215,7 +225,7 @@ def test_a_group_is_in_the_shard_of_its_name_and_a_route_where_a_group_subscribe
 def test_a_topic_of_no_group_is_in_one_dossier_of_all_shards(seed, cuts, has_ids):
     tables = fleet(seed, groups=1)
     cutting = Cutting(cuts.shards, EXPIRY_SECONDS, has_ids, has_ids)
-    came = fold_slices(sliced(with_ids(tables) if has_ids else tables, cuts, cutting), cutting)
+    came = folded(with_ids(tables) if has_ids else tables, cuts, cutting)
     routed = Counter(
         (dossier.cluster, topic, dossier.consumer_group)
         for dossiers in came.dossiers.values()
@@ -266,6 +276,26 @@ def test_a_shard_has_the_contents_that_its_runs_name_and_no_other():
     assert 0 < kept < tables["member_lists"].num_rows
 
 
+@pytest.mark.parametrize("has_ids", [False, True])
+def test_a_task_gives_each_content_once_to_each_shard_that_names_it(has_ids):
+    tables = fleet(6, groups=4)
+    tables = with_ids(tables) if has_ids else tables
+    cutting = Cutting(3, EXPIRY_SECONDS, has_ids, has_ids)
+    given: Counter[Any] = Counter()
+    for table in cutting.tables():
+        rows = tables[table.name]
+        halves = [rows.slice(0, rows.num_rows // 2), rows.slice(rows.num_rows // 2)]
+        with mock.patch.object(numbers, "_ROWS_AT_A_TIME", 10):
+            # The same file twice: its contents are no new ones.
+            pieces = list(cutting.pieces(table, [*halves, *halves]))
+        for kind in (kernel.LISTS, kernel.ROUTES_BY_ID):
+            of_kind = [piece for piece in pieces if piece.kind == kind]
+            for piece in of_kind:
+                given.update((piece.shard, kind, id_) for id_ in unpack_value(piece.data))
+    assert {kind for _, kind, _ in given} == {kernel.LISTS, kernel.ROUTES_BY_ID}
+    assert set(given.values()) == {1}
+
+
 def test_a_shard_is_the_same_in_every_process_and_its_names_are_not_run_together():
     # hash() would give another one in each process.
     names = [("c", "G_PAY"), ("", ""), ("\U0001f600", "主")]
@@ -284,7 +314,7 @@ def test_the_facts_of_slices_are_those_of_the_whole(seed, cuts, has_ids):
     tables = fleet(seed, groups=3)
     cutting = Cutting(cuts.shards, EXPIRY_SECONDS, has_ids, has_ids)
     tables = with_ids(tables) if has_ids else tables
-    came = fold_slices(sliced(tables, cuts, cutting), cutting).facts
+    came = folded(tables, cuts, cutting).facts
     wanted = fold_slices(whole(tables, cutting), cutting).facts
     assert _told(came) == _told(wanted)
     # Rows of one list that lie in several slices are parts of it, which have ids of their own.
@@ -377,7 +407,7 @@ def test_a_window_and_a_group_are_cut_out_where_a_slice_is_read(tmp_path, has_co
         content = None
         if has_content:
             content = pa.py_buffer((tmp_path / f"{slice_.what}.parquet").read_bytes())
-        pieces += step(slice_, content)
+        pieces += step([(slice_, content)])
 
     class Once:
         """Pieces that are there already."""

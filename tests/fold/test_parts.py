@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow.fs import LocalFileSystem
 
 from jobs.contents import MEMBER_FACTS
-from jobs.fold import numbers
+from jobs.fold import numbers, parts
 from jobs.fold.kernel import FACTS, Cutting
 from jobs.fold.parts import client_runs, member_runs, poll_runs, route_runs
 from jobs.member_flags import chooses_queues, is_expired, silence_bounds
@@ -61,7 +61,7 @@ def test_columns_have_the_flags_that_one_member_has(data: st.DataObject, expiry:
         }
         for number, (values, silence) in enumerate(chosen)
     ]
-    found = member_runs(heartbeats(*rows), expiry)
+    (found,) = member_runs([heartbeats(*rows)], expiry)
     assert found.runs.num_rows == len(rows)
     for run in found.runs.to_pylist():
         values, silence = chosen[run["broker_id"]]
@@ -131,7 +131,8 @@ def test_a_member_chooses_its_queues_itself_or_does_not(
 
 def only_list(rows: pa.Table) -> list[tuple[str, str | None]]:
     """Client id and address of the members of the one list."""
-    ((records),) = member_runs(rows, EXPIRY_SECONDS).records.values()
+    (lists,) = member_runs([rows], EXPIRY_SECONDS)
+    (records,) = lists.records.values()
     return [record[:2] for record in records]
 
 
@@ -143,7 +144,7 @@ def test_a_connection_is_once_in_a_list_however_often_its_row_comes() -> None:
 def test_members_without_an_address_count_once_and_their_group_is_named() -> None:
     row = {"client_addr": None}
     assert only_list(heartbeats(row, row)) == [("i", None)]
-    pieces = Cutting(1, EXPIRY_SECONDS).pieces(HEARTBEATS, heartbeats(row, row))
+    pieces = Cutting(1, EXPIRY_SECONDS).pieces(HEARTBEATS, [heartbeats(row, row)])
     (facts,) = all_values(list(pieces), FACTS)
     assert facts.unaddressed == {("c", "G")}
 
@@ -151,8 +152,9 @@ def test_members_without_an_address_count_once_and_their_group_is_named() -> Non
 def test_a_list_is_the_same_in_whatever_order_its_rows_come() -> None:
     rows = [{"client_id": name} for name in "abc"]
     (ids,) = {
-        tuple(member_runs(heartbeats(*order), EXPIRY_SECONDS).runs["list_id"].to_pylist())
+        tuple(lists.runs["list_id"].to_pylist())
         for order in (rows, rows[::-1], [rows[1], rows[0], rows[2]])
+        for lists in member_runs([heartbeats(*order)], EXPIRY_SECONDS)
     }
     assert len(ids) == 1
 
@@ -160,13 +162,31 @@ def test_a_list_is_the_same_in_whatever_order_its_rows_come() -> None:
 def test_the_runs_of_a_list_have_all_its_times_and_no_time_of_an_answer() -> None:
     later = START + timedelta(minutes=1)
     rows = heartbeats({}, {"snapshot_time": later}, {"snapshot_time": later, "broker_name": "x"})
-    found = {
-        run["broker_name"]: run["times"]
-        for run in member_runs(rows, EXPIRY_SECONDS).runs.to_pylist()
-    }
+    (lists,) = member_runs([rows], EXPIRY_SECONDS)
+    found = {run["broker_name"]: run["times"] for run in lists.runs.to_pylist()}
     at = [micros(START), micros(later)]
     assert found["b"] == [{"snapshot_time": time, "collected_at": None} for time in at]
     assert [each["snapshot_time"] for each in found["x"]] == at[1:]
+
+
+@pytest.mark.parametrize(
+    ("most_held", "statements", "contents"),
+    [(1, [1, 1, 1, 1], [1, 1, 1, 1]), (4, [1, 1, 1, 1], [1, 2, 1, 2]), (100, [3], [3])],
+)
+def test_what_is_held_is_given_away_part_by_part_and_then_forgotten(
+    monkeypatch: pytest.MonkeyPatch, most_held: int, statements: list[int], contents: list[int]
+) -> None:
+    """A batch of each slice is one statement of three records; the last slice is the first."""
+    monkeypatch.setattr(parts, "_MOST_HELD", most_held)
+    slices = [
+        heartbeats(*[{"broker_name": name, "client_id": name + end} for end in "123"])
+        for name in "xyzx"
+    ]
+    lists = member_runs(slices, EXPIRY_SECONDS)
+    given_away = [(each.runs["list_id"].to_pylist(), {*each.records}) for each in lists]
+    assert [len(ids) for ids, _ in given_away] == statements
+    assert [len(records) for _, records in given_away] == contents
+    assert all(records.issuperset(ids) for ids, records in given_away)
 
 
 def micros(time: datetime) -> int:
@@ -183,8 +203,8 @@ def test_a_file_may_lack_columns_that_may_be_null_and_have_times_of_another_unit
     written = rows.set_column(time, "snapshot_time", in_nanos).drop_columns("pull_consumer")
     pq.write_table(written, tmp_path / "rows.parquet")
     source = numbers.open_files(HEARTBEATS, [str(tmp_path / "rows.parquet")], LocalFileSystem())
-    came = member_runs(source, EXPIRY_SECONDS)
-    wanted = member_runs(expected, EXPIRY_SECONDS)
+    (came,) = member_runs([source], EXPIRY_SECONDS)
+    (wanted,) = member_runs([expected], EXPIRY_SECONDS)
     assert came.runs.sort_by("list_id").equals(wanted.runs.sort_by("list_id"))
     assert came.records == wanted.records
 
@@ -230,15 +250,16 @@ def test_what_a_poll_says_by_rows_and_by_ids(
 ) -> None:
     polls = broker_poll(outcome=outcome, connections=connections, list_id=list_id)
     for has_ids, wanted in ((False, by_rows), (True, by_ids)):
-        runs = poll_runs(polls, has_ids=has_ids).to_pylist()
-        assert [(run["outcome"], run["list_id"]) for run in runs] == wanted
+        (runs,) = poll_runs([polls], has_ids=has_ids)
+        assert [(run["outcome"], run["list_id"]) for run in runs.to_pylist()] == wanted
 
 
 def test_a_poll_has_the_time_of_its_answer_where_the_row_has_one() -> None:
     at = START + timedelta(seconds=4)
     polls = broker_poll(outcome="NO_ANSWER", collected_at=at)
     for rows, wanted in ((polls, micros(at)), (broker_poll(outcome="NO_ANSWER"), None)):
-        (run,) = poll_runs(rows, has_ids=False).to_pylist()
+        (runs,) = poll_runs([rows], has_ids=False)
+        (run,) = runs.to_pylist()
         assert run["times"] == [{"snapshot_time": micros(START), "collected_at": wanted}]
 
 
@@ -258,10 +279,10 @@ def routes(*rows: dict[str, Any]) -> pa.Table:
 
 
 def test_a_nameserver_that_does_not_know_the_topic_gives_a_route_of_no_broker() -> None:
-    found = route_runs(routes({"broker_name": None, "broker_ids": None}))
+    (found,) = route_runs([routes({"broker_name": None, "broker_ids": None})])
     assert list(found.records.values()) == [[]]
     # A damaged row without a name beside a broker adds none.
-    both = route_runs(routes({"broker_name": None}, {}))
+    (both,) = route_runs([routes({"broker_name": None}, {})])
     assert [[record[0] for record in each] for each in both.records.values()] == [["b"]]
 
 
@@ -271,7 +292,8 @@ def test_a_nameserver_that_does_not_know_the_topic_gives_a_route_of_no_broker() 
 def test_the_ids_of_a_broker_are_in_order_and_none_is_not_an_empty_list(
     ids: list[int] | None, expected: tuple[int, ...] | None
 ) -> None:
-    ((record,),) = route_runs(routes({"broker_ids": ids})).records.values()
+    (found,) = route_runs([routes({"broker_ids": ids})])
+    ((record,),) = found.records.values()
     assert record[1] == expected
 
 
@@ -284,8 +306,8 @@ def test_a_broker_that_forwards_a_question_makes_no_other_answer_and_one_that_re
     def runs(source: str) -> list[tuple[str | None, int]]:
         row = {"cluster": "c", "consumer_group": "G", "source": source, "observed_at": START}
         rows = [row | {"snapshot_time": START, "broker_name": name} for name in ("a", "b")]
-        found = client_runs(pa.Table.from_pylist(rows, CLIENT_STATES.schema)).to_pylist()
-        return sorted((each["broker_name"], len(each["times"])) for each in found)
+        (found,) = client_runs([pa.Table.from_pylist(rows, CLIENT_STATES.schema)])
+        return sorted((each["broker_name"], len(each["times"])) for each in found.to_pylist())
 
     assert runs("RUNNING_INFO") == [(None, 1)]
     assert runs("CONSUME_DISABLED") == [("a", 1), ("b", 1)]

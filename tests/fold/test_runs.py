@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, content_id, record_text
-from jobs.fold import runs
 from jobs.fold.numbers import NO_NUMBER, collect
 from jobs.fold.runs import (
     CLIENT_RUNS,
@@ -73,13 +72,6 @@ def test_a_broker_is_once_in_a_route_and_of_two_rows_that_differ_both_are() -> N
     ids = ContentIds(ROUTE_FACTS)
     assert ids.identify([one, one])[1] == [one]
     assert len(ids.identify([one, other])[1]) == 2
-
-
-def test_an_id_is_the_same_whatever_texts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    contents = [[A, NOBODY], [NOBODY], [A], [A, NOBODY]]
-    before = [ContentIds(MEMBER_FACTS).identify(each) for each in contents]
-    monkeypatch.setattr(runs, "_MOST_KEPT_TEXTS", 1)
-    assert [ContentIds(MEMBER_FACTS).identify(each) for each in contents] == before
 
 
 def test_equal_records_of_other_facts_are_other_contents() -> None:

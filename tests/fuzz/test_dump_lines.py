@@ -97,7 +97,7 @@ def test_every_parser_reads_the_same(line: bytes) -> None:
 def test_lines_become_statements_or_quarantine_rows_and_are_all_counted(lines: list[bytes]) -> None:
     content = b"".join(line + b"\n" for line in lines)
     slice_ = Slice(0, "dump", "file:/f", len(content))
-    pieces = list(DumpStep(3, Bounds())(slice_, pa.py_buffer(content)))
+    pieces = list(DumpStep(3, Bounds())([(slice_, pa.py_buffer(content))]))
 
     expected = [Reader().read(line) for line in lines]
     refused = [

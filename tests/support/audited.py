@@ -27,7 +27,9 @@ def audit_dumps(paths: Sequence[Path], settings: Settings | None = None) -> dict
         tables = tables_of_dumps(engine, files, settings)
         cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
         pieces = engine.given(
-            piece for each in cutting.tables() for piece in cutting.pieces(each, tables[each.name])
+            piece
+            for each in cutting.tables()
+            for piece in cutting.pieces(each, [tables[each.name]])
         )
         judged = fold_pieces(engine, pieces, cutting).judge(terms_of(settings), {}, settings)
         for piece in engine.collect(judged):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from jobs.fold.dossiers import make_dossiers
 from jobs.fold.kernel import (
@@ -50,9 +52,17 @@ class FoldedShards:
         return found
 
 
-def fold_slices(slices: Slices, cutting: Cutting) -> FoldedShards:
-    """The dossiers of the slices, as an engine brings them together."""
-    pieces = [piece for name, rows in slices for piece in cutting.pieces(_TABLES[name], rows)]
+def fold_slices(slices: Slices, cutting: Cutting, tasks: int | None = None) -> FoldedShards:
+    """The dossiers of the slices, as an engine brings them together that deals them to so many
+    tasks; by default one for each slice.
+    """
+    every = list(slices)
+    pieces = [
+        piece
+        for first in range(len(every) if tasks is None else tasks)
+        for name, of_table in groupby(every[first :: tasks or len(every)], itemgetter(0))
+        for piece in cutting.pieces(_TABLES[name], [rows for _, rows in of_table])
+    ]
     facts = Facts.of(all_values(pieces, FACTS))
     assert all((piece.shard == FOR_ALL) == (piece.kind == FACTS) for piece in pieces)
     dealing = Dealing(cutting.shards, facts.subscribers())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -31,11 +32,12 @@ def ids_locally(
 
     One poll for each broker and snapshot that is known to have been asked.
     """
-    lists = reunite(member_runs(heartbeats, heartbeat_expiry_seconds))
-    routes = reunite(route_runs(topic_routes))
+    lists = reunite(whole(member_runs([heartbeats], heartbeat_expiry_seconds)))
+    routes = reunite(whole(route_runs([topic_routes])))
     runs = lists.runs.to_pylist()
     if broker_polls is not None:
-        runs += poll_runs(broker_polls, has_ids=False).to_pylist()
+        for part in poll_runs([broker_polls], has_ids=False):
+            runs += part.to_pylist()
     polls: dict[tuple[Any, ...], dict[str, Any]] = {}
     for run in sorted(runs, key=lambda each: each["list_id"] is None):
         for time in run["times"]:
@@ -64,6 +66,13 @@ def ids_locally(
         "route_polls": pa.Table.from_pylist(asked, ROUTE_POLLS.schema),
         "route_contents": pa.Table.from_pylist(route_content_rows(routes), ROUTE_CONTENTS.schema),
     }
+
+
+def whole(parts: Iterable[Contents]) -> Contents:
+    """All parts of a slice as one."""
+    every = list(parts)
+    runs = pa.concat_tables([part.runs for part in every])
+    return Contents(runs, {id_: each for part in every for id_, each in part.records.items()})
 
 
 def member_list_rows(lists: Contents) -> list[dict[str, Any]]:

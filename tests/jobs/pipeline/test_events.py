@@ -40,7 +40,7 @@ def published(shards: int) -> dict[str, Any]:
         pieces = engine.given(
             piece
             for each in cutting.tables()
-            for piece in cutting.pieces(each, tables()[each.name])
+            for piece in cutting.pieces(each, [tables()[each.name]])
         )
         folded = fold_pieces(engine, pieces, cutting)
         judged = engine.collect(folded.judge(terms_of(SETTINGS), {}, SETTINGS))
