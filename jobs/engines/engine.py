@@ -45,6 +45,32 @@ class Slice(NamedTuple):
         return self.stop == 0
 
 
+def in_tasks(slices: Iterable[Slice], total_bytes: int, tasks: int) -> Iterator[list[Slice]]:
+    """The slices by task, for so many tasks at most, which have about equally much to read.
+
+    Slices that follow each other stay together: files of neighbouring times have the most in
+    common, and a task takes what it met before as it is.
+
+    >>> sizes = [4, 1, 1, 2, 4]
+    >>> slices = [Slice(number, "x", "/x", size) for number, size in enumerate(sizes)]
+    >>> [[each.size for each in of_task] for of_task in in_tasks(slices, sum(sizes), 3)]
+    [[4], [1, 1, 2], [4]]
+    """
+    of_task: list[Slice] = []
+    number = before = 0
+    for slice_ in slices:
+        # The task in whose share of all bytes the middle of the slice lies.
+        at = min((2 * before + slice_.size) * tasks // max(1, 2 * total_bytes), tasks - 1)
+        if of_task and at != number:
+            yield of_task
+            of_task = []
+        number = at
+        of_task.append(slice_)
+        before += slice_.size
+    if of_task:
+        yield of_task
+
+
 #: A slice, and its file's bytes where the engine has them.
 Opened: TypeAlias = tuple[Slice, pa.Buffer | None]
 #: What the slices of a task become, however they are dealt to tasks, and in any order.

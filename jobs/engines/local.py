@@ -8,7 +8,6 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -17,8 +16,8 @@ import pyarrow as pa
 
 from ..dumps.files import InputFile, list_local_files
 from ..errors import InputError
-from ..pieces import Piece, in_parts
-from .engine import ShardStep, Slice, SliceStep, Work, rare_collections
+from ..pieces import Piece
+from .engine import ShardStep, Slice, SliceStep, Work, in_tasks, rare_collections
 
 LOCAL = "local"
 
@@ -123,9 +122,9 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
         task, files = partial(_of_slices, step), self.each(slices, "files")
         if self._workers == 1:
             return self._run(task, [files])
-        share = sum(each.size for each in slices) // (_TASKS_OF_A_WORKER * self._workers)
-        share = min(share, _BYTES_OF_A_SHARD)
-        return self._run(task, in_parts(files, share, attrgetter("size")))
+        size = sum(each.size for each in slices)
+        tasks = max(_TASKS_OF_A_WORKER * self._workers, -(-size // _BYTES_OF_A_SHARD))
+        return self._run(task, in_tasks(files, size, tasks))
 
     def given(self, pieces: Iterable[Piece]) -> Spool:
         """Pieces that the caller has."""

@@ -37,7 +37,16 @@ from ..failures import one_line
 from ..pieces import Piece, pack_value, unpack_value
 from ..storage import Location
 from ..text import visible
-from .engine import MOST_BYTES, Opened, ShardStep, Slice, SliceStep, Work, rare_collections
+from .engine import (
+    MOST_BYTES,
+    Opened,
+    ShardStep,
+    Slice,
+    SliceStep,
+    Work,
+    in_tasks,
+    rare_collections,
+)
 
 SPARK = "spark"
 
@@ -147,11 +156,9 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             contents = contents.select("path", "content")
             frames.append(contents.mapInArrow(_of_contents(handed, step), _DDL))
         if opened:
-            # Every task has large ones and small ones.
-            tasks = min(self._tasks, len(opened))
-            opened.sort(key=attrgetter("size"), reverse=True)
-            of_tasks = [sorted(opened[first::tasks]) for first in range(tasks)]
-            numbers = self.spark.range(0, tasks, 1, tasks)
+            size = sum(each.size for each in opened)
+            of_tasks = list(in_tasks(opened, size, self._tasks))
+            numbers = self.spark.range(0, len(of_tasks), 1, len(of_tasks))
             frames.append(numbers.mapInArrow(_of_numbers(of_tasks, step), _DDL))
         return self._keep(reduce(DataFrame.unionAll, frames, *self._none(frames)))
 

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from chispa import assert_df_equality
+from hypothesis import given
+from hypothesis import strategies as st
 
-from jobs.engines.engine import Slice
+from jobs.engines.engine import Slice, in_tasks
 from jobs.engines.local import LocalEngine
 from jobs.errors import InputError
 from jobs.pieces import FOR_ALL, Piece, pack_value, unpack_value
@@ -423,8 +425,22 @@ def test_a_large_file_that_spark_alone_can_open_is_refused(spark: Any, tmp_path:
     assert len(str(error.value)) < 1000
 
 
+@given(st.lists(st.integers(0, 50), max_size=20), st.integers(1, 6))
+def test_tasks_have_all_slices_in_their_order_and_about_equally_much(
+    sizes: list[int], tasks: int
+) -> None:
+    slices = [Slice(number, "x", "x", size) for number, size in enumerate(sizes)]
+    found = list(in_tasks(slices, sum(sizes), tasks))
+    assert [each for of_task in found for each in of_task] == slices
+    assert len(found) <= tasks
+    assert all(found)
+    for of_task in found:
+        read = sum(each.size for each in of_task)
+        assert read <= sum(sizes) / tasks + max(sizes)
+
+
 @pytest.mark.spark
-def test_every_task_opens_large_files_and_small_ones(spark: Any, tmp_path: Path) -> None:
+def test_files_that_follow_each_other_are_opened_by_one_task(spark: Any, tmp_path: Path) -> None:
     from jobs.engines.spark import SparkEngine  # noqa: PLC0415
 
     slices = [written(tmp_path, f"{size}", b"x" * size, "x") for size in (1, 2, 30, 40)]
@@ -434,7 +450,7 @@ def test_every_task_opens_large_files_and_small_ones(spark: Any, tmp_path: Path)
     by_task: dict[int, list[int]] = {}
     for task, size in values(found, "task"):
         by_task.setdefault(task, []).append(size)
-    assert sorted(by_task.values()) == [[1, 30], [2, 40]]
+    assert sorted(by_task.values()) == [[1, 2, 30], [40]]
 
 
 @pytest.mark.spark
