@@ -71,7 +71,7 @@ class Masking(Secrets):
         of_values = text.with_values(self.mask)
         if self.mask(of_values) != of_values:
             return self.mask(str(text))
-        return text if of_values.parts() == text.parts() else of_values
+        return of_values
 
     def mask_column(self, column: pa.Array[Any]) -> pa.Array[Any]:
         """A column of texts, or of bytes, masked; each distinct one is looked at once."""

@@ -44,9 +44,12 @@ class Text(str):
         return Text.of, (str(self), self.template, dict(self.values))
 
     def with_values(self, change: Callable[[str], str]) -> "Text":
-        """The text with every name in it changed, in texts within it too."""
+        """The text with every name in it changed, in texts within it too; the very text where
+        ``change`` gives back each name as it is.
+        """
         values = {name: _changed(value, change) for name, value in self.values.items()}
-        return Text(self.template, **values)
+        is_same = all(value is self.values[name] for name, value in values.items())
+        return self if is_same else Text(self.template, **values)
 
     def parts(self) -> list[Any]:
         """What it is made of, as JSON has it: ``[template, {slot: value}]``, texts within alike."""
