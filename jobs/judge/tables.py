@@ -36,7 +36,9 @@ def to_table(table: Table, rows: Sequence[Row]) -> pa.Table:
 def _column(table: str, column: pa.Field[Any], rows: Sequence[Row]) -> pa.Array[Any]:
     place = f"{table}.{column.name}"
     try:
-        values = _array([_value(row, column.name) for row in rows], column.type)
+        # The column of texts is made of the whole row.
+        given = [encode(row) if column.name == TEXTS else row[column.name] for row in rows]
+        values = _array(given, column.type)
     except KeyError as error:
         raise RowError(f"{place}: expected in every row, is missing in one") from error
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
@@ -44,10 +46,6 @@ def _column(table: str, column: pa.Field[Any], rows: Sequence[Row]) -> pa.Array[
     if values.null_count and not column.nullable:
         raise RowError(f"{place}: expected a value in every row, came null in {values.null_count}")
     return values
-
-
-def _value(row: Row, column: str) -> Any:
-    return encode(row) if column == TEXTS else row[column]
 
 
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array[Any]:
