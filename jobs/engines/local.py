@@ -25,8 +25,6 @@ LOCAL = "local"
 _MOST_IN_MEMORY = 256 << 20
 #: One shard for so many bytes of input: its groups are held at a time.
 _BYTES_OF_A_SHARD = 64 << 20
-#: For each worker a few, so that none waits for the last one.
-_TASKS_OF_A_WORKER = 4
 
 _Item = TypeVar("_Item")
 #: Shows how much is done: the items again, and what they are.
@@ -105,7 +103,7 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
 
     def shards(self, input_bytes: int) -> int:
         """One for every 64 MB, and some for each worker."""
-        least = 1 if self._workers == 1 else _TASKS_OF_A_WORKER * self._workers
+        least = 1 if self._workers == 1 else 4 * self._workers
         return max(least, -(-input_bytes // _BYTES_OF_A_SHARD))
 
     def list_files(self, paths: Sequence[str]) -> list[InputFile]:
@@ -119,12 +117,9 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
 
     def map(self, slices: Sequence[Slice], step: SliceStep) -> Spool:
         """The pieces of all slices; each file is opened where it is read."""
-        task, files = partial(_of_slices, step), self.each(slices, "files")
-        if self._workers == 1:
-            return self._run(task, [files])
         size = sum(each.size for each in slices)
-        tasks = max(_TASKS_OF_A_WORKER * self._workers, -(-size // _BYTES_OF_A_SHARD))
-        return self._run(task, in_tasks(files, size, tasks))
+        tasks = in_tasks(self.each(slices, "files"), size, self.shards(size))
+        return self._run(partial(_of_slices, step), tasks)
 
     def given(self, pieces: Iterable[Piece]) -> Spool:
         """Pieces that the caller has."""
