@@ -53,13 +53,7 @@ def group_of_nobody(topic: str) -> str:
 def topics_of(records: Iterable[Record]) -> list[str]:
     """The topics to which some member of a list subscribes."""
     subscriptions = {subscription for *_, of_member in records for subscription in of_member or ()}
-    return sorted(
-        {
-            subscription[0]
-            for subscription in subscriptions
-            if subscription is not None and subscription[0] is not None
-        }
-    )
+    return sorted({each[0] for each in subscriptions if each is not None} - {None})
 
 
 def subscribers(

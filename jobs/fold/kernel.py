@@ -15,7 +15,6 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from .. import schemas
-from ..contents import MEMBER_FACTS, ROUTE_FACTS
 from ..instants import Instant
 from ..pieces import (
     FOR_ALL,
@@ -183,12 +182,8 @@ class Cutting:
             return parts.member_runs(sources, self.heartbeat_expiry_seconds)
         if table is schemas.TOPIC_ROUTES:
             return parts.route_runs(sources)
-        if table is schemas.MEMBER_LISTS:
-            key: tuple[str, ...] = ("cluster", "consumer_group", "list_id")
-            return parts.contents_by_id(sources, key, "members", MEMBER_FACTS)
-        if table is schemas.ROUTE_CONTENTS:
-            key = ("cluster", "topic", "route_id")
-            return parts.contents_by_id(sources, key, "brokers", ROUTE_FACTS)
+        if table in (schemas.MEMBER_LISTS, schemas.ROUTE_CONTENTS):
+            return parts.contents_by_id(table, sources)
         runs_of: Mapping[str, Callable[[Iterable[Source]], Iterator[Rows]]] = {
             schemas.BROKER_POLLS.name: partial(parts.poll_runs, has_ids=self.list_ids),
             schemas.ROUTE_POLLS.name: parts.route_runs_by_id,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..contents import MEMBER_FACTS, ROUTE_FACTS, Fact
 from ..member_flags import chooses_queues, is_expired, silence_bounds
 from ..pieces import in_parts
-from ..schemas import ANSWERED, BOOLEAN, CLIENT_LOG, CONSUME_DISABLED, NOT_ONLINE, STRING
+from ..schemas import ANSWERED, BOOLEAN, CLIENT_LOG, CONSUME_DISABLED, NOT_ONLINE, STRING, Table
 from . import numbers
 from .numbers import NO_NUMBER, Array, Batch, Hashes, Numbers, Rows, Source, int64, micros, pc, text
 from .runs import (
@@ -316,17 +316,18 @@ def route_runs_by_id(route_polls: Iterable[Source]) -> Iterator[Rows]:
 _CONTENTS_AT_A_TIME = 64
 
 
-def contents_by_id(
-    sources: Iterable[Source], key: Sequence[str], name: str, facts: Sequence[Fact]
-) -> Iterator[Contents]:
-    """The contents of ``member_lists`` or ``route_contents``; of runs, ``key``, the subject and the
-    id of each.
+def contents_by_id(table: Table, sources: Iterable[Source]) -> Iterator[Contents]:
+    """The contents of ``member_lists`` or ``route_contents``; of runs the subject and the id of
+    each.
     """
-    records = _Records({fact.name: fact.type for fact in facts}, lambda *values: values)
+    *key, name = table.schema.names
+    contents: Any = table.schema.field(name).type
+    types = {fact.name: fact.type for fact in contents.value_type}
+    records = _Records(types, lambda *values: values)
 
     def as_contents(batch: Batch) -> Contents:
         structs = batch[name].flatten()
-        fields = {fact.name: structs.field(fact.name) for fact in facts}
+        fields = {each: structs.field(each) for each in types}
         made = iter(records.of(fields, records.hashes(fields), np.arange(len(structs))))
         runs: Rows = pa.table({each: text(batch[each]) for each in key})
         lengths = int64(pc.list_value_length(batch[name])).tolist()

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..contents import MEMBER_FACTS, ROUTE_FACTS, Fact, RecordTexts, content_id
 from ..judge.dossier import ClientRun
-from ..schemas import BOOLEAN, INT, LONG, STRING
+from ..schemas import BROKER_POLLS, CLIENT_STATES, LONG, QUEUE_OFFSETS, ROUTE_POLLS, Table
 from .numbers import (
     NO_NUMBER,
     Array,
@@ -38,29 +38,15 @@ Records: TypeAlias = Sequence[Record]
 #: When a witness was asked: the round that the question belongs to, and when it answered (null:
 #: not recorded).
 POLLED = pa.list_(pa.struct([pa.field("snapshot_time", LONG), pa.field("collected_at", LONG)]))
-_HELD = pa.list_(
-    pa.struct(
-        [
-            pa.field("topic", STRING),
-            pa.field("broker_name", STRING),
-            pa.field("queue_id", INT),
-            pa.field("dropped", BOOLEAN),
-        ]
-    )
-)
-_TYPES: dict[str, pa.DataType] = {
-    **dict.fromkeys(("broker_id", "start_timestamp"), LONG),
-    **dict.fromkeys(("error_code", "version", "queue_id", "queue_count", "client_count"), INT),
-    **dict.fromkeys(("pull_consumer", "consume_orderly", "client_rebalance"), BOOLEAN),
-    **dict.fromkeys(("times", "observed_at", *_OFFSETS), pa.list_(LONG)),
-    "queues": _HELD,
-    "activities": pa.list_(STRING),
-}
+_LONGS = pa.list_(LONG)
+#: The queues of ``client_states`` without the last field of each, which is a time.
+_HELD_QUEUES: Any = CLIENT_STATES.schema.field("queues").type
+_HELD = pa.list_(pa.struct(list(_HELD_QUEUES.value_type)[:-1]))
 
 
-def _schema(*names: str, **types: pa.DataType) -> pa.Schema:
-    """Columns by name: texts, but for those that have a type of their own."""
-    every = {name: _TYPES.get(name, STRING) for name in names} | types
+def _schema(table: Table, *names: str, **types: pa.DataType) -> pa.Schema:
+    """Columns by name: as in a snapshot table, but for those that have a type of their own."""
+    every = {name: table.schema.field(name).type for name in names} | types
     return pa.schema(list(every.items()))
 
 
@@ -70,28 +56,33 @@ _GROUP = ("cluster", "consumer_group")
 #: ANSWERED, NOT_ONLINE (also: an empty list) or NO_ANSWER. ``list_id``: of what was ANSWERED, else
 #: null; ANSWERED without an id: the list comes in another run.
 POLL_RUNS = _schema(
-    *_GROUP, "broker_name", "broker_id", "broker_addr", "outcome", "list_id", times=POLLED
+    BROKER_POLLS,
+    *(*_GROUP, "broker_name", "broker_id", "broker_addr", "outcome", "list_id"),
+    times=POLLED,
 )
 
 #: One row per nameserver, topic and route: when (times) the nameserver gave it.
-ROUTE_RUNS = _schema("cluster", "topic", "namesrv_addr", "route_id", times=POLLED)
+ROUTE_RUNS = _schema(ROUTE_POLLS, "cluster", "topic", "namesrv_addr", "route_id", times=POLLED)
 
 #: One row per client process and what it reported of itself (RUNNING_INFO, CLIENT_LOG), and per
 #: word of brokers of the group (REQUEST_MODE, CONSUME_DISABLED: of the latter with the broker's
 #: name): ``activities`` of each of its ``queues``; of a log line when it was written (null: no zone
 #: fits), of all else its snapshot, and beside these times when each was collected.
 CLIENT_RUNS = _schema(
-    *_GROUP,
-    *ClientRun._fields[:-2],
-    "broker_name",
-    "queues",
-    "activities",
-    "times",
-    "observed_at",
+    CLIENT_STATES,
+    *(*_GROUP, *ClientRun._fields[:-2], "broker_name", "queues", "activities"),
+    start_timestamp=LONG,
+    queues=_HELD,
+    times=_LONGS,
+    observed_at=_LONGS,
 )
 
 #: One row per queue: of each poll its snapshot and the two offsets.
-OFFSET_RUNS = _schema(*_GROUP, "topic", "broker_name", "queue_id", "times", *_OFFSETS)
+OFFSET_RUNS = _schema(
+    QUEUE_OFFSETS,
+    *(*_GROUP, "topic", "broker_name", "queue_id"),
+    **dict.fromkeys(("times", *_OFFSETS), _LONGS),
+)
 
 #: What is collected of a run, list beside list. All other columns are its key.
 COLLECTED = ("times", "observed_at", *_OFFSETS)

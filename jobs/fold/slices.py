@@ -8,13 +8,7 @@ import pyarrow as pa
 
 from ..engines.engine import Opened, Slice
 from ..pieces import Piece
-from ..schemas import (
-    MEMBER_LISTS,
-    ROUTE_CONTENTS,
-    ROUTE_POLLS,
-    SNAPSHOT_TABLES,
-    TOPIC_ROUTES,
-)
+from ..schemas import ROUTE_POLLS, SNAPSHOT_TABLES, TOPIC_ROUTES
 from ..storage import Location
 from ..window import Window
 from .kernel import Cutting
@@ -22,8 +16,6 @@ from .numbers import Source, of_group, open_files
 
 _TABLES = {table.name: table for table in SNAPSHOT_TABLES}
 _OF_ROUTES = (TOPIC_ROUTES, ROUTE_POLLS)
-#: What has no time of its own: it counts where a poll names it.
-_TIMELESS = (MEMBER_LISTS, ROUTE_CONTENTS)
 
 
 @dataclass(frozen=True)
@@ -52,6 +44,7 @@ class TableStep:
         # A route that was polled shortly before the window still holds when it begins.
         is_route = table in _OF_ROUTES
         window = self.window.earlier(self.route_max_age_seconds) if is_route else self.window
-        if window != Window() and table not in _TIMELESS:
+        # A content has no time of its own: it counts where a poll names it.
+        if window != Window() and "snapshot_time" in table.schema.names:
             rows = rows.filter(window.filter_of(table, rows.schema))
         return rows if self.group is None else of_group(rows, self.group)
