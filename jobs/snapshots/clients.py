@@ -36,8 +36,8 @@ _FIXED_OFFSET = re.compile(r"(?:GMT|UTC)([+-])(\d{1,2})(?::(\d{2}))?", re.ASCII)
 _HELD = InfoQueue._fields.index("last_pull_at") + 1
 
 
-def _row(statement: Statement, source: str, client_id: str | None, **values: Any) -> dict[str, Any]:
-    """What a row has of its statement, and the values of its source."""
+def _row(statement: Statement, source: str, **values: Any) -> dict[str, Any]:
+    """What a row has of its statement, and the values of its source, by the names of columns."""
     return {
         **statement.source._asdict(),
         "cluster": statement.cluster,
@@ -45,7 +45,6 @@ def _row(statement: Statement, source: str, client_id: str | None, **values: Any
         "observed_at": statement.collected_at,
         "source": source,
         "consumer_group": statement.subject,
-        "client_id": client_id,
         **values,
     }
 
@@ -56,10 +55,9 @@ def running_info_row(statement: Statement, sdk: Mapping[str, Any]) -> dict[str, 
     ``sdk``: the client's language and version, as brokers list them; empty where none does.
     """
     info = statement.content
-    row = _row(statement, RUNNING_INFO, statement.source.client_id, **sdk)
+    row = _row(statement, RUNNING_INFO, **sdk)
     if not isinstance(info, RunningInfo):
         return row
-    # Its fields have the names of the columns.
     row |= info._asdict()
     if info.queues is not None:
         row["queues"] = [queue[:_HELD] for queue in info.queues]
@@ -101,26 +99,18 @@ def _activity(
 def broker_row(statement: Statement, said: RequestMode | GroupFlags) -> dict[str, Any]:
     """The row of how, or that not, a broker lets a group consume, whichever client it is."""
     if isinstance(said, GroupFlags):
-        return _row(statement, CONSUME_DISABLED, "")
+        return _row(statement, CONSUME_DISABLED, client_id="")
     is_pull = said.mode != "POP"
-    return _row(statement, REQUEST_MODE, "", topic=said.topic, client_rebalance=is_pull)
+    return _row(statement, REQUEST_MODE, client_id="", topic=said.topic, client_rebalance=is_pull)
 
 
 def log_line_row(statement: Statement, line: LogLine, logged_at: Instant | None) -> dict[str, Any]:
     """The row of a rebalance line of a client's log."""
-    return _row(
-        statement,
-        CLIENT_LOG,
-        line.client_id,
-        snapshot_time=None,
-        logged_at=logged_at,
-        strategy=line.strategy,
-        client_rebalance=False if line.by_broker else None,
-        topic=line.topic,
-        queue_count=line.queue_count,
-        client_count=line.client_count,
-        queues=[(*queue, False, None) for queue in line.queues],
-    )
+    row = _row(statement, CLIENT_LOG, **line._asdict())
+    row |= {"snapshot_time": None, "logged_at": logged_at}
+    row["client_rebalance"] = False if line.by_broker else None
+    row["queues"] = [(*queue, False, None) for queue in line.queues]
+    return row
 
 
 def log_offset(ahead: Instant) -> Instant | None:

@@ -205,16 +205,15 @@ class ListRows:
 
     def take_heartbeats(self, **subject: str) -> pa.Table:
         """The rows of ``heartbeats`` since the last time that they were taken."""
-        numbers, snapshot_times, last_heartbeats, silent = zip(*self._rows, strict=True)
+        numbers, *times_and_flags = zip(*self._rows, strict=True)
         used, position = np.unique(np.array(numbers, dtype=np.int64), return_inverse=True)
         members = [self._distinct[number] for number in used]
         columns: dict[str, Any] = {
             name: pa.array(values, type=HEARTBEATS.schema.field(name).type).take(position)
             for name, values in zip(Member._fields, zip(*members, strict=True), strict=True)
         }
-        columns["snapshot_time"] = snapshot_times
-        columns["last_heartbeat_at"] = last_heartbeats
-        columns["is_silent"] = silent
+        names = ("snapshot_time", "last_heartbeat_at", "is_silent")
+        columns |= zip(names, times_and_flags, strict=True)
         self._rows.clear()
         return table_of(HEARTBEATS, columns, **subject)
 

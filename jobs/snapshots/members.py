@@ -283,11 +283,7 @@ def member_at(
     if strategy == NEARBY:
         strategy = client.nearby.nearest(time) or NEARBY
     member = Member(
-        *broker,
-        connection.client_id,
-        connection.client_addr,
-        connection.language,
-        connection.version,
+        *(*broker, *connection),
         _first(*[report.content.consume_type for report in reports], answer.consume_type),
         _first(*[report.content.message_model for report in reports], answer.message_model),
         subscriptions,
