@@ -129,6 +129,12 @@ class Evaluation:
         """Whether the state shows who owns what: one that does not ends no episode."""
         return self.coverage not in OWNERS_NOT_KNOWN
 
+    @property
+    def seen_queues(self) -> set[MessageQueue]:
+        """The queues that somebody takes under some view, or nobody under some."""
+        taken = (queue for allocation in self.allocations for queue in allocation.queues)
+        return {*taken, *(finding.queue for finding in self.findings)}
+
 
 def evaluate(state: State, rules: StrategyRules) -> Evaluation:
     """Recompute a state: allocations under every view, findings, stacked ids.
