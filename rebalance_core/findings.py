@@ -13,6 +13,7 @@ from .claims import Claims, compute_claims, count_owners
 from .client_id import ClientIdFormat, parse_client_id
 from .english import joined
 from .errors import AllocationError
+from .grouping import numbered
 from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from .processes import Process, StackedId, find_processes, find_stacked_ids
 from .state import POP, PULL, SUBSCRIPTION_SOURCES, State
@@ -127,6 +128,12 @@ class Evaluation:
     def shows_owners(self) -> bool:
         """Whether the state shows who owns what: one that does not ends no episode."""
         return self.coverage not in OWNERS_NOT_KNOWN
+
+    @property
+    def seen_queues(self) -> set[MessageQueue]:
+        """The queues that somebody takes under some view, or nobody under some."""
+        taken = (queue for allocation in self.allocations for queue in allocation.queues)
+        return {*taken, *(finding.queue for finding in self.findings)}
 
 
 def evaluate(state: State, rules: StrategyRules) -> Evaluation:
@@ -452,11 +459,7 @@ def _in_later_slots(
     of_later: Counter[str] = Counter()
     if not orphaned.any():
         return of_later
-    seen: Counter[str] = Counter()
-    parted = []
-    for client_id in client_ids:
-        parted.append((client_id, copy_id(client_id, seen[client_id])))
-        seen[client_id] += 1
+    parted = [(each, copy_id(each, number)) for each, number in numbered(client_ids)]
     apart = strategy.claims(queues, [separate for _, separate in parted])
     for client_id, separate in parted:
         if separate != client_id:

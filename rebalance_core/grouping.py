@@ -1,7 +1,7 @@
 """Values by key: how most that is computed is read."""
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 Key = TypeVar("Key")
@@ -18,3 +18,15 @@ def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     for key, value in pairs:
         found[key].append(value)
     return dict(found)
+
+
+def numbered(values: Iterable[Value]) -> Iterator[tuple[Value, int]]:
+    """Each value with how many equal ones come before it.
+
+    >>> list(numbered("aba"))
+    [('a', 0), ('b', 0), ('a', 1)]
+    """
+    seen: Counter[Value] = Counter()
+    for value in values:
+        yield value, seen[value]
+        seen[value] += 1

@@ -311,7 +311,7 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
     queues.update(queue for process in old.keys() - new.keys() for queue in old[process])
     staying = Counter(q for p in new.keys() - set(changing) for q in new[p] if q in queues)
     # A queue that comes or goes has no owner as long as nobody knows of it.
-    gone = _all_queues(before).symmetric_difference(_all_queues(after))
+    gone = before.seen_queues ^ after.seen_queues
     keys_before = _keys(before)
 
     def between(moved: frozenset[_Process]) -> Between:
@@ -345,8 +345,3 @@ def _claims(evaluation: Evaluation) -> dict[_Process, frozenset[MessageQueue]]:
             claims[client_id, copy + numbered[of_view]].update(allocation.queues)
             numbered[of_view] += 1
     return {process: frozenset(queues) for process, queues in claims.items()}
-
-
-def _all_queues(evaluation: Evaluation) -> set[MessageQueue]:
-    taken = {queue for allocation in evaluation.allocations for queue in allocation.queues}
-    return taken | {f.queue for f in evaluation.findings if f.kind == ORPHANED}

@@ -6,7 +6,7 @@ channel of one that reconnected, which the broker closes within about 130 s. So 
 many processes use a client id; where it does not, the id itself and what two lists confirm do.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -326,34 +326,27 @@ def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Pro
     Of several processes of an id as many do not reach a broker as it does not list. Which ones that
     are nothing shows; that it is the same ones for every broker is likeliest.
     """
-    by_everybody = sorted({name for client_id, name in state.unreachable if client_id is None})
-    missing: dict[str, Counter[str]] = defaultdict(Counter)
-    for client_id, name in state.unreachable:
-        if client_id is not None:
-            missing[client_id][name] += 1
+    missing = {each: Counter(names) for each, names in grouped(state.unreachable).items()}
+    by_everybody = missing.pop(None, Counter[str]())
     listed: Counter[tuple[str, str]] = Counter()
     for entry in state.client_lists:
-        here = Counter(m.client_id for m in entry.members if m.client_id in missing)
-        for client_id, copies in here.items():
-            place = (client_id, entry.broker_name)
-            listed[place] = max(listed[place], copies)
-    of_ids = Counter[str]()
-    for process in processes:
-        of_ids[process.client_id] += process.count
+        # The union of two counters has the larger of their counts.
+        listed |= Counter(
+            (m.client_id, entry.broker_name) for m in entry.members if m.client_id in missing
+        )
+    every = [each._replace(count=1) for each in processes for _ in range(each.count)]
+    of_ids = Counter(process.client_id for process in every)
+    behind = of_ids.copy()
     found: Counter[Process] = Counter()
-    seen: Counter[str] = Counter()
-    for process in processes:
-        for _ in range(process.count):
-            client_id = process.client_id
-            seen[client_id] += 1
-            rank = of_ids[client_id] - seen[client_id]  # the last one is 0
-            names = [
-                name
-                for name, copies in missing[client_id].items()
-                if rank < min(copies, of_ids[client_id] - listed[client_id, name])
-            ]
-            unreachable = tuple(sorted({*by_everybody, *names}))
-            found[process._replace(count=1, unreachable=unreachable)] += 1
+    for process in every:
+        client_id = process.client_id
+        behind[client_id] -= 1  # so many of the id come after it
+        names = (
+            name
+            for name, copies in missing.get(client_id, {}).items()
+            if behind[client_id] < min(copies, of_ids[client_id] - listed[client_id, name])
+        )
+        found[process._replace(unreachable=tuple(sorted({*by_everybody, *names})))] += 1
     return tuple(process._replace(count=count) for process, count in found.items())
 
 
@@ -381,8 +374,7 @@ def _processes_by(
 @lru_cache(maxsize=1_024)
 def _traits_of_one(every: tuple[_Traits, ...]) -> _Traits:
     """Those of the one process that all these members are."""
-    # Language and version of one and the same member: of two they might be no SDK that there is.
-    spoken = next((shown for shown in every if shown.language), every[0])
+    language, version = _spoken(every)
     models = (shown.message_model for shown in every)
     percents = (shown.subscribed_percent for shown in every if shown.subscribed)
     return _Traits(
@@ -390,8 +382,8 @@ def _traits_of_one(every: tuple[_Traits, ...]) -> _Traits:
         message_model=next((model for model in models if model != BROADCASTING), BROADCASTING),
         chooses_queues=all(shown.chooses_queues for shown in every),
         strategy=next((shown.strategy for shown in every if shown.strategy), None),
-        language=spoken.language,
-        version=spoken.version,
+        language=language,
+        version=version,
         subscribed_percent=max(percents, default=SURE),
         silent=all(shown.silent for shown in every),
     )
@@ -441,7 +433,10 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
     )
 
 
-def _spoken(members: Sequence[Member]) -> tuple[str | None, int | None]:
-    """Language and version of one and the same member, of one that gives them if any does."""
+def _spoken(members: Sequence[Member | _Traits]) -> tuple[str | None, int | None]:
+    """Language and version of one and the same member, of one that gives them if any does.
+
+    Those of two members might be no SDK that there is.
+    """
     spoken = next((member for member in members if member.language), members[0])
     return spoken.language, spoken.version

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from .grouping import numbered
 from .message_queue import MessageQueue, sort_client_ids, sort_message_queues
 from .processes import find_processes, processes_behind, silent_members
 from .state import BROADCASTING, CLUSTERING, MASTER_ID, SURE, ClientList, Member, RouteBroker, State
@@ -84,12 +85,10 @@ def _rename_copies(situation: Situation, copy_of: Callable[[str, int], int]) -> 
     """
 
     def renamed(entry: ClientList) -> Iterator[Member]:
-        copies: Counter[str] = Counter()
-        for member in sorted(entry.members, key=attrgetter("client_id", "client_addr")):
-            client_id = member.client_id
-            copy = copy_of(client_id, copies[client_id])
-            yield member._replace(client_id=copy_id(client_id, copy))
-            copies[client_id] += 1
+        members = sorted(entry.members, key=attrgetter("client_id", "client_addr"))
+        ids = numbered(member.client_id for member in members)
+        for member, (client_id, number) in zip(members, ids, strict=True):
+            yield member._replace(client_id=copy_id(client_id, copy_of(client_id, number)))
 
     return with_members(situation, renamed)
 
@@ -118,10 +117,9 @@ def close_stale_channels(situation: Situation) -> Situation:
     processes = processes_behind(situation.state)
 
     def shortened(entry: ClientList) -> Iterator[Member]:
-        kept: Counter[str] = Counter()
-        for member in entry.members:
-            kept[member.client_id] += 1
-            if kept[member.client_id] <= processes[member.client_id]:
+        ids = numbered(member.client_id for member in entry.members)
+        for member, (client_id, number) in zip(entry.members, ids, strict=True):
+            if number < processes[client_id]:
                 yield member
 
     return with_members(situation, shortened)

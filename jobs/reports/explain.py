@@ -3,7 +3,7 @@
 ``templates/explain.txt`` has how it is laid out; here is what it says.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from rebalance_core.causes import Causes
 from rebalance_core.descriptions import queue_ranges
 from rebalance_core.english import agreeing, count, joined, list_of
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED, TOO_MANY_QUEUES
+from rebalance_core.grouping import grouped
 from rebalance_core.moves import find_moves, shown_id
 from rebalance_core.processes import Process, find_processes
 from rebalance_core.texts import Text
@@ -147,8 +148,8 @@ def draw(reader: Reader, evaluation: Evaluation) -> Drawn:
 
     No line is wider than the reader has columns, but for a queue alone.
     """
-    marks = queue_marks(evaluation)
-    queues = core.sort_message_queues({*marks, *taken_queues(evaluation)})
+    marks = _marks(evaluation)
+    queues = core.sort_message_queues(evaluation.seen_queues)
     if not queues:
         return Drawn([])
     shown = queues
@@ -199,12 +200,7 @@ def _rows(evaluation: Evaluation) -> dict[tuple[str, int, bool], dict[MessageQue
     return rows
 
 
-def taken_queues(evaluation: Evaluation) -> set[MessageQueue]:
-    """The queues that somebody takes, under some view at least."""
-    return {queue for allocation in evaluation.allocations for queue in allocation.queues}
-
-
-def queue_marks(evaluation: Evaluation) -> dict[MessageQueue, str]:
+def _marks(evaluation: Evaluation) -> dict[MessageQueue, str]:
     """By queue the letters that mark what is wrong with it."""
     marks: dict[MessageQueue, str] = {}
     for finding in evaluation.findings:
@@ -216,9 +212,7 @@ def queue_marks(evaluation: Evaluation) -> dict[MessageQueue, str]:
 
 def _blocks(queues: Sequence[MessageQueue], width: int) -> Iterator[list[list[MessageQueue]]]:
     """The queues broker by broker, as many as go side by side."""
-    by_broker: dict[str, list[MessageQueue]] = defaultdict(list)
-    for queue in queues:
-        by_broker[queue.broker_name].append(queue)
+    by_broker = grouped((queue.broker_name, queue) for queue in queues)
     most = max(1, width // _cell_width(queues) - 1)
     parts = [of[n : n + most] for of in by_broker.values() for n in range(0, len(of), most)]
     block: list[list[MessageQueue]] = []
@@ -293,10 +287,8 @@ def _route(route: TopicRoute) -> Text:
 
 def _traits(situation: Situation) -> dict[Text, list[str]]:
     """What processes do, in words, and the ids of those that do."""
-    traits: dict[Text, list[str]] = defaultdict(list)
-    for process in find_processes(situation.state, situation.rules):
-        traits[_trait(process)].append(_id_of(process.client_id, process.count))
-    return traits
+    processes = find_processes(situation.state, situation.rules)
+    return grouped((_trait(each), _id_of(each.client_id, each.count)) for each in processes)
 
 
 #: What shows a strategy.
@@ -358,9 +350,8 @@ _ALIKE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
 def _since(moment: Moment) -> Iterator[tuple[str, Sequence[Row]]]:
     """The rows that share a line, with their table: the queues of an episode, a stall, a fault."""
     for table in ("orphaned_queues", "duplicate_queues"):
-        of_episode: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-        for row in moment.episodes[table]:
-            of_episode[tuple(row[name] for name in _ALIKE)].append(row)
+        rows = moment.episodes[table]
+        of_episode = grouped((tuple(row[name] for name in _ALIKE), row) for row in rows)
         yield from ((table, of_episode[alike]) for alike in sorted(of_episode))
     for table in ("stalled_queues", "group_faults"):
         yield from ((table, [row]) for row in moment.episodes[table])

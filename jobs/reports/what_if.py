@@ -21,7 +21,7 @@ from rebalance_core.texts import Text
 
 from ..judge.moment import Moment
 from ..languages.language import ENGLISH, Language
-from .explain import draw, queue_marks, size_and_wrong, taken_queues, wrong_of
+from .explain import draw, size_and_wrong, wrong_of
 from .texts import WIDTH, Reader, clock
 
 #: Of every topic of a group: the topic's moment, and what the changes do to it.
@@ -97,7 +97,7 @@ def _in_one_line(predicted: WhatIf) -> Text:
 
 
 def _change_hands(predicted: WhatIf) -> Text:
-    queues = count(_queues_in_all(predicted), "queue")
+    queues = count(len(predicted.before.seen_queues | predicted.after.seen_queues), "queue")
     return Text("{moved:,} of {queues} change hands", moved=len(predicted.moves), queues=queues)
 
 
@@ -193,11 +193,6 @@ def _queue(queue: MessageQueue) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------ in words
-
-
-def _queues_in_all(predicted: WhatIf) -> int:
-    both = (predicted.before, predicted.after)
-    return len({queue for each in both for queue in (*taken_queues(each), *queue_marks(each))})
 
 
 _TAKEN = {
