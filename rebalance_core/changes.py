@@ -7,9 +7,9 @@ subset of them, in their order, is a state that a group may be in on the way (``
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from .english import agreeing, named_broker
@@ -37,7 +37,7 @@ class Step(NamedTuple):
     """
 
     text: str
-    apply: Repair
+    apply: Callable[..., Situation]
     joins: str | None = None
 
 
@@ -46,16 +46,17 @@ class Change:
     """A change in words, and the steps that it takes in a situation (none: it is so already).
 
     ``steps`` raises ChangeError where the situation does not allow it. ``seconds`` is how long it
-    takes at most until every client knows of a step. ``for_newcomer`` says what the change does to
-    a client that joins later, by the client id and the situation by then: such a client starts with
-    the new settings. ``sets_queues``: it gives a number of queues, which is meant of topics that
+    takes at most until every client knows of a step. A client that joins later starts with the new
+    settings: ``for_newcomer`` says by its id what the change does to it, ``separates_ids`` that it
+    has a separate id. ``sets_queues``: it gives a number of queues, which is meant of topics that
     producers write to, not of a retry topic.
     """
 
     text: str
     steps: Callable[[Situation], tuple[Step, ...]]
     seconds: int = LIST_SECONDS
-    for_newcomer: Callable[[str, Situation], Repair] | None = None
+    for_newcomer: Callable[[str], Repair] | None = None
+    separates_ids: bool = False
     sets_queues: bool = False
 
 
@@ -88,18 +89,21 @@ def make_plan(situation: Situation, changes: Iterable[Change]) -> Plan:
     made: list[Change] = []
     for change in changes:
         for step in change.steps(situation):
-            apply = step.apply
-            for earlier in made:
-                if step.joins is not None and earlier.for_newcomer is not None:
-                    apply = _then(apply, earlier.for_newcomer(step.joins, situation))
+            apply = _joining(step, step.joins, made, situation) if step.joins else step.apply
             steps.append(step._replace(apply=apply))
             situation = apply(situation)
         made.append(change)
     return Plan(tuple(steps), situation)
 
 
-def _then(first: Repair, second: Repair) -> Repair:
-    return lambda situation: second(first(situation))
+def _joining(step: Step, client_id: str, made: Sequence[Change], situation: Situation) -> Repair:
+    """The step by which a client joins, with the settings of the changes that were made before."""
+    if any(change.separates_ids for change in made):
+        ids = {member.client_id for member in situation.state.members}
+        client_id = copy_id(client_id, sum(original_id(each) == client_id for each in ids))
+    joins = partial(step.apply, client=client_id)
+    settings = [change.for_newcomer(client_id) for change in made if change.for_newcomer]
+    return lambda there: reduce(lambda so_far, use: use(so_far), settings, joins(there))
 
 
 def apply_change(situation: Situation, change: Change) -> Situation:
@@ -186,7 +190,7 @@ def separate_ids() -> Change:
 
     text = Text("every process of the group has its own id")
     step = "process {number} of {client} has its own id"
-    return _stepwise(text, step, _part, targets, for_newcomer=_with_copy_id)
+    return _stepwise(text, step, _part, targets, separates_ids=True)
 
 
 def use_strategy(name: str, params: Mapping[str, Any] | None = None) -> Change:
@@ -217,7 +221,7 @@ def use_strategy(name: str, params: Mapping[str, Any] | None = None) -> Change:
         "{client} uses {strategy}",
         use,
         targets,
-        for_newcomer=lambda client_id, _: partial(use, client=client_id),
+        for_newcomer=lambda client_id: partial(use, client=client_id),
     )
 
 
@@ -367,17 +371,13 @@ def _list(situation: Situation, client: str, model: Member) -> Situation:
     lists = (*state.client_lists, *(ClientList(*broker, ()) for broker in state.offline_brokers))
 
     def joined(entry: ClientList) -> Iterable[Member]:
-        addr = f"{_JOINS} {len(entry.members) + 1})"
+        addr = f"(joins as number {len(entry.members) + 1})"
         return (*entry.members, model._replace(client_id=client, client_addr=addr))
 
     # The connections of what is only planned show nothing: the count itself is given.
     counts = _counted(state, client, 1, Text("one more process joins"))
     listed = with_state(situation, client_lists=lists, offline_brokers=(), process_counts=counts)
     return with_members(listed, joined)
-
-
-#: What the address of a member begins with that has joined.
-_JOINS = "(joins as number"
 
 
 def _counted(
@@ -391,23 +391,6 @@ def _counted(
     if why is not None and processes > 1:
         counts[client_id] = ProcessCount(client_id, processes, why)
     return tuple(counts.values())
-
-
-def _with_copy_id(client_id: str, planned: Situation) -> Repair:
-    """The member with this id that has just joined gets a separate id, where the id is taken."""
-    taken = {m.client_id for m in planned.state.members if original_id(m.client_id) == client_id}
-    new_id = copy_id(client_id, len(taken))
-
-    def renamed(member: Member) -> Member:
-        is_it = member.client_id == client_id and member.client_addr.startswith(_JOINS)
-        return member._replace(client_id=new_id) if is_it else member
-
-    def apply(situation: Situation) -> Situation:
-        counts = _counted(situation.state, client_id, -1)
-        counted = with_state(situation, process_counts=counts)
-        return with_members(counted, lambda entry: map(renamed, entry.members))
-
-    return apply if taken else lambda situation: situation
 
 
 def _part(situation: Situation, client: str, number: int, is_last: bool) -> Situation:

@@ -506,6 +506,15 @@ def test_who_joins_after_separate_ids_has_a_separate_one() -> None:
     assert not evaluate(plan.after.state, PLAIN).findings
 
 
+def test_each_of_those_who_join_after_separate_ids_has_a_separate_one() -> None:
+    there = situation(one_list(["a"]))
+    plan = make_plan(there, [join("a"), separate_ids(), join("a"), join("a")])
+    assert evaluate(plan.after.state, PLAIN).processes == 4
+    assert sorted(m.client_id for m in plan.after.state.members) == [
+        "a", *[copy_id("a", copy) for copy in (1, 2, 3)],
+    ]  # fmt: skip
+
+
 UNIQUE = "10.0.0.1@1#123456789012345"
 
 
