@@ -105,19 +105,6 @@ def _members(state: State, which: Callable[[Member], bool]) -> tuple[str, ...]:
     return tuple(sorted({m.client_id for m in state.members if which(m)}))
 
 
-def _with_effect(
-    findings: list[Finding],
-    evidence: str | Iterable[str],
-    remedy: str,
-    client_ids: tuple[str, ...] = (),
-    broker_names: tuple[str, ...] = (),
-) -> Description:
-    """A description whose evidence, in one sentence or more, ends with what the findings say."""
-    sentences = [evidence] if isinstance(evidence, str) else evidence
-    in_words = _sentences(*sentences, _effect(findings))
-    return Description(in_words, remedy, client_ids, broker_names)
-
-
 def _duplicate_id(stacked: StackedId, addresses: Sequence[str], findings: list[Finding]) -> str:
     taken = {finding.queue for finding in findings if finding.kind == DUPLICATE}
     orphans = {finding.queue for finding in findings if finding.kind == ORPHANED}
@@ -169,9 +156,8 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
             "{clients} no longer [answers|answer] requests for running infos and still "
             "[takes|take] a slot"
         )
-    return _with_effect(
-        findings,
-        _of_clients(ghosts, template),
+    return Description(
+        _sentences(_of_clients(ghosts, template), _effect(findings)),
         Text(
             "see whether any process of {these_clients} is alive, and restart it; the broker drops "
             "a client about 130 s after its last heartbeat (one that is shut down properly leaves "
@@ -189,7 +175,7 @@ def _strategies(situation: Situation, findings: list[Finding]) -> Description:
     if len(users) == 1:
         who = Text("{users} with different parameters", users=who)
     remedy = _one_strategy(situation.state, [strategy for _, strategy in in_use])
-    return _with_effect(findings, who, remedy, client_ids=others)
+    return Description(_sentences(who, _effect(findings)), remedy, others)
 
 
 def _who_uses(
@@ -276,7 +262,7 @@ def _of_members(
         values = {"clients": clients, "topic": state.topic, "group": state.consumer_group}
         evidence = agreeing(len(client_ids), template, **for_slots(template, values))
         remedy = Text(what_to_do, **for_slots(what_to_do, values))
-        return _with_effect(findings, evidence, remedy, client_ids)
+        return Description(_sentences(evidence, _effect(findings)), remedy, client_ids)
 
     return describe
 
@@ -299,16 +285,16 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
         )
         for of, missing in short.items()
     )
-    return _with_effect(
-        findings,
-        [
+    return Description(
+        _sentences(
             differences or Text("the brokers list an id a different number of times"),
             *_cut_off(situation.state),
             Text(
                 "a client asks a random broker at every rebalance, so the shares change from one "
                 "to the next"
             ),
-        ],
+            _effect(findings),
+        ),
         Text(
             "see whether {these_brokers} can be reached from {these_clients} (network, firewall, "
             "name server addresses); while a client starts or leaves this passes by itself",
@@ -352,14 +338,14 @@ def _cut_off(state: State) -> Iterator[Text]:
 def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Description:
     without = repairs.brokers_without_group(situation.state)
     brokers = _and(named_broker(*of) for of in without)
-    return _with_effect(
-        findings,
-        agreeing(
-            len(without),
-            "{brokers} [answers|answer] that the group has no member there, while other "
-            "brokers list members: the group is missing on the broker, or no client reaches it",
-            brokers=brokers,
-        ),
+    missing = agreeing(
+        len(without),
+        "{brokers} [answers|answer] that the group has no member there, while other brokers list "
+        "members: the group is missing on the broker, or no client reaches it",
+        brokers=brokers,
+    )
+    return Description(
+        _sentences(missing, _effect(findings)),
         Text(
             "see whether the group is on {these_brokers}: with autoCreateSubscriptionGroup=false "
             "it has to be created there (mqadmin updateSubGroup -b BROKER_ADDRESS -g "
@@ -374,9 +360,9 @@ def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Descr
 def _routes(situation: Situation, findings: list[Finding]) -> Description:
     state = situation.state
     routes = joined(map(_route, state.topic_routes))
-    return _with_effect(
-        findings,
-        Text("the nameservers differ on {topic}: {routes}", topic=state.topic, routes=routes),
+    differ = Text("the nameservers differ on {topic}: {routes}", topic=state.topic, routes=routes)
+    return Description(
+        _sentences(differ, _effect(findings)),
         Text(
             "see whether every broker registers with every nameserver; stop a nameserver with "
             "which no broker registers any more"
@@ -413,15 +399,14 @@ def _group_offline(situation: Situation, findings: list[Finding]) -> Description
 def _master_away(situation: Situation, findings: list[Finding]) -> Description:
     away = tuple(sorted(situation.state.without_master))
     readers = _members(situation.state, lambda member: member.language == "GO")
-    return _with_effect(
-        findings,
-        agreeing(
-            len(away),
-            "the route has no [master|masters] of {brokers}; {clients} of client-go read from no "
-            "slave",
-            brokers=_and(away),
-            clients=_and(readers),
-        ),
+    evidence = agreeing(
+        len(away),
+        "the route has no [master|masters] of {brokers}; {clients} of client-go read from no slave",
+        brokers=_and(away),
+        clients=_and(readers),
+    )
+    return Description(
+        _sentences(evidence, _effect(findings)),
         Text(
             "bring the master of {these_brokers} back, or let a slave act for it "
             "(enableSlaveActingMaster); Java's clients read from the slave meanwhile",
