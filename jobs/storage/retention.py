@@ -9,7 +9,7 @@ the audits stopped, or because a clock is wrong. The last published date is neve
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -36,11 +36,6 @@ _DATE = r"dt=\d{4}-\d{2}-\d{2}"
 _NAME = rf"(?:{_DATE}|{SNAPSHOTS})"
 _RUN = r"\d{8}T\d{6}Z-[0-9a-f]{6}"
 _TABLE = r"[^_./][^/]*"
-
-#: What the items are counted as.
-_OLD_DATE = "published dates"
-_DEAD = "runs that were not published"
-_TEMPORARY = "temporary files"
 
 #: What an item is, in the order in which those of a date go.
 _ITEMS = {
@@ -90,31 +85,26 @@ class Retention:
 
 @dataclass
 class Pruned:
-    """What was removed, or would be: the names, files and bytes by what it was.
+    """What was removed, or would be: by what it was the name, files and bytes of each.
 
     ``left``: what stays for the next time. ``failed``: what could not be removed, and why.
     """
 
-    names: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    files: Counter[str] = field(default_factory=Counter)
-    sizes: Counter[str] = field(default_factory=Counter)
+    removed: dict[str, list[tuple[str, int, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     left: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
-
-    def count(self, what: str, name: str, files: int, size: int) -> None:
-        """Counts what goes under one name."""
-        self.names[what].add(name)
-        self.files[what] += files
-        self.sizes[what] += size
 
     def lines(self, *, dry_run: bool) -> Iterator[str]:
         """A line for each thing of which some went, and for each that was left."""
         verb = "would remove" if dry_run else "removed"
-        for what, names in self.names.items():
+        for what, removed in self.removed.items():
+            names, files, sizes = map(list, zip(*removed, strict=True))
             first, last = min(names), max(names)
             which = first if first == last else f"{first} to {last}"
-            files = count(self.files[what], "file")
-            yield f"{verb} {what}: {len(names):,} ({which}), {files}, {self.sizes[what]:,} bytes"
+            of_files = count(sum(files), "file")
+            yield f"{verb} {what}: {len(set(names)):,} ({which}), {of_files}, {sum(sizes):,} bytes"
         yield from self.left
 
 
@@ -206,12 +196,12 @@ def _prune_name(
         for each in contents:
             if not retention.dry_run:
                 _remove(publication.root / each.path, each)
-            what, name = _DEAD, each.run_id
+            what, name = "runs that were not published", each.run_id
             if is_old:
-                what, name = _OLD_DATE, each.name[3:]
+                what, name = "published dates", each.name[3:]
             elif each.kind == "temporary":
-                what, name = _TEMPORARY, each.path
-            pruned.count(what, name, each.files, each.size)
+                what, name = "temporary files", each.path
+            pruned.removed[what].append((name, each.files, each.size))
     for each in going:
         if each.kind == "folder" and not retention.dry_run:
             _remove_if_empty(publication.root / each.path)
