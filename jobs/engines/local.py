@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -27,13 +27,8 @@ _MOST_IN_MEMORY = 256 << 20
 #: One shard for so many bytes of input: its groups are held at a time.
 _BYTES_OF_A_SHARD = 64 << 20
 
-_Item = TypeVar("_Item")
 #: Shows how much is done: the items again, and what they are.
 Each = Callable[[Sequence[Any], str], Iterable[Any]]
-
-
-def _silently(items: Sequence[_Item], _: str) -> Iterable[_Item]:
-    return items
 
 
 @dataclass(frozen=True)
@@ -85,7 +80,7 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
 
     name = LOCAL
 
-    def __init__(self, workers: int = 1, each: Each = _silently) -> None:
+    def __init__(self, workers: int = 1, each: Each = lambda items, _: items) -> None:
         self.versions: Mapping[str, str] = {"pyarrow": pa.__version__}
         self.each = each
         self._most_in_memory = _MOST_IN_MEMORY
