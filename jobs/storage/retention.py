@@ -28,6 +28,7 @@ from ..instants import is_date
 from .location import Location
 from .publication import AT_WORK, SNAPSHOTS, Publication, began
 from .reports import Reports
+from .snapshots import new_run_id
 
 _MOST_LISTINGS = 5
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -56,12 +57,11 @@ class Retention:
     """What is to be kept, and whether anything is removed at all.
 
     ``keep_days``: so many days are kept, the last published date among them; None: all dates.
-    ``spared``: dates that are kept, whatever their age. ``run_id``: who asks, for the leases.
+    ``spared``: dates that are kept, whatever their age.
     """
 
     keep_days: int | None
     now: datetime
-    run_id: str
     dry_run: bool = False
     spared: frozenset[str] = frozenset()
 
@@ -71,7 +71,7 @@ class Retention:
         The last one is the last that ``counts`` and does not lie in the future: in others some
         clock was wrong.
 
-        >>> two_days = Retention(2, datetime(2026, 11, 22, tzinfo=UTC), "")
+        >>> two_days = Retention(2, datetime(2026, 11, 22, tzinfo=UTC))
         >>> two_days.first_kept(["2026-11-18", "2026-11-19", "2026-11-20", "2099-01-01"])
         '2026-11-19'
         """
@@ -189,7 +189,8 @@ def _prune_name(
     contents = [each for each in going if each.kind != "folder"]
     with ExitStack() as stack:
         if contents and contents[0].kind != "temporary" and not retention.dry_run:
-            number = stack.enter_context(publication.writing(retention.run_id, 0, lambda _: None))
+            run_id = new_run_id(retention.now)
+            number = stack.enter_context(publication.writing(run_id, 0, lambda _: None))
             pointers = [each.path for each in items if each.kind == "pointer"]
             if pointers and number - 1 > max(map(publication.number_of, pointers)):
                 raise LeaseError("it was published since it was listed")

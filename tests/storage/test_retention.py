@@ -13,7 +13,8 @@ from jobs.cli import main
 from jobs.collect.files import DumpFolder
 from jobs.collect.retention import prune_dumps
 from jobs.errors import InputError
-from jobs.storage import Location, Publication, Reports, Snapshots, SnapshotWriter, new_run_id
+from jobs.storage import Location, Reports, Snapshots, SnapshotWriter
+from jobs.storage.publication import Publication
 from jobs.storage.retention import Pruned, Retention, prune_reports, prune_snapshots
 from tests.support.reports import last_pointer
 from tests.support.written_reports import publish, report_row
@@ -56,7 +57,7 @@ def reports(of_all_days: Path, tmp_path: Path) -> Path:
 
 
 def retention(keep_days: int | None = 3, now: datetime = NOW, **others: object) -> Retention:
-    return Retention(keep_days, now, new_run_id(now), **others)  # type: ignore[arg-type]
+    return Retention(keep_days, now, **others)  # type: ignore[arg-type]
 
 
 def prune(folder: Path, *arguments: object, **others: object) -> Pruned:
