@@ -20,8 +20,6 @@ from ..errors import InputError
 from ..pieces import Piece
 from .engine import ShardStep, Slice, SliceStep, Work, in_tasks, rare_collections
 
-LOCAL = "local"
-
 #: Pieces of so many bytes in all are held in memory; those beyond lie in files, one for each shard.
 _MOST_IN_MEMORY = 256 << 20
 #: One shard for so many bytes of input: its groups are held at a time.
@@ -78,7 +76,7 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
     engine is closed.
     """
 
-    name = LOCAL
+    name = "local"
 
     def __init__(self, workers: int = 1, each: Each = lambda items, _: items) -> None:
         self.versions: Mapping[str, str] = {"pyarrow": pa.__version__}

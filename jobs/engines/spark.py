@@ -48,8 +48,6 @@ from .engine import (
     rare_collections,
 )
 
-SPARK = "spark"
-
 _DDL = "shard int, kind string, data binary"
 _COLUMNS: dict[str, pa.DataType] = {
     "shard": pa.int32(),
@@ -94,7 +92,7 @@ class Frame:
 class SparkEngine(AbstractContextManager["SparkEngine"]):
     """Runs the steps in Spark's workers. What is kept between steps is let go when it is closed."""
 
-    name = SPARK
+    name = "spark"
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
