@@ -1,5 +1,6 @@
 """The contract of the snapshot tables, checked before anything is computed."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -14,27 +15,23 @@ def check_columns(table: Table, came: pa.Schema) -> None:
     Columns that may be null may also be missing; further columns do not matter. Whole numbers may
     be of another width, times of another unit, and texts and lists of the large kind.
     """
-    problems = []
-    for field in table.schema:
-        if field.name not in came.names:
-            if not field.nullable:
-                problems.append(f"{field.name}: expected {type_name(field.type)}, is missing")
-        elif not _fits(came.field(field.name).type, field.type):
-            found = type_name(came.field(field.name).type)
-            problems.append(f"{field.name}: expected {type_name(field.type)}, came {found}")
-    if problems:
-        raise ContractError(
-            f"table {table.name} ({table.grain}):\n" + "\n".join(f"  {each}" for each in problems)
-        )
+    if problems := list(_problems(table, came)):
+        raise ContractError("\n  ".join([f"table {table.name} ({table.grain}):", *problems]))
 
 
 def has_columns(table: Table, came: pa.Schema) -> bool:
     """Whether ``check_columns`` lets the columns through."""
-    try:
-        check_columns(table, came)
-    except ContractError:
-        return False
-    return True
+    return not any(_problems(table, came))
+
+
+def _problems(table: Table, came: pa.Schema) -> Iterator[str]:
+    for field in table.schema:
+        expected = f"{field.name}: expected {type_name(field.type)}"
+        if field.name not in came.names:
+            if not field.nullable:
+                yield f"{expected}, is missing"
+        elif not _fits(came.field(field.name).type, field.type):
+            yield f"{expected}, came {type_name(came.field(field.name).type)}"
 
 
 def _fits(came: Any, expected: pa.DataType) -> bool:
