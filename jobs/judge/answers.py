@@ -58,6 +58,11 @@ class Answers(Generic[Witness]):
         places: Numbers = np.searchsorted(self.snapshots, snapshots, side="right") - 1
         return places
 
+    def are_of(self, polls: Numbers, snapshots: Numbers) -> NDArray[np.bool_]:
+        """By snapshot whether the poll was asked in it; NOTHING never was."""
+        own: NDArray[np.bool_] = (polls >= 0) & (self.snapshots[polls] == snapshots)
+        return own
+
     @property
     def answered(self) -> Numbers:
         """The polls, in time, that show whom the witness lists, if anybody: ANSWERED without a list
@@ -118,24 +123,20 @@ def _of_witness(runs: Sequence[_Run[Witness]]) -> Answers[Witness]:
     collected = np.concatenate([np.array(times, np.int64) for _, _, _, times in runs])
     contents = np.repeat([place_of[run[1]] for run in runs], [len(run[2]) for run in runs])
     # Of one snapshot lists come last: they are what counts.
-    ranks = np.array([_rank(name) for name in names])[contents]
+    ranks = np.array([_RANKS.get(name, len(_RANKS)) for name in names])[contents]
     order = np.lexsort([collected, ranks, snapshots])
     snapshots, collected = snapshots[order], collected[order]
     contents, ranks = contents[order], ranks[order]
     starts = np.flatnonzero(np.append(True, snapshots[1:] != snapshots[:-1]))
     ends = np.append(starts[1:], len(snapshots))
     # The time of the answer that counts, or of the row that has nothing but the time.
-    counts = (ranks == np.repeat(ranks[ends - 1], ends - starts)) | (ranks == _rank(ANSWERED))
+    counts = (ranks == np.repeat(ranks[ends - 1], ends - starts)) | (ranks == _RANKS[ANSWERED])
     latest = np.maximum.reduceat(np.where(counts, collected, _LONG_AGO), starts)
     return Answers(runs[0][0], snapshots[ends - 1], latest, contents[ends - 1], names)
 
 
-def _rank(name: str) -> int:
-    """A list counts over that there is none, and both over an answer without content."""
-    return _LEAST.index(name) if name in _LEAST else len(_LEAST)
-
-
-_LEAST = (ANSWERED, NO_ANSWER, NOT_ONLINE)
+#: A list counts over that there is none, and both over an answer without content.
+_RANKS = {ANSWERED: 0, NO_ANSWER: 1, NOT_ONLINE: 2}
 _LONG_AGO = np.iinfo(np.int64).min
 
 
@@ -169,7 +170,7 @@ def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:
     both. Where there is none, a poll without an answer counts as what it is.
     """
     places = answers.at(snapshots)
-    is_own = (places >= 0) & (answers.snapshots[np.maximum(places, 0)] == snapshots)
+    is_own = answers.are_of(places, snapshots)
     answered = answers.answered
     if not len(answered):
         return np.where(is_own, places, NOTHING)
@@ -192,9 +193,8 @@ def times_of(
     latest = snapshots.copy()
     for each in answers:
         polls = places[each.witness]
-        is_own = (polls >= 0) & (each.snapshots[np.maximum(polls, 0)] == snapshots)
-        collected = each.collected_at[np.maximum(polls, 0)]
-        latest = np.where(is_own, np.maximum(latest, collected), latest)
+        own = np.flatnonzero(each.are_of(polls, snapshots))
+        latest[own] = np.maximum(latest[own], each.collected_at[polls[own]])
     return latest
 
 

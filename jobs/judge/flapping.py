@@ -178,7 +178,9 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
         later.start - one.start for flapper in flappers for one, later in pairwise(flapper.row)
     )
     ongoing = case.timelines[topic].phases[-1].last_seen - last_seen <= usual
-    often = _most_often(flappers)
+    lives_of = grouped((flapper.who, life) for flapper in flappers for life in flapper.lives)
+    # Who joined when, those that did most often first.
+    often = dict(sorted(lives_of.items(), key=lambda each: (-len(each[1]), each[0])))
     return Fault(
         topic,
         Extent(first_seen, last_seen, len(set(times)), PERSISTENT, ongoing),
@@ -194,12 +196,6 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
         client_ids=tuple(client_ids),
         client_addrs=tuple(sorted(addresses)),
     )
-
-
-def _most_often(flappers: Sequence[_Flapper]) -> dict[str, list[Life]]:
-    """Who joined when, those that did most often first."""
-    lives_of = grouped((flapper.who, life) for flapper in flappers for life in flapper.lives)
-    return dict(sorted(lives_of.items(), key=lambda each: (-len(each[1]), each[0])))
 
 
 def _joined(who: str, lives: Sequence[Life]) -> Text:

@@ -6,6 +6,7 @@ between is followed (see ``membership``), but nothing shorter than a round can b
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import chain
 from math import fsum
@@ -129,9 +130,7 @@ def unreadable_queues(periods: Iterable[Period], evaluated: Mapping[str, Evaluat
     )
     return [
         {
-            "topic": queue.topic,
-            "broker_name": queue.broker_name,
-            "queue_id": queue.queue_id,
+            **asdict(queue),
             "first_seen": of_queue[0].first_seen,
             "last_seen": of_queue[-1].last_seen,
             "snapshots": sum(each.snapshots for each in of_queue),

@@ -37,13 +37,8 @@ _Rounds = Episode[QueueKey, Round]
 
 
 def held_queues(case: Case, found: Found) -> Found:
-    """The queues that the holdings show to be wrong, and the faults that they are put down to."""
-    queues = [witnessed(case, each) for each in held_findings(case)]
-    return found.plus(held_faults(case, queues), queues)
-
-
-def held_findings(case: Case) -> list[QueueFinding]:
-    """The lasting orphans and duplicates that the holdings show and the computation does not.
+    """The lasting orphans and duplicates that the holdings show and the computation does not, and
+    the faults that they are put down to.
 
     A queue that is computed for a client under every view and that nobody holds is ORPHANED. One
     that two hold at a time is DUPLICATE; of two that consume in order, the one that the broker gave
@@ -56,11 +51,12 @@ def held_findings(case: Case) -> list[QueueFinding]:
     somebody reads the queue, whatever the answers show.
     """
     drift = grouped((each.topic, each) for each in case.drift if not each.process.is_log)
-    return [
-        finding
+    queues = [
+        witnessed(case, each)
         for topic in case.holdings
-        for finding in _OfTopic(case, topic).findings(drift.get(topic, ()))
+        for each in _OfTopic(case, topic).findings(drift.get(topic, ()))
     ]
+    return found.plus(held_faults(case, queues), queues)
 
 
 class _OfTopic:
@@ -205,7 +201,7 @@ class _OfTopic:
 
 
 def held_faults(case: Case, findings: Sequence[QueueFinding]) -> Iterator[Fault]:
-    """One fault for each cause and topic, over the findings of ``held_findings`` that overlap."""
+    """One fault for each cause and topic, over the findings of ``held_queues`` that overlap."""
     in_time = sorted(findings, key=lambda each: each.first_seen)
     by_cause = grouped(((each.topic, each.causes[0]), each) for each in in_time)
     for (_, cause), of_cause in by_cause.items():

@@ -10,10 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import chain, groupby, pairwise, starmap, zip_longest
+from itertools import chain, groupby, pairwise, zip_longest
 from math import floor
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -217,12 +217,12 @@ class _Segment(NamedTuple):
             return STATE_CHANGED
         return None
 
-    def pieces(self) -> Iterator["_Piece"]:
+    def pieces(self) -> list["_Piece"]:
         """Its time, cut where another reason explains a difference, or none."""
         since, end = self.phase.first_seen, self.end
         changes = self.settled_at, self.changed_at + _ROUTE_LAG + 1, self.holds_until + 1
         cuts = {since, end, *[change for change in changes if since < change < end]}
-        return starmap(partial(_Piece, self), pairwise(sorted(cuts)))
+        return [(self, *edges) for edges in pairwise(sorted(cuts))]
 
     def holding(
         self, process: Process, report: "Report", since: Instant, until: Instant, **others: Any
@@ -233,12 +233,9 @@ class _Segment(NamedTuple):
         return Holding(process, topic, since, until, run, held, self.phase, computed, **others)
 
 
-class _Piece(NamedTuple):
-    """A part of a segment, without its end: one reason, or none, explains a difference in it."""
-
-    segment: _Segment
-    since: Instant
-    until: Instant
+#: A part of a segment from one time to another, without its end: one reason, or none, explains a
+#: difference in it.
+_Piece: TypeAlias = tuple[_Segment, Instant, Instant]
 
 
 def _segments(
@@ -369,8 +366,8 @@ def _of_answers(
 ) -> Iterator[Holding]:
     """A segment is in force from its first snapshot until the first one of the next."""
     for answer in answers:
-        first = bisect_right(pieces, answer.moments[0], key=attrgetter("until"))
-        end = bisect_right(pieces, answer.moments[-1], key=attrgetter("since"))
+        first = bisect_right(pieces, answer.moments[0], key=itemgetter(2))
+        end = bisect_right(pieces, answer.moments[-1], key=itemgetter(1))
         for segment, since, until in pieces[first:end]:
             within = slice(bisect_left(answer.moments, since), bisect_left(answer.moments, until))
             rounds, moments = answer.rounds[within], answer.moments[within]

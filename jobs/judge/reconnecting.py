@@ -68,11 +68,10 @@ def reconnecting_clients(case: Case, found: Found) -> Found:
     stale = grouped((each.client_ids, each) for each in found.faults if each.fault == STALE_CHANNEL)
     several = sum(not each.restarts for each in reconnecting)
     faults = [_fault(case, each, several, stale) for each in reconnecting]
-    remedies = {each.client_ids: each.remedy for each in faults if each.fault == RECONNECTING}
+    reconnected = (each for each in faults if each.fault == RECONNECTING)
+    remedies = {(STALE_CHANNEL, each.client_ids): each.remedy for each in reconnected}
     others = (
-        replace(each, remedy=remedies[each.client_ids])
-        if each.fault == STALE_CHANNEL and each.client_ids in remedies
-        else each
+        replace(each, remedy=remedies.get((each.fault, each.client_ids), each.remedy))
         for each in found.faults
     )
     return replace(found, faults=(*others, *faults))
