@@ -16,7 +16,7 @@ from .commands.options import COMMANDS, EVERY_DAY, OTHERS, SHARED, USAGES
 from .errors import SettingsError
 from .instants import is_date
 from .output import write
-from .text import shortened, visible
+from .text import did_you_mean, shortened, visible
 
 #: What a command adds its options to, and what comes of them.
 Parser: TypeAlias = argparse.ArgumentParser
@@ -42,8 +42,8 @@ class _Parser(argparse.ArgumentParser):
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
             names = {str(each).lower(): str(each) for each in action.choices or ()}
-            if near := get_close_matches(str(value).lower(), names):
-                error.message += f": did you mean {' or '.join(names[each] for each in near)}?"
+            near = get_close_matches(str(value).lower(), names)
+            error.message += did_you_mean([names[each] for each in near])
             raise
 
     def print_help(self, _file: object = None) -> None:
@@ -87,8 +87,7 @@ def _check_names(command: Parser, given: Sequence[str]) -> None:
         # A word with a blank is a value to argparse, and the beginning of an option the option.
         is_option = word.startswith("--") and " " not in word
         if is_option and not any(each.startswith(name) for each in there):
-            near = get_close_matches(name, there)
-            meant = f": did you mean {' or '.join(near)}?" if near else ""
+            meant = did_you_mean(get_close_matches(name, there))
             command.error(f"unrecognized arguments: {word}{meant}")
 
 

@@ -27,7 +27,6 @@ from pydantic import (
     Field,
     Strict,
     ValidationError,
-    field_validator,
     model_validator,
 )
 
@@ -39,7 +38,7 @@ from .choices import DEFAULT_SETTINGS, LANGUAGES, Severity, WebhookService
 from .errors import SettingsError
 from .languages.language import ENGLISH
 from .masking import Masking
-from .text import visible
+from .text import did_you_mean, visible
 
 #: How an offset is written where there is no place to name, as in the clients' log patterns.
 _OFFSET = re.compile(r"(GMT|UTC)[+-]([0-9]|0[0-9]|1[0-4])(:[0-5][0-9])?")
@@ -77,6 +76,13 @@ DefaultPattern = Literal["BINDER_KEY", "NAMED_SECRET", "URL_PASSWORD", "RANDOM_T
 NamePattern = Annotated[str, AfterValidator(is_pattern)]
 
 
+def _is_link(base: str) -> str:
+    # It becomes a link of the page: no javascript:, no data:.
+    if urlsplit(base).scheme in ("", "http", "https", "file"):
+        return base
+    raise ValueError("expected an http(s) or file URL, or a path")
+
+
 class Paths(Section):
     """Where things lie: local paths, or any URI that Spark and PyArrow reach."""
 
@@ -89,15 +95,7 @@ class Paths(Section):
     reports: str | None = None
     #: Where the pages on the findings can be read: a URL. The page of the report holds their text;
     #: with this setting page and ticket also link to them.
-    finding_pages: str | None = None
-
-    @field_validator("finding_pages")
-    @classmethod
-    def _is_link(cls, base: str | None) -> str | None:
-        # It becomes a link of the page: no javascript:, no data:.
-        if base is None or urlsplit(base).scheme in ("", "http", "https", "file"):
-            return base
-        raise ValueError("expected an http(s) or file URL, or a path")
+    finding_pages: Annotated[str, AfterValidator(_is_link)] | None = None
 
 
 class StrategySetting(Section):
@@ -337,6 +335,23 @@ class BoundsSetting(Section):
         return Bounds(**self.model_dump())
 
 
+def _is_strategy(name: str) -> str:
+    make_strategy(name)
+    return name
+
+
+def _is_time_zone(name: str) -> str:
+    if name in available_timezones() or _OFFSET.fullmatch(name):
+        return name
+    raise ValueError("expected a time zone such as Asia/Shanghai or GMT+8")
+
+
+def _is_language(code: str) -> str:
+    if code in LANGUAGES:
+        return code
+    raise ValueError(f"expected one of the languages {', '.join(LANGUAGES)}")
+
+
 class Settings(Section):
     """All settings; docs/all_settings.md is made of the comments and docstrings here."""
 
@@ -359,9 +374,9 @@ class Settings(Section):
     #: is collected before it is written. That is exact where at least one line of a log was
     #: collected within 14 minutes of being written; set the zone where logs are gathered hours
     #: later, or where it changed within the dumps.
-    client_log_time_zone: str | None = None
+    client_log_time_zone: Annotated[str, AfterValidator(_is_time_zone)] | None = None
     #: The strategy of clients of which none was observed and for which none is configured.
-    default_strategy: str = "AVG"
+    default_strategy: Annotated[str, AfterValidator(_is_strategy)] = "AVG"
     strategies: tuple[StrategySetting, ...] = ()
     severity: SeverityThresholds = SeverityThresholds()
     #: The share of input lines that may be quarantined before the exit code is 3, where most lines
@@ -370,32 +385,12 @@ class Settings(Section):
     #: The language of what people read: pages, tickets, alerts, explain and what-if. `en` is
     #: English, `zh` is Chinese; `--language` overrides it for one command. Names, codes, tables,
     #: logs and errors are English.
-    language: str = ENGLISH.code
+    language: Annotated[str, AfterValidator(_is_language)] = ENGLISH.code
     masking: MaskingSetting = MaskingSetting()
     bounds: BoundsSetting = BoundsSetting()
     publishing: Publishing = Publishing()
     retention: RetentionSetting = RetentionSetting()
     alerts: Alerts = Alerts()
-
-    @field_validator("default_strategy")
-    @classmethod
-    def _is_strategy(cls, name: str) -> str:
-        make_strategy(name)
-        return name
-
-    @field_validator("client_log_time_zone")
-    @classmethod
-    def _is_time_zone(cls, name: str | None) -> str | None:
-        if name is None or name in available_timezones() or _OFFSET.fullmatch(name):
-            return name
-        raise ValueError("expected a time zone such as Asia/Shanghai or GMT+8")
-
-    @field_validator("language")
-    @classmethod
-    def _is_language(cls, code: str) -> str:
-        if code in LANGUAGES:
-            return code
-        raise ValueError(f"expected one of the languages {', '.join(LANGUAGES)}")
 
     def overrides(self) -> list[str]:
         """What ``--set`` takes to judge as these settings do: each value that is no default.
@@ -699,8 +694,7 @@ def _wrong(model: type[BaseModel], path: str, error: Mapping[str, Any], given: s
         near = nearest(path, there) or [each for each in there if each.endswith(f".{last}")]
         if given.startswith(_PREFIX):
             near = [variable_of(each) for each in near]
-        meant = f": did you mean {' or '.join(near)}?" if near else ""
-        return f"there is no such setting{meant}"
+        return f"there is no such setting{did_you_mean(near)}"
     expected = _EXPECTED.get(error["type"])
     if expected is None:
         return str(error["msg"]).removeprefix("Value error, ")

@@ -60,6 +60,15 @@ def shortened(text: str, most: int = 500) -> str:
     return shown if len(shown) <= most else f"{shown[:most]}..."
 
 
+def did_you_mean(near: Sequence[str]) -> str:
+    """What follows a name that is not there: those that come near, where there are any.
+
+    >>> did_you_mean(["--date", "--dumps"]), did_you_mean([])
+    (': did you mean --date or --dumps?', '')
+    """
+    return f": did you mean {' or '.join(near)}?" if near else ""
+
+
 def display_width(text: str) -> int:
     """How many columns of a terminal a text takes: Chinese characters take two.
 

@@ -5,9 +5,10 @@ import pickle
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -56,11 +57,9 @@ class Spool:
 
     def numbers(self) -> list[int]:
         """The shards of which there are pieces, sorted."""
-        found = set(self.shards)
+        found = set(self.shards).union(*(other.numbers() for other in self.others))
         if self.folder is not None:
             found |= {int(path.name) for path in self.folder.iterdir()}
-        for other in self.others:
-            found.update(other.numbers())
         return sorted(found)
 
     def of(self, shard: int) -> Iterator[Piece]:
@@ -92,14 +91,10 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
         self._most_in_memory = _MOST_IN_MEMORY
         self._workers = workers
         self._pool: ProcessPoolExecutor | None = None
-        self._folder: TemporaryDirectory[str] | None = None
-        self._spilled = 0
+        self._closing = ExitStack()
 
     def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._closing.close()
 
     def shards(self, input_bytes: int) -> int:
         """One for every 64 MB, and some for each worker."""
@@ -154,6 +149,7 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
             # Not forked: Arrow has threads, and what they hold would be held for ever.
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(self._workers, context)
+            self._closing.callback(self._pool.shutdown, cancel_futures=True)
         under_way: deque[Future[list[Piece]]] = deque()
         for item in items:
             under_way.append(self._pool.submit(task, item))
@@ -166,23 +162,16 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
         shards: dict[int, list[Piece]] = defaultdict(list)
         folder: Path | None = None
         held = 0
-        for pieces in made:
-            for piece in pieces:
-                shards[piece.shard].append(piece)
-                held += len(piece.data)
-                if held > self._most_in_memory:
-                    folder = folder or self._new_folder()
-                    _spill(shards, folder)
-                    held = 0
+        for piece in chain.from_iterable(made):
+            shards[piece.shard].append(piece)
+            held += len(piece.data)
+            if held > self._most_in_memory:
+                if folder is None:
+                    temporary = TemporaryDirectory(prefix="rebalance-audit-")
+                    folder = Path(self._closing.enter_context(temporary))
+                _spill(shards, folder)
+                held = 0
         return Spool(dict(shards), folder)
-
-    def _new_folder(self) -> Path:
-        if self._folder is None:
-            self._folder = TemporaryDirectory(prefix="rebalance-audit-")
-        self._spilled += 1
-        folder = Path(self._folder.name) / str(self._spilled)
-        folder.mkdir()
-        return folder
 
 
 def _spill(shards: dict[int, list[Piece]], folder: Path) -> None:

@@ -160,10 +160,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             of_tasks = list(in_tasks(opened, size, self._tasks))
             numbers = self.spark.range(0, len(of_tasks), 1, len(of_tasks))
             frames.append(numbers.mapInArrow(_of_numbers(of_tasks, step), _DDL))
-        return self._keep(reduce(DataFrame.unionAll, frames, *self._none(frames)))
-
-    def _none(self, frames: Sequence[DataFrame]) -> list[DataFrame]:
-        return [] if frames else [self.spark.createDataFrame([], _DDL)]
+        return self._keep(reduce(DataFrame.unionAll, frames or [self.given([]).rows]))
 
     def given(self, pieces: Iterable[Piece]) -> Frame:
         """Pieces that the caller has."""

@@ -159,13 +159,11 @@ class ReadDumps:
     @property
     def incomplete(self) -> list[Text]:
         """Of which files lines are missing."""
+        files = {each.number: each.path.removeprefix("file:") for each in self.slices}
         lines: Counter[str] = Counter()
-        for each in self.slices:
-            lines[each.path.removeprefix("file:")] += self.counts.lines[each.number]
-        endings = {
-            self.slices[number].path.removeprefix("file:"): why
-            for number, why in self.counts.endings.items()
-        }
+        for number, file in files.items():
+            lines[file] += self.counts.lines[number]
+        endings = {files[number]: why for number, why in self.counts.endings.items()}
         return dumps_that_lack_lines(endings, lines)
 
     def tables(self, settings: Settings) -> Iterator[Piece]:

@@ -62,10 +62,11 @@ class Inputs:
                 check_columns(table, self.snapshots.parquet(table.name).schema)
         found: list[Slice] = []
         for table in tables:
-            for path, size in self.snapshots.files(table.name):
+            for file in self.snapshots.files(table.name):
                 root = self.snapshots.root
-                whole = Slice(0, table.name, root.below(path).uri, size)
-                found += [whole] if size <= MOST_BYTES else _row_groups(root, path, whole)
+                whole = Slice(0, table.name, root.below(file.path).uri, file.size)
+                is_small = file.size <= MOST_BYTES
+                found += [whole] if is_small else _row_groups(root, file.path, whole)
         return [each._replace(number=number) for number, each in enumerate(found)]
 
     def warn_of_future(self, window: Window) -> None:

@@ -5,7 +5,7 @@ run the one that counts, under a lease, by a manifest and a pointer; ``Reports``
 are the two folders that are published so.
 """
 
-from .location import Location, StoredFile
+from .location import Location
 from .manifest import TableFile, TableFiles
 from .publication import Publication, Published
 from .reports import Reports
@@ -18,7 +18,6 @@ __all__ = [
     "Reports",
     "SnapshotWriter",
     "Snapshots",
-    "StoredFile",
     "TableFile",
     "TableFiles",
     "new_run_id",

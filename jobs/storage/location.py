@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyarrow.fs as pafs
 
@@ -26,13 +26,6 @@ _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
 _ALIASES = {"s3a": "s3", "s3n": "s3"}
 #: Who may read: never shown.
 _CREDENTIALS = re.compile(r"://[^/@]*@")
-
-
-class StoredFile(NamedTuple):
-    """A file as its file system lists it: its path there, and its size in bytes."""
-
-    path: str
-    size: int
 
 
 class Location:
@@ -200,14 +193,14 @@ class Location:
         selector = pafs.FileSelector(self.base, allow_not_found=True, recursive=recursive)
         return sorted(self.file_system.get_file_info(selector), key=lambda info: info.path)
 
-    def files(self) -> list[StoredFile]:
+    def files(self) -> list[pafs.FileInfo]:
         """Every file of a table, sorted: right here, or in folders named ``key=value``.
 
         Hidden and marker files are left out, and other folders, as Spark leaves them out: a job
         that is still writing, say.
         """
         return [
-            StoredFile(info.path, int(info.size))
+            info
             for info in self.infos(recursive=True)
             if info.type == pafs.FileType.File and self._is_of_table(info.path)
         ]

@@ -19,7 +19,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from ..errors import DamagedError
-from .location import Location, StoredFile, parquet_of
+from .location import Location, parquet_of
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
@@ -94,7 +94,7 @@ class TableFiles:
         return cls(tuple(TableFile(**value) for value in values))
 
 
-def _described(root: Location, file: StoredFile) -> TableFile:
+def _described(root: Location, file: pafs.FileInfo) -> TableFile:
     rows = pq.read_metadata(file.path, filesystem=root.file_system).num_rows
     path = file.path.removeprefix(root.base).lstrip("/")
     return TableFile(path, file.size, rows, _sha256(root, file.path))

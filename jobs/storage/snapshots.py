@@ -21,7 +21,7 @@ import pyarrow.fs as pafs
 
 from .. import disk
 from ..errors import DamagedError, InputError
-from .location import Location, StoredFile
+from .location import Location
 from .manifest import TableFiles
 from .publication import Publication, Published
 
@@ -111,13 +111,13 @@ class Snapshots:
         """Where a table lies."""
         return self.root / name if self.run_id is None else self.root / name / f"run={self.run_id}"
 
-    def files(self, name: str) -> list[StoredFile]:
+    def files(self, name: str) -> list[pafs.FileInfo]:
         """The files of a table; none where there is no such table."""
         if self.published is None:
             return self.table(name).files()
         of_table = self.published.files.get(name)
-        base = self.root.base
-        return [StoredFile(f"{base}/{f.path}", f.size) for f in of_table.files] if of_table else []
+        there = of_table.files if of_table else ()
+        return [pafs.FileInfo(f"{self.root.base}/{file.path}", size=file.size) for file in there]
 
     def has(self, name: str) -> bool:
         """Whether the table is there."""

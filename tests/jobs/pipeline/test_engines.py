@@ -78,7 +78,7 @@ def test_rows_are_counted_by_footers_alone(tmp_path: Path) -> None:
     location = Location(tmp_path) / "heartbeats"
     rows = pa.table({"client_id": ["a"] * 10_000})
     write_table(Table("heartbeats", "client", rows.schema), rows, location)
-    (file,) = (path for path, _ in location.files())
+    (file,) = (each.path for each in location.files())
     content = bytearray(Path(file).read_bytes())
     footer = pq.read_metadata(file).serialized_size + 8
     content[4 : len(content) - footer] = bytes(len(content) - footer - 4)
