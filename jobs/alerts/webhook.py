@@ -48,12 +48,17 @@ class Answer:
 def json_bytes(value: Any) -> bytes:
     """The value as JSON, in UTF-8; a lone surrogate of a name is replaced.
 
-    What is measured against a service's limit is what is sent.
+    What is measured against a service's limit (``json_size``) is what is sent.
 
     >>> json_bytes({"text": "é"}).decode()
     '{"text": "é"}'
     """
     return json.dumps(value, ensure_ascii=False).encode("utf-8", errors="replace")
+
+
+def json_size(value: Any) -> int:
+    """How many bytes of JSON a value is."""
+    return len(json_bytes(value))
 
 
 def post(request: Request, timeout_seconds: float) -> Answer | Refusal:

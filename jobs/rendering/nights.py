@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from rebalance_core.english import count, joined
@@ -150,11 +151,8 @@ class Strip(NamedTuple):
         >>> Strip("C", "G", ("OK", "MISSING", "CRITICAL", "CRITICAL")).sentence
         '1 night OK, 1 MISSING, 2 CRITICAL'
         """
-        runs: list[tuple[str, int]] = []
-        for level in self.levels:
-            number = runs.pop()[1] if runs and runs[-1][0] == level else 0
-            runs.append((level, number + 1))
-        (first, number), *others = [(SHOWN_LEVELS[level].name, n) for level, n in runs]
+        runs = ((SHOWN_LEVELS[level].name, len([*same])) for level, same in groupby(self.levels))
+        (first, number), *others = runs
         nights = Text("{nights} {level}", nights=count(number, "night"), level=first)
         later = [Text("{number} {level}", number=n, level=name) for name, n in others]
         return joined([nights, *later], "{before}, {next}")

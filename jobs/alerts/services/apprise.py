@@ -93,7 +93,7 @@ def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], 
 
 def _notification(message: Message, longest: int) -> dict[str, Any]:
     """What ``Apprise.notify`` is given: text, whose title has no name that a stranger chose."""
-    heading, *others = message.fitted(lambda lines: len(_text(lines)) <= longest)
+    heading, *others = message.fitted(list, longest, lambda lines: len(_text(lines)))
     severity = worst((each.severity for each in message.items), "INFO")
     return {
         "title": heading if others else "",

@@ -166,13 +166,14 @@ def test_the_faults_that_took_longest_have_bars_the_longest_first() -> None:
     ]
     picture = timeline(states(), (), rows, [])
     assert picture is not None
-    assert [each.fault for each in picture.faults] == [
+    assert list(picture.faults) == [
         "STRATEGY_MISMATCH",
         "GHOST_MEMBER",
         "CONFIG_OVERLAP",
         "CONFIG_GAP",
     ]
-    assert picture.faults[1].periods == ((minute(2), minute(7)), (minute(12), minute(14)))
+    ghost = picture.faults["GHOST_MEMBER"]
+    assert ghost == [(minute(2), minute(7)), (minute(12), minute(14))]
 
 
 def test_without_findings_the_picture_is_of_all_snapshots() -> None:
