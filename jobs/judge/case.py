@@ -58,11 +58,6 @@ class Case:
         """By id what was open in the run before."""
         return {each.finding_id: each for each in self.dossier.earlier}
 
-    @property
-    def asked_until(self) -> Instant:
-        """When a broker answered last."""
-        return max(at for run in self.dossier.polls for at in run.answered_at)
-
     @cached_property
     def main_topic(self) -> str | None:
         """The topic that is in most of the group's lists, its retry topic last.

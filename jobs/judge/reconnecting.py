@@ -240,7 +240,9 @@ def _fault(
     """``several``: so many clients reconnect; ``stale``: by client ids the STALE_CHANNEL faults."""
     client_id, rows, restarts = reconnecting
     first_seen, last_seen = _time_of(rows)
-    connections, end = _times_by_broker(rows), case.asked_until
+    connections = _times_by_broker(rows)
+    # When a broker answered last.
+    end = max(at for run in case.dossier.polls for at in run.answered_at)
     of_brokers = by_broker(case.situations.channels[client_id])
     addresses = {
         each.client_addr

@@ -9,7 +9,7 @@ A client none of whose queues moves while those of others do is a frozen process
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -143,9 +143,8 @@ class Polls:
         """
         away = np.zeros_like(self.present)
         for absence in case.masters_away:
-            for row, (broker_name, _) in enumerate(self.queues):
-                if broker_name == absence.broker_name:
-                    away[row] |= absence.is_within(self.times[self.before[row]], self.times)
+            rows = [row for (name, _), row in self.rows.items() if name == absence.broker_name]
+            away[rows] |= absence.is_within(self.times[self.before[rows]], self.times)
         return away
 
 
@@ -154,6 +153,47 @@ def not_moving(case: Case) -> Iterator[Polls]:
     for offsets in case.dossier.offsets.values():
         if any(map(_stands_somewhere, offsets)):
             yield Polls(offsets)
+
+
+class Owners:
+    """Who has the queues of a topic between two polls: [queue, poll] is what ends at the poll, as
+    in ``Polls``.
+
+    Nothing shows whose a queue is before the first situation, nor where it was not audited; where
+    it was, a queue that nobody takes has no owner.
+    """
+
+    def __init__(self, case: Case, polls: Polls, counts: Flags) -> None:
+        """The owners of the intervals that count, in whose situations alone it looks."""
+        in_force = case.situations.in_force(polls.topic, polls.times)
+        numbers = {each: number for number, each in enumerate(dict.fromkeys(in_force))}
+        #: The number of the situation in force at the poll before.
+        self.situation = np.array([numbers[each] for each in in_force], np.int64)[polls.before]
+        asked = set(np.unique(self.situation[counts]).tolist())
+        rows = polls.rows
+        unowned, sole = np.zeros((2, len(rows), len(numbers)), np.bool_)
+        #: The client ids that a queue was computed for in a situation.
+        self.of: dict[_Place, set[str]] = defaultdict(set)
+        processes: dict[_Place, float] = defaultdict(float)
+        for situation_id, number in numbers.items():
+            if situation_id is not None and number in asked:
+                evaluated = case.evaluated[situation_id]
+                unowned[:, number] = evaluated.verdict.coverage == AUDITED
+                for each in evaluated.allocations():
+                    for row in (rows[queue] for queue in each.queues if queue in rows):
+                        self.of[row, number].add(each.client_id)
+                        processes[row, number] += each.processes * each.view_weight
+        for place, client_ids in self.of.items():
+            unowned[place] = False
+            sole[place] = len(client_ids) == 1 and abs(processes[place] - 1) < 1e-9
+        #: Nobody has the queue.
+        self.unowned = np.take_along_axis(unowned, self.situation, axis=1)
+        #: One process has it alone.
+        self.sole = np.take_along_axis(sole, self.situation, axis=1)
+
+    def at(self, row: int, poll: int) -> tuple[str, ...]:
+        """Who had the queue when the interval that ends at the poll began; none: not known."""
+        return tuple(sorted(self.of.get((row, int(self.situation[row, poll])), ())))
 
 
 @dataclass(frozen=True)
@@ -167,16 +207,7 @@ class Intervals:
     counts: Flags
     #: The interval belongs to a stall.
     stalled: Flags
-    #: One process owns the queue.
-    sole: Flags
-    #: The number of the situation in force at the poll before.
-    situation: Longs
-    #: The client ids that a queue was computed for in a situation.
-    owners: Mapping[_Place, Collection[str]]
-
-    def owners_at(self, row: int, poll: int) -> tuple[str, ...]:
-        """Who had the queue when the interval that ends at the poll began; none: not known."""
-        return tuple(sorted(self.owners.get((row, int(self.situation[row, poll])), ())))
+    owners: Owners
 
 
 def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> Intervals | None:
@@ -190,12 +221,11 @@ def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) ->
     if not (polls.unmoved & polls.any_keeps_up).any():
         return None
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | polls.keeps_up)
-    situation, owners, unowned, sole = _owners(case, polls, counts)
+    owners = Owners(case, polls, counts)
     lasting = [each for each in orphans if each.extent.lasts]
     unmoved = polls.unmoved & ~polls.away(case) & ~polls.orphaned(lasting)
-    owned = unmoved & ~unowned & ~polls.orphaned(orphans)
-    stalled = _stalled(polls, unmoved, owned, counts)
-    return Intervals(polls, counts, stalled, sole, situation, owners)
+    owned = unmoved & ~owners.unowned & ~polls.orphaned(orphans)
+    return Intervals(polls, counts, _stalled(polls, unmoved, owned, counts), owners)
 
 
 def orphans_by_topic(found: Found) -> Mapping[str, Sequence[QueueFinding]]:
@@ -216,7 +246,7 @@ def stall_episodes(intervals: Intervals, persistence_seconds: int) -> Iterator[S
                 every.queues[row],
                 backlog=int(backlog[row, last]),
                 backlog_growth=int(backlog[row, last] - backlog[row, before]),
-                owners=intervals.owners_at(row, last),
+                owners=intervals.owners.at(row, last),
             )
 
 
@@ -279,38 +309,6 @@ def _stalled(polls: Polls, unmoved: Flags, owned: Flags, counts: Flags) -> Flags
     return stalled
 
 
-def _owners(
-    case: Case, polls: Polls, counts: Flags
-) -> tuple[Longs, Mapping[_Place, Collection[str]], Flags, Flags]:
-    """The situation of each interval and the owners of each queue in it; of each interval whether
-    nobody has the queue, and whether one process has it alone.
-
-    Nothing shows whose a queue is before the first situation, nor where it was not audited; where
-    it was, a queue that nobody takes has no owner.
-    """
-    in_force = case.situations.in_force(polls.topic, polls.times)
-    numbers = {each: number for number, each in enumerate(dict.fromkeys(in_force))}
-    situation = np.array([numbers[each] for each in in_force], np.int64)[polls.before]
-    asked = set(np.unique(situation[counts]).tolist())
-    rows = polls.rows
-    unowned, sole = np.zeros((2, len(rows), len(numbers)), np.bool_)
-    owners: dict[_Place, set[str]] = defaultdict(set)
-    processes: dict[_Place, float] = defaultdict(float)
-    for situation_id, number in numbers.items():
-        if situation_id is not None and number in asked:
-            evaluated = case.evaluated[situation_id]
-            unowned[:, number] = evaluated.verdict.coverage == AUDITED
-            for each in evaluated.allocations():
-                for row in (rows[queue] for queue in each.queues if queue in rows):
-                    owners[row, number].add(each.client_id)
-                    processes[row, number] += each.processes * each.view_weight
-    for place, client_ids in owners.items():
-        unowned[place] = False
-        sole[place] = len(client_ids) == 1 and abs(processes[place] - 1) < 1e-9
-    unowned, sole = (np.take_along_axis(each, situation, axis=1) for each in (unowned, sole))
-    return situation, owners, unowned, sole
-
-
 # ---------------------------------------------------------------- frozen processes
 
 
@@ -352,11 +350,11 @@ def frozen_processes(
     that this client did not is no evidence against it.
     """
     every = intervals.polls
-    alone = intervals.stalled & every.any_keeps_up & intervals.sole
-    suspects = {intervals.owners_at(row, poll)[0] for row, poll in np.argwhere(alone).tolist()}
+    alone = intervals.stalled & every.any_keeps_up & intervals.owners.sole
+    suspects = {intervals.owners.at(row, poll)[0] for row, poll in np.argwhere(alone).tolist()}
     computed = grouped(
         (client_id, place)
-        for place, client_ids in (intervals.owners.items() if suspects else ())
+        for place, client_ids in (intervals.owners.of.items() if suspects else ())
         for client_id in suspects.intersection(client_ids)
     )
     for client_id, places in sorted(computed.items()):
@@ -394,7 +392,7 @@ def _had(
     ``computed``: which were computed for it when. Between two equal answers in one phase it holds
     the same; a queue whose lock it waits for is none that it could move.
     """
-    times, places = intervals.polls.times, intervals.polls.rows
+    times, places, owners = intervals.polls.times, intervals.polls.rows, intervals.owners
     answered = np.zeros(len(times), np.bool_)
     holds: dict[int, Flags] = defaultdict(lambda: np.zeros(len(times), np.bool_))
     for each in holdings:
@@ -405,12 +403,12 @@ def _had(
                 if queue in places and activity != NOT_LOCKED:
                     holds[places[queue]][first : last + 1] = True
     rows = np.array(sorted({*holds, *[row for row, _ in computed]}), np.int64)
-    owner = np.zeros((len(rows), intervals.situation.max() + 1), np.bool_)
+    owner = np.zeros((len(rows), owners.situation.max() + 1), np.bool_)
     its_rows, numbers = zip(*computed, strict=True)
     owner[np.searchsorted(rows, its_rows), numbers] = True
-    owner = np.take_along_axis(owner, intervals.situation[rows], axis=1)
+    owner = np.take_along_axis(owner, owners.situation[rows], axis=1)
     owns = np.where(answered, [holds[row] for row in rows.tolist()], owner)
-    return rows, owns, owner & intervals.sole[rows], answered
+    return rows, owns, owner & owners.sole[rows], answered
 
 
 def _evidence(
