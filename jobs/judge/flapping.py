@@ -19,10 +19,10 @@ from rebalance_core.english import count, list_of
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..instants import SECOND, Instant
+from ..instants import SECOND, Instant, together
 from ..kinds import FLAPPING, PERSISTENT
 from .case import Case
-from .extents import Extent, persistence, together
+from .extents import Extent, persistence
 from .findings import Fault, Found
 from .reassignments import Reassignment
 from .words import MOST_NAMES

@@ -15,7 +15,7 @@ from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, Claimant
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..instants import Instant
+from ..instants import Instant, together
 from ..kinds import ALLOCATES_OTHERWISE, PERSISTENT, QUEUE_NOT_HELD
 from ..schemas import NOT_LOCKED
 from .backlog import reading
@@ -23,7 +23,7 @@ from .case import Case
 from .confirmation import Round
 from .drift import SHARE_KEPT, Drift
 from .evaluated import QueueKey
-from .extents import Episode, Part, episodes_of, runs_of, together, widest
+from .extents import Episode, Part, episodes_of, runs_of, widest
 from .findings import Fault, Found, QueueFinding
 from .routes import queues_of
 from .witnessed import witnessed

@@ -18,12 +18,12 @@ from rebalance_core.grouping import grouped
 from rebalance_core.repairs import STALE_CHANNEL
 from rebalance_core.texts import Text
 
-from ..instants import SECOND, Instant
+from ..instants import SECOND, Instant, together
 from ..kinds import FLAPPING, PERSISTENT, RECONNECTING
 from .case import Case
 from .channels import Channel, Starts, by_broker, starts_of
 from .dossier import Broker
-from .extents import Extent, together
+from .extents import Extent
 from .findings import Fault, Found, QueueFinding
 from .flapping import Life, successions
 from .words import MOST_NAMES
