@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.message import Message as Headers
+from functools import partial
 from typing import IO, Any
 
 from .delivery import Refusal, within
@@ -67,12 +68,9 @@ def post(request: Request, timeout_seconds: float) -> Answer | Refusal:
     A Refusal is what may pass: no answer, 5xx, 429 (with what its Retry-After says).
     """
     connections = _Ending()
+    exchange = partial(_exchange, request, timeout_seconds, connections)
     try:
-        answer = within(
-            timeout_seconds,
-            lambda: _exchange(request, timeout_seconds, connections),
-            connections.end,
-        )
+        answer = within(timeout_seconds, exchange, connections.end)
     # The texts of errors may have the URL in them, and so may what a proxy answers.
     except (OSError, ValueError, http.client.HTTPException) as error:
         return Refusal(f"no answer: {why(error, timeout_seconds)}", 0.0)

@@ -12,6 +12,7 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -76,12 +77,9 @@ def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], 
         service.retry = service.retry or attempts.number - 1
         seconds = attempts.number * (attempts.timeout_seconds + _PAUSE)
         notification = _notification(message, service.body_maxlen)
+        notify = partial(apprise.Apprise(service, asset=asset).notify, **notification)
         try:
-            result = within(
-                seconds,
-                lambda: apprise.Apprise(service, asset=asset).notify(**notification),
-                lambda: None,
-            )
+            result = within(seconds, notify, lambda: None)
         except TimeoutError:
             raise DeliveryError(f"no answer: not within {seconds:g} s") from None
         if not result:
