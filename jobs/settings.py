@@ -14,6 +14,7 @@ import sysconfig
 import tomllib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -292,49 +293,6 @@ class Alerts(Destination):
         return self
 
 
-class BoundsSetting(Section):
-    """What one line of a dump, one route or one archive may ask for at most.
-
-    Beyond a bound the line goes to the quarantine, or the topic is not audited; the reason names
-    the bound, and all else is audited.
-    """
-
-    #: Bytes of a line. A connection takes some 150 bytes of a broker's list, a queue 150 of an
-    #: offset table.
-    line_bytes: WholeNumber = Field(default=DEFAULT_BOUNDS.line_bytes, ge=1 << 10, le=1 << 30)
-    #: Characters of a cluster, group, topic, client id, broker name or address.
-    name_length: WholeNumber = Field(default=DEFAULT_BOUNDS.name_length, ge=1)
-    #: Queues of a topic over all its brokers, read or only written. Snapshot tables that no ingest
-    #: made are held to it too.
-    topic_queues: WholeNumber = Field(default=DEFAULT_BOUNDS.topic_queues, ge=1, le=10_000_000)
-    #: Brokers of a route.
-    route_brokers: WholeNumber = Field(default=DEFAULT_BOUNDS.route_brokers, ge=1)
-    #: Connections in a broker's list of a group.
-    group_members: WholeNumber = Field(default=DEFAULT_BOUNDS.group_members, ge=1)
-    #: Topics that a group, or a member, subscribes to: 20,000 take some 20 s of one core and 1 GiB.
-    group_topics: WholeNumber = Field(default=DEFAULT_BOUNDS.group_topics, ge=1)
-    #: Lines of a `.gz`. From the bound on the archive is not read.
-    archive_lines: WholeNumber = Field(default=DEFAULT_BOUNDS.archive_lines, ge=1)
-    #: Bytes of text for each byte of a `.gz`; a line counts as 100 at least. Lines that repeat
-    #: themselves have up to some 140.
-    archive_expansion: WholeNumber = Field(default=DEFAULT_BOUNDS.archive_expansion, ge=1)
-    #: Lines of a file, or of 128 MB of a large one, that are kept in the quarantine; of the others
-    #: one row says how many there are.
-    quarantined_lines: WholeNumber = Field(default=DEFAULT_BOUNDS.quarantined_lines, ge=1)
-    #: Hours between `snapshot_time` and `collected_at` of a line: a round takes minutes.
-    round_hours: WholeNumber = Field(default=DEFAULT_BOUNDS.round_hours, ge=1, le=100_000_000)
-    #: Days between a line and most lines of the dumps (the middle third, by `collected_at`): beyond
-    #: them the clock of its collector was wrong. Dumps that go over years stay whole.
-    dump_days: WholeNumber = Field(default=DEFAULT_BOUNDS.dump_days, ge=1, le=4_000_000)
-    #: Days that a snapshot may be ahead of the clock of this machine. Later ones are not audited,
-    #: and no later date is published or taken for the last one, unless `--date` asks for it.
-    future_days: WholeNumber = Field(default=DEFAULT_BOUNDS.future_days, ge=0, le=4_000_000)
-
-    def to_bounds(self) -> Bounds:
-        """The bounds as plain values, for workers."""
-        return Bounds(**self.model_dump())
-
-
 def _is_strategy(name: str) -> str:
     make_strategy(name)
     return name
@@ -387,7 +345,7 @@ class Settings(Section):
     #: logs and errors are English.
     language: Annotated[str, AfterValidator(_is_language)] = ENGLISH.code
     masking: MaskingSetting = MaskingSetting()
-    bounds: BoundsSetting = BoundsSetting()
+    bounds: Bounds = DEFAULT_BOUNDS
     publishing: Publishing = Publishing()
     retention: RetentionSetting = RetentionSetting()
     alerts: Alerts = Alerts()
@@ -633,6 +591,7 @@ _EXPECTED = {
     "tuple_type": "expected a list",
     "dict_type": "expected a section",
     "model_type": "expected a section",
+    "dataclass_type": "expected a section",
     "greater_than": "expected more than {gt}",
     "greater_than_equal": "expected {ge} or more",
     "less_than_equal": "expected {le} or less",
@@ -642,7 +601,8 @@ _EXPECTED = {
     "string_pattern_mismatch": "expected a text like {pattern}",
     "too_short": "expected {min_length} of them or more",
 }
-_NOTHING_CAME = ("missing", "extra_forbidden")
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+_NOTHING_CAME = ("missing", *_UNKNOWN)
 
 
 def checked(
@@ -687,7 +647,7 @@ def _given_as(path: str, error: Mapping[str, Any], given: Mapping[str, str]) -> 
 
 def _wrong(model: type[BaseModel], path: str, error: Mapping[str, Any], given: str) -> str:
     """What is wrong with a value, in our words."""
-    if error["type"] == "extra_forbidden":
+    if error["type"] in _UNKNOWN:
         there = list(names_of(model))
         # A name may be right, and its section missing.
         last = path.rpartition(".")[2]
@@ -707,6 +667,8 @@ def names_of(model: type[BaseModel]) -> Iterator[str]:
         kind = field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             yield from (f"{name}.{each}" for each in names_of(kind))
+        elif is_dataclass(kind):
+            yield from (f"{name}.{each.name}" for each in fields(kind))
         else:
             yield name
 

@@ -200,7 +200,7 @@ def read_dumps(engine: Engine, files: Sequence[InputFile], settings: Settings) -
     """Reads all lines; twice where the times of some contradict those of most."""
     slices = slices_of(files)
     shards = engine.shards(sum(file.unpacked_size for file in files))
-    bounds = settings.bounds.to_bounds()
+    bounds = settings.bounds
     read = _read(engine, slices, DumpStep(shards, bounds))
     plausible = PlausibleTimes.of(read.counts.days, bounds)
     if left_out := plausible.left_out(read.counts.days):

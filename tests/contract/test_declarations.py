@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
-from pydantic import BaseModel
 
 from jobs import choices, settings
 from jobs.contents import MEMBER_FACTS, content_id, record_text
@@ -39,22 +38,20 @@ from jobs.rendering import drawings
 from jobs.reports import problems
 from jobs.schemas import ALLOCATIONS, EVENTS, GROUP_FAULTS, QUARANTINE, REPORT_TABLES, comment_of
 from rebalance_core import REPAIRS, Member
+from tests.support.settings_page import fields_of, is_section
 
 # ---------------------------------------------------------------- settings
 
 
-def declared(model: type[BaseModel], section: str = "") -> Iterator[tuple[str, str]]:
+def declared(model: type, section: str = "") -> Iterator[tuple[str, str]]:
     """Section and key of every setting."""
-    for key, field in model.model_fields.items():
-        inner = [each for each in (field.annotation, *get_args(field.annotation)) if is_model(each)]
+    for key, field in fields_of(model).items():
+        kinds = (field.annotation, *get_args(field.annotation))
+        inner = [each for each in kinds if is_section(each)]
         if inner:
             yield from declared(inner[0], f"{section}.{key}".lstrip("."))
         else:
             yield section, key
-
-
-def is_model(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def shown(text: str) -> set[tuple[str, str]]:

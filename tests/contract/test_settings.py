@@ -205,11 +205,7 @@ def test_what_no_setting_can_be_is_refused_in_few_words(override: str, said: str
     assert len(str(raised.value)) < 1200
 
 
-KEYS = sorted(
-    f"{name}.{inner}" if inner else name
-    for name, field in Settings.model_fields.items()
-    for inner in ("", *getattr(field.annotation, "model_fields", ()))
-)
+KEYS = sorted({*names_of(Settings), *Settings.model_fields})
 
 
 @given(

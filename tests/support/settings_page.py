@@ -1,7 +1,8 @@
 """Writes docs/all_settings.md, in English and Chinese: python -m tests.support.settings_page.
 
 Every setting with its values, its default and its meaning, which is the comment (#:) above it in
-jobs/settings.py; of a section its docstring. The Chinese page is made of docs/zh/all_settings.toml.
+jobs/settings.py, or jobs/bounds.py; of a section its docstring. The Chinese page is made of
+docs/zh/all_settings.toml.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ import ast
 import inspect
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
 from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pydantic.fields import FieldInfo
 
-from jobs import settings
+from jobs import bounds, settings
 from jobs.settings import Settings
 from tests.support.data_dictionary import DOCS, Translate, cell, in_chinese
 
@@ -44,13 +47,28 @@ def page(translate: Translate = str) -> str:
     return "\n".join([*parts, *_section(Settings, "", translate)])
 
 
-def _section(model: type[BaseModel], path: str, translate: Translate) -> Iterator[str]:
+def fields_of(section: type) -> Mapping[str, FieldInfo]:
+    """The settings of a section, be it a model or a plain dataclass."""
+    model: Any = (
+        section if issubclass(section, BaseModel) else pydantic_dataclass(section, frozen=True)
+    )
+    fields: Mapping[str, FieldInfo] = model.__pydantic_fields__
+    return fields
+
+
+def is_section(annotation: Any) -> bool:
+    """Whether a type is one that has settings."""
+    is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    return is_model or is_dataclass(annotation)
+
+
+def _section(model: type, path: str, translate: Translate) -> Iterator[str]:
     """A section, then those within it."""
     meanings = _meanings(model)
     # A destination has the settings of a single one: these have their lines there.
     own = {
         name: field
-        for name, field in model.model_fields.items()
+        for name, field in fields_of(model).items()
         if not (path.endswith("destinations") and name not in model.__annotations__)
     }
     if path:
@@ -67,15 +85,15 @@ def _section(model: type[BaseModel], path: str, translate: Translate) -> Iterato
         yield from _section(each, f"{path}.{name}".lstrip("."), translate)
 
 
-def _text(model: type[BaseModel]) -> str:
+def _text(model: type) -> str:
     return " ".join(str(inspect.getdoc(model)).split())
 
 
-def _meanings(model: type[BaseModel]) -> dict[str, str]:
+def _meanings(model: type) -> dict[str, str]:
     """By setting the comment above it; those of the classes that it is a kind of come first."""
     found = {}
     for each in reversed(model.__mro__):
-        if each.__module__ != settings.__name__:
+        if each.__module__ not in (settings.__name__, bounds.__name__):
             continue
         lines = inspect.getsource(each).splitlines()
         for node in ast.parse(inspect.getsource(each)).body[0].body:  # type: ignore[attr-defined]
@@ -90,11 +108,11 @@ def _meanings(model: type[BaseModel]) -> dict[str, str]:
     return found
 
 
-def _model(field: FieldInfo) -> type[BaseModel] | None:
+def _model(field: FieldInfo) -> type | None:
     """The section that a setting is, or has a list of, or may be."""
     for each in (field.annotation, *get_args(field.annotation)):
-        if isinstance(each, type) and issubclass(each, BaseModel):
-            return each
+        if is_section(each):
+            return each  # type: ignore[no-any-return]
     return None
 
 
