@@ -142,7 +142,7 @@ def _in_time(dossier: Dossier, heartbeat_expiry_seconds: int) -> _GroupInTime:
     channels = channels_of(dossier, brokers)
     counts = ProcessCounts(channels, dossier.clients, heartbeat_expiry_seconds)
     expiry = heartbeat_expiry_seconds * SECOND
-    gone = answers.gone_clients(dossier.clients, brokers, dossier.list_members, expiry)
+    gone = answers.gone_clients(dossier, brokers, expiry)
     # What the brokers gave repeats itself, and so do its channels: changes alone count. What is
     # shown of lists that differ is of its snapshot; a client that is gone, of its time.
     cuts: Iterable[int] = range(len(snapshots))
