@@ -10,7 +10,7 @@ nobody's. Where no heartbeats are collected, its running infos show it: they cam
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
@@ -22,7 +22,7 @@ from rebalance_core.grouping import grouped
 
 from ..instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE, RUNNING_INFO
-from .dossier import Broker, ClientRun, ListedMembers, PollRun, RouteRun
+from .dossier import Broker, ClientRun, Dossier, PollRun, RouteRun
 from .intervals import usual_gap
 
 Witness = TypeVar("Witness")
@@ -238,10 +238,7 @@ def asked_of(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[Asked]]:
 
 
 def gone_clients(
-    clients: Sequence[ClientRun],
-    answers: Sequence[Answers[Broker]],
-    lists: Mapping[str, Callable[[], ListedMembers]],
-    expiry: Instant,
+    dossier: Dossier, answers: Sequence[Answers[Broker]], expiry: Instant
 ) -> Mapping[str, Gone]:
     """By client id those that died without a word, as their running infos show.
 
@@ -253,9 +250,9 @@ def gone_clients(
     Worked example: a client answers at 10:00 and not at 10:01 and 10:02; the last list that has it
     is that of 10:02, and others answer all the time. It is dead since 10:00:30, in the middle.
     """
-    if not any(run.error_code is not None for run in clients):
+    if not any(run.error_code is not None for run in dossier.clients):
         return {}
-    asked = asked_of(run for run in clients if run.error_code != _NOT_LISTED)
+    asked = asked_of(run for run in dossier.clients if run.error_code != _NOT_LISTED)
     suspects = {
         client_id: questions
         for client_id, questions in asked.items()
@@ -265,7 +262,7 @@ def gone_clients(
         return {}
     answered = {each.round_ for of_id in asked.values() for each in of_id if each.answered}
     found: dict[str, Gone] = {}
-    for client_id, until in _left(answers, lists, suspects.keys()).items():
+    for client_id, until in _left(dossier, answers, suspects.keys()).items():
         since = _dead_since(suspects[client_id], answered, until - expiry)
         if since is not None and since < until:
             found[client_id] = Gone(since, until)
@@ -291,13 +288,13 @@ def _dead_since(
 
 
 def _left(
-    answers: Sequence[Answers[Broker]],
-    lists: Mapping[str, Callable[[], ListedMembers]],
-    of: Iterable[str],
+    dossier: Dossier, answers: Sequence[Answers[Broker]], of: Iterable[str]
 ) -> Mapping[str, Instant]:
     """By client id the last poll that lists it, of those that are in no broker's last list."""
     wanted = set(of)
-    having = {name: wanted.intersection(each().client_ids) for name, each in lists.items()}
+    having = {
+        name: wanted.intersection(each().client_ids) for name, each in dossier.list_members.items()
+    }
     having[NOT_ONLINE] = set()
     until: dict[str, Instant] = {}
     there: set[str] = set()

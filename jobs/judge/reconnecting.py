@@ -67,7 +67,9 @@ def reconnecting_clients(case: Case, found: Found) -> Found:
     reconnecting = list(find_reconnecting(case, set(chain.from_iterable(flapping))))
     stale = grouped((each.client_ids, each) for each in found.faults if each.fault == STALE_CHANNEL)
     several = sum(not each.restarts for each in reconnecting)
-    faults = [_fault(case, each, several, stale) for each in reconnecting]
+    faults = [
+        _fault(case, each, several, stale.get((each.client_id,), ())) for each in reconnecting
+    ]
     reconnected = (each for each in faults if each.fault == RECONNECTING)
     remedies = {(STALE_CHANNEL, each.client_ids): each.remedy for each in reconnected}
     others = (
@@ -113,8 +115,7 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
         client_id: _of_new_processes(of_id, starts.get(client_id, ()))
         for client_id, of_id in channels.items()
     }
-    members_at = case.timelines[case.main_topic].members_at
-    of_brokers = _restarts_of_brokers(channels, of_processes, members_at)
+    of_brokers = _restarts_of_brokers(case, case.main_topic, of_processes)
     for client_id in sorted(channels.keys() - flapping):
         of_id = channels[client_id]
         away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
@@ -153,20 +154,19 @@ def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
 
 
 def _restarts_of_brokers(
-    channels: Mapping[str, Sequence[Channel]],
-    of_processes: Mapping[str, _Connected],
-    members_at: Callable[[Instant], int],
+    case: Case, topic: str, of_processes: Mapping[str, _Connected]
 ) -> _Connected:
     """The brokers and times at which nearly all members came anew; not where that is so again and
     again, as with a load balancer that drops all connections.
     """
     came = grouped(
         (broker, (each.first_seen, client_id))
-        for client_id, of_id in channels.items()
+        for client_id, of_id in case.situations.channels.items()
         for broker, of_broker in by_broker(of_id).items()
         for each in of_broker[1:]
         if (broker, each.first_seen) not in of_processes[client_id]
     )
+    members_at = case.timelines[topic].members_at
     times = {broker: _of_nearly_all(sorted(each), members_at) for broker, each in came.items()}
     return frozenset(
         (broker, time)
@@ -231,13 +231,8 @@ def _times_by_broker(rows: Iterable[_Row]) -> Mapping[Broker, int]:
     return Counter(broker for broker, times in rows for _ in times)
 
 
-def _fault(
-    case: Case,
-    reconnecting: Reconnecting,
-    several: int,
-    stale: Mapping[tuple[str, ...], Sequence[Fault]],
-) -> Fault:
-    """``several``: so many clients reconnect; ``stale``: by client ids the STALE_CHANNEL faults."""
+def _fault(case: Case, reconnecting: Reconnecting, several: int, stale: Iterable[Fault]) -> Fault:
+    """``several``: so many clients reconnect; ``stale``: this one's STALE_CHANNEL faults."""
     client_id, rows, restarts = reconnecting
     first_seen, last_seen = _time_of(rows)
     connections = _times_by_broker(rows)
@@ -298,7 +293,7 @@ def _fault(
         client_addrs=tuple(sorted(addresses)),
         broker_names=tuple(broker_names),
     )
-    costs = [each for each in stale.get(fault.client_ids, ()) if each.overlaps(fault)]
+    costs = [each for each in stale if each.overlaps(fault)]
     if restarts or not costs:
         return fault
     worst = max(
