@@ -50,8 +50,7 @@ class Case:
     @cached_property
     def known_issues(self) -> Sequence[KnownIssueTerms]:
         """The known issues that may be about the group."""
-        group = self.dossier.cluster, self.dossier.consumer_group
-        return entries_of(*group, self.terms.known_issues)
+        return entries_of(self.dossier, self.terms.known_issues)
 
     @cached_property
     def open_before(self) -> Mapping[str, EarlierFinding]:
