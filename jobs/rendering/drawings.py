@@ -89,8 +89,7 @@ class Drawing(NamedTuple):
     @property
     def label_groups(self) -> dict[str, list[Label]]:
         """The labels by class."""
-        names = dict.fromkeys(label.css for label in self.labels)
-        return {css: [label for label in self.labels if label.css == css] for css in names}
+        return grouped((label.css, label) for label in self.labels)
 
 
 def colour(number: int) -> str:

@@ -156,11 +156,6 @@ class States:
         self.interval = _interval(self._runs)
 
     @property
-    def queues(self) -> set[Queue]:
-        """Every queue that somebody takes at some time."""
-        return set().union(*self.takers.values())
-
-    @property
     def extent(self) -> Span | None:
         """From the first snapshot until the last one's end."""
         return (self._starts[0], self.until(self._runs[-1]["last_seen"])) if self._runs else None
@@ -230,7 +225,7 @@ def timeline(
     times += [(row["first_seen"], row["last_seen"]) for row in faults]
     start, end = _focus(states, extent, times)
     marks = grouped((queue, _mark(states, each)) for each in of_queues for queue in each.queues)
-    queues = states.queues | marks.keys()
+    queues = marks.keys() | set[Queue]().union(*states.takers.values())
     lanes = tuple(
         Lane(queue, states.periods(queue, start, end), tuple(marks.get(queue, ())))
         for queue in _first_of(marks, queues)

@@ -313,12 +313,9 @@ def _bounded(heads: Iterable[Problem]) -> list[Problem]:
 
 def _with_pictures(heads: Sequence[Problem], top: int) -> list[Place]:
     """The worst problem of each cause, then the worst of all, until there are ``top``."""
-    if not top:
-        return []
-    of_causes = {each.main_kind: each.place for each in reversed(heads) if each.counts}
-    first = [each.place for each in heads if each.place in of_causes.values()]
-    others = [each.place for each in heads if each.place not in first]
-    return [*first, *others[: max(top - len(first), 0)]]
+    first = {each.main_kind: each.place for each in reversed(heads) if each.counts}.values()
+    in_order = sorted((each.place for each in heads), key=lambda place: place not in first)
+    return in_order[: max(top, len(first))] if top else []
 
 
 def _pictures(
