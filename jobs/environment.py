@@ -156,16 +156,15 @@ def sentence_of_spark(text: str, log: str = "") -> str:
 #: Where a text names what it all began with, best first.
 _ROOTS = (
     # The last line of a Python stack: the first line behind it that is not indented.
-    re.compile(r"^[ ]*Traceback \(most recent call last\):\n(?:[ ]+.*\n)+(?P<root>\S.*)", re.M),
-    re.compile(r"^Caused by: (?P<root>.+)", re.M),
-    re.compile(r"^(?:Exception in thread \"main\" |: |Error: )(?P<root>.+)", re.M),
+    re.compile(r"^[ ]*Traceback \(most recent call last\):\n(?:[ ]+.*\n)+(\S.*)", re.M),
+    re.compile(r"^Caused by: (.+)", re.M),
+    re.compile(r"^(?:Exception in thread \"main\" |: |Error: )(.+)", re.M),
 )
 
 
 def _root_cause(text: str) -> str:
     for pattern in _ROOTS:
-        found = [match["root"] for match in pattern.finditer(text)]
-        if found:
-            return one_line(found[-1])
+        if roots := pattern.findall(text):
+            return one_line(roots[-1])
     lines = [line for line in text.splitlines() if line.strip()]
     return one_line(lines[0]) if lines else "no reason is given"

@@ -44,7 +44,7 @@ def prune_dumps(root: Path, retention: Retention) -> Pruned:
         try:
             if not retention.dry_run:
                 _delete(path.rename(root / f"{_GOING}{day}"), pruned)
-            pruned.count(_WHAT, day, len(files), size)
+            pruned.removed[_WHAT].append((day, len(files), size))
         except OSError as error:
             pruned.failed.append(f"{path} was not removed: {sentence_of(error)}")
     return pruned

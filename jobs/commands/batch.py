@@ -21,7 +21,7 @@ from ..pipeline.audit import audit
 from ..pipeline.engine import choose_engine, open_engine
 from ..pipeline.ingest import ingest
 from ..pipeline.plan import plan_audit, plan_ingest, plan_settings, times_there
-from ..pipeline.steps import steps_of
+from ..pipeline.steps import STEPS
 from ..progress import Progress, complain
 from ..publish.run import Run, Task
 from ..reports.commands import option
@@ -113,7 +113,7 @@ class Batch:
         args, source = self.args, (self.dumps, self.snapshots)
         choice = choose_engine(args.engine, *source, master=args.master, workers=args.workers)
         progress.say(choice.sentence)
-        progress.plan(steps_of(args.command))
+        progress.plan(STEPS[args.command])
         return open_engine(choice, args.command, *source, args.master, progress, args.verbose)
 
     @contextmanager
@@ -207,9 +207,8 @@ def closing_lines(
 
 def _clear_away(published: Published, task: Task, progress: Progress) -> None:
     """Removes what is too old by the settings, or left over; the run has succeeded in any case."""
-    today = now()
     keep_days = task.settings.retention.keep_days
-    retention = Retention(keep_days, today, new_run_id(today), spared=frozenset({published.date}))
+    retention = Retention(keep_days, now(), spared=frozenset({published.date}))
     try:
         pruned = prune_reports(Reports(task.reports), retention)
     except Exception as error:

@@ -7,7 +7,7 @@ from ..collect.retention import prune_dumps
 from ..errors import AuditError, InputError, SettingsError
 from ..output import say
 from ..progress import complain
-from ..storage import Location, Reports, new_run_id
+from ..storage import Location, Reports
 from ..storage.retention import Pruned, Retention, prune_reports, prune_snapshots
 from .clock import now
 from .common import folder_of, settings_of
@@ -19,8 +19,7 @@ def run(args: Options) -> int:
     keep_days = args.keep or settings.retention.keep_days
     if keep_days is None:
         raise SettingsError("expected --keep, or retention.keep_days in the settings, came neither")
-    today = now()
-    retention = Retention(keep_days, today, new_run_id(today), args.dry_run)
+    retention = Retention(keep_days, now(), args.dry_run)
     pruned: dict[str, Pruned] = {}
     if args.reports or not (args.snapshots or args.dumps):
         reports = folder_of("reports", args, settings)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -56,19 +57,17 @@ def in_tasks(slices: Iterable[Slice], total_bytes: int, tasks: int) -> Iterator[
     >>> [[each.size for each in of_task] for of_task in in_tasks(slices, sum(sizes), 3)]
     [[4], [1, 1, 2], [4]]
     """
-    of_task: list[Slice] = []
-    number = before = 0
-    for slice_ in slices:
-        # The task in whose share of all bytes the middle of the slice lies.
-        at = min((2 * before + slice_.size) * tasks // max(1, 2 * total_bytes), tasks - 1)
-        if of_task and at != number:
-            yield of_task
-            of_task = []
-        number = at
-        of_task.append(slice_)
+    before = 0
+
+    def task_of(slice_: Slice) -> int:
+        """The task in whose share of all bytes the middle of the slice lies."""
+        nonlocal before
+        twice_the_middle = 2 * before + slice_.size
         before += slice_.size
-    if of_task:
-        yield of_task
+        return min(twice_the_middle * tasks // max(1, 2 * total_bytes), tasks - 1)
+
+    for _, of_task in groupby(slices, task_of):
+        yield list(of_task)
 
 
 #: A slice, and its file's bytes where the engine has them.

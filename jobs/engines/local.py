@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,20 +20,13 @@ from ..errors import InputError
 from ..pieces import Piece
 from .engine import ShardStep, Slice, SliceStep, Work, in_tasks, rare_collections
 
-LOCAL = "local"
-
 #: Pieces of so many bytes in all are held in memory; those beyond lie in files, one for each shard.
 _MOST_IN_MEMORY = 256 << 20
 #: One shard for so many bytes of input: its groups are held at a time.
 _BYTES_OF_A_SHARD = 64 << 20
 
-_Item = TypeVar("_Item")
 #: Shows how much is done: the items again, and what they are.
 Each = Callable[[Sequence[Any], str], Iterable[Any]]
-
-
-def _silently(items: Sequence[_Item], _: str) -> Iterable[_Item]:
-    return items
 
 
 @dataclass(frozen=True)
@@ -83,9 +76,9 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
     engine is closed.
     """
 
-    name = LOCAL
+    name = "local"
 
-    def __init__(self, workers: int = 1, each: Each = _silently) -> None:
+    def __init__(self, workers: int = 1, each: Each = lambda items, _: items) -> None:
         self.versions: Mapping[str, str] = {"pyarrow": pa.__version__}
         self.each = each
         self._most_in_memory = _MOST_IN_MEMORY

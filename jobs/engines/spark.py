@@ -48,8 +48,6 @@ from .engine import (
     rare_collections,
 )
 
-SPARK = "spark"
-
 _DDL = "shard int, kind string, data binary"
 _COLUMNS: dict[str, pa.DataType] = {
     "shard": pa.int32(),
@@ -94,7 +92,7 @@ class Frame:
 class SparkEngine(AbstractContextManager["SparkEngine"]):
     """Runs the steps in Spark's workers. What is kept between steps is let go when it is closed."""
 
-    name = SPARK
+    name = "spark"
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -124,16 +122,13 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
                 files += self._list(path)
         return sorted(files, key=lambda file: file.path)
 
-    def list_below(self, path: str) -> list[tuple[str, int]]:
-        """The files below a folder, or those that a glob names, and their sizes."""
-        files = self.spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-        rows = files.load(path).select("path", "length").collect()
-        return sorted((row[0], row[1]) for row in rows)
-
     def _list(self, path: str) -> list[InputFile]:
+        """The files below a folder, or those that a glob names, and their sizes."""
         check_visible(path, path.rstrip("/").rsplit("/", 1)[-1])
+        files = self.spark.read.format("binaryFile").option("recursiveFileLookup", "true")
         try:
-            return [InputFile(*each) for each in self.list_below(path)]
+            rows = files.load(path).select("path", "length").collect()
+            return [InputFile(*row) for row in rows]
         except (PySparkException, Py4JError) as error:
             if "PATH_NOT_FOUND" in str(error):
                 raise InputError(f"no dump at {visible(path)}") from error
@@ -168,7 +163,9 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     def by_shard(self, pieces: Frame, step: ShardStep) -> Frame:
         """What the pieces of each shard become."""
-        return self._keep(self._grouped(pieces).mapInArrow(_of_shards(step), _DDL))
+        # All pieces of a shard next to each other.
+        grouped = pieces.rows.repartition(self._tasks, "shard").sortWithinPartitions("shard")
+        return self._keep(grouped.mapInArrow(_of_shards(step), _DDL))
 
     def ask(self, pieces: Frame, work: Work) -> Frame:
         """A shard of few questions answers them itself. Those of a large one are spread by number
@@ -207,10 +204,6 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
     def _size_of(self, pieces: Frame) -> int:
         row = pieces.rows.select(F.sum(F.length("data"))).first()
         return 0 if row is None else row[0] or 0
-
-    def _grouped(self, pieces: Frame) -> DataFrame:
-        """All pieces of a shard next to each other."""
-        return pieces.rows.repartition(self._tasks, "shard").sortWithinPartitions("shard")
 
     def _keep(self, rows: DataFrame) -> Frame:
         # Java would keep in its memory what it reads once or twice.

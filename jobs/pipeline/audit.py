@@ -93,7 +93,7 @@ class Folded:
 
 def fold_inputs(engine: Engine, inputs: Inputs, task: Task) -> Folded:
     """Reads the tables of a task."""
-    cutting = inputs.cutting(1)
+    cutting = inputs.cutting()
     slices = inputs.slices(cutting.tables())
     cutting = replace(cutting, shards=engine.shards(sum(each.size for each in slices)))
     step = TableStep(cutting, task.window, task.settings.route_max_age_seconds)

@@ -92,10 +92,10 @@ class Inputs:
                 self.settings.bounds.future_days,
             )
 
-    def cutting(self, shards: int) -> Cutting:
-        """How the tables become pieces."""
+    def cutting(self) -> Cutting:
+        """How the tables become pieces, those of one shard."""
         expiry = self.settings.heartbeat_expiry_seconds
-        return Cutting(shards, expiry, self.has_list_ids(), self.has_route_ids())
+        return Cutting(1, expiry, self.has_list_ids(), self.has_route_ids())
 
     def has_list_ids(self) -> bool:
         """Whether the ids of lists that ``ingest`` wrote are those that this audit would compute.

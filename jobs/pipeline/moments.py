@@ -75,7 +75,7 @@ def moments_of_tables(snapshots: Location, question: Question, settings: Setting
     """
     tables = Snapshots.open(snapshots)
     inputs = Inputs(tables, settings)
-    cutting = inputs.cutting(1)
+    cutting = inputs.cutting()
     step = TableStep(cutting, Window(), settings.route_max_age_seconds, question.group)
     there = [tables.parquet(t.name) for t in (HEARTBEATS, BROKER_POLLS) if tables.has(t.name)]
     groups = _groups(each.to_table(["consumer_group"]) for each in there)

@@ -6,19 +6,17 @@ are the two folders that are published so.
 """
 
 from .location import Location
-from .manifest import TableFile, TableFiles
-from .publication import Publication, Published
+from .manifest import TableFiles
+from .publication import Published
 from .reports import Reports
 from .snapshots import Snapshots, SnapshotWriter, new_run_id
 
 __all__ = [
     "Location",
-    "Publication",
     "Published",
     "Reports",
     "SnapshotWriter",
     "Snapshots",
-    "TableFile",
     "TableFiles",
     "new_run_id",
 ]

@@ -199,16 +199,13 @@ class Location:
         Hidden and marker files are left out, and other folders, as Spark leaves them out: a job
         that is still writing, say.
         """
-        return [
-            info
-            for info in self.infos(recursive=True)
-            if info.type == pafs.FileType.File and self._is_of_table(info.path)
-        ]
+        return list(filter(self._is_of_table, self.infos(recursive=True)))
 
-    def _is_of_table(self, path: str) -> bool:
-        *folders, name = path.removeprefix(self.base).strip("/").split("/")
+    def _is_of_table(self, info: pafs.FileInfo) -> bool:
+        *folders, name = info.path.removeprefix(self.base).strip("/").split("/")
         is_hidden = any(part.startswith(("_", ".")) for part in (*folders, name))
-        return not is_hidden and all("=" in folder for folder in folders)
+        is_file = bool(info.type == pafs.FileType.File)
+        return is_file and not is_hidden and all("=" in folder for folder in folders)
 
     def parquet(self) -> ds.Dataset:
         """The table that was written here, as PyArrow reads it: page checksums are verified."""

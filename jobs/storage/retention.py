@@ -9,7 +9,7 @@ the audits stopped, or because a clock is wrong. The last published date is neve
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -28,6 +28,7 @@ from ..instants import is_date
 from .location import Location
 from .publication import AT_WORK, SNAPSHOTS, Publication, began
 from .reports import Reports
+from .snapshots import new_run_id
 
 _MOST_LISTINGS = 5
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -36,11 +37,6 @@ _DATE = r"dt=\d{4}-\d{2}-\d{2}"
 _NAME = rf"(?:{_DATE}|{SNAPSHOTS})"
 _RUN = r"\d{8}T\d{6}Z-[0-9a-f]{6}"
 _TABLE = r"[^_./][^/]*"
-
-#: What the items are counted as.
-_OLD_DATE = "published dates"
-_DEAD = "runs that were not published"
-_TEMPORARY = "temporary files"
 
 #: What an item is, in the order in which those of a date go.
 _ITEMS = {
@@ -61,12 +57,11 @@ class Retention:
     """What is to be kept, and whether anything is removed at all.
 
     ``keep_days``: so many days are kept, the last published date among them; None: all dates.
-    ``spared``: dates that are kept, whatever their age. ``run_id``: who asks, for the leases.
+    ``spared``: dates that are kept, whatever their age.
     """
 
     keep_days: int | None
     now: datetime
-    run_id: str
     dry_run: bool = False
     spared: frozenset[str] = frozenset()
 
@@ -76,7 +71,7 @@ class Retention:
         The last one is the last that ``counts`` and does not lie in the future: in others some
         clock was wrong.
 
-        >>> two_days = Retention(2, datetime(2026, 11, 22, tzinfo=UTC), "")
+        >>> two_days = Retention(2, datetime(2026, 11, 22, tzinfo=UTC))
         >>> two_days.first_kept(["2026-11-18", "2026-11-19", "2026-11-20", "2099-01-01"])
         '2026-11-19'
         """
@@ -90,31 +85,26 @@ class Retention:
 
 @dataclass
 class Pruned:
-    """What was removed, or would be: the names, files and bytes by what it was.
+    """What was removed, or would be: by what it was the name, files and bytes of each.
 
     ``left``: what stays for the next time. ``failed``: what could not be removed, and why.
     """
 
-    names: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    files: Counter[str] = field(default_factory=Counter)
-    sizes: Counter[str] = field(default_factory=Counter)
+    removed: dict[str, list[tuple[str, int, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     left: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
-
-    def count(self, what: str, name: str, files: int, size: int) -> None:
-        """Counts what goes under one name."""
-        self.names[what].add(name)
-        self.files[what] += files
-        self.sizes[what] += size
 
     def lines(self, *, dry_run: bool) -> Iterator[str]:
         """A line for each thing of which some went, and for each that was left."""
         verb = "would remove" if dry_run else "removed"
-        for what, names in self.names.items():
+        for what, removed in self.removed.items():
+            names, files, sizes = map(list, zip(*removed, strict=True))
             first, last = min(names), max(names)
             which = first if first == last else f"{first} to {last}"
-            files = count(self.files[what], "file")
-            yield f"{verb} {what}: {len(names):,} ({which}), {files}, {self.sizes[what]:,} bytes"
+            of_files = count(sum(files), "file")
+            yield f"{verb} {what}: {len(set(names)):,} ({which}), {of_files}, {sum(sizes):,} bytes"
         yield from self.left
 
 
@@ -199,19 +189,20 @@ def _prune_name(
     contents = [each for each in going if each.kind != "folder"]
     with ExitStack() as stack:
         if contents and contents[0].kind != "temporary" and not retention.dry_run:
-            number = stack.enter_context(publication.writing(retention.run_id, 0, lambda _: None))
+            run_id = new_run_id(retention.now)
+            number = stack.enter_context(publication.writing(run_id, 0, lambda _: None))
             pointers = [each.path for each in items if each.kind == "pointer"]
             if pointers and number - 1 > max(map(publication.number_of, pointers)):
                 raise LeaseError("it was published since it was listed")
         for each in contents:
             if not retention.dry_run:
                 _remove(publication.root / each.path, each)
-            what, name = _DEAD, each.run_id
+            what, name = "runs that were not published", each.run_id
             if is_old:
-                what, name = _OLD_DATE, each.name[3:]
+                what, name = "published dates", each.name[3:]
             elif each.kind == "temporary":
-                what, name = _TEMPORARY, each.path
-            pruned.count(what, name, each.files, each.size)
+                what, name = "temporary files", each.path
+            pruned.removed[what].append((name, each.files, each.size))
     for each in going:
         if each.kind == "folder" and not retention.dry_run:
             _remove_if_empty(publication.root / each.path)

@@ -17,7 +17,7 @@ from jobs.dumps.unpacking import READ, _chunks
 from jobs.engines.local import LocalEngine
 from jobs.errors import InputError
 from jobs.pipeline.ingest import ingest
-from jobs.pipeline.steps import steps_of
+from jobs.pipeline.steps import STEPS
 from jobs.progress import Progress, complain
 from jobs.session import tasks_under_way
 from jobs.settings import Settings
@@ -165,8 +165,8 @@ def test_nothing_moves_where_the_cursor_cannot(
 
 
 def test_a_run_has_the_steps_of_an_ingest_and_of_an_audit() -> None:
-    both = steps_of("ingest") + steps_of("audit")
-    assert steps_of("run") == both
+    both = STEPS["ingest"] + STEPS["audit"]
+    assert STEPS["run"] == both
     assert len(set(both)) == len(both)
 
 
@@ -183,7 +183,7 @@ def test_every_step_that_is_made_is_planned_and_the_other_way_round() -> None:
         and (node.func.attr, type(node.args[0]) if node.args else None) == ("step", ast.Constant)
         and isinstance(node.args[0], ast.Constant)
     }
-    assert made == set(steps_of("run"))
+    assert made == set(STEPS["run"])
 
 
 class Tracker:

@@ -13,7 +13,8 @@ from jobs.cli import main
 from jobs.collect.files import DumpFolder
 from jobs.collect.retention import prune_dumps
 from jobs.errors import InputError
-from jobs.storage import Location, Publication, Reports, Snapshots, SnapshotWriter, new_run_id
+from jobs.storage import Location, Reports, Snapshots, SnapshotWriter
+from jobs.storage.publication import Publication
 from jobs.storage.retention import Pruned, Retention, prune_reports, prune_snapshots
 from tests.support.reports import last_pointer
 from tests.support.written_reports import publish, report_row
@@ -56,11 +57,16 @@ def reports(of_all_days: Path, tmp_path: Path) -> Path:
 
 
 def retention(keep_days: int | None = 3, now: datetime = NOW, **others: object) -> Retention:
-    return Retention(keep_days, now, new_run_id(now), **others)  # type: ignore[arg-type]
+    return Retention(keep_days, now, **others)  # type: ignore[arg-type]
 
 
 def prune(folder: Path, *arguments: object, **others: object) -> Pruned:
     return prune_reports(Reports(Location(folder)), retention(*arguments, **others))  # type: ignore[arg-type]
+
+
+def names_in(pruned: Pruned) -> dict[str, set[str]]:
+    """By what was removed the names."""
+    return {what: {name for name, _, _ in of_what} for what, of_what in pruned.removed.items()}
 
 
 def files(folder: Path) -> set[str]:
@@ -81,8 +87,9 @@ def test_an_old_date_goes_with_all_that_is_of_it(reports: Path) -> None:
     pruned = prune(reports)
     assert dates(reports) == DAYS[1:]
     assert not [path for path in reports.rglob("*") if "2026-11-01" in path.name], "folders too"
-    assert pruned.names["published dates"] == {"2026-11-01"}
-    assert (pruned.files["published dates"], pruned.sizes["published dates"]) == (number, size)
+    assert names_in(pruned)["published dates"] == {"2026-11-01"}
+    _, files_gone, sizes = zip(*pruned.removed["published dates"], strict=True)
+    assert (sum(files_gone), sum(sizes)) == (number, size)
     assert not pruned.left
     assert not pruned.failed
 
@@ -118,7 +125,7 @@ def test_nothing_goes_where_no_date_can_be_read(reports: Path) -> None:
         for manifest in (reports / "_manifests" / f"dt={day}").iterdir():
             manifest.write_text("{")
     before = files(reports)
-    assert not prune(reports, 1).names
+    assert not names_in(prune(reports, 1))
     assert before == files(reports)
 
 
@@ -156,7 +163,7 @@ def test_a_dry_run_says_the_same_and_removes_nothing(reports: Path) -> None:
     would = prune(reports, 2, dry_run=True)
     assert files(reports) == before
     did = prune(reports, 2)
-    assert (would.names, would.files, would.sizes) == (did.names, did.files, did.sizes)
+    assert would.removed == did.removed
     which = "published dates: 2 (2026-11-01 to 2026-11-18), "
     assert next(would.lines(dry_run=True)).startswith(f"would remove {which}")
     assert next(did.lines(dry_run=False)).startswith(f"removed {which}")
@@ -234,7 +241,7 @@ def test_what_cannot_be_removed_stops_no_other(
     assert "dt=2026-11-01" in pruned.failed[0]
     assert "Permission denied" in pruned.failed[0]
     monkeypatch.undo()
-    assert prune(reports, 1).names["published dates"] == {"2026-11-01"}
+    assert names_in(prune(reports, 1))["published dates"] == {"2026-11-01"}
 
 
 def test_runs_that_died_go_after_a_day(reports: Path) -> None:
@@ -244,7 +251,7 @@ def test_runs_that_died_go_after_a_day(reports: Path) -> None:
         put(reports / "_manifests" / "dt=2026-11-20" / f"{run_id}.json")
         put(reports / "orphaned_queues" / "dt=2026-11-21" / f"run={run_id}" / "part-0.parquet")
     pruned = prune(reports)
-    assert pruned.names["runs that were not published"] == {old}
+    assert names_in(pruned)["runs that were not published"] == {old}
     assert not [name for name in files(reports) if old in name]
     assert len([name for name in files(reports) if young in name]) == 3
     assert run_of("2026-11-20") in str(of_day(reports, "2026-11-20"))
@@ -339,7 +346,7 @@ def test_an_ingest_that_died_goes_and_the_last_one_stays(tmp_path: Path) -> None
     prune_snapshots(Location(tmp_path), retention(1, NOW - timedelta(days=1, hours=5)))
     assert [name for name in files(tmp_path) if dead in name], "it began less than a day ago"
     pruned = prune_snapshots(Location(tmp_path), retention(1))
-    assert pruned.names == {"runs that were not published": {dead}}
+    assert names_in(pruned) == {"runs that were not published": {dead}}
     assert not [name for name in files(tmp_path) if dead in name]
     assert Snapshots.open(Location(tmp_path)).run_id == last
     assert (tmp_path / "heartbeats" / "run=mine" / "part-0.parquet").exists()
@@ -369,8 +376,8 @@ def test_old_days_of_dumps_go(tmp_path: Path) -> None:
     put(tmp_path / "client-logs-2026-11-01" / "090000.000.jsonl.gz")
     would = prune_dumps(tmp_path, retention(2, dry_run=True))
     pruned = prune_dumps(tmp_path, retention(2))
-    assert pruned.names == would.names == {"days of dumps": set(DAYS[:2])}
-    assert pruned.files["days of dumps"] == 4
+    assert names_in(pruned) == names_in(would) == {"days of dumps": set(DAYS[:2])}
+    assert sum(files for _, files, _ in pruned.removed["days of dumps"]) == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         ".collect",
         *DAYS[2:],
