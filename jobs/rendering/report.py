@@ -124,6 +124,17 @@ class Verdict(NamedTuple):
     remarks: tuple[str, ...]
 
 
+#: By what there is of the report, what else a reader has to know of it.
+_REMARKS = {
+    "PASSED": "In {topics} something passed by itself (a deploy, a restart).",
+    "BEGUN": "In {topics} something is there at the end that is too new or too improbable to "
+    "count: the next run will show.",
+    "KNOWN": "{topics} with a known issue: not counted.",
+    "unreadable": "{topics} with queues that are written and cannot be read.",
+    "not_audited": "{topics} [was|were] not audited: the coverage says why.",
+}
+
+
 @dataclass(frozen=True)
 class Report:
     """All that the page shows.
@@ -145,7 +156,38 @@ class Report:
     @cached_property
     def verdict(self) -> Verdict:
         """Whether anything is wrong, and what else a reader has to know of the run."""
-        return _verdict(self)
+        numbers: Counter[str] = Counter(problem.standing for problem in self.problems)
+        numbers["unreadable"] = len(self.unreadable)
+        numbers["not_audited"] = len(self.coverage["not_audited"])
+        remarks = [
+            agreeing(number, template, topics=count(number, "topic"))
+            for name, template in _REMARKS.items()
+            if (number := numbers[name])
+        ]
+        counted = self.counted
+        if not counted:
+            if numbers["PASSED"] or numbers["BEGUN"]:
+                return Verdict("INFO", Text("Nothing lasting was found."), tuple(remarks))
+            return Verdict("OK", Text("Nothing was found."), tuple(remarks))
+        critical = sum(problem.severity == "CRITICAL" for problem in counted)
+        faults = agreeing(
+            len(counted),
+            "{topics} of {groups} [has|have] lasting faults",
+            topics=count(len(counted), "topic"),
+            groups=count(len({problem.place[:2] for problem in counted}), "group"),
+        )
+        sentence = Text("{faults}.", faults=faults)
+        if critical == len(counted) > 1:
+            sentence = Text("{faults}, all critical.", faults=faults)
+        elif critical:
+            sentence = Text("{faults}, {critical:,} critical.", faults=faults, critical=critical)
+        ongoing = sum(problem.ongoing for problem in counted)
+        still = Text("None of them is there in the last snapshot any more.")
+        if ongoing:
+            template = "{number:,} [is|are] still there in the last snapshot."
+            still = agreeing(ongoing, template, number=ongoing)
+        level = worst(problem.severity for problem in counted)
+        return Verdict(level, sentence, (still, *remarks))
 
     def standing(self, standing: Standing) -> list[Problem]:
         """The problems of which this becomes."""
@@ -214,52 +256,6 @@ def build_report(published: Published, tables: PublishedTables, top: int) -> Rep
         coverage=_coverage(rows),
         quarantine=_quarantine(published, tables),
     )
-
-
-#: By what there is of the report, what else a reader has to know of it.
-_REMARKS = {
-    "PASSED": "In {topics} something passed by itself (a deploy, a restart).",
-    "BEGUN": "In {topics} something is there at the end that is too new or too improbable to "
-    "count: the next run will show.",
-    "KNOWN": "{topics} with a known issue: not counted.",
-    "unreadable": "{topics} with queues that are written and cannot be read.",
-    "not_audited": "{topics} [was|were] not audited: the coverage says why.",
-}
-
-
-def _verdict(report: Report) -> Verdict:
-    numbers: Counter[str] = Counter(problem.standing for problem in report.problems)
-    numbers["unreadable"] = len(report.unreadable)
-    numbers["not_audited"] = len(report.coverage["not_audited"])
-    remarks = [
-        agreeing(number, template, topics=count(number, "topic"))
-        for name, template in _REMARKS.items()
-        if (number := numbers[name])
-    ]
-    counted = report.counted
-    if not counted:
-        if numbers["PASSED"] or numbers["BEGUN"]:
-            return Verdict("INFO", Text("Nothing lasting was found."), tuple(remarks))
-        return Verdict("OK", Text("Nothing was found."), tuple(remarks))
-    critical = sum(problem.severity == "CRITICAL" for problem in counted)
-    faults = agreeing(
-        len(counted),
-        "{topics} of {groups} [has|have] lasting faults",
-        topics=count(len(counted), "topic"),
-        groups=count(len({problem.place[:2] for problem in counted}), "group"),
-    )
-    sentence = Text("{faults}.", faults=faults)
-    if critical == len(counted) > 1:
-        sentence = Text("{faults}, all critical.", faults=faults)
-    elif critical:
-        sentence = Text("{faults}, {critical:,} critical.", faults=faults, critical=critical)
-    ongoing = sum(problem.ongoing for problem in counted)
-    still = Text("None of them is there in the last snapshot any more.")
-    if ongoing:
-        template = "{number:,} [is|are] still there in the last snapshot."
-        still = agreeing(ongoing, template, number=ongoing)
-    level = worst(problem.severity for problem in counted)
-    return Verdict(level, sentence, (still, *remarks))
 
 
 # ---------------------------------------------------------------- cards
