@@ -300,7 +300,7 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[_Answer]:
     answer is the same and comes soon enough (``answers.longest_bridge``).
     """
     by_process = grouped(
-        (Process(RUNNING_INFO, run.client_id, run.start_timestamp, None), run)
+        ((run.client_id, run.start_timestamp), run)
         for run in clients
         if run.source == RUNNING_INFO and _shows_its_queues(run)
     )
@@ -312,19 +312,16 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[_Answer]:
     longest = longest_bridge(np.array(sorted(latest), np.int64))
     return [
         answer
-        for process, runs in by_process.items()
+        for runs in by_process.values()
         # Else it never shows a queue and need not: an SDK that may not fill in the table.
         if any(run.queues for run in runs)
         or all(run.language in _FILL_IN_THEIR_TABLE for run in runs)
-        for answer in _in_time(process, runs, rounds, longest)
+        for answer in _in_time(runs, rounds, longest)
     ]
 
 
 def _in_time(
-    process: Process,
-    runs: Sequence[ClientRun],
-    rounds: Sequence[tuple[Instant, Instant]],
-    longest: float,
+    runs: Sequence[ClientRun], rounds: Sequence[tuple[Instant, Instant]], longest: float
 ) -> Iterator[_Answer]:
     """The answers of a process; ``rounds``: in which some process answered, in time, and when the
     last one did in each; ``longest``: how far apart two answers may be that are bridged.
@@ -344,6 +341,7 @@ def _in_time(
             between = {round_: (moment, before) for round_, moment in rounds[first:end]}
             bridged.update(between)
             latest |= between
+    process = Process(RUNNING_INFO, runs[0].client_id, runs[0].start_timestamp, None)
     in_time = sorted((moment, number, round_) for round_, (moment, number) in latest.items())
     for number, answers in groupby(in_time, key=itemgetter(1)):
         moments, _, of_run = zip(*answers, strict=True)
