@@ -169,7 +169,6 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
         for channel in case.situations.channels.get(client_id, ())
         if channel.first_seen <= last_seen and first_seen <= channel.last_seen
     }
-    per_hour = len(times) * _HOUR / max(last_seen - first_seen, SECOND)
     usual = max(
         later.start - one.start for flapper in flappers for one, later in pairwise(flapper.row)
     )
@@ -186,12 +185,17 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
             "time all queues are divided anew",
             joined=list_of((_joined(who, lives) for who, lives in often.items()), MOST_NAMES),
             times=count(len(times), "time"),
-            per_hour=round(per_hour),
+            per_hour=per_hour(len(times), first_seen, last_seen),
         ),
         remedy=Text(_REMEDY, these_clients=list_of(often, MOST_NAMES)),
         client_ids=tuple(client_ids),
         client_addrs=tuple(sorted(addresses)),
     )
+
+
+def per_hour(times: int, first_seen: Instant, last_seen: Instant) -> int:
+    """How often in an hour something happens that was so many times from then to then."""
+    return round(times * _HOUR / max(last_seen - first_seen, SECOND))
 
 
 def _joined(who: str, lives: Sequence[Life]) -> Text:

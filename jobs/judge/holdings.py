@@ -25,7 +25,7 @@ from ..kinds import ROUTE_CHANGED
 from ..schemas import CLIENT_LOG, RUNNING_INFO
 from .answers import longest_bridge
 from .dossier import ClientRun, Dossier
-from .evaluated import Allocated, QueueKey
+from .evaluated import QueueKey
 from .routes import RouteChange
 from .timeline import Phase, Timeline
 
@@ -170,7 +170,10 @@ class _Shares(NamedTuple):
         return frozenset(of_all | {name for name, times in lacking.items() if times >= processes})
 
 
-def _shares(allocations: Sequence[Allocated], client_ids: Collection[str]) -> _Shares:
+def _shares(phase: Phase, client_ids: Collection[str]) -> _Shares:
+    if not phase.is_computed:
+        return _Shares(dict.fromkeys(client_ids, ()), {}, frozenset())
+    allocations = phase.evaluated.allocations()
     by_client: dict[str, tuple[Share, ...]] = defaultdict(tuple)
     copies: dict[str, float] = defaultdict(float)
     for each in allocations:
@@ -241,15 +244,8 @@ def _segments(
     phases: Sequence[Phase], changes: Sequence[Instant], client_ids: Collection[str]
 ) -> list[_Segment]:
     """The phases of one topic; ``changes``: when its route changed, ascending."""
-    situations = {phase.situation_id: phase for phase in phases}
-
-    @cache
-    def shares_of(situation_id: str) -> _Shares:
-        phase = situations[situation_id]
-        if phase.is_computed:
-            return _shares(phase.evaluated.allocations(), client_ids)
-        return _Shares(dict.fromkeys(client_ids, ()), {}, frozenset())
-
+    distinct = {phase.situation_id: phase for phase in phases}
+    shares = {each: cache(partial(_shares, phase, client_ids)) for each, phase in distinct.items()}
     segments: list[_Segment] = []
     for phase, following in zip_longest(phases, phases[1:]):
         # After the last phase nobody looked: for a while it counts.
@@ -262,9 +258,9 @@ def _segments(
         changed = bisect_right(changes, end - 1 if is_one_round else phase.last_seen)
         changed_at = changes[changed - 1] if changed else _NEVER
         settled_at = max(phase.first_seen + _REBALANCE, changed_at + _ROUTE_LAG)
-        shares = partial(shares_of, phase.situation_id)
+        of_phase = shares[phase.situation_id]
         segments.append(
-            _Segment(phase, shares, not segments, changed_at, settled_at, holds_until, end)
+            _Segment(phase, of_phase, not segments, changed_at, settled_at, holds_until, end)
         )
     return segments
 
@@ -304,7 +300,7 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[_Answer]:
     answer is the same and comes soon enough (``answers.longest_bridge``).
     """
     by_process = grouped(
-        (Process(RUNNING_INFO, run.client_id, run.start_timestamp, None), run)
+        ((run.client_id, run.start_timestamp), run)
         for run in clients
         if run.source == RUNNING_INFO and _shows_its_queues(run)
     )
@@ -316,19 +312,16 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[_Answer]:
     longest = longest_bridge(np.array(sorted(latest), np.int64))
     return [
         answer
-        for process, runs in by_process.items()
+        for runs in by_process.values()
         # Else it never shows a queue and need not: an SDK that may not fill in the table.
         if any(run.queues for run in runs)
         or all(run.language in _FILL_IN_THEIR_TABLE for run in runs)
-        for answer in _in_time(process, runs, rounds, longest)
+        for answer in _in_time(runs, rounds, longest)
     ]
 
 
 def _in_time(
-    process: Process,
-    runs: Sequence[ClientRun],
-    rounds: Sequence[tuple[Instant, Instant]],
-    longest: float,
+    runs: Sequence[ClientRun], rounds: Sequence[tuple[Instant, Instant]], longest: float
 ) -> Iterator[_Answer]:
     """The answers of a process; ``rounds``: in which some process answered, in time, and when the
     last one did in each; ``longest``: how far apart two answers may be that are bridged.
@@ -348,6 +341,7 @@ def _in_time(
             between = {round_: (moment, before) for round_, moment in rounds[first:end]}
             bridged.update(between)
             latest |= between
+    process = Process(RUNNING_INFO, runs[0].client_id, runs[0].start_timestamp, None)
     in_time = sorted((moment, number, round_) for round_, (moment, number) in latest.items())
     for number, answers in groupby(in_time, key=itemgetter(1)):
         moments, _, of_run = zip(*answers, strict=True)

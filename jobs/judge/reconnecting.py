@@ -25,14 +25,13 @@ from .channels import Channel, Starts, by_broker, starts_of
 from .dossier import Broker
 from .extents import Extent
 from .findings import Fault, Found, QueueFinding
-from .flapping import Life, successions
+from .flapping import Life, per_hour, successions
 from .words import MOST_NAMES
 
 #: At least so many connections were replaced on a broker: a deploy and its rollback replace two.
 _FEWEST = 3
 #: At least two of them an hour: what a proxy closes once a day does no harm.
 _MOST_APART = 30 * 60 * SECOND
-_HOUR = 3600 * SECOND
 #: A client heartbeats each 30 s, which finds the new broker, and polls come each minute or so.
 _AT_ONCE = 60 * SECOND
 _NEARLY_ALL = 0.75
@@ -248,8 +247,8 @@ def _fault(case: Case, reconnecting: Reconnecting, several: int, stale: Iterable
     hosts = sorted({address.rpartition(":")[0] for address in addresses})
     broker_names = sorted({name for name, _ in connections})
     most = max(connections.values())
-    per_hour = round(most * _HOUR / max(last_seen - first_seen, SECOND))
-    often = Text("{times}, {per_hour} per hour", times=count(most, "time"), per_hour=per_hour)
+    hourly = per_hour(most, first_seen, last_seen)
+    often = Text("{times}, {per_hour} per hour", times=count(most, "time"), per_hour=hourly)
     brokers = list_of(broker_names, MOST_NAMES)
     if restarts:
         remedy = Text(_RESTARTS, this_client=client_id)
