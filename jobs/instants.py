@@ -1,11 +1,14 @@
 """Times as whole microseconds since 1970 UTC: exact, cheap to compare, without a zone to forget."""
 
+from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 #: A moment.
 Instant: TypeAlias = int
 SECOND: Instant = 1_000_000
+
+_Item = TypeVar("_Item")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -54,3 +57,28 @@ def is_date(text: str) -> bool:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
+
+
+def together(
+    items: Iterable[_Item],
+    time_of: Callable[[_Item], tuple[Instant, Instant]],
+    apart: Instant = 0,
+) -> list[list[_Item]]:
+    """The items by their beginnings, put together where one begins at most ``apart`` after the
+    latest end of those before it; ``time_of``: when an item begins and ends.
+
+    >>> together([(1, 5), (9, 9), (2, 3), (5, 6)], lambda each: each)
+    [[(1, 5), (2, 3), (5, 6)], [(9, 9)]]
+    >>> together([1, 2, 9], lambda each: (each, each), apart=5)
+    [[1, 2], [9]]
+    """
+    found: list[list[_Item]] = []
+    until: Instant = 0
+    for item in sorted(items, key=lambda each: time_of(each)[0]):
+        begins, ends = time_of(item)
+        if not found or begins - until > apart:
+            found.append([])
+            until = ends
+        found[-1].append(item)
+        until = max(until, ends)
+    return found

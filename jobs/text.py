@@ -99,9 +99,17 @@ def cut(text: str, width: int) -> str:
     """
     if display_width(text) <= width:
         return text
+    return f"{beginning(text, width - 3)}..."
+
+
+def beginning(text: str, width: int) -> str:
+    """As much of the text as fits into so many columns of a terminal.
+
+    >>> beginning("broker-a", 6), beginning("订单消费者组", 5)
+    ('broker', '订单')
+    """
     ends = accumulate(map(display_width, text))
-    kept = sum(end <= width - 3 for end in ends)
-    return f"{text[:kept]}..."
+    return text[: sum(end <= width for end in ends)]
 
 
 #: Chinese has no blanks between its words: a line may end after its punctuation.

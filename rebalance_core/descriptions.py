@@ -74,7 +74,7 @@ def _sentences(*parts: str) -> str:
 
 _SURELY, _AT_TIMES, _PERHAPS = "surely", "at times", "perhaps"
 #: What a finding says of its queues, by kind and by how it is so.
-_EFFECTS = {
+_EFFECTS: Mapping[tuple[str, str], str] = {
     (DUPLICATE, _SURELY): "{queues} [is|are] taken by several",
     (DUPLICATE, _AT_TIMES): "{queues} [is|are] at times taken by several",
     (DUPLICATE, _PERHAPS): "{queues} [is|are] perhaps taken by several",
@@ -95,9 +95,17 @@ def _effect(findings: list[Finding], possibly: str = _AT_TIMES) -> str:
         if found:
             sure = all(finding.certainty == "CERTAIN" for finding in found)
             queues = {finding.queue for finding in found}
-            template = _EFFECTS[kind, _SURELY if sure else possibly]
-            parts.append(agreeing(len(queues), template, queues=queue_ranges(queues)))
+            parts.append(taken_by(kind, queues, _SURELY if sure else possibly))
     return _sentences(*parts)
+
+
+def taken_by(kind: str, queues: Collection[MessageQueue], how: str = _SURELY) -> str:
+    """What a kind of finding says of its queues.
+
+    >>> taken_by("ORPHANED", [MessageQueue("T", "a", 0)])
+    'queue 0 of a is taken by nobody'
+    """
+    return agreeing(len(queues), _EFFECTS[kind, how], queues=queue_ranges(queues))
 
 
 def _members(state: State, which: Callable[[Member], bool]) -> tuple[str, ...]:

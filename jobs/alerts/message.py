@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import starmap
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rebalance_core.english import count, joined, list_of
 from rebalance_core.findings import AUDITED
+from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.texts import Text
 
@@ -41,6 +42,7 @@ _FEW, _MANY, _LONGEST_ITEM = 2, 6, 200
 _MOST_EVENTS_BESIDE_MANY = 2
 _LONGEST_SHORT_NAME, _LONGEST_SHORT_EVENT = 40, 100
 _SHORTEST_WHAT, _SHORTEST_WHO = 80, 40
+_Made = TypeVar("_Made")
 
 
 class Link(str):
@@ -141,22 +143,25 @@ class Message:
         """The whole message as text."""
         return self.shortened(self._length)
 
-    def fitted(self, fits: Callable[[list[str]], bool]) -> list[str]:
-        """The most lines that fit, whole, and how many problems are left out; the heading always.
+    def fitted(
+        self, made: Callable[[list[str]], _Made], longest: int, size: Callable[[_Made], int]
+    ) -> _Made:
+        """What is made of the most lines with which it is no longer; of the heading always.
 
-        It is better to know of all groups than why the first one is wrong: explanations go first.
+        Lines are whole, and the last one is how many problems are left out. It is better to know of
+        all groups than why the first one is wrong: explanations go first.
 
         >>> item = Item(Place("C", "G", "T"), "WARNING", True, "G / T", ("why",), ())
         >>> message = Message("2026-11-20", "run", "Audit", (item, item), 0)
-        >>> message.fitted(lambda lines: len(lines) <= 4)
+        >>> message.fitted(list, 4, len)
         ['Audit', '• G / T', '    why', '• G / T']
-        >>> message.fitted(lambda lines: len(lines) <= 2)
+        >>> message.fitted(list, 2, len)
         ['Audit', 'and 2 more groups and topics']
         """
         kept = self._length
-        while kept and not fits(self.shortened(kept)):
+        while size(body := made(self.shortened(kept))) > longest and kept:
             kept -= 1
-        return self.shortened(kept)
+        return body
 
     def shortened(self, kept: int) -> list[str]:
         """The heading, so many lines of the problems, and how many problems are left out.
@@ -194,8 +199,8 @@ def problems_to_send(
 
     With ``send = "NEW"`` those that are new against the published run before, and whose ids are
     not in ``delivered``, those of runs of this date; else those that are not over.
-    ``severity`` goes before that of the settings. A group's retry topic is with the worst of its
-    other topics.
+    ``severity`` goes before that of the settings. A group's retry topic has the faults of the
+    group: it goes with the worst of its other topics.
     """
     severe = SEVERITIES[SEVERITIES.index(severity or alerts.severity) :]
 
@@ -206,19 +211,14 @@ def problems_to_send(
             return each.without(delivered) if each.status == "NEW" else None
         return each if each.ongoing else None
 
-    chosen = ((each, tuple(filter(None, map(wanted, each.findings)))) for each in digest.problems)
-    return _with_retry_topics([(problem, findings) for problem, findings in chosen if findings])
-
-
-def _with_retry_topics(chosen: Chosen) -> Chosen:
-    """A group's retry topic has the faults of the group: it goes with the worst of the others."""
-    heads = heads_of(problem for problem, _ in chosen)
-    together: dict[Place, tuple[Problem, tuple[Finding, ...]]] = {}
-    for problem, findings in chosen:
-        head = heads[problem.place]
-        _, before = together.get(head.place, (head, ()))
-        together[head.place] = head, (*before, *findings)
-    return list(together.values())
+    found = [
+        (problem, each)
+        for problem in digest.problems
+        for each in filter(None, map(wanted, problem.findings))
+    ]
+    heads = heads_of(problem for problem, _ in found)
+    by_head = grouped((heads[problem.place].place, each) for problem, each in found)
+    return [(heads[place], tuple(findings)) for place, findings in by_head.items()]
 
 
 def _is_open(finding: Finding) -> bool:
@@ -355,17 +355,18 @@ class _Writer(NamedTuple):
         cluster, group, topic = map(shown, problem.place)
         severity = worst([problem.severity, *(each.severity for each in findings)])
         owner = _owner(problem.place.consumer_group, self.alerts)
+        found = _what(problem, findings)
         summary = Text(
             "{severity} {group} / {topic} ({cluster}): {found}, since {first_seen}, {until}",
             severity=severity,
             group=group,
             topic=topic,
             cluster=cluster,
-            found=_what(problem, findings),
+            found=found,
             first_seen=_time(problem.first_seen),
             until=_until(problem, findings),
         )
-        item = Item(
+        return Item(
             place=problem.place,
             severity=severity,
             is_ongoing=problem.ongoing,
@@ -374,16 +375,16 @@ class _Writer(NamedTuple):
             findings=findings,
             url=url and f"{url}#{anchor_of(problem.place, several=self.several)}",
             owner=owner,
+            short=self._short(problem, severity, found, owner),
         )
-        if self.room is None:
-            return item
-        return replace(item, short=self._short(problem, item, self.room))
 
-    def _short(self, problem: Problem, item: Item, room: int) -> tuple[str, ...]:
-        """The lines of one of many, in so many characters: what, since when; who, why, what to do.
+    def _short(self, problem: Problem, severity: str, found: str, owner: str) -> tuple[str, ...]:
+        """The lines of one of many, within the room: what, since when; who, why, what to do.
 
         A time of the message's date has no date.
         """
+        if self.room is None:
+            return ()
         language = self.message.language
         cluster, group, topic = (shown(name, _LONGEST_SHORT_NAME) for name in problem.place)
         start, end = (
@@ -393,17 +394,17 @@ class _Writer(NamedTuple):
         over = Text("{start} to {end}", start=start, end=end)
         summary = Text(
             "{severity} {group} / {topic}: {found}, {time}",
-            severity=item.severity,
+            severity=severity,
             group=f"{cluster} / {group}" if self.several else group,
             topic=topic,
-            found=_what(problem, item.findings),
+            found=found,
             time=Text("since {start}", start=start) if problem.ongoing else over,
         )
-        room -= len("• \n    \n")
-        longest = max(room - len(self._with_owner("", item.owner)), 1)
+        room = self.room - len("• \n    \n")
+        longest = max(room - len(self._with_owner("", owner)), 1)
         if longest > _SHORTEST_WHAT + _SHORTEST_WHO:
             longest -= _SHORTEST_WHO
-        what = self._with_owner(shown(language.of(summary), longest), item.owner)
+        what = self._with_owner(shown(language.of(summary), longest), owner)
         fault = next((each for each in problem.faults if each.lasts), None)
         if fault is None or len(what) >= room:
             return (what,)

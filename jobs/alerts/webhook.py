@@ -9,8 +9,8 @@ import urllib.request
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from email.message import Message as Headers
-from typing import IO, Any
+from functools import partial
+from typing import Any
 
 from .delivery import Refusal, within
 
@@ -48,12 +48,17 @@ class Answer:
 def json_bytes(value: Any) -> bytes:
     """The value as JSON, in UTF-8; a lone surrogate of a name is replaced.
 
-    What is measured against a service's limit is what is sent.
+    What is measured against a service's limit (``json_size``) is what is sent.
 
     >>> json_bytes({"text": "é"}).decode()
     '{"text": "é"}'
     """
     return json.dumps(value, ensure_ascii=False).encode("utf-8", errors="replace")
+
+
+def json_size(value: Any) -> int:
+    """How many bytes of JSON a value is."""
+    return len(json_bytes(value))
 
 
 def post(request: Request, timeout_seconds: float) -> Answer | Refusal:
@@ -62,12 +67,9 @@ def post(request: Request, timeout_seconds: float) -> Answer | Refusal:
     A Refusal is what may pass: no answer, 5xx, 429 (with what its Retry-After says).
     """
     connections = _Ending()
+    exchange = partial(_exchange, request, timeout_seconds, connections)
     try:
-        answer = within(
-            timeout_seconds,
-            lambda: _exchange(request, timeout_seconds, connections),
-            connections.end,
-        )
+        answer = within(timeout_seconds, exchange, connections.end)
     # The texts of errors may have the URL in them, and so may what a proxy answers.
     except (OSError, ValueError, http.client.HTTPException) as error:
         return Refusal(f"no answer: {why(error, timeout_seconds)}", 0.0)
@@ -83,19 +85,11 @@ def _exchange(request: Request, timeout_seconds: float, connections: "_Ending") 
         headers={"Content-Type": "application/json; charset=utf-8"},
         method="POST",
     )
-    opener = urllib.request.build_opener(_NoRedirects, connections)
-    try:
-        with opener.open(sent, timeout=timeout_seconds) as answer:
-            return _answer(answer.status, answer, answer.headers)
-    except urllib.error.HTTPError as error:
-        with error:
-            return _answer(error.code, error, error.headers)
-
-
-def _answer(status: int, body: IO[bytes], headers: Headers) -> Answer:
-    text = body.read(_LONGEST_ANSWER).decode("utf-8", errors="replace")
-    seconds = headers.get("Retry-After", "")
-    return Answer(status, text, float(seconds) if seconds.isdecimal() else 0.0)
+    opener = urllib.request.build_opener(_AsAnswered, connections)
+    with opener.open(sent, timeout=timeout_seconds) as answer:
+        text = answer.read(_LONGEST_ANSWER).decode("utf-8", errors="replace")
+        seconds = answer.headers.get("Retry-After", "")
+        return Answer(answer.status, text, float(seconds) if seconds.isdecimal() else 0.0)
 
 
 def why(error: Exception, timeout_seconds: float) -> str:
@@ -139,30 +133,25 @@ class _Ending(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
         self._ended = True
         shut_down(each.sock for each in self._opened)
 
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        """Over TCP."""
-        return self.do_open(self._watched(http.client.HTTPConnection), req)
-
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        """Over TLS."""
-        return self.do_open(self._watched(http.client.HTTPSConnection), req)
-
-    def _watched(self, kind: type[http.client.HTTPConnection]) -> type[http.client.HTTPConnection]:
-        """The class of connections, of which none goes on that began before the end."""
+    def do_open(self, http_class: Any, *args: Any, **options: Any) -> http.client.HTTPResponse:
+        """Over TCP or TLS; no connection goes on that began before the end."""
         handler = self
 
-        class Watched(kind):  # type: ignore[valid-type,misc]
+        class Watched(http_class):  # type: ignore[misc]
             def connect(self) -> None:
                 handler._opened.append(self)
                 super().connect()
                 if handler._ended:
                     raise TimeoutError
 
-        return Watched
+        return super().do_open(Watched, *args, **options)
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirected POST would arrive as a GET, or at a host that nobody named."""
+class _AsAnswered(urllib.request.HTTPErrorProcessor):
+    """Follows no redirect: the POST would arrive as a GET, or at a host that nobody named."""
 
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        """Follows none: the status is the answer."""
+    def http_response(self, request: Any, response: Any) -> Any:  # noqa: ARG002 - the base names it
+        """Whatever the status is, it is the answer."""
+        return response
+
+    https_response = http_response

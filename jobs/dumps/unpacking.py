@@ -89,7 +89,7 @@ class Lines:
     def _chunks(self) -> Iterator[bytes]:
         """All that was listed of the file: what was added meanwhile may end in half a line."""
         left = self._slice.size
-        for data in _chunks(self._slice.path, 0) if self._content is None else self._held():
+        for data in _chunks(self._slice.path, 0, self._content):
             yield data[:left]
             left -= len(data)
             if left < 0:
@@ -97,11 +97,6 @@ class Lines:
                 return
         if left:
             self.problem = Text("it became shorter while it was read")
-
-    def _held(self) -> Iterator[bytes]:
-        with pa.BufferReader(self._content) as stream:
-            while data := stream.read(_CHUNK):
-                yield data
 
     def _of_range(self) -> Iterator[Line]:
         # The byte before shows whether a line begins with the range.
@@ -168,16 +163,17 @@ def _line(text: bytes, size: int, most_bytes: int) -> Line:
     return Line(text if size <= most_bytes else text[:BEGINNING], size)
 
 
-def _chunks(path: str, start: int) -> Iterator[bytes]:
-    location = Location(path)
-    system = location.file_system
-    with (
-        system.open_input_file(location.base)
-        if start
-        else system.open_input_stream(location.base, compression=None)
-    ) as stream:
+def _chunks(path: str, start: int, content: pa.Buffer | None = None) -> Iterator[bytes]:
+    with _opened(path, start) if content is None else pa.BufferReader(content) as stream:
         if start:
             stream.seek(start)
         while data := stream.read(_CHUNK):
             READ.bytes += len(data)
             yield data
+
+
+def _opened(path: str, start: int) -> pa.NativeFile:
+    location = Location(path)
+    if start:
+        return location.file_system.open_input_file(location.base)
+    return location.file_system.open_input_stream(location.base, compression=None)

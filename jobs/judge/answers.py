@@ -10,7 +10,7 @@ nobody's. Where no heartbeats are collected, its running infos show it: they cam
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
@@ -22,7 +22,7 @@ from rebalance_core.grouping import grouped
 
 from ..instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE, RUNNING_INFO
-from .dossier import Broker, ClientRun, ListedMembers, PollRun, RouteRun
+from .dossier import Broker, ClientRun, Dossier, PollRun, RouteRun
 from .intervals import usual_gap
 
 Witness = TypeVar("Witness")
@@ -57,6 +57,11 @@ class Answers(Generic[Witness]):
         """By snapshot the place of the last poll up to it, or NOTHING."""
         places: Numbers = np.searchsorted(self.snapshots, snapshots, side="right") - 1
         return places
+
+    def are_of(self, polls: Numbers, snapshots: Numbers) -> NDArray[np.bool_]:
+        """By snapshot whether the poll was asked in it; NOTHING never was."""
+        own: NDArray[np.bool_] = (polls >= 0) & (self.snapshots[polls] == snapshots)
+        return own
 
     @property
     def answered(self) -> Numbers:
@@ -118,24 +123,20 @@ def _of_witness(runs: Sequence[_Run[Witness]]) -> Answers[Witness]:
     collected = np.concatenate([np.array(times, np.int64) for _, _, _, times in runs])
     contents = np.repeat([place_of[run[1]] for run in runs], [len(run[2]) for run in runs])
     # Of one snapshot lists come last: they are what counts.
-    ranks = np.array([_rank(name) for name in names])[contents]
+    ranks = np.array([_RANKS.get(name, len(_RANKS)) for name in names])[contents]
     order = np.lexsort([collected, ranks, snapshots])
     snapshots, collected = snapshots[order], collected[order]
     contents, ranks = contents[order], ranks[order]
     starts = np.flatnonzero(np.append(True, snapshots[1:] != snapshots[:-1]))
     ends = np.append(starts[1:], len(snapshots))
     # The time of the answer that counts, or of the row that has nothing but the time.
-    counts = (ranks == np.repeat(ranks[ends - 1], ends - starts)) | (ranks == _rank(ANSWERED))
+    counts = (ranks == np.repeat(ranks[ends - 1], ends - starts)) | (ranks == _RANKS[ANSWERED])
     latest = np.maximum.reduceat(np.where(counts, collected, _LONG_AGO), starts)
     return Answers(runs[0][0], snapshots[ends - 1], latest, contents[ends - 1], names)
 
 
-def _rank(name: str) -> int:
-    """A list counts over that there is none, and both over an answer without content."""
-    return _LEAST.index(name) if name in _LEAST else len(_LEAST)
-
-
-_LEAST = (ANSWERED, NO_ANSWER, NOT_ONLINE)
+#: A list counts over that there is none, and both over an answer without content.
+_RANKS = {ANSWERED: 0, NO_ANSWER: 1, NOT_ONLINE: 2}
 _LONG_AGO = np.iinfo(np.int64).min
 
 
@@ -169,7 +170,7 @@ def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:
     both. Where there is none, a poll without an answer counts as what it is.
     """
     places = answers.at(snapshots)
-    is_own = (places >= 0) & (answers.snapshots[np.maximum(places, 0)] == snapshots)
+    is_own = answers.are_of(places, snapshots)
     answered = answers.answered
     if not len(answered):
         return np.where(is_own, places, NOTHING)
@@ -192,9 +193,8 @@ def times_of(
     latest = snapshots.copy()
     for each in answers:
         polls = places[each.witness]
-        is_own = (polls >= 0) & (each.snapshots[np.maximum(polls, 0)] == snapshots)
-        collected = each.collected_at[np.maximum(polls, 0)]
-        latest = np.where(is_own, np.maximum(latest, collected), latest)
+        own = np.flatnonzero(each.are_of(polls, snapshots))
+        latest[own] = np.maximum(latest[own], each.collected_at[polls[own]])
     return latest
 
 
@@ -238,10 +238,7 @@ def asked_of(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[Asked]]:
 
 
 def gone_clients(
-    clients: Sequence[ClientRun],
-    answers: Sequence[Answers[Broker]],
-    lists: Mapping[str, Callable[[], ListedMembers]],
-    expiry: Instant,
+    dossier: Dossier, answers: Sequence[Answers[Broker]], expiry: Instant
 ) -> Mapping[str, Gone]:
     """By client id those that died without a word, as their running infos show.
 
@@ -253,9 +250,9 @@ def gone_clients(
     Worked example: a client answers at 10:00 and not at 10:01 and 10:02; the last list that has it
     is that of 10:02, and others answer all the time. It is dead since 10:00:30, in the middle.
     """
-    if not any(run.error_code is not None for run in clients):
+    if not any(run.error_code is not None for run in dossier.clients):
         return {}
-    asked = asked_of(run for run in clients if run.error_code != _NOT_LISTED)
+    asked = asked_of(run for run in dossier.clients if run.error_code != _NOT_LISTED)
     suspects = {
         client_id: questions
         for client_id, questions in asked.items()
@@ -265,7 +262,7 @@ def gone_clients(
         return {}
     answered = {each.round_ for of_id in asked.values() for each in of_id if each.answered}
     found: dict[str, Gone] = {}
-    for client_id, until in _left(answers, lists, suspects.keys()).items():
+    for client_id, until in _left(dossier, answers, suspects.keys()).items():
         since = _dead_since(suspects[client_id], answered, until - expiry)
         if since is not None and since < until:
             found[client_id] = Gone(since, until)
@@ -291,13 +288,13 @@ def _dead_since(
 
 
 def _left(
-    answers: Sequence[Answers[Broker]],
-    lists: Mapping[str, Callable[[], ListedMembers]],
-    of: Iterable[str],
+    dossier: Dossier, answers: Sequence[Answers[Broker]], of: Iterable[str]
 ) -> Mapping[str, Instant]:
     """By client id the last poll that lists it, of those that are in no broker's last list."""
     wanted = set(of)
-    having = {name: wanted.intersection(each().client_ids) for name, each in lists.items()}
+    having = {
+        name: wanted.intersection(each().client_ids) for name, each in dossier.list_members.items()
+    }
     having[NOT_ONLINE] = set()
     until: dict[str, Instant] = {}
     there: set[str] = set()

@@ -45,8 +45,7 @@ def backlog(offsets: QueueOffsets | None, first_seen: Instant, last_seen: Instan
     >>> backlog(polls, first_seen=2, last_seen=5)
     Backlog(messages=30, growth=30, unread_share=0.75)
     """
-    end = -1 if offsets is None else last_up_to(offsets, last_seen)
-    if offsets is None or end < 0:
+    if offsets is None or (end := last_up_to(offsets, last_seen)) < 0:
         return NOT_KNOWN
     start = max(last_up_to(offsets, first_seen), 0)
     messages = waiting_at(offsets, end)

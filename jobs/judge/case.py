@@ -50,18 +50,12 @@ class Case:
     @cached_property
     def known_issues(self) -> Sequence[KnownIssueTerms]:
         """The known issues that may be about the group."""
-        group = self.dossier.cluster, self.dossier.consumer_group
-        return entries_of(*group, self.terms.known_issues)
+        return entries_of(self.dossier, self.terms.known_issues)
 
     @cached_property
     def open_before(self) -> Mapping[str, EarlierFinding]:
         """By id what was open in the run before."""
         return {each.finding_id: each for each in self.dossier.earlier}
-
-    @property
-    def asked_until(self) -> Instant:
-        """When a broker answered last."""
-        return max(at for run in self.dossier.polls for at in run.answered_at)
 
     @cached_property
     def main_topic(self) -> str | None:

@@ -20,7 +20,7 @@ from rebalance_core.processes import confirmed_processes
 from rebalance_core.state import ProcessCount
 from rebalance_core.texts import Text
 
-from ..instants import SECOND, Instant
+from ..instants import Instant
 from ..schemas import NOT_ONLINE, RUNNING_INFO
 from .answers import Answers
 from .dossier import Broker, ClientRun, Dossier
@@ -117,9 +117,8 @@ class ProcessCounts:
         self,
         channels: Mapping[str, Sequence[Channel]],
         clients: Sequence[ClientRun],
-        heartbeat_expiry_seconds: int,
+        expiry: Instant,
     ) -> None:
-        expiry = heartbeat_expiry_seconds * SECOND
         starts = starts_of(clients)
         self._of_ids = [
             _OfId(

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -79,7 +79,19 @@ class HoldingsOfTopic:
 
     def is_held(self, queue: QueueKey, time: Extent) -> bool:
         """Whether a process held the queue then, no change before explaining that."""
-        return any(each.is_settled and time.those_of(each.moments) for each in self.holders(queue))
+        return any(each.is_settled for each in self.holders_in(queue, time))
+
+    def holders_in(self, queue: QueueKey, time: Extent) -> list[Holding]:
+        """The holders that answered in that time."""
+        return [each for each in self.holders(queue) if time.those_of(each.moments)]
+
+    def of_clients(self, client_ids: Container[str], time: Extent) -> list[Holding]:
+        """What these clients had by answers of that time."""
+        return [
+            each
+            for each in self.holdings
+            if each.process.client_id in client_ids and time.those_of(each.moments)
+        ]
 
     def within(self, time: Extent) -> Sequence[Round]:
         """The rounds whose last answers came in that time."""

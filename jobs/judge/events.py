@@ -26,12 +26,11 @@ from rebalance_core.texts import Text
 
 from .. import kinds
 from ..finding_ids import event_id
-from ..instants import SECOND, Instant
+from ..instants import SECOND, Instant, together
 from ..schemas import NO_ANSWER, RUNNING_INFO
 from .brokers import address_changes, topics_by_broker
 from .case import Case
 from .dossier import ClientRun, Dossier
-from .extents import together
 from .intervals import usual_gap, usual_gap_but_for_one
 from .routes import RouteChange, readable_queues
 from .situations import Period

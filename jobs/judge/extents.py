@@ -6,7 +6,7 @@ episode may have gaps, and has the share of the time in which it was there.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise, zip_longest
 from statistics import median_low
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -21,7 +21,6 @@ from .intervals import usual_gap_but_for_one
 
 Key = TypeVar("Key")
 Shown = TypeVar("Shown")
-Item = TypeVar("Item")
 
 #: What was gone for longer has ended: a person who looked at it then found nothing wrong.
 _LONGEST_GAP = 30 * 60 * SECOND
@@ -142,31 +141,6 @@ def widest(extents: Sequence[Extent]) -> Extent:
         any(each.ongoing for each in extents),
         max(each.share_of_time for each in extents),
     )
-
-
-def together(
-    items: Iterable[Item],
-    time_of: Callable[[Item], tuple[Instant, Instant]],
-    apart: Instant = 0,
-) -> list[list[Item]]:
-    """The items by their beginnings, put together where one begins at most ``apart`` after the
-    latest end of those before it; ``time_of``: when an item begins and ends.
-
-    >>> together([(1, 5), (9, 9), (2, 3), (5, 6)], lambda each: each)
-    [[(1, 5), (2, 3), (5, 6)], [(9, 9)]]
-    >>> together([1, 2, 9], lambda each: (each, each), apart=5)
-    [[1, 2], [9]]
-    """
-    found: list[list[Item]] = []
-    until: Instant = 0
-    for item in sorted(items, key=lambda each: time_of(each)[0]):
-        begins, ends = time_of(item)
-        if not found or begins - until > apart:
-            found.append([])
-            until = ends
-        found[-1].append(item)
-        until = max(until, ends)
-    return found
 
 
 def runs_of(parts: Sequence[Part]) -> list[Run]:

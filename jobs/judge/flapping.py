@@ -9,7 +9,7 @@ that is replaced as well. So the longest row of lives that follow one another di
 where the number of those that came does not.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import inf
 from typing import NamedTuple
@@ -19,10 +19,10 @@ from rebalance_core.english import count, list_of
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..instants import SECOND, Instant
+from ..instants import SECOND, Instant, together
 from ..kinds import FLAPPING, PERSISTENT
 from .case import Case
-from .extents import Extent, persistence, together
+from .extents import Extent, persistence
 from .findings import Fault, Found
 from .reassignments import Reassignment
 from .words import MOST_NAMES
@@ -102,16 +102,14 @@ def flapping_members(case: Case, found: Found) -> Found:
     """
     if case.main_topic is None:
         return found
-    reassignments = case.reassignments[case.main_topic]
-    lives = _lives(reassignments)
+    lives = _lives(case.reassignments[case.main_topic])
     hosts = grouped((parse_client_id(life.name).address or life.name, life) for life in lives)
     flappers: list[_Flapper] = []
     for host, of_host in sorted(hosts.items()):
         (first, *others) = sorted({life.name for life in of_host})
         flappers += _flappers(case, host if others else first, of_host)
     if not flappers:
-        members_at = case.timelines[case.main_topic].members_at
-        released = _released(reassignments, case.expiry, members_at)
+        released = _released(case, case.main_topic)
         kept = [life for life in lives if (life.name, life.start) not in released]
         flappers = _flappers(case, Text("processes of several hosts"), kept)
     return found.plus([_fault(case, case.main_topic, flappers)] if flappers else ())
@@ -122,24 +120,22 @@ def _lives(reassignments: Iterable[Reassignment]) -> list[Life]:
     joined: dict[str, Instant] = {}
     lives: list[Life] = []
     for row in reassignments:
-        for client_id in row.clients_joined:
-            joined[client_id] = row.changed_at
+        joined |= dict.fromkeys(row.clients_joined, row.changed_at)
         for client_id in row.clients_left:
             if client_id in joined:
                 lives.append(Life(client_id, joined.pop(client_id), row.changed_at))
     return lives + [Life(client_id, start, None) for client_id, start in joined.items()]
 
 
-def _released(
-    reassignments: Sequence[Reassignment], expiry: Instant, members_at: Callable[[Instant], int]
-) -> set[tuple[str, Instant]]:
+def _released(case: Case, topic: str) -> set[tuple[str, Instant]]:
     """The client ids that came with a release of the whole group, each with the time of its join.
 
     The changes of a release follow each other within the time after which a process that stopped
     without a word is gone. Those that came in it stay, and they are nearly all members at its end.
     """
     released: set[tuple[str, Instant]] = set()
-    for wave in together(reassignments, lambda each: (each.changed_at, each.changed_at), expiry):
+    changes, members_at = case.reassignments[topic], case.timelines[topic].members_at
+    for wave in together(changes, lambda each: (each.changed_at, each.changed_at), case.expiry):
         joined = {(name, row.changed_at) for row in wave for name in row.clients_joined}
         left = {name for row in wave for name in row.clients_left}
         is_replaced = len(joined) > 1 and left and left.isdisjoint(name for name, _ in joined)
@@ -173,12 +169,13 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
         for channel in case.situations.channels.get(client_id, ())
         if channel.first_seen <= last_seen and first_seen <= channel.last_seen
     }
-    per_hour = len(times) * _HOUR / max(last_seen - first_seen, SECOND)
     usual = max(
         later.start - one.start for flapper in flappers for one, later in pairwise(flapper.row)
     )
     ongoing = case.timelines[topic].phases[-1].last_seen - last_seen <= usual
-    often = _most_often(flappers)
+    lives_of = grouped((flapper.who, life) for flapper in flappers for life in flapper.lives)
+    # Who joined when, those that did most often first.
+    often = dict(sorted(lives_of.items(), key=lambda each: (-len(each[1]), each[0])))
     return Fault(
         topic,
         Extent(first_seen, last_seen, len(set(times)), PERSISTENT, ongoing),
@@ -188,7 +185,7 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
             "time all queues are divided anew",
             joined=list_of((_joined(who, lives) for who, lives in often.items()), MOST_NAMES),
             times=count(len(times), "time"),
-            per_hour=round(per_hour),
+            per_hour=per_hour(len(times), first_seen, last_seen),
         ),
         remedy=Text(_REMEDY, these_clients=list_of(often, MOST_NAMES)),
         client_ids=tuple(client_ids),
@@ -196,10 +193,9 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
     )
 
 
-def _most_often(flappers: Sequence[_Flapper]) -> dict[str, list[Life]]:
-    """Who joined when, those that did most often first."""
-    lives_of = grouped((flapper.who, life) for flapper in flappers for life in flapper.lives)
-    return dict(sorted(lives_of.items(), key=lambda each: (-len(each[1]), each[0])))
+def per_hour(times: int, first_seen: Instant, last_seen: Instant) -> int:
+    """How often in an hour something happens that was so many times from then to then."""
+    return round(times * _HOUR / max(last_seen - first_seen, SECOND))
 
 
 def _joined(who: str, lives: Sequence[Life]) -> Text:

@@ -6,6 +6,7 @@ between is followed (see ``membership``), but nothing shorter than a round can b
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import chain
 from math import fsum
@@ -21,6 +22,7 @@ from rebalance_core.texts import Text
 from ..instants import SECOND
 from ..kinds import worst
 from .answers import asked_answers
+from .case import Case
 from .dossier import Dossier, RouteRun
 from .evaluated import Evaluated
 from .findings import QueueFinding, Stall
@@ -53,14 +55,10 @@ _AT_THE_END = (
 )
 
 
-def group_health(
-    topic: str,
-    periods: Sequence[Period],
-    evaluated: Mapping[str, Evaluated],
-    found: Sequence[QueueFinding | Stall],
-) -> Row:
+def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) -> Row:
     """The row of ``group_health`` of a topic, audited or not, with the findings of its queues."""
-    covered = [(each, evaluated[each.situation.situation_id].verdict) for each in periods]
+    periods = case.situations.by_topic[topic]
+    covered = [(each, case.evaluated[each.situation.situation_id].verdict) for each in periods]
     # What shows owners counts over what is later and does not.
     _, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
     return {
@@ -129,9 +127,7 @@ def unreadable_queues(periods: Iterable[Period], evaluated: Mapping[str, Evaluat
     )
     return [
         {
-            "topic": queue.topic,
-            "broker_name": queue.broker_name,
-            "queue_id": queue.queue_id,
+            **asdict(queue),
             "first_seen": of_queue[0].first_seen,
             "last_seen": of_queue[-1].last_seen,
             "snapshots": sum(each.snapshots for each in of_queue),

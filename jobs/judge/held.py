@@ -15,7 +15,7 @@ from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, Claimant
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..instants import Instant
+from ..instants import Instant, together
 from ..kinds import ALLOCATES_OTHERWISE, PERSISTENT, QUEUE_NOT_HELD
 from ..schemas import NOT_LOCKED
 from .backlog import reading
@@ -23,7 +23,7 @@ from .case import Case
 from .confirmation import Round
 from .drift import SHARE_KEPT, Drift
 from .evaluated import QueueKey
-from .extents import Episode, Part, episodes_of, runs_of, together, widest
+from .extents import Episode, Part, episodes_of, runs_of, widest
 from .findings import Fault, Found, QueueFinding
 from .routes import queues_of
 from .witnessed import witnessed
@@ -37,13 +37,8 @@ _Rounds = Episode[QueueKey, Round]
 
 
 def held_queues(case: Case, found: Found) -> Found:
-    """The queues that the holdings show to be wrong, and the faults that they are put down to."""
-    queues = [witnessed(case, each) for each in held_findings(case)]
-    return found.plus(held_faults(case, queues), queues)
-
-
-def held_findings(case: Case) -> list[QueueFinding]:
-    """The lasting orphans and duplicates that the holdings show and the computation does not.
+    """The lasting orphans and duplicates that the holdings show and the computation does not, and
+    the faults that they are put down to.
 
     A queue that is computed for a client under every view and that nobody holds is ORPHANED. One
     that two hold at a time is DUPLICATE; of two that consume in order, the one that the broker gave
@@ -56,11 +51,12 @@ def held_findings(case: Case) -> list[QueueFinding]:
     somebody reads the queue, whatever the answers show.
     """
     drift = grouped((each.topic, each) for each in case.drift if not each.process.is_log)
-    return [
-        finding
+    queues = [
+        witnessed(case, each)
         for topic in case.holdings
-        for finding in _OfTopic(case, topic).findings(drift.get(topic, ()))
+        for each in _OfTopic(case, topic).findings(drift.get(topic, ()))
     ]
+    return found.plus(held_faults(case, queues), queues)
 
 
 class _OfTopic:
@@ -205,7 +201,7 @@ class _OfTopic:
 
 
 def held_faults(case: Case, findings: Sequence[QueueFinding]) -> Iterator[Fault]:
-    """One fault for each cause and topic, over the findings of ``held_findings`` that overlap."""
+    """One fault for each cause and topic, over the findings of ``held_queues`` that overlap."""
     in_time = sorted(findings, key=lambda each: each.first_seen)
     by_cause = grouped(((each.topic, each.causes[0]), each) for each in in_time)
     for (_, cause), of_cause in by_cause.items():

@@ -10,10 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import chain, groupby, pairwise, starmap, zip_longest
+from itertools import chain, groupby, pairwise, zip_longest
 from math import floor
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from ..kinds import ROUTE_CHANGED
 from ..schemas import CLIENT_LOG, RUNNING_INFO
 from .answers import longest_bridge
 from .dossier import ClientRun, Dossier
-from .evaluated import Allocated, QueueKey
+from .evaluated import QueueKey
 from .routes import RouteChange
 from .timeline import Phase, Timeline
 
@@ -135,9 +135,8 @@ def find_holdings(
     ``changes`` has by topic those of its route. The holdings of one process and topic follow each
     other, in time.
     """
-    answers, logs = _running_infos(dossier.clients), _logs(dossier.clients)
-    client_ids = {process.client_id for process, _ in answers}
-    client_ids |= {process.client_id for process, _, _ in logs}
+    answers, logs = _running_infos(dossier.clients), list(_logs(dossier.clients))
+    client_ids = {each.process.client_id for each in chain[_Answer | _Line](answers, logs)}
     if not client_ids:
         return []
     holdings: list[Holding] = []
@@ -145,10 +144,9 @@ def find_holdings(
         changed_at = sorted(each.collected_at for each in changes.get(topic, ()))
         segments = _segments(timeline.phases, changed_at, client_ids)
         pieces = [piece for segment in segments for piece in segment.pieces()]
-        for process, answered in answers:
-            holdings += _of_answers(process, answered, pieces)
-        of_topic = [(process, lines) for process, of, lines in logs if of in (None, topic)]
-        holdings += _of_logs(of_topic, segments)
+        for answer in answers:
+            holdings += _of_answer(answer, pieces)
+        holdings += _of_logs([each for each in logs if each.topic in (None, topic)], segments)
     return holdings
 
 
@@ -172,7 +170,10 @@ class _Shares(NamedTuple):
         return frozenset(of_all | {name for name, times in lacking.items() if times >= processes})
 
 
-def _shares(allocations: Sequence[Allocated], client_ids: Collection[str]) -> _Shares:
+def _shares(phase: Phase, client_ids: Collection[str]) -> _Shares:
+    if not phase.is_computed:
+        return _Shares(dict.fromkeys(client_ids, ()), {}, frozenset())
+    allocations = phase.evaluated.allocations()
     by_client: dict[str, tuple[Share, ...]] = defaultdict(tuple)
     copies: dict[str, float] = defaultdict(float)
     for each in allocations:
@@ -217,43 +218,34 @@ class _Segment(NamedTuple):
             return STATE_CHANGED
         return None
 
-    def pieces(self) -> Iterator["_Piece"]:
+    def pieces(self) -> list["_Piece"]:
         """Its time, cut where another reason explains a difference, or none."""
         since, end = self.phase.first_seen, self.end
         changes = self.settled_at, self.changed_at + _ROUTE_LAG + 1, self.holds_until + 1
         cuts = {since, end, *[change for change in changes if since < change < end]}
-        return starmap(partial(_Piece, self), pairwise(sorted(cuts)))
+        return [(self, *edges) for edges in pairwise(sorted(cuts))]
 
     def holding(
-        self, process: Process, report: "Report", since: Instant, until: Instant, **others: Any
+        self, reported: "_Answer | _Line", since: Instant, until: Instant, **others: Any
     ) -> Holding:
         """What the process had from one time to another, as it reported it."""
-        topic, run = self.phase.topic, report.run
-        held, computed = report.held.get(topic, {}), self.shares().by_client[process.client_id]
+        process, topic, run = reported.process, self.phase.topic, reported.report.run
+        held = reported.report.held.get(topic, {})
+        computed = self.shares().by_client[process.client_id]
         return Holding(process, topic, since, until, run, held, self.phase, computed, **others)
 
 
-class _Piece(NamedTuple):
-    """A part of a segment, without its end: one reason, or none, explains a difference in it."""
-
-    segment: _Segment
-    since: Instant
-    until: Instant
+#: A part of a segment from one time to another, without its end: one reason, or none, explains a
+#: difference in it.
+_Piece: TypeAlias = tuple[_Segment, Instant, Instant]
 
 
 def _segments(
     phases: Sequence[Phase], changes: Sequence[Instant], client_ids: Collection[str]
 ) -> list[_Segment]:
     """The phases of one topic; ``changes``: when its route changed, ascending."""
-    situations = {phase.situation_id: phase for phase in phases}
-
-    @cache
-    def shares_of(situation_id: str) -> _Shares:
-        phase = situations[situation_id]
-        if phase.is_computed:
-            return _shares(phase.evaluated.allocations(), client_ids)
-        return _Shares(dict.fromkeys(client_ids, ()), {}, frozenset())
-
+    distinct = {phase.situation_id: phase for phase in phases}
+    shares = {each: cache(partial(_shares, phase, client_ids)) for each, phase in distinct.items()}
     segments: list[_Segment] = []
     for phase, following in zip_longest(phases, phases[1:]):
         # After the last phase nobody looked: for a while it counts.
@@ -266,9 +258,9 @@ def _segments(
         changed = bisect_right(changes, end - 1 if is_one_round else phase.last_seen)
         changed_at = changes[changed - 1] if changed else _NEVER
         settled_at = max(phase.first_seen + _REBALANCE, changed_at + _ROUTE_LAG)
-        shares = partial(shares_of, phase.situation_id)
+        of_phase = shares[phase.situation_id]
         segments.append(
-            _Segment(phase, shares, not segments, changed_at, settled_at, holds_until, end)
+            _Segment(phase, of_phase, not segments, changed_at, settled_at, holds_until, end)
         )
     return segments
 
@@ -293,21 +285,22 @@ class Report:
 class _Answer(NamedTuple):
     """What a process answered in rounds that follow each other."""
 
+    process: Process
     report: Report
     rounds: tuple[Instant, ...]
     moments: tuple[Instant, ...]
     bridged: frozenset[Instant]
 
 
-def _running_infos(clients: Sequence[ClientRun]) -> list[tuple[Process, list[_Answer]]]:
-    """By process its answers in time.
+def _running_infos(clients: Sequence[ClientRun]) -> list[_Answer]:
+    """The answers of one process after those of another, each process's in time.
 
     Several brokers may have forwarded the question of one round: what was observed last counts.
     In a round in which its answer is missing a process holds what it held before, where its next
     answer is the same and comes soon enough (``answers.longest_bridge``).
     """
     by_process = grouped(
-        (Process(RUNNING_INFO, run.client_id, run.start_timestamp, None), run)
+        ((run.client_id, run.start_timestamp), run)
         for run in clients
         if run.source == RUNNING_INFO and _shows_its_queues(run)
     )
@@ -318,11 +311,12 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[tuple[Process, list[_An
     rounds = sorted(latest.items())
     longest = longest_bridge(np.array(sorted(latest), np.int64))
     return [
-        (process, list(_in_time(runs, rounds, longest)))
-        for process, runs in by_process.items()
+        answer
+        for runs in by_process.values()
         # Else it never shows a queue and need not: an SDK that may not fill in the table.
         if any(run.queues for run in runs)
         or all(run.language in _FILL_IN_THEIR_TABLE for run in runs)
+        for answer in _in_time(runs, rounds, longest)
     ]
 
 
@@ -347,10 +341,11 @@ def _in_time(
             between = {round_: (moment, before) for round_, moment in rounds[first:end]}
             bridged.update(between)
             latest |= between
+    process = Process(RUNNING_INFO, runs[0].client_id, runs[0].start_timestamp, None)
     in_time = sorted((moment, number, round_) for round_, (moment, number) in latest.items())
     for number, answers in groupby(in_time, key=itemgetter(1)):
         moments, _, of_run = zip(*answers, strict=True)
-        yield _Answer(Report(runs[number]), of_run, moments, frozenset(bridged))
+        yield _Answer(process, Report(runs[number]), of_run, moments, frozenset(bridged))
 
 
 def _shows_its_queues(run: ClientRun) -> bool:
@@ -364,31 +359,28 @@ def _shows_its_queues(run: ClientRun) -> bool:
     return bool(run.queues) or run.consume_type != "CONSUME_ACTIVELY"
 
 
-def _of_answers(
-    process: Process, answers: Sequence[_Answer], pieces: Sequence[_Piece]
-) -> Iterator[Holding]:
+def _of_answer(answer: _Answer, pieces: Sequence[_Piece]) -> Iterator[Holding]:
     """A segment is in force from its first snapshot until the first one of the next."""
-    for answer in answers:
-        first = bisect_right(pieces, answer.moments[0], key=attrgetter("until"))
-        end = bisect_right(pieces, answer.moments[-1], key=attrgetter("since"))
-        for segment, since, until in pieces[first:end]:
-            within = slice(bisect_left(answer.moments, since), bisect_left(answer.moments, until))
-            rounds, moments = answer.rounds[within], answer.moments[within]
-            shares = segment.shares()
-            if not moments or process.client_id not in shares.by_client:
-                continue
-            yield segment.holding(
-                process,
-                answer.report,
-                moments[0],
-                moments[-1],
-                is_settled=segment.settled_at <= since <= segment.holds_until,
-                explained_by=segment.explains(since),
-                rounds=rounds,
-                moments=moments,
-                bridged=answer.bridged.intersection(rounds),
-                beyond_reach=shares.beyond_reach(process.client_id, segment.phase.unreachable),
-            )
+    client_id = answer.process.client_id
+    first = bisect_right(pieces, answer.moments[0], key=itemgetter(2))
+    end = bisect_right(pieces, answer.moments[-1], key=itemgetter(1))
+    for segment, since, until in pieces[first:end]:
+        within = slice(bisect_left(answer.moments, since), bisect_left(answer.moments, until))
+        rounds, moments = answer.rounds[within], answer.moments[within]
+        shares = segment.shares()
+        if not moments or client_id not in shares.by_client:
+            continue
+        yield segment.holding(
+            answer,
+            moments[0],
+            moments[-1],
+            is_settled=segment.settled_at <= since <= segment.holds_until,
+            explained_by=segment.explains(since),
+            rounds=rounds,
+            moments=moments,
+            bridged=answer.bridged.intersection(rounds),
+            beyond_reach=shares.beyond_reach(client_id, segment.phase.unreachable),
+        )
 
 
 # ---------------------------------------------------------------- client logs
@@ -397,13 +389,15 @@ def _of_answers(
 class _Line(NamedTuple):
     """A log line, in force until another of its log replaces it."""
 
+    process: Process
+    topic: str | None
     logged_at: Instant
     replaced_at: Instant
     report: Report
 
 
-def _logs(clients: Sequence[ClientRun]) -> list[tuple[Process, str | None, list[_Line]]]:
-    """By process and topic the lines in time that its log has of the topic.
+def _logs(clients: Sequence[ClientRun]) -> Iterator[_Line]:
+    """The lines that a log has of one topic after those of another, each topic's in time.
 
     What the broker assigned is no result of the client, but it replaces one.
     """
@@ -417,32 +411,25 @@ def _logs(clients: Sequence[ClientRun]) -> list[tuple[Process, str | None, list[
         for logged_at, observed_at in run.times
         if logged_at is not None
     )
-    return [(*log, list(_lines(sorted(printed), clients))) for log, printed in by_log.items()]
-
-
-def _lines(
-    printed: Sequence[tuple[Instant, Instant, int]], clients: Sequence[ClientRun]
-) -> Iterator[_Line]:
-    """``printed``: when a line was written, when it was collected, and of which client run."""
-    for (logged_at, _, number), following in zip_longest(printed, printed[1:]):
-        run = clients[number]
-        if run.client_rebalance is not False and run.queues is not None:
-            yield _Line(logged_at, following[0] if following else _FOR_EVER, Report(run))
+    for log, printed in by_log.items():
+        in_time = sorted(printed)
+        for (logged_at, _, number), following in zip_longest(in_time, in_time[1:]):
+            run, replaced_at = clients[number], following[0] if following else _FOR_EVER
+            if run.client_rebalance is not False and run.queues is not None:
+                yield _Line(*log, logged_at, replaced_at, Report(run))
 
 
 #: Of a segment, when its phase begins and ends.
 _first_seen, _last_seen = attrgetter("phase.first_seen"), attrgetter("phase.last_seen")
 
 
-def _of_logs(
-    logs: Sequence[tuple[Process, Sequence[_Line]]], segments: Sequence[_Segment]
-) -> Iterator[Holding]:
+def _of_logs(lines: Iterable[_Line], segments: Sequence[_Segment]) -> Iterator[Holding]:
     """The periods of all logs of a topic.
 
     A log outlives its process, and its last line stays in force: where more logs than processes
     have the id, nothing shows which of them still run, and none counts.
     """
-    found = [each for process, lines in logs for each in _periods(process, lines, segments)]
+    found = [each for line in lines for each in _periods(line, segments)]
     of_id: dict[tuple[str, int], set[str]] = defaultdict(set)
     for each, _ in found:
         # Logs without a label cannot be counted.
@@ -453,45 +440,41 @@ def _of_logs(
             yield each
 
 
-def _periods(
-    process: Process, lines: Sequence[_Line], segments: Sequence[_Segment]
-) -> Iterator[tuple[Holding, int]]:
-    """Each period of a log, with the processes behind its client id.
+def _periods(line: _Line, segments: Sequence[_Segment]) -> Iterator[tuple[Holding, int]]:
+    """Each period of a line, with the processes behind its client id.
 
     A line counts from 20 s after it, or after the phase's first snapshot (50 s after the route
     changed), until the next line or the phase's last snapshot; the time in which the client may
     not know the new route yet is another period.
     """
-    for line in lines:
-        is_other_list = _is_other_list(line, process.client_id, segments)
-        first = bisect_left(segments, line.logged_at, key=_last_seen)
-        for segment in segments[first : bisect_right(segments, line.replaced_at, key=_first_seen)]:
-            shares = segment.shares()
-            if not shares.by_client.get(process.client_id):
-                continue
-            ends = min(segment.phase.last_seen, line.replaced_at)
-            counts_from = max(line.logged_at + _REBALANCE, segment.settled_at)
-            # Who joins or leaves is followed in a moment; clients have a route only once they have
-            # polled it.
-            follows = max(line.logged_at, segment.phase.first_seen)
-            for since, until, explained_by in (
-                (follows, min(segment.changed_at + _ROUTE_LAG, ends), ROUTE_CHANGED),
-                (counts_from, ends, OTHER_LIST if is_other_list else None),
-            ):
-                if since < until:
-                    period = segment.holding(
-                        process,
-                        line.report,
-                        since,
-                        until,
-                        is_settled=explained_by != ROUTE_CHANGED,
-                        explained_by=explained_by,
-                        has_lengths_of_phase=line.logged_at >= segment.settled_at,
-                    )
-                    yield period, shares.copies[process.client_id]
+    client_id, is_other_list = line.process.client_id, _is_other_list(line, segments)
+    first = bisect_left(segments, line.logged_at, key=_last_seen)
+    for segment in segments[first : bisect_right(segments, line.replaced_at, key=_first_seen)]:
+        shares = segment.shares()
+        if not shares.by_client.get(client_id):
+            continue
+        ends = min(segment.phase.last_seen, line.replaced_at)
+        counts_from = max(line.logged_at + _REBALANCE, segment.settled_at)
+        # Who joins or leaves is followed in a moment; clients have a route only once they have
+        # polled it.
+        follows = max(line.logged_at, segment.phase.first_seen)
+        for since, until, explained_by in (
+            (follows, min(segment.changed_at + _ROUTE_LAG, ends), ROUTE_CHANGED),
+            (counts_from, ends, OTHER_LIST if is_other_list else None),
+        ):
+            if since < until:
+                period = segment.holding(
+                    line,
+                    since,
+                    until,
+                    is_settled=explained_by != ROUTE_CHANGED,
+                    explained_by=explained_by,
+                    has_lengths_of_phase=line.logged_at >= segment.settled_at,
+                )
+                yield period, shares.copies[client_id]
 
 
-def _is_other_list(line: _Line, client_id: str, segments: Sequence[_Segment]) -> bool:
+def _is_other_list(line: _Line, segments: Sequence[_Segment]) -> bool:
     """Whether the lengths that a line names are those of no view of a phase near it in time.
 
     What the lists were before the first snapshot nobody saw.
@@ -502,7 +485,9 @@ def _is_other_list(line: _Line, client_id: str, segments: Sequence[_Segment]) ->
     # A phase holds at most from the snapshot before it to the one after it, and clients lag it.
     first = max(bisect_left(segments, line.logged_at - _ROUTE_LAG, key=_first_seen) - 1, 0)
     end = bisect_right(segments, line.logged_at + _ROUTE_LAG, key=_last_seen) + 1
-    near = [each for each in segments[first:end] if client_id in each.shares().by_client]
+    near = [
+        each for each in segments[first:end] if line.process.client_id in each.shares().by_client
+    ]
     return bool(near) and not any(
         (run.queue_count, run.client_count) in segment.shares().lengths
         or (segment.is_first and line.logged_at < segment.phase.first_seen + _ROUTE_LAG)

@@ -3,15 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..masking import Masking
+from .dossier import Dossier
 from .findings import Fault, Finding, QueueFinding, StackedEpisode, Stall
 from .terms import KnownIssueTerms
 
 
-def entries_of(
-    cluster: str, consumer_group: str, entries: Iterable[KnownIssueTerms]
-) -> list[KnownIssueTerms]:
+def entries_of(dossier: Dossier, entries: Iterable[KnownIssueTerms]) -> list[KnownIssueTerms]:
     """The entries that may be about a group: few are about any one."""
-    place = {"clusters": [cluster], "groups": [consumer_group]}
+    place = {"clusters": [dossier.cluster], "groups": [dossier.consumer_group]}
     return [each for each in entries if _match(each, place)]
 
 

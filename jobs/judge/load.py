@@ -22,8 +22,8 @@ from rebalance_core.moves import shown_id
 from rebalance_core.repairs import GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL
 from rebalance_core.texts import Text
 
+from .case import Case
 from .evaluated import Allocated, Evaluated
-from .situations import Period
 from .tables import Row
 
 #: The members that these faults name do not share the queues with the others.
@@ -187,16 +187,14 @@ def _number(queues: float) -> Text:
     return whole if abs(queues - round(queues)) < 1e-9 else Text("about {queues}", queues=whole)
 
 
-def group_load(
-    group: str, by_topic: Mapping[str, Sequence[Period]], evaluated: Mapping[str, Evaluated]
-) -> GroupLoad:
+def group_load(case: Case) -> GroupLoad:
     """The load at the end of the window: of each topic, its last situation that was recomputed.
 
     Only that one is looked at: of a giant group there are many, with many allocations each.
     """
     at_end: dict[str, Evaluated] = {}
-    for topic, periods in by_topic.items():
-        found = (evaluated[each.situation.situation_id] for each in reversed(periods))
+    for topic, periods in case.situations.by_topic.items():
+        found = (case.evaluated[each.situation.situation_id] for each in reversed(periods))
         last = next((each for each in found if each.verdict.shows_owners), None)
         if last is not None and last.verdict.coverage == AUDITED:
             at_end[topic] = last
@@ -215,7 +213,7 @@ def group_load(
         return load
     strategies = {each.strategy for of in counted_topics.values() for each in of if each.subscribed}
     load = replace(load, uneven_by=frozenset(strategies))
-    return replace(load, fairer=_fairer(group, load, counted_topics))
+    return replace(load, fairer=_fairer(case.dossier.consumer_group, load, counted_topics))
 
 
 def _clients(

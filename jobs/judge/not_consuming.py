@@ -73,7 +73,7 @@ def _of_topic(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> Iter
     ]
     waits = polls.unmoved & ~polls.away(case) & ~polls.orphaned(orphans) & has_members
     asked = np.flatnonzero(polls.paired.any(axis=0))
-    is_stuck = waits.any(axis=0) & ~_may_move(polls) & ~polls.keeps_up.any(axis=0)
+    is_stuck = waits.any(axis=0) & ~_may_move(polls) & ~polls.any_keeps_up
     for start, end in spans(is_stuck[asked]):
         yield from _fault(case, polls, asked[start:end], verdicts[asked[end - 1]])
 

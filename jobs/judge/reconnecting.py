@@ -18,21 +18,20 @@ from rebalance_core.grouping import grouped
 from rebalance_core.repairs import STALE_CHANNEL
 from rebalance_core.texts import Text
 
-from ..instants import SECOND, Instant
+from ..instants import SECOND, Instant, together
 from ..kinds import FLAPPING, PERSISTENT, RECONNECTING
 from .case import Case
 from .channels import Channel, Starts, by_broker, starts_of
 from .dossier import Broker
-from .extents import Extent, together
+from .extents import Extent
 from .findings import Fault, Found, QueueFinding
-from .flapping import Life, successions
+from .flapping import Life, per_hour, successions
 from .words import MOST_NAMES
 
 #: At least so many connections were replaced on a broker: a deploy and its rollback replace two.
 _FEWEST = 3
 #: At least two of them an hour: what a proxy closes once a day does no harm.
 _MOST_APART = 30 * 60 * SECOND
-_HOUR = 3600 * SECOND
 #: A client heartbeats each 30 s, which finds the new broker, and polls come each minute or so.
 _AT_ONCE = 60 * SECOND
 _NEARLY_ALL = 0.75
@@ -67,12 +66,13 @@ def reconnecting_clients(case: Case, found: Found) -> Found:
     reconnecting = list(find_reconnecting(case, set(chain.from_iterable(flapping))))
     stale = grouped((each.client_ids, each) for each in found.faults if each.fault == STALE_CHANNEL)
     several = sum(not each.restarts for each in reconnecting)
-    faults = [_fault(case, each, several, stale) for each in reconnecting]
-    remedies = {each.client_ids: each.remedy for each in faults if each.fault == RECONNECTING}
+    faults = [
+        _fault(case, each, several, stale.get((each.client_id,), ())) for each in reconnecting
+    ]
+    reconnected = (each for each in faults if each.fault == RECONNECTING)
+    remedies = {(STALE_CHANNEL, each.client_ids): each.remedy for each in reconnected}
     others = (
-        replace(each, remedy=remedies[each.client_ids])
-        if each.fault == STALE_CHANNEL and each.client_ids in remedies
-        else each
+        replace(each, remedy=remedies.get((each.fault, each.client_ids), each.remedy))
         for each in found.faults
     )
     return replace(found, faults=(*others, *faults))
@@ -114,8 +114,7 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
         client_id: _of_new_processes(of_id, starts.get(client_id, ()))
         for client_id, of_id in channels.items()
     }
-    members_at = case.timelines[case.main_topic].members_at
-    of_brokers = _restarts_of_brokers(channels, of_processes, members_at)
+    of_brokers = _restarts_of_brokers(case, case.main_topic, of_processes)
     for client_id in sorted(channels.keys() - flapping):
         of_id = channels[client_id]
         away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
@@ -154,20 +153,19 @@ def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
 
 
 def _restarts_of_brokers(
-    channels: Mapping[str, Sequence[Channel]],
-    of_processes: Mapping[str, _Connected],
-    members_at: Callable[[Instant], int],
+    case: Case, topic: str, of_processes: Mapping[str, _Connected]
 ) -> _Connected:
     """The brokers and times at which nearly all members came anew; not where that is so again and
     again, as with a load balancer that drops all connections.
     """
     came = grouped(
         (broker, (each.first_seen, client_id))
-        for client_id, of_id in channels.items()
+        for client_id, of_id in case.situations.channels.items()
         for broker, of_broker in by_broker(of_id).items()
         for each in of_broker[1:]
         if (broker, each.first_seen) not in of_processes[client_id]
     )
+    members_at = case.timelines[topic].members_at
     times = {broker: _of_nearly_all(sorted(each), members_at) for broker, each in came.items()}
     return frozenset(
         (broker, time)
@@ -232,16 +230,13 @@ def _times_by_broker(rows: Iterable[_Row]) -> Mapping[Broker, int]:
     return Counter(broker for broker, times in rows for _ in times)
 
 
-def _fault(
-    case: Case,
-    reconnecting: Reconnecting,
-    several: int,
-    stale: Mapping[tuple[str, ...], Sequence[Fault]],
-) -> Fault:
-    """``several``: so many clients reconnect; ``stale``: by client ids the STALE_CHANNEL faults."""
+def _fault(case: Case, reconnecting: Reconnecting, several: int, stale: Iterable[Fault]) -> Fault:
+    """``several``: so many clients reconnect; ``stale``: this one's STALE_CHANNEL faults."""
     client_id, rows, restarts = reconnecting
     first_seen, last_seen = _time_of(rows)
-    connections, end = _times_by_broker(rows), case.asked_until
+    connections = _times_by_broker(rows)
+    # When a broker answered last.
+    end = max(at for run in case.dossier.polls for at in run.answered_at)
     of_brokers = by_broker(case.situations.channels[client_id])
     addresses = {
         each.client_addr
@@ -252,8 +247,8 @@ def _fault(
     hosts = sorted({address.rpartition(":")[0] for address in addresses})
     broker_names = sorted({name for name, _ in connections})
     most = max(connections.values())
-    per_hour = round(most * _HOUR / max(last_seen - first_seen, SECOND))
-    often = Text("{times}, {per_hour} per hour", times=count(most, "time"), per_hour=per_hour)
+    hourly = per_hour(most, first_seen, last_seen)
+    often = Text("{times}, {per_hour} per hour", times=count(most, "time"), per_hour=hourly)
     brokers = list_of(broker_names, MOST_NAMES)
     if restarts:
         remedy = Text(_RESTARTS, this_client=client_id)
@@ -297,7 +292,7 @@ def _fault(
         client_addrs=tuple(sorted(addresses)),
         broker_names=tuple(broker_names),
     )
-    costs = [each for each in stale.get(fault.client_ids, ()) if each.overlaps(fault)]
+    costs = [each for each in stale if each.overlaps(fault)]
     if restarts or not costs:
         return fault
     worst = max(

@@ -3,8 +3,8 @@
 A nameserver's route holds until the same nameserver gives another one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -48,11 +48,12 @@ def find_route_changes(
     )
     given = sorted(each for runs in runs_of.values() for each in _given(runs))
     current: dict[str, Sequence[Readable]] = {}
+    now: Sequence[Readable] = []
     changes: list[RouteChange] = []
     for snapshot, collected_at, namesrv_addr, queues in given:
-        before, is_first = _union(current), namesrv_addr not in current
+        before, is_first = now, namesrv_addr not in current
         current[namesrv_addr] = queues
-        now = _union(current)
+        now = sorted(set(chain(*current.values())))
         if not is_first and before != now:
             changes.append(RouteChange(snapshot, collected_at, before, now))
     return changes
@@ -81,10 +82,6 @@ def readable(brokers: Iterable[RouteBroker]) -> Sequence[Readable]:
         for broker in brokers
         if broker.is_readable and broker.read_queue_nums > 0
     )
-
-
-def _union(current: Mapping[str, Sequence[Readable]]) -> Sequence[Readable]:
-    return sorted({each for queues in current.values() for each in queues})
 
 
 def readable_queues(routes: Iterable[tuple[str, Sequence[RouteBroker]]]) -> frozenset[QueueKey]:

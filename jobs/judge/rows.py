@@ -39,7 +39,7 @@ def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
         audited={row["topic"] for row in of_topics if row["audited_snapshots"]},
         polled={topic for topic, offsets in dossier.offsets.items() if offsets},
     )
-    load = group_load(dossier.consumer_group, by_topic, evaluated)
+    load = group_load(case)
     rounds = health.find_rounds(dossier)
     tables["group_load"] = load.rows()
     tables["group_health"] = [
@@ -60,10 +60,7 @@ def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
 def _health(case: Case, of_queues: Sequence[QueueFinding | Stall]) -> list[Row]:
     dossier, by_topic = case.dossier, case.situations.by_topic
     of_topic = grouped((each.topic, each) for each in of_queues)
-    rows = [
-        health.group_health(topic, periods, case.evaluated, of_topic.get(topic, ()))
-        for topic, periods in by_topic.items()
-    ]
+    rows = [health.group_health(case, topic, of_topic.get(topic, ())) for topic in by_topic]
     return rows + [
         health.topic_without_group(topic, routes)
         for topic, routes in dossier.routes.items()

@@ -103,7 +103,7 @@ def find_situations(dossier: Dossier, terms: Terms) -> Situations:
 
     A topic stays with its group for the whole window, also when no member subscribes any more.
     """
-    group = _in_time(dossier, terms.heartbeat_expiry_seconds)
+    group = _in_time(dossier, terms.heartbeat_expiry_seconds * SECOND)
     return Situations(
         {
             topic: _of_topic(dossier, topic, group, terms.route_max_age_seconds * SECOND)
@@ -133,16 +133,15 @@ class _GroupInTime:
     channels: Mapping[str, Sequence[Channel]]
 
 
-def _in_time(dossier: Dossier, heartbeat_expiry_seconds: int) -> _GroupInTime:
+def _in_time(dossier: Dossier, expiry: Instant) -> _GroupInTime:
     brokers = answers.broker_answers(dossier.polls)
     snapshots = answers.snapshots_of(brokers)
     polls = {each.witness: answers.in_force(each, snapshots) for each in brokers}
     ends = answers.times_of(brokers, polls, snapshots)
     shown = find_membership(Lists(dossier), brokers, polls, ends)
     channels = channels_of(dossier, brokers)
-    counts = ProcessCounts(channels, dossier.clients, heartbeat_expiry_seconds)
-    expiry = heartbeat_expiry_seconds * SECOND
-    gone = answers.gone_clients(dossier.clients, brokers, dossier.list_members, expiry)
+    counts = ProcessCounts(channels, dossier.clients, expiry)
+    gone = answers.gone_clients(dossier, brokers, expiry)
     # What the brokers gave repeats itself, and so do its channels: changes alone count. What is
     # shown of lists that differ is of its snapshot; a client that is gone, of its time.
     cuts: Iterable[int] = range(len(snapshots))

@@ -9,8 +9,9 @@ A client none of whose queues moves while those of others do is a frozen process
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -46,54 +47,46 @@ _COMMITS: Instant = 5 * SECOND
 _Place: TypeAlias = tuple[int, int]
 
 
-@dataclass(frozen=True)
 class Polls:
-    """The polls of a topic's queues, each with the queue's poll before."""
+    """The polls of a topic's queues, each with the queue's poll before: [queue, poll], but for what
+    has another comment.
+    """
 
-    topic: str
-    queues: tuple[QueueKey, ...]
-    times: Longs
-    present: Flags
-    backlog: Longs
-    #: The column of the queue's poll before; 0 where there is none.
-    before: Longs
-    #: The queue has this poll and one before.
-    paired: Flags
-    backlog_before: Longs
-    #: By how much the consumer offset moved since then.
-    step: Longs
-
-    @classmethod
-    def of(cls, offsets: Sequence[QueueOffsets]) -> "Polls":
-        """The polls of these queues, but for those that come too soon after another one."""
+    def __init__(self, offsets: Iterable[QueueOffsets]) -> None:
+        """All polls of these queues, but for those that come too soon after another one."""
         offsets = [_apart(each) for each in offsets]
         # Nearly always all queues of a topic are asked at the same times.
         schedules = {each.times.tobytes(): each.times for each in offsets}
-        times = np.unique(np.concatenate(list(schedules.values())))
-        shape = len(offsets), len(times)
-        present, (consumed, backlog) = np.zeros(shape, np.bool_), np.zeros((2, *shape), np.int64)
+        #: By poll.
+        self.times = np.unique(np.concatenate(list(schedules.values())))
+        self.topic = offsets[0].topic
+        #: By queue its row.
+        self.rows = {(each.broker_name, each.queue_id): row for row, each in enumerate(offsets)}
+        self.queues = tuple(self.rows)
+        shape = len(offsets), len(self.times)
+        self.present = np.zeros(shape, np.bool_)
+        consumed, self.backlog = np.zeros((2, *shape), np.int64)
         for row, each in enumerate(offsets):
-            columns = np.searchsorted(times, each.times)
-            present[row, columns] = True
+            columns = np.searchsorted(self.times, each.times)
+            self.present[row, columns] = True
             consumed[row, columns] = each.consumer_offsets
-            backlog[row, columns] = np.maximum(each.broker_offsets - each.consumer_offsets, 0)
+            backlog = each.broker_offsets - each.consumer_offsets
+            self.backlog[row, columns] = np.maximum(backlog, 0)
         # The last poll that the queue has, as of each column; shifted by one, the poll before.
-        latest = np.maximum.accumulate(np.where(present, np.arange(len(times)), -1), axis=1)
-        before = np.roll(latest, 1, axis=1)
+        places = np.where(self.present, np.arange(len(self.times)), -1)
+        before = np.roll(np.maximum.accumulate(places, axis=1), 1, axis=1)
         before[:, 0] = -1
-        paired = present & (before >= 0)
-        before = np.maximum(before, 0)
-        return cls(
-            offsets[0].topic,
-            tuple((each.broker_name, each.queue_id) for each in offsets),
-            times,
-            present,
-            backlog,
-            before,
-            paired,
-            np.take_along_axis(backlog, before, axis=1),
-            consumed - np.take_along_axis(consumed, before, axis=1),
-        )
+        #: The queue has this poll and one before.
+        self.paired = self.present & (before >= 0)
+        #: The column of the queue's poll before; 0 where there is none.
+        self.before = np.maximum(before, 0)
+        self.backlog_before = np.take_along_axis(self.backlog, self.before, axis=1)
+        #: By how much the consumer offset moved since then.
+        self.step = consumed - np.take_along_axis(consumed, self.before, axis=1)
+        #: Messages wait, and the offset is that of the poll before.
+        self.waits = self.paired & (self.backlog > 0) & (self.step == 0)
+        #: Messages wait at both polls, and the offset is the same.
+        self.unmoved = self.waits & (self.backlog_before > 0)
 
     def extent(self, first: int, last: int, polls: int, persistence_seconds: int) -> Extent:
         """The time of so many polls, from one column to another."""
@@ -101,18 +94,7 @@ class Polls:
         lasts = persistence(since, until, persistence_seconds)
         return Extent(since, until, polls, lasts, ongoing=bool(until == self.times[-1]))
 
-    @property
-    def waits(self) -> Flags:
-        """Messages wait, and the offset is that of the poll before."""
-        waits: Flags = self.paired & (self.backlog > 0) & (self.step == 0)
-        return waits
-
-    @property
-    def unmoved(self) -> Flags:
-        """Messages wait at both polls, and the offset is the same."""
-        return self.waits & (self.backlog_before > 0)
-
-    @property
+    @cached_property
     def keeps_up(self) -> Flags:
         """Whether the queue keeps up at the poll.
 
@@ -132,12 +114,17 @@ class Polls:
         keeps_up: Flags = is_latest & ((moved_at == columns) | (self.backlog == 0))
         return keeps_up & self.present
 
+    @cached_property
+    def any_keeps_up(self) -> Flags:
+        """By poll, whether some queue of the topic keeps up."""
+        any_keeps_up: Flags = np.logical_or.reduce(self.keeps_up)
+        return any_keeps_up
+
     def orphaned(self, orphans: Iterable[QueueFinding]) -> Flags:
         """Where nobody owned the queue at one of the polls, or in half of the time between them."""
         explained = np.zeros_like(self.present)
-        rows = {queue: row for row, queue in enumerate(self.queues)}
         for each in orphans:
-            row = rows.get(each.queue)
+            row = self.rows.get(each.queue)
             for first, last in each.all_times if row is not None else ():
                 since, until = self.times[self.before[row]], self.times
                 at_a_poll = ((first <= since) & (since <= last)) | (
@@ -156,9 +143,8 @@ class Polls:
         """
         away = np.zeros_like(self.present)
         for absence in case.masters_away:
-            for row, (broker_name, _) in enumerate(self.queues):
-                if broker_name == absence.broker_name:
-                    away[row] |= absence.is_within(self.times[self.before[row]], self.times)
+            rows = [row for (name, _), row in self.rows.items() if name == absence.broker_name]
+            away[rows] |= absence.is_within(self.times[self.before[rows]], self.times)
         return away
 
 
@@ -166,7 +152,48 @@ def not_moving(case: Case) -> Iterator[Polls]:
     """The polls of each topic of which some queue does not move at some time."""
     for offsets in case.dossier.offsets.values():
         if any(map(_stands_somewhere, offsets)):
-            yield Polls.of(offsets)
+            yield Polls(offsets)
+
+
+class Owners:
+    """Who has the queues of a topic between two polls: [queue, poll] is what ends at the poll, as
+    in ``Polls``.
+
+    Nothing shows whose a queue is before the first situation, nor where it was not audited; where
+    it was, a queue that nobody takes has no owner.
+    """
+
+    def __init__(self, case: Case, polls: Polls, counts: Flags) -> None:
+        """The owners of the intervals that count, in whose situations alone it looks."""
+        in_force = case.situations.in_force(polls.topic, polls.times)
+        numbers = {each: number for number, each in enumerate(dict.fromkeys(in_force))}
+        #: The number of the situation in force at the poll before.
+        self.situation = np.array([numbers[each] for each in in_force], np.int64)[polls.before]
+        asked = set(np.unique(self.situation[counts]).tolist())
+        rows = polls.rows
+        unowned, sole = np.zeros((2, len(rows), len(numbers)), np.bool_)
+        #: The client ids that a queue was computed for in a situation.
+        self.of: dict[_Place, set[str]] = defaultdict(set)
+        processes: dict[_Place, float] = defaultdict(float)
+        for situation_id, number in numbers.items():
+            if situation_id is not None and number in asked:
+                evaluated = case.evaluated[situation_id]
+                unowned[:, number] = evaluated.verdict.coverage == AUDITED
+                for each in evaluated.allocations():
+                    for row in (rows[queue] for queue in each.queues if queue in rows):
+                        self.of[row, number].add(each.client_id)
+                        processes[row, number] += each.processes * each.view_weight
+        for place, client_ids in self.of.items():
+            unowned[place] = False
+            sole[place] = len(client_ids) == 1 and abs(processes[place] - 1) < 1e-9
+        #: Nobody has the queue.
+        self.unowned = np.take_along_axis(unowned, self.situation, axis=1)
+        #: One process has it alone.
+        self.sole = np.take_along_axis(sole, self.situation, axis=1)
+
+    def at(self, row: int, poll: int) -> tuple[str, ...]:
+        """Who had the queue when the interval that ends at the poll began; none: not known."""
+        return tuple(sorted(self.of.get((row, int(self.situation[row, poll])), ())))
 
 
 @dataclass(frozen=True)
@@ -180,18 +207,7 @@ class Intervals:
     counts: Flags
     #: The interval belongs to a stall.
     stalled: Flags
-    #: By poll: some queue of the topic keeps up.
-    any_keeps_up: Flags
-    #: One process owns the queue.
-    sole: Flags
-    #: The number of the situation in force at the poll before.
-    situation: Longs
-    #: The client ids that a queue was computed for in a situation.
-    owners: Mapping[_Place, Collection[str]]
-
-    def owners_at(self, row: int, poll: int) -> tuple[str, ...]:
-        """Who had the queue when the interval that ends at the poll began; none: not known."""
-        return tuple(sorted(self.owners.get((row, int(self.situation[row, poll])), ())))
+    owners: Owners
 
 
 def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> Intervals | None:
@@ -202,17 +218,14 @@ def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) ->
     may not move, or have nothing to do. So a stall lasts from the first to the last time that
     another kept up. A moment without an owner does not end it (see ``_stalled``).
     """
-    keeps_up = polls.keeps_up
-    any_keeps_up = np.logical_or.reduce(keeps_up)
-    if not (polls.unmoved & any_keeps_up).any():
+    if not (polls.unmoved & polls.any_keeps_up).any():
         return None
-    counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | keeps_up)
-    situation, owners, unowned, sole = _owners(case, polls, counts)
+    counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | polls.keeps_up)
+    owners = Owners(case, polls, counts)
     lasting = [each for each in orphans if each.extent.lasts]
     unmoved = polls.unmoved & ~polls.away(case) & ~polls.orphaned(lasting)
-    owned = unmoved & ~unowned & ~polls.orphaned(orphans)
-    stalled = _stalled(polls.times, unmoved, owned, counts, any_keeps_up)
-    return Intervals(polls, counts, stalled, any_keeps_up, sole, situation, owners)
+    owned = unmoved & ~owners.unowned & ~polls.orphaned(orphans)
+    return Intervals(polls, counts, _stalled(polls, unmoved, owned, counts), owners)
 
 
 def orphans_by_topic(found: Found) -> Mapping[str, Sequence[QueueFinding]]:
@@ -233,7 +246,7 @@ def stall_episodes(intervals: Intervals, persistence_seconds: int) -> Iterator[S
                 every.queues[row],
                 backlog=int(backlog[row, last]),
                 backlog_growth=int(backlog[row, last] - backlog[row, before]),
-                owners=intervals.owners_at(row, last),
+                owners=intervals.owners.at(row, last),
             )
 
 
@@ -271,9 +284,7 @@ def _stands_somewhere(offsets: QueueOffsets) -> bool:
     return bool((waiting[1:] & waiting[:-1] & still).any())
 
 
-def _stalled(
-    times: Longs, unmoved: Flags, owned: Flags, counts: Flags, any_keeps_up: Flags
-) -> Flags:
+def _stalled(polls: Polls, unmoved: Flags, owned: Flags, counts: Flags) -> Flags:
     """Of each unbroken run without a move, from the first to the last time another kept up.
 
     Where the queue had no owner, that is why it did not move. But a moment without one, between
@@ -281,53 +292,21 @@ def _stalled(
     ``join_episodes`` has it, what shows the stall must outweigh it from either end.
     """
     stalled = np.zeros_like(unmoved)
-    for row in np.flatnonzero((owned & any_keeps_up).any(axis=1)).tolist():
-        polls = np.flatnonzero(counts[row])
-        for start, end in spans(unmoved[row, polls]):
-            run = polls[start:end]
-            at = times[run].tolist()
+    for row in np.flatnonzero((owned & polls.any_keeps_up).any(axis=1)).tolist():
+        counted = np.flatnonzero(counts[row])
+        for start, end in spans(unmoved[row, counted]):
+            run = counted[start:end]
+            at = polls.times[run].tolist()
             shown = [
                 Run(at[since], at[until - 1], until - since, since, until, covers=0, watch=0)
                 for since, until in spans(owned[row, run])
             ]
             for episode in join_episodes(shown):
                 whole = run[episode[0].before : episode[-1].after]
-                contrasted = np.flatnonzero(owned[row, whole] & any_keeps_up[whole])
+                contrasted = np.flatnonzero(owned[row, whole] & polls.any_keeps_up[whole])
                 if contrasted.size:
                     stalled[row, whole[contrasted[0] : contrasted[-1] + 1]] = True
     return stalled
-
-
-def _owners(
-    case: Case, polls: Polls, counts: Flags
-) -> tuple[Longs, Mapping[_Place, Collection[str]], Flags, Flags]:
-    """The situation of each interval and the owners of each queue in it; of each interval whether
-    nobody has the queue, and whether one process has it alone.
-
-    Nothing shows whose a queue is before the first situation, nor where it was not audited; where
-    it was, a queue that nobody takes has no owner.
-    """
-    in_force = case.situations.in_force(polls.topic, polls.times)
-    numbers = {each: number for number, each in enumerate(dict.fromkeys(in_force))}
-    situation = np.array([numbers[each] for each in in_force], np.int64)[polls.before]
-    asked = set(np.unique(situation[counts]).tolist())
-    rows = {queue: row for row, queue in enumerate(polls.queues)}
-    unowned, sole = np.zeros((2, len(rows), len(numbers)), np.bool_)
-    owners: dict[_Place, set[str]] = defaultdict(set)
-    processes: dict[_Place, float] = defaultdict(float)
-    for situation_id, number in numbers.items():
-        if situation_id is not None and number in asked:
-            evaluated = case.evaluated[situation_id]
-            unowned[:, number] = evaluated.verdict.coverage == AUDITED
-            for each in evaluated.allocations():
-                for row in (rows[queue] for queue in each.queues if queue in rows):
-                    owners[row, number].add(each.client_id)
-                    processes[row, number] += each.processes * each.view_weight
-    for place, client_ids in owners.items():
-        unowned[place] = False
-        sole[place] = len(client_ids) == 1 and abs(processes[place] - 1) < 1e-9
-    unowned, sole = (np.take_along_axis(each, situation, axis=1) for each in (unowned, sole))
-    return situation, owners, unowned, sole
 
 
 # ---------------------------------------------------------------- frozen processes
@@ -371,16 +350,16 @@ def frozen_processes(
     that this client did not is no evidence against it.
     """
     every = intervals.polls
-    alone = intervals.stalled & intervals.any_keeps_up & intervals.sole
-    suspects = {intervals.owners_at(row, poll)[0] for row, poll in np.argwhere(alone).tolist()}
+    alone = intervals.stalled & every.any_keeps_up & intervals.owners.sole
+    suspects = {intervals.owners.at(row, poll)[0] for row, poll in np.argwhere(alone).tolist()}
     computed = grouped(
         (client_id, place)
-        for place, client_ids in (intervals.owners.items() if suspects else ())
+        for place, client_ids in (intervals.owners.of.items() if suspects else ())
         for client_id in suspects.intersection(client_ids)
     )
     for client_id, places in sorted(computed.items()):
         rows, owns, sole, answered = _had(intervals, holdings, client_id, places)
-        held = intervals.counts[rows] & intervals.any_keeps_up & owns
+        held = intervals.counts[rows] & every.any_keeps_up & owns
         lives = held & ~(intervals.stalled[rows] & sole)
         polls = np.flatnonzero(held.any(axis=0))
         for start, end in spans(~np.logical_or.reduce(lives)[polls]):
@@ -413,10 +392,9 @@ def _had(
     ``computed``: which were computed for it when. Between two equal answers in one phase it holds
     the same; a queue whose lock it waits for is none that it could move.
     """
-    times = intervals.polls.times
+    times, places, owners = intervals.polls.times, intervals.polls.rows, intervals.owners
     answered = np.zeros(len(times), np.bool_)
     holds: dict[int, Flags] = defaultdict(lambda: np.zeros(len(times), np.bool_))
-    places = {queue: row for row, queue in enumerate(intervals.polls.queues)}
     for each in holdings:
         if each.process.client_id == client_id and not each.process.is_log:
             first, last = np.searchsorted(times, [each.first_seen, each.last_seen])
@@ -425,12 +403,12 @@ def _had(
                 if queue in places and activity != NOT_LOCKED:
                     holds[places[queue]][first : last + 1] = True
     rows = np.array(sorted({*holds, *[row for row, _ in computed]}), np.int64)
-    owner = np.zeros((len(rows), intervals.situation.max() + 1), np.bool_)
+    owner = np.zeros((len(rows), owners.situation.max() + 1), np.bool_)
     its_rows, numbers = zip(*computed, strict=True)
     owner[np.searchsorted(rows, its_rows), numbers] = True
-    owner = np.take_along_axis(owner, intervals.situation[rows], axis=1)
+    owner = np.take_along_axis(owner, owners.situation[rows], axis=1)
     owns = np.where(answered, [holds[row] for row in rows.tolist()], owner)
-    return rows, owns, owner & intervals.sole[rows], answered
+    return rows, owns, owner & owners.sole[rows], answered
 
 
 def _evidence(

@@ -65,7 +65,8 @@ def without_refused(case: Case, found: Found) -> Found:
     def is_well(fault: Fault) -> bool:
         refusing = refusals(case.dossier, fault.extent).keys()
         is_refused = _is_at_once(fault, mismatches) or refusing >= set(fault.broker_names)
-        return is_refused and not _hangs(case, fault)
+        answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
+        return is_refused and not any(NOT_CONSUMING in each.held.values() for each in answers)
 
     kept = (each for each in found.faults if each.fault != FROZEN_PROCESS or not is_well(each))
     return replace(found, faults=tuple(kept))
@@ -77,15 +78,6 @@ def _filters_that_differ(faults: Iterable[Fault]) -> list[Fault]:
 
 def _is_at_once(one: Stall | Fault, faults: Iterable[Fault]) -> bool:
     return any(each.topic == one.topic and each.overlaps(one) for each in faults)
-
-
-def _hangs(case: Case, fault: Fault) -> bool:
-    return any(
-        each.process.client_id in fault.client_ids
-        and NOT_CONSUMING in each.held.values()
-        and fault.extent.those_of(each.moments)
-        for each in case.holdings[fault.topic].holdings
-    )
 
 
 def moves(
@@ -107,13 +99,8 @@ def moves(
 
 def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[QueueKey]:
     """What the client reported to hold, else what is computed for it alone."""
-    reported = [
-        each.held
-        for each in case.holdings[topic].holdings
-        if each.process.client_id == client_id and time.those_of(each.moments)
-    ]
-    if reported:
-        return set().union(*reported)
+    if reported := case.holdings[topic].of_clients([client_id], time):
+        return set().union(*[each.held for each in reported])
     began = [each for each in case.timelines[topic].phases if each.first_seen <= time.last_seen]
     allocated = began[-1].evaluated.allocations() if began else ()
     mine = [each.queues for each in allocated if each.client_id == client_id]
@@ -127,14 +114,8 @@ def explain(
 ) -> Stall:
     """The stall with ``held`` and ``why``, from the other faults of the group."""
     of_topic, time = case.holdings[stall.topic], stall.extent
-    holders = [
-        each
-        for each in of_topic.holders(stall.queue)
-        if not each.process.is_log and time.those_of(each.moments)
-    ]
-    held = True if holders else None
-    if not holders and of_topic.unheld(stall.queue, time):
-        held = False
+    holders = of_topic.holders_in(stall.queue, time)
+    held = bool(holders) if holders or of_topic.unheld(stall.queue, time) else None
     is_refused = _is_at_once(stall, mismatches)
     why: str | None = None
     if stall.queue[0] in refusals(case.dossier, time):

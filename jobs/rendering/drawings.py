@@ -4,19 +4,19 @@ One path holds all cells of one owner, so that a picture of a day stays small. C
 alone: owners have numbers, orphans a lattice and a cross, duplicates stripes.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
 from typing import NamedTuple
 
 from rebalance_core.english import count, joined
+from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..kinds import kind_of
 from ..reports.problems import Queue
 from ..reports.words import in_words
-from ..text import display_width
+from ..text import beginning, display_width
 from . import pictures
 from .pictures import client_of, is_at_times, named_taker, whole
 
@@ -89,8 +89,7 @@ class Drawing(NamedTuple):
     @property
     def label_groups(self) -> dict[str, list[Label]]:
         """The labels by class."""
-        names = dict.fromkeys(label.css for label in self.labels)
-        return {css: [label for label in self.labels if label.css == css] for css in names}
+        return grouped((label.css, label) for label in self.labels)
 
 
 def colour(number: int) -> str:
@@ -107,14 +106,8 @@ def shorten(text: str, longest: int) -> str:
     if display_width(text) <= longest:
         return text
     head = longest // 2
-    tail = _beginning(text[::-1], longest - head - 1)[::-1]
-    return f"{_beginning(text, head)}…{tail}"
-
-
-def _beginning(text: str, width: int) -> str:
-    """As much of the text as fits into so many columns."""
-    ends = accumulate(map(display_width, text))
-    return text[: sum(end <= width for end in ends)]
+    tail = beginning(text[::-1], longest - head - 1)[::-1]
+    return f"{beginning(text, head)}…{tail}"
 
 
 def _number(value: float) -> str:
@@ -150,13 +143,11 @@ def draw_timeline(
     shapes: list[Shape] = []
     labels: list[Label] = []
     y = 2.0
-    for bar in timeline.faults:
-        shown = shorten(bar.fault, frame.longest_name)
-        labels.append(Label("name", names_end, y + 13, shown, bar.fault))
-        path = "".join(
-            _box(at(s), y + 4, max(at(e) - at(s), 3.0), _LANE - 8) for s, e in bar.periods
-        )
-        shapes.append(Shape("fault", path, kind_of(bar.fault).title))
+    for fault, periods in timeline.faults.items():
+        shown = shorten(fault, frame.longest_name)
+        labels.append(Label("name", names_end, y + 13, shown, fault))
+        path = "".join(_box(at(s), y + 4, max(at(e) - at(s), 3.0), _LANE - 8) for s, e in periods)
+        shapes.append(Shape("fault", path, kind_of(fault).title))
         y += _LANE
     if timeline.changes:
         labels.append(Label("name", names_end, y + 13, Text("joined ▲ left ▼")))
@@ -216,9 +207,7 @@ def draw_timeline(
 
 def _joined(shapes: Iterable[Shape]) -> list[Shape]:
     """What looks alike as one path, in the order in which they are to lie over each other."""
-    paths: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for shape in shapes:
-        paths[shape.css, shape.title].append(shape.path)
+    paths = grouped(((shape.css, shape.title), shape.path) for shape in shapes)
     return [Shape(css, "".join(each), title) for (css, title), each in sorted(paths.items())]
 
 
@@ -296,9 +285,9 @@ def draw_allocation(
     chosen = sorted(allocation.takers, key=lambda taker: taker not in involved)[:_MOST_TAKERS]
     rows = [taker for taker in allocation.takers if taker in set(chosen)]
     top = 40.0
-    labels: list[Label] = _column_heads(queues, top)
-    cells: list[Shape] = []
     places = [(_LEFT + 48 + column * _CELL, queue) for column, queue in enumerate(queues)]
+    labels = _column_heads(places, top)
+    cells: list[Shape] = []
     for number, taker in enumerate(rows):
         y = top + number * _CELL
         # The number of the client id behind a taker as it is shown; 0 where it has none.
@@ -363,15 +352,11 @@ def _cell(x: float, y: float) -> str:
     return _box(x + 1, y + 1, _CELL - 2, _CELL - 2)
 
 
-def _column_heads(queues: Sequence[Queue], top: float) -> list[Label]:
-    labels = []
-    columns: dict[str, list[int]] = defaultdict(list)
-    for column, queue in enumerate(queues):
-        columns[queue.broker_name].append(column)
-        x = _LEFT + 48 + column * _CELL + _CELL / 2
-        labels.append(Label("tick", x, top - 6, str(queue.queue_id)))
-    for broker_name, places in columns.items():
-        x = _LEFT + 48 + (places[0] + places[-1] + 1) / 2 * _CELL
-        fits = max(int(len(places) * _CELL / _CHARACTER), 3)
-        labels.append(Label("tick", x, top - 22, shorten(broker_name, fits), broker_name))
-    return labels
+def _column_heads(places: Sequence[tuple[float, Queue]], top: float) -> list[Label]:
+    """The number of each queue, and above them the brokers'; ``places``: where a column begins."""
+    heads = [Label("tick", x + _CELL / 2, top - 6, str(queue.queue_id)) for x, queue in places]
+    for broker_name, columns in grouped((queue.broker_name, x) for x, queue in places).items():
+        middle = (columns[0] + columns[-1] + _CELL) / 2
+        fits = max(int(len(columns) * _CELL / _CHARACTER), 3)
+        heads.append(Label("tick", middle, top - 22, shorten(broker_name, fits), broker_name))
+    return heads

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from rebalance_core.english import count, joined
@@ -90,19 +91,18 @@ class Night:
     summary: Mapping[str, Any] | None
 
     @cached_property
-    def levels(self) -> dict[tuple[str, str], str] | None:
-        """By cluster and group its level; None where nothing shows it."""
-        if self.summary is None:
-            return None
+    def levels(self) -> dict[tuple[str, str], str]:
+        """By cluster and group its level; none where nothing shows any."""
+        clusters = self.summary["groups"]["clusters"] if self.summary is not None else {}
         return {
             (cluster, group): named["level"]
-            for cluster, groups in self.summary["groups"]["clusters"].items()
+            for cluster, groups in clusters.items()
             for group, named in groups.items()
         }
 
     def level_of(self, cluster: str, consumer_group: str) -> str:
         """How the group was, or why nothing shows it."""
-        if self.summary is None or self.levels is None:
+        if self.summary is None:
             return UNKNOWN if self.is_published else MISSING
         left_out = self.summary["groups"]["left_out"]
         return self.levels.get((cluster, consumer_group), UNKNOWN if left_out else NO_GROUP)
@@ -110,14 +110,14 @@ class Night:
     @property
     def level(self) -> str:
         """That of its worst group."""
-        if self.levels is None:
+        if self.summary is None:
             return UNKNOWN if self.is_published else MISSING
         return max(self.counts, key=LEVELS.index, default=NOT_AUDITED)
 
     @property
     def counts(self) -> Mapping[str, int]:
         """The groups by level, of those that are named."""
-        return Counter((self.levels or {}).values())
+        return Counter(self.levels.values())
 
 
 class Strip(NamedTuple):
@@ -150,11 +150,8 @@ class Strip(NamedTuple):
         >>> Strip("C", "G", ("OK", "MISSING", "CRITICAL", "CRITICAL")).sentence
         '1 night OK, 1 MISSING, 2 CRITICAL'
         """
-        runs: list[tuple[str, int]] = []
-        for level in self.levels:
-            number = runs.pop()[1] if runs and runs[-1][0] == level else 0
-            runs.append((level, number + 1))
-        (first, number), *others = [(SHOWN_LEVELS[level].name, n) for level, n in runs]
+        runs = ((SHOWN_LEVELS[level].name, len([*same])) for level, same in groupby(self.levels))
+        (first, number), *others = runs
         nights = Text("{nights} {level}", nights=count(number, "night"), level=first)
         later = [Text("{number} {level}", number=n, level=name) for name, n in others]
         return joined([nights, *later], "{before}, {next}")
@@ -197,7 +194,7 @@ def read_history(reports: Reports, last: str, most: int) -> History:
 
 def history_of(nights: Sequence[Night]) -> History:
     """What the nights show of each group."""
-    groups = {group for night in nights for group in night.levels or ()}
+    groups = {group for night in nights for group in night.levels}
     strips = [_strip(nights, *group) for group in groups]
     unwell = sorted(
         (strip for strip in strips if not set(strip.levels) <= {OK, MISSING, UNKNOWN, NO_GROUP}),

@@ -9,18 +9,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
+from operator import itemgetter
 from statistics import median
 from typing import Any, NamedTuple
 
 from rebalance_core import sort_client_ids
 from rebalance_core.english import count, list_of
+from rebalance_core.grouping import grouped
 from rebalance_core.repairs import ROUTE_DIVERGENCE
 from rebalance_core.texts import Text
 
-from ..kinds import PERSISTENT, STALLED, kind_of
+from ..kinds import PERSISTENT, STALLED
 from ..reports.problems import Finding, Queue
 
+#: A row that a template shows: of a table, or put together of several of its rows.
 Row = Mapping[str, Any]
+#: From when to when.
+Span = tuple[datetime, datetime]
 
 
 class Taker(NamedTuple):
@@ -65,17 +70,10 @@ class Change(NamedTuple):
     text: str
 
 
-class FaultBar(NamedTuple):
-    """A fault over time."""
-
-    fault: str
-    periods: tuple[tuple[datetime, datetime], ...]
-
-
 class Timeline(NamedTuple):
     """Who had which queue when: of one topic of one group.
 
-    ``client_ids`` are those that take any of its queues.
+    ``faults`` has by fault when it was; ``client_ids`` are those that take any of its queues.
     """
 
     start: datetime
@@ -83,7 +81,7 @@ class Timeline(NamedTuple):
     lanes: tuple[Lane, ...]
     lanes_left_out: int
     changes: tuple[Change, ...]
-    faults: tuple[FaultBar, ...]
+    faults: Mapping[str, Sequence[Span]]
     client_ids: frozenset[str]
 
 
@@ -158,12 +156,7 @@ class States:
         self.interval = _interval(self._runs)
 
     @property
-    def queues(self) -> set[Queue]:
-        """Every queue that somebody takes at some time."""
-        return set().union(*self.takers.values())
-
-    @property
-    def extent(self) -> tuple[datetime, datetime] | None:
+    def extent(self) -> Span | None:
         """From the first snapshot until the last one's end."""
         return (self._starts[0], self.until(self._runs[-1]["last_seen"])) if self._runs else None
 
@@ -231,8 +224,8 @@ def timeline(
     times = [(each.first_seen, each.last_seen) for each in of_queues]
     times += [(row["first_seen"], row["last_seen"]) for row in faults]
     start, end = _focus(states, extent, times)
-    marks = _marks(states, of_queues)
-    queues = states.queues | marks.keys()
+    marks = grouped((queue, _mark(states, each)) for each in of_queues for queue in each.queues)
+    queues = marks.keys() | set[Queue]().union(*states.takers.values())
     lanes = tuple(
         Lane(queue, states.periods(queue, start, end), tuple(marks.get(queue, ())))
         for queue in _first_of(marks, queues)
@@ -244,7 +237,7 @@ def timeline(
         lanes=lanes,
         lanes_left_out=len(queues) - len(lanes),
         changes=tuple(_change(row) for row in reassignments if start <= row["changed_at"] <= end),
-        faults=_fault_bars(states, faults),
+        faults=_longest(states, faults),
         client_ids=frozenset(seen),
     )
 
@@ -255,9 +248,7 @@ def _first_of(faulty: Iterable[Queue], queues: Iterable[Queue]) -> tuple[Queue, 
     return tuple(sorted(list(chosen)[:MOST_LANES]))
 
 
-def _focus(
-    states: States, extent: tuple[datetime, datetime], times: Sequence[tuple[datetime, datetime]]
-) -> tuple[datetime, datetime]:
+def _focus(states: States, extent: Span, times: Sequence[Span]) -> Span:
     if not times:
         return extent
     first = min(first for first, _ in times)
@@ -266,19 +257,15 @@ def _focus(
     return max(extent[0], first - margin), min(extent[1], last + margin)
 
 
-def _marks(states: States, findings: Sequence[Finding]) -> dict[Queue, list[Mark]]:
-    marks: dict[Queue, list[Mark]] = defaultdict(list)
-    for each in findings:
-        mark = Mark(
-            kind=each.kind,
-            start=each.first_seen,
-            end=each.last_seen if each.kind == STALLED else states.until(each.last_seen),
-            possible=each.certainty == "POSSIBLE",
-            lasts=each.persistence == PERSISTENT,
-        )
-        for queue in each.queues:
-            marks[queue].append(mark)
-    return marks
+def _mark(states: States, finding: Finding) -> Mark:
+    is_stall = finding.kind == STALLED
+    return Mark(
+        kind=finding.kind,
+        start=finding.first_seen,
+        end=finding.last_seen if is_stall else states.until(finding.last_seen),
+        possible=finding.certainty == "POSSIBLE",
+        lasts=finding.persistence == PERSISTENT,
+    )
 
 
 def _change(row: Row) -> Change:
@@ -296,17 +283,15 @@ def _change(row: Row) -> Change:
     return Change(row["changed_at"], sign, text)
 
 
-def _fault_bars(states: States, faults: Sequence[Row]) -> tuple[FaultBar, ...]:
-    periods: dict[str, list[tuple[datetime, datetime]]] = defaultdict(list)
-    for row in sorted(faults, key=lambda each: each["first_seen"]):
-        periods[row["fault"]].append((row["first_seen"], states.until(row["last_seen"])))
-    shortest_first = sorted(
-        periods, key=lambda fault: sum((e - s for s, e in periods[fault]), timedelta())
+def _longest(states: States, faults: Sequence[Row]) -> dict[str, list[Span]]:
+    """When each of the faults was that were there for longest, these first."""
+    in_time = sorted(faults, key=itemgetter("first_seen"))
+    periods = grouped(
+        (row["fault"], (row["first_seen"], states.until(row["last_seen"]))) for row in in_time
     )
-    return tuple(
-        FaultBar(kind_of(fault).name, tuple(periods[fault]))
-        for fault in reversed(shortest_first[-_MOST_FAULTS:])
-    )
+    length = {fault: sum((e - s for s, e in of), timedelta()) for fault, of in periods.items()}
+    shortest_first = sorted(periods, key=length.__getitem__)
+    return {fault: periods[fault] for fault in reversed(shortest_first[-_MOST_FAULTS:])}
 
 
 def after_repair(states: States, fault: Row) -> AfterRepair | None:

@@ -10,23 +10,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rebalance_core import MessageQueue
 from rebalance_core.descriptions import queue_ranges
 from rebalance_core.english import agreeing, count, list_of
 from rebalance_core.findings import AUDITED
+from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..kinds import SEVERITIES, Kind, worst
 from ..languages.rows import TEXTS, with_texts
-from ..reports.problems import Finding, Problem, Standing, find_problems, heads_of
-from ..reports.tables import Place, PublishedTables, anchor_of, by_place, place_of
+from ..reports.problems import Finding, Problem, Queue, Standing, find_problems, heads_of
+from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
 from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH
 from ..storage import Published
 from .pictures import (
     AfterRepair,
+    Row,
     States,
     Timeline,
     after_repair,
@@ -42,9 +44,6 @@ MOST_LISTED = 50
 _MOST_CARDS = 450
 #: How many groups the table of health has at most, worst first.
 MOST_GROUPS = 300
-
-#: A row that a template shows: of a table, or put together of several of its rows.
-Row = Mapping[str, Any]
 
 
 class Pictures(NamedTuple):
@@ -103,10 +102,7 @@ class OfKind:
     @cached_property
     def remedies(self) -> list[tuple[str, int]]:
         """The different remedies, the commonest first."""
-        alike: dict[str, list[Problem]] = defaultdict(list)
-        for problem in self.problems:
-            if problem.remedy:
-                alike[in_general(problem.remedy)].append(problem)
+        alike = grouped((in_general(each.remedy), each) for each in self.problems if each.remedy)
         remedies = []
         for general, problems in alike.items():
             first, *others = dict.fromkeys(problem.remedy for problem in problems)
@@ -126,6 +122,17 @@ class Verdict(NamedTuple):
     level: str
     sentence: str
     remarks: tuple[str, ...]
+
+
+#: By what there is of the report, what else a reader has to know of it.
+_REMARKS = {
+    "PASSED": "In {topics} something passed by itself (a deploy, a restart).",
+    "BEGUN": "In {topics} something is there at the end that is too new or too improbable to "
+    "count: the next run will show.",
+    "KNOWN": "{topics} with a known issue: not counted.",
+    "unreadable": "{topics} with queues that are written and cannot be read.",
+    "not_audited": "{topics} [was|were] not audited: the coverage says why.",
+}
 
 
 @dataclass(frozen=True)
@@ -149,7 +156,38 @@ class Report:
     @cached_property
     def verdict(self) -> Verdict:
         """Whether anything is wrong, and what else a reader has to know of the run."""
-        return _verdict(self)
+        numbers: Counter[str] = Counter(problem.standing for problem in self.problems)
+        numbers["unreadable"] = len(self.unreadable)
+        numbers["not_audited"] = len(self.coverage["not_audited"])
+        remarks = [
+            agreeing(number, template, topics=count(number, "topic"))
+            for name, template in _REMARKS.items()
+            if (number := numbers[name])
+        ]
+        counted = self.counted
+        if not counted:
+            if numbers["PASSED"] or numbers["BEGUN"]:
+                return Verdict("INFO", Text("Nothing lasting was found."), tuple(remarks))
+            return Verdict("OK", Text("Nothing was found."), tuple(remarks))
+        critical = sum(problem.severity == "CRITICAL" for problem in counted)
+        faults = agreeing(
+            len(counted),
+            "{topics} of {groups} [has|have] lasting faults",
+            topics=count(len(counted), "topic"),
+            groups=count(len({problem.place[:2] for problem in counted}), "group"),
+        )
+        sentence = Text("{faults}.", faults=faults)
+        if critical == len(counted) > 1:
+            sentence = Text("{faults}, all critical.", faults=faults)
+        elif critical:
+            sentence = Text("{faults}, {critical:,} critical.", faults=faults, critical=critical)
+        ongoing = sum(problem.ongoing for problem in counted)
+        still = Text("None of them is there in the last snapshot any more.")
+        if ongoing:
+            template = "{number:,} [is|are] still there in the last snapshot."
+            still = agreeing(ongoing, template, number=ongoing)
+        level = worst(problem.severity for problem in counted)
+        return Verdict(level, sentence, (still, *remarks))
 
     def standing(self, standing: Standing) -> list[Problem]:
         """The problems of which this becomes."""
@@ -173,10 +211,9 @@ class Report:
     @cached_property
     def causes(self) -> list[OfKind]:
         """The problems that count, by main cause; that of the worst problem first."""
-        by_kind: dict[Kind, list[Card]] = defaultdict(list)
-        for card in self.cards:
-            if card.problem.counts:
-                by_kind[card.problem.main_kind].append(card)
+        by_kind = grouped(
+            (each.problem.main_kind, each) for each in self.cards if each.problem.counts
+        )
         return [OfKind(kind, tuple(cards)) for kind, cards in by_kind.items()]
 
     @property
@@ -221,52 +258,6 @@ def build_report(published: Published, tables: PublishedTables, top: int) -> Rep
     )
 
 
-#: By what there is of the report, what else a reader has to know of it.
-_REMARKS = {
-    "PASSED": "In {topics} something passed by itself (a deploy, a restart).",
-    "BEGUN": "In {topics} something is there at the end that is too new or too improbable to "
-    "count: the next run will show.",
-    "KNOWN": "{topics} with a known issue: not counted.",
-    "unreadable": "{topics} with queues that are written and cannot be read.",
-    "not_audited": "{topics} [was|were] not audited: the coverage says why.",
-}
-
-
-def _verdict(report: Report) -> Verdict:
-    numbers: Counter[str] = Counter(problem.standing for problem in report.problems)
-    numbers["unreadable"] = len(report.unreadable)
-    numbers["not_audited"] = len(report.coverage["not_audited"])
-    remarks = [
-        agreeing(number, template, topics=count(number, "topic"))
-        for name, template in _REMARKS.items()
-        if (number := numbers[name])
-    ]
-    counted = report.counted
-    if not counted:
-        if numbers["PASSED"] or numbers["BEGUN"]:
-            return Verdict("INFO", Text("Nothing lasting was found."), tuple(remarks))
-        return Verdict("OK", Text("Nothing was found."), tuple(remarks))
-    critical = sum(problem.severity == "CRITICAL" for problem in counted)
-    faults = agreeing(
-        len(counted),
-        "{topics} of {groups} [has|have] lasting faults",
-        topics=count(len(counted), "topic"),
-        groups=count(len({problem.place[:2] for problem in counted}), "group"),
-    )
-    sentence = Text("{faults}.", faults=faults)
-    if critical == len(counted) > 1:
-        sentence = Text("{faults}, all critical.", faults=faults)
-    elif critical:
-        sentence = Text("{faults}, {critical:,} critical.", faults=faults, critical=critical)
-    ongoing = sum(problem.ongoing for problem in counted)
-    still = Text("None of them is there in the last snapshot any more.")
-    if ongoing:
-        template = "{number:,} [is|are] still there in the last snapshot."
-        still = agreeing(ongoing, template, number=ongoing)
-    level = worst(problem.severity for problem in counted)
-    return Verdict(level, sentence, (still, *remarks))
-
-
 # ---------------------------------------------------------------- cards
 
 _FAULT = ("fault", "last_seen", "first_seen", "moves", "findings_cleared", "findings_left")
@@ -294,17 +285,15 @@ def _cards(
     allocations = by_place(tables, "allocations", _ALLOCATION, places)
     reassignments = by_place(tables, "reassignments", _REASSIGNMENT, places)
 
-    def card(problem: Problem, retry: Card | None = None) -> Card:
+    def card(problem: Problem) -> Card:
         place, pictures = problem.place, None
+        retry = card(retries[place]) if place in retries else None
         if place in places:
             states = States(runs[place], allocations[place])
             pictures = _pictures(problem, faults[place], states, reassignments[place])
         return Card(anchor_of(place, several=len(clusters) > 1), problem, pictures, retry)
 
-    def of_retry(head: Problem) -> Card | None:
-        return card(retries[head.place]) if head.place in retries else None
-
-    return tuple(card(head, of_retry(head)) for head in heads)
+    return tuple(map(card, heads))
 
 
 def _bounded(heads: Iterable[Problem]) -> list[Problem]:
@@ -320,12 +309,9 @@ def _bounded(heads: Iterable[Problem]) -> list[Problem]:
 
 def _with_pictures(heads: Sequence[Problem], top: int) -> list[Place]:
     """The worst problem of each cause, then the worst of all, until there are ``top``."""
-    if not top:
-        return []
-    of_causes = {each.main_kind: each.place for each in reversed(heads) if each.counts}
-    first = [each.place for each in heads if each.place in of_causes.values()]
-    others = [each.place for each in heads if each.place not in first]
-    return [*first, *others[: max(top - len(first), 0)]]
+    first = {each.main_kind: each.place for each in reversed(heads) if each.counts}.values()
+    in_order = sorted((each.place for each in heads), key=lambda place: place not in first)
+    return in_order[: max(top, len(first))] if top else []
 
 
 def _pictures(
@@ -355,14 +341,14 @@ def _best_repair(states: States, problem: Problem, faults: Sequence[Row]) -> Aft
 
 def _moved(topic: str, repair: AfterRepair) -> tuple[Row, ...]:
     """Queues that the repair moves alike, a row each."""
-    alike: dict[tuple[str, str], list[MessageQueue]] = defaultdict(list)
+    alike: dict[tuple[str, str], list[Queue]] = defaultdict(list)
     for queue, before in repair.now.items():
         after = repair.then[queue]
         if before != after:
             then = Text("not there") if queue in repair.gone else _names(after)
-            alike[_names(before), then].append(MessageQueue(topic, *queue))
+            alike[_names(before), then].append(queue)
     return tuple(
-        {"queues": queue_ranges(queues), "before": before, "after": after}
+        {"queues": ranges(topic, queues), "before": before, "after": after}
         for (before, after), queues in sorted(alike.items(), key=lambda each: min(each[1]))
     )
 
@@ -381,11 +367,9 @@ def _names(takers: Sequence[str]) -> str:
 
 def _rows_of_places(tables: PublishedTables, name: str, columns: Sequence[str]) -> tuple[Row, ...]:
     """The queues of a table by place and some columns, a row each."""
-    alike: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    read = (*columns, "broker_name", "queue_id", "first_seen", "last_seen")
-    for place, rows in by_place(tables, name, read).items():
-        for row in rows:
-            alike[place, *(row[column] for column in columns)].append(row)
+    read = [*PLACE, *columns, "broker_name", "queue_id", "first_seen", "last_seen"]
+    found = tables.read(name, read).to_pylist()
+    alike = grouped(((place_of(row), *(row[each] for each in columns)), row) for row in found)
     return tuple(
         {
             "place": place,
@@ -421,10 +405,7 @@ _NO_GROUP = "NO_GROUP"
 
 def _health(rows: Sequence[Row]) -> tuple[Row, ...]:
     """A group over all its topics, the worst first."""
-    by_group: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        if row["coverage"] != _NO_GROUP:
-            by_group[row["cluster"], row["consumer_group"]].append(row)
+    by_group = grouped((place_of(row)[:2], row) for row in rows if row["coverage"] != _NO_GROUP)
     most = ("members", "processes", "idle_clients", "imbalance")
     health = [
         {

@@ -90,10 +90,9 @@ def to_html(history: History, pages: Mapping[str, NightPage], language: Language
     for of others nobody knows what lasted.
     """
     template = html_environment(language).get_template("nights.html")
-    none = NightPage({}, Counter())
-    causes = [pages.get(night.date, none).causes for night in history.nights]
+    dates = [night.date for night in history.nights]
     return template.render(
-        chart=chart_of(causes),
+        chart=chart_of([pages[each].causes if each in pages else Counter() for each in dates]),
         history=history,
         page=Nights.page,
         pages=pages,

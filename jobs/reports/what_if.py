@@ -10,8 +10,8 @@ from typing import Any
 
 import rebalance_core as core
 from rebalance_core import Evaluation, MessageQueue, WhatIf
-from rebalance_core.descriptions import queue_ranges
-from rebalance_core.english import agreeing, count, joined
+from rebalance_core.descriptions import taken_by
+from rebalance_core.english import count, joined
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED
 from rebalance_core.loads import queues_by_client
 from rebalance_core.message_queue import is_retry_topic
@@ -195,19 +195,9 @@ def _queue(queue: MessageQueue) -> dict[str, Any]:
 # ------------------------------------------------------------------ in words
 
 
-_TAKEN = {
-    DUPLICATE: "{queues} [is|are] taken by several",
-    ORPHANED: "{queues} [is|are] taken by nobody",
-}
-
-
 def _what_is_wrong(between: Between) -> str:
     wrong = {DUPLICATE: between.duplicates, ORPHANED: between.orphans}
-    return joined(
-        agreeing(len(queues), _TAKEN[kind], queues=queue_ranges(queues))
-        for kind, queues in wrong.items()
-        if queues
-    )
+    return joined(taken_by(kind, queues) for kind, queues in wrong.items() if queues)
 
 
 def _new_faults(predicted: WhatIf) -> tuple[core.Fault, ...]:

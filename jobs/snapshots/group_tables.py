@@ -14,7 +14,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple, TypeAlias
 
 from ..dumps.statement import Connections, Subscriptions
-from ..instants import SECOND, Instant
+from ..instants import SECOND, Instant, together
 from ..judge.dossier import Broker
 
 #: A member's heartbeat overwrites the group's table every 30 s, an expired member is gone after
@@ -174,12 +174,15 @@ def _find_flips(readings: Iterable[Reading]) -> list[_Flip]:
         subscriptions = frozenset(
             subscription for table in tables for subscription in table if subscription[0] == topic
         )
-        times = sorted(
+        times = (
             flipping
             for broker, of_broker in had.items()
             for flipping in _flipping(of_broker, [answer for _, answer in by_broker[broker]])
         )
-        flips += [_flip(topic, subscriptions, had, listed, *edges) for edges in _joined(times)]
+        flips += [
+            _flip(topic, subscriptions, had, listed, each[0][0], max(last for _, last in each))
+            for each in together(times, lambda time: time)
+        ]
     return flips
 
 
@@ -215,17 +218,6 @@ def _are_same(before: Connections, after: Connections) -> bool:
     return before.connections == after.connections or (
         frozenset(before.connections) == frozenset(after.connections)
     )
-
-
-def _joined(times: Iterable[tuple[Instant, Instant]]) -> list[tuple[Instant, Instant]]:
-    """Times that overlap as one; they come in order of their beginnings."""
-    joined: list[tuple[Instant, Instant]] = []
-    for first, last in times:
-        if joined and first <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
-        else:
-            joined.append((first, last))
-    return joined
 
 
 def _flip(

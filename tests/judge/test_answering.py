@@ -21,9 +21,7 @@ def polls(*listed, every=60):
 def gone(clients, *listed):
     """By client id since when it is dead and until when it is listed, in seconds."""
     dossier = group({"x": polls(*listed)}, clients=clients)
-    found = gone_clients(
-        dossier.clients, broker_answers(dossier.polls), dossier.list_members, 130 * SECOND
-    )
+    found = gone_clients(dossier, broker_answers(dossier.polls), 130 * SECOND)
     return {
         client_id: ((each.since - at(0)) / SECOND, (each.listed_until - at(0)) / SECOND)
         for client_id, each in found.items()

@@ -15,6 +15,7 @@ from tests.judge.lists import group, started
 from tests.judge.phases import at
 
 ID = "10.0.0.1@app"
+EXPIRY = 130 * SECOND
 
 
 def connections(*ports):
@@ -32,7 +33,7 @@ def polls(*ports_of_rounds, every=60, others=()):
 def processes(dossier, second):
     """(how many, why) at a second."""
     counts = ProcessCounts(
-        channels_of(dossier, broker_answers(dossier.polls)), dossier.clients, 130
+        channels_of(dossier, broker_answers(dossier.polls)), dossier.clients, EXPIRY
     )
     moments = {run.broker: at(second) for run in dossier.polls}
     return [(each.processes, each.because) for each in counts.at(moments)]
@@ -98,7 +99,7 @@ def test_twelve_pods_that_were_restarted_without_closing_are_twelve_processes(br
         return [*old, *new]
 
     dossier = group({name: [(30 * n, 30 * n, listed(n)) for n in range(10)] for name in brokers})
-    counts = ProcessCounts(channels_of(dossier, broker_answers(dossier.polls)), (), 130)
+    counts = ProcessCounts(channels_of(dossier, broker_answers(dossier.polls)), (), EXPIRY)
     moments = {run.broker: at(120) for run in dossier.polls}
     assert [each.processes for each in counts.at(moments)] == [1] * 12
 
@@ -111,8 +112,6 @@ def test_channels_have_their_times_and_when_they_were_gone():
 
 
 # ---------------------------------------------------------------- many connections of one id
-
-EXPIRY = 130 * SECOND
 
 
 @st.composite
@@ -175,7 +174,7 @@ def counted(channels, moment):
 
 @given(channels())
 def test_the_counts_are_those_of_the_plain_definitions(channels):
-    counts = ProcessCounts({ID: channels}, [], 130)
+    counts = ProcessCounts({ID: channels}, [], EXPIRY)
     for minute in range(25):
         found = [each.processes for each in counts.at({("x", 0): at(60 * minute)})]
         assert found == counted(channels, at(60 * minute))
@@ -188,7 +187,7 @@ def test_thousands_of_connections_of_one_id_take_seconds_at_most():
         [60_000 + (n + round_) // 30 * 2_000 + n for n in range(2_000)] for round_ in range(30)
     ]
     dossier = group({"x": polls(*ports)})
-    counts = ProcessCounts(channels_of(dossier, broker_answers(dossier.polls)), [], 130)
+    counts = ProcessCounts(channels_of(dossier, broker_answers(dossier.polls)), [], EXPIRY)
     assert all(counts.at({("x", 0): at(60 * round_)}) for round_ in range(30))
     assert time.perf_counter() - began < 10
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from jobs.judge.health import group_health, state_runs, topic_without_group, unreadable_queues
+from jobs.judge.situations import Situations
 from rebalance_core import MessageQueue
-from tests.judge.phases import at, broker, evaluated, period, queue_finding, route, stall
+from tests.judge.phases import at, broker, case, evaluated, period, queue_finding, route, stall
 
 GOOD = evaluated(
     reason="why good", queues=8, most_queues=2, fewest_queues=1, strategy_source="assumed"
@@ -28,7 +29,8 @@ def finding(kind="ORPHANED", severity="INFO", probability=1.0, first=120, last=2
 
 
 def health(*periods, findings=(), stalls=()):
-    return group_health("T", [period(*each) for each in periods], BY_ID, [*findings, *stalls])
+    situations = Situations({"T": [period(*each) for each in periods]})
+    return group_health(case(situations=situations, evaluated=BY_ID), "T", [*findings, *stalls])
 
 
 def test_a_healthy_topic():

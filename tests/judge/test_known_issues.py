@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from jobs.judge.dossier import Dossier
 from jobs.judge.findings import Fault, StackedEpisode
 from jobs.judge.known_issues import entries_of, known_issue
 from jobs.judge.rows import KNOWN_ISSUE
@@ -36,7 +37,7 @@ def queue(kind="ORPHANED", topic="T", clients=()):
 
 def reasons(found, *entries, group="G"):
     """The reason of each finding."""
-    of_group = entries_of(CLUSTER, group, entries)
+    of_group = entries_of(Dossier(CLUSTER, group), entries)
     return [known_issue(each, of_group, Masking()) for each in found]
 
 

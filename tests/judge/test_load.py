@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from jobs.judge.load import GroupLoad, group_load, with_load
+from jobs.judge.situations import Situations
 from rebalance_core import MessageQueue, make_strategy
-from tests.judge.phases import allocated, evaluated, fault, finding, period
+from tests.judge.phases import allocated, case, evaluated, fault, finding, period
 
 ALICE, BOB = "10.0.0.1@1", "10.0.0.2@1"
 
@@ -25,7 +26,7 @@ def divided(clients, queues, strategy="AVG", topic="T", **overrides):
 def load_of(**topics) -> GroupLoad:
     """Of a group each of whose topics was all window long as it is here."""
     by_topic = {topic: [period(topic, 0, 600, topic=topic)] for topic in topics}
-    return group_load("G", by_topic, topics)
+    return group_load(case(situations=Situations(by_topic), evaluated=topics))
 
 
 def queues(load: GroupLoad) -> dict[str, float]:
@@ -151,7 +152,8 @@ def test_the_last_situation_that_was_recomputed_counts():
     }
     periods = [period("before", 0, 60), period("last", 120, 180), period("blind", 240, 240)]
 
-    assert queues(group_load("G", {"T": periods}, by_id)) == {ALICE: 2, BOB: 2}
+    of = case(situations=Situations({"T": periods}), evaluated=by_id)
+    assert queues(group_load(of)) == {ALICE: 2, BOB: 2}
 
 
 def test_a_topic_that_was_not_recomputed_has_no_load():

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from jobs.judge.channels import Channel
-from jobs.judge.dossier import ClientRun, Dossier
+from jobs.judge.dossier import ClientRun, Dossier, PollRun
 from jobs.judge.findings import Found
 from jobs.judge.reconnecting import blamed, reconnecting_clients
 from jobs.judge.situations import Situations
@@ -58,10 +58,9 @@ def all_faults(*channels, clients=(), faults=(), end=END, members=9, snapshots=(
     for each in channels:
         by_id.setdefault(each.client_id, []).append(each)
     of = case(
-        dossier=Dossier("C", "G", clients=clients),
+        dossier=Dossier("C", "G", [PollRun(A, "list", (at(0),), (at(end),))], clients=clients),
         expiry=at(130),
         main_topic=topic,
-        asked_until=at(end),
         situations=Situations({}, by_id),
         snapshots=snapshots,
         timelines={topic: SimpleNamespace(members_at=lambda _: members)},

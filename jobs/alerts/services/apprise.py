@@ -12,6 +12,7 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -76,12 +77,9 @@ def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], 
         service.retry = service.retry or attempts.number - 1
         seconds = attempts.number * (attempts.timeout_seconds + _PAUSE)
         notification = _notification(message, service.body_maxlen)
+        notify = partial(apprise.Apprise(service, asset=asset).notify, **notification)
         try:
-            result = within(
-                seconds,
-                lambda: apprise.Apprise(service, asset=asset).notify(**notification),
-                lambda: None,
-            )
+            result = within(seconds, notify, lambda: None)
         except TimeoutError:
             raise DeliveryError(f"no answer: not within {seconds:g} s") from None
         if not result:
@@ -93,7 +91,7 @@ def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], 
 
 def _notification(message: Message, longest: int) -> dict[str, Any]:
     """What ``Apprise.notify`` is given: text, whose title has no name that a stranger chose."""
-    heading, *others = message.fitted(lambda lines: len(_text(lines)) <= longest)
+    heading, *others = message.fitted(list, longest, lambda lines: len(_text(lines)))
     severity = worst((each.severity for each in message.items), "INFO")
     return {
         "title": heading if others else "",

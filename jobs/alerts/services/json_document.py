@@ -26,7 +26,7 @@ def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Requ
 def document(message: Message) -> dict[str, Any]:
     """The message as a JSON object: its text, and each problem with its findings."""
     return {
-        "text": _text(message.fitted(lambda lines: len(_text(lines)) <= _LONGEST)),
+        "text": message.fitted(_text, _LONGEST, len),
         "language": message.language.code,
         "heading": message.heading,
         "date": message.date,

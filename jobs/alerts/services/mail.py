@@ -43,11 +43,8 @@ def send(mail: EmailMessage, email: Email, password: str, timeout_seconds: float
         with server:
             return _hand_over(server, mail, email, password)
 
-    def stop() -> None:
-        shut_down(each.sock for each in connections)
-
     try:
-        return within(timeout_seconds, work, stop)
+        return within(timeout_seconds, work, lambda: shut_down(each.sock for each in connections))
     except smtplib.SMTPResponseException as error:
         return _refused(error.smtp_code)
     except smtplib.SMTPRecipientsRefused as error:

@@ -12,7 +12,7 @@ have one incident together (``OTHERS``).
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -30,16 +30,18 @@ _MOST_FINDINGS = 100
 
 
 def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
-    def event(action: str, place: Place, details: Mapping[str, Any]) -> Request:
+    def event(action: str, place: Place, **details: Any) -> Request:
         event = {"routing_key": access.secret, "event_action": action}
         return Request(access.url, {**event, "dedup_key": incident_key(place), **details})
 
+    client = {"client": "rebalance-audit"}
     for item in message.items:
-        yield event("trigger", item.place, _details(message, item))
+        page = {"client_url": item.url} if item.url else {}
+        yield event("trigger", item.place, **client, **page, payload=_payload(message, item))
     if message.left_out:
-        yield event("trigger", OTHERS, _details_of_others(message))
+        yield event("trigger", OTHERS, **client, payload=_payload_of_others(message))
     for place in message.resolved:
-        yield event("resolve", place, {})
+        yield event("resolve", place)
 
 
 def incident_key(place: Place) -> str:
@@ -51,53 +53,46 @@ def incident_key(place: Place) -> str:
     return f"rebalance-audit-{hashlib.sha256(json.dumps(place).encode()).hexdigest()[:16]}"
 
 
-def _details(message: Message, item: Item) -> dict[str, Any]:
+def _payload(message: Message, item: Item) -> dict[str, Any]:
     rows = [(each, queue) for each in item.findings for _, queue in each.rows]
     cluster, group, topic = (name[:_LONGEST_NAME] for name in item.place)
     return {
-        "client": "rebalance-audit",
-        **({"client_url": item.url} if item.url else {}),
-        "payload": {
-            "summary": inert(item.summary)[:_LONGEST_SUMMARY],
-            "source": cluster or "RocketMQ",
-            "severity": item.severity.lower(),
-            "timestamp": iso(max(each.last_seen for each in item.findings)),
-            "component": topic,
-            "group": group,
-            "class": ", ".join(sorted({each.kind for each in item.findings})),
-            "custom_details": {
-                "date": message.date,
-                "run_id": message.run_id,
-                "explanations": [inert(each) for each in item.explanations],
-                "findings": [
-                    {
-                        "kind": each.kind,
-                        "topic": each.place.topic[:_LONGEST_NAME],
-                        "queue": queue and f"{queue[0]} {queue[1]}",
-                        "severity": each.severity,
-                        "first_seen": iso(each.first_seen),
-                    }
-                    for each, queue in rows[:_MOST_FINDINGS]
-                ],
-                "number_of_findings": len(rows),
-            },
+        "summary": inert(item.summary)[:_LONGEST_SUMMARY],
+        "source": cluster or "RocketMQ",
+        "severity": item.severity.lower(),
+        "timestamp": iso(max(each.last_seen for each in item.findings)),
+        "component": topic,
+        "group": group,
+        "class": ", ".join(sorted({each.kind for each in item.findings})),
+        "custom_details": {
+            "date": message.date,
+            "run_id": message.run_id,
+            "explanations": [inert(each) for each in item.explanations],
+            "findings": [
+                {
+                    "kind": each.kind,
+                    "topic": each.place.topic[:_LONGEST_NAME],
+                    "queue": queue and f"{queue[0]} {queue[1]}",
+                    "severity": each.severity,
+                    "first_seen": iso(each.first_seen),
+                }
+                for each, queue in rows[:_MOST_FINDINGS]
+            ],
+            "number_of_findings": len(rows),
         },
     }
 
 
-def _details_of_others(message: Message) -> dict[str, Any]:
+def _payload_of_others(message: Message) -> dict[str, Any]:
     return {
-        "client": "rebalance-audit",
-        "payload": {
-            "summary": message.language(
-                "{heading}: {number} of them have no incident each",
-                heading=message.heading,
-                number=message.left_out,
-            ),
-            "source": "rebalance-audit",
-            "severity": "warning",
-            "custom_details": {"date": message.date, "run_id": message.run_id},
-        },
+        "summary": message.language(
+            "{heading}: {number} of them have no incident each",
+            heading=message.heading,
+            number=message.left_out,
+        ),
+        "source": "rebalance-audit",
+        "severity": "warning",
+        "custom_details": {"date": message.date, "run_id": message.run_id},
     }
 
 

@@ -30,8 +30,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ..message import Message
-from ..webhook import Request, json_bytes
-from .service import Access, Service, code_refusal, fitted, inert
+from ..webhook import Request, json_size
+from .service import Access, Service, code_refusal, inert
 
 _NOT_UNDERSTOOD = "it does not understand the message"
 _NO_TOKEN = "the token in the URL does not exist"  # noqa: S105 - a reason
@@ -69,14 +69,14 @@ _DINGTALK_REASONS = {
 
 
 def _to_dingtalk(message: Message, access: Access, now: datetime) -> Iterable[Request]:
-    body = fitted(message, _dingtalk_body, lambda body: len(json_bytes(body)) <= 19_000)
+    body = message.fitted(partial(_dingtalk_body, message.mentions), 19_000, json_size)
     yield Request(signed(access.url, access.secret, now), body)
 
 
-def _dingtalk_body(lines: Sequence[str], message: Message) -> dict[str, Any]:
+def _dingtalk_body(mentions: Sequence[str], lines: Sequence[str]) -> dict[str, Any]:
     # Whom it calls is in the text as well.
-    text = "\n".join([*map(inert, lines), *(f"@{each}" for each in message.mentions)])
-    ids, mobiles = _ids_and_mobiles(message.mentions)
+    text = "\n".join([*map(inert, lines), *(f"@{each}" for each in mentions)])
+    ids, mobiles = _ids_and_mobiles(mentions)
     at = {"isAtAll": False, "atMobiles": mobiles, "atUserIds": ids}
     return {"msgtype": "text", "text": {"content": text}, "at": at}
 
@@ -115,7 +115,7 @@ _LANGUAGES = {"en": "en_us", "zh": "zh_cn"}
 
 
 def _to_feishu(message: Message, access: Access, now: datetime) -> Iterable[Request]:
-    body = fitted(message, _feishu_body, lambda body: len(json_bytes(body)) <= 19_000)
+    body = message.fitted(partial(_feishu_body, message), 19_000, json_size)
     if access.secret:
         seconds = str(int(now.timestamp()))
         sign = _signature(f"{seconds}\n{access.secret}", "")
@@ -123,7 +123,7 @@ def _to_feishu(message: Message, access: Access, now: datetime) -> Iterable[Requ
     yield Request(access.url, body)
 
 
-def _feishu_body(lines: Sequence[str], message: Message) -> dict[str, Any]:
+def _feishu_body(message: Message, lines: Sequence[str]) -> dict[str, Any]:
     heading, *others = lines
     paragraphs = [[{"tag": "text", "text": inert(line)}] for line in others]
     if message.mentions:
@@ -153,13 +153,13 @@ _WECOM_REASONS = {
 
 
 def _to_wecom(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
-    text = fitted(message, _wecom_text, lambda text: len(text.encode(errors="replace")) <= 2048)
+    text = message.fitted(_wecom_text, 2048, lambda text: len(text.encode(errors="replace")))
     ids, mobiles = _ids_and_mobiles(message.mentions)
     content = {"content": text, "mentioned_list": ids, "mentioned_mobile_list": mobiles}
     yield Request(access.url, {"msgtype": "text", "text": content})
 
 
-def _wecom_text(lines: Sequence[str], _message: Message) -> str:
+def _wecom_text(lines: Sequence[str]) -> str:
     return "\n".join(map(inert, lines))
 
 

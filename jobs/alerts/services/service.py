@@ -4,10 +4,9 @@ The service says what was delivered, and not the HTTP status: some answer 200 wi
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeVar
 
 from ..delivery import LONGEST_PAUSE, Refusal
 from ..message import Link, Message
@@ -20,7 +19,6 @@ _LINK = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=mailto)(?=:)|(?<=<)(?=[!@#]
 _ZERO_WIDTH_SPACE = "\u200b"
 #: What a 2xx means that the service does not give.
 NOT_ITS = Refusal("an answer that the service does not give")
-_Body = TypeVar("_Body")
 
 
 @dataclass(frozen=True)
@@ -61,15 +59,6 @@ def inert(line: str) -> str:
     if isinstance(line, Link):
         return line
     return _CALL.sub(f"@{_ZERO_WIDTH_SPACE}", _LINK.sub(_ZERO_WIDTH_SPACE, line))
-
-
-def fitted(
-    message: Message,
-    body: Callable[[Sequence[str], Message], _Body],
-    fits: Callable[[_Body], bool],
-) -> _Body:
-    """The body with the most lines of a message with which it fits."""
-    return body(message.fitted(lambda lines: fits(body(lines, message))), message)
 
 
 def status_refusal(answer: Answer) -> Refusal | None:

@@ -9,12 +9,13 @@ the names are in one, and not in ``mrkdwn``.
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from ..delivery import Refusal
 from ..message import Message
-from ..webhook import Answer, Request, json_bytes
-from .service import NOT_ITS, Access, Service, fitted, inert, status_refusal
+from ..webhook import Answer, Request, json_size
+from .service import NOT_ITS, Access, Service, inert, status_refusal
 
 #: Messages whose blocks have more than some 13,000 characters are refused (msg_blocks_too_long).
 _LONGEST = 12_000
@@ -33,17 +34,17 @@ _REASONS = {
 
 
 def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
-    block = fitted(message, _block, lambda block: len(json_bytes(block)) <= _LONGEST)
+    block = message.fitted(partial(_block, message.mentions), _LONGEST, json_size)
     # The text is what a notification shows: no name is in it.
     yield Request(access.url, {"text": message.heading, "blocks": [block], "unfurl_links": False})
 
 
-def _block(lines: Sequence[str], message: Message) -> dict[str, Any]:
+def _block(mentions: Iterable[str], lines: Sequence[str]) -> dict[str, Any]:
     heading, *others = lines
     texts: list[dict[str, Any]] = [{"type": "text", "text": heading, "style": {"bold": True}}]
     if others:
         texts.append({"type": "text", "text": "\n" + "\n".join(inert(line) for line in others)})
-    for each in message.mentions:
+    for each in mentions:
         kind = "usergroup" if each.startswith("S") else "user"
         texts += [{"type": "text", "text": "\n"}, {"type": kind, f"{kind}_id": each}]
     return {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": texts}]}

@@ -12,18 +12,17 @@ from typing import Any
 
 from ..delivery import Refusal
 from ..message import Message
-from ..webhook import Answer, Request, json_bytes
-from .service import Access, Service, fitted, inert, status_refusal
+from ..webhook import Answer, Request, json_size
+from .service import Access, Service, inert, status_refusal
 
 _LONGEST = 25_000
 
 
 def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
-    body = fitted(message, _body, lambda body: len(json_bytes(body)) <= _LONGEST)
-    yield Request(access.url, body)
+    yield Request(access.url, message.fitted(_body, _LONGEST, json_size))
 
 
-def _body(lines: Sequence[str], _message: Message) -> dict[str, Any]:
+def _body(lines: Sequence[str]) -> dict[str, Any]:
     heading, *others = lines
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",

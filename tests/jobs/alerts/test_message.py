@@ -291,7 +291,7 @@ def many(problems: int) -> Message:
 
 @given(st.integers(0, 6), st.integers(0, 30))
 def test_what_does_not_fit_is_left_out_by_whole_lines_and_counted(problems: int, room: int) -> None:
-    lines = many(problems).fitted(lambda lines: len(lines) <= room)
+    lines = many(problems).fitted(list, room, len)
     assert lines[0] == "Audit"
     assert len(lines) <= max(room, 2)
     summaries = lines.count("• G / T")

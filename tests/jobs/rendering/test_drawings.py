@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import pytest
@@ -11,10 +12,10 @@ from jobs.rendering.drawings import NARROW, WIDE, Drawing, Frame, draw_allocatio
 from jobs.rendering.pictures import (
     AfterRepair,
     Change,
-    FaultBar,
     Lane,
     Mark,
     Period,
+    Span,
     Taker,
     Timeline,
 )
@@ -29,10 +30,10 @@ def picture(
     *lanes: Lane,
     until: float = 60,
     changes: tuple[Change, ...] = (),
-    faults: tuple[FaultBar, ...] = (),
+    faults: Mapping[str, Sequence[Span]] | None = None,
 ) -> Drawing:
     """The drawing of these lanes, from minute 0 on; a, b and c are 1, 2 and 3."""
-    timeline = Timeline(minute(0), minute(until), lanes, 0, changes, faults, frozenset("abc"))
+    timeline = Timeline(minute(0), minute(until), lanes, 0, changes, faults or {}, frozenset("abc"))
     return draw_timeline(timeline, {"a": 1, "b": 2, "c": 3})
 
 
@@ -58,12 +59,11 @@ def places(drawing: Drawing, css: str) -> dict[str, tuple[float, float]]:
 
 
 def test_what_is_drawn_lies_where_its_time_and_its_queue_are() -> None:
-    late = FaultBar("GHOST_MEMBER", ((minute(20), minute(40)),))
     drawing = picture(
         lane(0, mark("ORPHANED", 20, 40)),
         lane(7, mark("DUPLICATE", 30, 90)),
         changes=(Change(minute(20), "-", "b left"), Change(minute(40), "+", "b joined")),
-        faults=(late,),
+        faults={"GHOST_MEMBER": [(minute(20), minute(40))]},
     )
     ticks = {text: round(x) for text, (x, _) in places(drawing, "tick").items()}
     assert list(ticks) == [f"10:{m:02}:00" for m in range(0, 60, 10)] + ["11:00:00"]
@@ -277,7 +277,7 @@ def test_a_time_before_or_after_the_picture_lies_at_its_edge() -> None:
     early = mark("ORPHANED", -10, 10)
     ((left, _, _, _),) = boxes(picture(lane(0, early)), "mark orphaned")
     assert left == 172
-    instant = Timeline(minute(0), minute(0), (lane(0),), 0, (), (), frozenset())
+    instant = Timeline(minute(0), minute(0), (lane(0),), 0, (), {}, frozenset())
     assert draw_timeline(instant, {}).height > 0
 
 
@@ -291,7 +291,7 @@ def test_nothing_lies_beyond_the_edge_of_a_timeline(frame: Frame, minutes: float
         lanes,
         0,
         (Change(minute(minutes), "+", "b joined"),),
-        (FaultBar("SUBSCRIPTION_MISMATCH", ((minute(0), minute(minutes)),)),),
+        {"SUBSCRIPTION_MISMATCH": [(minute(0), minute(minutes))]},
         frozenset("a"),
     )
     drawing = draw_timeline(timeline, {"a": 1}, frame)

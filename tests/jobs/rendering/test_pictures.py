@@ -166,13 +166,14 @@ def test_the_faults_that_took_longest_have_bars_the_longest_first() -> None:
     ]
     picture = timeline(states(), (), rows, [])
     assert picture is not None
-    assert [each.fault for each in picture.faults] == [
+    assert list(picture.faults) == [
         "STRATEGY_MISMATCH",
         "GHOST_MEMBER",
         "CONFIG_OVERLAP",
         "CONFIG_GAP",
     ]
-    assert picture.faults[1].periods == ((minute(2), minute(7)), (minute(12), minute(14)))
+    ghost = picture.faults["GHOST_MEMBER"]
+    assert ghost == [(minute(2), minute(7)), (minute(12), minute(14))]
 
 
 def test_without_findings_the_picture_is_of_all_snapshots() -> None:
@@ -325,7 +326,10 @@ def test_a_queue_is_told_from_one_of_another_broker() -> None:
         allocation("s1", "a", [0]),
         {**allocation("s1", "b", []), "queues": [queue(0, "broker-b")]},
     ]
-    assert States([run("s1", 0, 1)], rows).queues == {Queue("broker-a", 0), Queue("broker-b", 0)}
+    assert set(States([run("s1", 0, 1)], rows).takers["s1"]) == {
+        Queue("broker-a", 0),
+        Queue("broker-b", 0),
+    }
 
 
 def test_a_queue_that_has_left_the_route_is_gone_and_not_nobodys() -> None:
