@@ -5,12 +5,14 @@ finding, or touched more than its own group: of a healthy day's deploys only the
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import nsmallest
 from typing import Any, NamedTuple
 
 from rebalance_core.texts import Text, from_parts
 
 from .kinds import EVENT_KINDS, OF_ONE_GROUP
+from .languages.rows import with_texts
 from .text import iso
 
 _KEY = "events"
@@ -29,17 +31,22 @@ class LeadingEvent(NamedTuple):
 
 
 def packed(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The rows of ``events``, with their texts, as a summary has them.
+    """The rows of ``events``, as published and taken one by one, as a summary has them.
 
     ``total``; ``kinds``: how many of each kind; ``first``: those that lead, what cost most first.
     """
-    every = list(rows)
-    kinds = Counter(row["kind"] for row in every)
-    leading = [row for row in every if row["findings"] or row["kind"] not in OF_ONE_GROUP]
-    leading.sort(key=_weight)
+    kinds: Counter[str] = Counter()
+
+    def leading() -> Iterator[Mapping[str, Any]]:
+        for row in rows:
+            kinds[row["kind"]] += 1
+            if row["findings"] or row["kind"] not in OF_ONE_GROUP:
+                yield row
+
+    first = map(with_texts, nsmallest(_MOST, leading(), key=_weight))
     return {
         _KEY: {
-            "total": len(every),
+            "total": kinds.total(),
             "kinds": {kind: kinds[kind] for kind in EVENT_KINDS if kinds[kind]},
             "first": [
                 {
@@ -49,7 +56,7 @@ def packed(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
                     **{name: row[name] for name in _NUMBERS},
                     **{name: _parts(row[name]) for name in ("headline", "evidence")},
                 }
-                for row in leading[:_MOST]
+                for row in first
             ],
         }
     }

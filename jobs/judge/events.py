@@ -114,7 +114,7 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     rows = merged(_row(dossier.cluster, each, [group]) for each in found)
     _explain(rows, tables)
     # Once more, for what they cost.
-    return merged(rows)
+    return [bounded(row) if row["kind"] in kinds.OF_ONE_GROUP else row for row in merged(rows)]
 
 
 # ---------------------------------------------------------------- brokers and nameservers

@@ -1,5 +1,6 @@
 """Tables of a run -> a published run: files, summary, and the pointer that readers follow."""
 
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
@@ -9,7 +10,6 @@ from rebalance_core.texts import Text
 
 from .. import incomplete
 from ..known_issues import KnownIssues
-from ..languages.rows import with_texts
 from ..leading_events import packed as packed_events
 from ..masking import Masking
 from ..progress import Progress
@@ -23,6 +23,7 @@ from .tables import masked_pieces, write_tables
 
 #: Of summary.json and the report tables; a higher number only adds.
 SCHEMA_VERSION = 1
+_ROWS_AT_ONCE = 1_000
 
 
 def publish(
@@ -79,7 +80,7 @@ def publish(
                 "rows": counts,
                 "findings": count_findings(written),
                 **count_groups(written, inputs, task.window),
-                **packed_events(map(with_texts, written(EVENTS.name).to_table().to_pylist())),
+                **packed_events(_rows_of(written(EVENTS.name))),
                 "groups": group_levels(written),
                 "known_issues": _known_issues(scope, task.known_issues, written, masking),
                 "previous": previous and {"date": previous.date, "run_id": previous.run_id},
@@ -104,6 +105,13 @@ def publish(
         )
         folder.publish(published)
     return published
+
+
+def _rows_of(table: ds.Dataset) -> Iterator[dict[str, Any]]:
+    """The rows of a table that may have many, few at a time."""
+    return chain.from_iterable(
+        batch.to_pylist() for batch in table.to_batches(batch_size=_ROWS_AT_ONCE)
+    )
 
 
 def _incomplete(inputs: Snapshots, task: Task, scope: Scope, masking: Masking) -> list[Text]:

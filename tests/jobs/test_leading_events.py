@@ -38,6 +38,7 @@ def event(kind: str = "MASTER_LEFT", minute: int = 0, **values: Any) -> dict[str
         "findings": 0,
         "headline": Text("the master of {broker} left", broker=f"{subject} {minute}"),
         "evidence": Text("no route names the master"),
+        "texts": None,
         **values,
     }
 
