@@ -27,7 +27,7 @@ from rebalance_core.texts import Text
 from .. import kinds
 from ..finding_ids import event_id
 from ..instants import SECOND, Instant, together
-from ..schemas import NO_ANSWER, RUNNING_INFO
+from ..schemas import EVENTS, NO_ANSWER, RUNNING_INFO
 from .brokers import address_changes, topics_by_broker
 from .case import Case
 from .dossier import ClientRun, Dossier
@@ -410,12 +410,15 @@ def _event(rows: Sequence[Row]) -> Row:
 
 
 def bounded(row: Row) -> Row:
-    """The row as it is published: with the first groups and findings by name, and all counts."""
-    return row | {
+    """The row as it is published: its columns in their order, with the first groups and findings
+    by name, and all counts.
+    """
+    published = row | {
         "groups": row["groups"][:MOST_GROUPS],
         "groups_left_out": len(row["groups"][MOST_GROUPS:]),
         "finding_ids": row["finding_ids"][:MOST_FINDINGS],
     }
+    return {name: published[name] for name in EVENTS.schema.names if name in published}
 
 
 _UNTIL = {
