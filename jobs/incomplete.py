@@ -12,12 +12,11 @@ from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rebalance_core.texts import Text, from_parts
 
 from .instants import SECOND, Instant, to_datetime
-from .schemas import BROKER_POLLS
+from .schemas import BROKER_POLLS, NO_ANSWER
 from .text import iso
 from .window import Window
 
@@ -73,19 +72,19 @@ def rounds_that_are_missed(rounds: Mapping[str, Collection[Instant]]) -> Iterato
 
 def brokers_that_are_silent(polls: ds.Dataset, window: Window) -> Iterator[Text]:
     """A sentence for each broker that never answered."""
-    key = ["cluster", "broker_name", "broker_id"]
+    names = ["cluster", "broker_name", "broker_id", "outcome"]
     of_window = window.filter_of(BROKER_POLLS, polls.schema)
-    rows = polls.to_table(columns=[*key, "outcome"], filter=of_window)
-    answered = pc.not_equal(rows["outcome"], pa.scalar("NO_ANSWER"))
-    brokers = rows.append_column("answered", answered).group_by(key)
-    found = brokers.aggregate([("answered", "any")]).to_pylist()
-    for row in sorted(found, key=lambda each: str([each[name] for name in key])):
-        if not row["answered_any"]:
-            yield Text(
-                "broker {broker} of cluster {cluster} never answered",
-                broker=f"{row['broker_name']}/{row['broker_id']}",
-                cluster=row["cluster"],
-            )
+    seen: set[tuple[Any, ...]] = set()
+    # A day of a large fleet has too many polls to be held.
+    for batch in polls.to_batches(columns=names, filter=of_window, fragment_readahead=1):
+        distinct = pa.Table.from_batches([batch]).group_by(names).aggregate([]).select(names)
+        seen.update(zip(*distinct.to_pydict().values(), strict=True))
+    answered = {each[:3] for each in seen if each[3] != NO_ANSWER}
+    for cluster, name, broker_id in sorted({each[:3] for each in seen} - answered, key=str):
+        broker = f"{name}/{broker_id}"
+        yield Text(
+            "broker {broker} of cluster {cluster} never answered", broker=broker, cluster=cluster
+        )
 
 
 def first(texts: Iterable[Text]) -> list[Text]:

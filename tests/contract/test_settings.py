@@ -11,8 +11,9 @@ from typing import get_args, get_type_hints
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from jobs.bounds import Bounds
 from jobs.choices import DEFAULT_SETTINGS
 from jobs.collect.options import CollectOptions
 from jobs.errors import SettingsError
@@ -338,14 +339,14 @@ def sections(section: type[Section] = Section) -> Iterator[type[Section]]:
 
 NUMBERS = {
     f"{section.__name__}.{name}": section
-    for section in sections()
+    for section in (*sections(), Bounds)
     for name, type_ in get_type_hints(section).items()
     if {int, float} & {type_, *get_args(type_)}
 }
 
 
 def test_the_numbers_of_every_file_are_found() -> None:
-    assert {"RetentionSetting.keep_days", "Email.port"} <= NUMBERS.keys()
+    assert {"RetentionSetting.keep_days", "Email.port", "Bounds.line_bytes"} <= NUMBERS.keys()
     assert NUMBERS["CollectOptions.every_seconds"] is CollectOptions
 
 
@@ -354,7 +355,7 @@ def test_the_numbers_of_every_file_are_found() -> None:
 def test_no_number_takes_a_truth_value_or_a_text(number: str, value: object) -> None:
     _, _, name = number.partition(".")
     with pytest.raises(ValidationError) as raised:
-        NUMBERS[number].model_validate({name: value})
+        TypeAdapter(NUMBERS[number]).validate_python({name: value})
     assert (name,) in {error["loc"] for error in raised.value.errors()}
 
 
