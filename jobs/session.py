@@ -63,9 +63,11 @@ _NEEDED = {
 
 
 #: What the jobs need of the session besides. A row is a piece of megabytes or a whole file, so that
-#: few of them make a batch; plans are few and fixed, so that nothing is gained by planning again as
-#: they run; files are listed by name, which needs no job.
+#: few of them make a batch. Pieces that the driver gives travel as columns of Arrow. Plans are few
+#: and fixed: nothing is gained by planning again as they run. Files are listed by name, which needs
+#: no job.
 _FOR_PIECES = {
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
     "spark.sql.adaptive.enabled": "false",

@@ -60,33 +60,34 @@ _QUESTION, _ANSWER = "question", "answer"
 
 #: Files are read by their very names.
 _BY_NAME = {"__globPaths__": "false", "recursiveFileLookup": "true"}
-#: So many bytes are collected at once; more come in parts of so many. What comes of so small an
-#: input is not measured first.
+#: So many bytes are collected at once; more come in parts of so many.
 _COLLECTED_AT_ONCE = 64 << 20
 _COLLECTED_PART = 16 << 20
-_SMALL_INPUT = 8 << 20
-#: A task costs as much as a megabyte of input. For each core there are a few, so that none waits
-#: for the last one; of a large input each holds about so many bytes.
+#: A task costs as much as a megabyte of input. For each core there are two, so that it seldom waits
+#: for another one; of a large input each holds about so many bytes.
 _LEAST_BYTES_OF_A_SHARD = 1 << 20
 _MOST_BYTES_OF_A_SHARD = 32 << 20
-_TASKS_OF_A_CORE = 4
+_TASKS_OF_A_CORE = 2
 #: A shard with so many questions at most answers them where it is: some seconds of one core.
 _MOST_QUESTIONS_IN_PLACE = 16
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Pieces as rows."""
+    """Pieces as rows. ``most_bytes``: they have no more than about so many; None: nobody knows."""
 
     rows: DataFrame
+    most_bytes: int | None = None
 
     def only(self, *kinds: str) -> "Frame":
         """Those of some kinds."""
-        return Frame(self.rows.where(F.col("kind").isin(*kinds)))
+        return Frame(self.rows.where(F.col("kind").isin(*kinds)), self.most_bytes)
 
     def and_also(self, others: "Frame") -> "Frame":
         """These and others."""
-        return Frame(self.rows.unionAll(others.rows))
+        bounds = (self.most_bytes, others.most_bytes)
+        most_bytes = None if None in bounds else sum(filter(None, bounds))
+        return Frame(self.rows.unionAll(others.rows), most_bytes)
 
 
 class SparkEngine(AbstractContextManager["SparkEngine"]):
@@ -100,7 +101,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         self._kept: list[DataFrame] = []
         self._most_tasks = _TASKS_OF_A_CORE * cores_of(spark)
         self._tasks = self._most_tasks
-        self._is_small = False
+        self._input_bytes: int | None = None
 
     def __exit__(self, *_: object) -> None:
         for rows in self._kept:
@@ -110,7 +111,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         """Some for each core, fewer of a small input, more of a large one: a task holds one."""
         least = max(1, input_bytes // _LEAST_BYTES_OF_A_SHARD)
         self._tasks = min(self._most_tasks, least)
-        self._is_small = input_bytes <= _SMALL_INPUT
+        self._input_bytes = input_bytes
         return max(self._tasks, -(-input_bytes // _MOST_BYTES_OF_A_SHARD))
 
     def list_files(self, paths: Sequence[str]) -> list[InputFile]:
@@ -155,42 +156,52 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             of_tasks = list(in_tasks(opened, size, self._tasks))
             numbers = self.spark.range(0, len(of_tasks), 1, len(of_tasks))
             frames.append(numbers.mapInArrow(_of_numbers(of_tasks, step), _DDL))
-        return self._keep(reduce(DataFrame.unionAll, frames or [self.given([]).rows]))
+        rows = reduce(DataFrame.unionAll, frames or [self.given([]).rows])
+        return self._keep(rows, self._input_bytes)
 
     def given(self, pieces: Iterable[Piece]) -> Frame:
         """Pieces that the caller has."""
-        return Frame(self.spark.createDataFrame([tuple(each) for each in pieces], _DDL))
+        # By way of pandas and Arrow: rows of Python, and none at all, would need a worker.
+        there = pd.DataFrame(pieces, columns=list(Piece._fields))
+        if there.empty:
+            no_row = self.spark.sql("SELECT 0 AS shard, '' AS kind, X'' AS data WHERE false")
+            return Frame(no_row, 0)
+        return Frame(self.spark.createDataFrame(there, _DDL), int(there["data"].map(len).sum()))
 
     def by_shard(self, pieces: Frame, step: ShardStep) -> Frame:
         """What the pieces of each shard become."""
         # All pieces of a shard next to each other.
         grouped = pieces.rows.repartition(self._tasks, "shard").sortWithinPartitions("shard")
-        return self._keep(grouped.mapInArrow(_of_shards(step), _DDL))
+        return self._keep(grouped.mapInArrow(_of_shards(step), _DDL), pieces.most_bytes)
 
     def ask(self, pieces: Frame, work: Work) -> Frame:
         """A shard of few questions answers them itself. Those of a large one are spread by number
         over all cores, and it begins again for its end: a giant group has all the cores there are.
         """
-        done = self.by_shard(pieces, _whole_or_questions(work))
-        asked = done.only(_QUESTION).rows
+        done = self.by_shard(pieces, _whole_or_questions(work)).rows
+        is_question = F.col("kind") == _QUESTION
         # Told apart here: Spark would do it in tasks of its own, by default 200 of them.
-        large = list({row[0] for row in asked.select("shard").collect()})
+        made = done.select("shard", is_question, F.length("data")).collect()
+        large = list({shard for shard, is_question, _ in made if is_question})
+        ended = Frame(done.where(~is_question), sum(size for _, asks, size in made if not asks))
         if not large:
-            return done
+            return ended
         answer: Any = F.pandas_udf(_answers(work), "binary")  # type: ignore[attr-defined]
+        asked = done.where(is_question)
         answered = asked.repartition(self._most_tasks).select(
             "shard", F.lit(_ANSWER).alias("kind"), answer("data").alias("data")
         )
         of_large = pieces.rows.where(F.col("shard").isin(large)).unionAll(answered)
-        ended = self.by_shard(Frame(of_large), _end(work))
-        return Frame(done.rows.where(F.col("kind") != _QUESTION)).and_also(ended)
+        return ended.and_also(self.by_shard(Frame(of_large), _end(work)))
 
     def collect(self, pieces: Frame) -> Iterator[Piece]:
         """The pieces; few of them are held in the driver at a time.
 
         Java holds a partition as a whole, and those of a giant group are in one.
         """
-        size = 0 if self._is_small else self._size_of(pieces)
+        size = pieces.most_bytes
+        if size is None or size > _COLLECTED_AT_ONCE:
+            size = self._size_of(pieces)
         parts = -(-size // _COLLECTED_PART)
         rows = (
             pieces.rows.collect()
@@ -205,10 +216,10 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         row = pieces.rows.select(F.sum(F.length("data"))).first()
         return 0 if row is None else row[0] or 0
 
-    def _keep(self, rows: DataFrame) -> Frame:
+    def _keep(self, rows: DataFrame, most_bytes: int | None) -> Frame:
         # Java would keep in its memory what it reads once or twice.
         self._kept.append(rows.persist(StorageLevel.DISK_ONLY))
-        return Frame(self._kept[-1])
+        return Frame(self._kept[-1], most_bytes)
 
 
 #: Names that Spark's listing leaves out, also of files that are named.
