@@ -5,9 +5,7 @@ their numbers. NumPy and PyArrow do both for a hundred thousand rows at a time.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
 from itertools import chain
-from operator import iadd
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -200,7 +198,7 @@ def _mixed(sums: Hashes) -> Hashes:
     return hashes
 
 
-def hash_rows(columns: Sequence[Numbers | Sequence[Hashes]]) -> list[Hashes]:
+def hash_rows(columns: Iterable[Numbers | Sequence[Hashes]]) -> list[Hashes]:
     """Two hashes of 64 bits for each row, of its numbers, or of the hashes of its lists.
 
     A sum of the numbers, each with its column's random odd factor: other rows have another one but
@@ -208,15 +206,17 @@ def hash_rows(columns: Sequence[Numbers | Sequence[Hashes]]) -> list[Hashes]:
     sums do not depend on the order of the rows, and two copies of a row differ from one.
 
     A column of one number has it in every row; where all columns do, there is one hash for all.
+    Columns are taken one after the other: to hold the terms of all costs more than to sum them.
     """
-    hashes = []
-    for seed in range(_SEEDS):
-        terms = [
-            (column.view(np.uint64) if isinstance(column, np.ndarray) else column[seed]) * factor
-            for column, factor in zip(columns, _FACTORS[seed, : len(columns)], strict=True)
-        ]
-        hashes.append(_mixed(reduce(iadd, sorted(terms, key=lambda term: len(term) == 1))))
-    return hashes
+    sums: list[Hashes] = [np.zeros(1, np.uint64)] * _SEEDS
+    for place, column in enumerate(columns):
+        for seed, factor in enumerate(_FACTORS[:, place]):
+            values = column.view(np.uint64) if isinstance(column, np.ndarray) else column[seed]
+            term, sum_ = values * factor, sums[seed]
+            shorter, longer = (sum_, term) if len(sum_) == 1 else (term, sum_)
+            longer += shorter
+            sums[seed] = longer
+    return [_mixed(sum_) for sum_ in sums]
 
 
 def hash_lists(lists: Array, elements: Numbers | Sequence[Hashes]) -> list[Hashes]:
@@ -256,12 +256,12 @@ def _reader(type_: pa.DataType) -> Callable[[Array], Numbers | Sequence[Hashes]]
         return of_lists
     if pa.types.is_struct(type_):
         of_fields = [reader(field.type) for field in type_]
-        return lambda structs: hash_rows(
-            [
-                _nulls(structs),
-                *[read(field) for read, field in zip(of_fields, structs.flatten(), strict=True)],
-            ]
-        )
+
+        def of_structs(structs: Array) -> Sequence[Hashes]:
+            fields = zip(of_fields, structs.flatten(), strict=True)
+            return hash_rows(chain([_nulls(structs)], (read(field) for read, field in fields)))
+
+        return of_structs
     return Column().number
 
 

@@ -103,7 +103,7 @@ class _Records:
 
     def hashes(self, batch: Batch) -> list[Hashes]:
         """Two hashes of each row."""
-        return numbers.hash_rows([read(batch[name]) for name, read in self._readers.items()])
+        return numbers.hash_rows(read(batch[name]) for name, read in self._readers.items())
 
     def of(self, batch: Batch, hashes: Sequence[Hashes], rows: Numbers) -> list[Record]:
         """The record of each of these rows."""
