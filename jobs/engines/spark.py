@@ -10,6 +10,7 @@ in ranges, a larger table by its row groups, a larger archive as a stream: PyArr
 it is read. One that it cannot open is refused in one sentence before anything runs.
 """
 
+import gc
 import posixpath
 import re
 from collections import defaultdict
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, groupby, islice
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -269,7 +270,7 @@ def _of_contents(slices: Sequence[Slice], step: SliceStep) -> Callable[[Batches]
                 )
                 yield slice_, content.as_buffer()
 
-    return lambda batches: _rows(step(opened(batches)))
+    return lambda batches: _in_worker(_rows(step(opened(batches))))
 
 
 _URI = re.compile(r"(?:[a-zA-Z][\w+.-]*:)?(?://(?P<authority>[^/]*))?(?P<path>/.*)", re.DOTALL)
@@ -296,7 +297,7 @@ def _of_numbers(
             for slice_ in chain.from_iterable(of_tasks[number] for number in numbers):
                 yield slice_, None if slice_.size else pa.py_buffer(b"")
 
-    return lambda batches: _rows(step(opened(batches)))
+    return lambda batches: _in_worker(_rows(step(opened(batches))))
 
 
 def _of_shards(step: ShardStep) -> Callable[[Batches], Batches]:
@@ -304,7 +305,7 @@ def _of_shards(step: ShardStep) -> Callable[[Batches], Batches]:
         for _, pieces in groupby(_pieces(batches), attrgetter("shard")):
             yield from _rows(step(list(pieces)))
 
-    return run
+    return lambda batches: _in_worker(run(batches))
 
 
 def _whole_or_questions(work: Work) -> ShardStep:
@@ -327,13 +328,11 @@ def _whole_or_questions(work: Work) -> ShardStep:
 def _answers(work: Work) -> Callable[[Iterator[pd.Series]], Iterator[pd.Series]]:
     """The pandas UDF around what the work answers."""
 
+    def answer_one(question: bytes) -> bytes:
+        return pack_value(0, _ANSWER, work.answer(unpack_value(question))).data
+
     def answer(questions: Iterator[pd.Series]) -> Iterator[pd.Series]:
-        for batch in questions:
-            with rare_collections():
-                answered = [
-                    pack_value(0, _ANSWER, work.answer(unpack_value(each))).data for each in batch
-                ]
-            yield pd.Series(answered)
+        return _in_worker(batch.map(answer_one) for batch in questions)
 
     # The kind of the UDF follows from its hints, which have to be there as objects.
     answer.__annotations__ = {"questions": Iterator[pd.Series], "return": Iterator[pd.Series]}
@@ -365,6 +364,20 @@ def _pieces(batches: Batches) -> Iterator[Piece]:
 
 
 def _rows(pieces: Iterable[Piece]) -> Batches:
+    for piece in pieces:
+        yield pa.RecordBatch.from_pylist([piece._asdict()], schema=_SCHEMA)
+
+
+_Made = TypeVar("_Made")
+
+
+def _in_worker(made: Iterable[_Made]) -> Iterator[_Made]:
+    """What a task makes, in a worker of Spark.
+
+    After each task Spark looks for cycles of objects, among all that the worker has ever imported:
+    that takes longer than many a step. What is there when a task begins is left out from then on.
+    It is no garbage, for Spark has just looked.
+    """
+    gc.freeze()
     with rare_collections():
-        for piece in pieces:
-            yield pa.RecordBatch.from_pylist([piece._asdict()], schema=_SCHEMA)
+        yield from made

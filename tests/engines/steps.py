@@ -179,3 +179,26 @@ class Failing(Squares):
     def _fail(self, where: str) -> None:
         if where == self.where:
             raise StepError(where)
+
+
+def how_many_are_frozen(pieces: object) -> Iterator[Piece]:
+    """How many objects Python leaves out when it looks for cycles; of slices and of shards."""
+    yield Piece(0, "n", b"")
+    yield pack_value(0, "frozen", gc.get_freeze_count())
+
+
+@dataclass(frozen=True)
+class Frozen(Squares):
+    """Work whose answers are how many objects are left out."""
+
+    def answer(self, question: tuple[str, int]) -> tuple[int, int, int]:
+        """The number, how many, and the process that found it."""
+        number, _, task = super().answer(question)
+        return number, gc.get_freeze_count(), task
+
+    def end(self, begun: list[int], answers: Iterable[tuple[int, int, int]]) -> Iterator[Piece]:
+        """The least of all answers, and of the end."""
+        found = [frozen for _, frozen, _ in answers]
+        assert len(found) == len(begun)
+        yield pack_value(0, "frozen", min(found))
+        yield pack_value(0, "frozen", gc.get_freeze_count())

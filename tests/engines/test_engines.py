@@ -22,12 +22,14 @@ from tests.engines.conftest import ENGINES, LOCAL, local_engine
 from tests.engines.steps import (
     SHARDS,
     Failing,
+    Frozen,
     Squares,
     StepError,
     Thresholds,
     count,
     fail_on,
     fail_on_shard,
+    how_many_are_frozen,
     in_which_task,
     nothing_at_all,
     of_even_shards,
@@ -239,6 +241,34 @@ def test_a_step_looks_for_cycles_a_hundredth_as_often_and_its_caller_as_before(e
     found = engine.ask(numbers, Thresholds(0))
     assert values(collected(engine, found), "thresholds") == [{100 * before[0]}]
     assert gc.get_threshold() == before
+
+
+def frozen(engine: Any, folder: Path) -> list[int]:
+    """How many objects are left out in slices, in shards, in questions of few and of many."""
+    mapped = engine.map(slices_of(folder, x=LINES), how_many_are_frozen)
+    found = values(collected(engine, mapped), "frozen")
+    found += values(
+        collected(engine, engine.by_shard(mapped.only("n"), how_many_are_frozen)), "frozen"
+    )
+    for many in (3, 100):
+        numbers = engine.given(pack_value(0, "number", number) for number in range(many))
+        found += values(collected(engine, engine.ask(numbers, Frozen(0))), "frozen")
+    return found
+
+
+@pytest.mark.spark
+def test_spark_does_not_look_for_cycles_in_what_its_workers_have_imported(
+    spark: Any, tmp_path: Path
+) -> None:
+    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+
+    with SparkEngine(spark) as engine:
+        assert min(frozen(engine, tmp_path)) > 10_000
+
+
+def test_the_objects_of_a_caller_are_not_frozen(tmp_path: Path) -> None:
+    with LocalEngine() as engine:
+        assert set(frozen(engine, tmp_path)) == {gc.get_freeze_count()}
 
 
 def test_an_engine_has_a_name_and_versions(engine: Any) -> None:
