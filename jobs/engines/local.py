@@ -18,7 +18,7 @@ import pyarrow as pa
 from ..dumps.files import InputFile, list_local_files
 from ..errors import InputError
 from ..pieces import Piece
-from .engine import ShardStep, Slice, SliceStep, Work, in_tasks, rare_collections
+from .engine import ShardStep, Slice, SliceStep, Work, in_tasks, tuned
 
 #: Pieces of so many bytes in all are held in memory; those beyond lie in files, one for each shard.
 _MOST_IN_MEMORY = 256 << 20
@@ -130,7 +130,7 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
 
     def _run(self, task: Callable[[Any], Iterator[Piece]], items: Iterable[Any]) -> Spool:
         if self._workers == 1:
-            with rare_collections():
+            with tuned():
                 return self._spool(map(task, items))
         return self._spool(self._in_workers(partial(_listed, task), items))
 
@@ -184,5 +184,5 @@ def _answered(work: Work, pieces: Sequence[Piece]) -> Iterator[Piece]:
 
 
 def _listed(task: Callable[[Any], Iterator[Piece]], item: Any) -> list[Piece]:
-    with rare_collections():
+    with tuned():
         return list(task(item))

@@ -46,7 +46,7 @@ from .engine import (
     SliceStep,
     Work,
     in_tasks,
-    rare_collections,
+    tuned,
 )
 
 _DDL = "shard int, kind string, data binary"
@@ -379,5 +379,5 @@ def _in_worker(made: Iterable[_Made]) -> Iterator[_Made]:
     It is no garbage, for Spark has just looked.
     """
     gc.freeze()
-    with rare_collections():
+    with tuned():
         yield from made

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gc
+import platform
+import resource
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -277,6 +281,29 @@ def test_an_engine_has_a_name_and_versions(engine: Any) -> None:
 
 
 # ---------------------------------------------------------------- what only one of them has
+
+
+#: Batches of 20 blocks of a megabyte each: the pages that the machine gives for all of them.
+_BATCHES = """
+import resource
+import numpy as np
+from jobs.engines.engine import tuned
+
+with tuned():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(50):
+        batch = [np.ones(1 << 20, np.uint8) for _ in range(20)]
+        del batch
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of the allocator of glibc")
+def test_the_memory_of_a_batch_is_kept_for_the_next_one() -> None:
+    command = [sys.executable, "-c", _BATCHES]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    pages_of_a_batch = 20 * (1 << 20) // resource.getpagesize()
+    assert int(done.stdout) < 3 * pages_of_a_batch
 
 
 @pytest.mark.long
