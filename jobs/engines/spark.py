@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, groupby, islice
+from math import inf
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -75,10 +76,10 @@ _MOST_QUESTIONS_IN_PLACE = 16
 
 @dataclass(frozen=True)
 class Frame:
-    """Pieces as rows. ``most_bytes``: they have no more than about so many; None: nobody knows."""
+    """Pieces as rows. ``most_bytes``: they have about so many at most, as far as that is known."""
 
     rows: DataFrame
-    most_bytes: int | None = None
+    most_bytes: float = inf
 
     def only(self, *kinds: str) -> "Frame":
         """Those of some kinds."""
@@ -86,9 +87,7 @@ class Frame:
 
     def and_also(self, others: "Frame") -> "Frame":
         """These and others."""
-        bounds = (self.most_bytes, others.most_bytes)
-        most_bytes = None if None in bounds else sum(filter(None, bounds))
-        return Frame(self.rows.unionAll(others.rows), most_bytes)
+        return Frame(self.rows.unionAll(others.rows), self.most_bytes + others.most_bytes)
 
 
 class SparkEngine(AbstractContextManager["SparkEngine"]):
@@ -102,7 +101,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         self._kept: list[DataFrame] = []
         self._most_tasks = _TASKS_OF_A_CORE * cores_of(spark)
         self._tasks = self._most_tasks
-        self._input_bytes: int | None = None
+        self._input_bytes = inf
 
     def __exit__(self, *_: object) -> None:
         for rows in self._kept:
@@ -162,12 +161,12 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     def given(self, pieces: Iterable[Piece]) -> Frame:
         """Pieces that the caller has."""
+        there = list(pieces)
         # By way of pandas and Arrow: rows of Python, and none at all, would need a worker.
-        there = pd.DataFrame(pieces, columns=list(Piece._fields))
-        if there.empty:
-            no_row = self.spark.sql("SELECT 0 AS shard, '' AS kind, X'' AS data WHERE false")
-            return Frame(no_row, 0)
-        return Frame(self.spark.createDataFrame(there, _DDL), int(there["data"].map(len).sum()))
+        if not there:
+            return Frame(self.spark.sql("SELECT 0 shard, '' kind, X'' data WHERE false"), 0)
+        rows = self.spark.createDataFrame(pd.DataFrame(there), _DDL)
+        return Frame(rows, sum(len(piece.data) for piece in there))
 
     def by_shard(self, pieces: Frame, step: ShardStep) -> Frame:
         """What the pieces of each shard become."""
@@ -179,30 +178,29 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         """A shard of few questions answers them itself. Those of a large one are spread by number
         over all cores, and it begins again for its end: a giant group has all the cores there are.
         """
-        done = self.by_shard(pieces, _whole_or_questions(work)).rows
+        made = self.by_shard(pieces, _whole_or_questions(work)).rows
         is_question = F.col("kind") == _QUESTION
         # Told apart here: Spark would do it in tasks of its own, by default 200 of them.
-        made = done.select("shard", is_question, F.length("data")).collect()
-        large = list({shard for shard, is_question, _ in made if is_question})
-        ended = Frame(done.where(~is_question), sum(size for _, asks, size in made if not asks))
+        sizes = made.select("shard", is_question, F.length("data")).collect()
+        large = list({shard for shard, asks, _ in sizes if asks})
+        done = Frame(made.where(~is_question), sum(size for _, asks, size in sizes if not asks))
         if not large:
-            return ended
+            return done
         answer: Any = F.pandas_udf(_answers(work), "binary")  # type: ignore[attr-defined]
-        asked = done.where(is_question)
+        asked = made.where(is_question)
         answered = asked.repartition(self._most_tasks).select(
             "shard", F.lit(_ANSWER).alias("kind"), answer("data").alias("data")
         )
         of_large = pieces.rows.where(F.col("shard").isin(large)).unionAll(answered)
-        return ended.and_also(self.by_shard(Frame(of_large), _end(work)))
+        return done.and_also(self.by_shard(Frame(of_large), _end(work)))
 
     def collect(self, pieces: Frame) -> Iterator[Piece]:
         """The pieces; few of them are held in the driver at a time.
 
         Java holds a partition as a whole, and those of a giant group are in one.
         """
-        size = pieces.most_bytes
-        if size is None or size > _COLLECTED_AT_ONCE:
-            size = self._size_of(pieces)
+        is_little = pieces.most_bytes <= _COLLECTED_AT_ONCE
+        size = 0 if is_little else self._size_of(pieces)
         parts = -(-size // _COLLECTED_PART)
         rows = (
             pieces.rows.collect()
@@ -217,7 +215,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         row = pieces.rows.select(F.sum(F.length("data"))).first()
         return 0 if row is None else row[0] or 0
 
-    def _keep(self, rows: DataFrame, most_bytes: int | None) -> Frame:
+    def _keep(self, rows: DataFrame, most_bytes: float) -> Frame:
         # Java would keep in its memory what it reads once or twice.
         self._kept.append(rows.persist(StorageLevel.DISK_ONLY))
         return Frame(self._kept[-1], most_bytes)

@@ -513,10 +513,15 @@ def test_files_that_follow_each_other_are_opened_by_one_task(spark: Any, tmp_pat
 
 def jobs_of(spark: Any, work: Callable[[], object]) -> int:
     """How many jobs Spark runs for the work."""
-    group = f"test-{time.monotonic_ns()}"
-    spark.sparkContext.setJobGroup(group, "")
-    work()
-    return len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+    context, group = spark.sparkContext, f"test-{time.monotonic_ns()}"
+    context.setJobGroup(group, "")
+    try:
+        work()
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    # The tracker hears of a job by events, which may be under way.
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    return len(context.statusTracker().getJobIdsForGroup(group))
 
 
 @pytest.mark.spark
