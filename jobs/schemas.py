@@ -109,9 +109,9 @@ ongoing boolean: whether it is there at the end: in the group's last snapshot, o
 severity string: INFO, WARNING or CRITICAL
 status string?: against the previous published run: NEW, or PERSISTING: it was open there; null: it
     passed by itself
-open_since timestamp?: since when it is open without a published run in between that does not have
-    it; null: it passed by itself
-nights_open int?: how many published dates in a row have it open, this one the last; null: it
+open_since timestamp?: since when it is open without a published run in between that audited it and
+    does not have it; null: it passed by itself
+nights_open int?: how many published dates since then have it open, this one the last; null: it
     passed by itself
 completeness double: the lowest share of the route's brokers that gave a list
 strategy_source string?: where the least certain strategy of a member comes from
@@ -311,17 +311,18 @@ orphaned_queues: cluster, consumer_group, topic, broker_name, queue_id, first_se
     which the queue had no owner, for at least half of its snapshots
 {_QUEUE_FINDINGS}
 
-former_findings: finding_id: what was open in the previous published run and is not there any more
+former_findings: finding_id: what was open in the previous published run, or before it where that
+    run did not audit it, and is not there any more
 cluster, consumer_group, topic, broker_name, queue_id
 kind string: ORPHANED, DUPLICATE or STALLED
 status string: RESOLVED, or NOT_AUDITED: the group was not audited this time
 first_seen
-last_seen timestamp: the last snapshot of the previous run that shows it
-severity string: in the previous run
-causes strings: in the previous run
+last_seen timestamp: the last snapshot that shows it, in the last run that audited it
+severity string: in that run
+causes strings: in that run
 finding_id string: as in the tables of faulty queues
-open_since timestamp?: since when it had been open, as the previous run has it
-nights_open int?: how many published dates in a row had it open, the previous run the last
+open_since timestamp?: since when it had been open, as that run has it
+nights_open int?: how many published dates had it open, that run the last
 
 stalled_queues: cluster, consumer_group, topic, broker_name, queue_id, first_seen: one unbroken run
     of offset polls in which the queue had an owner and messages and its consumer offset did not
@@ -503,6 +504,7 @@ texts
 """)
 REPORT_TABLES = (*_REPORT_TABLES.values(), QUARANTINE)
 
+FORMER_FINDINGS = _REPORT_TABLES["former_findings"]
 GROUP_FAULTS = _REPORT_TABLES["group_faults"]
 ALLOCATIONS = _REPORT_TABLES["allocations"]
 ALLOCATION_DRIFT = _REPORT_TABLES["allocation_drift"]

@@ -102,7 +102,7 @@ class QueueOffsets(NamedTuple):
 
 
 class EarlierFinding(NamedTuple):
-    """A finding that was open in the run before.
+    """A finding that was open in the run before, or in the last one that audited it.
 
     ``kind`` is that of a queue, or the name of a fault: then ``broker_name`` is empty and
     ``queue_id`` -1.

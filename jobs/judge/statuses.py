@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
 from ..instants import Instant
-from ..kinds import QUEUE_FINDINGS, STALLED
+from ..kinds import NOT_AUDITED, QUEUE_FINDINGS, STALLED
 from .dossier import EarlierFinding
 from .extents import Extent
 from .tables import Row
@@ -18,7 +18,6 @@ from .tables import Row
 NEW = "NEW"
 PERSISTING = "PERSISTING"
 RESOLVED = "RESOLVED"
-NOT_AUDITED = "NOT_AUDITED"
 
 
 class Openness(NamedTuple):

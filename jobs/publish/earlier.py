@@ -1,7 +1,7 @@
 """The run before -> its open findings, by group."""
 
 import logging
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow.dataset as ds
 
@@ -9,42 +9,80 @@ from rebalance_core.grouping import grouped
 
 from ..errors import DamagedError
 from ..judge.dossier import EarlierFinding
-from ..kinds import GRADED_TABLES, QUEUE_FINDINGS
-from ..schemas import GROUP_FAULTS, LONG
+from ..kinds import GRADED_TABLES, NOT_AUDITED, QUEUE_FINDINGS
+from ..schemas import FORMER_FINDINGS, GROUP_FAULTS, LONG
 from ..storage import Published, Reports
 
 _LOGGER = logging.getLogger(__name__)
+
+#: After so many published dates in which nobody looked, what was open is forgotten: the group may
+#: be gone for good.
+NIGHTS = 7
+
+#: By cluster and group.
+OpenFindings: TypeAlias = dict[tuple[str, str], list[EarlierFinding]]
+#: By id and kind, with the group of each.
+_Rows: TypeAlias = dict[tuple[str, str], tuple[tuple[str, str], EarlierFinding]]
+
 _TIMES = ("first_seen", "last_seen", "open_since")
 
 
 def open_findings(
-    folder: Reports, previous: Published | None
-) -> dict[tuple[str, str], list[EarlierFinding]]:
+    folder: Reports, previous: Published | None, nights: int = NIGHTS
+) -> OpenFindings:
     """By cluster and group the findings and faults that lasted and were not over in the run before.
+
+    What that run did not audit is as the run before it left it, and so on for ``nights`` published
+    dates: a night in which nobody looked neither ends what was open nor makes it new. Faults go on
+    with the queues of their topic.
 
     None of them where nothing can be compared: there is no such run, or its tables are gone.
     """
-    if previous is None:
+    if previous is None or not nights:
         return {}
-    rows: dict[tuple[str, str], tuple[tuple[str, str], EarlierFinding]] = {}
+    try:
+        rows = _lasting(folder, previous)
+        ids, topics = _not_audited(folder, previous)
+    except (DamagedError, OSError) as error:
+        _LOGGER.warning("%s: nothing is compared with that run", error)
+        return {}
+    if ids:
+        before = open_findings(folder, folder.before(previous.date), nights - 1)
+        for group, of_group in before.items():
+            for each in of_group:
+                is_of_queue = each.kind in QUEUE_FINDINGS.values()
+                if each.finding_id in ids if is_of_queue else (*group, each.topic) in topics:
+                    rows.setdefault((each.finding_id, each.kind), (group, each))
+    return grouped(rows.values())
+
+
+def _lasting(folder: Reports, previous: Published) -> _Rows:
+    """Those that the tables of a run have."""
+    rows: _Rows = {}
+    is_open = (ds.field("persistence") == "PERSISTENT") & ds.field("ongoing")
     for name in GRADED_TABLES:
         if name not in previous.tables:
             continue
-        is_open = (ds.field("persistence") == "PERSISTENT") & ds.field("ongoing")
-        try:
-            written = folder.dataset(previous, name)
-            columns = {each: ds.field(each) for each in written.schema.names}
-            instants = {each: columns[each].cast(LONG) for each in _TIMES}
-            found = written.to_table(columns={**columns, **instants}, filter=is_open)
-        except (DamagedError, OSError) as error:
-            _LOGGER.warning("%s: nothing is compared with that run", error)
-            return {}
-        for row in found.to_pylist():
+        written = folder.dataset(previous, name)
+        columns = {each: ds.field(each) for each in written.schema.names}
+        instants = {each: columns[each].cast(LONG) for each in _TIMES}
+        for row in written.to_table(columns={**columns, **instants}, filter=is_open).to_pylist():
             finding = _finding(name, row)
             key = (finding.finding_id, finding.kind)
             if key not in rows or rows[key][1].last_seen < finding.last_seen:
                 rows[key] = (row["cluster"], row["consumer_group"]), finding
-    return grouped(rows.values())
+    return rows
+
+
+def _not_audited(folder: Reports, previous: Published) -> tuple[set[str], set[tuple[str, ...]]]:
+    """What a run found open before it and did not audit: the ids of the findings, the topics."""
+    if FORMER_FINDINGS.name not in previous.tables:
+        return set(), set()
+    names = ["finding_id", "cluster", "consumer_group", "topic"]
+    is_left = ds.field("status") == NOT_AUDITED
+    left = folder.dataset(previous, FORMER_FINDINGS.name).to_table(names, filter=is_left)
+    columns: list[list[Any]] = [left[name].to_pylist() for name in names]
+    return set(columns[0]), set(zip(*columns[1:], strict=True))
 
 
 def _finding(table: str, row: dict[str, Any]) -> EarlierFinding:

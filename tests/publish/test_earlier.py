@@ -7,8 +7,10 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from jobs.instants import to_instant
-from jobs.publish.earlier import open_findings
+from jobs.publish.earlier import NIGHTS, open_findings
 from jobs.storage import Location, Reports
 from tests.support.written_reports import NOON, Row, publish, report_row
 
@@ -85,3 +87,71 @@ def test_a_table_that_the_run_before_did_not_make_hides_nothing_of_the_others(
     files = {name: of for name, of in published.files.items() if name != "stalled_queues"}
     came = open_findings(Reports(Location(tmp_path)), replace(published, files=files))
     assert [len(each) for each in came.values()] == [1]
+
+
+def after(folder: Path, *nights: dict[str, list[Row]]) -> set[tuple[str, str]]:
+    """The ids and kinds of what is open for the night after these."""
+    days = [f"2026-11-{10 + number}" for number in range(len(nights))]
+    *_, last = [publish(folder, day, tables) for day, tables in zip(days, nights, strict=True)]
+    came = open_findings(Reports(Location(folder)), last)
+    return {(each.finding_id, each.kind) for of_group in came.values() for each in of_group}
+
+
+def orphan(finding_id: str, **values: object) -> Row:
+    return finding("orphaned_queues", finding_id=finding_id, **values)
+
+
+def former(finding_id: str, status: str = "NOT_AUDITED", **values: object) -> Row:
+    return finding("former_findings", finding_id=finding_id, status=status, **values)
+
+
+SEEN = {"orphaned_queues": [orphan("o"), orphan("r")]}
+UNSEEN = {"former_findings": [former("o"), former("r", "RESOLVED")]}
+
+
+def test_a_night_that_did_not_audit_it_leaves_what_was_open_before(tmp_path: Path) -> None:
+    assert after(tmp_path, SEEN, UNSEEN) == {("o", "ORPHANED")}
+
+
+@pytest.mark.parametrize(("unseen", "is_open"), [(NIGHTS - 1, True), (NIGHTS, False)])
+def test_a_week_of_such_nights_may_follow_each_other(
+    tmp_path: Path, unseen: int, is_open: bool
+) -> None:
+    assert after(tmp_path, SEEN, *[UNSEEN] * unseen) == ({("o", "ORPHANED")} if is_open else set())
+
+
+def test_what_was_resolved_in_between_is_not_open_again(tmp_path: Path) -> None:
+    audited: dict[str, list[Row]] = {"former_findings": [former("o", "RESOLVED")]}
+    assert after(tmp_path / "it", SEEN, UNSEEN, audited) == set()
+    # Nor for what is not audited after that.
+    other: dict[str, list[Row]] = {"former_findings": [former("another")]}
+    assert after(tmp_path / "another", SEEN, audited, other) == set()
+
+
+def test_a_fault_goes_on_with_the_queues_of_its_topic_alone(tmp_path: Path) -> None:
+    faults = [
+        finding("group_faults", fault="FLAPPING", finding_id=f"f{topic}", topic=topic)
+        for topic in ("T", "U")
+    ]
+    other = finding("group_faults", fault="FLAPPING", finding_id="other", consumer_group="H")
+    seen = SEEN | {"group_faults": [*faults, other]}
+    assert after(tmp_path, seen, UNSEEN) == {("o", "ORPHANED"), ("fT", "FLAPPING")}
+
+
+def test_what_a_night_itself_has_open_counts_as_that_night_has_it(tmp_path: Path) -> None:
+    now = orphan("o", last_seen=NOON + timedelta(days=1))
+    publish(tmp_path, DAY, SEEN)
+    last = publish(tmp_path, "2026-11-21", {"orphaned_queues": [now], **UNSEEN})
+    ((came,),) = open_findings(Reports(Location(tmp_path)), last).values()
+    assert came.last_seen == to_instant(NOON + timedelta(days=1))
+
+
+def test_a_damaged_night_before_takes_nothing_from_the_last_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = publish(tmp_path, DAY, SEEN)
+    last = publish(tmp_path, "2026-11-21", {"orphaned_queues": [orphan("x")], **UNSEEN})
+    shutil.rmtree(tmp_path / "orphaned_queues" / f"dt={DAY}")
+    ((came,),) = open_findings(Reports(Location(tmp_path)), last).values()
+    assert came.finding_id == "x"
+    assert before.date in caplog.text
