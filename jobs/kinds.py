@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.faults import FAULTS as FAULTS_OF_A_STATE
 from rebalance_core.findings import DUPLICATE, ORPHANED
 from rebalance_core.repairs import DUPLICATE_CLIENT_ID, STALE_CHANNEL
@@ -183,6 +184,8 @@ QUEUE_FINDINGS = {
     "duplicate_queues": DUPLICATE,
     "stalled_queues": STALLED,
 }
+#: The faults that stalls show, which name no cause.
+SHOWN_BY_STALLS = frozenset({FROZEN_PROCESS, EXPRESSION_MISMATCH})
 #: The tables of what has a severity and an id.
 GRADED_TABLES = (*QUEUE_FINDINGS, "group_faults")
 VERDICTS = (STACKED, STALE_CHANNEL)

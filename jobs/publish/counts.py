@@ -1,7 +1,7 @@
 """The tables that a run has written -> the numbers of its summary."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow.dataset as ds
@@ -9,13 +9,22 @@ import pyarrow.dataset as ds
 from rebalance_core.findings import AUDITED
 
 from ..choices import SEVERITIES
-from ..kinds import GRADED_TABLES, INFO, LEVELS, NOT_AUDITED, OK, PERSISTENT, worst
+from ..kinds import (
+    GRADED_TABLES,
+    INFO,
+    LEVELS,
+    NOT_AUDITED,
+    OK,
+    PERSISTENT,
+    QUEUE_FINDINGS,
+    worst,
+)
+from ..reports.problems import Finding, Problem
+from ..reports.tables import Tables
 from ..schemas import CLIENT_STATES, GROUP_FAULTS, GROUP_HEALTH, REPORT_TABLES, RUNNING_INFO
 from ..storage import Snapshots
 from ..window import Window
 
-#: Gives a table of the run by its name.
-Tables = Callable[[str], ds.Dataset]
 Row = dict[str, Any]
 #: A cluster, and a consumer group of it.
 Group: TypeAlias = tuple[str, str]
@@ -25,42 +34,41 @@ KNOWN_ISSUE = "known_issue"
 #: The tables whose findings can be known issues.
 _MARKED = [table.name for table in REPORT_TABLES if KNOWN_ISSUE in table.schema.names]
 _STATUSES = ("NEW", "PERSISTING")
-_GRADES = ("severity", "persistence", "status")
+_TABLE_OF = {kind: table for table, kind in QUEUE_FINDINGS.items()}
 _OF_GROUPS = ["strategy_source", "subscription_source", "rounds_too_wide"]
 _SECONDS = ["round_seconds", "round_interval_seconds"]
 #: A summary has so many groups at most, the worst ones.
 MOST_GROUPS = 1_000
 
 
-def findings_of(written: Tables, name: str) -> list[Row]:
-    """The findings of a graded table, with their group and grades.
-
-    Of the faults those that no finding of a queue shows: the others would count twice.
-    """
-    columns = ["cluster", "consumer_group", "finding_id", *_GRADES, KNOWN_ISSUE]
-    alone = ds.field("queues_affected") == 0 if name == GROUP_FAULTS.name else None
-    rows: list[Row] = written(name).to_table(columns=columns, filter=alone).to_pylist()
-    return rows
-
-
-def count_findings(written: Tables) -> dict[str, Any]:
+def count_findings(problems: Iterable[Problem]) -> dict[str, Any]:
     """By graded table how many rows, how many persistent, and of each severity and status.
 
-    ``known`` has the same counts of those that are known issues; they count in the others too.
+    Of the faults those that no finding of a queue shows: the others would count twice. ``known``
+    has the same counts of those that are known issues; they count in the others too.
     """
-    counts: dict[str, Any] = {}
-    for name in _MARKED:
-        if name in GRADED_TABLES:
-            rows = findings_of(written, name)
-            known = [row for row in rows if row[KNOWN_ISSUE] is not None]
-            counts[name] = {**_count_grades(rows), "known": _count_grades(known)}
-    return counts
+    rows: dict[str, list[Finding]] = {name: [] for name in _MARKED if name in GRADED_TABLES}
+    for problem in problems:
+        for finding in problem.findings:
+            rows[_TABLE_OF.get(finding.kind, GROUP_FAULTS.name)].append(finding)
+    return {
+        name: {
+            **_count_grades(findings),
+            "known": _count_grades([each for each in findings if each.known_issue is not None]),
+        }
+        for name, findings in rows.items()
+    }
 
 
-def _count_grades(rows: Sequence[Row]) -> dict[str, int]:
-    values = Counter(row[name] for row in rows for name in _GRADES)
+def _count_grades(findings: Iterable[Finding]) -> dict[str, int]:
+    """A finding has a row for each of its ids."""
+    values: Counter[str | None] = Counter()
+    for each in findings:
+        rows = len(each.ids)
+        for value in ("total", each.severity, each.persistence, each.status):
+            values[value] += rows
     named = {value: values[value] for value in (*SEVERITIES, *_STATUSES)}
-    return {"total": len(rows), "persistent": values[PERSISTENT], **named}
+    return {"total": values["total"], "persistent": values[PERSISTENT], **named}
 
 
 def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str, Any]:
@@ -77,7 +85,7 @@ def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str
     rounds of a group; ``groups_too_wide``: those whose rounds take longer than a fault has to last.
     """
     columns = ["cluster", "consumer_group", "coverage", *_OF_GROUPS, *_SECONDS]
-    rows = written(GROUP_HEALTH.name).to_table(columns=columns).to_pylist()
+    rows = written.read(GROUP_HEALTH.name, columns).to_pylist()
     audited = [row for row in rows if row["coverage"] == AUDITED]
 
     def groups(rows: Sequence[Row], column: str, value: object) -> set[Group]:
@@ -119,13 +127,13 @@ def count_marked(written: Tables) -> dict[str, dict[str, int]]:
     """By the reason of a known issue how many rows of which tables it marked."""
     marked: dict[str, dict[str, int]] = defaultdict(dict)
     for name in _MARKED:
-        reasons = written(name).to_table(columns=[KNOWN_ISSUE])[KNOWN_ISSUE].drop_null()
+        reasons = written.read(name, [KNOWN_ISSUE])[KNOWN_ISSUE].drop_null()
         for reason, rows in Counter(reasons.to_pylist()).items():
             marked[str(reason)][name] = rows
     return marked
 
 
-def group_levels(written: Tables) -> dict[str, Any]:
+def group_levels(problems: Iterable[Problem], written: Tables) -> dict[str, Any]:
     """``clusters``: by cluster and group its level, and how many findings give it that level.
 
     So whoever draws thirty nights reads thirty summaries and no table.
@@ -137,13 +145,14 @@ def group_levels(written: Tables) -> dict[str, Any]:
     """
     found: dict[Group, dict[str, str]] = defaultdict(dict)
     is_ok: dict[Group, bool] = defaultdict(bool)
-    for name in GRADED_TABLES:
-        for row in findings_of(written, name):
-            counts = row["persistence"] == PERSISTENT and row[KNOWN_ISSUE] is None
-            of_group = found[row["cluster"], row["consumer_group"]]
-            so_far = of_group.get(row["finding_id"], INFO)
-            of_group[row["finding_id"]] = worst((so_far, row["severity"] if counts else INFO))
-    health = written(GROUP_HEALTH.name).to_table(columns=["cluster", "consumer_group", "coverage"])
+    for problem in problems:
+        of_group = found[problem.place[:2]]
+        for finding in problem.findings:
+            counts = finding.persistence == PERSISTENT and finding.known_issue is None
+            level = finding.severity if counts else INFO
+            for each in finding.ids:
+                of_group[each] = worst((of_group.get(each, INFO), level))
+    health = written.read(GROUP_HEALTH.name, ["cluster", "consumer_group", "coverage"])
     for row in health.to_pylist():
         is_ok[row["cluster"], row["consumer_group"]] |= row["coverage"] == AUDITED
     levels = {}

@@ -13,11 +13,13 @@ from ..known_issues import KnownIssues
 from ..leading_events import packed as packed_events
 from ..masking import Masking
 from ..progress import Progress
+from ..reports.problems import find_problems
+from ..reports.tables import Tables
 from ..schemas import BROKER_POLLS, EVENTS, QUARANTINE, SNAPSHOT_TABLES
 from ..storage import Location, Published, Reports, Snapshots, TableFiles
 from ..text import iso
 from .addresses import broker_addresses
-from .counts import Tables, count_findings, count_groups, count_marked, group_levels
+from .counts import count_findings, count_groups, count_marked, group_levels
 from .run import Made, Scope, Task
 from .tables import masked_pieces, write_tables
 
@@ -61,6 +63,8 @@ def publish(
                 for name, rows in counts.items()
             }
         previous = scope.previous
+        tables_written = Tables(lambda name: written(name) if name in counts else None)
+        problems = find_problems(tables_written)
         published = Published(
             date=scope.date,
             run_id=run_id,
@@ -78,11 +82,11 @@ def publish(
                     "last_snapshot": iso(scope.last),
                 },
                 "rows": counts,
-                "findings": count_findings(written),
-                **count_groups(written, inputs, task.window),
+                "findings": count_findings(problems),
+                **count_groups(tables_written, inputs, task.window),
                 **packed_events(_rows_of(written(EVENTS.name))),
-                "groups": group_levels(written),
-                "known_issues": _known_issues(scope, task.known_issues, written, masking),
+                "groups": group_levels(problems, tables_written),
+                "known_issues": _known_issues(scope, task.known_issues, tables_written, masking),
                 "previous": previous and {"date": previous.date, "run_id": previous.run_id},
                 "inputs": {
                     "snapshots": str(task.snapshots),

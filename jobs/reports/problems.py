@@ -7,7 +7,7 @@ that no two can disagree.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
@@ -23,7 +23,7 @@ from rebalance_core.texts import Text
 from .. import kinds
 from ..languages.rows import TEXTS, with_texts
 from ..text import span
-from .tables import PLACE, Place, PublishedTables, by_place, place_of
+from .tables import PLACE, Place, Tables, by_place, place_of
 from .words import titles
 
 #: What becomes of a problem: it belongs into the verdict, for it lasts and is no known issue; known
@@ -67,7 +67,7 @@ class Seen:
 class Finding(Seen):
     """What was found of a place: rows of a table of queues that differ in nothing but the queue.
 
-    Or a fault that is there for long and that no queue shows: it has no ``queues``. ``ids`` has
+    Or a fault that no finding of a queue shows (``_is_finding``): it has no ``queues``. ``ids`` has
     one finding id for each row, and an id is the same from run to run. ``status``: NEW or
     PERSISTING against the published run before, None for what passed. ``share_of_time`` is that
     between ``first_seen`` and ``last_seen``. ``backlog``: the messages of all the queues.
@@ -317,19 +317,23 @@ class Problem:
         return self.place.topic == f"%RETRY%{self.place.consumer_group}"
 
 
-def find_problems(tables: PublishedTables) -> list[Problem]:
+def find_problems(tables: Tables) -> list[Problem]:
     """Every place with findings or faults, worst first."""
     findings: dict[Place, list[Finding]] = defaultdict(list)
     faults: dict[Place, list[ShownFault]] = defaultdict(list)
+    shown: dict[Place, set[str]] = defaultdict(set)
     for finding in _of_queues(tables):
         findings[finding.place].append(finding)
+        if finding.is_severe:
+            is_stall = finding.kind == kinds.STALLED
+            shown[finding.place].update(kinds.SHOWN_BY_STALLS if is_stall else finding.causes)
     columns = (*_FAULT_COLUMNS, "finding_id", "status", TEXTS)
     for place, every in by_place(tables, "group_faults", columns).items():
         rows = [with_texts(row) for row in every]
         findings[place] += [
             _finding(place, row["fault"], row, causes=(row["fault"],), ids=(row["finding_id"],))
             for row in rows
-            if row["persistence"] == kinds.PERSISTENT and not row["queues_affected"]
+            if _is_finding(row, shown[place])
         ]
         faults[place] = _shown_faults(rows)
     minutes = ("orphan_queue_minutes", "duplicate_queue_minutes")
@@ -379,7 +383,7 @@ _EACH: dict[str, Literal["list", "min", "max", "sum"]] = {
 _BETWEEN = "\n"
 
 
-def _of_queues(tables: PublishedTables) -> Iterator[Finding]:
+def _of_queues(tables: Tables) -> Iterator[Finding]:
     """The findings of queues, put together by Arrow: a run may have a million rows."""
     for table, kind in kinds.QUEUE_FINDINGS.items():
         rows = tables.read(table, [*PLACE, *_ALIKE, *_EACH, "causes"])
@@ -397,6 +401,17 @@ def _of_queues(tables: PublishedTables) -> Iterator[Finding]:
                 ids=tuple(row["finding_id_list"]),
                 queues=tuple(map(Queue, row["broker_name_list"], row["queue_id_list"])),
             )
+
+
+def _is_finding(fault: Mapping[str, Any], shown: Container[str]) -> bool:
+    """Whether a fault is a finding by itself; ``shown``: those that severe findings of
+    queues name.
+
+    Nothing severe is left out: what affects queues and shows on none of them counts itself, as
+    GROUP_NOT_CONSUMING does. What is not severe is one where it affects no queue.
+    """
+    is_severe = fault["severity"] != kinds.INFO
+    return not fault["queues_affected"] or (is_severe and fault["fault"] not in shown)
 
 
 def _finding(place: Place, kind: str, row: Mapping[str, Any], **values: Any) -> Finding:

@@ -1,7 +1,7 @@
-"""The tables of a published run, a few columns and topics of them at a time."""
+"""The tables of a run, a few columns and topics of them at a time."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -37,12 +37,14 @@ def anchor_of(place: Place, *, several: bool) -> str:
     return "/".join(quote(name, safe="") for name in place[not several :])
 
 
-class PublishedTables:
-    """The tables of one published run."""
+class Tables:
+    """The report tables of one run; ``open_table`` gives one by its name, None where there is none.
 
-    def __init__(self, reports: Reports, published: Published) -> None:
-        self._reports = reports
-        self._published = published
+    It may raise InputError where a table that the run has is gone.
+    """
+
+    def __init__(self, open_table: Callable[[str], Any]) -> None:
+        self._open = open_table
 
     def read(
         self, name: str, columns: Sequence[str], places: Collection[Place] | None = None
@@ -50,11 +52,10 @@ class PublishedTables:
         """These columns of a table, of all its rows or of those near some places alone.
 
         A table that the run has not has no rows, and a column that the table has not is null.
-        InputError where a table that the run has is gone.
         """
-        if name not in self._published.tables:
+        dataset = self._open(name)
+        if dataset is None:
             return pa.table({column: pa.nulls(0) for column in columns})
-        dataset: Any = self._reports.dataset(self._published, name)
         near = None
         if places is not None:
             # Typed: without places nothing shows the type.
@@ -67,8 +68,17 @@ class PublishedTables:
         return table
 
 
+class PublishedTables(Tables):
+    """The tables of one published run; InputError where one of them is gone."""
+
+    def __init__(self, reports: Reports, published: Published) -> None:
+        super().__init__(
+            lambda name: reports.dataset(published, name) if name in published.tables else None
+        )
+
+
 def by_place(
-    tables: PublishedTables,
+    tables: Tables,
     name: str,
     columns: Sequence[str],
     places: Collection[Place] | None = None,

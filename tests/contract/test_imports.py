@@ -24,7 +24,7 @@ STEPS = {
     "snapshots": {"dumps", "judge.dossier"},
     "fold": {"judge.dossier"},
     "judge": set(),
-    "publish": {"judge.dossier"},
+    "publish": {"judge.dossier", "reports.problems", "reports.tables"},
     "lakes": {"reports.read"},
     "reports": {"judge.evaluated", "judge.moment"},
     "rendering": {

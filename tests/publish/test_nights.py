@@ -9,6 +9,8 @@ import pytest
 
 from jobs.publish import counts
 from jobs.publish.counts import group_levels
+from jobs.reports.problems import find_problems
+from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Reports
 from tests.support.written_reports import Row, publish, report_row
 
@@ -16,9 +18,8 @@ DAY = "2026-11-20"
 
 
 def levels(folder: Path, **tables: list[Row]) -> dict[str, Any]:
-    run_id = publish(folder, DAY, tables).run_id
-    reports = Reports(Location(folder))
-    return group_levels(lambda name: reports.table(name, DAY, run_id).parquet())
+    published = PublishedTables(Reports(Location(folder)), publish(folder, DAY, tables))
+    return group_levels(find_problems(published), published)
 
 
 def orphan(finding_id: str, group: str = "G", **values: Any) -> Row:
@@ -54,11 +55,12 @@ def test_a_group_is_as_bad_as_what_lasts_and_is_no_known_issue(
 def test_a_fault_counts_where_no_queue_shows_it(tmp_path: Path) -> None:
     faults = [
         report_row("group_faults", consumer_group="alone", fault="EXPRESSION_MISMATCH"),
-        report_row("group_faults", consumer_group="shown", queues_affected=2),
+        report_row("group_faults", consumer_group="shown", fault="GHOST_MEMBER", queues_affected=2),
     ]
-    found = levels(tmp_path, group_faults=faults, group_health=[health("shown")])
+    queue = orphan("q", "shown", causes=["GHOST_MEMBER"], known_issue="OPS-1")
+    found = levels(tmp_path, group_faults=faults, orphaned_queues=[queue])
     group = {name: each["level"] for name, each in found["clusters"]["C"].items()}
-    assert group == {"alone": "CRITICAL", "shown": "OK"}
+    assert group == {"alone": "CRITICAL", "shown": "INFO"}
 
 
 def test_a_group_of_which_nothing_was_judged_is_not_called_well(tmp_path: Path) -> None:

@@ -115,8 +115,8 @@ def test_stalls_and_faults_without_queues_are_told_where_they_are_new(tmp_path: 
         "group_faults": [
             mismatch,
             mismatch | {"topic": "goes on", "status": "PERSISTING"},
-            # One that causes findings is told with them.
-            report_row("group_faults", fault="GHOST", queues_affected=1),
+            # One that shows on stalls is told with them.
+            report_row("group_faults", fault="FROZEN_PROCESS", queues_affected=1),
         ],
     }
     found = digest(tmp_path, publish(tmp_path, "2026-11-20", tables))
@@ -141,11 +141,11 @@ def test_a_message_says_for_how_many_nights_it_has_been_open(tmp_path: Path) -> 
     assert told.endswith("ongoing, open since 2026-11-17 12:00 UTC (4 nights)")
 
 
-def test_a_fault_that_passed_is_no_finding(tmp_path: Path) -> None:
-    faults = [report_row("group_faults", fault="EXPRESSION_MISMATCH", persistence="TRANSIENT")]
-    assert (
-        digest(tmp_path, publish(tmp_path, "2026-11-20", {"group_faults": faults})).findings == []
-    )
+def test_a_fault_that_passed_is_not_told(tmp_path: Path) -> None:
+    passed = {"fault": "EXPRESSION_MISMATCH", "persistence": "TRANSIENT", "severity": "INFO"}
+    faults = [report_row("group_faults", **passed)]
+    found = digest(tmp_path, publish(tmp_path, "2026-11-20", {"group_faults": faults}))
+    assert problems_to_send(found, Alerts(severity="INFO"), ()) == []
 
 
 def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Pat
             "orphaned_queues": [
                 orphan("1", topic="T2", causes=["STRATEGY_MISMATCH"]),
                 orphan("1", topic="T2", causes=["STRATEGY_MISMATCH"], severity="WARNING"),
-                orphan("2", topic="T2", queue_id=1, causes=["STRATEGY_MISMATCH"]),
+                orphan("2", topic="T2", queue_id=1, causes=["STRATEGY_MISMATCH", "GHOST_MEMBER"]),
             ],
             "duplicate_queues": [
                 report_row("duplicate_queues", finding_id="3", severity="WARNING", topic="T1")
@@ -228,11 +228,11 @@ def test_a_stall_is_told_with_the_process_that_is_frozen(tmp_path: Path) -> None
         frozen(evidence="the first"),
         frozen(evidence="of another", topic="T2", last_seen=datetime(2026, 11, 20, 14, tzinfo=UTC)),
     ]
-    stall, *explained = told(
-        tmp_path / "stall", stalled_queues=[report_row("stalled_queues")], group_faults=faults
-    )
+    stalls = [report_row("stalled_queues"), report_row("stalled_queues", topic="T2")]
+    stall, *explained = told(tmp_path / "stall", stalled_queues=stalls, group_faults=faults)
     assert "1 queue stalled, since" in stall
-    assert explained == ["    FROZEN_PROCESS: the last", "    Repair: "]
+    assert explained[:2] == ["    FROZEN_PROCESS: the last", "    Repair: "]
+    assert "G / T2" in explained[2]
 
 
 @pytest.mark.parametrize("column", ["cluster", "consumer_group", "topic", "evidence", "remedy"])

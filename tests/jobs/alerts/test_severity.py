@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs.alerts.message import problems_to_send, read_digest
-from jobs.publish.publish import count_findings
+from jobs.alerts.message import ids_of, problems_to_send, read_digest
+from jobs.commands.batch import fails
+from jobs.kinds import FAULTS, QUEUE_FINDINGS
+from jobs.publish.counts import count_findings, group_levels
+from jobs.reports.ending import ending_lines
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import PublishedTables
 from jobs.settings import Alerts
@@ -54,8 +59,16 @@ def test_the_page_and_the_alerts_take_it_from_the_row(
         ({"orphaned_queues": [{"known_issue": "OPS-1"}]}, None),
         ({"orphaned_queues": [{"known_issue": "OPS-1"}, {"severity": "WARNING"}]}, "WARNING"),
         ({"group_faults": [{"fault": "EXPRESSION_MISMATCH"}]}, "CRITICAL"),
-        # It is as bad as the findings that name it.
-        ({"group_faults": [{"fault": "GHOST_MEMBER", "queues_affected": 2}]}, None),
+        # A finding of a queue that names it stands for it, also as a known issue.
+        (
+            {
+                "group_faults": [{"fault": "GHOST_MEMBER", "queues_affected": 2}],
+                "orphaned_queues": [{"causes": ["GHOST_MEMBER"], "known_issue": "OPS-1"}],
+            },
+            None,
+        ),
+        # What affects queues and shows on none of them counts itself.
+        ({"group_faults": [{"fault": "GROUP_NOT_CONSUMING", "queues_affected": 2}]}, "CRITICAL"),
         ({"group_faults": [{"fault": "ROUTE_CHANGED", "severity": "INFO"}]}, None),
     ],
 )
@@ -65,17 +78,44 @@ def test_the_gate_of_the_dag_stops_for_what_the_page_counts(
     """It reads the counts of the pointer: rows of a severity, less those that are known."""
     rows = {name: [report_row(name, **each) for each in of] for name, of in tables.items()}
     published = publish(tmp_path, "2026-11-20", rows)
-    reports = Reports(Location(tmp_path))
-
-    def written(table: str) -> Any:
-        return reports.table(table, published.date, published.run_id).parquet()
-
-    counts = count_findings(written).values()
+    problems = find_problems(PublishedTables(Reports(Location(tmp_path)), published))
+    counts = count_findings(problems).values()
     stops_for = [
         severity
         for severity in ("CRITICAL", "WARNING")
         if sum(of_table[severity] - of_table["known"][severity] for of_table in counts)
     ]
-    problems = find_problems(PublishedTables(reports, published))
     assert [each.severity for each in problems if each.counts] == stops_for[:1]
     assert stops_for[:1] == ([verdict] if verdict else [])
+
+
+def severe_rows() -> Iterator[tuple[str, dict[str, Any]]]:
+    """A row of each kind that has a severity, with queues and without, by the name of its table."""
+    for table in QUEUE_FINDINGS:
+        yield table, {}
+    for fault in FAULTS:
+        for queues_affected in (0, 3):
+            yield "group_faults", {"fault": fault, "queues_affected": queues_affected}
+
+
+@pytest.mark.parametrize("severity", ["WARNING", "CRITICAL"])
+@pytest.mark.parametrize(("table", "values"), [*severe_rows()], ids=str)
+def test_no_severe_row_that_lasts_is_missing_anywhere(
+    tmp_path: Path, table: str, values: dict[str, Any], severity: str
+) -> None:
+    """Whatever kind it is, and where no other row shows it: the reading, the counts, the gate."""
+    row = report_row(table, severity=severity, finding_id="it", **values)
+    published = publish(tmp_path, "2026-11-20", {table: [row]})
+    tables = PublishedTables(Reports(Location(tmp_path)), published)
+    (problem,) = find_problems(tables)
+    assert [(each.severity, each.ids) for each in problem.findings] == [(severity, ("it",))]
+    assert problem.counts
+    counts = count_findings([problem])
+    assert [name for name, of_table in counts.items() if of_table[severity]] == [table]
+    judged = replace(published, summary={**published.summary, "findings": counts})
+    assert fails(judged, severity)
+    levels = group_levels([problem], tables)["clusters"]
+    assert levels["C"]["G"]["level"] == severity
+    assert next(iter(ending_lines([problem], 100))).startswith(severity)
+    digest = read_digest(published, tables)
+    assert ids_of(problems_to_send(digest, Alerts(severity=severity), ())) == {"it"}

@@ -77,8 +77,12 @@ def test_a_fault_is_as_bad_as_its_row_says() -> None:
 
     for told, counts in (("CRITICAL", True), ("WARNING", True), ("INFO", False)):
         assert severity(queues_affected=0, severity=told) == (told, counts)
+    assert severity(queues_affected=2, severity="CRITICAL") == ("CRITICAL", True)
     # How bad it is then stands in its findings, known issues and all.
-    assert severity(queues_affected=2, severity="CRITICAL") == ("INFO", False)
+    shown = {**finding(), "causes": ["EXPRESSION_MISMATCH"], "known_issue": "OPS-1"}
+    faults = [fault("EXPRESSION_MISMATCH", queues_affected=2, severity="CRITICAL")]
+    problem = only(RowTables(group_faults=faults, orphaned_queues=[shown]))
+    assert problem.standing == "KNOWN"
 
 
 def test_a_lasting_fault_that_is_too_improbable_to_warn_of_has_not_passed() -> None:
