@@ -12,7 +12,6 @@ from ..choices import INCOMPLETE, LAST_RUN, SEVERITIES
 from ..engines.engine import Engine
 from ..errors import AuditError, InputError, QuarantineError, SettingsError
 from ..failures import sentence_of
-from ..incomplete import sentences_of
 from ..kinds import QUEUE_FINDINGS
 from ..known_issues import load_known_issues
 from ..leading_events import leading_events
@@ -32,6 +31,7 @@ from ..settings import Settings
 from ..storage import Location, Published, Reports, SnapshotWriter, new_run_id
 from ..storage.retention import Retention, prune_reports
 from ..text import visible
+from ..verdict.gaps import gaps_of
 from ..window import Window
 from . import common
 from .clock import now
@@ -306,7 +306,7 @@ def fails(published: Published, fail_on: str | None) -> bool:
     Of INCOMPLETE: whether something is missing of its input.
     """
     if fail_on in (None, INCOMPLETE):
-        return fail_on is not None and bool(sentences_of(published.summary))
+        return fail_on is not None and bool(gaps_of(published.summary))
     severe = SEVERITIES[SEVERITIES.index(fail_on) :]
     findings = published.summary["findings"].values()
     return any(
@@ -316,7 +316,7 @@ def fails(published: Published, fail_on: str | None) -> bool:
 
 def what_is_missing(published: Published) -> list[str]:
     """A line for each thing that is missing of the input; of many the first ones."""
-    texts = sentences_of(published.summary)
+    texts = [each.text for each in gaps_of(published.summary)]
     lines = [f"the input is not complete: {visible(each)}" for each in texts[:_MOST_MISSING]]
     more = len(texts) - _MOST_MISSING
     return [*lines, f"and {more} more, which the page has"] if more > 0 else lines

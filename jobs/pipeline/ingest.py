@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.english import count
-from rebalance_core.texts import Text
 
 from ..dumps.files import InputFile, slices_of
 from ..dumps.reading import COUNTS, STATEMENTS, Counts, DumpStep
@@ -17,7 +16,6 @@ from ..dumps.times import PlausibleTimes
 from ..dumps.unpacking import READ
 from ..engines.engine import Engine, Slice
 from ..errors import InputError, QuarantineError
-from ..incomplete import dumps_that_lack_lines, packed
 from ..pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, unpack_value
 from ..progress import Progress, Share
 from ..publish.tables import write_tables
@@ -27,6 +25,7 @@ from ..snapshots.clients import log_offset
 from ..snapshots.groups import SnapshotTerms
 from ..snapshots.subjects import SubjectTables
 from ..storage import Snapshots, SnapshotWriter
+from ..verdict.gaps import Gap, cut_dumps, packed
 
 _LOGGER = logging.getLogger(__name__)
 _MB = 1_000_000
@@ -38,14 +37,14 @@ _FAR_BEYOND = 10
 class Ingested:
     """What came in. ``lines`` = lines read + ``quarantined``, always.
 
-    ``incomplete``: of which files lines are missing.
+    ``incomplete``: what of the files is missing.
     """
 
     files: int
     bytes: int
     lines: int
     quarantined: int
-    incomplete: Sequence[Text] = field(default=(), compare=False)
+    incomplete: Sequence[Gap] = field(default=(), compare=False)
 
     def summary(self) -> dict[str, Any]:
         """What the manifest of an ingest has of it."""
@@ -157,14 +156,14 @@ class ReadDumps:
         return self.counts.lines.total()
 
     @property
-    def incomplete(self) -> list[Text]:
+    def incomplete(self) -> list[Gap]:
         """Of which files lines are missing."""
         files = {each.number: each.path.removeprefix("file:") for each in self.slices}
         lines: Counter[str] = Counter()
         for number, file in files.items():
             lines[file] += self.counts.lines[number]
         endings = {files[number]: why for number, why in self.counts.endings.items()}
-        return dumps_that_lack_lines(endings, lines)
+        return cut_dumps(endings, lines)
 
     def tables(self, settings: Settings) -> Iterator[Piece]:
         """The pieces of all snapshot tables, the kind of each its table's name."""

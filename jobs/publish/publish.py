@@ -8,7 +8,6 @@ import pyarrow.dataset as ds
 
 from rebalance_core.texts import Text
 
-from .. import incomplete
 from ..known_issues import KnownIssues
 from ..leading_events import packed as packed_events
 from ..masking import Masking
@@ -18,6 +17,7 @@ from ..reports.tables import Tables
 from ..schemas import BROKER_POLLS, EVENTS, QUARANTINE, SNAPSHOT_TABLES
 from ..storage import Location, Published, Reports, Snapshots, TableFiles
 from ..text import iso
+from ..verdict.gaps import Gap, first, gaps_of, missed_rounds, packed, silent_brokers
 from .addresses import broker_addresses
 from .counts import count_findings, count_groups, count_marked, group_levels
 from .run import Made, Scope, Task
@@ -96,7 +96,7 @@ def publish(
                     },
                     "ingested": inputs.ingested,
                 },
-                **incomplete.packed(_incomplete(inputs, task, scope, masking)),
+                **packed(_gaps(inputs, task, scope, masking)),
                 "brokers": broker_addresses(inputs, scope.last, masking),
                 "versions": dict(made.versions),
                 "settings": task.settings.fingerprint(),
@@ -118,15 +118,16 @@ def _rows_of(table: ds.Dataset) -> Iterator[dict[str, Any]]:
     )
 
 
-def _incomplete(inputs: Snapshots, task: Task, scope: Scope, masking: Masking) -> list[Text]:
-    """What is not in the input: of dumps as ingest said it, rounds, and brokers by the polls."""
-    of_dumps = incomplete.sentences_of(inputs.ingested)
-    texts = [*of_dumps, *incomplete.first(incomplete.rounds_that_are_missed(scope.rounds))]
+def _gaps(inputs: Snapshots, task: Task, scope: Scope, masking: Masking) -> Iterator[Gap]:
+    """What is not in the input: of dumps as ingest found it, rounds, and brokers by the polls."""
+    gaps = gaps_of(inputs.ingested)
+    gaps += first(missed_rounds(scope.rounds))
     if inputs.has(BROKER_POLLS.name):
         polls = inputs.parquet(BROKER_POLLS.name)
-        texts += incomplete.first(incomplete.brokers_that_are_silent(polls, task.window))
-    masked = map(masking.mask_all, texts)
-    return [each if isinstance(each, Text) else Text("{text}", text=each) for each in masked]
+        gaps += first(silent_brokers(polls, task.window))
+    for kind, text in gaps:
+        masked = masking.mask_all(text)
+        yield Gap(kind, masked if isinstance(masked, Text) else Text("{text}", text=masked))
 
 
 def _known_issues(

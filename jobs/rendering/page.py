@@ -26,7 +26,6 @@ from rebalance_core.english import agreeing, count
 from rebalance_core.texts import Text
 
 from .. import __version__
-from ..incomplete import sentences_of
 from ..kinds import kind_of
 from ..languages.language import ENGLISH, Language
 from ..leading_events import leading_events
@@ -35,6 +34,7 @@ from ..reports.problems import Problem, Queue
 from ..reports.words import begin, in_general, in_words, sentences, within
 from ..templates import templates_of
 from ..text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
+from ..verdict.gaps import gaps_of
 from .drawings import NARROW, colour, draw_allocation, draw_timeline, shorten
 from .finding_pages import FindingPages
 from .nights import INDEX, SHOWN_LEVELS, History, Nights
@@ -209,7 +209,7 @@ def _values(report: Report, reports: str, finding_pages: str | None) -> dict[str
     return {
         "report": report,
         "finding_pages": finding_pages and finding_pages.rstrip("/"),
-        "missing": sentences_of(report.published.summary),
+        "missing": [each.text for each in gaps_of(report.published.summary)],
         "several_clusters": len(report.clusters) > 1,
         "events": leading_events(report.published.summary, _MOST_EVENTS),
         "run_options": where_published(report.published, reports),

@@ -13,9 +13,9 @@ from jobs.bounds import Bounds
 from jobs.cli import main
 from jobs.dumps.unpacking import Lines
 from jobs.engines.engine import Slice
-from jobs.incomplete import brokers_that_are_silent, rounds_that_are_missed, sentences_of
 from jobs.instants import Instant, to_instant
 from jobs.storage import Location, Reports
+from jobs.verdict.gaps import gaps_of, missed_rounds, silent_brokers
 from jobs.window import Window
 
 BOUNDS = Bounds()
@@ -24,8 +24,8 @@ DATA = Path(__file__).parents[1] / "data" / "captures"
 
 def sentences(output: Path) -> list[str]:
     return [
-        str(each)
-        for each in sentences_of(Reports(Location(output / "reports")).resolve(None).summary)
+        str(each.text)
+        for each in gaps_of(Reports(Location(output / "reports")).resolve(None).summary)
     ]
 
 
@@ -114,9 +114,9 @@ def rounds(*minutes: int) -> dict[str, list[Instant]]:
 def test_rounds_that_were_missed_and_brokers_that_never_answered() -> None:
     silent = [(number, "b", "NO_ANSWER") for number in (0, 1)]
     once = [(0, "c", "NO_ANSWER"), (1, "c", "NOT_ONLINE")]
-    found = [*rounds_that_are_missed(rounds(0, 1, 2, 3, 6, 7, 8, 9, 10))]
-    found += brokers_that_are_silent(polls((0, "a", "ANSWERED"), *silent, *once), Window())
-    assert [str(each) for each in found] == [
+    found = [*missed_rounds(rounds(0, 1, 2, 3, 6, 7, 8, 9, 10))]
+    found += silent_brokers(polls((0, "a", "ANSWERED"), *silent, *once), Window())
+    assert [str(each.text) for each in found] == [
         "cluster C: rounds come each 60 s, and some are missing (2); the longest time without one "
         "is from 2026-11-20T10:03:00.000Z to 2026-11-20T10:06:00.000Z",
         "broker b/0 of cluster C never answered",
@@ -125,7 +125,7 @@ def test_rounds_that_were_missed_and_brokers_that_never_answered() -> None:
 
 def test_two_collectors_with_two_schedules_miss_no_round() -> None:
     numbers = [number for each in range(0, 60, 6) for number in (each, each + 1)]
-    assert [*rounds_that_are_missed(rounds(*numbers))] == []
+    assert [*missed_rounds(rounds(*numbers))] == []
 
 
 def lines_of(dump: Path) -> list[dict[str, Any]]:
