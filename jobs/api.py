@@ -40,12 +40,14 @@ from .pipeline.moments import Question, moments_of_tables
 from .progress import Progress
 from .publish.run import Run, Task
 from .rendering.write import Look, report_text
+from .reports.problems import find_problems
 from .reports.read import declared_table
 from .reports.tables import PublishedTables
 from .reports.texts import WIDTH
 from .schemas import SNAPSHOT_TABLES
 from .settings import Settings, checked, load_settings
 from .storage import Location, Published, Reports, SnapshotWriter, new_run_id
+from .verdict.verdict import make_verdict
 from .window import Window, future_after
 
 if TYPE_CHECKING:
@@ -182,8 +184,10 @@ class Report(Mapping[str, pa.Table]):
 
     def __repr__(self) -> str:
         published = self._published
-        lines = closing_lines(published, self._tables, self._settings, WIDTH)
-        return "\n".join([*what_is_missing(published), *lines])
+        problems = find_problems(self._tables)
+        verdict = make_verdict(published.summary, self._tables, problems)
+        lines = closing_lines(published, verdict, problems, self._settings, WIDTH)
+        return "\n".join([*what_is_missing(verdict), *lines])
 
     def _repr_html_(self) -> str:
         """The page, in a frame: its style and script are not the notebook's."""

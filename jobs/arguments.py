@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 from . import __version__
-from .choices import STANDARD_OUTPUT
+from .choices import GATES, STANDARD_OUTPUT
 from .commands.options import COMMANDS, EVERY_DAY, OTHERS, SHARED, USAGES
 from .errors import SettingsError
 from .instants import is_date
@@ -252,6 +252,15 @@ def _columns(text: str) -> list[str]:
     return list(dict.fromkeys(filter(None, names)))
 
 
+def _gates(text: str) -> list[str]:
+    gates = [each.strip() for each in text.split(",")]
+    if unknown := [each for each in gates if each not in GATES]:
+        raise UsageError(
+            f"expected some of {', '.join(GATES)} with commas between, came {unknown[0]!r}"
+        )
+    return gates
+
+
 def _duration(text: str) -> float:
     """Seconds, as 60, 5m or 24h say."""
     from .collect.options import seconds_of  # noqa: PLC0415 - it brings libraries
@@ -280,6 +289,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "D": date_of,
     "DIR": _folder,
     "--columns": _columns,
+    "--fail-on": _gates,
     "--rate": float,
     **dict.fromkeys(("--timeout", "--every", "--for", "--watch"), _duration),
 }

@@ -15,8 +15,10 @@ WEBHOOK_SERVICES: tuple[WebhookService, ...] = get_args(WebhookService)
 #: In place of a service for ``init``: nothing is posted.
 NOWHERE = "NOWHERE"
 
-#: Beside a severity for ``--fail-on``: something is missing of the input.
+#: Something was not read or not audited: a state of a run, and a gate.
 INCOMPLETE = "INCOMPLETE"
+#: What ``--fail-on`` may name: a severity, of which or above which there is a finding, or that.
+GATES = (*SEVERITIES, INCOMPLETE)
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 

@@ -42,10 +42,10 @@ COMPUTED_NOT_HELD = "COMPUTED_NOT_HELD"
 INFO, WARNING, CRITICAL = "INFO", "WARNING", "CRITICAL"
 #: The mildest first.
 SEVERITIES = (INFO, WARNING, CRITICAL)
-#: Of a group without findings: it was judged, or it could not be.
+#: Of a group: it has no findings, or some topic of it could not be judged.
 OK, NOT_AUDITED = "OK", "NOT_AUDITED"
 #: How a group was in one night, the mildest first.
-LEVELS = (OK, NOT_AUDITED, *SEVERITIES)
+LEVELS = (OK, INFO, NOT_AUDITED, WARNING, CRITICAL)
 PERSISTENT, TRANSIENT = "PERSISTENT", "TRANSIENT"
 
 

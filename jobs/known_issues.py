@@ -1,9 +1,11 @@
 """The known issues: conf/known_issues.toml, checked whole before anything runs.
 
 A finding that an entry matches is shown and marked with the entry's reason, and ``--fail-on`` does
-not count it. An entry holds up to its date of expiry and on it; whether it does is judged by the
-date that is audited, so that a night that is run again gives the same reports. The entries are no
-part of the settings' fingerprint. Counts include known issues, and ``known`` beside them has those
+not count it. So is a topic that was not audited, where the kinds of the entry name its coverage.
+
+An entry holds up to its date of expiry and on it; whether it does is judged by the date that is
+audited, so that a night that is run again gives the same reports. The entries are no part of the
+settings' fingerprint. Counts include known issues, and ``known`` beside them has those
 alone.
 """
 
@@ -16,6 +18,10 @@ from pydantic import Field, field_validator, model_validator
 from .choices import DEFAULT_KNOWN_ISSUES
 from .kinds import FINDING_KINDS
 from .settings import NamePattern, Section, WholeNumber, checked, find_text, parse_toml, read_text
+from .verdict.coverage import ACTIONS
+
+#: What an entry may be about: a kind of finding, or a coverage with which nothing was audited.
+KNOWN_KINDS = (*FINDING_KINDS, *ACTIONS)
 
 
 class KnownIssue(Section):
@@ -31,7 +37,7 @@ class KnownIssue(Section):
     clients: NamePattern | None = None
     brokers: NamePattern | None = None
     queues: tuple[WholeNumber, ...] | None = None
-    kinds: tuple[Literal[FINDING_KINDS], ...] | None = None  # type: ignore[valid-type]
+    kinds: tuple[Literal[KNOWN_KINDS], ...] | None = None  # type: ignore[valid-type]
     reason: str = Field(min_length=1, pattern=r"\S")
     expires: date
 

@@ -466,7 +466,7 @@ fairer_strategy string?: a strategy that would divide the queues of all topics c
 round_seconds double?: the usual time from the first to the last answer of a round
 round_interval_seconds double?: the usual time from one round to the next; null: one round
 rounds_too_wide boolean?: whether a round takes longer than a fault has to last
-texts
+texts, known_issue
 
 group_load: cluster, consumer_group, client_id: what a client has over all topics of the group, at
     the end; of the topics that were recomputed

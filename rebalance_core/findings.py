@@ -229,8 +229,11 @@ def _why_not_audited(
     state: State, processes: tuple[Process, ...], has_view: bool
 ) -> tuple[str, str] | None:
     if not state.topic:
+        if processes and all(process.chooses_queues for process in processes):
+            chosen = Text("no member subscribes to a topic: they take queues by assign()")
+            return QUEUES_CHOSEN, chosen
         if processes:
-            return NO_TOPIC, Text("no member subscribes to a topic: they take queues by assign()")
+            return NO_TOPIC, Text("the dumps do not show to which topics the members subscribe")
         return NO_TOPIC, Text(
             "no broker knows a member of the group, nor a topic of it: it is offline, or its "
             "members are behind a proxy in cluster mode"

@@ -19,7 +19,7 @@ the workers' PATH has that of the environment where the project is installed.
         {"home": "/opt/rebalance-audit", "settings": "/etc/rebalance-audit.toml",
          "dumps": "hdfs:///dumps", "snapshots": "hdfs:///snapshots", "reports": "hdfs:///reports",
          "connection": "spark_default", "known_issues": "/etc/rebalance-audit/known_issues.toml",
-         "alert": "post", "gate": "fail", "fail_on": "CRITICAL"}
+         "alert": "post", "gate": "fail", "fail_on": "CRITICAL,INCOMPLETE"}
 
 - `SPARK_CONF_DIR=<home>/conf` in the workers' environment: logs as JSON, and the Java of the
   `[jre]` extra on a machine without one. `conf/spark-defaults.conf` is taken without it.
@@ -36,10 +36,11 @@ name below `[alerts]`. The URL and the secret of a service are in the workers' e
 beside the gate: neither waits for the other.
 
 #### The gate
-It counts the findings of the published run that are of the severity `fail_on` (by default
-`CRITICAL`) or worse; known issues do not count. Where there are any, `gate` decides what becomes
-of the run: `fail`, the default, makes it red, `skip` leaves it green and what comes after the gate
-undone, `pass` only logs.
+It reads the verdict of the published run. `fail_on` names what closes it, with commas between:
+a severity, by findings of it or worse that are no known issues, and `INCOMPLETE`, by what was not
+read or not audited. The default is `CRITICAL,INCOMPLETE`. Where it is closed, `gate` decides what
+becomes of the run: `fail`, the default, makes it red, `skip` leaves it green and what comes after
+the gate undone, `pass` only logs.
 
 #### Triage notes
 - **`wait_for_dumps` failed.** There are no dumps of the date, or files are still written into its
@@ -52,8 +53,9 @@ undone, `pass` only logs.
 - **`report` failed.** The tables are published and right; clear this task alone.
 - **`alert` failed.** The report is published. The log names the service that did not take the
   message; clear this task: what was delivered is not sent again.
-- **`gate` failed or was skipped.** The audit works: the cluster has findings. Read the report of
-  the date. Clearing the gate gives the same again; the next night shows whether it was mended.
+- **`gate` failed or was skipped.** The audit works: the cluster has findings, or not all of it was
+  read and audited; the log names which. Read the report of the date. Clearing the gate gives the
+  same again; the next night shows whether it was mended.
 - **All tasks wait.** One run at a time, for each day is compared with the one before.
 - Clearing or retrying is always safe: a task replaces what it wrote, a run is published by the
   creation of one file, and the same input gives the same rows. Clear several days in their order.
@@ -65,7 +67,6 @@ the folders that a task read and wrote, where they are URIs of `file`, `s3` or `
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any
@@ -104,7 +105,9 @@ except ModuleNotFoundError:  # Airflow 2
     from airflow.timetables.trigger import CronTriggerTimetable
 
 REPORTS = Asset("rebalance_audit_reports")
-SEVERITIES = ("INFO", "WARNING", "CRITICAL")
+GATES = ("INFO", "WARNING", "CRITICAL", "INCOMPLETE")
+#: By default a run is red where something lasts that loses messages, and where nobody looked.
+FAIL_ON = "CRITICAL,INCOMPLETE"
 VERDICTS = ("fail", "skip", "pass")
 ALERTS = ("print", "post")
 #: The type of a param that may be left out.
@@ -228,20 +231,20 @@ def _aware(time: datetime) -> datetime:
 # do not use --fail-on: Airflow would try any exit code but 0 again.
 @task(retries=0)
 def gate(reports: str, date: str, verdict: str, fail_on: str) -> dict[str, int]:
-    """Judges the published run of a date; gives, by table, the findings that are severe enough.
+    """Judges the published run of a date; gives, by gate of ``fail_on``, what closes it.
 
-    Raises AirflowFailException or AirflowSkipException where there are any, by the verdict.
+    Raises AirflowFailException or AirflowSkipException where anything does, by the verdict.
     """
-    if verdict not in VERDICTS or fail_on not in SEVERITIES:
+    gates = [each.strip() for each in fail_on.split(",")]
+    if verdict not in VERDICTS or not set(gates) <= set(GATES):
         raise AirflowFailException(
-            f"expected gate as one of {VERDICTS} and fail_on as one of {SEVERITIES}, "
-            f"came {verdict!r} and {fail_on!r}"
+            f"expected gate as one of {VERDICTS} and fail_on as some of {GATES} with commas "
+            f"between, came {verdict!r} and {fail_on!r}"
         )
     pointer = _last_pointer(ObjectStoragePath(reports) / "_published", date)
-    severe = SEVERITIES[SEVERITIES.index(fail_on) :]
-    findings = _findings(pointer.read_bytes(), str(pointer))
-    counts = {table: _count(of_table, severe) for table, of_table in findings.items()}
-    message = f"findings of {date} that are {' or '.join(severe)}: {counts}"
+    found = _verdict(pointer.read_bytes(), str(pointer))
+    counts = {each: int(found["gates"][each]) for each in gates}
+    message = f"the run of {date} is {found['state']}: {counts}"
     if any(counts.values()) and verdict == "fail":
         raise AirflowFailException(message)
     if any(counts.values()) and verdict == "skip":
@@ -258,10 +261,10 @@ def _last_pointer(folder: ObjectStoragePath, date: str) -> ObjectStoragePath:
     return max(named, key=lambda each: each.name)
 
 
-def _findings(text: bytes, place: str) -> dict[str, Any]:
-    """Of a pointer the counts by table; AirflowFailException where it is not what a run wrote.
+def _verdict(text: bytes, place: str) -> dict[str, Any]:
+    """Of a pointer the verdict on its run; AirflowFailException where it is not what a run wrote.
 
-    See ``jobs.storage.manifest.unsealed``.
+    See ``jobs.storage.manifest.unsealed`` and ``jobs.verdict.verdict``.
     """
     try:
         values: dict[str, Any] = dict(json.loads(text))
@@ -269,16 +272,12 @@ def _findings(text: bytes, place: str) -> dict[str, Any]:
         sealed = json.dumps(values, ensure_ascii=True, sort_keys=True).encode("ascii")
         if digest != hashlib.sha256(sealed).hexdigest():
             raise ValueError("its digest is another than that of its text")
-        findings: dict[str, Any] = values["summary"]["findings"]
+        verdict: dict[str, Any] = values["summary"]["verdict"]
     except (ValueError, TypeError, KeyError) as error:
         raise AirflowFailException(
             f"{place} cannot be read ({error}): audit the date again"
         ) from error
-    return findings
-
-
-def _count(of_table: dict[str, Any], severe: Sequence[str]) -> int:
-    return sum(of_table[severity] - of_table["known"][severity] for severity in severe)
+    return verdict
 
 
 @dag(
@@ -297,7 +296,7 @@ def _count(of_table: dict[str, Any], severe: Sequence[str]) -> int:
         "known_issues": Param(None, type=TEXT, description="a file; else that of the variable"),
         "alert": Param(None, enum=[None, *ALERTS], description="else that of the variable"),
         "gate": Param(None, enum=[None, *VERDICTS], description="else that of the variable"),
-        "fail_on": Param(None, enum=[None, *SEVERITIES], description="else that of the variable"),
+        "fail_on": Param(None, type=TEXT, description="such as CRITICAL,INCOMPLETE"),
     },
     tags=["rocketmq"],
 )
@@ -325,7 +324,7 @@ def rebalance_audit() -> None:
         ),
         [
             _submit("alert", ["--reports", _REPORTS, "--date", DATE, _WEBHOOK], reads=_REPORTS),
-            gate(_REPORTS, DATE, _chosen("gate", "fail"), _chosen("fail_on", "CRITICAL")),
+            gate(_REPORTS, DATE, _chosen("gate", "fail"), _chosen("fail_on", FAIL_ON)),
         ],
     )
 

@@ -1,6 +1,6 @@
 """The command ``alert``: of a published run metrics to a file, and messages to services."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -9,6 +9,7 @@ from time import sleep
 from rebalance_core.english import count
 
 from ..errors import AuditError
+from ..kinds import CRITICAL
 from ..languages.language import ENGLISH, Language
 from ..output import Output, write_metrics
 from ..reports.tables import PublishedTables
@@ -18,10 +19,12 @@ from ..storage.lease import lease
 from .delivery import LONGEST_PAUSE, Attempts, DeliveryError
 from .destinations import Ready, find_destination
 from .message import (
+    MISSING,
     OTHERS,
     Digest,
     ids_of,
     make_message,
+    missing_id,
     problems_to_send,
     read_digest,
     resolved_places,
@@ -83,7 +86,7 @@ def alert(
     elif metrics is None:
         delivered = Notes(reports, published, warn).delivered("")
         chosen = problems_to_send(digest, alerts, delivered)
-        if chosen or alerts.send == "ALWAYS":
+        if chosen or _says_what_is_missing(digest, alerts, delivered) or alerts.send == "ALWAYS":
             yield "\n".join(make_message(digest, chosen, alerts, language).lines)
         else:
             yield f"nothing to post of {published.date}"
@@ -120,15 +123,20 @@ def _deliver(
     incidents = notes.incidents(destination.name) if destination.has_incidents else frozenset()
     # An earlier date does not show how it is now.
     resolved = resolved_places(digest, incidents) if is_last else ()
-    if not chosen and not resolved and (alerts.send != "ALWAYS" or destination.has_incidents):
+    is_missing = _says_what_is_missing(digest, alerts, delivered, destination.severity)
+    if not (chosen or is_missing or resolved) and (
+        alerts.send != "ALWAYS" or destination.has_incidents
+    ):
         return f"{prefix}nothing to post of {date}"
     message = make_message(digest, chosen, alerts, language)
     owners = dict.fromkeys(each.owner for each in message.items)
     mentions = (destination.mentions[each] for each in owners if each in destination.mentions)
     message = replace(message, resolved=resolved, mentions=tuple(dict.fromkeys(mentions)))
     if destination.has_incidents:
+        message = message if is_missing else replace(message, missing="")
         incidents |= {each.place for each in message.items}
         incidents |= {OTHERS} if message.left_out else set()
+        incidents |= {MISSING} if message.missing else set()
         # Before the message: an incident that nobody noted would stay open for ever.
         try:
             notes.set_incidents(destination.name, incidents)
@@ -143,16 +151,31 @@ def _deliver(
             "are published, and the next alert tries it again"
         ) from None
     try:
-        notes.add(destination.name, ids_of(chosen))
+        of_missing = {missing_id(digest)} if message.missing else set()
+        notes.add(destination.name, ids_of(chosen) | of_missing)
         if resolved:
             notes.set_incidents(destination.name, incidents - set(resolved))
     except NoteError as error:
         raise NoteError(
             f"{prefix}the message was delivered, and the next alert posts it again: {error}"
         ) from error
-    posted = count(len(ids_of(chosen)), "finding")
+    posted: str = count(len(ids_of(chosen)), "finding")
+    if message.missing:
+        posted = f"{posted} and what was not read or not audited"
     closed = f", and that {count(len(resolved), 'incident')} resolved" if resolved else ""
     return f"{prefix}posted {posted} of {date}{closed}"
+
+
+def _says_what_is_missing(
+    digest: Digest, alerts: Alerts, delivered: Collection[str], severity: str | None = None
+) -> bool:
+    """Whether something was not read or not audited, and has to be said: as a WARNING is.
+
+    With ``send = "NEW"`` once for a date.
+    """
+    if digest.verdict.is_complete or (severity or alerts.severity) == CRITICAL:
+        return False
+    return alerts.send != "NEW" or missing_id(digest) not in delivered
 
 
 @contextmanager

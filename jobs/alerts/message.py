@@ -4,6 +4,7 @@ A problem is a topic of a consumer group. The text here is plain: one line is on
 name contains. How a name is kept from being a link, a mention or bold is the rule of each service.
 """
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -26,9 +27,12 @@ from ..reports.tables import Place, PublishedTables, anchor_of, place_of
 from ..settings import Alerts
 from ..storage import Published
 from ..text import in_utc, of_the_time, visible
+from ..verdict.verdict import WELL, Verdict, make_verdict
 
 #: In place of a group and topic: all that a message leaves out.
 OTHERS = Place("", "", "")
+#: In place of a group and topic: all that was not read or not audited.
+MISSING = Place("", "", "?")
 
 #: Nobody reads a screen of evidence in a chat.
 _LONGEST_NAME = 120
@@ -60,6 +64,7 @@ class Digest:
     """
 
     published: Published
+    verdict: Verdict
     problems: tuple[Problem, ...]
     judged: frozenset[Place]
     resolved: tuple[str, ...]
@@ -68,7 +73,9 @@ class Digest:
         """What concerns the groups that a pattern matches."""
         matches = re.compile(groups).fullmatch
         problems = tuple(each for each in self.problems if matches(each.place.consumer_group))
-        return replace(self, problems=problems, resolved=tuple(filter(matches, self.resolved)))
+        resolved = tuple(filter(matches, self.resolved))
+        verdict = self.verdict.about(matches)
+        return replace(self, verdict=verdict, problems=problems, resolved=resolved)
 
     @property
     def findings(self) -> list[Finding]:
@@ -80,9 +87,11 @@ def read_digest(published: Published, tables: PublishedTables) -> Digest:
     """Reads the run; InputError where one of its tables is gone."""
     health = tables.read("group_health", [*Place._fields, "coverage"]).to_pylist()
     former = tables.read("former_findings", ["status", "consumer_group"]).to_pylist()
+    problems = tuple(find_problems(tables))
     return Digest(
         published,
-        tuple(find_problems(tables)),
+        make_verdict(published.summary, tables, problems),
+        problems,
         frozenset(place_of(row) for row in health if row["coverage"] == AUDITED),
         tuple(row["consumer_group"] for row in former if row["status"] == "RESOLVED"),
     )
@@ -137,6 +146,10 @@ class Message:
     mentions: tuple[str, ...] = ()
     #: Which groups have nothing any more that the run before had, in a line; may be empty.
     ended: str = ""
+    #: What was not read or not audited, in a line; empty: nothing.
+    missing: str = ""
+    #: One of the states of a run.
+    state: str = WELL
 
     @property
     def lines(self) -> list[str]:
@@ -168,7 +181,8 @@ class Message:
 
         Events come first, as long as there is room for any problem.
         """
-        lines = [self.heading, *(f"• {each}" for each in self.events if kept)]
+        lines = [self.heading, *([self.missing] if self.missing else ())]
+        lines += [f"• {each}" for each in self.events if kept]
         explanations = max(0, kept - len(self.items))
         for each in self.items[:kept]:
             summary, *explained = each.lines[: 1 + explanations]
@@ -238,6 +252,8 @@ def resolved_places(digest: Digest, places: Iterable[Place]) -> tuple[Place, ...
     among the places.
     """
     places, judged = set(places), set(digest.judged)
+    if digest.verdict.is_complete:
+        judged.add(MISSING)
     still = _still_open(digest)
     of_retries = {each[:2] for each in still if is_retry_topic(each.topic)}
     held = {each for each in places if each[:2] in of_retries}
@@ -269,6 +285,8 @@ def make_message(
         language=language,
         events=_events(digest, language, are_many=are_many),
         ended=_ended(digest, language),
+        missing=_missing(digest, language, _LONGEST_ITEM if are_many else _LONGEST_TEXT),
+        state=digest.verdict.state,
     )
     room = None
     if are_many:
@@ -309,6 +327,25 @@ def _ended(digest: Digest, language: Language) -> str:
     return language.of(Text("Resolved: {groups}", groups=groups))
 
 
+def _missing(digest: Digest, language: Language, longest: int) -> str:
+    """What was not read or not audited, and what has no severity, in one line of that length."""
+    verdict = digest.verdict
+    if not verdict.missing:
+        return ""
+    first = shown(language.of(verdict.missing[0]), longest)
+    if more := len(verdict.missing) - 1:
+        return language.of(
+            Text("Not complete: {first}; and {more}", first=first, more=count(more, "more gap"))
+        )
+    return language.of(Text("Not complete: {first}", first=first))
+
+
+def missing_id(digest: Digest) -> str:
+    """What a note has of it where a message said what is missing of a run."""
+    text = "\n".join(digest.verdict.missing)
+    return f"missing-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
 def _heading(digest: Digest, chosen: Chosen, alerts: Alerts) -> Text:
     """The first line. In every language it has "Rebalance audit", a keyword that robots ask for."""
     found = _found(chosen, is_new=alerts.send == "NEW")
@@ -317,6 +354,8 @@ def _heading(digest: Digest, chosen: Chosen, alerts: Alerts) -> Text:
         found = Text(
             "{found}; {findings} of the run before resolved", found=found, findings=of_before
         )
+    if not digest.verdict.is_complete:
+        found = Text("{found}; not all was read and audited", found=found)
     return Text("Rebalance audit of {date}: {found}", date=digest.published.date, found=found)
 
 

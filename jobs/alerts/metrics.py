@@ -21,6 +21,9 @@ from ..kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, V
 from ..reports.problems import Finding
 from ..reports.tables import PublishedTables
 from ..text import visible
+from ..verdict.coverage import ACTIONS
+from ..verdict.gaps import GAPS
+from ..verdict.verdict import STATES, Verdict
 from .message import Digest
 
 _PERSISTENCES = (PERSISTENT, TRANSIENT)
@@ -92,6 +95,7 @@ def metrics_text(digest: Digest, tables: PublishedTables, worst_groups: int) -> 
     for metric in (
         *_of_rows(digest, rows, _shown_clusters(digest, rows)),
         _of_worst_groups(digest.findings, worst_groups),
+        *_of_verdict(digest.verdict),
         *_of_run(digest.published.summary),
     ):
         name = f"rebalance_audit_{metric.name}"
@@ -168,6 +172,20 @@ def _of_worst_groups(findings: Iterable[Finding], worst_groups: int) -> _Metric:
             values[*map(_label, group), severity] += counts[group][severity]
     what = "Findings of the groups that have most, known issues left out"
     return _Metric("group_findings", what, ["cluster", "consumer_group", "severity"], values)
+
+
+def _of_verdict(verdict: Verdict) -> Iterator[_Metric]:
+    what = "The state of the run: 1 is the one that it has"
+    yield _counted("state", what, {"state": STATES}, [{"state": verdict.state}])
+    what = "What was not read, by kind"
+    yield _counted("gaps", what, {"kind": GAPS}, ({"kind": gap.kind} for gap in verdict.gaps))
+    what = "Topics of groups that were not audited, by coverage; known issues left out"
+    rows: Iterable[Mapping[str, Any]] = (
+        {"coverage": each.coverage} for each in verdict.not_audited for _ in each.places
+    )
+    yield _counted("not_audited", what, {"coverage": ACTIONS}, rows)
+    what = "Findings of the run before that were not looked for"
+    yield _Metric("left_open", what, (), {(): float(verdict.left_open)})
 
 
 def _of_run(summary: Mapping[str, Any]) -> Iterator[_Metric]:

@@ -1,14 +1,15 @@
 """What ``run``, ``ingest`` and ``audit`` share: checked first, run, and summed up."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
+from itertools import chain
 
 from rebalance_core.english import agreeing, count, list_of
 
 from ..arguments import Options
-from ..choices import INCOMPLETE, LAST_RUN, SEVERITIES
+from ..choices import LAST_RUN
 from ..engines.engine import Engine
 from ..errors import AuditError, InputError, QuarantineError, SettingsError
 from ..failures import sentence_of
@@ -25,13 +26,14 @@ from ..progress import Progress, complain
 from ..publish.run import Run, Task
 from ..reports.commands import option
 from ..reports.ending import ending_lines
-from ..reports.problems import find_problems
+from ..reports.problems import Problem, find_problems
 from ..reports.tables import PublishedTables
+from ..reports.words import sentences
 from ..settings import Settings
 from ..storage import Location, Published, Reports, SnapshotWriter, new_run_id
 from ..storage.retention import Retention, prune_reports
-from ..text import visible
-from ..verdict.gaps import gaps_of
+from ..text import folded, visible
+from ..verdict.verdict import Verdict, make_verdict
 from ..window import Window
 from . import common
 from .clock import now
@@ -100,7 +102,8 @@ class Batch:
             raise
         if late is not None:
             return late.exit_code
-        return 1 if published and fails(published, self.args.fail_on) else 0
+        gates = chain.from_iterable(self.args.fail_on)
+        return 1 if published and is_closed(published, gates) else 0
 
     def _plan(self) -> Iterator[str]:
         if self.dumps is not None:
@@ -176,8 +179,10 @@ def _conclude(published: Published, task: Task, progress: Progress) -> None:
     tables = PublishedTables(Reports(task.reports), published)
     width = common.text_width()
     # First: what fails here is one line.
-    lines = closing_lines(published, tables, task.settings, width, task.reports)
-    for text in (*expired_known_issues(published), *what_is_missing(published)):
+    problems = find_problems(tables)
+    verdict = make_verdict(published.summary, tables, problems)
+    lines = closing_lines(published, verdict, problems, task.settings, width, task.reports)
+    for text in (*expired_known_issues(published), *what_is_missing(verdict)):
         complain(text)
     for line in lines:
         say(line)
@@ -191,7 +196,8 @@ def _conclude(published: Published, task: Task, progress: Progress) -> None:
 
 def closing_lines(
     published: Published,
-    tables: PublishedTables,
+    verdict: Verdict,
+    problems: Sequence[Problem],
     settings: Settings,
     width: int,
     reports: Location | None = None,
@@ -199,9 +205,10 @@ def closing_lines(
     """What people read of a run at its end, in lines of so many columns."""
     return [
         *what_happened(published),
-        *ending_lines(find_problems(tables), width),
+        *ending_lines(problems, width),
         *none_lasts(published, settings),
-        sum_up(published, reports),
+        *folded(visible(sentences([verdict.sentence, *verdict.remarks])), width),
+        sum_up(published, verdict, reports),
     ]
 
 
@@ -251,7 +258,7 @@ def what_happened(published: Published) -> list[str]:
 _FOUND = dict(zip(QUEUE_FINDINGS, ("orphaned", "duplicated", "stalled queues"), strict=True))
 
 
-def sum_up(published: Published, reports: Location | None = None) -> str:
+def sum_up(published: Published, verdict: Verdict, reports: Location | None = None) -> str:
     """The one line for people on how it went; machines read summary.json."""
     rows, findings = published.summary["rows"], published.summary["findings"]
     figures = [
@@ -268,6 +275,8 @@ def sum_up(published: Published, reports: Location | None = None) -> str:
         f"{count(rows['stacked_client_ids'], 'shared client id')}, in "
         f"{count(rows['group_health'], 'group and topic', 'groups and topics')}"
     ]
+    if not_audited := sum(len(each.places) for each in verdict.not_audited):
+        parts[-1] += f", {not_audited:,} not audited"
     resting = "{number:,} [group rests|groups rest] on an assumption: "
     for number, advice in (
         (assumed["groups"] - assumed["asked"], "collect running infos"),
@@ -300,25 +309,18 @@ def none_lasts(published: Published, settings: Settings) -> list[str]:
     ]
 
 
-def fails(published: Published, fail_on: str | None) -> bool:
-    """Whether the run has findings that are so severe or worse, and no known issues.
-
-    Of INCOMPLETE: whether something is missing of its input.
+def is_closed(published: Published, gates: Iterable[str]) -> bool:
+    """Whether one of the gates of ``--fail-on`` is closed by the run: a severity by findings of it
+    or worse that are no known issues, INCOMPLETE by what was not read or not audited.
     """
-    if fail_on in (None, INCOMPLETE):
-        return fail_on is not None and bool(gaps_of(published.summary))
-    severe = SEVERITIES[SEVERITIES.index(fail_on) :]
-    findings = published.summary["findings"].values()
-    return any(
-        counts[severity] > counts["known"][severity] for counts in findings for severity in severe
-    )
+    closed_by = published.summary["verdict"]["gates"]
+    return any(closed_by[gate] for gate in gates)
 
 
-def what_is_missing(published: Published) -> list[str]:
-    """A line for each thing that is missing of the input; of many the first ones."""
-    texts = [each.text for each in gaps_of(published.summary)]
-    lines = [f"the input is not complete: {visible(each)}" for each in texts[:_MOST_MISSING]]
-    more = len(texts) - _MOST_MISSING
+def what_is_missing(verdict: Verdict) -> list[str]:
+    """A line for each thing that was not read or not audited; of many the first ones."""
+    lines = [f"not complete: {visible(each)}" for each in verdict.missing[:_MOST_MISSING]]
+    more = len(verdict.missing) - _MOST_MISSING
     return [*lines, f"and {more} more, which the page has"] if more > 0 else lines
 
 

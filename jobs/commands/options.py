@@ -22,8 +22,9 @@ SHARED = f"""
     --until T  audit up to this time, exclusive, ISO 8601
     --known-issues FILE  the file; default: {choices.DEFAULT_KNOWN_ISSUES} here, else the installed
             one
-    --fail-on {{{",".join((*choices.SEVERITIES, INCOMPLETE))}}}  exit with 1 where a finding is so
-            severe or worse, and no known issue; {INCOMPLETE}: where the input is not complete
+    --fail-on GATE,GATE*  exit with 1 where one of these gates is closed, as CRITICAL,{INCOMPLETE}.
+            {", ".join(choices.SEVERITIES)}: by a finding so severe or worse that is no known
+            issue; {INCOMPLETE}: by what was not read or not audited
     --engine {{{AUTO},{LOCAL},{SPARK}}} [{AUTO}]  {LOCAL}: processes of this machine, without Java;
             {SPARK}: Spark; default: by the input's size
     --workers N  processes of the engine {LOCAL}; default: one for each core, one for a small input

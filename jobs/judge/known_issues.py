@@ -37,6 +37,22 @@ def known_issue(
     return None
 
 
+def known_coverage(topic: str, coverage: str, entries: Iterable[KnownIssueTerms]) -> str | None:
+    """The reason of the first entry whose kinds name the coverage of a topic; None: there is none.
+
+    A coverage is on no queue, broker or client. An entry without kinds is about findings alone.
+    """
+    names = {"topics": [topic], "brokers": (), "clients": ()}
+    return next(
+        (
+            each.reason
+            for each in entries
+            if each.kinds and coverage in each.kinds and not each.queues and _match(each, names)
+        ),
+        None,
+    )
+
+
 def names_of(finding: Finding | StackedEpisode) -> Mapping[str, Sequence[str]]:
     """What a finding is about, by the keys of the patterns."""
     match finding:

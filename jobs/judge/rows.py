@@ -11,7 +11,7 @@ from . import health
 from .case import Case
 from .findings import Fault, Finding, Found, QueueFinding, StackedEpisode, Stall
 from .held import CAUSES
-from .known_issues import known_issue
+from .known_issues import known_coverage, known_issue
 from .load import group_load, with_load
 from .statuses import PERSISTING, former_findings, openness
 from .tables import Row
@@ -61,11 +61,15 @@ def _health(case: Case, of_queues: Sequence[QueueFinding | Stall]) -> list[Row]:
     dossier, by_topic = case.dossier, case.situations.by_topic
     of_topic = grouped((each.topic, each) for each in of_queues)
     rows = [health.group_health(case, topic, of_topic.get(topic, ())) for topic in by_topic]
-    return rows + [
+    rows += [
         health.topic_without_group(topic, routes)
         for topic, routes in dossier.routes.items()
         # Where no list has it, it may have come by the offsets: other groups may have members.
         if topic not in by_topic and (dossier.list_topics or topic not in dossier.offsets)
+    ]
+    return [
+        row | {KNOWN_ISSUE: known_coverage(row["topic"], row["coverage"], case.known_issues)}
+        for row in rows
     ]
 
 

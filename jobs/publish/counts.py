@@ -23,6 +23,7 @@ from ..reports.problems import Finding, Problem
 from ..reports.tables import Tables
 from ..schemas import CLIENT_STATES, GROUP_FAULTS, GROUP_HEALTH, REPORT_TABLES, RUNNING_INFO
 from ..storage import Snapshots
+from ..verdict.coverage import is_complete
 from ..window import Window
 
 Row = dict[str, Any]
@@ -138,13 +139,13 @@ def group_levels(problems: Iterable[Problem], written: Tables) -> dict[str, Any]
 
     So whoever draws thirty nights reads thirty summaries and no table.
 
-    WARNING or CRITICAL: the worst of what lasts and is no known issue. INFO: something passed, is
-    too new to count, or is a known issue. OK: nothing was found. NOT_AUDITED: no topic of it was
-    judged.
+    WARNING or CRITICAL: the worst of what lasts and is no known issue. NOT_AUDITED: some topic of
+    it was not judged (``coverage.is_complete``) and is no known issue. INFO: something passed, is
+    too new to count, or is a known issue. OK: nothing was found.
     ``left_out``: groups that are not named, for there are more than ``MOST_GROUPS``.
     """
     found: dict[Group, dict[str, str]] = defaultdict(dict)
-    is_ok: dict[Group, bool] = defaultdict(bool)
+    audited: dict[Group, bool] = {}
     for problem in problems:
         of_group = found[problem.place[:2]]
         for finding in problem.findings:
@@ -152,13 +153,16 @@ def group_levels(problems: Iterable[Problem], written: Tables) -> dict[str, Any]
             level = finding.severity if counts else INFO
             for each in finding.ids:
                 of_group[each] = worst((of_group.get(each, INFO), level))
-    health = written.read(GROUP_HEALTH.name, ["cluster", "consumer_group", "coverage"])
-    for row in health.to_pylist():
-        is_ok[row["cluster"], row["consumer_group"]] |= row["coverage"] == AUDITED
+    columns = ["cluster", "consumer_group", "coverage", KNOWN_ISSUE]
+    for row in written.read(GROUP_HEALTH.name, columns).to_pylist():
+        key = row["cluster"], row["consumer_group"]
+        is_audited = is_complete(row["coverage"]) or row[KNOWN_ISSUE] is not None
+        audited[key] = audited.get(key, True) and is_audited
     levels = {}
-    for key in found.keys() | is_ok.keys():
+    for key in found.keys() | audited.keys():
         severities = list(found[key].values())
-        level = worst(severities, OK if is_ok[key] else NOT_AUDITED)
+        every = [*severities, OK if audited.get(key, True) else NOT_AUDITED]
+        level = max(every, key=LEVELS.index)
         levels[key] = level, 0 if level == INFO else severities.count(level)
     in_order = sorted(levels, key=lambda key: (-LEVELS.index(levels[key][0]), -levels[key][1], key))
     clusters: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)

@@ -18,6 +18,7 @@ from ..schemas import BROKER_POLLS, EVENTS, QUARANTINE, SNAPSHOT_TABLES
 from ..storage import Location, Published, Reports, Snapshots, TableFiles
 from ..text import iso
 from ..verdict.gaps import Gap, first, gaps_of, missed_rounds, packed, silent_brokers
+from ..verdict.verdict import make_verdict
 from .addresses import broker_addresses
 from .counts import count_findings, count_groups, count_marked, group_levels
 from .run import Made, Scope, Task
@@ -65,48 +66,44 @@ def publish(
         previous = scope.previous
         tables_written = Tables(lambda name: written(name) if name in counts else None)
         problems = find_problems(tables_written)
-        published = Published(
-            date=scope.date,
-            run_id=run_id,
-            summary={
-                "schema_version": SCHEMA_VERSION,
-                "run_id": run_id,
-                "started_at": iso(task.run.started_at),
-                "duration_seconds": round(progress.elapsed(), 3),
-                "engine": made.engine,
-                "date": scope.date,
-                "window": {
-                    "since": task.window.since and iso(task.window.since),
-                    "until": task.window.until and iso(task.window.until),
-                    "first_snapshot": iso(scope.first),
-                    "last_snapshot": iso(scope.last),
-                },
-                "rows": counts,
-                "findings": count_findings(problems),
-                **count_groups(tables_written, inputs, task.window),
-                **packed_events(_rows_of(written(EVENTS.name))),
-                "groups": group_levels(problems, tables_written),
-                "known_issues": _known_issues(scope, task.known_issues, tables_written, masking),
-                "previous": previous and {"date": previous.date, "run_id": previous.run_id},
-                "inputs": {
-                    "snapshots": str(task.snapshots),
-                    "sizes": {
-                        table.name: sum(file.size for file in inputs.files(table.name))
-                        for table in SNAPSHOT_TABLES
-                    },
-                    "ingested": inputs.ingested,
-                },
-                **packed(_gaps(inputs, task, scope, masking)),
-                "brokers": broker_addresses(inputs, scope.last, masking),
-                "versions": dict(made.versions),
-                "settings": task.settings.fingerprint(),
-                "settings_set": masking.mask_all(task.settings.overrides()),
-                # Which files they and the known issues came from: nobody may have named them.
-                "sources": masking.mask_all(dict(task.sources)),
+        summary = {
+            "schema_version": SCHEMA_VERSION,
+            "run_id": run_id,
+            "started_at": iso(task.run.started_at),
+            "duration_seconds": round(progress.elapsed(), 3),
+            "engine": made.engine,
+            "date": scope.date,
+            "window": {
+                "since": task.window.since and iso(task.window.since),
+                "until": task.window.until and iso(task.window.until),
+                "first_snapshot": iso(scope.first),
+                "last_snapshot": iso(scope.last),
             },
-            files=files,
-            number=number,
-        )
+            "rows": counts,
+            "findings": count_findings(problems),
+            **count_groups(tables_written, inputs, task.window),
+            **packed_events(_rows_of(written(EVENTS.name))),
+            "groups": group_levels(problems, tables_written),
+            "known_issues": _known_issues(scope, task.known_issues, tables_written, masking),
+            "previous": previous and {"date": previous.date, "run_id": previous.run_id},
+            "inputs": {
+                "snapshots": str(task.snapshots),
+                "sizes": {
+                    table.name: sum(file.size for file in inputs.files(table.name))
+                    for table in SNAPSHOT_TABLES
+                },
+                "ingested": inputs.ingested,
+            },
+            **packed(_gaps(inputs, task, scope, masking)),
+            "brokers": broker_addresses(inputs, scope.last, masking),
+            "versions": dict(made.versions),
+            "settings": task.settings.fingerprint(),
+            "settings_set": masking.mask_all(task.settings.overrides()),
+            # Which files they and the known issues came from: nobody may have named them.
+            "sources": masking.mask_all(dict(task.sources)),
+        }
+        summary |= make_verdict(summary, tables_written, problems).packed()
+        published = Published(scope.date, run_id, summary, files, number)
         folder.publish(published)
     return published
 
@@ -121,7 +118,7 @@ def _rows_of(table: ds.Dataset) -> Iterator[dict[str, Any]]:
 def _gaps(inputs: Snapshots, task: Task, scope: Scope, masking: Masking) -> Iterator[Gap]:
     """What is not in the input: of dumps as ingest found it, rounds, and brokers by the polls."""
     gaps = gaps_of(inputs.ingested)
-    gaps += first(missed_rounds(scope.rounds))
+    gaps += first(missed_rounds(scope.rounds, task.settings.persistence_seconds))
     if inputs.has(BROKER_POLLS.name):
         polls = inputs.parquet(BROKER_POLLS.name)
         gaps += first(silent_brokers(polls, task.window))

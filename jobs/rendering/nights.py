@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 from rebalance_core.english import count, joined
 from rebalance_core.texts import Text
 
+from ..choices import INCOMPLETE
 from ..errors import AuditError
 from ..kinds import CRITICAL, INFO, LEVELS, NOT_AUDITED, OK, SEVERITIES, WARNING
 from ..storage import Published, Reports
+from ..verdict.verdict import packed_verdict
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -48,8 +50,9 @@ class ShownLevel(NamedTuple):
 #: The mildest first. Severities are called as the tables have them.
 SHOWN_LEVELS = {
     OK: ShownLevel("·", Text("no findings"), OK),
-    NOT_AUDITED: ShownLevel("–", Text("not audited"), Text("NOT AUDITED")),  # noqa: RUF001 - a dash
     INFO: ShownLevel("I", Text("it passed, is too new to count, or is a known issue"), INFO),
+    NOT_AUDITED: ShownLevel("–", Text("not audited"), Text("NOT AUDITED")),  # noqa: RUF001 - a dash
+    INCOMPLETE: ShownLevel("–", Text("not all was read and audited"), Text("INCOMPLETE")),  # noqa: RUF001
     WARNING: ShownLevel("W", Text("lasting findings, WARNING"), WARNING),
     CRITICAL: ShownLevel("C", Text("lasting findings, CRITICAL"), CRITICAL),
     MISSING: ShownLevel(" ", Text("no audit of this night"), Text("MISSING")),
@@ -109,9 +112,12 @@ class Night:
 
     @property
     def level(self) -> str:
-        """That of its worst group."""
+        """That of its verdict; of a run of an earlier version that of its worst group."""
         if self.summary is None:
             return UNKNOWN if self.is_published else MISSING
+        verdict = packed_verdict(self.summary)
+        if verdict is not None:
+            return str(verdict["level"])
         return max(self.counts, key=LEVELS.index, default=NOT_AUDITED)
 
     @property

@@ -34,7 +34,6 @@ from ..reports.problems import Problem, Queue
 from ..reports.words import begin, in_general, in_words, sentences, within
 from ..templates import templates_of
 from ..text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
-from ..verdict.gaps import gaps_of
 from .drawings import NARROW, colour, draw_allocation, draw_timeline, shorten
 from .finding_pages import FindingPages
 from .nights import INDEX, SHOWN_LEVELS, History, Nights
@@ -209,7 +208,6 @@ def _values(report: Report, reports: str, finding_pages: str | None) -> dict[str
     return {
         "report": report,
         "finding_pages": finding_pages and finding_pages.rstrip("/"),
-        "missing": [each.text for each in gaps_of(report.published.summary)],
         "several_clusters": len(report.clusters) > 1,
         "events": leading_events(report.published.summary, _MOST_EVENTS),
         "run_options": where_published(report.published, reports),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rebalance_core import MessageQueue
 from rebalance_core.descriptions import queue_ranges
-from rebalance_core.english import agreeing, count, list_of
+from rebalance_core.english import list_of
 from rebalance_core.findings import AUDITED
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
@@ -26,6 +26,8 @@ from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place,
 from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH
 from ..storage import Published
+from ..verdict.coverage import NO_GROUP, is_complete
+from ..verdict.verdict import Verdict, make_verdict
 from .pictures import (
     AfterRepair,
     Row,
@@ -116,25 +118,6 @@ class OfKind:
         return self.remedies[0][0] if len(self.remedies) == 1 else ""
 
 
-class Verdict(NamedTuple):
-    """Whether anything is wrong: CRITICAL, WARNING, INFO (it passed) or OK, and in words."""
-
-    level: str
-    sentence: str
-    remarks: tuple[str, ...]
-
-
-#: By what there is of the report, what else a reader has to know of it.
-_REMARKS = {
-    "PASSED": "In {topics} something passed by itself (a deploy, a restart).",
-    "BEGUN": "In {topics} something is there at the end that is too new or too improbable to "
-    "count: the next run will show.",
-    "KNOWN": "{topics} with a known issue: not counted.",
-    "unreadable": "{topics} with queues that are written and cannot be read.",
-    "not_audited": "{topics} [was|were] not audited: the coverage says why.",
-}
-
-
 @dataclass(frozen=True)
 class Report:
     """All that the page shows.
@@ -144,50 +127,14 @@ class Report:
     """
 
     published: Published
+    verdict: Verdict
     problems: tuple[Problem, ...]
     cards: tuple[Card, ...]
     former: tuple[Row, ...]
     unreadable: tuple[Row, ...]
-    drifting: int
     health: tuple[Row, ...]
     coverage: Row
     quarantine: Row
-
-    @cached_property
-    def verdict(self) -> Verdict:
-        """Whether anything is wrong, and what else a reader has to know of the run."""
-        numbers: Counter[str] = Counter(problem.standing for problem in self.problems)
-        numbers["unreadable"] = len(self.unreadable)
-        numbers["not_audited"] = len(self.coverage["not_audited"])
-        remarks = [
-            agreeing(number, template, topics=count(number, "topic"))
-            for name, template in _REMARKS.items()
-            if (number := numbers[name])
-        ]
-        counted = self.counted
-        if not counted:
-            if numbers["PASSED"] or numbers["BEGUN"]:
-                return Verdict("INFO", Text("Nothing lasting was found."), tuple(remarks))
-            return Verdict("OK", Text("Nothing was found."), tuple(remarks))
-        critical = sum(problem.severity == "CRITICAL" for problem in counted)
-        faults = agreeing(
-            len(counted),
-            "{topics} of {groups} [has|have] lasting faults",
-            topics=count(len(counted), "topic"),
-            groups=count(len({problem.place[:2] for problem in counted}), "group"),
-        )
-        sentence = Text("{faults}.", faults=faults)
-        if critical == len(counted) > 1:
-            sentence = Text("{faults}, all critical.", faults=faults)
-        elif critical:
-            sentence = Text("{faults}, {critical:,} critical.", faults=faults, critical=critical)
-        ongoing = sum(problem.ongoing for problem in counted)
-        still = Text("None of them is there in the last snapshot any more.")
-        if ongoing:
-            template = "{number:,} [is|are] still there in the last snapshot."
-            still = agreeing(ongoing, template, number=ongoing)
-        level = worst(problem.severity for problem in counted)
-        return Verdict(level, sentence, (still, *remarks))
 
     def standing(self, standing: Standing) -> list[Problem]:
         """The problems of which this becomes."""
@@ -247,11 +194,11 @@ def build_report(published: Published, tables: PublishedTables, top: int) -> Rep
     health = _health(rows)
     return Report(
         published=published,
+        verdict=make_verdict(published.summary, tables, problems),
         problems=problems,
         cards=_cards(tables, problems, top, {row["cluster"] for row in health}),
         former=_rows_of_places(tables, "former_findings", ("status", "kind", "severity")),
         unreadable=_rows_of_places(tables, "unreadable_queues", ()),
-        drifting=_drifting(tables),
         health=health,
         coverage=_coverage(rows),
         quarantine=_quarantine(published, tables),
@@ -387,25 +334,9 @@ def ranges(topic: str, queues: Iterable[tuple[str, int]]) -> str:
     return queue_ranges(MessageQueue(topic, *queue) for queue in queues)
 
 
-def _drifting(tables: PublishedTables) -> int:
-    """How many topics have lasting drift that no change of route or state explains."""
-    places = by_place(tables, "allocation_drift", ("persistence", "attributed_to"))
-    return sum(
-        any(
-            row["persistence"] == "PERSISTENT"
-            and row["attributed_to"] not in ("ROUTE_CHANGED", "STATE_CHANGED")
-            for row in rows
-        )
-        for rows in places.values()
-    )
-
-
-_NO_GROUP = "NO_GROUP"
-
-
 def _health(rows: Sequence[Row]) -> tuple[Row, ...]:
     """A group over all its topics, the worst first."""
-    by_group = grouped((place_of(row)[:2], row) for row in rows if row["coverage"] != _NO_GROUP)
+    by_group = grouped((place_of(row)[:2], row) for row in rows if row["coverage"] != NO_GROUP)
     most = ("members", "processes", "idle_clients", "imbalance")
     health = [
         {
@@ -414,6 +345,7 @@ def _health(rows: Sequence[Row]) -> tuple[Row, ...]:
             "severity": worst((r["worst_severity"] for r in topics if r["worst_severity"]), ""),
             "topics": len(topics),
             "audited": sum(row["coverage"] == AUDITED for row in topics),
+            "left_out": sum(not is_complete(row["coverage"]) for row in topics),
             **{name: max(row[name] for row in topics) for name in most},
             "queues": sum(row["queues"] for row in topics),
             "orphan_minutes": sum(row["orphan_queue_minutes"] for row in topics),
@@ -427,7 +359,7 @@ def _health(rows: Sequence[Row]) -> tuple[Row, ...]:
             health,
             key=lambda row: (
                 -("", *SEVERITIES).index(row["severity"]),
-                row["audited"] == row["topics"],
+                -row["left_out"],
                 -(row["orphan_minutes"] + row["duplicate_minutes"]),
                 row["completeness"],
                 row["cluster"],

@@ -64,8 +64,13 @@ def cut_dumps(endings: Mapping[str, Text], lines: Mapping[str, int]) -> list[Gap
     )
 
 
-def missed_rounds(rounds: Mapping[str, Collection[Instant]]) -> Iterator[Gap]:
-    """A gap for each cluster that lacks rounds."""
+def missed_rounds(
+    rounds: Mapping[str, Collection[Instant]], persistence_seconds: int
+) -> Iterator[Gap]:
+    """A gap for each cluster that lacks rounds for so long that what lasts may have come and gone.
+
+    Where a round comes a little late nothing is missing that the audit could find.
+    """
     for cluster, of_cluster in sorted(rounds.items()):
         if len(of_cluster) < _LEAST_ROUNDS:
             continue
@@ -74,7 +79,7 @@ def missed_rounds(rounds: Mapping[str, Collection[Instant]]) -> Iterator[Gap]:
         # Of two collectors with two schedules most gaps are the longer ones.
         usual = quantiles([gap / SECOND for gap, _, _ in gaps], n=4)[2]
         missed = [each for each in gaps if each[0] > _LATE * usual * SECOND]
-        if missed:
+        if missed and max(missed)[0] >= persistence_seconds * SECOND:
             _, earlier, later = max(missed)
             absent = sum(round(gap / (usual * SECOND)) - 1 for gap, _, _ in missed)
             text = Text(

@@ -211,17 +211,14 @@ def test_late_dumps_are_waited_for_until_nothing_is_written_any_more(
 
 @pytest.fixture
 def published(tmp_path: Path) -> Path:
-    """Published reports with two critical orphans and a warning."""
-    point_to(tmp_path, {"total": 4, "CRITICAL": 2, "WARNING": 1, "INFO": 1})
+    """Published reports with two critical findings, a warning and a gap."""
+    point_to(tmp_path, {"CRITICAL": 2, "WARNING": 3, "INFO": 4, "INCOMPLETE": 1})
     return tmp_path
 
 
-def point_to(reports: Path, orphans: dict[str, Any]) -> None:
-    """Publishes a run with so many orphans, as the audit does."""
-    none = {"total": 0, "CRITICAL": 0, "WARNING": 0, "INFO": 0}
-    every = {"orphaned_queues": orphans, "duplicate_queues": none}
-    findings = {table: {"known": none, **counts} for table, counts in every.items()}
-    values = {"run_id": "b", "summary": {"findings": findings}}
+def point_to(reports: Path, gates: dict[str, int]) -> None:
+    """Publishes a run with that much to close each gate, as the audit does."""
+    values = {"run_id": "b", "summary": {"verdict": {"state": "WRONG", "gates": gates}}}
     digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
     pointer = reports / "_published" / f"dt={DAY}.000001.json"
     pointer.parent.mkdir(exist_ok=True)
@@ -233,29 +230,32 @@ def judge(dag: Any, reports: Path, verdict: str, fail_on: str) -> Any:
 
 
 def test_the_gate_fails_skips_or_passes_as_it_is_told(dag: Any, published: Path) -> None:
-    with pytest.raises(AirflowFailException, match="'orphaned_queues': 2"):
-        judge(dag, published, "fail", "CRITICAL")
-    with pytest.raises(AirflowSkipException, match="'orphaned_queues': 3"):
+    with pytest.raises(AirflowFailException, match="'CRITICAL': 2, 'INCOMPLETE': 1"):
+        judge(dag, published, "fail", "CRITICAL, INCOMPLETE")
+    with pytest.raises(AirflowSkipException, match="'WARNING': 3"):
         judge(dag, published, "skip", "WARNING")
-    counts = {"orphaned_queues": 4, "duplicate_queues": 0}
-    assert judge(dag, published, "pass", "INFO") == counts
+    assert judge(dag, published, "pass", "INFO") == {"INFO": 4}
     with pytest.raises(AirflowFailException, match="expected gate as one of"):
         judge(dag, published, "ignore", "CRITICAL")
+    with pytest.raises(AirflowFailException, match="fail_on as some of"):
+        judge(dag, published, "fail", "CRITICAL,NONE")
 
 
-def test_the_gate_does_not_count_known_issues(dag: Any, published: Path) -> None:
-    known = {"CRITICAL": 2, "WARNING": 0, "INFO": 1}
-    point_to(published, {"total": 4, "CRITICAL": 2, "WARNING": 1, "INFO": 1, "known": known})
-    none = {"orphaned_queues": 0, "duplicate_queues": 0}
-    assert judge(dag, published, "fail", "CRITICAL") == none
-    with pytest.raises(AirflowFailException, match="'orphaned_queues': 1"):
-        judge(dag, published, "fail", "WARNING")
+def test_the_gate_lets_a_day_pass_with_nothing_that_closes_it(dag: Any, published: Path) -> None:
+    point_to(published, {"CRITICAL": 0, "WARNING": 0, "INFO": 0, "INCOMPLETE": 0})
+    assert judge(dag, published, "fail", "CRITICAL,INCOMPLETE") == {"CRITICAL": 0, "INCOMPLETE": 0}
 
 
-def test_the_gate_lets_a_day_pass_without_findings(dag: Any, published: Path) -> None:
-    point_to(published, {"total": 0, "CRITICAL": 0, "WARNING": 0, "INFO": 0})
-    none = {"orphaned_queues": 0, "duplicate_queues": 0}
-    assert judge(dag, published, "fail", "INFO") == none
+def test_a_day_on_which_nobody_looked_does_not_pass(dag: Any, published: Path) -> None:
+    point_to(published, {"CRITICAL": 0, "WARNING": 0, "INFO": 0, "INCOMPLETE": 1})
+    with pytest.raises(AirflowFailException, match="'INCOMPLETE': 1"):
+        judge(dag, published, "fail", dag_default(dag))
+
+
+def dag_default(dag: Any) -> str:
+    """What ``fail_on`` is where nobody names it."""
+    (template,) = (each for each in dag.get_task("gate").op_args if "fail_on" in str(each))
+    return str(template).partition("'fail_on', '")[2].partition("'")[0]
 
 
 def test_the_gate_lets_no_day_pass_whose_pointer_is_damaged(dag: Any, published: Path) -> None:
@@ -284,7 +284,7 @@ def test_a_night_is_audited_reported_and_judged_and_may_be_run_again(
     airflow: Airflow, night: Path
 ) -> None:
     done = airflow("dags", "test", "rebalance_audit", "2026-11-22", expect=1)
-    assert "findings of 2026-11-21 that are CRITICAL" in done.stdout + done.stderr
+    assert "the run of 2026-11-21 is WRONG: {'CRITICAL'" in done.stdout + done.stderr
     pointer = night / "reports" / "_published" / f"dt={DAY}.000001.json"
     first = json.loads(pointer.read_text())
     assert first["summary"]["rows"]["stacked_client_ids"] == 1

@@ -15,7 +15,7 @@ import pytest
 import jobs
 from jobs import __main__ as console
 from jobs.cli import main
-from jobs.commands.batch import expired_known_issues, fails
+from jobs.commands.batch import expired_known_issues, is_closed
 from jobs.errors import QuarantineError
 from jobs.pipeline.engine import Choice
 from jobs.pipeline.ingest import Ingested
@@ -181,27 +181,20 @@ def test_what_the_settings_name_needs_no_option(
     assert f"no published reports under {tmp_path}/r" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("findings", "codes"),
-    [
-        ({}, [False, False, False]),
-        ({"INFO": (1, 0)}, [True, False, False]),
-        ({"WARNING": (2, 1), "CRITICAL": (3, 3)}, [True, True, False]),
-        ({"WARNING": (2, 2), "CRITICAL": (4, 3)}, [True, True, True]),
-    ],
-    ids=str,
-)
-def test_a_run_fails_on_findings_so_severe_or_worse_that_nobody_knows(
-    findings: dict[str, tuple[int, int]], codes: list[bool]
+def test_gates_add_up_and_each_is_closed_by_what_is_its() -> None:
+    gates = {"INFO": 3, "WARNING": 2, "CRITICAL": 0, "INCOMPLETE": 0}
+    published = Published("2026-11-20", "run-1", {"verdict": {"gates": gates}}, {})
+    assert is_closed(published, ["CRITICAL", "WARNING"])
+    assert not is_closed(published, ["CRITICAL", "INCOMPLETE"])
+    assert not is_closed(published, [])
+
+
+@pytest.mark.parametrize("gates", ["WORST", "CRITICAL,", "critical", "CRITICAL;INCOMPLETE"])
+def test_a_gate_that_there_is_not_is_an_error_of_usage(
+    gates: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    counts = {each: findings.get(each, (0, 0)) for each in ("INFO", "WARNING", "CRITICAL")}
-    told = {each: number for each, (number, _) in counts.items()}
-    known = {each: number for each, (_, number) in counts.items()}
-    none = dict.fromkeys(counts, 0)
-    summary = {"findings": {"a": {**none, "known": none}, "b": {**told, "known": known}}}
-    published = Published("2026-11-20", "run-1", summary, {})
-    assert [fails(published, each) for each in counts] == codes
-    assert not fails(published, None)
+    assert main(["audit", *TO_R, "--fail-on", gates]) == 2
+    assert "expected some of INFO, WARNING, CRITICAL, INCOMPLETE" in capsys.readouterr().err
 
 
 COUNTS = {"total": 2, "persistent": 2, "INFO": 0, "WARNING": 2, "CRITICAL": 0}
@@ -213,6 +206,7 @@ SUMMARY = {
     "assumptions": {"groups": 3, "asked": 1},
     "rounds": {"groups_too_wide": 1},
     "events": {"total": 0, "first": []},
+    "verdict": {"gates": {"INFO": 2, "WARNING": 1, "CRITICAL": 0, "INCOMPLETE": 1}},
     "rows": {"stacked_client_ids": 1, "group_health": 4},
     "known_issues": [{"expires": "2026-01-06", "expired": True, "reason": "OPS-1"}],
 }
@@ -273,6 +267,8 @@ INGESTED = "ingested 1,000 lines of 2 files into {}/s, 3 not understood"
         (["audit", *TO_R, "--since", "last"], 0, ["audit since last"], [SUMMED_UP, EXPIRED]),
         (["audit", *TO_R, "--fail-on", "WARNING"], 1, ["audit"], [SUMMED_UP, EXPIRED]),
         (["audit", *TO_R, "--fail-on", "CRITICAL"], 0, ["audit"], [SUMMED_UP, EXPIRED]),
+        (["audit", *TO_R, "--fail-on", "CRITICAL,INCOMPLETE"], 1, ["audit"], [SUMMED_UP]),
+        (["audit", *TO_R, "--fail-on=CRITICAL", "--fail-on=INCOMPLETE"], 1, ["audit"], []),
         (["run", "--dumps", "d", "--output", "."], 0, ["ingest", "audit"], [EXPIRED]),
         # What was understood is audited; that not all was is worse than what was found.
         (

@@ -581,11 +581,17 @@ def test_random_states_are_as_likely_as_all_their_draws_together():
 
 
 def test_a_group_without_a_topic_says_so():
-    nothing = state(topic="", client_lists=(client_list("a", subscribed=False),), topic_routes=())
+    def of(**values):
+        lists = (client_list("a", subscribed=False, **values),)
+        return state(topic="", client_lists=lists, topic_routes=())
+
+    nothing, chosen = of(), of(chooses_queues=True)
     offline = state(topic="", client_lists=(), topic_routes=(), offline_brokers=(("broker-a", 0),))
 
     assert evaluate(nothing, RULES).coverage == evaluate(offline, RULES).coverage == "NO_TOPIC"
-    assert "assign()" in evaluate(nothing, RULES).reason
+    assert "do not show to which topics" in evaluate(nothing, RULES).reason
+    assert evaluate(chosen, RULES).coverage == "QUEUES_CHOSEN"
+    assert "assign()" in evaluate(chosen, RULES).reason
     assert "no broker knows a member" in evaluate(offline, RULES).reason
 
 

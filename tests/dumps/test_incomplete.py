@@ -53,8 +53,8 @@ def test_an_archive_that_is_cut_short_is_said_everywhere(
     first, *_ = sentences(output)
     assert first.startswith(f"dump {cut} ends early after ")
     assert first.endswith(" lines: the gzip stream ends early")
-    assert f"the input is not complete: {first}" in capsys.readouterr().err
-    for language, heading in (("en", "The input is not complete"), ("zh", "输入不完整")):
+    assert f"not complete: {first}" in capsys.readouterr().err
+    for language, heading in (("en", "Not everything was audited"), ("zh", "并非全部都已审计")):
         page = tmp_path / "page.html"
         report = ["report", "--reports", str(output / "reports"), "--output", str(page), "--quiet"]
         assert main([*report, "--language", language]) == 0
@@ -114,7 +114,7 @@ def rounds(*minutes: int) -> dict[str, list[Instant]]:
 def test_rounds_that_were_missed_and_brokers_that_never_answered() -> None:
     silent = [(number, "b", "NO_ANSWER") for number in (0, 1)]
     once = [(0, "c", "NO_ANSWER"), (1, "c", "NOT_ONLINE")]
-    found = [*missed_rounds(rounds(0, 1, 2, 3, 6, 7, 8, 9, 10))]
+    found = [*missed_rounds(rounds(0, 1, 2, 3, 6, 7, 8, 9, 10), 180)]
     found += silent_brokers(polls((0, "a", "ANSWERED"), *silent, *once), Window())
     assert [str(each.text) for each in found] == [
         "cluster C: rounds come each 60 s, and some are missing (2); the longest time without one "
@@ -123,9 +123,13 @@ def test_rounds_that_were_missed_and_brokers_that_never_answered() -> None:
     ]
 
 
+def test_a_round_that_comes_late_hides_nothing_that_lasts() -> None:
+    assert [*missed_rounds(rounds(0, 1, 2, 3, 6, 7, 8, 9, 10), 181)] == []
+
+
 def test_two_collectors_with_two_schedules_miss_no_round() -> None:
     numbers = [number for each in range(0, 60, 6) for number in (each, each + 1)]
-    assert [*missed_rounds(rounds(*numbers))] == []
+    assert [*missed_rounds(rounds(*numbers), 0)] == []
 
 
 def lines_of(dump: Path) -> list[dict[str, Any]]:

@@ -155,4 +155,4 @@ def test_without_entries_no_finding_is_known():
 
 def test_every_table_that_can_be_marked_has_the_column():
     with_column = {table.name for table in REPORT_TABLES if KNOWN_ISSUE in table.schema.names}
-    assert with_column == {*QUEUE_FINDINGS, "stacked_client_ids", "group_faults"}
+    assert with_column == {*QUEUE_FINDINGS, "stacked_client_ids", "group_faults", "group_health"}

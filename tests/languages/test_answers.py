@@ -173,7 +173,9 @@ def test_that_there_is_nothing_is_said_in_the_language(audited: Reports) -> None
         make_message(found, (), Alerts(send=send), language("zh")).heading
         for send in ("NEW", "ALWAYS")
     ]
-    assert [each.partition("：")[2] for each in told] == ["没有新问题", "没有未恢复的问题"]
+    headings = [each.partition("：")[2].partition("；") for each in told]
+    assert [each[0] for each in headings] == ["没有新问题", "没有未恢复的问题"]
+    assert {each[2] for each in headings} == {"并非全部都已读取并审计"}
 
 
 def texts(value: Any) -> Iterator[str]:
@@ -222,7 +224,9 @@ def test_the_groups_that_pagerduty_gets_together_are_counted_in_the_language(
     message: Message,
 ) -> None:
     events = [each.body for each in SERVICES["PAGERDUTY"].requests(message, Access("x", "k"), NOON)]
-    of_others = events[-1]["payload"]
+    of_others, of_missing = (each["payload"] for each in events[-2:])
+    assert of_missing["summary"] == message.missing
+    assert message.missing.startswith("不完整：")
     assert OTHERS not in {each.place for each in message.items}
     assert of_others["summary"] == (f"{message.heading}：其中 {message.left_out} 个没有单独的事件")
 

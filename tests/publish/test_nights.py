@@ -64,10 +64,15 @@ def test_a_fault_counts_where_no_queue_shows_it(tmp_path: Path) -> None:
 
 
 def test_a_group_of_which_nothing_was_judged_is_not_called_well(tmp_path: Path) -> None:
-    rows = [health("partly"), health("partly", "NO_ROUTE", "U"), health("never", "NO_ROUTE")]
+    known = {**health("known", "NO_TOPIC"), "known_issue": "OPS-1"}
+    rows = [
+        *(health("partly"), health("partly", "NO_TOPIC", "U"), health("never", "NO_TOPIC")),
+        *(health("by choice", "BROADCASTING"), known),
+    ]
     found = levels(tmp_path, group_health=rows)
     group = {name: each["level"] for name, each in found["clusters"]["C"].items()}
-    assert group == {"partly": "OK", "never": "NOT_AUDITED"}
+    not_audited = {"partly": "NOT_AUDITED", "never": "NOT_AUDITED"}
+    assert group == {**not_audited, "by choice": "OK", "known": "OK"}
 
 
 def test_of_too_many_groups_the_worst_are_named_and_the_others_counted(

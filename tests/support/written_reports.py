@@ -10,8 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from jobs.publish.counts import count_findings
+from jobs.reports.problems import find_problems
+from jobs.reports.tables import Tables
 from jobs.schemas import BOOLEAN, DOUBLE, INT, LONG, REPORT_TABLES, STRING, TIMESTAMP
 from jobs.storage import Location, Published, Reports, TableFiles
+from jobs.verdict.verdict import make_verdict
 
 Row = dict[str, Any]
 
@@ -90,18 +94,17 @@ def publish(
         rows = pa.Table.from_pylist(list(tables.get(name, ())), table.schema)
         pq.write_table(rows, place / "part-0.parquet")
         files[name] = TableFiles.written(reports.root, Location(place), rows.num_rows)
+    written = Tables(lambda name: reports.table(name, date, run_id).parquet())
+    whole = {
+        **SUMMARY,
+        "rows": {name: len(tables.get(name, ())) for name in TABLES},
+        "previous": previous and {"date": previous.date, "run_id": previous.run_id},
+        **summary,
+    }
+    problems = find_problems(written)
+    whole["findings"] = count_findings(problems)
+    whole |= make_verdict(whole, written, problems).packed()
     with reports.publication(date).writing(run_id, 0, lambda _: None) as number:
-        published = Published(
-            date=date,
-            run_id=run_id,
-            summary={
-                **SUMMARY,
-                "rows": {name: len(tables.get(name, ())) for name in TABLES},
-                "previous": previous and {"date": previous.date, "run_id": previous.run_id},
-                **summary,
-            },
-            files=files,
-            number=number,
-        )
+        published = Published(date, run_id, whole, files, number)
         reports.publish(published)
     return published

@@ -31,6 +31,8 @@ def document(message: Message) -> dict[str, Any]:
         "heading": message.heading,
         "date": message.date,
         "run_id": message.run_id,
+        "state": message.state,
+        "missing": message.missing or None,
         "problems": [_problem(each) for each in message.items],
         "problems_left_out": message.left_out,
         "report_url": message.url or None,

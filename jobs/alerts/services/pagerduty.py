@@ -7,7 +7,7 @@ is not valid, 429 that there were too many.
 
 An incident is a topic of a consumer group. It is triggered by its findings, and resolved when the
 topic is audited and nothing that lasts is left of it. Groups beyond the setting ``groups_shown``
-have one incident together (``OTHERS``).
+have one incident together (``OTHERS``); what was not read or not audited is another (``MISSING``).
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from typing import Any
 from ...reports.tables import Place
 from ...text import iso
 from ..delivery import Refusal
-from ..message import OTHERS, Item, Message
+from ..message import MISSING, OTHERS, Item, Message
 from ..webhook import Answer, Request
 from .service import NOT_ITS, Access, Service, inert, status_refusal
 
@@ -39,7 +39,16 @@ def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Requ
         page = {"client_url": item.url} if item.url else {}
         yield event("trigger", item.place, **client, **page, payload=_payload(message, item))
     if message.left_out:
-        yield event("trigger", OTHERS, **client, payload=_payload_of_others(message))
+        others = message.language(
+            "{heading}: {number} of them have no incident each",
+            heading=message.heading,
+            number=message.left_out,
+        )
+        yield event("trigger", OTHERS, **client, payload=_payload_of_text(message, others))
+    if message.missing:
+        yield event(
+            "trigger", MISSING, **client, payload=_payload_of_text(message, message.missing)
+        )
     for place in message.resolved:
         yield event("resolve", place)
 
@@ -83,13 +92,9 @@ def _payload(message: Message, item: Item) -> dict[str, Any]:
     }
 
 
-def _payload_of_others(message: Message) -> dict[str, Any]:
+def _payload_of_text(message: Message, text: str) -> dict[str, Any]:
     return {
-        "summary": message.language(
-            "{heading}: {number} of them have no incident each",
-            heading=message.heading,
-            number=message.left_out,
-        ),
+        "summary": inert(text)[:_LONGEST_SUMMARY],
         "source": "rebalance-audit",
         "severity": "warning",
         "custom_details": {"date": message.date, "run_id": message.run_id},

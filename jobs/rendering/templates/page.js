@@ -62,11 +62,12 @@
     for (const [figure, of, number] of tiles) figure.textContent = wanted ? shown(of) : number;
     const level = shown(".cause .problem.critical") ? "critical"
       : shown(".cause .problem.warning") ? "warning"
+      : shown(".groups .unaudited") || "gaps" in section.dataset ? "incomplete"
       : shown("#begun .problem, #passed .problem") ? "info" : "ok";
     const any = entries.some(([entry]) => !entry.hidden);
     heading.textContent = !wanted ? said.heading : section.dataset[any ? level : "none"];
     section.className = !wanted ? said.level : `verdict ${any ? level : ""}`;
-    for (const each of section.querySelectorAll("p, dl")) each.hidden = wanted !== "";
+    for (const each of section.querySelectorAll("p, dl, h3, ul")) each.hidden = wanted !== "";
   };
   const field = document.createElement("input");
   field.type = "search";

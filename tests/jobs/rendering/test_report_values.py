@@ -94,10 +94,10 @@ def test_the_verdict_counts_what_lasts_and_nobody_knows(
 def test_the_verdict_says_what_was_not_audited_and_what_cannot_be_read() -> None:
     rows = [health(), health(topic="U", coverage="NO_BROKER_ANSWERED")]
     verdict = report(group_health=rows, unreadable_queues=[finding(0), finding(1)]).verdict
-    assert verdict.level == "OK"
+    assert verdict.level == "INCOMPLETE"
     assert verdict.remarks == (
+        "1 thing was not read or not audited.",
         "1 topic with queues that are written and cannot be read.",
-        "1 topic was not audited: the coverage says why.",
     )
 
 
@@ -244,7 +244,8 @@ def test_only_lasting_drift_that_no_change_explains_is_counted() -> None:
         finding(topic="T4", attributed_to="STATE_CHANGED"),
         finding(topic="T5", attributed_to=None, persistence="TRANSIENT"),
     ]
-    assert report(allocation_drift=rows).drifting == 3
+    rows = [{**row, "drift": "HELD_NOT_COMPUTED"} for row in rows]
+    assert report(allocation_drift=rows).verdict.others["HELD_NOT_COMPUTED"] == 3
 
 
 def test_a_groups_health_is_that_of_all_its_topics() -> None:

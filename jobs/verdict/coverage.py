@@ -1,0 +1,72 @@
+"""Coverages that leave a group's topic without an audit, each with who is to act and how.
+
+``rebalance_core.findings`` declares the coverages and their reasons.
+"""
+
+from collections.abc import Mapping
+
+from rebalance_core import findings
+from rebalance_core.texts import Text
+
+#: The coverage of a topic that has a route and that no group subscribes to.
+NO_GROUP = "NO_GROUP"
+
+#: Nothing is missing with these: the topic was audited, or there is nothing to audit. Members read
+#: all queues, choose their queues themselves, let the broker divide them, or do not subscribe.
+COMPLETE = frozenset(
+    {
+        findings.AUDITED,
+        findings.BROADCASTING_GROUP,
+        findings.NOT_SUBSCRIBED,
+        findings.QUEUES_CHOSEN,
+        findings.SHARED_BY_BROKER,
+        NO_GROUP,
+    }
+)
+
+#: With each of these, and with any other, the topic was not audited: what to do, and who.
+ACTIONS: Mapping[str, Text] = {
+    findings.NO_BROKER_ANSWERED: Text(
+        "whoever runs the collector: see that it reaches the brokers and collects their lists "
+        "(consumer_connection)"
+    ),
+    findings.ROUTE_NOT_KNOWN: Text(
+        "whoever runs the collector: collect the topic's route (topic_route); the group's owner, "
+        "where the topic does not exist: correct its name"
+    ),
+    findings.NO_READABLE_QUEUE: Text(
+        "the topic's owner: let consumers read the topic (mqadmin updateTopicPerm, or a read queue "
+        "number above 0)"
+    ),
+    findings.NO_TOPIC: Text(
+        "the group's owner: start its consumers, or remove the group (mqadmin deleteSubGroup); "
+        "whoever runs the collector: collect subscriptions and offsets (consume_stats)"
+    ),
+    findings.TOO_MANY_QUEUES: Text(
+        "the topic's owner: correct the queue numbers of the topic; where they are meant, raise "
+        "bounds.topic_queues in the settings"
+    ),
+    findings.STRATEGY_NOT_KNOWN: Text(
+        "whoever runs the audit: name the group's strategy and its parameters under "
+        "[[strategies]] in the settings"
+    ),
+    findings.ALLOCATION_FAILS: Text(
+        "the group's owner: correct the strategy; each client fails at every rebalance"
+    ),
+}
+#: Of a coverage that this version does not know.
+ASK = Text("whoever runs the audit: see the reason in the table group_health")
+
+
+def is_complete(coverage: str) -> bool:
+    """Whether nothing of a topic with this coverage was left without an audit.
+
+    >>> is_complete("BROADCASTING"), is_complete("NO_TOPIC"), is_complete("A_LATER_ONE")
+    (True, False, False)
+    """
+    return coverage in COMPLETE
+
+
+def action_of(coverage: str) -> Text:
+    """What to do about a coverage, and who."""
+    return ACTIONS.get(coverage, ASK)

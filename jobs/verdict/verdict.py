@@ -1,0 +1,316 @@
+"""The tables and the summary of a run -> its verdict: the one value that every surface shows.
+
+A run is WRONG where something lasts that is no known issue. It is INCOMPLETE where nothing is wrong
+and something was not read or not audited: then nothing is known, and it is never shown as well.
+Else it is WELL, whatever passed by itself. What is wrong may be incomplete, too.
+
+``make_verdict`` reads tables. What has the summary alone (a strip of nights, the gate of the DAG)
+takes what ``Verdict.packed`` wrote into it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import Any, NamedTuple
+
+from rebalance_core.english import agreeing, count, list_of
+from rebalance_core.grouping import grouped
+from rebalance_core.texts import Text
+
+from ..choices import INCOMPLETE, SEVERITIES
+from ..kinds import (
+    COMPUTED_NOT_HELD,
+    CRITICAL,
+    HELD_NOT_COMPUTED,
+    INFO,
+    NOT_AUDITED,
+    OK,
+    PERSISTENT,
+    STACKED,
+    UNREADABLE,
+    worst,
+)
+from ..languages.rows import TEXTS, with_texts
+from ..reports.problems import Problem
+from ..reports.tables import PLACE, Place, Tables, place_of
+from ..reports.words import in_words
+from .coverage import action_of, is_complete
+from .gaps import Gap, gaps_of
+
+#: The states of a run.
+WRONG, WELL = "WRONG", "WELL"
+STATES = (WRONG, INCOMPLETE, WELL)
+#: The key of the summary.
+_KEY = "verdict"
+#: A sentence names so many groups.
+_MOST_NAMES = 5
+
+
+class NotAudited(NamedTuple):
+    """The topics that were not audited, of one coverage; ``reason``: that of the first."""
+
+    coverage: str
+    places: tuple[Place, ...]
+    reason: str
+
+    def of_groups(self, matches: Callable[[str], object]) -> "NotAudited":
+        """Those of the groups whose names match."""
+        places = tuple(each for each in self.places if matches(each.consumer_group))
+        return self._replace(places=places)
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Clusters and names of the groups."""
+        return tuple(dict.fromkeys(each[:2] for each in self.places))
+
+    @property
+    def text(self) -> Text:
+        """Which they are, why, and who is to do what."""
+        return Text(
+            "not audited ({coverage}): {topics} of {groups}: {reason}. To do: {action}",
+            coverage=in_words(self.coverage),
+            topics=count(len(self.places), "topic"),
+            groups=list_of([each[1] for each in self.groups], _MOST_NAMES),
+            reason=self.reason,
+            action=action_of(self.coverage),
+        )
+
+
+#: What else a reader has to know, by what becomes of a problem.
+_STANDINGS = {
+    "PASSED": "In {topics} something passed by itself (a deploy, a restart).",
+    "BEGUN": "In {topics} something is there at the end that is too new or too improbable to "
+    "count: the next run will show.",
+    "KNOWN": "{topics} with a known issue: not counted.",
+}
+#: And by the kinds that have no severity.
+_FACTS = {
+    UNREADABLE: "{topics} with queues that are written and cannot be read.",
+    STACKED: "{topics} with a client id that several processes share.",
+    HELD_NOT_COMPUTED: "In {topics} clients hold queues that are not in their share.",
+    COMPUTED_NOT_HELD: "In {topics} clients do not hold all queues of their share.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What a run is worth.
+
+    Of what lasts and is no known issue: ``topics`` by severity, ``kinds`` by main cause, the worst
+    first, how many ``groups`` they are of, and how many topics are ``ongoing``: there in the last
+    snapshot. ``others``: how many topics have something that does not count, by what becomes of it
+    (a ``Standing``) or by a kind that has no severity. ``rows``: by severity how many rows of
+    findings are no known issues.
+
+    ``gaps``: what was not read. ``not_audited``: what was not audited, by coverage.
+    ``left_open``: how many findings of the run before were not looked for, and so are still open.
+    """
+
+    topics: Mapping[str, int]
+    kinds: Mapping[str, int]
+    groups: int
+    ongoing: int
+    others: Mapping[str, int]
+    rows: Mapping[str, int]
+    gaps: tuple[Gap, ...]
+    not_audited: tuple[NotAudited, ...]
+    left_open: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all was read, and all of it audited."""
+        return not self.missing
+
+    @property
+    def state(self) -> str:
+        """One of ``STATES``."""
+        if self.counted:
+            return WRONG
+        return WELL if self.is_complete else INCOMPLETE
+
+    @property
+    def level(self) -> str:
+        """How a page shows it: CRITICAL, WARNING, INCOMPLETE, INFO (something passed) or OK."""
+        if self.counted:
+            return worst(severity for severity, topics in self.topics.items() if topics)
+        if not self.is_complete:
+            return INCOMPLETE
+        return INFO if self.others.get("PASSED") or self.others.get("BEGUN") else OK
+
+    @property
+    def counted(self) -> int:
+        """How many topics have something that lasts and is no known issue."""
+        return sum(self.topics.values())
+
+    @cached_property
+    def missing(self) -> list[Text]:
+        """A sentence for each thing that was not read or not audited."""
+        texts = [gap.text for gap in self.gaps] + [each.text for each in self.not_audited]
+        if self.left_open:
+            texts.append(
+                agreeing(
+                    self.left_open,
+                    "{findings} of the run before [was|were] not looked for, and [is|are] open as "
+                    "it was then",
+                    findings=count(self.left_open, "finding"),
+                )
+            )
+        return texts
+
+    @property
+    def sentence(self) -> Text:
+        """The first sentence on the run."""
+        if not self.counted:
+            passed = self.others.get("PASSED") or self.others.get("BEGUN")
+            if not self.is_complete:
+                return Text("Nothing lasting was found in what was audited, and not all was.")
+            return Text("Nothing lasting was found.") if passed else Text("Nothing was found.")
+        faults = agreeing(
+            self.counted,
+            "{topics} of {groups} [has|have] lasting faults",
+            topics=count(self.counted, "topic"),
+            groups=count(self.groups, "group"),
+        )
+        critical = self.topics.get(CRITICAL, 0)
+        if critical == self.counted > 1:
+            return Text("{faults}, all critical.", faults=faults)
+        if critical:
+            return Text("{faults}, {critical:,} critical.", faults=faults, critical=critical)
+        return Text("{faults}.", faults=faults)
+
+    @cached_property
+    def remarks(self) -> tuple[Text, ...]:
+        """What else a reader has to know."""
+        return tuple(self._remarks())
+
+    def _remarks(self) -> Iterator[Text]:
+        if self.counted and self.ongoing:
+            template = "{number:,} [is|are] still there in the last snapshot."
+            yield agreeing(self.ongoing, template, number=self.ongoing)
+        elif self.counted:
+            yield Text("None of them is there in the last snapshot any more.")
+        if self.missing:
+            yield agreeing(
+                len(self.missing),
+                "{number:,} [thing was|things were] not read or not audited.",
+                number=len(self.missing),
+            )
+        for standing, template in _STANDINGS.items():
+            if number := self.others.get(standing, 0):
+                yield agreeing(number, template, topics=count(number, "topic"))
+        yield from self.facts
+
+    @property
+    def facts(self) -> list[Text]:
+        """A sentence for each kind without a severity that there is."""
+        return [
+            agreeing(number, template, topics=count(number, "topic"))
+            for kind, template in _FACTS.items()
+            if (number := self.others.get(kind, 0))
+        ]
+
+    def about(self, matches: Callable[[str], object]) -> "Verdict":
+        """The same of what was not audited of the groups alone whose names match."""
+        of_groups = (each.of_groups(matches) for each in self.not_audited)
+        return replace(self, not_audited=tuple(each for each in of_groups if each.groups))
+
+    @property
+    def gates(self) -> dict[str, int]:
+        """By gate what closes it: the rows of its severity or worse, or what is ``missing``."""
+        worst_first = SEVERITIES[::-1]
+        at_or_above = accumulate(self.rows.get(each, 0) for each in worst_first)
+        return dict(zip((*worst_first, INCOMPLETE), (*at_or_above, len(self.missing)), strict=True))
+
+    def packed(self) -> dict[str, Any]:
+        """What a summary has of it, for readers that have no tables."""
+        return {
+            _KEY: {
+                "state": self.state,
+                "level": self.level,
+                "gates": self.gates,
+                "topics": dict(self.topics),
+                "kinds": dict(self.kinds),
+                "others": dict(self.others),
+                "not_audited": {
+                    each.coverage: {"groups": len(each.groups), "topics": len(each.places)}
+                    for each in self.not_audited
+                },
+                "gaps": dict(Counter(gap.kind for gap in self.gaps)),
+                "left_open": self.left_open,
+            }
+        }
+
+
+def make_verdict(
+    summary: Mapping[str, Any], tables: Tables, problems: Sequence[Problem]
+) -> Verdict:
+    """The verdict on a run; ``problems``: those of its tables (``find_problems``)."""
+    counted = [each for each in problems if each.counts]
+    rows: Counter[str] = Counter()
+    for finding in chain.from_iterable(each.findings for each in problems):
+        if finding.known_issue is None:
+            rows[finding.severity] += len(finding.ids)
+    statuses = tables.read("former_findings", ["status"])["status"].to_pylist()
+    return Verdict(
+        topics=Counter(each.severity for each in counted),
+        kinds=Counter(each.main_kind.name for each in counted),
+        groups=len({each.place[:2] for each in counted}),
+        ongoing=sum(each.ongoing for each in counted),
+        others=_others(tables, problems),
+        rows=rows,
+        gaps=tuple(gaps_of(summary)),
+        not_audited=tuple(_not_audited(tables)),
+        left_open=statuses.count(NOT_AUDITED),
+    )
+
+
+def _others(tables: Tables, problems: Iterable[Problem]) -> dict[str, int]:
+    """By what becomes of it, or by its kind, in how many topics there is what does not count."""
+    found = Counter(each.standing for each in problems if not each.counts)
+    unreadable = {place_of(row) for row in tables.read("unreadable_queues", PLACE).to_pylist()}
+    columns = [*PLACE[:2], "topics", "verdict", "persistence", "known_issue"]
+    stacked = {
+        (row["cluster"], row["consumer_group"], topic)
+        for row in tables.read("stacked_client_ids", columns).to_pylist()
+        if (row["verdict"], row["persistence"]) == (STACKED, PERSISTENT)
+        and row["known_issue"] is None
+        for topic in row["topics"] or [""]
+    }
+    drift = grouped(
+        (row["drift"], place_of(row))
+        for row in tables.read(
+            "allocation_drift", [*PLACE, "drift", "persistence", "attributed_to"]
+        ).to_pylist()
+        if row["persistence"] == PERSISTENT
+        and row["attributed_to"] not in ("ROUTE_CHANGED", "STATE_CHANGED")
+    )
+    return {
+        **found,
+        **{kind: len(set(places)) for kind, places in drift.items()},
+        UNREADABLE: len(unreadable),
+        STACKED: len(stacked),
+    }
+
+
+def _not_audited(tables: Tables) -> Iterator[NotAudited]:
+    """By coverage what was not audited and is no known issue."""
+    columns = [*PLACE, "coverage", "reason", "known_issue", TEXTS]
+    rows = [
+        row
+        for row in tables.read("group_health", columns).to_pylist()
+        if not is_complete(row["coverage"]) and row["known_issue"] is None
+    ]
+    for coverage, of_coverage in sorted(grouped((row["coverage"], row) for row in rows).items()):
+        of_coverage.sort(key=place_of)
+        yield NotAudited(
+            coverage,
+            tuple(map(place_of, of_coverage)),
+            with_texts(of_coverage[0])["reason"],
+        )
+
+
+def packed_verdict(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What the summary has of the verdict (``Verdict.packed``); None of an earlier version's."""
+    return summary.get(_KEY)
