@@ -102,8 +102,9 @@ class Batch:
             raise
         if late is not None:
             return late.exit_code
-        gates = chain.from_iterable(self.args.fail_on)
-        return 1 if published and is_closed(published, gates) else 0
+        if published is None:
+            return 0
+        return int(is_closed(published, chain.from_iterable(self.args.fail_on)))
 
     def _plan(self) -> Iterator[str]:
         if self.dumps is not None:
