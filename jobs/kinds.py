@@ -44,6 +44,8 @@ INFO, WARNING, CRITICAL = "INFO", "WARNING", "CRITICAL"
 SEVERITIES = (INFO, WARNING, CRITICAL)
 #: Of a group without findings: it was judged, or it could not be.
 OK, NOT_AUDITED = "OK", "NOT_AUDITED"
+#: The coverage of a topic that has a route and that no group subscribes to.
+NO_GROUP = "NO_GROUP"
 #: How a group was in one night, the mildest first.
 LEVELS = (OK, NOT_AUDITED, *SEVERITIES)
 PERSISTENT, TRANSIENT = "PERSISTENT", "TRANSIENT"

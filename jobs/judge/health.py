@@ -20,7 +20,7 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..instants import SECOND
-from ..kinds import worst
+from ..kinds import NO_GROUP, worst
 from .answers import asked_answers
 from .case import Case
 from .dossier import Dossier, RouteRun
@@ -30,9 +30,6 @@ from .intervals import usual_gap
 from .routes import readable
 from .situations import Period
 from .tables import Row
-
-#: The coverage of a topic that has a route and that no group subscribes to.
-NO_GROUP = "NO_GROUP"
 
 _MINUTE = 60 * SECOND
 

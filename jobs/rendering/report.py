@@ -374,7 +374,11 @@ def _rows_of_places(tables: PublishedTables, name: str, columns: Sequence[str]) 
         {
             "place": place,
             **dict(zip(columns, values, strict=True)),
-            "queues": ranges(place.topic, [(r["broker_name"], r["queue_id"]) for r in rows]),
+            # A fault has no queue.
+            "queues": ranges(
+                place.topic,
+                [(r["broker_name"], r["queue_id"]) for r in rows if r["queue_id"] >= 0],
+            ),
             "first_seen": min(row["first_seen"] for row in rows),
             "last_seen": max(row["last_seen"] for row in rows),
         }
