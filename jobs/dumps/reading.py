@@ -146,12 +146,11 @@ class _Reading:
     def pieces(self, lines: Lines) -> Iterator[Piece]:
         archive = Archive(self._slice.size, self._bounds) if lines.is_archive else None
         begins = place = self._slice.number << _PLACE_BITS
-        number, is_cut = 0, False
+        number, line, refused = 0, Line(b"", 0), None
         for number, line in enumerate(lines, 1):
             over = None if archive is None else archive.refuses(line.size)
             refused = self._read(number, line, place, over)
-            place += line.size + line.has_end
-            is_cut = not line.has_end and refused is not None and not refused.kind
+            place += line.size + 1
             if self._held >= _STATEMENTS_AT_ONCE:
                 yield from self._take()
             if self._refused_bytes >= _REFUSED_AT_ONCE:
@@ -162,14 +161,14 @@ class _Reading:
         if lines.problem is not None:
             if not number:
                 number = 1
-                self._refuse(0, Refused(lines.problem), Line(b"", 0))
-        elif is_cut:
+                self._refuse(0, Refused(lines.problem), Line(b"", 0, has_end=False))
+        elif not line.has_end and refused is not None and not refused.kind:
             ends = "its last line has {bytes:,} [byte|bytes] and no end"
             lines.problem = agreeing(line.size, ends, bytes=line.size)
         if lines.problem is not None:
             self._counts.endings[self._slice.number] = lines.problem
         self._counts.damage[self._slice.number] = self._damage
-        self._counts.bytes[self._slice.number] = place - begins
+        self._counts.bytes[self._slice.number] = place - begins - (not line.has_end)
         more = self._counts.refused - self._bounds.quarantined_lines
         if more > 0:
             reason = (
