@@ -44,6 +44,8 @@ INFO, WARNING, CRITICAL = "INFO", "WARNING", "CRITICAL"
 SEVERITIES = (INFO, WARNING, CRITICAL)
 #: Of a group: it has no findings, or some topic of it could not be judged.
 OK, NOT_AUDITED = "OK", "NOT_AUDITED"
+#: The coverage of a topic that has a route and that no group subscribes to.
+NO_GROUP = "NO_GROUP"
 #: How a group was in one night, the mildest first.
 LEVELS = (OK, INFO, NOT_AUDITED, WARNING, CRITICAL)
 PERSISTENT, TRANSIENT = "PERSISTENT", "TRANSIENT"

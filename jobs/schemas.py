@@ -314,7 +314,8 @@ orphaned_queues: cluster, consumer_group, topic, broker_name, queue_id, first_se
 former_findings: finding_id: what was open in the previous published run, or before it where that
     run did not audit it, and is not there any more
 cluster, consumer_group, topic, broker_name, queue_id
-kind string: ORPHANED, DUPLICATE or STALLED
+kind string: ORPHANED, DUPLICATE or STALLED; or a fault that no queue shows and that was not audited
+    this time: its broker_name is empty, its queue_id -1
 status string: RESOLVED, or NOT_AUDITED: the group was not audited this time
 first_seen
 last_seen timestamp: the last snapshot that shows it, in the last run that audited it

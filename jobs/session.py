@@ -1,5 +1,6 @@
 """The one place that starts a Spark session, for the commands that start one themselves."""
 
+import atexit
 import logging
 import os
 import signal
@@ -9,8 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from shutil import rmtree
 from socketserver import BaseServer
-from tempfile import mkstemp
+from tempfile import gettempdir, mkdtemp, mkstemp
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -252,9 +254,26 @@ def _submitted(name: str, master: str | None) -> SparkSession:
     return (builder if master is None else builder.master(master)).getOrCreate()
 
 
+def _keep_private() -> None:
+    """Lets the Java that is started next keep what it puts aside where nobody else can read it.
+
+    Its blocks have the true ids of clients, and Spark gives them no rights of their own. Of a
+    folder that cannot be written to Spark speaks itself.
+    """
+    named = os.environ.get("SPARK_LOCAL_DIRS") or gettempdir()
+    with suppress(OSError):
+        folders = [mkdtemp(prefix="rebalance-audit-", dir=each) for each in named.split(",")]
+        os.environ["SPARK_LOCAL_DIRS"] = ",".join(folders)
+        # Java lives as long as this process, whatever becomes of the session.
+        for folder in folders:
+            atexit.register(rmtree, folder, ignore_errors=True)
+
+
 @_same_answer_to_ctrl_c()
 def _started(name: str, master: str | None, log: Path | None) -> SparkSession:
     os.environ.update(find_java(os.environ))
+    if SparkContext._gateway is None:
+        _keep_private()
     # Where Java writes to the terminal it shows a progress bar, too; a log does not want it.
     shows_bar = log is None and sys.stderr.isatty()
     values = _STARTED_WITH | {

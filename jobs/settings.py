@@ -337,8 +337,9 @@ class Settings(Section):
     default_strategy: Annotated[str, AfterValidator(_is_strategy)] = "AVG"
     strategies: tuple[StrategySetting, ...] = ()
     severity: SeverityThresholds = SeverityThresholds()
-    #: The share of input lines that may be quarantined before the exit code is 3, where most lines
-    #: of some kind are; ten times that share is too much in any case.
+    #: The share of input lines, or of their bytes if that is more, that may be quarantined before
+    #: the exit code is 3, where most lines of some kind are; ten times that share is too much in
+    #: any case. A dump file of which a larger share are lines that no collector wrote is damaged.
     allowed_quarantine_share: Number = Field(default=0.01, ge=0, le=1)
     #: The language of what people read: pages, tickets, alerts, explain and what-if. `en` is
     #: English, `zh` is Chinese; `--language` overrides it for one command. Names, codes, tables,

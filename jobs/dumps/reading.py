@@ -6,6 +6,10 @@ The one reader of dumps, on every engine. A damaged archive gives what comes bef
 A line that is not understood is quarantined as it came, with its file, its line number and the
 reason. Nothing is lost in between: lines read and lines quarantined add up to all lines. Of a file
 the first ``bounds.quarantined_lines`` are kept, and one row counts the others.
+
+A line with a kind was whole: what its body is lies with who sent it. One without a kind is none
+that a collector wrote, and counts as damage of its file, in bytes: where the line feeds are gone
+most of a file is one line.
 """
 
 from collections import Counter, defaultdict
@@ -14,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from rebalance_core.english import agreeing
 from rebalance_core.texts import Text
 
 from ..bounds import Bounds
@@ -50,22 +55,44 @@ def subject_of(statement: Statement) -> Subject:
 
 
 @dataclass
-class Counts:
-    """What is counted of lines: by slice how many there are, and how many of them were refused.
+class Damage:
+    """Lines without a kind and their bytes, with those that are NUL; and apart from these the lines
+    that are longer than the bounds allow, and their bytes.
+    """
 
-    ``kinds``: of the lines that have statements, and ``refused_kinds`` of those that were refused,
-    how many there are of each kind. ``endings``: by slice why its file has not all its lines.
-    ``days``: the statements by whether they are log lines, and by day of ``collected_at``.
+    lines: int = 0
+    bytes: int = 0
+    nul_bytes: int = 0
+    long_lines: int = 0
+    long_bytes: int = 0
+
+    def add(self, other: "Damage") -> None:
+        """Adds that of another part of the file."""
+        for name, number in vars(other).items():
+            setattr(self, name, getattr(self, name) + number)
+
+
+@dataclass
+class Counts:
+    """What is counted of lines: by slice how many there are, with how many bytes of text.
+
+    ``refused``, ``refused_bytes``: of the lines that were not understood. ``kinds``: of the lines
+    that have statements, and ``refused_kinds`` of those that were refused, how many there are of
+    each kind. ``damage``: by slice. ``endings``: by slice why its file has not all its lines.
+    ``days``: the statements by whether they are log lines, by day of ``collected_at``, and cluster.
     ``ahead``: by log by how much its printed times, taken for UTC, are at most ahead of
     ``collected_at``.
     """
 
     lines: Counter[int] = field(default_factory=Counter)
+    bytes: Counter[int] = field(default_factory=Counter)
     refused: int = 0
+    refused_bytes: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     refused_kinds: Counter[str] = field(default_factory=Counter)
+    damage: dict[int, Damage] = field(default_factory=dict)
     endings: dict[int, Text] = field(default_factory=dict)
-    days: Counter[tuple[bool, int]] = field(default_factory=Counter)
+    days: Counter[tuple[bool, int, str]] = field(default_factory=Counter)
     ahead: dict[Log, Instant] = field(default_factory=dict)
 
     @classmethod
@@ -74,9 +101,12 @@ class Counts:
         whole = cls()
         for part in parts:
             whole.lines.update(part.lines)
+            whole.bytes.update(part.bytes)
             whole.refused += part.refused
+            whole.refused_bytes += part.refused_bytes
             whole.kinds.update(part.kinds)
             whole.refused_kinds.update(part.refused_kinds)
+            whole.damage |= part.damage
             whole.endings |= part.endings
             whole.days.update(part.days)
             for log, by in part.ahead.items():
@@ -107,6 +137,7 @@ class _Reading:
         self._shards = step.shards
         self._reader = Reader(step.bounds, step.plausible)
         self._counts = Counts()
+        self._damage = Damage()
         self._statements: dict[int, list[Statement]] = defaultdict(list)
         self._held = 0
         self._refused: list[dict[str, Any]] = []
@@ -114,23 +145,30 @@ class _Reading:
 
     def pieces(self, lines: Lines) -> Iterator[Piece]:
         archive = Archive(self._slice.size, self._bounds) if lines.is_archive else None
-        place = self._slice.number << _PLACE_BITS
-        number = 0
+        begins = place = self._slice.number << _PLACE_BITS
+        number, line, refused = 0, Line(b"", 0), None
         for number, line in enumerate(lines, 1):
             over = None if archive is None else archive.refuses(line.size)
-            self._read(number, line, place, over)
+            refused = self._read(number, line, place, over)
             place += line.size + 1
             if self._held >= _STATEMENTS_AT_ONCE:
                 yield from self._take()
             if self._refused_bytes >= _REFUSED_AT_ONCE:
                 yield self._take_refused()
             if over is not None:
+                lines.problem = Text("it has more text than the bounds of an archive allow")
                 break
         if lines.problem is not None:
-            self._counts.endings[self._slice.number] = lines.problem
             if not number:
                 number = 1
-                self._refuse(0, Refused(lines.problem), b"")
+                self._refuse(0, Refused(lines.problem), Line(b"", 0, has_end=False))
+        elif not line.has_end and refused is not None and not refused.kind:
+            ends = "its last line has {bytes:,} [byte|bytes] and no end"
+            lines.problem = agreeing(line.size, ends, bytes=line.size)
+        if lines.problem is not None:
+            self._counts.endings[self._slice.number] = lines.problem
+        self._counts.damage[self._slice.number] = self._damage
+        self._counts.bytes[self._slice.number] = place - begins - (not line.has_end)
         more = self._counts.refused - self._bounds.quarantined_lines
         if more > 0:
             reason = (
@@ -143,16 +181,14 @@ class _Reading:
         yield self._take_refused()
         yield pack_value(FOR_ALL, COUNTS, self._counts)
 
-    def _read(self, number: int, line: Line, place: int, over: str | None) -> None:
+    def _read(self, number: int, line: Line, place: int, over: str | None) -> Refused | None:
         if over is None and line.size > self._bounds.line_bytes:
             over = too_long(line.size, self._bounds)
         if over is not None:
-            self._refuse(number, Refused(over), line.text[:BEGINNING])
-            return
+            return self._refuse(number, Refused(over), line._replace(text=line.text[:BEGINNING]))
         found = self._reader.read(line.text, place)
         if isinstance(found, Refused):
-            self._refuse(number, found, line.text)
-            return
+            return self._refuse(number, found, line)
         if found:
             self._counts.kinds[found[0].kind] += 1
         for statement in found:
@@ -160,21 +196,32 @@ class _Reading:
             shard = _shard_of(statement.cluster, statement.subject, self._shards)
             self._statements[shard].append(statement)
         self._held += len(found)
+        return None
 
     def _count(self, statement: Statement) -> None:
         is_log = statement.kind == CLIENT_LOG
-        self._counts.days[is_log, day_of(statement.collected_at)] += 1
+        self._counts.days[is_log, day_of(statement.collected_at), statement.cluster] += 1
         line = statement.content
         if is_log and isinstance(line, LogLine) and line.printed is not None:
             log = log_of(statement, line)
             by = line.printed - statement.collected_at
             self._counts.ahead[log] = max(self._counts.ahead.get(log, by), by)
 
-    def _refuse(self, number: int, refused: Refused, line: bytes) -> None:
+    def _refuse(self, number: int, refused: Refused, line: Line) -> Refused:
+        size = line.size + line.has_end
         self._counts.refused += 1
+        self._counts.refused_bytes += size
         self._counts.refused_kinds[refused.kind] += 1
+        if line.size > self._bounds.line_bytes:
+            self._damage.long_lines += 1
+            self._damage.long_bytes += size
+        elif not refused.kind:
+            self._damage.lines += 1
+            self._damage.bytes += size
+            self._damage.nul_bytes += line.text.count(0)
         if self._counts.refused <= self._bounds.quarantined_lines:
-            self._keep(number, refused.reason, line)
+            self._keep(number, refused.reason, line.text)
+        return refused
 
     def _keep(self, number: int, reason: str, line: bytes) -> None:
         text, exact = as_quarantined(line)

@@ -29,11 +29,18 @@ class Days(NamedTuple):
     around: int
 
 
+class Apart(NamedTuple):
+    """Statements that are not plausible: how many, and of which days."""
+
+    lines: int
+    days: str
+
+
 @dataclass(frozen=True)
 class PlausibleTimes:
     """The plausible days by whether they are those of log lines; none: nothing to compare.
 
-    >>> of_dump = PlausibleTimes.of({(False, 20_778): 40, (False, 47_482): 2}, Bounds())
+    >>> of_dump = PlausibleTimes.of({(False, 20_778, "C"): 40, (False, 47_482, "D"): 2}, Bounds())
     >>> of_dump.problem("topic_route", 47_482 * DAY)
     ... # doctest: +NORMALIZE_WHITESPACE
     'expected collected_at within 366 days (bounds.dump_days) of most lines of the dumps, which are
@@ -43,11 +50,11 @@ class PlausibleTimes:
     days: Mapping[bool, Days]
 
     @classmethod
-    def of(cls, counts: Mapping[tuple[bool, int], int], bounds: Bounds) -> "PlausibleTimes":
-        """From the number of statements by whether they are log lines, and by day."""
-        lines: dict[bool, dict[int, int]] = defaultdict(dict)
-        for (is_log, day), number in counts.items():
-            lines[is_log][day] = number
+    def of(cls, counts: Mapping[tuple[bool, int, str], int], bounds: Bounds) -> "PlausibleTimes":
+        """From the number of statements by whether they are log lines, by day, and cluster."""
+        lines: dict[bool, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        for (is_log, day, _), number in counts.items():
+            lines[is_log][day] += number
         return cls({is_log: _days(by_day, bounds.dump_days) for is_log, by_day in lines.items()})
 
     def problem(self, kind: str, collected_at: Instant) -> str | None:
@@ -55,35 +62,27 @@ class PlausibleTimes:
         days = self.days.get(kind == CLIENT_LOG)
         if days is None or _holds(days, day_of(collected_at)):
             return None
-        most = " to ".join(dict.fromkeys(map(_date, (days.first, days.last))))
+        most = _dates(days.first, days.last)
         return (
             f"expected collected_at within {days.around:,} days (bounds.dump_days) of most lines "
             f"of the dumps, which are of {most}, came {iso_of(collected_at)}"
         )
 
-    def left_out(self, counts: Mapping[tuple[bool, int], int]) -> str | None:
-        """The sentence on the lines that are not plausible; None where all are.
+    def apart(self, counts: Mapping[tuple[bool, int, str], int]) -> "dict[str, Apart]":
+        """By cluster the statements whose times are not plausible.
 
-        >>> counts = {(False, 20_778): 40, (False, 47_482): 2}
-        >>> PlausibleTimes.of(counts, Bounds()).left_out(counts)
-        ... # doctest: +NORMALIZE_WHITESPACE
-        '2 lines of 2100-01-01 are left out: most lines of the dumps are of another time
-         (bounds.dump_days); the table quarantine has them. Dumps of other years are to be ingested
-         apart'
+        >>> counts = {(False, 20_778, "C"): 40, (False, 47_482, "D"): 2, (False, 47_483, "D"): 1}
+        >>> PlausibleTimes.of(counts, Bounds()).apart(counts)
+        {'D': Apart(lines=3, days='2100-01-01 to 2100-01-02')}
         """
-        out = {
-            day: number
-            for (is_log, day), number in sorted(counts.items())
-            if not _holds(self.days.get(is_log), day)
+        out: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        for (is_log, day, cluster), number in counts.items():
+            if not _holds(self.days.get(is_log), day):
+                out[cluster][day] += number
+        return {
+            cluster: Apart(sum(days.values()), _dates(min(days), max(days)))
+            for cluster, days in sorted(out.items())
         }
-        if not out:
-            return None
-        days = " to ".join(dict.fromkeys([_date(min(out)), _date(max(out))]))
-        return (
-            f"{sum(out.values()):,} lines of {days} are left out: most lines of the dumps are of "
-            "another time (bounds.dump_days); the table quarantine has them. Dumps of other years "
-            "are to be ingested apart"
-        )
 
 
 def day_of(time: Instant) -> int:
@@ -100,8 +99,9 @@ def iso_of(time: Instant) -> str:
     return to_datetime(time).isoformat().replace("+00:00", "Z")
 
 
-def _date(day: int) -> str:
-    return to_datetime(day * DAY).date().isoformat()
+def _dates(first: int, last: int) -> str:
+    dates = (to_datetime(day * DAY).date().isoformat() for day in (first, last))
+    return " to ".join(dict.fromkeys(dates))
 
 
 def _holds(days: Days | None, day: int) -> bool:

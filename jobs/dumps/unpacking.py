@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ from ..storage import Location
 #: So many bytes of a line are kept that is longer than the bounds allow.
 BEGINNING = 1_000
 _CHUNK = 1 << 20
+#: What comes before the damage of an archive is looked for in pieces of so many bytes.
+_NEAR_DAMAGE = (1 << 10, 1)
 #: A line of an archive counts as so many bytes at least: the shortest envelope has more.
 _LEAST_LINE = 100
 
@@ -25,10 +28,14 @@ READ = SimpleNamespace(bytes=0)
 
 
 class Line(NamedTuple):
-    """A line without its line feed, and its bytes; of one that is too long the beginning alone."""
+    """A line without its line feed, and its bytes; of one that is too long the beginning alone.
+
+    ``has_end``: whether there is a line feed; the last line of a text may have none.
+    """
 
     text: bytes
     size: int
+    has_end: bool = True
 
 
 class Archive:
@@ -123,10 +130,12 @@ class Lines:
             # What fills a whole chunk may not be all that the bytes so far hold.
             while packed or len(text) == _CHUNK:
                 is_begun = is_begun or bool(packed)
+                before = member.copy()
                 try:
                     text = member.decompress(packed, _CHUNK)
                 except zlib.error as error:
                     self.problem = Text("the gzip stream is damaged: {error}", error=str(error))
+                    yield from _before_damage(before, packed)
                     return
                 yield text
                 packed = member.unconsumed_tail
@@ -137,11 +146,29 @@ class Lines:
             self.problem = self.problem or Text("the gzip stream ends early")
 
 
+def _before_damage(member: "zlib._Decompress", packed: bytes) -> Iterator[bytes]:
+    """The text of damaged bytes up to the damage: what fails gives nothing of what it had so far.
+
+    >>> member, packed = zlib.compressobj(wbits=31), b""
+    >>> packed = member.compress(b"a" * 9) + member.flush(zlib.Z_FULL_FLUSH) + b"\xff" * 99
+    >>> b"".join(_before_damage(zlib.decompressobj(wbits=31), packed))
+    b'aaaaaaaaa'
+    """
+    for size in _NEAR_DAMAGE:
+        before = member
+        with suppress(zlib.error):
+            while packed:
+                before = member.copy()
+                yield member.decompress(packed[:size])
+                packed = packed[size:]
+        member = before
+
+
 def split_lines(chunks: Iterable[bytes], most_bytes: int) -> Iterator[Line]:
     """The lines of a text that comes in chunks; no more than a chunk and ``most_bytes`` are held.
 
     >>> [tuple(line) for line in split_lines([b"a", b"b\\n\\nc"], 10)]
-    [(b'ab', 2), (b'', 0), (b'c', 1)]
+    [(b'ab', 2, True), (b'', 0, True), (b'c', 1, False)]
     """
     begun: list[bytes] = []
     size = 0
@@ -156,7 +183,7 @@ def split_lines(chunks: Iterable[bytes], most_bytes: int) -> Iterator[Line]:
         if size <= most_bytes or not begun:
             begun.append(first)
     if size:
-        yield _line(b"".join(begun), size, most_bytes)
+        yield _line(b"".join(begun), size, most_bytes)._replace(has_end=False)
 
 
 def _line(text: bytes, size: int, most_bytes: int) -> Line:

@@ -77,7 +77,8 @@ _MOST_RECORDS = 500_000
 class Facts:
     """What the driver has to know of all slices: which groups and topics there are, and when.
 
-    ``rounds``: by cluster the snapshots of its groups. ``list_ids``: by group that brokers were
+    ``rounds``: by cluster the snapshots of its groups; ``brokers``, ``nameservers``: the names, and
+    the addresses, of those that were asked. ``list_ids``: by group that brokers were
     asked about the ids of its lists; ``topics_of_lists``: by id the topics of a list's members.
     ``offsets``: by group the topics of its offsets.
     """
@@ -88,6 +89,8 @@ class Facts:
     offsets: dict[Group, set[str]] = field(default_factory=lambda: defaultdict(set))
     #: Groups with a member without an address: copies of its id cannot be counted.
     unaddressed: set[Group] = field(default_factory=set)
+    brokers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    nameservers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     @classmethod
     def of(cls, slices: "Iterable[Facts]") -> "Facts":
@@ -96,7 +99,7 @@ class Facts:
         for part in slices:
             whole.unaddressed |= part.unaddressed
             whole.topics_of_lists |= part.topics_of_lists
-            for name in ("rounds", "offsets", "list_ids"):
+            for name in ("rounds", "brokers", "nameservers", "offsets", "list_ids"):
                 for subject, values in getattr(part, name).items():
                     getattr(whole, name)[subject] |= values
         return whole
@@ -110,6 +113,9 @@ class Facts:
         """What a part of a slice shows, by the kinds of its pieces."""
         if of_runs in (LISTED, POLLS):
             self._add_polls(contents.runs)
+        if of_runs in (ROUTED, ROUTE_IDS):
+            for cluster, address in distinct(contents.runs, "cluster", "namesrv_addr"):
+                self.nameservers[cluster].add(address)
         if of_runs == OFFSETS:
             for group, topics in dossiers.offset_topics(contents.runs).items():
                 self.offsets[group] |= topics
@@ -129,6 +135,8 @@ class Facts:
             of_cluster = runs.filter(pc.equal(runs["cluster"], cluster))
             times = pc.struct_field(pc.list_flatten(of_cluster["times"]), "snapshot_time")
             self.rounds[cluster].update(pc.unique(times).to_pylist())
+        for cluster, broker_name in distinct(runs, "cluster", "broker_name"):
+            self.brokers[cluster].add(broker_name)
         for *group, id_ in distinct(runs, "cluster", "consumer_group", "list_id"):
             self.list_ids[*group].update({id_} - {None})
 

@@ -20,8 +20,7 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..instants import SECOND
-from ..kinds import worst
-from ..verdict.coverage import NO_GROUP
+from ..kinds import NO_GROUP, worst
 from .answers import asked_answers
 from .case import Case
 from .dossier import Dossier, RouteRun

@@ -10,7 +10,16 @@ from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
 from ..instants import Instant
-from ..kinds import NOT_AUDITED, QUEUE_FINDINGS, STALLED
+from ..kinds import (
+    FROZEN_PROCESS,
+    GROUP_NOT_CONSUMING,
+    NOT_AUDITED,
+    OFFSETS_WENT_BACK,
+    QUEUE_FINDINGS,
+    SHOWN_BY_STALLS,
+    STALLED,
+    kind_of,
+)
 from .dossier import EarlierFinding
 from .extents import Extent
 from .tables import Row
@@ -18,6 +27,8 @@ from .tables import Row
 NEW = "NEW"
 PERSISTING = "PERSISTING"
 RESOLVED = "RESOLVED"
+#: The faults that offsets show.
+_BY_OFFSETS = frozenset({FROZEN_PROCESS, GROUP_NOT_CONSUMING, OFFSETS_WENT_BACK})
 
 
 class Openness(NamedTuple):
@@ -52,12 +63,21 @@ def former_findings(
 
     ``go_on`` are the ids of what is PERSISTING. RESOLVED where this window decides: the topic was
     recomputed, that is, in ``audited``, or of a stalled queue its offsets were asked for,
-    ``polled``. NOT_AUDITED where it does not: then nothing shows it. Faults are not among them: the
-    table is one of queues.
+    ``polled``. NOT_AUDITED where it does not: then nothing shows it.
+
+    Of faults those alone that are NOT_AUDITED and that no finding of a queue shows: with these the
+    others stay open.
     """
-    decided = {kind: polled if kind == STALLED else audited for kind in QUEUE_FINDINGS.values()}
-    return [
-        {**each._asdict(), "status": RESOLVED if each.topic in decided[each.kind] else NOT_AUDITED}
-        for each in earlier
-        if each.kind in decided and each.finding_id not in go_on
-    ]
+    before = list(earlier)
+    shown = {(each.topic, cause) for each in before for cause in each.causes}
+    shown |= {(each.topic, by) for each in before if each.kind == STALLED for by in SHOWN_BY_STALLS}
+    rows = []
+    for each in before:
+        is_of_queue = each.kind in QUEUE_FINDINGS.values()
+        decides = polled if each.kind == STALLED or each.kind in _BY_OFFSETS else audited
+        status = RESOLVED if each.topic in decides else NOT_AUDITED
+        is_shown = (each.topic, each.kind) in shown or kind_of(each.kind).passes
+        is_row = is_of_queue or (status == NOT_AUDITED and not is_shown)
+        if is_row and each.finding_id not in go_on:
+            rows.append({**each._asdict(), "status": status})
+    return rows

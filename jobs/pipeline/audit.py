@@ -16,6 +16,7 @@ from ..judge.terms import Terms
 from ..pieces import all_values
 from ..progress import Progress
 from ..publish.earlier import open_findings
+from ..publish.gone import BROKERS, NAMESERVERS
 from ..publish.publish import publish
 from ..publish.run import Made, Scope, Task
 from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES
@@ -51,7 +52,8 @@ def audit(engine: Engine, task: Task, progress: Progress) -> Published:
             folded = fold_inputs(engine, inputs, task)
             step.rows = len(folded.facts.polled)
         _warn_of_unaddressed(folded.facts)
-        scope = Scope.of(task, folded.facts.rounds)
+        witnesses = {BROKERS: folded.facts.brokers, NAMESERVERS: folded.facts.nameservers}
+        scope = Scope.of(task, folded.facts.rounds, witnesses)
         earlier = open_findings(Reports(task.reports), scope.previous)
         with progress.step("findings"):
             terms = terms_of(task.settings, scope.known_issues)

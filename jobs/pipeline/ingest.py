@@ -1,9 +1,10 @@
 """The ingest job: dumps in, snapshot tables and quarantine out, nothing lost between them."""
 
 import logging
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from rebalance_core.english import count
 
 from ..dumps.files import InputFile, slices_of
 from ..dumps.reading import COUNTS, STATEMENTS, Counts, DumpStep
-from ..dumps.times import PlausibleTimes
+from ..dumps.times import Apart, PlausibleTimes
 from ..dumps.unpacking import READ
 from ..engines.engine import Engine, Slice
 from ..errors import InputError, QuarantineError
@@ -25,12 +26,11 @@ from ..snapshots.clients import log_offset
 from ..snapshots.groups import SnapshotTerms
 from ..snapshots.subjects import SubjectTables
 from ..storage import Snapshots, SnapshotWriter
-from ..verdict.gaps import Gap, cut_dumps, packed
+from ..verdict.gaps import Gap, packed
+from .losses import losses, too_much
 
 _LOGGER = logging.getLogger(__name__)
 _MB = 1_000_000
-#: So many times the allowed share of refused lines is too much, whatever the kinds.
-_FAR_BEYOND = 10
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ def ingest(
     with progress.step("snapshot tables") as step:
         rows = write_tables(read.tables(settings), SNAPSHOT_TABLES, writer.table)
         step.rows = sum(rows.values())
-    result = Ingested(len(files), size, read.lines, read.counts.refused, read.incomplete)
+    incomplete = read.incomplete(settings)
+    result = Ingested(len(files), size, read.lines, read.counts.refused, incomplete)
     published = publish_ingest(result, rows, writer, settings, progress)
     check_quarantine(read.counts, published, settings)
     return result
@@ -101,23 +102,14 @@ def publish_ingest(
 
 
 def check_quarantine(counts: Counts, snapshots: Snapshots, settings: Settings) -> None:
-    """QuarantineError where more lines were not understood than the settings allow.
-
-    Lines of one odd member are said, and are no error: of their kind most were understood; lines
-    without a kind are one. More than ten times the allowed share is one in any case.
-    """
-    allowed, lines = settings.allowed_quarantine_share, counts.lines.total()
-    share = counts.refused / lines if lines else 0.0
-    lost = [
-        kind or "no kind"
-        for kind, refused in sorted(counts.refused_kinds.items())
-        if refused > counts.kinds[kind]
-    ]
-    if share > _FAR_BEYOND * allowed or (share > allowed and lost):
-        of_kinds = f"most of those of {', '.join(lost)}, " if lost else ""
+    """QuarantineError where more lines, or bytes, were not understood than the settings allow."""
+    allowed = settings.allowed_quarantine_share
+    if lost := too_much(counts, allowed):
+        of_kinds = f"most of those of {', '.join(lost.kinds)}, " if lost.kinds else ""
         raise QuarantineError(
-            f"{counts.refused:,} of {lines:,} lines were not understood "
-            f"({share:.1%}; allowed are {allowed:.1%}), "
+            f"{counts.refused:,} of {counts.lines.total():,} lines, {counts.refused_bytes:,} of "
+            f"{counts.bytes.total():,} bytes, were not understood "
+            f"({lost.share:.1%}; allowed are {allowed:.1%}), "
             f"{of_kinds}see {snapshots.table(QUARANTINE.name)}"
         )
 
@@ -136,8 +128,11 @@ def _meter(size: int) -> Callable[[], Share | None]:
 def tables_of_dumps(
     engine: Engine, files: Sequence[InputFile], settings: Settings
 ) -> dict[str, pa.Table]:
-    """The snapshot tables of the files, in memory; nothing is written."""
-    pieces = list(read_dumps(engine, files, settings).tables(settings))
+    """The snapshot tables of the files, in memory; what is missing is warned of."""
+    read = read_dumps(engine, files, settings)
+    for gap in read.incomplete(settings):
+        _LOGGER.warning("%s", gap.text)
+    pieces = list(read.tables(settings))
     return {table.name: all_rows(pieces, table.name, table.schema) for table in SNAPSHOT_TABLES}
 
 
@@ -149,21 +144,17 @@ class ReadDumps:
     slices: Sequence[Slice]
     pieces: Any
     counts: Counts
+    #: By cluster the lines that are left out, for they are of another time than most.
+    apart: Mapping[str, Apart]
 
     @property
     def lines(self) -> int:
         """How many lines there are."""
         return self.counts.lines.total()
 
-    @property
-    def incomplete(self) -> list[Gap]:
-        """Of which files lines are missing."""
-        files = {each.number: each.path.removeprefix("file:") for each in self.slices}
-        lines: Counter[str] = Counter()
-        for number, file in files.items():
-            lines[file] += self.counts.lines[number]
-        endings = {files[number]: why for number, why in self.counts.endings.items()}
-        return cut_dumps(endings, lines)
+    def incomplete(self, settings: Settings) -> list[Gap]:
+        """What of the files is missing."""
+        return losses(self.slices, self.counts, settings.allowed_quarantine_share, self.apart)
 
     def tables(self, settings: Settings) -> Iterator[Piece]:
         """The pieces of all snapshot tables, the kind of each its table's name."""
@@ -202,13 +193,17 @@ def read_dumps(engine: Engine, files: Sequence[InputFile], settings: Settings) -
     bounds = settings.bounds
     read = _read(engine, slices, DumpStep(shards, bounds))
     plausible = PlausibleTimes.of(read.counts.days, bounds)
-    if left_out := plausible.left_out(read.counts.days):
-        _LOGGER.warning(left_out)
-        return _read(engine, slices, DumpStep(shards, bounds, plausible))
+    if apart := plausible.apart(read.counts.days):
+        return _read(engine, slices, DumpStep(shards, bounds, plausible), apart)
     return read
 
 
-def _read(engine: Engine, slices: Sequence[Slice], step: DumpStep) -> ReadDumps:
+def _read(
+    engine: Engine,
+    slices: Sequence[Slice],
+    step: DumpStep,
+    apart: Mapping[str, Apart] = MappingProxyType({}),
+) -> ReadDumps:
     pieces = engine.map(slices, step)
     counts = Counts.of(all_values(engine.collect(pieces.only(COUNTS)), COUNTS))
-    return ReadDumps(engine, slices, pieces, counts)
+    return ReadDumps(engine, slices, pieces, counts, apart)

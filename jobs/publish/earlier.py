@@ -33,8 +33,8 @@ def open_findings(
     """By cluster and group the findings and faults that lasted and were not over in the run before.
 
     What that run did not audit is as the run before it left it, and so on for ``nights`` published
-    dates: a night in which nobody looked neither ends what was open nor makes it new. Faults go on
-    with the queues of their topic.
+    dates: a night in which nobody looked neither ends what was open nor makes it new. A fault goes
+    on with the queues of its topic, or is itself among what was not audited.
 
     None of them where nothing can be compared: there is no such run, or its tables are gone.
     """
@@ -50,8 +50,8 @@ def open_findings(
         before = open_findings(folder, folder.before(previous.date), nights - 1)
         for group, of_group in before.items():
             for each in of_group:
-                is_of_queue = each.kind in QUEUE_FINDINGS.values()
-                if each.finding_id in ids if is_of_queue else (*group, each.topic) in topics:
+                is_fault = each.kind not in QUEUE_FINDINGS.values()
+                if each.finding_id in ids or (is_fault and (*group, each.topic) in topics):
                     rows.setdefault((each.finding_id, each.kind), (group, each))
     return grouped(rows.values())
 

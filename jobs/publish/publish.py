@@ -8,19 +8,38 @@ import pyarrow.dataset as ds
 
 from rebalance_core.texts import Text
 
+from ..instants import to_instant
 from ..known_issues import KnownIssues
 from ..leading_events import packed as packed_events
 from ..masking import Masking
 from ..progress import Progress
 from ..reports.problems import find_problems
 from ..reports.tables import Tables
-from ..schemas import BROKER_POLLS, EVENTS, QUARANTINE, SNAPSHOT_TABLES
+from ..schemas import (
+    BROKER_POLLS,
+    EVENTS,
+    HEARTBEATS,
+    QUARANTINE,
+    SNAPSHOT_TABLES,
+    TOPIC_ROUTES,
+)
 from ..storage import Location, Published, Reports, Snapshots, TableFiles
 from ..text import iso
-from ..verdict.gaps import Gap, first, gaps_of, missed_rounds, packed, silent_brokers
+from ..verdict.gaps import (
+    Gap,
+    first,
+    gaps_of,
+    missed_rounds,
+    packed,
+    short_nights,
+    silent_brokers,
+    times_ahead,
+)
 from ..verdict.verdict import make_verdict
+from ..window import future_after
 from .addresses import broker_addresses
 from .counts import count_findings, count_groups, count_marked, group_levels
+from .gone import gone, witnesses_of
 from .run import Made, Scope, Task
 from .tables import masked_pieces, write_tables
 
@@ -94,7 +113,8 @@ def publish(
                 },
                 "ingested": inputs.ingested,
             },
-            **packed(_gaps(inputs, task, scope, masking)),
+            **packed(_gaps(inputs, task, scope, tables_written, masking)),
+            "witnesses": witnesses_of(scope.witnesses, masking),
             "brokers": broker_addresses(inputs, scope.last, masking),
             "versions": dict(made.versions),
             "settings": task.settings.fingerprint(),
@@ -115,16 +135,43 @@ def _rows_of(table: ds.Dataset) -> Iterator[dict[str, Any]]:
     )
 
 
-def _gaps(inputs: Snapshots, task: Task, scope: Scope, masking: Masking) -> Iterator[Gap]:
-    """What is not in the input: of dumps as ingest found it, rounds, and brokers by the polls."""
-    gaps = gaps_of(inputs.ingested)
-    gaps += first(missed_rounds(scope.rounds, task.settings.persistence_seconds))
+def _gaps(
+    inputs: Snapshots, task: Task, scope: Scope, written: Tables, masking: Masking
+) -> Iterator[Gap]:
+    """What is not in the input: of dumps as ingest found it, rows of the future, rounds, brokers by
+    the polls, and what the run before had. What a run has written is masked already.
+    """
+    found = [
+        *_ahead(inputs, task),
+        *missed_rounds(scope.rounds, task.settings.persistence_seconds),
+        *_short_nights(task, scope),
+        *gone(Reports(task.reports), scope.previous, written, scope.witnesses, masking),
+    ]
     if inputs.has(BROKER_POLLS.name):
-        polls = inputs.parquet(BROKER_POLLS.name)
-        gaps += first(silent_brokers(polls, task.window))
-    for kind, text in gaps:
+        found += silent_brokers(inputs.parquet(BROKER_POLLS.name), task.window)
+    for kind, text in (*gaps_of(inputs.ingested), *first(found)):
         masked = masking.mask_all(text)
         yield Gap(kind, masked if isinstance(masked, Text) else Text("{text}", text=masked))
+
+
+def _ahead(inputs: Snapshots, task: Task) -> Iterator[Gap]:
+    """Whoever asks for a date of the future means it."""
+    future = future_after(task.run.started_at, task.settings.bounds.future_days)
+    if task.window.until is None or task.window.until <= future:
+        tables = filter(
+            lambda each: inputs.has(each.name), (HEARTBEATS, BROKER_POLLS, TOPIC_ROUTES)
+        )
+        yield from times_ahead(((each, inputs.parquet(each.name)) for each in tables), future)
+
+
+def _short_nights(task: Task, scope: Scope) -> Iterator[Gap]:
+    """A window of which a part has not been yet ends with the beginning of the run."""
+    since, until = task.window.since, task.window.until
+    return short_nights(
+        scope.rounds,
+        None if since is None else to_instant(since),
+        None if until is None else to_instant(min(until, task.run.started_at)),
+    )
 
 
 def _known_issues(

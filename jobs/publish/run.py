@@ -12,6 +12,7 @@ from ..schemas import Table
 from ..settings import Settings
 from ..storage import Location, Published, Reports
 from ..window import Window
+from .gone import Witnesses
 
 
 @dataclass(frozen=True)
@@ -42,18 +43,21 @@ class Scope:
     """What a run covers, under which date it is published, and what was published before.
 
     ``first``, ``last``: snapshots of the groups in the window; ``rounds``: by cluster all of them.
-    ``known_issues``: those that are in force on the date.
+    ``witnesses``: who was asked. ``known_issues``: those that are in force on the date.
     """
 
     first: datetime
     last: datetime
     rounds: Mapping[str, Collection[Instant]]
+    witnesses: Witnesses
     date: str
     previous: Published | None
     known_issues: tuple[KnownIssue, ...]
 
     @classmethod
-    def of(cls, task: Task, rounds: Mapping[str, Collection[Instant]]) -> "Scope":
+    def of(
+        cls, task: Task, rounds: Mapping[str, Collection[Instant]], witnesses: Witnesses
+    ) -> "Scope":
         """From the snapshots by cluster; InputError where there are none.
 
         The date is the window's last one, else that of the last snapshot: the same input gives the
@@ -70,7 +74,7 @@ class Scope:
         published = task.window.last_date or last.date().isoformat()
         previous = Reports(task.reports).before(published)
         known_issues = task.known_issues.in_force(date.fromisoformat(published))
-        return cls(first, last, rounds, published, previous, known_issues)
+        return cls(first, last, rounds, witnesses, published, previous, known_issues)
 
 
 @dataclass(frozen=True)

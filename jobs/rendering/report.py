@@ -19,14 +19,14 @@ from rebalance_core.findings import AUDITED
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..kinds import SEVERITIES, Kind, worst
+from ..kinds import NO_GROUP, SEVERITIES, Kind, worst
 from ..languages.rows import TEXTS, with_texts
 from ..reports.problems import Finding, Problem, Queue, Standing, find_problems, heads_of
 from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
 from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH
 from ..storage import Published
-from ..verdict.coverage import NO_GROUP, is_complete
+from ..verdict.coverage import is_complete
 from ..verdict.verdict import Verdict, make_verdict
 from .pictures import (
     AfterRepair,
@@ -321,7 +321,11 @@ def _rows_of_places(tables: PublishedTables, name: str, columns: Sequence[str]) 
         {
             "place": place,
             **dict(zip(columns, values, strict=True)),
-            "queues": ranges(place.topic, [(r["broker_name"], r["queue_id"]) for r in rows]),
+            # A fault has no queue.
+            "queues": ranges(
+                place.topic,
+                [(r["broker_name"], r["queue_id"]) for r in rows if r["queue_id"] >= 0],
+            ),
             "first_seen": min(row["first_seen"] for row in rows),
             "last_seen": max(row["last_seen"] for row in rows),
         }

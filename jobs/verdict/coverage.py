@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from rebalance_core import findings
 from rebalance_core.texts import Text
 
-#: The coverage of a topic that has a route and that no group subscribes to.
-NO_GROUP = "NO_GROUP"
+from ..kinds import NO_GROUP
 
 #: Nothing is missing with these: the topic was audited, or there is nothing to audit. Members read
 #: all queues, choose their queues themselves, let the broker divide them, or do not subscribe.

@@ -6,17 +6,21 @@ What is not there cannot be found, so an all-clear is worth no more than these g
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import pairwise
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from rebalance_core.english import agreeing
+from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text, from_parts
 
 from ..instants import SECOND, Instant, to_datetime
-from ..schemas import BROKER_POLLS, NO_ANSWER
+from ..schemas import BROKER_POLLS, NO_ANSWER, Table
 from ..text import iso
 from ..window import Window
 
@@ -25,20 +29,49 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
 
 #: The key of the summary.
 _KEY = "incomplete"
-#: The kinds of gaps. What a dump file lacks; rounds that were not collected; who did not answer.
+#: The kinds of gaps. Of dump files (``pipeline/losses.py``): one ends early, is empty, has bytes
+#: that a crash left, has much that no collector wrote, has lines that are too long to be read; of
+#: all files too much was not understood.
 DUMP_CUT = "DUMP_CUT"
+DUMP_EMPTY = "DUMP_EMPTY"
+NUL_BYTES = "NUL_BYTES"
+DUMP_DAMAGED = "DUMP_DAMAGED"
+LINE_TOO_LONG = "LINE_TOO_LONG"
+LINES_LOST = "LINES_LOST"
+#: Of a cluster by its times: lines of another age than most, and rows of the future.
+TIMES_APART = "TIMES_APART"
+TIMES_AHEAD = "TIMES_AHEAD"
+#: Of a cluster by its rounds: some were not collected, in between, at the beginning, at the end.
 ROUNDS_MISSING = "ROUNDS_MISSING"
+ROUNDS_BEGIN_LATE = "ROUNDS_BEGIN_LATE"
+ROUNDS_END_EARLY = "ROUNDS_END_EARLY"
+#: Who did not answer.
 BROKER_SILENT = "BROKER_SILENT"
+#: What the run before had, and this one has not (``gone.py``).
+CLUSTER_GONE = "CLUSTER_GONE"
+GROUP_GONE = "GROUP_GONE"
+BROKER_GONE = "BROKER_GONE"
+NAMESERVER_GONE = "NAMESERVER_GONE"
 #: Of a summary that an earlier version wrote, which has no kinds.
 NOT_NAMED = "NOT_NAMED"
 #: Every kind, in the order in which people read of them.
-GAPS = (DUMP_CUT, ROUNDS_MISSING, BROKER_SILENT, NOT_NAMED)
+GAPS = (
+    *(DUMP_CUT, DUMP_EMPTY, NUL_BYTES, DUMP_DAMAGED, LINE_TOO_LONG, LINES_LOST),
+    *(TIMES_APART, TIMES_AHEAD),
+    *(ROUNDS_MISSING, ROUNDS_BEGIN_LATE, ROUNDS_END_EARLY, BROKER_SILENT),
+    *(CLUSTER_GONE, GROUP_GONE, BROKER_GONE, NAMESERVER_GONE, NOT_NAMED),
+)
+_SPAN: Any = [("snapshot_time", each) for each in ("count", "min", "max")]
 #: So many sentences are kept of each kind; then one says how many more there are.
 _MOST = 20
 #: Of fewer rounds nobody knows how often they come.
 _LEAST_ROUNDS = 5
 #: A round is missed where the next one comes later than most by half of their distance.
 _LATE = 1.5
+#: At the edges of a night so many rounds may be missing, and so much time: files come late, and a
+#: collector that is started anew needs a moment.
+_ROUNDS_AT_EDGES = 3
+_TIME_AT_EDGES = 600 * SECOND
 
 
 class Gap(NamedTuple):
@@ -48,36 +81,28 @@ class Gap(NamedTuple):
     text: Text
 
 
-def cut_dumps(endings: Mapping[str, Text], lines: Mapping[str, int]) -> list[Gap]:
-    """A gap for each file of which lines are missing; ``endings``: by file what is wrong."""
-    return first(
-        Gap(
-            DUMP_CUT,
-            Text(
-                "dump {file} ends early after {lines:,} lines: {what}",
-                file=file,
-                lines=lines[file],
-                what=what,
-            ),
-        )
-        for file, what in endings.items()
-    )
+def _usual(times: Sequence[Instant]) -> float | None:
+    """The usual time between rounds, in seconds; None: there are too few to know it."""
+    if len(times) < _LEAST_ROUNDS:
+        return None
+    # Of two collectors with two schedules most gaps are the longer ones.
+    return quantiles([(later - earlier) / SECOND for earlier, later in pairwise(times)], n=4)[2]
 
 
 def missed_rounds(
     rounds: Mapping[str, Collection[Instant]], persistence_seconds: int
 ) -> Iterator[Gap]:
-    """A gap for each cluster that lacks rounds for so long that what lasts may have come and gone.
+    """A gap for each cluster that lacks rounds between its first and its last, for so long that
+    what lasts may have come and gone.
 
     Where a round comes a little late nothing is missing that the audit could find.
     """
     for cluster, of_cluster in sorted(rounds.items()):
-        if len(of_cluster) < _LEAST_ROUNDS:
-            continue
         times = sorted(of_cluster)
+        usual = _usual(times)
+        if usual is None:
+            continue
         gaps = [(later - earlier, earlier, later) for earlier, later in pairwise(times)]
-        # Of two collectors with two schedules most gaps are the longer ones.
-        usual = quantiles([gap / SECOND for gap, _, _ in gaps], n=4)[2]
         missed = [each for each in gaps if each[0] > _LATE * usual * SECOND]
         if missed and max(missed)[0] >= persistence_seconds * SECOND:
             _, earlier, later = max(missed)
@@ -88,10 +113,82 @@ def missed_rounds(
                 cluster=cluster,
                 seconds=usual,
                 number=absent,
-                earlier=iso(to_datetime(earlier)),
-                later=iso(to_datetime(later)),
+                earlier=_time(earlier),
+                later=_time(later),
             )
             yield Gap(ROUNDS_MISSING, text)
+
+
+def short_nights(
+    rounds: Mapping[str, Collection[Instant]], since: Instant | None, until: Instant | None
+) -> Iterator[Gap]:
+    """A gap for each cluster whose rounds begin well after the window, or another cluster, and for
+    each whose rounds end well before; ``since``, ``until``: of the window, None where it is open.
+
+    Well: more than three of its usual intervals, and more than ten minutes. Of a cluster with so
+    few rounds that nobody knows its interval only the other clusters show what is missing: it was
+    away for more than half of the time that they go over. Clusters whose rounds are of other times
+    altogether show nothing of each other.
+    """
+    times = {cluster: sorted(each) for cluster, each in rounds.items() if each}
+    usual = {cluster: _usual(each) for cluster, each in times.items()}
+    for cluster, own in sorted(times.items()):
+        others = [
+            (each[0], each[-1])
+            for name, each in times.items()
+            if usual[name] and name != cluster and each[0] <= own[-1] and own[0] <= each[-1]
+        ]
+        interval = usual[cluster]
+        edges = [(since or own[0], until or own[-1])] if interval else []
+        begin = min(at for at, _ in [*edges, *others, (own[0], own[-1])])
+        end = max(at for _, at in [*edges, *others, (own[0], own[-1])])
+        most = _ROUNDS_AT_EDGES * interval * SECOND if interval else (end - begin) / 2
+        most = max(most, _TIME_AT_EDGES)
+        if own[0] - begin > most:
+            text = Text(
+                "cluster {cluster}: the first round is of {first}, and there is none from {begin} "
+                "on",
+                cluster=cluster,
+                first=_time(own[0]),
+                begin=_time(begin),
+            )
+            yield Gap(ROUNDS_BEGIN_LATE, text)
+        if end - own[-1] > most:
+            text = Text(
+                "cluster {cluster}: the last round is of {last}, and there is none up to {end}",
+                cluster=cluster,
+                last=_time(own[-1]),
+                end=_time(end),
+            )
+            yield Gap(ROUNDS_END_EARLY, text)
+
+
+def times_ahead(tables: Iterable[tuple[Table, ds.Dataset]], future: datetime) -> Iterator[Gap]:
+    """A gap for each cluster with rows of the future; these are in no run until then."""
+    rows: dict[str, int] = defaultdict(int)
+    times: dict[str, list[str]] = defaultdict(list)
+    names = ["cluster", "snapshot_time"]
+    for table, read in tables:
+        if not set(names) <= set(read.schema.names):
+            continue  # the contract's check reports what is missing
+        ahead = Window(since=future).filter_of(table, read.schema)
+        for batch in read.to_batches(columns=names, filter=ahead, fragment_readahead=1):
+            of_clusters = pa.Table.from_batches([batch]).group_by("cluster")
+            for row in of_clusters.aggregate(_SPAN).to_pylist():
+                cluster = str(row["cluster"])
+                rows[cluster] += row["snapshot_time_count"]
+                times[cluster] += [iso(row["snapshot_time_min"]), iso(row["snapshot_time_max"])]
+    for cluster, number in sorted(rows.items()):
+        text = agreeing(
+            number,
+            "cluster {cluster}: {rows:,} [row|rows] from {first} to {last} [lies|lie] in the "
+            "future of this machine, and [is|are] not audited: mend the clock that stamped them",
+            cluster=cluster,
+            rows=number,
+            first=min(times[cluster]),
+            last=max(times[cluster]),
+        )
+        yield Gap(TIMES_AHEAD, text)
 
 
 def silent_brokers(polls: ds.Dataset, window: Window) -> Iterator[Gap]:
@@ -112,14 +209,18 @@ def silent_brokers(polls: ds.Dataset, window: Window) -> Iterator[Gap]:
         yield Gap(BROKER_SILENT, text)
 
 
+def _time(instant: Instant) -> str:
+    return iso(to_datetime(instant))
+
+
 def first(gaps: Iterable[Gap]) -> list[Gap]:
-    """The first gaps of one kind, and of very many how many more there are."""
-    every = list(gaps)
-    more = every[_MOST:]
-    rest = (
-        [Gap(more[0].kind, Text("and {number:,} more of these", number=len(more)))] if more else []
-    )
-    return every[:_MOST] + rest
+    """The first gaps of each kind, and of very many how many more there are."""
+    shown = []
+    for kind, of_kind in grouped((each.kind, each) for each in gaps).items():
+        shown += of_kind[:_MOST]
+        if more := len(of_kind[_MOST:]):
+            shown.append(Gap(kind, Text("and {number:,} more of these", number=more)))
+    return shown
 
 
 def packed(gaps: Iterable[Gap]) -> dict[str, Any]:

@@ -537,7 +537,7 @@ def test_where_nothing_was_understood_the_end_says_so(
     assert main(["run", "--dumps", str(dump), "--output", str(tmp_path / "out"), "--quiet"]) == 3
     said = capsys.readouterr().err
     assert "no group in the window" in said
-    assert "3 of 3 lines were not understood" in said
+    assert "3 of 3 lines, 24 of 24 bytes, were not understood" in said
 
 
 @pytest.mark.parametrize(("arguments", "code"), [("completion bash", None), ("shw", 2)])

@@ -150,10 +150,11 @@ def test_a_heartbeat_has_no_round_to_be_compared_with() -> None:
 def test_a_day_far_from_those_of_most_lines_is_odd(
     lines_by_day: dict[int, int], odd: set[int]
 ) -> None:
-    counts = {(False, day): number for day, number in lines_by_day.items()}
+    counts = {(False, day, "C"): number for day, number in lines_by_day.items()}
     plausible = PlausibleTimes.of(counts, Bounds())
 
-    assert (plausible.left_out(counts) is None) == (not odd)
+    apart = plausible.apart(counts)
+    assert sum(each.lines for each in apart.values()) == sum(lines_by_day[day] for day in odd)
     assert {
         day for day in lines_by_day if plausible.problem("topic_route", day * DAY) is not None
     } == odd

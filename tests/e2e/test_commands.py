@@ -96,7 +96,7 @@ def test_garbage_is_quarantined_and_the_rest_of_the_night_is_audited(
         [*command, "--output", str(tmp_path / "out"), "--set", "allowed_quarantine_share=0.001"],
         expect=3,
     )
-    assert "lines were not understood" in done.stderr
+    assert "bytes, were not understood" in done.stderr
     assert "1 shared client id," in done.stdout
     published = PublishedReports(tmp_path / "out" / "reports")
     (stacked,) = published.rows("stacked_client_ids")

@@ -217,7 +217,7 @@ def test_what_was_written_goes_with_the_report_and_what_was_read_stays(
 def test_lines_that_are_not_understood_are_a_warning_and_a_table(tmp_path: Path) -> None:
     dump = tmp_path / "dump.jsonl"
     dump.write_bytes(gzip.decompress(DUMP.read_bytes()) + b"not a line\n" * 90)
-    with pytest.warns(UserWarning, match="90 of .* lines were not understood"):
+    with pytest.warns(UserWarning, match="90 of .* lines, 990 of .* bytes, were not understood"):
         report = audit(dump, SETTINGS)
     assert report["quarantine"].num_rows == 90
     assert report["orphaned_queues"].num_rows == 4

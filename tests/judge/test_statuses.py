@@ -170,6 +170,24 @@ def test_a_fault_of_the_run_before_is_no_former_finding_of_a_queue():
     assert former_findings([fault], [], audited={"T"}, polled={"T"}) == []
 
 
+def test_a_fault_that_no_queue_shows_is_open_until_its_topic_is_audited_again():
+    fault = earlier("f")._replace(kind="EXPRESSION_MISMATCH", broker_name="", queue_id=-1)
+    by_offsets = fault._replace(finding_id="o", kind="GROUP_NOT_CONSUMING")
+    passes = fault._replace(finding_id="p", kind="ROUTE_CHANGED")
+    shown = fault._replace(finding_id="s", kind="GHOST_MEMBER")
+    before = [fault, by_offsets, passes, shown, earlier("queue")]
+
+    def not_audited(audited, polled, go_on=()):
+        rows = former_findings(before, go_on, audited, polled)
+        return {row["finding_id"] for row in rows if row["status"] == "NOT_AUDITED"}
+
+    # With the queue the fault stays open that its finding names, and ROUTE_CHANGED passes.
+    assert not_audited((), ()) == {"f", "o", "queue"}
+    assert not_audited((), (), go_on={"f"}) == {"o", "queue"}
+    assert not_audited({"T"}, ()) == {"o"}
+    assert not_audited((), {"T"}) == {"f", "queue"}
+
+
 def test_the_ids_of_stalls_and_faults_are_those_that_alerts_made():
     """Users have them in tickets: the values are those of the first version that sent them."""
     group = ("C", "G", "T")

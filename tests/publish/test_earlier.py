@@ -113,6 +113,16 @@ def test_a_night_that_did_not_audit_it_leaves_what_was_open_before(tmp_path: Pat
     assert after(tmp_path, SEEN, UNSEEN) == {("o", "ORPHANED")}
 
 
+def test_a_fault_goes_on_by_itself_or_with_the_queues_of_its_topic(tmp_path: Path) -> None:
+    fault = finding("group_faults", fault="FLAPPING", finding_id="f")
+    other = finding("group_faults", fault="FLAPPING", finding_id="x", topic="another")
+    seen = {"group_faults": [fault, other], "orphaned_queues": [orphan("o")]}
+    itself = {"former_findings": [former("f", kind="FLAPPING", queue_id=-1, topic="renamed")]}
+    assert after(tmp_path / "itself", seen, itself) == {("f", "FLAPPING")}
+    queue = {"former_findings": [former("o")]}
+    assert after(tmp_path / "queue", seen, queue) == {("f", "FLAPPING"), ("o", "ORPHANED")}
+
+
 @pytest.mark.parametrize(("unseen", "is_open"), [(NIGHTS - 1, True), (NIGHTS, False)])
 def test_a_week_of_such_nights_may_follow_each_other(
     tmp_path: Path, unseen: int, is_open: bool

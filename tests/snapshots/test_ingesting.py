@@ -21,6 +21,7 @@ from jobs.pipeline.ingest import ingest as run_ingest
 from jobs.schemas import SNAPSHOT_TABLES
 from jobs.settings import Settings
 from jobs.storage import Location, Snapshots
+from jobs.verdict.gaps import gaps_of, packed
 from tests.support.runs import QUIET, writing
 
 Rows = list[dict[str, Any]]
@@ -144,16 +145,18 @@ def test_more_bad_lines_than_allowed_are_an_error_after_everything_was_written(
 ) -> None:
     (dumps / "night.jsonl").write_text(route_line() + "\nbad\n")
 
-    with pytest.raises(QuarantineError, match=r"1 of 2 lines were not understood \(50.0%"):
+    with pytest.raises(QuarantineError, match=r"1 of 2 lines, .* not understood \(50.0%"):
         ingest(dumps, tmp_path / "out", allowed_share=0.4)
     assert len(rows(tmp_path / "out", "topic_routes")) == 1
     assert len(quarantine(tmp_path / "out")) == 1
-    assert Snapshots.open(Location(tmp_path / "out")).ingested == {
+    ingested = Snapshots.open(Location(tmp_path / "out")).ingested
+    assert [each.kind for each in gaps_of(ingested)] == ["LINES_LOST"]
+    assert ingested == {
         "files": 1,
         "bytes": (dumps / "night.jsonl").stat().st_size,
         "lines": 2,
         "quarantined": 1,
-        "incomplete": [],
+        "incomplete": packed(gaps_of(ingested))["incomplete"],
         "heartbeat_expiry_seconds": 130,
     }
 
