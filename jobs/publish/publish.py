@@ -1,6 +1,6 @@
 """Tables of a run -> a published run: files, summary, and the pointer that readers follow."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -41,11 +41,11 @@ def publish(
     run_id = task.run.run_id
     masking = task.settings.masking.to_masking()
     wait = task.settings.publishing.wait_seconds
-    tables, pieces = [*made.tables], made.pieces
+    refused: list[ds.Dataset] = [ds.dataset(made.refused)]
     if inputs.has(QUARANTINE.name):
-        tables.append(QUARANTINE)
-        refused = masked_pieces(QUARANTINE, inputs.parquet(QUARANTINE.name), masking)
-        pieces = chain(pieces, refused)
+        refused.append(inputs.parquet(QUARANTINE.name))
+    quarantine = (masked_pieces(QUARANTINE, each, masking) for each in refused)
+    tables, pieces = [*made.tables, QUARANTINE], chain(made.pieces, *quarantine)
 
     def place_of(name: str) -> Location:
         return folder.table(name, scope.date, run_id)
@@ -96,7 +96,7 @@ def publish(
                     },
                     "ingested": inputs.ingested,
                 },
-                **packed(_gaps(inputs, task, scope, masking)),
+                **packed(_gaps(inputs, task, scope, made.gaps, masking)),
                 "brokers": broker_addresses(inputs, scope.last, masking),
                 "versions": dict(made.versions),
                 "settings": task.settings.fingerprint(),
@@ -118,9 +118,13 @@ def _rows_of(table: ds.Dataset) -> Iterator[dict[str, Any]]:
     )
 
 
-def _gaps(inputs: Snapshots, task: Task, scope: Scope, masking: Masking) -> Iterator[Gap]:
-    """What is not in the input: of dumps as ingest found it, rounds, and brokers by the polls."""
-    gaps = gaps_of(inputs.ingested)
+def _gaps(
+    inputs: Snapshots, task: Task, scope: Scope, lost: Sequence[Gap], masking: Masking
+) -> Iterator[Gap]:
+    """What is not in the input: of dumps as ingest found it, rows that were refused, rounds, and
+    brokers by the polls.
+    """
+    gaps = [*gaps_of(inputs.ingested), *lost]
     gaps += first(missed_rounds(scope.rounds))
     if inputs.has(BROKER_POLLS.name):
         polls = inputs.parquet(BROKER_POLLS.name)

@@ -25,14 +25,16 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
 
 #: The key of the summary.
 _KEY = "incomplete"
-#: The kinds of gaps. What a dump file lacks; rounds that were not collected; who did not answer.
+#: The kinds of gaps. What a dump file lacks; rows of a snapshot table that break its contract;
+#: rounds that were not collected; who did not answer.
 DUMP_CUT = "DUMP_CUT"
+ROWS_LOST = "ROWS_LOST"
 ROUNDS_MISSING = "ROUNDS_MISSING"
 BROKER_SILENT = "BROKER_SILENT"
 #: Of a summary that an earlier version wrote, which has no kinds.
 NOT_NAMED = "NOT_NAMED"
 #: Every kind, in the order in which people read of them.
-GAPS = (DUMP_CUT, ROUNDS_MISSING, BROKER_SILENT, NOT_NAMED)
+GAPS = (DUMP_CUT, ROWS_LOST, ROUNDS_MISSING, BROKER_SILENT, NOT_NAMED)
 #: So many sentences are kept of each kind; then one says how many more there are.
 _MOST = 20
 #: Of fewer rounds nobody knows how often they come.
