@@ -27,6 +27,7 @@ from rebalance_core.errors import near_names
 from .commands.batch import closing_lines, what_is_missing
 from .commands.clock import now
 from .commands.common import time_of
+from .contract import check_tables
 from .engines.engine import Engine
 from .engines.local import LocalEngine
 from .errors import InputError, QuarantineError, SettingsError
@@ -97,7 +98,8 @@ def audit(
     began = now()
     run = Run(new_run_id(began), began)
     window = Window(future=future_after(began, settings.bounds.future_days))
-    task = Task(run, snapshots, folder / "reports", window, settings, KnownIssues())
+    reports = folder / "reports"
+    task = Task(run, snapshots, reports, window, settings, KnownIssues(), are_staged=True)
     try:
         with _engine_on(spark) as engine:
             if not isinstance(source, Mapping):
@@ -106,8 +108,12 @@ def audit(
                 from .pipeline.frames import stage  # noqa: PLC0415 - Spark takes its time
 
                 stage(frames, snapshots)
-            for name in tables.keys() - frames.keys():
-                _write(pa.table(tables[name]), snapshots / name)
+            given = {name: pa.table(tables[name]) for name in tables.keys() - frames.keys()}
+            check_tables(
+                (each, given[each.name].schema) for each in SNAPSHOT_TABLES if each.name in given
+            )
+            for name, rows in given.items():
+                _write(rows, snapshots / name)
             published = publish_audit(engine, task, _QUIET)
     except BaseException:
         folder.delete()

@@ -1,22 +1,87 @@
-"""The contract of the snapshot tables, checked before anything is computed."""
+"""The contract of the snapshot tables: columns, checked before anything is computed, and what their
+values must be, to which the fold holds every row that it reads.
+"""
 
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from .errors import ContractError
-from .schemas import Table
+from .schemas import Table, words_of
+
+_RANGE = re.compile(r"(-?\d+)\.\.(\d*)")
+_NO_ZONE = (
+    "timestamp without a zone; write times in UTC: TIMESTAMP of Spark in place of TIMESTAMP_NTZ, "
+    'INT96 or none, timestamp("us", "UTC") of Arrow, dt.tz_localize("UTC") of pandas'
+)
+
+
+class Values(NamedTuple):
+    """What each value of a column must be. ``least``, ``most``: None is no bound."""
+
+    required: bool
+    filled: bool = False
+    one_of: tuple[str, ...] = ()
+    least: int | None = None
+    most: int | None = None
+
+    @classmethod
+    def declared(cls, words: str, *, nullable: bool = False) -> "Values":
+        """From the words of a declaration in ``schemas``.
+
+        >>> Values.declared("null 0..15")
+        Values(required=False, filled=False, one_of=(), least=0, most=15)
+        """
+        every = words.split()
+        span = next((found for word in every if (found := _RANGE.fullmatch(word))), None)
+        return cls(
+            not nullable and "null" not in every,
+            "filled" in every,
+            next((tuple(word.split("|")) for word in every if "|" in word), ()),
+            int(span[1]) if span else None,
+            int(span[2]) if span and span[2] else None,
+        )
+
+    def __str__(self) -> str:
+        """Them in words.
+
+        >>> print(Values.declared("0.."), Values.declared("A|B"), Values.declared(""), sep=" - ")
+        0 or more - A or B - a value
+        """
+        if self.one_of:
+            return " or ".join(self.one_of)
+        if self.filled:
+            return "a text that is not empty"
+        if self.least is None:
+            return "a value"
+        return f"{self.least} or more" if self.most is None else f"{self.least} to {self.most}"
+
+
+def values_of(column: "pa.Field[Any]") -> Values:
+    """What the values of a declared column must be."""
+    return Values.declared(words_of(column), nullable=column.nullable)
 
 
 def check_columns(table: Table, came: pa.Schema) -> None:
-    """ContractError with every column of the table that is missing or of a wrong type.
+    """ContractError with every column of the table that is missing, twice or of a wrong type.
 
     Columns that may be null may also be missing; further columns do not matter. Whole numbers may
     be of another width, times of another unit, and texts and lists of the large kind.
     """
-    if problems := list(_problems(table, came)):
-        raise ContractError("\n  ".join([f"table {table.name} ({table.grain}):", *problems]))
+    check_tables([(table, came)])
+
+
+def check_tables(tables: Iterable[tuple[Table, pa.Schema]]) -> None:
+    """The same of several tables, in one ContractError."""
+    found = [
+        "\n  ".join([f"table {table.name} ({table.grain}):", *problems])
+        for table, came in tables
+        if (problems := list(_problems(table, came)))
+    ]
+    if found:
+        raise ContractError("\n".join(found))
 
 
 def has_columns(table: Table, came: pa.Schema) -> bool:
@@ -30,11 +95,15 @@ def _problems(table: Table, came: pa.Schema) -> Iterator[str]:
         if field.name not in came.names:
             if not field.nullable:
                 yield f"{expected}, is missing"
-        elif not _fits(came.field(field.name).type, field.type):
-            yield f"{expected}, came {type_name(came.field(field.name).type)}"
+        elif (times := came.names.count(field.name)) > 1:
+            yield f"{expected}, is there {times} times"
+        elif not _fits(type_ := came.field(field.name).type, field.type):
+            yield f"{expected}, came {_NO_ZONE if _has_no_zone(type_) else type_name(type_)}"
 
 
 def _fits(came: Any, expected: pa.DataType) -> bool:
+    if pa.types.is_string_view(came):
+        return bool(pa.types.is_string(expected))
     if pa.types.is_dictionary(came):
         return _fits(came.value_type, expected)
     if pa.types.is_list(expected):
@@ -44,8 +113,14 @@ def _fits(came: Any, expected: pa.DataType) -> bool:
         return all(
             field.name in there and _fits(there[field.name], field.type) for field in expected
         )
+    if _has_no_zone(came):
+        return False
     are_integers = pa.types.is_integer(came) and pa.types.is_integer(expected)
     return bool(are_integers or type_name(came) == type_name(expected))
+
+
+def _has_no_zone(type_: Any) -> bool:
+    return bool(pa.types.is_timestamp(type_) and type_.tz is None)
 
 
 def _is_list(type_: pa.DataType) -> bool:

@@ -5,9 +5,13 @@ the comment travels with the schema. All times are UTC instants. Report tables a
 contract: columns are added, never changed or removed.
 
 Declarations are blocks with a blank line between. In the first line is the table's name and its
-grain, and then its columns follow: ``name type: what it holds``, where ``?`` after the type is a
-column that may be null. A name alone is a column of ``_SHARED``. What is indented goes on with the
-line before.
+grain, and then its columns follow: ``name type values: what it holds``, where ``?`` after the type
+is a column that may be null. A name alone is a column of ``_SHARED``. What is indented goes on with
+the line before.
+
+The values are those of a snapshot table, which the fold holds its rows to (``contract.Values``):
+``filled`` is a text that is not empty, ``A|B`` one of these, ``0..7`` a number of this range,
+``null`` one that may be null though the column must be there.
 """
 
 from __future__ import annotations
@@ -34,6 +38,11 @@ class Table:
 def comment_of(column: pa.Field[Any]) -> str:
     """What the column holds, in words."""
     return (column.metadata or {}).get(b"comment", b"").decode()
+
+
+def words_of(column: pa.Field[Any]) -> str:
+    """What its values must be, in the words of its declaration."""
+    return (column.metadata or {}).get(b"values", b"").decode()
 
 
 def _structs(**fields: pa.DataType) -> pa.ListType[Any]:
@@ -77,9 +86,10 @@ def _columns(lines: list[str], shared: Mapping[str, pa.Field[Any]]) -> Iterator[
     for line in lines:
         declared, colon, comment = line.partition(": ")
         if colon:
-            name, type_ = declared.split()
+            name, type_, *values = declared.split()
             column = _TYPES[type_.removesuffix("?")]
-            yield pa.field(name, column, type_.endswith("?"), {"comment": comment})
+            metadata = {"comment": comment, "values": " ".join(values)}
+            yield pa.field(name, column, type_.endswith("?"), metadata)
         else:
             yield from (shared[name] for name in line.split(", "))
 
@@ -89,15 +99,15 @@ def _lines(declaration: str) -> list[str]:
 
 
 _SHARED_COLUMNS = _lines("""
-cluster string: the name that the collector gives the cluster
+cluster string filled: the name that the collector gives the cluster
 snapshot_time timestamp: the round of polling that the row belongs to
-consumer_group string: the consumer group
-topic string: the topic; %RETRY%group topics like any other
-broker_name string: the name of the broker's replica set
-broker_id long: 0 is the master, any other a slave
-queue_id int: the queue's number on its broker
-client_id string: the client id
-namesrv_addr string: the nameserver that was asked
+consumer_group string filled: the consumer group
+topic string filled: the topic; %RETRY%group topics like any other
+broker_name string filled: the name of the broker's replica set
+broker_id long 0..: 0 is the master, any other a slave
+queue_id int 0..: the queue's number on its broker
+client_id string filled: the client id
+namesrv_addr string filled: the nameserver that was asked
 state_id string: the state's fingerprint, over all the members could see
 first_seen timestamp: the first snapshot that shows it
 last_seen timestamp: the last snapshot that shows it
@@ -119,14 +129,14 @@ remedy string: what repairs it
 known_issue string?: the reason of the known issue that it matches; null: none
 texts string?: what the texts of the row are made of, as JSON: templates and values, from which
     --language makes another language; null: the row has no text
-consume_type string?: CONSUME_PASSIVELY or CONSUME_ACTIVELY
+consume_type string? CONSUME_PASSIVELY|CONSUME_ACTIVELY|CONSUME_POP: how the client consumes
 client_rebalance boolean?: false: the broker assigns its queues
 pull_consumer boolean?: whether it is a DefaultMQPullConsumer
 error_message string?: the error in words
 event_id string?: the event with which it began, as in events: that of its id in whose time it
     began; null: none
-queue_count int?: the length of the queue list it used
-client_count int?: the length of the client list it used
+queue_count int? 0..: the length of the queue list it used
+client_count int? 0..: the length of the client list it used
 """)
 _SHARED = {column.name: column for column in _columns(_SHARED_COLUMNS, {})}
 
@@ -161,17 +171,17 @@ _SNAPSHOT_TABLES = _tables("""
 heartbeats: cluster, snapshot_time, broker_name, broker_id, consumer_group, client_addr: one
     connection in one broker's list of a group
 cluster, snapshot_time, broker_name, broker_id, consumer_group
-client_id string: the client id, as often as the broker lists it
-client_addr string: the connection's address, unique in one broker's list
+client_id string filled: the client id, as often as the broker lists it
+client_addr string null: the connection's address, unique in one broker's list
 language string?: the client's language, as its heartbeat has it
 version int?: the ordinal of the client's MQVersion
 consume_type
-message_model string?: CLUSTERING or BROADCASTING; null counts as CLUSTERING
+message_model string? CLUSTERING|BROADCASTING: CLUSTERING or BROADCASTING; null counts as CLUSTERING
 subscriptions SUBSCRIPTIONS: what the member subscribes to
-subscription_source string?: HEARTBEAT (the member's last full one, to any broker), RUNNING_INFO,
-    or GROUP_TABLE
+subscription_source string? HEARTBEAT|RUNNING_INFO|GROUP_TABLE: HEARTBEAT (the member's last full
+    one, to any broker), RUNNING_INFO, or GROUP_TABLE
 strategy string?: the strategy's name as seen of the client
-strategy_source string?: RUNNING_INFO or CLIENT_LOG
+strategy_source string? RUNNING_INFO|CLIENT_LOG: RUNNING_INFO or CLIENT_LOG
 client_rebalance, pull_consumer
 last_heartbeat_at timestamp?: its last heartbeat seen by then
 is_silent boolean?: whether it has stopped sending heartbeats, as what came later shows
@@ -183,36 +193,36 @@ broker_polls: cluster, snapshot_time, broker_name, broker_id, consumer_group: on
 cluster, snapshot_time, broker_name, broker_id
 broker_addr string?: the address that was asked
 consumer_group
-outcome string: ANSWERED, NOT_ONLINE (no member there) or NO_ANSWER
+outcome string ANSWERED|NOT_ONLINE|NO_ANSWER: ANSWERED, NOT_ONLINE (no member there) or NO_ANSWER
 error_code int?: the broker's response code; -1 without response
 error_message
-connections int: the number of connections in the list
+connections int 0..: the number of connections in the list
 collected_at timestamp?: when the broker was asked
-list_id string?: the id of the list, as in member_lists
+list_id string? filled: the id of the list, as in member_lists
 
 member_lists: cluster, consumer_group, list_id: the content of a broker's list, once however often
     polled
 cluster, consumer_group
-list_id string: the id of the content, as in broker_polls
+list_id string filled: the id of the content, as in broker_polls
 members MEMBERS: the list's connections, with what is true of each
 
 topic_routes: cluster, snapshot_time, namesrv_addr, topic, broker_name: one broker in one route
 cluster, snapshot_time, namesrv_addr, topic
-broker_name string?: null: the nameserver knows no broker for it
+broker_name string? filled: null: the nameserver knows no broker for it
 broker_ids longs?: the ids with an address; null: the dump does not have them
-perm int: permission bits: READ 4, WRITE 2
-read_queue_nums int: consumers see queues 0 to this - 1
-write_queue_nums int: producers write to queues 0 to this - 1
+perm int 0..15: permission bits: READ 4, WRITE 2
+read_queue_nums int 0..: consumers see queues 0 to this - 1
+write_queue_nums int 0..: producers write to queues 0 to this - 1
 zone_name string?: the zone that the broker is in
 
 route_polls: cluster, snapshot_time, namesrv_addr, topic: one nameserver asked for a route
 cluster, snapshot_time, namesrv_addr, topic
 collected_at timestamp?: when the nameserver was asked
-route_id string: the id of the route, as in route_contents
+route_id string filled: the id of the route, as in route_contents
 
 route_contents: cluster, topic, route_id: the content of a route, once however often polled
 cluster, topic
-route_id string: the id of the content, as in route_polls
+route_id string filled: the id of the content, as in route_polls
 brokers ROUTE_BROKERS: none: the nameserver does not know the topic
 
 client_states: one answer of a client to getConsumerRunningInfo, or one rebalance line of its log,
@@ -221,19 +231,20 @@ cluster
 snapshot_time timestamp?: the round; null for log lines
 observed_at timestamp: when the answer or the line was collected
 logged_at timestamp?: when the client wrote the line
-source string: RUNNING_INFO, CLIENT_LOG, REQUEST_MODE, or CONSUME_DISABLED: the broker refuses every
+source string RUNNING_INFO|CLIENT_LOG|REQUEST_MODE|CONSUME_DISABLED: RUNNING_INFO, CLIENT_LOG,
+    REQUEST_MODE, or CONSUME_DISABLED: the broker refuses every
     pull of the group
 consumer_group
 client_id string: the client id that was asked for, or that the line names; empty where a broker
     says it
 broker_name string?: the broker that forwarded the question, or that says it
-broker_id long?: 0 is the master
+broker_id long? 0..: 0 is the master
 process string?: the log's host label
 error_code int?: where the client gave no answer
 error_message
 start_timestamp timestamp?: when the process started its consumer
 strategy string?: the strategy's name, or its class
-message_model string?: CLUSTERING or BROADCASTING
+message_model string? CLUSTERING|BROADCASTING: CLUSTERING or BROADCASTING
 consume_type, pull_consumer
 consume_orderly boolean?: whether it consumes in order
 client_rebalance boolean?: false: the broker assigns its queues; of REQUEST_MODE: false is POP, true
@@ -250,18 +261,41 @@ version int?: the ordinal of the client's MQVersion, as that list says
 queue_offsets: cluster, snapshot_time, consumer_group, topic, broker_name, queue_id: one queue's
     offsets
 cluster, snapshot_time, consumer_group, topic, broker_name, queue_id
-broker_offset long: where the next message goes
-consumer_offset long: what the group has committed
+broker_offset long -1..: where the next message goes
+consumer_offset long -1..: what the group has committed; -1: nothing
 last_timestamp timestamp?: the store time of the last consumed message
 
-quarantine: file, line: one input line that was not understood, as it came
-file string: the file that has the line
-line_number long: counted from 1; 0: the file as a whole
+quarantine: file, line: one input line that was not understood, as it came, or one row of a snapshot
+    table that breaks its contract
+file string: the file that has the line, or the row
+line_number long: counted from 1; 0: the file as a whole, or a row
 reason string: what was expected and what came
-line string: the line; bytes that are no UTF-8 are shown as U+FFFD
+line string: the line, or the plain columns of the row as JSON; bytes that are no UTF-8 are shown as
+    U+FFFD
 line_bytes binary?: the exact bytes where they are no UTF-8
 """)
 SNAPSHOT_TABLES = tuple(_SNAPSHOT_TABLES.values())
+
+#: What the values within a column must be, by its name: of the fields of structs, or of plain
+#: elements, whose name is empty. An element is never null, and a field only where it says so.
+NESTED_VALUES: Mapping[str, Mapping[str, str]] = {
+    "subscriptions": {"topic": ""},
+    "doubtful_topics": {"topic": "", "percent": "0..100"},
+    "broker_ids": {"": ""},
+    "queues": {"topic": "", "broker_name": "", "queue_id": "-1.."},
+    "activities": {"": f"null {NOT_CONSUMING}|{NOT_LOCKED}|{NOT_PULLING}"},
+    "members": {
+        "client_id": "filled",
+        "message_model": "null CLUSTERING|BROADCASTING",
+        "subscriptions": "",
+    },
+    "brokers": {
+        "broker_name": "filled",
+        "perm": "0..15",
+        "read_queue_nums": "0..",
+        "write_queue_nums": "0..",
+    },
+}
 
 HEARTBEATS = _SNAPSHOT_TABLES["heartbeats"]
 BROKER_POLLS = _SNAPSHOT_TABLES["broker_polls"]

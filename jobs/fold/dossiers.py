@@ -23,9 +23,9 @@ from ..judge.dossier import (
     QueueOffsets,
     RouteRun,
 )
-from ..schemas import CONSUME_DISABLED, REQUEST_MODE
+from ..schemas import CONSUME_DISABLED, NO_ANSWER, REQUEST_MODE
 from .numbers import NO_NUMBER, Array, Rows, int64, pc
-from .runs import OFFSET_RUNS, Record, Records, Runs
+from .runs import OFFSET_RUNS, Contents, Record, Records, Runs, is_whole
 
 #: (cluster, consumer group).
 Group: TypeAlias = tuple[str, str]
@@ -84,23 +84,33 @@ def offset_topics(offsets: Rows) -> dict[Group, set[str]]:
 
 
 def make_dossiers(runs: Runs) -> list[Dossier]:
-    """The dossiers of the groups, by cluster and name."""
+    """The dossiers of the groups, by cluster and name.
+
+    A list or a route of which something was refused, or whose content did not come, is no evidence.
+    """
     dossiers = _Dossiers()
+    list_ids: dict[Group, set[str]] = defaultdict(set)
     topics = {id_: tuple(topics_of(records)) for id_, records in runs.lists.records.items()}
     for (cluster, name, broker_name, broker_id, addr, outcome, list_id), times in _polled(
         runs.lists.runs
     ):
         dossier = dossiers[cluster, name]
-        dossier.polls.append(PollRun((broker_name, broker_id), list_id or outcome, *times, addr))
-        if list_id is not None:
+        list_ids[cluster, name] |= {list_id} - {None}
+        members = _whole(runs.lists, list_id)
+        answer = outcome if list_id is None else NO_ANSWER if members is None else list_id
+        dossier.polls.append(PollRun((broker_name, broker_id), answer, *times, addr))
+        if members is not None:
             dossier.list_topics[list_id] = topics[list_id]
-            dossier.list_members[list_id] = partial(_members, runs.lists.records[list_id])
-    list_ids = {group: dossier.list_topics for group, dossier in dossiers.items()}
+            dossier.list_members[list_id] = partial(_members, members)
     subscribed = subscribers(list_ids, topics, offset_topics(runs.offsets))
     brokers = {
-        id_: tuple(starmap(RouteBroker, records)) for id_, records in runs.routes.records.items()
+        id_: tuple(starmap(RouteBroker, records))
+        for id_, records in runs.routes.records.items()
+        if is_whole(records)
     }
     for (cluster, topic, namesrv_addr, route_id), times in _polled(runs.routes.runs):
+        if route_id not in brokers:
+            continue
         run = RouteRun(namesrv_addr, route_id, brokers[route_id], *times)
         for name in subscribed.get((cluster, topic), [group_of_nobody(topic)]):
             dossiers[cluster, name].routes.setdefault(topic, []).append(run)
@@ -109,6 +119,12 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
     for cluster, name, offsets in _offsets(runs.offsets):
         dossiers[cluster, name].offsets.setdefault(offsets.topic, []).append(offsets)
     return [dossier for _, dossier in sorted(dossiers.items(), key=itemgetter(0))]
+
+
+def _whole(lists: Contents, list_id: str | None) -> Records | None:
+    """The records of a list; None: it did not come, or not whole."""
+    records = None if list_id is None else lists.records.get(list_id)
+    return records if records is not None and is_whole(records) else None
 
 
 class _Dossiers(dict[Group, Dossier]):

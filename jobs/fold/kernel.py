@@ -6,7 +6,7 @@ that subscribe. What has to be known of all slices for that is small, and the dr
 (``Facts``). Any cutting of the input gives the same dossiers.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -15,6 +15,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from .. import schemas
+from ..bounds import DEFAULT_BOUNDS
 from ..instants import Instant
 from ..pieces import (
     FOR_ALL,
@@ -30,6 +31,7 @@ from ..schemas import Table
 from . import dossiers, parts
 from .dossiers import Group, Subject, distinct
 from .numbers import Rows, Source, pc
+from .reading import Lost, Reading
 from .runs import (
     CLIENT_RUNS,
     OFFSET_RUNS,
@@ -39,6 +41,7 @@ from .runs import (
     Records,
     Runs,
     in_use,
+    is_whole,
     merge_runs,
     reunite,
 )
@@ -91,6 +94,14 @@ class Facts:
     unaddressed: set[Group] = field(default_factory=set)
     brokers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     nameservers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    #: Groups with an answer of a broker that names no list.
+    unnamed: set[Group] = field(default_factory=set)
+    #: By topic the ids of its routes; of lists and of routes the ids whose contents came.
+    route_ids: dict[Subject, set[str]] = field(default_factory=lambda: defaultdict(set))
+    given: dict[Subject, set[str]] = field(default_factory=lambda: defaultdict(set))
+    #: By table how many rows were read, and what was refused of them.
+    rows: Counter[str] = field(default_factory=Counter, compare=False)
+    lost: dict[str, Lost] = field(default_factory=lambda: defaultdict(Lost))
 
     @classmethod
     def of(cls, slices: "Iterable[Facts]") -> "Facts":
@@ -98,8 +109,14 @@ class Facts:
         whole = cls()
         for part in slices:
             whole.unaddressed |= part.unaddressed
+            whole.unnamed |= part.unnamed
             whole.topics_of_lists |= part.topics_of_lists
-            for name in ("rounds", "brokers", "nameservers", "offsets", "list_ids"):
+            whole.rows += part.rows
+            for table, lost in part.lost.items():
+                whole.lost[table].add(lost)
+            for name in (
+                *("rounds", "brokers", "nameservers", "offsets", "list_ids", "route_ids", "given"),
+            ):
                 for subject, values in getattr(part, name).items():
                     getattr(whole, name)[subject] |= values
         return whole
@@ -119,6 +136,14 @@ class Facts:
         if of_runs == OFFSETS:
             for group, topics in dossiers.offset_topics(contents.runs).items():
                 self.offsets[group] |= topics
+        if of_records is not None:
+            for *subject, id_ in distinct(
+                contents.runs, *contents.runs.column_names[:2], contents.id_name
+            ):
+                self.given[*subject].add(id_)
+        if of_runs in (ROUTED, ROUTE_IDS):
+            for *topic, id_ in distinct(contents.runs, "cluster", "topic", "route_id"):
+                self.route_ids[*topic].add(id_)
         if of_records == LISTS:
             for id_ in contents.records.keys() - self.topics_of_lists.keys():
                 self.topics_of_lists[id_] = dossiers.topics_of(contents.records[id_])
@@ -127,7 +152,8 @@ class Facts:
             self.unaddressed |= {
                 (cluster, name)
                 for cluster, name, id_ in listed
-                if not all(record[dossiers.CLIENT_ADDR] for record in contents.records[id_])
+                if is_whole(records := contents.records[id_])
+                and not all(record[dossiers.CLIENT_ADDR] for record in records)
             }
 
     def _add_polls(self, runs: Rows) -> None:
@@ -137,8 +163,26 @@ class Facts:
             self.rounds[cluster].update(pc.unique(times).to_pylist())
         for cluster, broker_name in distinct(runs, "cluster", "broker_name"):
             self.brokers[cluster].add(broker_name)
-        for *group, id_ in distinct(runs, "cluster", "consumer_group", "list_id"):
+        for *group, outcome, id_ in distinct(
+            runs, "cluster", "consumer_group", "outcome", "list_id"
+        ):
             self.list_ids[*group].update({id_} - {None})
+            if outcome == schemas.ANSWERED and id_ is None:
+                self.unnamed.add((group[0], group[1]))
+
+    def without_content(self, *, list_ids: bool) -> Iterator[tuple[str, str, Subject, str | None]]:
+        """Table, column, group or topic and value of each id whose content did not come; None: no
+        id, of an answer that brought a list. ``list_ids``: lists come by their ids.
+        """
+        for group in sorted(self.unnamed if list_ids else ()):
+            yield schemas.BROKER_POLLS.name, "list_id", group, None
+        for table, column, ids in (
+            (schemas.BROKER_POLLS.name, "list_id", self.list_ids),
+            (schemas.ROUTE_POLLS.name, "route_id", self.route_ids),
+        ):
+            for subject, of_subject in sorted(ids.items()):
+                for id_ in sorted(of_subject - self.given.get(subject, set())):
+                    yield table, column, subject, id_
 
     def subscribers(self) -> dict[Subject, list[str]]:
         """By topic the groups that subscribe to it."""
@@ -155,6 +199,7 @@ class Cutting:
     heartbeat_expiry_seconds: int
     list_ids: bool = False
     route_ids: bool = False
+    quarantined_lines: int = DEFAULT_BOUNDS.quarantined_lines
 
     def tables(self) -> tuple[Table, ...]:
         """The tables that are read."""
@@ -170,35 +215,43 @@ class Cutting:
         )
         return (*lists, *routes, schemas.CLIENT_STATES, schemas.QUEUE_OFFSETS)
 
-    def pieces(self, table: Table, sources: Iterable[Source]) -> Iterator[Piece]:
-        """The pieces of some rows of a table."""
+    def pieces(
+        self, table: Table, sources: Iterable[Source], files: Iterable[str] | None = None
+    ) -> Iterator[Piece]:
+        """The pieces of some rows of a table; ``files``: where each of the sources came from."""
         facts = Facts()
+        rows = Reading(table, sources, files, self.quarantined_lines)
         given: set[tuple[int, str]] = set()
         of_runs, of_records = _KINDS[table.name]
-        for contents in self._contents(table, sources):
+        for contents in self._contents(table, rows):
             if of_runs is not None:
                 for shard, runs in split(contents.runs, self._shards_of):
                     yield from pack_rows(shard, of_runs, runs)
             if of_records is not None:
                 yield from _dealt(contents, self._shards_of, of_records, given)
             facts.add(contents, of_runs, of_records)
+            yield from pack_rows(FOR_ALL, schemas.QUARANTINE.name, rows.take_refused())
+        yield from pack_rows(FOR_ALL, schemas.QUARANTINE.name, rows.take_refused())
+        facts.rows[table.name] = rows.rows
+        if rows.lost.rows:
+            facts.lost[table.name] = rows.lost
         yield pack_value(FOR_ALL, FACTS, facts)
 
-    def _contents(self, table: Table, sources: Iterable[Source]) -> Iterator[Contents]:
+    def _contents(self, table: Table, rows: Reading) -> Iterator[Contents]:
         """What is in some rows of a table, part by part; of runs that name no content, they."""
         if table is schemas.HEARTBEATS:
-            return parts.member_runs(sources, self.heartbeat_expiry_seconds)
+            return parts.member_runs(rows, self.heartbeat_expiry_seconds)
         if table is schemas.TOPIC_ROUTES:
-            return parts.route_runs(sources)
+            return parts.route_runs(rows)
         if table in (schemas.MEMBER_LISTS, schemas.ROUTE_CONTENTS):
-            return parts.contents_by_id(table, sources)
-        runs_of: Mapping[str, Callable[[Iterable[Source]], Iterator[Rows]]] = {
+            return parts.contents_by_id(table, rows)
+        runs_of: Mapping[str, Callable[[Reading], Iterator[Rows]]] = {
             schemas.BROKER_POLLS.name: partial(parts.poll_runs, has_ids=self.list_ids),
             schemas.ROUTE_POLLS.name: parts.route_runs_by_id,
             schemas.CLIENT_STATES.name: parts.client_runs,
             schemas.QUEUE_OFFSETS.name: parts.offset_runs,
         }
-        return (Contents(runs, {}) for runs in runs_of[table.name](sources))
+        return (Contents(runs, {}) for runs in runs_of[table.name](rows))
 
     def _shards_of(self, cluster: str, name: str) -> list[int]:
         return [shard_of(cluster, name, self.shards)]

@@ -23,10 +23,13 @@ from ..member_flags import chooses_queues, is_expired, silence_bounds
 from ..pieces import in_parts
 from ..schemas import ANSWERED, BOOLEAN, CLIENT_LOG, CONSUME_DISABLED, NOT_ONLINE, STRING, Table
 from . import numbers
-from .numbers import NO_NUMBER, Array, Batch, Hashes, Numbers, Rows, Source, int64, micros, pc, text
+from .numbers import NO_NUMBER, Array, Batch, Hashes, Numbers, Rows, int64, micros, pc, text
+from .reading import IS_LOST, Reading
 from .runs import (
     CLIENT_RUNS,
     COLLECTED,
+    LOST_BROKER,
+    LOST_MEMBER,
     OFFSET_RUNS,
     POLL_RUNS,
     ROUTE_RUNS,
@@ -211,6 +214,7 @@ class _Lists:
 _MEMBER = {fact.name: fact.type for fact in MEMBER_FACTS if fact.name != "chooses_queues"} | {
     "pull_consumer": BOOLEAN,
     "consume_type": STRING,
+    IS_LOST: BOOLEAN,
 }
 
 
@@ -219,15 +223,17 @@ _CHOOSES = [fact.name for fact in MEMBER_FACTS].index("chooses_queues")
 
 
 def _member(*values: Any) -> Record:
-    *facts, pull_consumer, consume_type = values
+    *facts, pull_consumer, consume_type, is_lost = values
+    if is_lost:
+        return LOST_MEMBER
     source, subscriptions = values[_SOURCE], values[_SUBSCRIPTIONS]
     number = None if subscriptions is None else len(subscriptions)
     facts.insert(_CHOOSES, chooses_queues(pull_consumer, consume_type, source, number))
     return tuple(facts)
 
 
-def member_runs(heartbeats: Iterable[Source], heartbeat_expiry_seconds: int) -> Iterator[Contents]:
-    """The lists of brokers, from their rows."""
+def member_runs(heartbeats: Reading, heartbeat_expiry_seconds: int) -> Iterator[Contents]:
+    """The lists of brokers, from their rows; a refused row is a record that shows no member."""
     lists = _Lists(POLL_RUNS, MEMBER_FACTS, _Records(_MEMBER, _member))
     bounds = silence_bounds(heartbeat_expiry_seconds)
     least, most = bounds
@@ -240,7 +246,8 @@ def member_runs(heartbeats: Iterable[Source], heartbeat_expiry_seconds: int) -> 
         ]
     )
     answered = pa.array([ANSWERED])
-    names = {*_BROKER, *_MEMBER, "snapshot_time", "last_heartbeat_at", "is_silent"}
+    key = (*_BROKER, "snapshot_time")
+    names = {*key, *_MEMBER, "last_heartbeat_at", "is_silent"} - {"is_expired", IS_LOST}
 
     def as_answered(batch: Batch) -> tuple[Batch, NDArray[np.bool_]]:
         rows = len(batch["snapshot_time"])
@@ -251,10 +258,10 @@ def member_runs(heartbeats: Iterable[Source], heartbeat_expiry_seconds: int) -> 
         batch["outcome"] = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), answered)
         return batch, np.ones(rows, np.bool_)
 
-    return lists.parts(map(as_answered, numbers.read(heartbeats, names - {"is_expired"})))
+    return lists.parts(map(as_answered, heartbeats.batches(names, key)))
 
 
-def poll_runs(broker_polls: Iterable[Source], *, has_ids: bool) -> Iterator[Rows]:
+def poll_runs(broker_polls: Reading, *, has_ids: bool) -> Iterator[Rows]:
     """The polls that brought no list, and of those that brought one the id where there is one.
 
     An answer with an empty list counts as NOT_ONLINE. Of an answer with a list and without an id
@@ -262,7 +269,7 @@ def poll_runs(broker_polls: Iterable[Source], *, has_ids: bool) -> Iterator[Rows
     themselves have the ids of their lists.
     """
     names = [name for name in POLL_RUNS.names[:-1] if has_ids or name != "list_id"]
-    batches = numbers.read(broker_polls, [*names, "connections", *_POLLED])
+    batches = broker_polls.batches([*names, "connections", *_POLLED])
     return _runs(map(_as_counted, batches), POLL_RUNS, *_POLLED)
 
 
@@ -282,7 +289,10 @@ def _as_counted(batch: Batch) -> Batch:
 
 
 def _broker(*values: Any) -> Record:
-    row = dict(zip(_ROUTE, values, strict=True))
+    *facts, is_lost = values
+    if is_lost:
+        return LOST_BROKER
+    row = dict(zip(_ROUTE, facts, strict=True))
     # The order of the ids has no meaning.
     row["broker_ids"] = row["broker_ids"] and tuple(sorted(id_ or 0 for id_ in row["broker_ids"]))
     return tuple(row.values())
@@ -291,21 +301,25 @@ def _broker(*values: Any) -> Record:
 _ROUTE = {fact.name: fact.type for fact in ROUTE_FACTS}
 
 
-def route_runs(topic_routes: Iterable[Source]) -> Iterator[Contents]:
-    """The routes of nameservers, from their rows.
+def route_runs(topic_routes: Reading) -> Iterator[Contents]:
+    """The routes of nameservers, from their rows; a refused row is a record that shows no broker.
 
     A row without a broker: the nameserver does not know the topic, which is a route of none.
     """
-    lists = _Lists(ROUTE_RUNS, ROUTE_FACTS, _Records(_ROUTE, _broker))
-    batches = numbers.read(topic_routes, [*_NAMESERVER, "snapshot_time", *_ROUTE])
-    return lists.parts(
-        (batch, int64(batch["broker_name"].is_valid()).astype(np.bool_)) for batch in batches
-    )
+    lists = _Lists(ROUTE_RUNS, ROUTE_FACTS, _Records(_ROUTE | {IS_LOST: BOOLEAN}, _broker))
+    key = (*_NAMESERVER, "snapshot_time")
+    batches = topic_routes.batches([*key, *_ROUTE], key)
+    return lists.parts((batch, _is_record(batch)) for batch in batches)
 
 
-def route_runs_by_id(route_polls: Iterable[Source]) -> Iterator[Rows]:
+def _is_record(batch: Batch) -> NDArray[np.bool_]:
+    is_record = pc.or_(batch["broker_name"].is_valid(), batch[IS_LOST])
+    return int64(is_record).astype(np.bool_)
+
+
+def route_runs_by_id(route_polls: Reading) -> Iterator[Rows]:
     """The routes of nameservers, from the ids that the polls have."""
-    batches = numbers.read(route_polls, [*ROUTE_RUNS.names[:-1], *_POLLED])
+    batches = route_polls.batches([*ROUTE_RUNS.names[:-1], *_POLLED])
     return _runs(batches, ROUTE_RUNS, *_POLLED)
 
 
@@ -316,7 +330,7 @@ def route_runs_by_id(route_polls: Iterable[Source]) -> Iterator[Rows]:
 _CONTENTS_AT_A_TIME = 64
 
 
-def contents_by_id(table: Table, sources: Iterable[Source]) -> Iterator[Contents]:
+def contents_by_id(table: Table, rows: Reading) -> Iterator[Contents]:
     """The contents of ``member_lists`` or ``route_contents``; of runs the subject and the id of
     each.
     """
@@ -335,7 +349,7 @@ def contents_by_id(table: Table, sources: Iterable[Source]) -> Iterator[Contents
         named = {id_: list(islice(made, n)) for id_, n in zip(ids, lengths, strict=True)}
         return Contents(runs, named)
 
-    batches = map(as_contents, numbers.read(sources, [*key, name], _CONTENTS_AT_A_TIME))
+    batches = map(as_contents, rows.batches([*key, name], rows_at_a_time=_CONTENTS_AT_A_TIME))
     for part in in_parts(batches, _MOST_HELD, lambda each: sum(map(len, each.records.values()))):
         yield Contents(
             pa.concat_tables([each.runs for each in part]),
@@ -347,7 +361,7 @@ def contents_by_id(table: Table, sources: Iterable[Source]) -> Iterator[Contents
 # ---------------------------------------------------------------- what clients report, offsets
 
 
-def client_runs(client_states: Iterable[Source]) -> Iterator[Rows]:
+def client_runs(client_states: Reading) -> Iterator[Rows]:
     """What client processes report of themselves."""
     names = [name for name in CLIENT_RUNS.names if name != "times"]
 
@@ -365,7 +379,7 @@ def client_runs(client_states: Iterable[Source]) -> Iterator[Rows]:
         columns = [batch[field.name].cast(field.type) for field in CLIENT_RUNS]
         return merge_runs(pa.table(columns, schema=CLIENT_RUNS))
 
-    batches = map(as_runs, numbers.read(client_states, [*names, "snapshot_time", "logged_at"]))
+    batches = map(as_runs, client_states.batches([*names, "snapshot_time", "logged_at"]))
     for part in in_parts(batches, _MOST_HELD, len):
         yield merge_runs(pa.concat_tables(part))
 
@@ -375,8 +389,8 @@ def _each_alone(values: Array) -> Array:
     return pa.ListArray.from_arrays(pa.array(np.arange(len(values) + 1), pa.int32()), values)
 
 
-def offset_runs(queue_offsets: Iterable[Source]) -> Iterator[Rows]:
+def offset_runs(queue_offsets: Reading) -> Iterator[Rows]:
     """The offsets of queues, poll by poll."""
     queue = ("cluster", "consumer_group", "topic", "broker_name", "queue_id")
     values = ("snapshot_time", "broker_offset", "consumer_offset")
-    return _runs(numbers.read(queue_offsets, [*queue, *values]), OFFSET_RUNS, *values)
+    return _runs(queue_offsets.batches([*queue, *values]), OFFSET_RUNS, *values)

@@ -88,6 +88,20 @@ OFFSET_RUNS = _schema(
 COLLECTED = ("times", "observed_at", *_OFFSETS)
 
 
+#: The record of a row that was refused: the content that has it is no evidence.
+LOST_MEMBER: Record = (None,) * len(MEMBER_FACTS)
+LOST_BROKER: Record = (None,) * len(ROUTE_FACTS)
+
+
+def is_whole(records: Records) -> bool:
+    """Whether no row of a content was refused; the text of a lost record comes before all others.
+
+    >>> is_whole([]), is_whole([LOST_BROKER, ("b", (0,), 6, 4, 4, None)])
+    (True, False)
+    """
+    return not records or records[0][0] is not None
+
+
 class Contents(NamedTuple):
     """Runs of one kind of witness, and by id the records of each distinct content.
 

@@ -2,13 +2,17 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby, starmap
+from functools import reduce
+from itertools import groupby, starmap, tee
+from operator import or_
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..engines.engine import Opened, Slice
 from ..pieces import Piece
-from ..schemas import ROUTE_POLLS, SNAPSHOT_TABLES, TOPIC_ROUTES
+from ..schemas import ROUTE_POLLS, SNAPSHOT_TABLES, TIMESTAMP, TOPIC_ROUTES, Table
 from ..storage import Location
 from ..window import Window
 from .kernel import Cutting
@@ -20,17 +24,23 @@ _OF_ROUTES = (TOPIC_ROUTES, ROUTE_POLLS)
 
 @dataclass(frozen=True)
 class TableStep:
-    """Reads slices, cut to a window, and to one group where one is asked for."""
+    """Reads slices, cut to a window, and to one group where one is asked for.
+
+    ``has_files``: rows that are refused are named with their file, else with their table alone.
+    """
 
     cutting: Cutting
     window: Window
     route_max_age_seconds: int
     group: str | None = None
+    has_files: bool = True
 
     def __call__(self, opened: Iterable[Opened]) -> Iterator[Piece]:
         """The pieces; slices of a table that follow each other are read as one."""
-        for name, slices in groupby(opened, lambda each: each[0].what):
-            yield from self.cutting.pieces(_TABLES[name], starmap(self._rows, slices))
+        for name, of_table in groupby(opened, lambda each: each[0].what):
+            slices, again = tee(of_table)
+            files = (slice_.path if self.has_files else name for slice_, _ in again)
+            yield from self.cutting.pieces(_TABLES[name], starmap(self._rows, slices), files)
 
     def _rows(self, slice_: Slice, content: pa.Buffer | None) -> Source:
         """The rows of a slice that count."""
@@ -46,5 +56,11 @@ class TableStep:
         window = self.window.earlier(self.route_max_age_seconds) if is_route else self.window
         # A content has no time of its own: it counts where a poll names it.
         if window != Window() and "snapshot_time" in table.schema.names:
-            rows = rows.filter(window.filter_of(table, rows.schema))
+            rows = rows.filter(window.filter_of(table, rows.schema) | _has_no_time(table))
         return rows if self.group is None else of_group(rows, self.group)
+
+
+def _has_no_time(table: Table) -> Any:
+    """Which rows lack a time that they must have: they are refused, and not left out in silence."""
+    needed = [c.name for c in table.schema if c.type == TIMESTAMP and not c.nullable]
+    return reduce(or_, (pc.field(name).is_null() for name in needed))

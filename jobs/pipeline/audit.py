@@ -7,13 +7,15 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 from rebalance_core.english import count, names
 
 from ..engines.engine import Engine
 from ..fold.kernel import FACTS, OF_GROUPS, OF_TOPICS, Cutting, Dealing, Facts
 from ..fold.slices import TableStep
 from ..judge.terms import Terms
-from ..pieces import all_values
+from ..pieces import all_rows, all_values
 from ..progress import Progress
 from ..publish.earlier import open_findings
 from ..publish.gone import BROKERS, NAMESERVERS
@@ -26,6 +28,7 @@ from ..text import visible
 from .events import with_events
 from .groups import GroupAudit, earlier_pieces
 from .inputs import Inputs, window_of_last
+from .lost import check_lost, lost_rows, without_content
 from .terms import strategy_rules, terms_of
 
 _LOGGER = logging.getLogger(__name__)
@@ -62,7 +65,8 @@ def audit(engine: Engine, task: Task, progress: Progress) -> Published:
             if not inputs.snapshots.has(CLIENT_STATES.name):
                 tables.remove(ALLOCATION_DRIFT)  # it needs what clients report of themselves
             pieces = with_events(engine.collect(judged), folded.facts, terms.masking)
-            made = Made(tables, pieces, engine.name, engine.versions)
+            lost = list(lost_rows(folded.facts))
+            made = Made(tables, pieces, folded.refused, lost, engine.name, engine.versions)
         return publish(task, scope, made, inputs.snapshots, progress)
 
 
@@ -79,12 +83,15 @@ def _warn_of_unaddressed(facts: Facts) -> None:
 
 @dataclass(frozen=True)
 class Folded:
-    """The pieces of all groups, and what the driver has to know of them."""
+    """The pieces of all groups, and what the driver has to know of them; the rows of the quarantine
+    for what was refused.
+    """
 
     engine: Engine
     pieces: Any
     facts: Facts
     shards: int
+    refused: pa.Table
 
     def judge(self, terms: Terms, earlier: Any, settings: Settings) -> Any:
         """The pieces of the report tables."""
@@ -98,13 +105,26 @@ def fold_inputs(engine: Engine, inputs: Inputs, task: Task) -> Folded:
     cutting = inputs.cutting()
     slices = inputs.slices(cutting.tables())
     cutting = replace(cutting, shards=engine.shards(sum(each.size for each in slices)))
-    step = TableStep(cutting, task.window, task.settings.route_max_age_seconds)
+    age = task.settings.route_max_age_seconds
+    step = TableStep(cutting, task.window, age, has_files=not task.are_staged)
     return fold_pieces(engine, engine.map(slices, step), cutting)
 
 
 def fold_pieces(engine: Engine, pieces: Any, cutting: Cutting) -> Folded:
-    """The pieces of groups, with the routes of the topics to which each group subscribes."""
+    """The pieces of groups, with the routes of the topics to which each group subscribes.
+
+    ContractError where most rows of a table break its contract.
+    """
     facts = Facts.of(all_values(engine.collect(pieces.only(FACTS)), FACTS))
+    rows = list(engine.collect(pieces.only(QUARANTINE.name)))
+    refused = pa.concat_tables(
+        [
+            all_rows(rows, QUARANTINE.name, QUARANTINE.schema),
+            without_content(facts, cutting),
+        ]
+    )
+    check_lost(facts)
     dealing = Dealing(cutting.shards, facts.subscribers())
     routes = engine.by_shard(pieces.only(*OF_TOPICS), dealing.deal)
-    return Folded(engine, pieces.only(*OF_GROUPS).and_also(routes), facts, cutting.shards)
+    every = pieces.only(*OF_GROUPS).and_also(routes)
+    return Folded(engine, every, facts, cutting.shards, refused)

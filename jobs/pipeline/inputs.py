@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import pyarrow.dataset as ds
 
-from ..contract import check_columns, has_columns
+from ..contract import check_tables, has_columns
 from ..engines.engine import MOST_BYTES, Slice
 from ..errors import InputError
 from ..fold.kernel import Cutting
@@ -57,9 +57,11 @@ class Inputs:
         """
         require_tables(self.snapshots)
         # The rows may be read by their ids: all the same they have to be what the contract says.
-        for table in {*tables, *_REQUIRED}:
-            if self.snapshots.has(table.name):
-                check_columns(table, self.snapshots.parquet(table.name).schema)
+        check_tables(
+            (table, self.snapshots.parquet(table.name).schema)
+            for table in dict.fromkeys([*_REQUIRED, *tables])
+            if self.snapshots.has(table.name)
+        )
         found: list[Slice] = []
         for table in tables:
             for file in self.snapshots.files(table.name):
@@ -95,7 +97,8 @@ class Inputs:
     def cutting(self) -> Cutting:
         """How the tables become pieces, those of one shard."""
         expiry = self.settings.heartbeat_expiry_seconds
-        return Cutting(1, expiry, self.has_list_ids(), self.has_route_ids())
+        most = self.settings.bounds.quarantined_lines
+        return Cutting(1, expiry, self.has_list_ids(), self.has_route_ids(), most)
 
     def has_list_ids(self) -> bool:
         """Whether the ids of lists that ``ingest`` wrote are those that this audit would compute.

@@ -61,11 +61,11 @@ def publish(
     run_id = task.run.run_id
     masking = task.settings.masking.to_masking()
     wait = task.settings.publishing.wait_seconds
-    tables, pieces = [*made.tables], made.pieces
+    refused: list[ds.Dataset] = [ds.dataset(made.refused)]
     if inputs.has(QUARANTINE.name):
-        tables.append(QUARANTINE)
-        refused = masked_pieces(QUARANTINE, inputs.parquet(QUARANTINE.name), masking)
-        pieces = chain(pieces, refused)
+        refused.append(inputs.parquet(QUARANTINE.name))
+    quarantine = (masked_pieces(QUARANTINE, each, masking) for each in refused)
+    tables, pieces = [*made.tables, QUARANTINE], chain(made.pieces, *quarantine)
 
     def place_of(name: str) -> Location:
         return folder.table(name, scope.date, run_id)
@@ -113,7 +113,7 @@ def publish(
                 },
                 "ingested": inputs.ingested,
             },
-            **packed(_gaps(inputs, task, scope, tables_written, masking)),
+            **packed(_gaps(inputs, task, made, scope, tables_written, masking)),
             "witnesses": witnesses_of(scope.witnesses, masking),
             "brokers": broker_addresses(inputs, scope.last, masking),
             "versions": dict(made.versions),
@@ -136,12 +136,14 @@ def _rows_of(table: ds.Dataset) -> Iterator[dict[str, Any]]:
 
 
 def _gaps(
-    inputs: Snapshots, task: Task, scope: Scope, written: Tables, masking: Masking
+    inputs: Snapshots, task: Task, made: Made, scope: Scope, written: Tables, masking: Masking
 ) -> Iterator[Gap]:
-    """What is not in the input: of dumps as ingest found it, rows of the future, rounds, brokers by
+    """What is not in the input: of dumps as ingest found it, rows that were refused or
+    lie in the future, rounds, brokers by
     the polls, and what the run before had. What a run has written is masked already.
     """
     found = [
+        *made.gaps,
         *_ahead(inputs, task),
         *missed_rounds(scope.rounds, task.settings.persistence_seconds),
         *_short_nights(task, scope),

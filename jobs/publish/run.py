@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
+import pyarrow as pa
+
 from ..errors import InputError
 from ..instants import Instant, to_datetime
 from ..known_issues import KnownIssue, KnownIssues
@@ -11,6 +13,7 @@ from ..pieces import Piece
 from ..schemas import Table
 from ..settings import Settings
 from ..storage import Location, Published, Reports
+from ..verdict.gaps import Gap
 from ..window import Window
 from .gone import Witnesses
 
@@ -36,6 +39,8 @@ class Task:
     since_last: bool = False
     #: The files of settings and known issues, by which of them it is; None where none was read.
     sources: Mapping[str, str | None] = field(default_factory=dict)
+    #: Whether the snapshot tables lie there for this run alone, so that nobody knows the files.
+    are_staged: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,9 +84,15 @@ class Scope:
 
 @dataclass(frozen=True)
 class Made:
-    """What an engine made: the pieces of the report tables, each with its table's name as kind."""
+    """What an engine made: the pieces of the report tables, each with its table's name as kind.
+
+    ``refused``: the rows of the quarantine for what broke a table's contract, and ``gaps``: what
+    the run lacks for them.
+    """
 
     tables: Sequence[Table]
     pieces: Iterable[Piece]
+    refused: pa.Table
+    gaps: Sequence[Gap]
     engine: str
     versions: Mapping[str, str]

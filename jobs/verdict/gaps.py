@@ -38,6 +38,8 @@ NUL_BYTES = "NUL_BYTES"
 DUMP_DAMAGED = "DUMP_DAMAGED"
 LINE_TOO_LONG = "LINE_TOO_LONG"
 LINES_LOST = "LINES_LOST"
+#: Rows of a snapshot table that break its contract.
+ROWS_LOST = "ROWS_LOST"
 #: Of a cluster by its times: lines of another age than most, and rows of the future.
 TIMES_APART = "TIMES_APART"
 TIMES_AHEAD = "TIMES_AHEAD"
@@ -57,6 +59,7 @@ NOT_NAMED = "NOT_NAMED"
 #: Every kind, in the order in which people read of them.
 GAPS = (
     *(DUMP_CUT, DUMP_EMPTY, NUL_BYTES, DUMP_DAMAGED, LINE_TOO_LONG, LINES_LOST),
+    ROWS_LOST,
     *(TIMES_APART, TIMES_AHEAD),
     *(ROUNDS_MISSING, ROUNDS_BEGIN_LATE, ROUNDS_END_EARLY, BROKER_SILENT),
     *(CLUSTER_GONE, GROUP_GONE, BROKER_GONE, NAMESERVER_GONE, NOT_NAMED),

@@ -94,7 +94,7 @@ class _Group:
     def _member(self) -> dict[str, Any]:
         choice = self.random.choice
         return {
-            "client_id": choice(TEXTS),
+            "client_id": choice(TEXTS[1:]),
             "client_addr": choice(TEXTS),
             "language": choice(["JAVA", "", None]),
             "version": choice([401, 0, None]),
@@ -177,7 +177,9 @@ def _add_routes(random_: random.Random, rows: Rows, cluster: str, rounds: int) -
                 }
                 brokers = random_.sample(["b", "\U0001f600"], k=choice([0, 1, 1, 2]))
                 for name in brokers or [None]:
-                    facts = {"perm": choice([6, 4]), "read_queue_nums": 4, "write_queue_nums": 4}
+                    queues = 4 if name else 0
+                    facts = {"perm": choice([6, 4]), "read_queue_nums": queues}
+                    facts["write_queue_nums"] = queues
                     ids = choice([[0], [0], [1, 0], [0, 1], None, []])
                     zone = choice([None, None, ""])
                     rows.append(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from jobs.contract import type_name
+from jobs.contract import Values, type_name, values_of
 from jobs.kinds import FAULTS, KINDS
 from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table, comment_of
 
@@ -34,7 +34,9 @@ _INTRODUCTION = """\
 """
 _TEXT = (
     "All times are UTC instants. A column that may be null says so; in a snapshot table it may "
-    "also be\nmissing. Of the report tables columns are added, never changed or removed."
+    "also be\nmissing. A row of a snapshot table whose values are others is not audited: the table "
+    "`quarantine`\nnames it, and the run counts as incomplete. Of the report tables columns are "
+    "added, never changed or removed."
 )
 
 #: Gives a text of the page in its language.
@@ -72,7 +74,22 @@ def _columns(table: Table, translate: Translate) -> Iterator[str]:
         type_ = f"`{type_name(field.type)}`" + (
             translate(", may be null") if field.nullable else ""
         )
+        if table in SNAPSHOT_TABLES:
+            type_ += _values(values_of(field), translate)
         yield f"| `{field.name}` | {type_} | {cell(translate(comment_of(field)))} |"
+
+
+def _values(values: Values, translate: Translate) -> str:
+    """What the values of a column must be, where the type does not say it."""
+    if values.one_of:
+        return translate(", one of {names}").format(names=cell(", ".join(values.one_of)))
+    if values.filled:
+        return translate(", not empty")
+    if values.most is not None:
+        return translate(", {least} to {most}").format(least=values.least, most=values.most)
+    if values.least is not None:
+        return translate(", {least} or more").format(least=values.least)
+    return ""
 
 
 def in_chinese(file: Path = CHINESE) -> Translate:

@@ -23,7 +23,7 @@ from jobs.fold.kernel import (
 from jobs.fold.numbers import Source
 from jobs.judge.dossier import Dossier
 from jobs.pieces import FOR_ALL, Piece, all_values
-from jobs.schemas import SNAPSHOT_TABLES
+from jobs.schemas import QUARANTINE, SNAPSHOT_TABLES
 
 _TABLES = {table.name: table for table in SNAPSHOT_TABLES}
 #: Some rows of a table, by its name.
@@ -64,7 +64,9 @@ def fold_slices(slices: Slices, cutting: Cutting, tasks: int | None = None) -> F
         for piece in cutting.pieces(_TABLES[name], [rows for _, rows in of_table])
     ]
     facts = Facts.of(all_values(pieces, FACTS))
-    assert all((piece.shard == FOR_ALL) == (piece.kind == FACTS) for piece in pieces)
+    assert all(
+        (piece.shard == FOR_ALL) == (piece.kind in (FACTS, QUARANTINE.name)) for piece in pieces
+    )
     dealing = Dealing(cutting.shards, facts.subscribers())
     topics = by_shard(pieces, OF_TOPICS)
     routes = [piece for of_shard in topics.values() for piece in dealing.deal(of_shard)]

@@ -10,13 +10,16 @@ import pyarrow as pa
 from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, SUBSCRIPTION_FIELDS
 from jobs.fold.numbers import Source
 from jobs.fold.parts import member_runs, poll_runs, route_runs
+from jobs.fold.reading import Reading
 from jobs.fold.runs import Contents, reunite
 from jobs.schemas import (
     ANSWERED,
     BROKER_POLLS,
+    HEARTBEATS,
     MEMBER_LISTS,
     ROUTE_CONTENTS,
     ROUTE_POLLS,
+    TOPIC_ROUTES,
 )
 
 _POLL = ("cluster", "consumer_group", "broker_name", "broker_id")
@@ -32,11 +35,11 @@ def ids_locally(
 
     One poll for each broker and snapshot that is known to have been asked.
     """
-    lists = reunite(whole(member_runs([heartbeats], heartbeat_expiry_seconds)))
-    routes = reunite(whole(route_runs([topic_routes])))
+    lists = reunite(whole(member_runs(Reading(HEARTBEATS, [heartbeats]), heartbeat_expiry_seconds)))
+    routes = reunite(whole(route_runs(Reading(TOPIC_ROUTES, [topic_routes]))))
     runs = lists.runs.to_pylist()
     if broker_polls is not None:
-        for part in poll_runs([broker_polls], has_ids=False):
+        for part in poll_runs(Reading(BROKER_POLLS, [broker_polls]), has_ids=False):
             runs += part.to_pylist()
     polls: dict[tuple[Any, ...], dict[str, Any]] = {}
     for run in sorted(runs, key=lambda each: each["list_id"] is None):
