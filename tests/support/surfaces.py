@@ -1,0 +1,134 @@
+"""Every surface of a published run: what each says of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from jobs.alerts.alert import Sender, alert
+from jobs.alerts.message import read_digest
+from jobs.alerts.metrics import metrics_text
+from jobs.api import Report
+from jobs.choices import GATES
+from jobs.commands.batch import closing_lines, is_closed, what_is_missing
+from jobs.rendering.nights import read_history
+from jobs.rendering.write import Look, report_text
+from jobs.reports.problems import find_problems
+from jobs.reports.tables import PublishedTables
+from jobs.settings import Alerts, Settings
+from jobs.storage import Location, Published, Reports
+from jobs.verdict.verdict import make_verdict
+from tests.support.written_reports import NOON
+
+
+@dataclass
+class Surfaces:
+    """What each surface says of one run."""
+
+    page: str
+    ticket: str
+    night: str
+    console: str
+    exit_codes: dict[str, int]
+    alert: str
+    metrics: dict[str, float]
+    gate: dict[str, int]
+    in_python: str
+
+    @property
+    def texts(self) -> dict[str, str]:
+        names = ("page", "ticket", "console", "alert", "in_python")
+        return {name: " ".join(getattr(self, name).split()) for name in names}
+
+
+@cache
+def gate_of_the_dag() -> Callable[..., dict[str, int]]:
+    """The gate of the DAG, without Airflow: its imports are replaced by what does nothing."""
+
+    def decorator(*_: Any, **__: Any) -> Callable[[Any], Any]:
+        return lambda function: function
+
+    stub: dict[str, ModuleType] = {}
+    for name in (
+        *("airflow", "airflow.sdk", "airflow.sdk.exceptions", "airflow.providers"),
+        *("airflow.providers.apache", "airflow.providers.apache.spark"),
+        *("airflow.providers.apache.spark.operators",),
+        *("airflow.providers.apache.spark.operators.spark_submit", "airflow.providers.common"),
+        *("airflow.providers.common.compat", "airflow.providers.common.compat.lineage"),
+        *("airflow.providers.common.compat.lineage.hook",),
+    ):
+        stub[name] = ModuleType(name)
+    operator = type("SparkSubmitOperator", (), {"template_fields": ()})
+    spark = stub["airflow.providers.apache.spark.operators.spark_submit"]
+    vars(spark)["SparkSubmitOperator"] = operator
+    vars(stub["airflow.providers.common.compat.lineage.hook"])["get_hook_lineage_collector"] = None
+    task = type("task", (), {"sensor": decorator, "__new__": lambda *_, **__: lambda of: of})
+    of_sdk = {
+        **dict.fromkeys(("BaseHook", "Param", "CronTriggerTimetable", "chain"), lambda *_, **__: 0),
+        **{"Asset": str, "ObjectStoragePath": Path, "task": task},
+        "dag": lambda **_: lambda _: lambda: None,
+    }
+    vars(stub["airflow.sdk"]).update(of_sdk)
+    errors = ("AirflowFailException", "AirflowNotFoundException", "AirflowSkipException")
+    vars(stub["airflow.sdk.exceptions"]).update(
+        {name: type(name, (Exception,), {}) for name in errors}
+    )
+    file = Path(__file__).parents[2] / "jobs" / "airflow" / "rebalance_audit.py"
+    spec = importlib.util.spec_from_file_location("the_dag", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, each in stub.items():
+            patch.setitem(sys.modules, name, each)
+        spec.loader.exec_module(module)
+    return module.gate  # type: ignore[no-any-return]
+
+
+def surfaces_of(folder: Path, day: str) -> Surfaces:
+    """What each surface says of the run of a day, of the reports in a folder."""
+    reports, settings = Reports(Location(folder)), Settings()
+    published = reports.resolve(day)
+    tables = PublishedTables(reports, published)
+    problems = find_problems(tables)
+    verdict = make_verdict(published.summary, tables, problems)
+    lines = closing_lines(published, verdict, problems, settings, 1_000)
+    sender = Sender(Alerts(severity="WARNING"), {}, NOON, lambda _: None)
+    metrics = metrics_text(read_digest(published, tables), tables, 20)
+    exposed = re.findall(r"^rebalance_audit_(\S+) ([\d.e+]+)$", metrics, re.M)
+    look = Look(10)
+    return Surfaces(
+        page=_visible(report_text(reports, published, "html", look)[0]),
+        ticket=report_text(reports, published, "markdown", look)[0].replace("\\_", "_"),
+        night=read_history(reports, day, 1).nights[0].level,
+        console="\n".join([*what_is_missing(verdict), *lines]),
+        exit_codes={gate: int(is_closed(published, [gate])) for gate in GATES},
+        alert="\n".join(alert(reports, None, sender)),
+        metrics={name: float(value) for name, value in exposed},
+        gate=gate_of_the_dag()(str(folder), day, "pass", ",".join(GATES)),
+        in_python=repr(_in_python(folder, published, settings)),
+    )
+
+
+def _visible(html: str) -> str:
+    """What a reader sees of the page, with the level of its verdict; but for the glossary."""
+    body = html.partition("<body")[2].partition('<section id="words"')[0]
+    kept = re.sub(r'<section id="verdict" class="verdict (\w+)"[^>]*>', r"LEVEL:\1 ", body)
+    return re.sub(r"<[^>]+>", "", kept).replace("&#39;", "'")
+
+
+def _in_python(folder: Path, published: Published, settings: Settings) -> Report:
+    report = Report.__new__(Report)
+    report.summary, report._published, report._settings = published.summary, published, settings
+    report._reports = Reports(Location(folder))
+    report._tables = PublishedTables(report._reports, published)
+    return report
