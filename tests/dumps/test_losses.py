@@ -84,7 +84,8 @@ def test_a_last_line_without_its_end_is_a_cut_where_it_is_none(tmp_path: Path, e
 
 
 @pytest.mark.parametrize(
-    ("name", "data"), [("e.jsonl", b""), ("e.jsonl.gz", b""), ("e.jsonl.gz", gzip.compress(b"", mtime=0))]
+    ("name", "data"),
+    [("e.jsonl", b""), ("e.jsonl.gz", b""), ("e.jsonl.gz", gzip.compress(b"", mtime=0))],
 )
 def test_an_empty_file_among_good_ones_is_said(tmp_path: Path, name: str, data: bytes) -> None:
     read = Read(tmp_path / "dumps", {"a.jsonl": WHOLE, name: data})
