@@ -146,8 +146,10 @@ class Verdict:
 
     @cached_property
     def missing(self) -> list[Text]:
-        """A sentence for each thing that was not read or not audited."""
-        texts = [gap.text for gap in self.gaps] + [each.text for each in self.not_audited]
+        """A sentence for each thing that was not read or not audited, one of each kind first."""
+        firsts = {gap.kind: gap for gap in reversed(self.gaps)}.values()
+        in_order = sorted(self.gaps, key=lambda gap: all(gap is not each for each in firsts))
+        texts = [gap.text for gap in in_order] + [each.text for each in self.not_audited]
         if self.left_open:
             texts.append(
                 agreeing(
