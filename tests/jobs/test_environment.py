@@ -12,10 +12,10 @@ from packaging.specifiers import SpecifierSet
 from pyspark.errors import PySparkRuntimeError
 
 import jobs
-from jobs import session as sessions
 from jobs.environment import RANGES, check_packages
 from jobs.errors import SparkError
-from jobs.session import fitting_workers
+from jobs.spark import session as sessions
+from jobs.spark.session import fitting_workers
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 

@@ -20,9 +20,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from .environment import check_packages, sentence_of_spark
-from .errors import SparkError, stop_before
-from .java import find_java
+from ..environment import check_packages, sentence_of_spark
+from ..errors import SparkError, stop_before
+from ..java import find_java
 
 #: What the console command starts its session with, besides what the jobs need in any; under
 #: spark-submit that is the cluster's business, and conf/spark-defaults.conf has what is advised.

@@ -18,8 +18,8 @@ from ..contract import check_columns, type_name
 from ..errors import InputError
 from ..reports.read import declared_table, published_runs
 from ..schemas import SNAPSHOT_TABLES, Table, comment_of
-from ..session import AS_NAMED
 from ..storage import Location, Reports
+from .session import AS_NAMED
 
 #: A file that Spark writes for the audit has so many rows at most: it is read whole.
 _ROWS_OF_A_FILE = 2_000_000

@@ -33,13 +33,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ..dumps.files import InputFile, check_visible, given_paths, is_local, list_local_files
-from ..environment import sentence_of_spark
-from ..errors import InputError
-from ..failures import one_line
-from ..pieces import Piece, pack_value, unpack_value
-from ..storage import Location
-from ..text import visible
-from .engine import (
+from ..engines.engine import (
     MOST_BYTES,
     Opened,
     ShardStep,
@@ -49,6 +43,12 @@ from .engine import (
     in_tasks,
     tuned,
 )
+from ..environment import sentence_of_spark
+from ..errors import InputError
+from ..failures import one_line
+from ..pieces import Piece, pack_value, unpack_value
+from ..storage import Location
+from ..text import visible
 
 _DDL = "shard int, kind string, data binary"
 _COLUMNS: dict[str, pa.DataType] = {
