@@ -211,7 +211,7 @@ def test_steps_over_shards_follow_each_other(engine: Any) -> None:
 
 
 def test_the_questions_of_a_shard_are_answered_and_it_ends_with_the_answers(engine: Any) -> None:
-    numbers = {0: [3, 1, 2], 5: [-1], 7: list(range(100)), 8: [0, 0]}
+    numbers = {0: [3, 1, 2], 5: [-1], 7: list(range(10, 110)), 8: [200, 200]}
     pieces = [
         pack_value(shard, "number", number) for shard, each in numbers.items() for number in each
     ]
@@ -433,7 +433,7 @@ def test_the_questions_of_one_shard_are_spread_over_all_cores(spark: Any) -> Non
 
 
 @pytest.mark.spark
-def test_a_shard_of_few_questions_answers_them_itself(spark: Any) -> None:
+def test_the_few_questions_of_a_shard_are_answered_beside_it(spark: Any) -> None:
     from jobs.spark.engine import SparkEngine  # noqa: PLC0415
 
     with SparkEngine(spark) as engine:
