@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES, Table
 from jobs.settings import Settings, StrategySetting
-from jobs.spark.frames import spark_schema
+from jobs.spark.schemas import spark_schema
 
 CLUSTER = "fleet"
 START = datetime(2026, 11, 20, tzinfo=UTC)
