@@ -199,7 +199,6 @@ def test_both_are_there_in_sql(spark: SparkSession, ansi: str) -> None:
         assert orphaned.columns == ["consumer_group", "topic", "broker_name", "queue_id"]
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before)
-        spark.catalog.dropTempView("the_groups")
 
 
 PARAMETERS: list[tuple[str, dict[str, Any], dict[str, int]]] = [
