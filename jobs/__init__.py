@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api import Report, audit
-    from .pipeline.frames import read_reports
     from .reports.read import report_rows
     from .settings import Settings, load_settings
+    from .spark.frames import read_reports
 
 #: That of the package; the zip of spark-submit has no other place for it.
 __version__ = "0.2.0"
@@ -32,7 +32,7 @@ __all__ = ["Report", "Settings", "audit", "load_settings", "read_reports", "repo
 _HOMES = {
     "Report": ".api",
     "audit": ".api",
-    "read_reports": ".pipeline.frames",
+    "read_reports": ".spark.frames",
     "report_rows": ".reports.read",
     "Settings": ".settings",
     "load_settings": ".settings",

@@ -105,7 +105,7 @@ def audit(
             if not isinstance(source, Mapping):
                 _ingest(engine, source, task)
             if frames:
-                from .pipeline.frames import stage  # noqa: PLC0415 - Spark takes its time
+                from .spark.frames import stage  # noqa: PLC0415 - Spark takes its time
 
                 stage(frames, snapshots)
             given = {name: pa.table(tables[name]) for name in tables.keys() - frames.keys()}
@@ -239,7 +239,7 @@ def _new_folder(spark: SparkSession | None, staging: str | None) -> Location:
     if staging is not None:
         return Location(staging) / f"rebalance-audit-{secrets.token_hex(8)}"
     if spark is not None:
-        from .pipeline.frames import check_reach  # noqa: PLC0415 - Spark takes its time
+        from .spark.frames import check_reach  # noqa: PLC0415 - Spark takes its time
 
         check_reach(spark)
     return Location(tempfile.mkdtemp(prefix="rebalance-audit-"))
@@ -251,8 +251,8 @@ def _engine_on(spark: SparkSession | None) -> Iterator[Engine]:
         with LocalEngine() as local:
             yield local
         return
-    from .engines.spark import SparkEngine  # noqa: PLC0415 - Spark takes its time
-    from .session import suited  # noqa: PLC0415
+    from .spark.engine import SparkEngine  # noqa: PLC0415 - Spark takes its time
+    from .spark.session import suited  # noqa: PLC0415
 
     with suited(spark), SparkEngine(spark) as engine:
         yield engine

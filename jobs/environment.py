@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 
 from .errors import SparkError
 from .failures import DAMAGE, of_damage, one_line
@@ -33,10 +34,15 @@ def check_packages() -> None:
                 f"Spark needs the Python package {package}, which {sys.executable} does not have: "
                 f"{_WHAT_TO_INSTALL}; small inputs need no Spark: --engine local"
             ) from error
-        if not _numbers(oldest) <= _numbers(came) < _numbers(too_new):
+        if not numbers_of(oldest) <= numbers_of(came) < numbers_of(too_new):
             raise SparkError(
                 f"expected {package} {oldest} or later and before {too_new}, came {came} "
                 f"({sys.executable}): {_WHAT_TO_INSTALL} brings one that fits"
+            )
+        if package == SPARK_PACKAGE and numbers_of(came) < (4, 0) and not find_spec("distutils"):
+            raise SparkError(
+                f"pyspark {came} needs the module distutils, which Python has no more from 3.12 on "
+                f"and setuptools brings: pip install setuptools ({sys.executable})"
             )
 
 
@@ -50,10 +56,10 @@ def versions() -> Iterator[str]:
             yield f"no {package}"
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def numbers_of(version: str) -> tuple[int, ...]:
     """The first two numbers of a version.
 
-    >>> _numbers("4.1.0.dev1"), _numbers("5")
+    >>> numbers_of("4.1.0.dev1"), numbers_of("5")
     ((4, 1), (5, 0))
     """
     numbers = [int(part) for part in version.split(".")[:2] if part.isdecimal()]

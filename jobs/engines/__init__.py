@@ -1,1 +1,1 @@
-"""Who does the work: this process, several of them, or Spark. See ``engine``."""
+"""Who does the work: this process, or several of them. Spark does it in ``spark/``."""

@@ -79,19 +79,41 @@ SliceStep: TypeAlias = Callable[[Iterable[Opened]], Iterator[Piece]]
 ShardStep: TypeAlias = Callable[[Sequence[Piece]], Iterator[Piece]]
 
 
+class About(NamedTuple):
+    """What a person reads of a question: whose situation it is, and how large.
+
+    ``members``: connections of all lists that it names; ``queues``: of the topic, for readers.
+    """
+
+    cluster: str
+    consumer_group: str
+    topic: str
+    situation: str
+    members: int
+    queues: int
+
+
 class Work(Protocol):
     """What is done with a shard that has questions: it begins, its questions are answered, on any
     core, and with the answers it ends. It travels to where it is done, and holds plain values.
     """
 
     def begin(self, pieces: Sequence[Piece]) -> Any:
-        """What the questions are about; for the end it may be made again, from the same pieces."""
+        """What the questions are about. It can be pickled, for the end."""
 
-    def questions(self, begun: Any) -> Iterable[Any]:
-        """Whatever takes long: values that can be pickled."""
+    def questions(self, begun: Any) -> Iterator[Any]:
+        """Whatever takes long: values that can be pickled. A group is in one shard, and its
+        questions follow each other.
+        """
 
-    def answer(self, question: Any) -> Any:
-        """The answer to one question, which can be pickled."""
+    def about(self, question: Any) -> About:
+        """What a person reads of a question."""
+
+    def at_once(self, questions: Iterable[Any]) -> Iterator[Sequence[Any]]:
+        """The questions in parts, as they follow each other: each part has one answer."""
+
+    def answer(self, questions: Sequence[Any]) -> Any:
+        """The answer to a part of the questions, which can be pickled."""
 
     def end(self, begun: Any, answers: Iterable[Any]) -> Iterator[Piece]:
         """What the shard comes to; the answers in any order."""

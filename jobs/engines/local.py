@@ -180,7 +180,7 @@ def _of_slices(step: SliceStep, slices: Iterable[Slice]) -> Iterator[Piece]:
 
 def _answered(work: Work, pieces: Sequence[Piece]) -> Iterator[Piece]:
     begun = work.begin(pieces)
-    return work.end(begun, map(work.answer, work.questions(begun)))
+    return work.end(begun, map(work.answer, work.at_once(work.questions(begun))))
 
 
 def _listed(task: Callable[[Any], Iterator[Piece]], item: Any) -> list[Piece]:

@@ -1,12 +1,12 @@
 """situations -> the core's verdict on each, once however often it was so.
 
-What travels to where it is done is a ``Question``: some situations, of about 100 ms of work, and
-the lists that they name, each once. The states are made there. On Spark a pandas UDF does it, on
-any core; in one process the same function is called.
+Each situation is a ``Question``, which travels with the lists that it names, and its state is made
+where it is answered. In one process ``answer`` is called; on Spark it is within the pandas UDF
+``recompute_allocations``, which has a row for each question.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from rebalance_core.texts import Text
 from ..contents import MEMBER_FACTS
 from ..pieces import in_parts
 from ..schemas import NO_ANSWER, NOT_ONLINE
+from ..text import visible
 from .allocations import AllocationRows, allocation_rows
 from .dossier import Broker
 from .evaluated import Evaluated, FoundQueue
@@ -66,15 +67,37 @@ class Subscribed:
 
     def of(self, topic: str, subscriptions: Any, doubtful: Any) -> tuple[bool, int, str | None]:
         """Whether a member subscribes to the topic, in which percentage of polls, its filter."""
+        expression = self._expression(topic, subscriptions)
+        if expression is None:
+            return False, SURE, None
+        return True, dict(doubtful or ()).get(topic, SURE), core.normalise_expression(*expression)
+
+    def narrowed(
+        self, topic: str, lists: Mapping[str, Sequence[MemberFacts]]
+    ) -> dict[str, list[MemberFacts]]:
+        """The lists, of whose members what concerns other topics is left out."""
+        found: dict[tuple[int, int], tuple[Any, Any]] = {}
+
+        def of_topic(member: MemberFacts) -> MemberFacts:
+            *facts, doubtful, subscriptions = member
+            key = id(doubtful), id(subscriptions)
+            if key not in found:
+                expression = self._expression(topic, subscriptions)
+                found[key] = (
+                    tuple([each for each in doubtful or () if each[0] == topic]),
+                    () if expression is None else ((topic, *expression),),
+                )
+            return (*facts, *found[key])
+
+        return {list_id: list(map(of_topic, of_list)) for list_id, of_list in lists.items()}
+
+    def _expression(self, topic: str, subscriptions: Any) -> tuple[Any, ...] | None:
         found = self._found.get(id(subscriptions))
         if found is None:
             # Of equal topics the first one counts.
             by_topic = {each[0]: tuple(each[1:]) for each in reversed(subscriptions or ())}
             found = self._found[id(subscriptions)] = subscriptions, by_topic
-        expression = found[1].get(topic)
-        if expression is None:
-            return False, SURE, None
-        return True, dict(doubtful or ()).get(topic, SURE), core.normalise_expression(*expression)
+        return found[1].get(topic)
 
 
 def state_of(
@@ -176,16 +199,35 @@ def _each_once(members: Iterable[Member]) -> tuple[Member, ...]:
 # ---------------------------------------------------------------- states to verdicts
 
 
-class Question(NamedTuple):
-    """Situations that are to be evaluated, with the lists that they name."""
+@dataclass(frozen=True)
+class Question:
+    """A situation that is to be evaluated; ``members`` has the lists that it names, and others.
 
-    situations: tuple[Situation, ...]
+    It travels with its own lists alone, and of what their members subscribe to with its topic: of a
+    group with thousands of topics each question would else have all of them.
+    """
+
+    situation: Situation
     #: By list id.
     members: Mapping[str, Sequence[MemberFacts]]
+    #: The same for all questions about these members.
+    subscribed: Subscribed = field(default_factory=Subscribed, compare=False)
+
+    def lists(self) -> Mapping[str, Sequence[MemberFacts]]:
+        """The lists that the situation names, by id."""
+        return {part.list_id: self.members[part.list_id] for part in listed(self.situation)}
+
+    def size(self) -> int:
+        """The members of all these lists."""
+        return sum(map(len, self.lists().values()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        situation = self.situation
+        return Question, (situation, self.subscribed.narrowed(situation.topic, self.lists()))
 
 
 class Verdicts(NamedTuple):
-    """The core's verdicts on the situations of a question, in their order."""
+    """The core's verdicts on some situations, in their order."""
 
     evaluated: list[tuple[str, Evaluated]]
     allocations: AllocationRows
@@ -196,37 +238,50 @@ class Verdicts(NamedTuple):
         return {id_: replace(each, allocations=rows) for (id_, each), rows in of_each}
 
 
+class EvaluationError(Exception):
+    """The core failed on a situation; the message names it."""
+
+
+def questions(
+    situations: Iterable[Situation], members: Mapping[str, Sequence[MemberFacts]]
+) -> Iterator[Question]:
+    """A question for each situation; ``members`` by list id."""
+    subscribed = Subscribed()
+    return (Question(each, members, subscribed) for each in situations)
+
+
 #: So many members of so many situations are evaluated at a time: some 100 ms of work, and no more
 #: than some megabytes of members and of what each of them takes.
 _MEMBERS_AT_ONCE = 20_000
 
 
-def questions(
-    situations: Iterable[Situation], members: Mapping[str, Sequence[MemberFacts]]
-) -> Iterable[Question]:
-    """The situations in questions of about equal work."""
-
-    def list_ids(situation: Situation) -> Iterable[str]:
-        return dict.fromkeys(part.list_id for part in listed(situation))
-
-    def work(situation: Situation) -> int:
-        return sum(len(members[list_id]) for list_id in list_ids(situation))
-
-    for some in in_parts(situations, _MEMBERS_AT_ONCE, work):
-        named = chain.from_iterable(map(list_ids, some))
-        yield Question(tuple(some), {list_id: members[list_id] for list_id in named})
+def at_once(asked: Iterable[Question]) -> Iterator[list[Question]]:
+    """The questions in parts of about equal work."""
+    return in_parts(asked, _MEMBERS_AT_ONCE, Question.size)
 
 
-def answer(question: Question, rules: core.StrategyRules) -> Verdicts:
-    """The core's verdicts on the situations of a question."""
+def answer(asked: Iterable[Question], rules: core.StrategyRules) -> Verdicts:
+    """The core's verdicts on some situations.
+
+    Raises EvaluationError where the core fails, which is a defect of it.
+    """
     found: list[tuple[str, Evaluated]] = []
-    places, allocations = [], []
-    subscribed = Subscribed()
-    for each in question.situations:
-        state = state_of(each, question.members, subscribed)
-        evaluation = core.evaluate(state, rules)
-        found.append((each.situation_id, to_evaluated(evaluation, core.Situation(state, rules))))
-        places.append((each.cluster, each.consumer_group, each.topic, each.situation_id))
+    places: list[Any] = []
+    allocations = []
+    for each in asked:
+        situation_id, *subject = each.situation[:4]
+        try:
+            state = state_of(each.situation, each.members, each.subscribed)
+            evaluation = core.evaluate(state, rules)
+            evaluated = to_evaluated(evaluation, core.Situation(state, rules))
+        except Exception as error:
+            cluster, group, topic = map(visible, subject)
+            raise EvaluationError(
+                f"the allocations of group {group}, topic {topic}, cluster {cluster} cannot be "
+                f"recomputed (state {situation_id}): {type(error).__name__}: {error}"
+            ) from error
+        found.append((situation_id, evaluated))
+        places.append((*subject, situation_id))
         allocations.append(evaluation.allocations)
     return Verdicts(found, allocation_rows(places, allocations))
 

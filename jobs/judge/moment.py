@@ -21,7 +21,7 @@ from .backlog import last_up_to, waiting_at
 from .case import Case
 from .dossier import Dossier
 from .evaluated import Evaluated, QueueKey
-from .evaluation import MemberFacts, answer, questions, state_of
+from .evaluation import MemberFacts, answer, at_once, questions, state_of
 from .history import judge
 from .holdings import Report
 from .situations import find_situations
@@ -101,8 +101,8 @@ def find_moments(
     snapshot_time = early[-1]
     found = find_situations(dossier, terms)
     evaluated: dict[str, Evaluated] = {}
-    for question in questions(found.distinct().values(), members):
-        evaluated |= answer(question, rules).by_id()
+    for some in at_once(questions(found.distinct().values(), members)):
+        evaluated |= answer(some, rules).by_id()
     judged = judge(Case(dossier, found, evaluated, terms))
     moments: list[Moment] = []
     for each in [topic] if topic is not None else sorted(topics):

@@ -90,8 +90,8 @@ def open_engine(
     if not _is_submitted() and (master or "local").startswith("local"):
         check_input(dumps, snapshots)
     check_packages()
-    from ..engines.spark import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
-    from ..session import spark_session, suited, tasks_under_way  # noqa: PLC0415
+    from ..spark.engine import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
+    from ..spark.session import spark_session, suited, tasks_under_way  # noqa: PLC0415
 
     with spark_session(f"rebalance-audit {name}", master, verbose=verbose) as spark:
         progress.watch(lambda: tasks_under_way(spark))

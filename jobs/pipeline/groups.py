@@ -3,17 +3,19 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 from rebalance_core import StrategyRules
 from rebalance_core.grouping import grouped
 
+from ..engines.engine import About
 from ..fold.dossiers import make_dossiers
 from ..fold.kernel import runs_of
 from ..fold.runs import Records
 from ..judge.case import Case
 from ..judge.dossier import Dossier, EarlierFinding
 from ..judge.evaluated import Evaluated
-from ..judge.evaluation import Question, Verdicts, answer, questions
+from ..judge.evaluation import Question, Verdicts, answer, at_once, questions
 from ..judge.history import judge
 from ..judge.situations import Situations, find_situations
 from ..judge.tables import to_table
@@ -36,6 +38,10 @@ class Shard:
     number: int
     groups: list[tuple[Dossier, Situations]]
     members: Mapping[str, Records]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The lists are for the questions alone, which have theirs with them.
+        return Shard, (self.number, self.groups, {})
 
 
 def read_dossiers_of(pieces: Sequence[Piece]) -> tuple[list[Dossier], Mapping[str, Records]]:
@@ -69,14 +75,25 @@ class GroupAudit:
         groups = [(dossier, find_situations(dossier, self.terms)) for dossier in dossiers.values()]
         return Shard(pieces[0].shard, groups, members)
 
-    def questions(self, begun: Shard) -> Iterable[Question]:
-        """The distinct situations of all groups."""
+    def questions(self, begun: Shard) -> Iterator[Question]:
+        """One for each distinct situation of the groups."""
         distinct = (each.distinct().values() for _, each in begun.groups)
         return questions(chain.from_iterable(distinct), begun.members)
 
-    def answer(self, question: Question) -> Verdicts:
+    def about(self, question: Question) -> About:
+        """Whose situation it is, and how large."""
+        situation = question.situation
+        routes = (sum(each.read_queue_nums for each in route) for _, route in situation.routes)
+        subject = situation.cluster, situation.consumer_group, situation.topic
+        return About(*subject, situation.situation_id, question.size(), max(routes, default=0))
+
+    def at_once(self, questions: Iterable[Question]) -> Iterator[list[Question]]:
+        """Parts of about equal work."""
+        return at_once(questions)
+
+    def answer(self, questions: Sequence[Question]) -> Verdicts:
         """The core's verdicts."""
-        return answer(question, self.rules)
+        return answer(questions, self.rules)
 
     def end(self, begun: Shard, answers: Iterable[Verdicts]) -> Iterator[Piece]:
         """The rows of all report tables but ``quarantine``."""

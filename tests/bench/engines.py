@@ -29,8 +29,8 @@ def _engine(spark: SparkSession | None) -> Iterator[Engine]:
         with LocalEngine() as local:
             yield local
         return
-    from jobs.engines.spark import SparkEngine  # noqa: PLC0415 - pyspark, where it is used
-    from jobs.session import suited  # noqa: PLC0415
+    from jobs.spark.engine import SparkEngine  # noqa: PLC0415 - pyspark, where it is used
+    from jobs.spark.session import suited  # noqa: PLC0415
 
     with suited(spark), SparkEngine(spark) as engine:
         yield engine

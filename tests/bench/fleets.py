@@ -45,7 +45,7 @@ from jobs.schemas import (
     SNAPSHOT_TABLES,
     TOPIC_ROUTES,
 )
-from jobs.session import spark_session
+from jobs.spark.session import spark_session
 from jobs.storage import Location, Snapshots, SnapshotWriter
 from tests.bench.copies import write_copies
 from tests.support.fleet import (

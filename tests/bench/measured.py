@@ -63,7 +63,7 @@ def measure(
     with Watch(os.getpid()) as watch, ExitStack() as stack:
         spark = None
         if uses_spark:
-            from jobs.session import spark_session  # noqa: PLC0415 - only where it is used
+            from jobs.spark.session import spark_session  # noqa: PLC0415 - only where it is used
 
             if is_floor:
                 spark = stack.enter_context(floor_session(name))

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobs.session import spark_session
+from jobs.spark.session import spark_session
 from tests.bench.contenders.audit import task
 from tests.bench.engines import audit_on, ingest_on
 from tests.bench.processes import Watch

@@ -163,7 +163,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     put(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("jobs.session.spark_session", refuse)
+    monkeypatch.setattr("jobs.spark.session.spark_session", refuse)
     monkeypatch.setattr("jobs.collect.collector.collect", collect)
     return tmp_path
 

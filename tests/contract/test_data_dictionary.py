@@ -65,7 +65,7 @@ def test_the_index_of_the_findings_is_what_the_kinds_say() -> None:
 
 
 def test_types_are_called_as_spark_calls_them() -> None:
-    from jobs.pipeline.frames import spark_schema  # noqa: PLC0415 - pyspark
+    from jobs.spark.schemas import spark_schema  # noqa: PLC0415 - pyspark
 
     for table in TABLES.values():
         for field, in_spark in zip(table.schema, spark_schema(table), strict=True):

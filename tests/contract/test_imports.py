@@ -34,8 +34,10 @@ STEPS = {
         "reports.words",
     },
 }
-#: Where pyspark may be imported, whatever is run; elsewhere only within the function that needs it.
-ON_SPARK = {"engines/spark.py", "pipeline/frames.py", "session.py"}
+#: Where pyspark may be imported. Else it has its place where nothing of it runs: of the API's
+#: signature, for whoever checks types.
+ON_SPARK = "spark/"
+FOR_TYPES = {"api.py"}
 STANDARD = set(sys.stdlib_module_names) | {"__future__"}
 
 
@@ -132,17 +134,23 @@ def test_every_package_is_installed() -> None:
     assert listed == folders
 
 
-def test_spark_is_imported_where_spark_runs() -> None:
-    """What is under ``if TYPE_CHECKING`` or within a function is not imported with the module."""
+def test_spark_is_imported_in_its_own_room_alone() -> None:
     found = {
         str(path.relative_to(ROOT / "jobs"))
         for path in modules("jobs")
-        for node in tree(path).body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in [getattr(node, "module", None) or node.names[0].name]
-        if is_within(name, "pyspark") or is_within(name, "py4j")
+        if any(is_within(name, each) for name in imports(path) for each in ("pyspark", "py4j"))
     }
-    assert found == ON_SPARK
+    assert {name for name in found if not name.startswith(ON_SPARK)} == FOR_TYPES
+
+
+def test_the_room_of_spark_is_entered_by_the_functions_that_need_it() -> None:
+    """Spark takes its time to import, and may not be there."""
+    for path in modules("jobs"):
+        if path.is_relative_to(ROOT / "jobs" / "spark"):
+            continue
+        for node in tree(path).body:
+            if isinstance(node, ast.ImportFrom):
+                assert not is_within(_absolute(node, path), "jobs.spark"), path
 
 
 def loaded_by(*steps: str) -> list[set[str]]:
@@ -167,7 +175,7 @@ def test_what_runs_in_a_worker_needs_only_numpy_pandas_and_pyarrow() -> None:
     ]
     assert len(steps) > 30
     names = ", ".join(["jobs", "jobs.pieces", "jobs.pipeline.groups", *steps])
-    loaded, of_the_engine = loaded_by(f"import {names}", "import jobs.engines.spark")
+    loaded, of_the_engine = loaded_by(f"import {names}", "import jobs.spark.engine")
     assert {"numpy", "pyarrow"} <= loaded
     assert not {"pyspark", "py4j", "pydantic", "prometheus_client", "jinja2"} & loaded
     assert not {"pydantic", "prometheus_client", "jinja2"} & of_the_engine

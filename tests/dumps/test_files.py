@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from jobs.cli import main
 from jobs.dumps.files import file_uri, list_local_files
-from jobs.engines.spark import SparkEngine
 from jobs.errors import InputError
+from jobs.spark.engine import SparkEngine
 from tests.dumps.samples import line
 
 #: Names of files that a glob, a URI, a shell or a terminal would take for something else.
@@ -194,7 +194,7 @@ def test_both_engines_read_every_file_under_the_same_name(
     def session(*_: object, **__: object) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr("jobs.session.spark_session", session)
+    monkeypatch.setattr("jobs.spark.session.spark_session", session)
     # Nothing can be read of the first archive, something of the second.
     (dumps / "no [archive].gz").write_text("{}")
     cut = gzip.compress(b"x\n" + os.urandom(90_000).hex().encode())[:-9]

@@ -12,11 +12,13 @@ from itertools import chain, starmap
 
 import pyarrow as pa
 
-from jobs.engines.engine import Opened, Slice, SliceStep
-from jobs.pieces import Piece, pack_value, unpack_value
+from jobs.engines.engine import About, Opened, Slice, SliceStep
+from jobs.pieces import Piece, in_parts, pack_value, unpack_value
 from jobs.storage import Location
 
 SHARDS = 3
+#: A number, its square, and the task that found it.
+Found = tuple[int, int, int]
 
 
 def of_each(step: Callable[[Slice, pa.Buffer | None], Iterator[Piece]]) -> SliceStep:
@@ -114,19 +116,33 @@ class Squares:
         assert len({piece.shard for piece in pieces}) == 1
         return sorted(int(unpack_value(piece.data)) for piece in pieces)
 
-    def questions(self, begun: list[int]) -> Iterable[tuple[str, int]]:
+    def questions(self, begun: list[int]) -> Iterator[tuple[str, int]]:
         """One for each number that is not negative."""
         return (("square of", number) for number in begun if number >= 0)
 
-    def answer(self, question: tuple[str, int]) -> tuple[int, int, int]:
+    def about(self, question: tuple[str, int]) -> About:
+        """Two numbers are of one group. 16 questions are few, 17 are many."""
+        _, number = question
+        return About("c", f"G{number // 2}", "T", str(number), 19_000, 1)
+
+    def at_once(self, questions: Iterable[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
+        """Three at a time."""
+        return in_parts(questions, 3)
+
+    def answer(self, questions: Sequence[tuple[str, int]]) -> list[Found]:
+        """The answer to some questions."""
+        assert 0 < len(questions) <= 3
+        return list(map(self.answer_one, questions))
+
+    def answer_one(self, question: tuple[str, int]) -> Found:
         """The number, its square, and the process that found it."""
         asked, number = question
         assert asked == "square of"
         return number, number * number + self.more, _task()
 
-    def end(self, begun: list[int], answers: Iterable[tuple[int, int, int]]) -> Iterator[Piece]:
+    def end(self, begun: list[int], answers: Iterable[list[Found]]) -> Iterator[Piece]:
         """The numbers with their squares, and how many tasks were at it."""
-        found = list(answers)
+        found = list(chain.from_iterable(answers))
         squares = sorted((number, square) for number, square, _ in found)
         yield pack_value(len(begun) % SHARDS, "squares", (begun, squares))
         yield pack_value(-1, "tasks", sorted({task for *_, task in found}))
@@ -136,14 +152,14 @@ class Squares:
 class Thresholds(Squares):
     """Work whose answers are how many objects have to be new before Python looks for cycles."""
 
-    def answer(self, question: tuple[str, int]) -> tuple[int, int, int]:
+    def answer_one(self, question: tuple[str, int]) -> Found:
         """The number, the threshold, and the process that found it."""
-        number, _, task = super().answer(question)
+        number, _, task = super().answer_one(question)
         return number, gc.get_threshold()[0], task
 
-    def end(self, begun: list[int], answers: Iterable[tuple[int, int, int]]) -> Iterator[Piece]:
+    def end(self, begun: list[int], answers: Iterable[list[Found]]) -> Iterator[Piece]:
         """The distinct thresholds of all questions."""
-        found = list(answers)
+        found = list(chain.from_iterable(answers))
         assert len(found) == len(begun)
         yield pack_value(-1, "thresholds", {threshold for _, threshold, _ in found})
 
@@ -166,12 +182,12 @@ class Failing(Squares):
         self._fail("begin")
         return super().begin(pieces)
 
-    def answer(self, question: tuple[str, int]) -> tuple[int, int, int]:
+    def answer_one(self, question: tuple[str, int]) -> Found:
         """Fails at ``answer``."""
         self._fail("answer")
-        return super().answer(question)
+        return super().answer_one(question)
 
-    def end(self, begun: list[int], answers: Iterable[tuple[int, int, int]]) -> Iterator[Piece]:
+    def end(self, begun: list[int], answers: Iterable[list[Found]]) -> Iterator[Piece]:
         """Fails at ``end``."""
         self._fail("end")
         return super().end(begun, answers)
@@ -191,14 +207,14 @@ def how_many_are_frozen(pieces: object) -> Iterator[Piece]:
 class Frozen(Squares):
     """Work whose answers are how many objects are left out."""
 
-    def answer(self, question: tuple[str, int]) -> tuple[int, int, int]:
+    def answer_one(self, question: tuple[str, int]) -> Found:
         """The number, how many, and the process that found it."""
-        number, _, task = super().answer(question)
+        number, _, task = super().answer_one(question)
         return number, gc.get_freeze_count(), task
 
-    def end(self, begun: list[int], answers: Iterable[tuple[int, int, int]]) -> Iterator[Piece]:
+    def end(self, begun: list[int], answers: Iterable[list[Found]]) -> Iterator[Piece]:
         """The least of all answers, and of the end."""
-        found = [frozen for _, frozen, _ in answers]
+        found = [frozen for _, frozen, _ in chain.from_iterable(answers)]
         assert len(found) == len(begun)
         yield pack_value(0, "frozen", min(found))
         yield pack_value(0, "frozen", gc.get_freeze_count())

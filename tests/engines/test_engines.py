@@ -211,7 +211,7 @@ def test_steps_over_shards_follow_each_other(engine: Any) -> None:
 
 
 def test_the_questions_of_a_shard_are_answered_and_it_ends_with_the_answers(engine: Any) -> None:
-    numbers = {0: [3, 1, 2], 5: [-1], 7: list(range(100)), 8: [0, 0]}
+    numbers = {0: [3, 1, 2], 5: [-1], 7: list(range(10, 110)), 8: [200, 200]}
     pieces = [
         pack_value(shard, "number", number) for shard, each in numbers.items() for number in each
     ]
@@ -264,7 +264,7 @@ def frozen(engine: Any, folder: Path) -> list[int]:
 def test_spark_does_not_look_for_cycles_in_what_its_workers_have_imported(
     spark: Any, tmp_path: Path
 ) -> None:
-    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
 
     with SparkEngine(spark) as engine:
         assert min(frozen(engine, tmp_path)) > 10_000
@@ -330,7 +330,7 @@ def test_a_step_fails_with_its_own_error(
 def test_the_error_of_a_step_is_in_that_of_spark(spark: Any, tmp_path: Path) -> None:
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
-    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
 
     with SparkEngine(spark) as engine:
         frame = engine.map(slices_of(tmp_path, x=LINES), fail_on)
@@ -399,7 +399,7 @@ def test_an_engine_shows_what_it_goes_through(tmp_path: Path) -> None:
 def test_pieces_are_rows_of_three_columns_and_let_go_with_the_engine(
     spark: Any, tmp_path: Path
 ) -> None:
-    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
 
     wanted = spark.createDataFrame(
         [(len(each) % SHARDS, "line", bytearray(each)) for each in LINES.split()],
@@ -424,7 +424,7 @@ def test_pieces_are_rows_of_three_columns_and_let_go_with_the_engine(
 
 @pytest.mark.spark
 def test_the_questions_of_one_shard_are_spread_over_all_cores(spark: Any) -> None:
-    from jobs.engines.spark import SparkEngine, cores_of  # noqa: PLC0415
+    from jobs.spark.engine import SparkEngine, cores_of  # noqa: PLC0415
 
     with SparkEngine(spark) as engine:
         pieces = engine.given(pack_value(0, "number", number) for number in range(100))
@@ -433,8 +433,8 @@ def test_the_questions_of_one_shard_are_spread_over_all_cores(spark: Any) -> Non
 
 
 @pytest.mark.spark
-def test_a_shard_of_few_questions_answers_them_itself(spark: Any) -> None:
-    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+def test_the_few_questions_of_a_shard_are_answered_beside_it(spark: Any) -> None:
+    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
 
     with SparkEngine(spark) as engine:
         pieces = engine.given(
@@ -452,7 +452,7 @@ _REMOTE_NAMES = ["two words", "100%", "a%20b", "a#b", "a?b=c", "a+b&c", "{a,b}",
 
 @pytest.mark.spark
 def test_spark_hands_over_the_files_of_other_file_systems(spark: Any, tmp_path: Path) -> None:
-    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
 
     conf = spark.sparkContext._jsc.hadoopConfiguration()
     conf.set("fs.viewfs.mounttable.remote.link./data", f"file:{tmp_path}")
@@ -471,7 +471,7 @@ def test_spark_hands_over_the_files_of_other_file_systems(spark: Any, tmp_path: 
 
 @pytest.mark.spark
 def test_a_large_file_that_spark_alone_can_open_is_refused(spark: Any, tmp_path: Path) -> None:
-    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
 
     large = Slice(0, "x", "viewfs://remote/data/x", 257 << 20)
     with (
@@ -499,7 +499,7 @@ def test_tasks_have_all_slices_in_their_order_and_about_equally_much(
 
 @pytest.mark.spark
 def test_files_that_follow_each_other_are_opened_by_one_task(spark: Any, tmp_path: Path) -> None:
-    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
 
     slices = [written(tmp_path, f"{size}", b"x" * size, "x") for size in (1, 2, 30, 40)]
     with SparkEngine(spark) as engine:
@@ -528,7 +528,7 @@ def jobs_of(spark: Any, work: Callable[[], object]) -> int:
 def test_what_has_known_bounds_is_not_measured_before_it_is_collected(
     spark: Any, tmp_path: Path
 ) -> None:
-    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
 
     with SparkEngine(spark) as engine:
         engine.shards(1 << 20)
@@ -547,7 +547,7 @@ def test_what_has_known_bounds_is_not_measured_before_it_is_collected(
 
 @pytest.mark.spark
 def test_much_input_is_measured_before_its_pieces_are_collected(spark: Any, tmp_path: Path) -> None:
-    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
+    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
 
     with SparkEngine(spark) as engine:
         engine.shards(65 << 20)
@@ -559,8 +559,8 @@ def test_much_input_is_measured_before_its_pieces_are_collected(spark: Any, tmp_
 @pytest.mark.spark
 @pytest.mark.parametrize("pieces", [[], SOME])
 def test_pieces_that_are_given_need_no_worker(spark: Any, pieces: list[Piece]) -> None:
-    from jobs.engines.spark import SparkEngine  # noqa: PLC0415
-    from jobs.session import suited  # noqa: PLC0415
+    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
+    from jobs.spark.session import suited  # noqa: PLC0415
 
     with suited(spark), SparkEngine(spark) as engine:
         given_ = engine.given(pieces)
@@ -572,7 +572,7 @@ def test_pieces_that_are_given_need_no_worker(spark: Any, pieces: list[Piece]) -
 
 @pytest.mark.spark
 def test_much_is_collected_part_by_part(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jobs.engines import spark as on_spark  # noqa: PLC0415
+    from jobs.spark import engine as on_spark  # noqa: PLC0415
 
     with on_spark.SparkEngine(spark) as engine:
         pieces = engine.given(SOME)

@@ -88,7 +88,8 @@ def test_what_cannot_is_refused(types: dict[str, pa.DataType]) -> None:
 
 @pytest.mark.spark
 def test_a_frame_comes_through_with_the_columns_as_declared(spark: SparkSession) -> None:
-    from jobs.pipeline.frames import check_contract, spark_schema  # noqa: PLC0415 - pyspark
+    from jobs.spark.frames import check_contract  # noqa: PLC0415 - pyspark
+    from jobs.spark.schemas import spark_schema  # noqa: PLC0415
 
     heartbeats = frame(spark, HEARTBEATS, [heartbeat_row(language=None, version=None)])
     expected = heartbeats.collect()

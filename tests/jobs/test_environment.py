@@ -12,10 +12,10 @@ from packaging.specifiers import SpecifierSet
 from pyspark.errors import PySparkRuntimeError
 
 import jobs
-from jobs import session as sessions
 from jobs.environment import RANGES, check_packages
 from jobs.errors import SparkError
-from jobs.session import fitting_workers
+from jobs.spark import session as sessions
+from jobs.spark.session import fitting_workers
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
@@ -29,7 +29,7 @@ def install(monkeypatch: pytest.MonkeyPatch, **versions: str | None) -> None:
 
 def test_the_ranges_are_those_that_pip_is_given() -> None:
     extra = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]["spark"]
-    declared = {each.name: each.specifier for each in map(Requirement, extra)}
+    declared = {each.name: each.specifier for each in map(Requirement, extra) if not each.marker}
     assert declared == {
         name: SpecifierSet(f">={oldest},<{too_new}") for name, (oldest, too_new) in RANGES.items()
     }
@@ -64,6 +64,32 @@ def test_what_does_not_fit_is_one_sentence_with_what_to_install(
     assert expected in str(refused.value)
     assert "pip install 'rocketmq-rebalance-audit[spark]'" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("version", "is_refused"), [("3.5.9", True), ("4.0.0", False)])
+def test_an_old_spark_on_a_python_without_distutils_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, version: str, is_refused: bool
+) -> None:
+    install(monkeypatch, pyspark=version, pandas="2.3.3")
+    monkeypatch.setattr("jobs.environment.find_spec", lambda _: None)
+    if not is_refused:
+        return check_packages()
+    with pytest.raises(SparkError, match=r"module distutils.*: pip install setuptools"):
+        check_packages()
+    return None
+
+
+def test_the_extra_brings_distutils_where_python_has_none() -> None:
+    extra = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]["spark"]
+    (marked,) = [each for each in map(Requirement, extra) if each.marker]
+    assert marked.name == "setuptools"
+    wanted = {"3.11": False, "3.12": True, "3.13": True}
+    assert {each: marked.marker.evaluate({"python_version": each}) for each in wanted} == wanted
+
+
+@pytest.mark.parametrize(("version", "rows"), [("3.5.9", "4"), ("4.0.1", "4"), ("4.1.0", "1000")])
+def test_rows_bound_a_batch_only_where_bytes_do_not(version: str, rows: str) -> None:
+    assert sessions._rows_of_a_batch(version) == rows
 
 
 class Context:

@@ -19,8 +19,8 @@ from jobs.errors import InputError
 from jobs.pipeline.ingest import ingest
 from jobs.pipeline.steps import STEPS
 from jobs.progress import Progress, complain
-from jobs.session import tasks_under_way
 from jobs.settings import Settings
+from jobs.spark.session import tasks_under_way
 
 
 class Screen(io.StringIO):

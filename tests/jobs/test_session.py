@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from jobs.session import _without_words_of_py4j
+from jobs.spark.session import _without_words_of_py4j
 
 
 @pytest.mark.parametrize("verbose", [False, True])

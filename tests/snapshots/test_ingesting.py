@@ -266,7 +266,7 @@ def test_line_numbers_count_on_over_the_ranges_of_a_large_file(
 def test_spark_makes_the_same_tables_of_the_captures_and_of_bad_files(
     spark: Any, repository: Path, dumps: Path, tmp_path: Path
 ) -> None:
-    from jobs.engines.spark import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.spark.engine import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
 
     captures = repository / "tests" / "data" / "captures"
     copytree(captures, dumps / "captures")

@@ -19,9 +19,9 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.pipeline.frames import spark_schema
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES, Table
 from jobs.settings import Settings, StrategySetting
+from jobs.spark.schemas import spark_schema
 
 CLUSTER = "fleet"
 START = datetime(2026, 11, 20, tzinfo=UTC)

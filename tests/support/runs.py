@@ -101,7 +101,7 @@ def audit_locally(to_do: Task, workers: int = 1) -> PublishedReports:
 
 def audit_by_spark(spark: SparkSession, to_do: Task) -> PublishedReports:
     """What the run publishes, made by Spark."""
-    from jobs.engines.spark import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.spark.engine import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
 
     with SparkEngine(spark) as engine:
         return audit_by(engine, to_do)

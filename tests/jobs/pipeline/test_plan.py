@@ -93,7 +93,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a session was started")
 
-    monkeypatch.setattr("jobs.session.spark_session", refuse)
+    monkeypatch.setattr("jobs.spark.session.spark_session", refuse)
 
 
 @pytest.mark.usefixtures("without_spark")
@@ -234,7 +234,7 @@ def test_dumps_that_only_hadoop_can_list_are_told_by_a_session(
         started.append(master)
         yield spark
 
-    monkeypatch.setattr("jobs.session.spark_session", session)
+    monkeypatch.setattr("jobs.spark.session.spark_session", session)
     # A file system that Hadoop makes of another one.
     conf = spark.sparkContext._jsc.hadoopConfiguration()
     conf.set("fs.viewfs.mounttable.lake.link./dumps", f"file:{dumps}")

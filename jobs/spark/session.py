@@ -22,9 +22,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from .environment import check_packages, sentence_of_spark
-from .errors import SparkError, stop_before
-from .java import find_java
+from ..environment import check_packages, numbers_of, sentence_of_spark
+from ..errors import SparkError, stop_before
+from ..java import find_java
 
 #: What the console command starts its session with, besides what the jobs need in any; under
 #: spark-submit that is the cluster's business, and conf/spark-defaults.conf has what is advised.
@@ -64,17 +64,23 @@ _NEEDED = {
 }
 
 
-#: What the jobs need of the session besides. A row is a piece of megabytes or a whole file, so that
-#: few of them make a batch. Pieces that the driver gives travel as columns of Arrow. Plans are few
-#: and fixed: nothing is gained by planning again as they run. Files are listed by name, which needs
-#: no job.
+#: What the jobs need of the session besides. Pieces that the driver gives travel as columns of
+#: Arrow. Plans are few and fixed: nothing is gained by planning again as they run. Files are listed
+#: by name, which needs no job.
 _FOR_PIECES = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "4",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
+
+
+def _rows_of_a_batch(version: str) -> str:
+    """A row is a situation, or a piece of megabytes or a whole file: bytes bound a batch, where
+    Spark counts them, from 4.1 on. Before, a few rows make one.
+    """
+    counts_bytes = numbers_of(version) >= (4, 1)
+    return "1000" if counts_bytes else "4"
 
 
 #: What every worker needs.
@@ -89,7 +95,8 @@ def suited(spark: SparkSession) -> Iterator[None]:
 
     Raises SparkError where Spark's packages or the workers' Python do not fit.
     """
-    with fitting_workers(spark), _set(spark, _NEEDED | _FOR_PIECES):
+    rows = {"spark.sql.execution.arrow.maxRecordsPerBatch": _rows_of_a_batch(spark.version)}
+    with fitting_workers(spark), _set(spark, _NEEDED | _FOR_PIECES | rows):
         yield
 
 

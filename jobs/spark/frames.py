@@ -11,15 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from ..contract import check_columns, type_name
 from ..errors import InputError
 from ..reports.read import declared_table, published_runs
-from ..schemas import SNAPSHOT_TABLES, Table, comment_of
-from ..session import AS_NAMED
+from ..schemas import SNAPSHOT_TABLES, Table
 from ..storage import Location, Reports
+from .schemas import spark_schema
+from .session import AS_NAMED
 
 #: A file that Spark writes for the audit has so many rows at most: it is read whole.
 _ROWS_OF_A_FILE = 2_000_000
@@ -51,15 +51,7 @@ def stage(tables: Mapping[str, DataFrame], place: Location) -> None:
             raise InputError(_WHERE_TO_WRITE)
 
 
-# ---------------------------------------------------------------- schemas and contracts
-
-
-def spark_schema(table: Table) -> StructType:
-    """The schema of a table as Spark has it, comments included."""
-    struct = from_arrow_schema(table.schema)
-    for field, declared in zip(struct, table.schema, strict=True):
-        field.metadata = {"comment": comment_of(declared)}
-    return struct
+# ---------------------------------------------------------------- contracts
 
 
 def _arrow_schema(rows: DataFrame) -> pa.Schema:

@@ -1,6 +1,7 @@
 """The engine on Spark: it loads the files, brings pieces to their shards, and lends its cores.
 
-No row of Spark has a column of ours: a row is a piece. Files on a disk, or on a mount that all
+A row is a piece, but around the UDF: there it is a question, so a situation, with the columns of
+``About``, which a person reads. Files on a disk, or on a mount that all
 machines have, are opened where they are read, as one process does. Others are read by Spark's own
 source ``binaryFile``, so with its file systems and credentials, and their bytes are handed to the
 step.
@@ -10,18 +11,17 @@ in ranges, a larger table by its row groups, a larger archive as a stream: PyArr
 it is read. One that it cannot open is refused in one sentence before anything runs.
 """
 
-import gc
 import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import reduce
-from itertools import chain, groupby, islice
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from itertools import chain, groupby
 from math import inf
-from operator import attrgetter
-from typing import Any, TypeVar
+from operator import attrgetter, itemgetter
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -31,24 +31,28 @@ from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.utils import is_remote
 
 from ..dumps.files import InputFile, check_visible, given_paths, is_local, list_local_files
-from ..environment import sentence_of_spark
-from ..errors import InputError
-from ..failures import one_line
-from ..pieces import Piece, pack_value, unpack_value
-from ..storage import Location
-from ..text import visible
-from .engine import (
+from ..engines.engine import (
     MOST_BYTES,
+    About,
     Opened,
     ShardStep,
     Slice,
     SliceStep,
     Work,
     in_tasks,
-    tuned,
 )
+from ..environment import sentence_of_spark
+from ..errors import InputError
+from ..failures import one_line
+from ..pieces import Piece, in_parts, pack_value, unpack_value
+from ..storage import Location
+from ..text import visible
+from .functions import recompute_allocations
+from .workers import in_worker
 
 _DDL = "shard int, kind string, data binary"
 _COLUMNS: dict[str, pa.DataType] = {
@@ -57,8 +61,21 @@ _COLUMNS: dict[str, pa.DataType] = {
     "data": pa.binary(),
 }
 _SCHEMA = pa.schema(_COLUMNS)
-#: Kinds of pieces between a shard's begin and its end.
-_QUESTION, _ANSWER = "question", "answer"
+#: What rides with a question: what its shard began, which then ends beside it, or ...
+_BEGINS = "begins"
+#: ... what waits for answers from elsewhere: what a large shard began, questions of it, an answer.
+_BEGUN, _QUESTIONS, _ANSWER = _WAITING = "begun", "questions", "answer"
+#: A row of the UDF.
+_ASKED_COLUMNS: dict[str, pa.DataType] = {
+    **dict.fromkeys(("cluster", "consumer_group", "topic", "situation"), pa.string()),
+    **dict.fromkeys(("members", "queues"), pa.int64()),
+    **_COLUMNS,
+    "question": pa.binary(),
+}
+_ASKED = pa.schema(_ASKED_COLUMNS)
+_ASKED_DDL = from_arrow_schema(_ASKED)
+
+_DESCRIPTION = "spark.job.description"
 
 #: Files are read by their very names.
 _BY_NAME = {"__globPaths__": "false", "recursiveFileLookup": "true"}
@@ -70,24 +87,33 @@ _COLLECTED_PART = 16 << 20
 _LEAST_BYTES_OF_A_SHARD = 1 << 20
 _MOST_BYTES_OF_A_SHARD = 32 << 20
 _TASKS_OF_A_CORE = 2
-#: A shard with so many questions at most answers them where it is: some seconds of one core.
-_MOST_QUESTIONS_IN_PLACE = 16
+#: A shard with fewer members in all its questions has them answered beside it: some seconds of one
+#: core.
+_MEMBERS_OF_A_LARGE_SHARD = 320_000
+#: About so many bytes are in a batch of rows that a step makes, and in a row of questions.
+_BATCH = 1 << 20
+_ROW_OF_QUESTIONS = 16 << 20
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Pieces as rows. ``most_bytes``: they have about so many at most, as far as that is known."""
+    """Pieces as rows. ``most_bytes``: they have about so many at most, as far as that is known.
+
+    ``what``: what they are made of, in words, for whoever looks at Spark's jobs.
+    """
 
     rows: DataFrame
     most_bytes: float = inf
+    what: str = "pieces"
 
     def only(self, *kinds: str) -> "Frame":
         """Those of some kinds."""
-        return Frame(self.rows.where(F.col("kind").isin(*kinds)), self.most_bytes)
+        return replace(self, rows=self.rows.where(F.col("kind").isin(*kinds)))
 
     def and_also(self, others: "Frame") -> "Frame":
         """These and others."""
-        return Frame(self.rows.unionAll(others.rows), self.most_bytes + others.most_bytes)
+        rows = self.rows.unionAll(others.rows)
+        return Frame(rows, self.most_bytes + others.most_bytes, self.what)
 
 
 class SparkEngine(AbstractContextManager["SparkEngine"]):
@@ -157,7 +183,8 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             numbers = self.spark.range(0, len(of_tasks), 1, len(of_tasks))
             frames.append(numbers.mapInArrow(_of_numbers(of_tasks, step), _DDL))
         rows = reduce(DataFrame.unionAll, frames or [self.given([]).rows])
-        return self._keep(rows, self._input_bytes)
+        tables = ", ".join(dict.fromkeys(each.what for each in slices))
+        return self._keep(rows, self._input_bytes, f"slices -> pieces: {tables}")
 
     def given(self, pieces: Iterable[Piece]) -> Frame:
         """Pieces that the caller has."""
@@ -170,29 +197,42 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     def by_shard(self, pieces: Frame, step: ShardStep) -> Frame:
         """What the pieces of each shard become."""
-        # All pieces of a shard next to each other.
-        grouped = pieces.rows.repartition(self._tasks, "shard").sortWithinPartitions("shard")
-        return self._keep(grouped.mapInArrow(_of_shards(step), _DDL), pieces.most_bytes)
+        rows = self._grouped(pieces.rows).mapInArrow(_of_shards(step), _DDL)
+        return self._keep(rows, pieces.most_bytes, f"shards: {pieces.what}")
+
+    def _grouped(self, rows: DataFrame) -> DataFrame:
+        """All pieces of a shard next to each other."""
+        return rows.repartition(self._tasks, "shard").sortWithinPartitions("shard")
 
     def ask(self, pieces: Frame, work: Work) -> Frame:
-        """A shard of few questions answers them itself. Those of a large one are spread by number
-        over all cores, and it begins again for its end: a giant group has all the cores there are.
+        """Every question goes through the UDF ``recompute_allocations``, beside its shard: a shard
+        begins, its questions are answered, and it ends, in one stage.
+
+        The questions of a large shard are spread over all cores: a giant group has all the cores
+        there are. What the shard has begun waits for the answers.
         """
-        made = self.by_shard(pieces, _whole_or_questions(work)).rows
-        is_question = F.col("kind") == _QUESTION
+        recompute = recompute_allocations(work)
+        asked = self._grouped(pieces.rows).mapInArrow(_begun(work), _ASKED_DDL)
+        answered = asked.select(*About._fields, *_COLUMNS, recompute("question").alias("answer"))
+        what = "shards of groups: situations -> allocations -> rows of tables"
+        made = self._keep(answered.mapInArrow(_ended(work), _DDL), pieces.most_bytes, what)
+        is_waiting = F.col("kind").isin(*_WAITING)
         # Told apart here: Spark would do it in tasks of its own, by default 200 of them.
-        sizes = made.select("shard", is_question, F.length("data")).collect()
-        large = list({shard for shard, asks, _ in sizes if asks})
-        done = Frame(made.where(~is_question), sum(size for _, asks, size in sizes if not asks))
-        if not large:
+        with self._described(what):
+            sizes = made.rows.select(is_waiting, F.length("data")).collect()
+        size = sum(size for waits, size in sizes if not waits)
+        done = Frame(made.rows.where(~is_waiting), size, what)
+        if not any(waits for waits, _ in sizes):
             return done
-        answer: Any = F.pandas_udf(_answers(work), "binary")  # type: ignore[attr-defined]
-        asked = made.where(is_question)
-        answered = asked.repartition(self._most_tasks).select(
-            "shard", F.lit(_ANSWER).alias("kind"), answer("data").alias("data")
+        spread = made.only(_QUESTIONS).rows.mapInArrow(_unpacked_questions, _ASKED_DDL)
+        answers = spread.repartition(self._most_tasks).select(
+            *About._fields,
+            "shard",
+            F.lit(_ANSWER).alias("kind"),
+            recompute("question").alias("data"),
         )
-        of_large = pieces.rows.where(F.col("shard").isin(large)).unionAll(answered)
-        return done.and_also(self.by_shard(Frame(of_large), _end(work)))
+        of_large = made.only(_BEGUN, _ANSWER).rows.unionAll(answers.select(*_COLUMNS))
+        return done.and_also(self.by_shard(Frame(of_large), partial(_end, work)))
 
     def collect(self, pieces: Frame) -> Iterator[Piece]:
         """The pieces; few of them are held in the driver at a time.
@@ -200,14 +240,15 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         Java holds a partition as a whole, and those of a giant group are in one.
         """
         is_little = pieces.most_bytes <= _COLLECTED_AT_ONCE
-        size = 0 if is_little else self._size_of(pieces)
-        parts = -(-size // _COLLECTED_PART)
-        rows = (
-            pieces.rows.collect()
-            if size <= _COLLECTED_AT_ONCE
-            # By a hash: to deal rows out in turn, Spark would sort them all first.
-            else pieces.rows.repartition(parts, F.xxhash64("data")).toLocalIterator()
-        )
+        with self._described(pieces.what):
+            size = 0 if is_little else self._size_of(pieces)
+            parts = -(-size // _COLLECTED_PART)
+            rows = (
+                pieces.rows.collect()
+                if size <= _COLLECTED_AT_ONCE
+                # By a hash: to deal rows out in turn, Spark would sort them all first.
+                else pieces.rows.repartition(parts, F.xxhash64("data")).toLocalIterator()
+            )
         for row in rows:
             yield Piece(row[0], row[1], bytes(row[2]))
 
@@ -215,10 +256,24 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         row = pieces.rows.select(F.sum(F.length("data"))).first()
         return 0 if row is None else row[0] or 0
 
-    def _keep(self, rows: DataFrame, most_bytes: float) -> Frame:
+    def _keep(self, rows: DataFrame, most_bytes: float, what: str) -> Frame:
         # Java would keep in its memory what it reads once or twice.
         self._kept.append(rows.persist(StorageLevel.DISK_ONLY))
-        return Frame(self._kept[-1], most_bytes)
+        return Frame(self._kept[-1], most_bytes, what)
+
+    @contextmanager
+    def _described(self, what: str) -> Iterator[None]:
+        """Spark's jobs that are begun in the block have this description, others their own."""
+        if is_remote():  # Spark Connect has none.
+            yield
+            return
+        context = self.spark.sparkContext
+        before: Any = context.getLocalProperty(_DESCRIPTION)
+        context.setLocalProperty(_DESCRIPTION, f"rebalance audit: {what}")
+        try:
+            yield
+        finally:
+            context.setLocalProperty(_DESCRIPTION, before)
 
 
 #: Names that Spark's listing leaves out, also of files that are named.
@@ -268,7 +323,7 @@ def _of_contents(slices: Sequence[Slice], step: SliceStep) -> Callable[[Batches]
                 )
                 yield slice_, content.as_buffer()
 
-    return lambda batches: _in_worker(_rows(step(opened(batches))))
+    return lambda batches: in_worker(_rows(step(opened(batches))))
 
 
 _URI = re.compile(r"(?:[a-zA-Z][\w+.-]*:)?(?://(?P<authority>[^/]*))?(?P<path>/.*)", re.DOTALL)
@@ -295,7 +350,7 @@ def _of_numbers(
             for slice_ in chain.from_iterable(of_tasks[number] for number in numbers):
                 yield slice_, None if slice_.size else pa.py_buffer(b"")
 
-    return lambda batches: _in_worker(_rows(step(opened(batches))))
+    return lambda batches: in_worker(_rows(step(opened(batches))))
 
 
 def _of_shards(step: ShardStep) -> Callable[[Batches], Batches]:
@@ -303,54 +358,95 @@ def _of_shards(step: ShardStep) -> Callable[[Batches], Batches]:
         for _, pieces in groupby(_pieces(batches), attrgetter("shard")):
             yield from _rows(step(list(pieces)))
 
-    return lambda batches: _in_worker(run(batches))
+    return lambda batches: in_worker(run(batches))
 
 
-def _whole_or_questions(work: Work) -> ShardStep:
-    """The end of a shard of few questions, else its questions."""
+def _begun(work: Work) -> Callable[[Batches], Batches]:
+    """A row for each question of a shard; with the first one rides what the shard began.
 
-    def step(pieces: Sequence[Piece]) -> Iterator[Piece]:
-        begun = work.begin(pieces)
-        questions = iter(work.questions(begun))
-        few = list(islice(questions, _MOST_QUESTIONS_IN_PLACE))
-        more = next(questions, None)
-        if more is None:
-            yield from work.end(begun, map(work.answer, few))
+    Of a large shard the questions that are to be spread ride with few others.
+    """
+
+    def row(shard: int, question: Any) -> dict[str, Any]:
+        packed = pack_value(shard, "", question).data
+        return {**work.about(question)._asdict(), "shard": shard, "question": packed}
+
+    def rows(pieces: Sequence[Piece]) -> Iterator[dict[str, Any]]:
+        shard, begun = pieces[0].shard, work.begin(pieces)
+        questions = work.questions(begun)
+        in_place = in_parts(
+            questions, _MEMBERS_OF_A_LARGE_SHARD, lambda each: work.about(each).members
+        )
+        few = next(in_place, [])
+        asked = (row(shard, each) for each in chain(few, questions))
+        is_large = sum(work.about(each).members for each in few) >= _MEMBERS_OF_A_LARGE_SHARD
+        kind = _BEGUN if is_large else _BEGINS
+        riding = pack_value(shard, kind, begun)._asdict()
+        del begun, few
+        yield next(asked, {}) | riding
+        for each in asked:
+            if is_large:
+                spread = next(in_parts(asked, _ROW_OF_QUESTIONS, _size_of_row), [])
+                each |= pack_value(shard, _QUESTIONS, spread)._asdict()  # noqa: PLW2901
+            yield each
+
+    def run(batches: Batches) -> Batches:
+        shards = groupby(_pieces(batches), attrgetter("shard"))
+        return _batches(chain.from_iterable(rows(list(of)) for _, of in shards))
+
+    return lambda batches: in_worker(run(batches))
+
+
+def _ended(work: Work) -> Callable[[Batches], Batches]:
+    """What each shard comes to, with the answers as they come; a large one waits for the others."""
+
+    def end(rows: Iterator[dict[str, Any]]) -> Iterator[Piece]:
+        first = next(rows)
+        every = chain([first], rows)
+        if first["kind"] == _BEGINS:
+            answers = (unpack_value(each["answer"]) for each in every if each["answer"])
+            yield from work.end(unpack_value(first["data"]), answers)
             return
-        for question in chain(few, [more], questions):
-            yield pack_value(pieces[0].shard, _QUESTION, question)
+        for each in every:
+            if each["data"]:
+                yield Piece(each["shard"], each["kind"], each["data"])
+            if each["answer"]:
+                yield Piece(each["shard"], _ANSWER, each["answer"])
 
-    return step
+    def run(batches: Batches) -> Iterator[Piece]:
+        rows = (row for batch in batches for row in batch.to_pylist())
+        for _, of_shard in groupby(rows, itemgetter("shard")):
+            yield from end(of_shard)
 
-
-def _answers(work: Work) -> Callable[[Iterator[pd.Series]], Iterator[pd.Series]]:
-    """The pandas UDF around what the work answers."""
-
-    def answer_one(question: bytes) -> bytes:
-        return pack_value(0, _ANSWER, work.answer(unpack_value(question))).data
-
-    def answer(questions: Iterator[pd.Series]) -> Iterator[pd.Series]:
-        return _in_worker(batch.map(answer_one) for batch in questions)
-
-    # The kind of the UDF follows from its hints, which have to be there as objects.
-    answer.__annotations__ = {"questions": Iterator[pd.Series], "return": Iterator[pd.Series]}
-    return answer
+    return lambda batches: in_worker(_rows(run(batches)))
 
 
-def _end(work: Work) -> ShardStep:
-    def step(pieces: Sequence[Piece]) -> Iterator[Piece]:
-        answers = [each for each in pieces if each.kind == _ANSWER]
-        begun = work.begin([each for each in pieces if each.kind != _ANSWER])
-        del pieces
-        return work.end(begun, _unpacked(answers))
-
-    return step
+def _unpacked_questions(batches: Batches) -> Batches:
+    """The questions that are to be spread, each a row again."""
+    return in_worker(_batches(chain.from_iterable(unpack_value(p.data) for p in _pieces(batches))))
 
 
-def _unpacked(answers: list[Piece]) -> Iterator[Any]:
-    """The answers; each piece is let go as its answer is taken."""
+def _end(work: Work, pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """What a large shard comes to."""
+    answers = [each.data for each in pieces if each.kind == _ANSWER and each.data]
+    (begun,) = [unpack_value(each.data) for each in pieces if each.kind == _BEGUN]
+    del pieces
+    return work.end(begun, _unpacked(answers))
+
+
+def _unpacked(answers: list[bytes]) -> Iterator[Any]:
+    """The answers; each is let go as it is taken."""
     while answers:
-        yield unpack_value(answers.pop().data)
+        yield unpack_value(answers.pop())
+
+
+def _size_of_row(row: Mapping[str, Any]) -> int:
+    return len(row.get("data") or b"") + len(row.get("question") or b"")
+
+
+def _batches(rows: Iterable[dict[str, Any]]) -> Batches:
+    for some in in_parts(rows, _BATCH, _size_of_row):
+        yield pa.RecordBatch.from_pylist(some, schema=_ASKED)
 
 
 def _pieces(batches: Batches) -> Iterator[Piece]:
@@ -364,18 +460,3 @@ def _pieces(batches: Batches) -> Iterator[Piece]:
 def _rows(pieces: Iterable[Piece]) -> Batches:
     for piece in pieces:
         yield pa.RecordBatch.from_pylist([piece._asdict()], schema=_SCHEMA)
-
-
-_Made = TypeVar("_Made")
-
-
-def _in_worker(made: Iterable[_Made]) -> Iterator[_Made]:
-    """What a task makes, in a worker of Spark.
-
-    After each task Spark looks for cycles of objects, among all that the worker has ever imported:
-    that takes longer than many a step. What is there when a task begins is left out from then on.
-    It is no garbage, for Spark has just looked.
-    """
-    gc.freeze()
-    with tuned():
-        yield from made
