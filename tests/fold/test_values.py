@@ -225,6 +225,7 @@ def outcome(before: Audited, after: Audited, table: str) -> str:
     return same if after.findings == before.findings else "another input"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by_ids", [False, True], ids=["by rows", "by ids"])
 def test_no_wrong_value_changes_what_is_found_in_silence(ingested: Tables, by_ids: bool) -> None:
     cutting = Cutting(1, SETTINGS.heartbeat_expiry_seconds, by_ids, by_ids)
