@@ -70,8 +70,7 @@ class Polls:
             columns = np.searchsorted(self.times, each.times)
             self.present[row, columns] = True
             consumed[row, columns] = each.consumer_offsets
-            backlog = each.broker_offsets - each.consumer_offsets
-            self.backlog[row, columns] = np.maximum(backlog, 0)
+            self.backlog[row, columns] = each.waiting
         # The last poll that the queue has, as of each column; shifted by one, the poll before.
         places = np.where(self.present, np.arange(len(self.times)), -1)
         before = np.roll(np.maximum.accumulate(places, axis=1), 1, axis=1)
@@ -279,7 +278,7 @@ def _apart(offsets: QueueOffsets) -> QueueOffsets:
 
 def _stands_somewhere(offsets: QueueOffsets) -> bool:
     """Whether the queue ever does not move: cheap to see, and in most topics all do."""
-    waiting = offsets.broker_offsets > offsets.consumer_offsets
+    waiting = offsets.waiting > 0
     still = offsets.consumer_offsets[1:] == offsets.consumer_offsets[:-1]
     return bool((waiting[1:] & waiting[:-1] & still).any())
 
