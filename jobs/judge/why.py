@@ -56,14 +56,16 @@ def explained(case: Case, found: Found) -> Found:
 
 def without_refused(case: Case, found: Found) -> Found:
     """Without processes that are frozen by their offsets alone while members filter the topic
-    differently, or all their brokers refuse the group: their pulls are refused, and they are well.
+    differently, or each of their brokers refuses the group or has no master: their pulls are
+    refused, and they are well.
 
     One whose listener hangs in its running info is frozen all the same.
     """
     mismatches = _filters_that_differ(found.faults)
 
     def is_well(fault: Fault) -> bool:
-        refusing = refusals(case.dossier, fault.extent).keys()
+        away = (each for each in case.masters_away if each.explains(fault, case.snapshots))
+        refusing = refusals(case.dossier, fault.extent).keys() | {each.broker_name for each in away}
         is_refused = _is_at_once(fault, mismatches) or refusing >= set(fault.broker_names)
         answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
         return is_refused and not any(NOT_CONSUMING in each.held.values() for each in answers)
@@ -118,8 +120,19 @@ def explain(
     held = bool(holders) if holders or of_topic.unheld(stall.queue, time) else None
     is_refused = _is_at_once(stall, mismatches)
     why: str | None = None
+    away = [
+        each
+        for each in case.masters_away
+        if each.broker_name == stall.queue[0] and each.explains(stall, case.snapshots)
+    ]
     if stall.queue[0] in refusals(case.dossier, time):
         why = DISABLED
+    elif away:
+        why = Text(
+            "{away}: a slave serves pulls from 5.0 on only with slaveReadEnable=true, and "
+            "consumers in order lock their queues at the master alone",
+            away=away[-1].what,
+        )
     elif held is False:
         why = NOBODY_HOLDS_IT
     elif holders:

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from tests.cases.test_small_dumps import MEMBERS, MINUTES, fleet, instant, offsets
+import json
+
+import pytest
+
+from tests.cases.test_small_dumps import (
+    MEMBERS,
+    MINUTES,
+    TIMED_OUT,
+    fleet,
+    instant,
+    members,
+    offsets,
+    route,
+)
 from tests.support.audited import queues
 
 
@@ -31,3 +44,97 @@ def test_a_queue_whose_new_messages_are_never_committed_is_not_read(audit):
     (fault,) = found["group_faults"]
     assert (fault["fault"], fault["client_ids"]) == ("FROZEN_PROCESS", [MEMBERS[2]])
     assert fault["first_seen"] == instant(60)  # the first poll after a message came
+
+
+def without_masters(brokers, minutes, of_slave, *, routed=False, has_slave=True):
+    """The masters of these brokers are away in these minutes; their slaves answer.
+
+    100 messages a minute come to each queue, of which 9 wait at a poll. ``of_slave``: by minute the
+    offsets that a slave gives. ``routed``: the route names the master all the same.
+    """
+    for minute in MINUTES:
+        given = route(60 * minute, "broker-a", "broker-b")
+        body = json.loads(given["body"])
+        for data in body["brokerDatas"]:
+            name, addrs = data["brokerName"], data["brokerAddrs"]
+            is_away = name in brokers and minute in minutes
+            if has_slave:
+                addrs["1"] = f"{name}:10921"
+            if is_away and not routed:
+                del addrs["0"]
+            second = 60 * minute + 1 + (name == "broker-b")
+            yield members(second, name, TIMED_OUT if is_away else MEMBERS)
+            if has_slave:
+                to = {"broker_id": 1, "broker_addr": addrs["1"]}
+                yield members(second, name, MEMBERS) | to
+            now = of_slave(minute) if is_away else (100 * minute + 9, 100 * minute)
+            if now:
+                yield offsets(second + 10, name, dict.fromkeys(range(4), now))
+        yield given | {"body": json.dumps(body)}
+
+
+def stands(_minute):
+    """What the copy of a slave has where nobody reads it; nothing comes to it either."""
+    return 509, 500
+
+
+def test_queues_that_stand_without_a_master_stand_because_of_it(audit):
+    found = audit(without_masters(["broker-a"], range(5, 15), stands))
+    assert {
+        row["queue_id"]: row["broker_name"] for row in found["stalled_queues"]
+    } == dict.fromkeys(range(4), "broker-a")
+    # The first poll of the slave, though until a minute after it nobody knows.
+    assert {(row["first_seen"], row["ongoing"]) for row in found["stalled_queues"]} == {
+        (instant(300), True)
+    }
+    (why,) = {row["why"] for row in found["stalled_queues"]}
+    assert why.startswith("the master of broker-a has been away since 10:05:00 UTC: a slave serves")
+    # Its owners are well.
+    assert found["group_faults"] == []
+
+
+def test_where_clients_read_from_the_slave_nothing_stands(audit):
+    def read_later(minute):
+        return (509, 500) if minute == 5 else (509, 509)
+
+    found = audit(without_masters(["broker-a"], range(5, 15), read_later))
+    assert (found["group_faults"], found["stalled_queues"]) == ([], [])
+
+
+def test_a_slave_does_not_show_what_clients_do_at_a_master_that_the_collector_alone_misses(audit):
+    found = audit(without_masters(["broker-a"], range(5, 15), stands, routed=True))
+    assert (found["group_faults"], found["stalled_queues"]) == ([], [])
+
+
+def test_a_group_whose_masters_are_all_away_consumes_nothing(audit):
+    found = audit(without_masters(["broker-a", "broker-b"], range(5, 11), stands))
+    assert found["stalled_queues"] == []
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["queues_affected"]) == ("GROUP_NOT_CONSUMING", 8)
+    assert (fault["first_seen"], fault["last_seen"]) == (instant(300), instant(600))
+    assert "the master of broker-a was away from 10:05:00 to 10:11:00 UTC" in fault["evidence"]
+    assert fault["remedy"].startswith("bring the masters of broker-a and broker-b back")
+
+
+@pytest.mark.parametrize(("read", "is_stalled"), [(0, True), (1, False)])
+def test_a_broker_without_a_slave_has_one_copy_of_its_offsets(audit, read, is_stalled):
+    """It gives none while it is away, and those of before when it is back, or later ones."""
+
+    def lines():
+        for each in without_masters(
+            ["broker-a"], range(5, 14), lambda _: None, routed=True, has_slave=False
+        ):
+            if each["kind"] == "consume_stats" and each["broker_name"] == "broker-a":
+                is_back = each["snapshot_time"] >= "2026-11-20T10:14"
+                now = (509, 400 + read) if is_back else (409, 400)
+                yield offsets(844, "broker-a", dict.fromkeys(range(4), now)) if is_back else each
+            else:
+                yield each
+
+    found = audit(lines())
+    assert {(row["queue_id"], row["first_seen"]) for row in found["stalled_queues"]} == (
+        {(number, instant(240)) for number in range(4)} if is_stalled else set()
+    )
+    whys = {row["why"] for row in found["stalled_queues"]}
+    assert all("was away from 10:05:00 to 10:14:00 UTC" in why for why in whys)
+    assert found["group_faults"] == []
