@@ -138,3 +138,31 @@ def test_a_broker_without_a_slave_has_one_copy_of_its_offsets(audit, read, is_st
     whys = {row["why"] for row in found["stalled_queues"]}
     assert all("was away from 10:05:00 to 10:14:00 UTC" in why for why in whys)
     assert found["group_faults"] == []
+
+
+def restart(after):
+    """Broker-a, which has no slave, restarts at 10:05; then its offsets are ``after`` and go on."""
+    for minute in MINUTES:
+        away = minute == 5
+        yield route(60 * minute, "broker-a", "broker-b")
+        yield members(60 * minute + 1, "broker-a", TIMED_OUT if away else MEMBERS)
+        yield members(60 * minute + 2, "broker-b", MEMBERS)
+        for name in ("broker-a", "broker-b"):
+            read = 10_000 + 100 * minute
+            if name == "broker-a" and minute > 5:
+                read = after + 100 * (minute - 6)
+            if not (away and name == "broker-a"):
+                now = dict.fromkeys(range(4), (10_000 + 100 * minute, read))
+                yield offsets(60 * minute + 10, name, now)
+
+
+def test_offsets_that_are_lost_at_a_restart_are_told_with_it(audit):
+    (fault,) = audit(restart(after=0))["group_faults"]
+    assert (fault["fault"], fault["broker_names"]) == ("OFFSETS_WENT_BACK", ["broker-a"])
+    assert "41,600 messages that were consumed are consumed again" in fault["evidence"]
+    assert fault["evidence"].endswith("from 10,400 to 0; broker-a did not answer at 10:05:00 UTC")
+    assert fault["remedy"].startswith("see why broker-a came back with older offsets")
+
+
+def test_the_last_seconds_that_a_restart_loses_are_none_that_went_back(audit):
+    assert audit(restart(after=10_390))["group_faults"] == []
