@@ -231,6 +231,8 @@ def _why_not_audited(
     if not state.topic:
         if processes:
             return NO_TOPIC, Text("no member subscribes to a topic: they take queues by assign()")
+        if not state.offline_brokers:
+            return NO_BROKER_ANSWERED, Text("no broker answered who the members of the group are")
         return NO_TOPIC, Text(
             "no broker knows a member of the group, nor a topic of it: it is offline, or its "
             "members are behind a proxy in cluster mode"

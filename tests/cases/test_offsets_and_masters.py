@@ -9,6 +9,7 @@ import pytest
 from tests.cases.test_small_dumps import (
     MEMBERS,
     MINUTES,
+    OFFLINE,
     TIMED_OUT,
     fleet,
     instant,
@@ -166,3 +167,24 @@ def test_offsets_that_are_lost_at_a_restart_are_told_with_it(audit):
 
 def test_the_last_seconds_that_a_restart_loses_are_none_that_went_back(audit):
     assert audit(restart(after=10_390))["group_faults"] == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "coverage", "reason"),
+    [
+        (
+            TIMED_OUT,
+            "NO_BROKER_ANSWERED",
+            "no broker answered who the members of the group are; no list came from broker-a at "
+            "172.17.0.2:10911: see whether",
+        ),
+        (OFFLINE, "NO_TOPIC", "no broker knows a member of the group, nor a topic of it"),
+    ],
+)
+def test_who_does_not_answer_says_nothing_of_members(audit, answer, coverage, reason):
+    (health,) = audit(
+        members(60 * minute, "broker-a", answer) | {"broker_addr": "172.17.0.2:10911"}
+        for minute in MINUTES
+    )["group_health"]
+    assert health["coverage"] == coverage
+    assert health["reason"].startswith(reason)
