@@ -7,14 +7,16 @@ from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.texts import Text
 
 from ..kinds import FROZEN_PROCESS
-from ..schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING
-from .backlog import reading
+from ..schemas import NOT_CONSUMING, NOT_FINISHING, NOT_LOCKED, NOT_PULLING
+from ..text import shell_word
+from .backlog import last_up_to, reading
 from .brokers import refusals
 from .case import Case
 from .evaluated import QueueKey
 from .extents import Extent
 from .findings import Fault, Found, Stall
 from .holdings import Holding
+from .words import clock
 
 NOBODY_HOLDS_IT = Text(
     "no process holds it: see the running infos of those that it is computed for"
@@ -34,8 +36,8 @@ _OF_ACTIVITY = {
     ),
 }
 REFUSED = Text(
-    "its process asks for messages and does not get on: the broker refuses its pulls (the "
-    "subscription is not known there), or the same messages fail again and again"
+    "its process asks for messages and does not get on: the application suspended the consumer, or "
+    "the broker refuses its pulls (the subscription is not known there)"
 )
 DISABLED = Text(
     "the broker refuses every pull of the group: consumeEnable of its subscription group is false"
@@ -150,7 +152,27 @@ def _of_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Text | 
     activity = last.held[stall.queue]
     if activity is None:
         return None
+    if activity == NOT_FINISHING:
+        return _unfinished(case, stall)
     why, stalled = _OF_ACTIVITY[activity], [(stall.topic, stall.queue)]
     if moves(case, case.timelines, last.process.client_id, stall.extent, stalled):
         return why
     return Text("{why}; no other queue of the process moves", why=why)
+
+
+def _unfinished(case: Case, stall: Stall) -> Text:
+    """One message holds the queue up: that at the committed offset."""
+    name, number = stall.queue
+    offsets = case.offsets[stall.topic, name, number]
+    offset = int(offsets.consumer_offsets[last_up_to(offsets, stall.last_seen)])
+    return Text(
+        "one message is not finished, whatever newer ones are: that at offset {offset:,}, since "
+        "{time} UTC; its listener waits, or fails at it again and again (mqadmin queryMsgByOffset "
+        "-t {topic} -b {broker} -i {queue} -o {number})",
+        offset=offset,
+        time=clock(stall.first_seen),
+        topic=shell_word(stall.topic),
+        broker=shell_word(name),
+        queue=number,
+        number=offset,
+    )

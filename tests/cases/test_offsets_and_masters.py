@@ -10,8 +10,10 @@ from tests.cases.test_small_dumps import (
     MEMBERS,
     MINUTES,
     OFFLINE,
+    QUEUES,
     TIMED_OUT,
     fleet,
+    holds,
     instant,
     members,
     offsets,
@@ -188,3 +190,53 @@ def test_who_does_not_answer_says_nothing_of_members(audit, answer, coverage, re
     )["group_health"]
     assert health["coverage"] == coverage
     assert health["reason"].startswith(reason)
+
+
+def one_queue_stands(**process_queue):
+    """Queue 0 of broker-a stands at 400 from 10:04 on; all members answer, and all else moves."""
+    for minute in MINUTES:
+        yield from fleet(minute)
+        for number, name in enumerate(("broker-a", "broker-b")):
+            read = dict.fromkeys(range(4), (100 * minute + 9, 100 * minute))
+            if name == "broker-a":
+                read[0] = (100 * minute + 9, min(100 * minute, 400))
+            yield offsets(60 * minute + 10 + number, name, read)
+        for number, client_id in enumerate(MEMBERS):
+            second = 60 * minute + 20 + number
+            given = holds(second, client_id, QUEUES[2 * number : 2 * number + 2], "Any")
+            body = json.loads(given["body"])
+            now = round(1_000 * instant(second).timestamp())
+            for queue in body["mqTable"].values():
+                queue |= {"lastPullTimestamp": now, "lastConsumeTimestamp": now - 1_000}
+            first, *_ = body["mqTable"].values()
+            if number == 0 and minute >= 4:
+                first |= process_queue
+            package = "org.apache.rocketmq.client.consumer.rebalance"
+            strategy = {
+                "allocateMessageQueueStrategy": f"{package}.AllocateMessageQueueAveragely@4"
+            }
+            body["properties"] |= strategy
+            yield given | {"body": json.dumps(body)}
+
+
+@pytest.mark.parametrize(
+    ("process_queue", "why"),
+    [
+        # Newer messages are done, the first one is not: the committed offset is that of the first.
+        (
+            {"cachedMsgCount": 3, "cachedMsgMinOffset": 400, "cachedMsgMaxOffset": 900},
+            "one message is not finished, whatever newer ones are: that at offset 400, since "
+            "10:04:00 UTC; its listener waits, or fails at it again and again (mqadmin "
+            "queryMsgByOffset -t T -b broker-a -i 0 -o 400)",
+        ),
+        # Pulls come, and nothing is there to consume.
+        (
+            {"cachedMsgCount": 0},
+            "its process asks for messages and does not get on: the application suspended the "
+            "consumer, or the broker refuses its pulls (the subscription is not known there)",
+        ),
+    ],
+)
+def test_why_a_queue_stands_is_what_its_process_shows(audit, process_queue, why):
+    (stall,) = audit(one_queue_stands(**process_queue))["stalled_queues"]
+    assert (stall["broker_name"], stall["queue_id"], stall["why"]) == ("broker-a", 0, why)
