@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
+from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE
 from rebalance_core.texts import Text
 
 from ..kinds import FROZEN_PROCESS
@@ -12,6 +13,7 @@ from ..text import shell_word
 from .backlog import last_up_to, reading
 from .brokers import refusals
 from .case import Case
+from .cut_off import is_of
 from .evaluated import QueueKey
 from .extents import Extent
 from .findings import Fault, Found, Stall
@@ -35,6 +37,9 @@ _OF_ACTIVITY = {
         "no pull: its process has no messages of the queue and has not asked for any for over 60 s"
     ),
 }
+CUT_OFF = Text(
+    "its process does not reach the broker, which drops it from its list about two minutes later"
+)
 REFUSED = Text(
     "its process asks for messages and does not get on: the application suspended the consumer, or "
     "the broker refuses its pulls (the subscription is not known there)"
@@ -52,7 +57,8 @@ def explained(case: Case, found: Found) -> Found:
     """The stalls with what the processes show of them."""
     mismatches = _filters_that_differ(found.faults)
     frozen = [each for each in found.faults if each.fault == FROZEN_PROCESS]
-    stalls = tuple(explain(case, each, mismatches, frozen) for each in found.stalls)
+    differ = [each for each in found.faults if each.fault == BROKER_VIEW_DIVERGENCE]
+    stalls = tuple(explain(case, each, mismatches, frozen, differ) for each in found.stalls)
     return replace(found, stalls=stalls)
 
 
@@ -114,7 +120,11 @@ def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[Queu
 
 
 def explain(
-    case: Case, stall: Stall, mismatches: Sequence[Fault], frozen: Sequence[Fault]
+    case: Case,
+    stall: Stall,
+    mismatches: Sequence[Fault],
+    frozen: Sequence[Fault],
+    differ: Sequence[Fault] = (),
 ) -> Stall:
     """The stall with ``held`` and ``why``, from the other faults of the group."""
     of_topic, time = case.holdings[stall.topic], stall.extent
@@ -135,6 +145,8 @@ def explain(
             "consumers in order lock their queues at the master alone",
             away=away[-1].what,
         )
+    elif any(is_of(each, stall) and each.overlaps(stall) for each in differ if each.extent.lasts):
+        why = CUT_OFF
     elif held is False:
         why = NOBODY_HOLDS_IT
     elif holders:

@@ -240,3 +240,32 @@ def one_queue_stands(**process_queue):
 def test_why_a_queue_stands_is_what_its_process_shows(audit, process_queue, why):
     (stall,) = audit(one_queue_stands(**process_queue))["stalled_queues"]
     assert (stall["broker_name"], stall["queue_id"], stall["why"]) == ("broker-a", 0, why)
+
+
+def gone_at(dropped_by):
+    """The last member's queues, two of broker-b's, stop at 10:04; at 10:07 these drop it."""
+    for minute in MINUTES:
+        yield route(60 * minute, "broker-a", "broker-b")
+        for number, name in enumerate(("broker-a", "broker-b"), start=1):
+            is_dropped = minute >= 7 and name in dropped_by
+            yield members(60 * minute + number, name, MEMBERS[:-1] if is_dropped else MEMBERS)
+            read = dict.fromkeys(range(4), (100 * minute + 9, 100 * minute))
+            if name == "broker-b":
+                stopped = (100 * minute + 9, 100 * min(minute, 4))
+                read |= {2: stopped, 3: stopped}
+            yield offsets(60 * minute + 10 + number, name, read)
+
+
+def test_a_member_that_is_cut_off_from_a_broker_is_one_outage_since_its_queues_stopped(audit):
+    found = audit(gone_at(["broker-b"]))
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["client_ids"]) == ("BROKER_VIEW_DIVERGENCE", [MEMBERS[3]])
+    assert (fault["first_seen"], fault["ongoing"]) == (instant(240), True)
+    assert "queues 2-3 of broker-b have not moved since 10:04:00 UTC" in fault["evidence"]
+    (why,) = {row["why"] for row in found["stalled_queues"]}
+    assert why.startswith("its process does not reach the broker")
+
+
+def test_a_process_that_every_broker_drops_is_frozen(audit):
+    found = audit(gone_at(["broker-a", "broker-b"]))
+    assert "FROZEN_PROCESS" in {each["fault"] for each in found["group_faults"]}
