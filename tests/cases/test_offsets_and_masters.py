@@ -269,3 +269,25 @@ def test_a_member_that_is_cut_off_from_a_broker_is_one_outage_since_its_queues_s
 def test_a_process_that_every_broker_drops_is_frozen(audit):
     found = audit(gone_at(["broker-a", "broker-b"]))
     assert "FROZEN_PROCESS" in {each["fault"] for each in found["group_faults"]}
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_consumers_in_order_read_nothing_of_a_broker_without_a_master(audit, in_order):
+    """They lock their queues there; others read from the slave."""
+
+    def lines():
+        yield from without_masters(["broker-a"], range(5, 15), lambda _: (509, 509))
+        given = holds(30, MEMBERS[0], QUEUES[:2], "Any")
+        yield given | {
+            "body": given["body"]
+            .replace('"PROP_CONSUMEORDERLY": "false"', f'"PROP_CONSUMEORDERLY": "{in_order}"')
+            .replace('"allocateMessageQueueStrategy"', '"unused"')
+        }
+
+    found = audit(lines())
+    assert queues(found["orphaned_queues"]) == (
+        {("T", "broker-a", number) for number in range(4)} if in_order else set()
+    )
+    faults = {row["fault"]: row["remedy"] for row in found["group_faults"]}
+    assert set(faults) == ({"MASTER_AWAY"} if in_order else set())
+    assert all("restart of the clients changes nothing" in each for each in faults.values())
