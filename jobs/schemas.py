@@ -161,6 +161,7 @@ ANSWERED, NOT_ONLINE, NO_ANSWER = "ANSWERED", "NOT_ONLINE", "NO_ANSWER"
 #: What a process does not do with a queue that it holds: it has messages and consumes none; it
 #: waits for the queue's lock; it does not ask for messages.
 NOT_CONSUMING, NOT_LOCKED, NOT_PULLING = "NOT_CONSUMING", "NOT_LOCKED", "NOT_PULLING"
+NOT_FINISHING = "NOT_FINISHING"
 
 #: The sources of rows of ``client_states``: a running info, a rebalance line of a client's log,
 #: what a broker says of how a group consumes a topic, and that it does not let the group consume.
@@ -254,7 +255,7 @@ topic string?: the topic of the log line or of the mode; null: all topics
 queue_count, client_count
 queues HELD_QUEUES?: the queues that it holds (dropped: being released), or that it computed
 activities strings?: of each of these queues, in the same order, what the process does not do with
-    it: NOT_CONSUMING, NOT_LOCKED or NOT_PULLING; null: none of these
+    it: NOT_CONSUMING, NOT_FINISHING, NOT_LOCKED or NOT_PULLING; null: none of these
 language string?: the client's language, as the last list before it says
 version int?: the ordinal of the client's MQVersion, as that list says
 
@@ -283,7 +284,7 @@ NESTED_VALUES: Mapping[str, Mapping[str, str]] = {
     "doubtful_topics": {"topic": "", "percent": "0..100"},
     "broker_ids": {"": ""},
     "queues": {"topic": "", "broker_name": "", "queue_id": "-1.."},
-    "activities": {"": f"null {NOT_CONSUMING}|{NOT_LOCKED}|{NOT_PULLING}"},
+    "activities": {"": f"null {NOT_CONSUMING}|{NOT_FINISHING}|{NOT_LOCKED}|{NOT_PULLING}"},
     "members": {
         "client_id": "filled",
         "message_model": "null CLUSTERING|BROADCASTING",

@@ -407,6 +407,19 @@ def _group_offline(situation: Situation, findings: list[Finding]) -> Description
 def _master_away(situation: Situation, findings: list[Finding]) -> Description:
     away = tuple(sorted(situation.state.without_master))
     readers = _members(situation.state, lambda member: member.language == "GO")
+    if situation.state.locks_at_master:
+        evidence = agreeing(
+            len(away),
+            "the route has no [master|masters] of {brokers}, and the members consume in order: "
+            "they lock each queue at the master alone, and read none without",
+            brokers=_and(away),
+        )
+        remedy = Text(
+            "bring the master of {these_brokers} back, or let a slave act for it "
+            "(enableSlaveActingMaster); a restart of the clients changes nothing",
+            these_brokers=_and(away),
+        )
+        return Description(_sentences(evidence, _effect(findings)), remedy, broker_names=away)
     evidence = agreeing(
         len(away),
         "the route has no [master|masters] of {brokers}; {clients} of client-go read from no slave",

@@ -229,15 +229,7 @@ def _why_not_audited(
     state: State, processes: tuple[Process, ...], has_view: bool
 ) -> tuple[str, str] | None:
     if not state.topic:
-        if processes and all(process.chooses_queues for process in processes):
-            chosen = Text("no member subscribes to a topic: they take queues by assign()")
-            return QUEUES_CHOSEN, chosen
-        if processes:
-            return NO_TOPIC, Text("the dumps do not show to which topics the members subscribe")
-        return NO_TOPIC, Text(
-            "no broker knows a member of the group, nor a topic of it: it is offline, or its "
-            "members are behind a proxy in cluster mode"
-        )
+        return _why_no_topic(state, processes)
     if (no_queue := _why_no_queue(state)) is not None:
         return no_queue
     # Every broker of its topics lists a member, unless the member cannot reach that broker.
@@ -265,6 +257,21 @@ def _why_not_audited(
                 why=process.strategy.unknown,
             )
     return None
+
+
+def _why_no_topic(state: State, processes: tuple[Process, ...]) -> tuple[str, str]:
+    """Of a group of which no topic is known."""
+    if processes and all(process.chooses_queues for process in processes):
+        chosen = Text("no member subscribes to a topic: they take queues by assign()")
+        return QUEUES_CHOSEN, chosen
+    if processes:
+        return NO_TOPIC, Text("the dumps do not show to which topics the members subscribe")
+    if not state.offline_brokers:
+        return NO_BROKER_ANSWERED, Text("no broker answered who the members of the group are")
+    return NO_TOPIC, Text(
+        "no broker knows a member of the group, nor a topic of it: it is offline, or its "
+        "members are behind a proxy in cluster mode"
+    )
 
 
 def _why_no_queue(state: State) -> tuple[str, str] | None:

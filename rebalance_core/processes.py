@@ -43,7 +43,8 @@ class Process(NamedTuple):
     unreachable: tuple[str, ...] = ()
     #: How likely it subscribes: see ``Member.subscribed_percent``.
     share: float = 1.0
-    #: client-go reads from no slave, also where a route has no master.
+    #: Where a route has no master. client-go reads from none; who consumes in order asks the
+    #: master alone for the lock of a queue (``RebalanceImpl.lock`` 4.2.0 to 5.3.3).
     reads_slaves: bool = True
 
     @property
@@ -365,7 +366,8 @@ def _processes_by(
         )
         share = percent / SURE if subscribed else 1.0
         shown = subscribed, model == BROADCASTING, rules.resolve(client), chooses, silent
-        return Process(client_id, 1, *shown, share=share, reads_slaves=language != "GO")
+        reads_slaves = language != "GO" and not state.locks_at_master
+        return Process(client_id, 1, *shown, share=share, reads_slaves=reads_slaves)
 
     return process
 

@@ -169,6 +169,9 @@ class State:
     ``request_mode`` is how the brokers let the group consume the topic, PULL or POP; None where no
     broker was asked, or the brokers' default counts (``MessageRequestModeManager`` 5.1.4).
 
+    ``locks_at_master``: the members consume in order, and read a queue of which the master gave
+    them the lock.
+
     ``rerouted`` are the brokers that a change, not a collector, added to a route or took from it.
     """
 
@@ -180,6 +183,7 @@ class State:
     process_counts: tuple[ProcessCount, ...] = ()
     unreachable: tuple[Unreachable, ...] = ()
     request_mode: str | None = None
+    locks_at_master: bool = False
     rerouted: frozenset[str] = frozenset()
 
     @property

@@ -95,6 +95,8 @@ class InfoQueue(NamedTuple):
     cached_messages: int | None = None
     #: The broker gave it the queue's lock; only who consumes in order asks for one.
     locked: bool | None = None
+    #: The offset of the first of these messages.
+    first_cached: int | None = None
 
 
 class RunningInfo(NamedTuple):

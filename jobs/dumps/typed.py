@@ -272,12 +272,18 @@ def _held(table: Any, text: str) -> tuple[statement.InfoQueue, ...]:
     for queue, value in read_queue_map("mqTable", table, text):
         fields = as_map(value)
         dropped = of_type(bool, fields.get("droped")) or False  # RocketMQ's spelling
-        pulled, consumed, cached = integers(
-            fields, 64, "lastPullTimestamp", "lastConsumeTimestamp", "cachedMsgCount"
+        pulled, consumed, cached, first = integers(
+            fields,
+            64,
+            "lastPullTimestamp",
+            "lastConsumeTimestamp",
+            "cachedMsgCount",
+            "cachedMsgMinOffset",
         )
         times = _instant_of_millis(pulled), _instant_of_millis(consumed)
         locked = of_type(bool, fields.get("locked"))
-        held.append(statement.InfoQueue(*queue, dropped, *times, cached, locked))
+        first = first if cached else None
+        held.append(statement.InfoQueue(*queue, dropped, *times, cached, locked, first))
     return tuple(held)
 
 

@@ -48,11 +48,12 @@ def backlog(offsets: QueueOffsets | None, first_seen: Instant, last_seen: Instan
     if offsets is None or (end := last_up_to(offsets, last_seen)) < 0:
         return NOT_KNOWN
     start = max(last_up_to(offsets, first_seen), 0)
-    messages = waiting_at(offsets, end)
+    messages = int(offsets.waiting[end])
     if offsets.times[end] == offsets.times[start]:
         return Backlog(messages)
-    growth = messages - waiting_at(offsets, start)
     came = int(offsets.broker_offsets[end]) - int(offsets.broker_offsets[start])
+    read = int(offsets.consumer_offsets[end]) - int(offsets.consumer_offsets[start])
+    growth = came - read
     return Backlog(messages, growth, growth / came if came else None)
 
 
@@ -119,7 +120,7 @@ def reading(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant
     moved = unmoved = kept_up = worked_off = shown = whole = 0
     for since, until in times:
         start, end = np.searchsorted(offsets.times, since), last_up_to(offsets, until) + 1
-        waiting = offsets.broker_offsets[start:end] - offsets.consumer_offsets[start:end]
+        waiting = offsets.waiting[start:end]
         came = np.diff(offsets.broker_offsets[start:end])
         steps = np.diff(offsets.consumer_offsets[start:end])
         before, left = waiting[:-1], waiting[1:]
@@ -135,8 +136,3 @@ def reading(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant
 def last_up_to(offsets: QueueOffsets, time: Instant) -> int:
     """The place of the last poll up to a time; -1: there is none."""
     return int(np.searchsorted(offsets.times, time, side="right")) - 1
-
-
-def waiting_at(offsets: QueueOffsets, poll: int) -> int:
-    """The messages that nobody had consumed at a poll."""
-    return max(int(offsets.broker_offsets[poll]) - int(offsets.consumer_offsets[poll]), 0)

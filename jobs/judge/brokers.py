@@ -1,20 +1,27 @@
 """dossier -> what happened to the brokers: masters that were away, addresses that changed."""
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby, pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from rebalance_core.texts import Text
+
 from ..instants import SECOND, Instant
 from ..schemas import NO_ANSWER
 from .dossier import Broker, Dossier, RouteRun
-from .extents import Extent
+from .extents import Extent, Timed
+from .words import between, clock
 
 #: A silence of the master is no absence before it lasts so long ...
 _LASTS: Instant = 60 * SECOND
 #: ... and a silence that no route shows takes so many rounds: two are bad luck.
 _SILENT_ROUNDS = 3
-#: So long after a master is back its own offsets and those of its slave may still differ.
+#: So long after a master left or is back its own offsets and those of its slave may still differ:
+#: clients poll the route each 30 s, and commit each 5 s.
 _TWO_COPIES: Instant = 60 * SECOND
 
 
@@ -27,7 +34,8 @@ class Absence(NamedTuple):
 
     ``begins``: the first snapshot that shows it; ``last_seen``: the last one; ``ends``: the first
     with the master again, None while there is none. ``unrouted``: no route names the master;
-    ``silent``: it does not answer.
+    ``silent``: it does not answer. ``followed``: the first snapshot in which a route sent clients
+    to a slave, None if none did. Without a slave (``has_slave``) there is one copy of each offset.
     """
 
     broker_name: str
@@ -36,6 +44,23 @@ class Absence(NamedTuple):
     ends: Instant | None
     unrouted: bool
     silent: bool
+    followed: Instant | None = None
+    has_slave: bool = True
+
+    @property
+    def what(self) -> Text:
+        """It in words, with its time."""
+        if self.ends is None:
+            return Text(
+                "the master of {broker} has been away since {time} UTC",
+                broker=self.broker_name,
+                time=clock(self.begins),
+            )
+        return Text(
+            "the master of {broker} was away {time}",
+            broker=self.broker_name,
+            time=between(self.begins, self.ends),
+        )
 
     def is_within(self, since: Any, until: Any) -> Any:
         """Whether two polls, or each two of several, are of its time or of the minute after it.
@@ -44,6 +69,25 @@ class Absence(NamedTuple):
         one. What the round before saw of the master was over when it left.
         """
         return (until >= self.begins) & (self.ends is None or since <= self.ends + _TWO_COPIES)
+
+    def hides(self, since: Any, until: Any) -> Any:
+        """Whether two polls, or each two of several, do not show if an offset moved between them.
+
+        Once a route gives the slave alone, clients read from it and commit to it
+        (``RemoteBrokerOffsetStore.updateConsumeOffsetToBroker``: 4.2.0 to 4.9.2 by
+        ``findBrokerAddressInAdmin``, later by ``findBrokerAddressInSubscribe``, which falls back to
+        a slave), so that its copy shows what they do. While they follow, and where the route still
+        names a master that does not answer, it does not.
+        """
+        shows = self.followed is not None and since >= self.followed + _TWO_COPIES
+        shows &= self.ends is None or until < self.ends
+        return self.is_within(since, until) & self.has_slave & ~np.asarray(shows)
+
+    def explains(self, time: Timed, snapshots: Sequence[Instant]) -> bool:
+        """Whether it is why queues of the broker did not move in a time: the master left before
+        the second snapshot of that time, and was away in it."""
+        second = snapshots[min(bisect_right(snapshots, time.first_seen), len(snapshots) - 1)]
+        return self.begins <= second and (self.ends is None or self.ends > time.first_seen)
 
 
 class AddressChange(NamedTuple):
@@ -78,21 +122,31 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
     was back at 15:32:17.
     """
     of_slaves = {(run.broker[0], run.broker_addr) for run in dossier.polls if run.broker[1]}
-    answered, silent, with_master, without = (_Times(list) for _ in range(4))
+    answered, silent, acting, with_master, without = (_Times(list) for _ in range(5))
+    slaves = {name for name, _ in of_slaves}
     for run in dossier.polls:
         name, broker_id = run.broker
         if not broker_id:
             acts = run.broker_addr is not None and (name, run.broker_addr) in of_slaves
             which = silent if acts or run.answer == NO_ANSWER else answered
             which[name].append(run.times)
+            if acts:
+                acting[name].append(run.times)
     for routes in dossier.routes.values():
         _add_masters(routes, with_master, without)
+        slaves |= {
+            broker.broker_name
+            for run in routes
+            for broker in run.brokers
+            if any(broker.broker_ids or ())
+        }
     for name in sorted(topics_by_broker(dossier).keys() & (silent.keys() | without.keys())):
-        answers, silences, named, unnamed = (
+        answers, silences, acts_at, named, unnamed = (
             frozenset(chain.from_iterable(each.get(name, ())))
-            for each in (answered, silent, with_master, without)
+            for each in (answered, silent, acting, with_master, without)
         )
         absent = silences | (unnamed - named)
+        of_slave = acts_at | (unnamed - named)
         every = sorted(answers | absent | named)
         runs = [(gone, [*times]) for gone, times in groupby(every, (absent - answers).__contains__)]
         for number, (gone, times) in enumerate(runs):
@@ -101,7 +155,9 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
             if gone and len(runs) > 1 and (unrouted or lasts):
                 ends = runs[number + 1][1][0] if number + 1 < len(runs) else None
                 is_silent = not silences.isdisjoint(times)
-                yield Absence(name, times[0], times[-1], ends, unrouted, is_silent)
+                followed = min(of_slave.intersection(times), default=None)
+                seen = times[0], times[-1], ends, unrouted, is_silent
+                yield Absence(name, *seen, followed, has_slave=name in slaves)
 
 
 def _add_masters(routes: Sequence[RouteRun], with_master: _Times, without: _Times) -> None:

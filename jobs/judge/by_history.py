@@ -1,17 +1,19 @@
 """What the window shows of brokers and offsets over time: remedies that fit it, and offsets that
 went back."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from rebalance_core.english import agreeing, list_of
+from rebalance_core.english import agreeing, joined, list_of
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.texts import Text
 
-from ..instants import SECOND
+from ..instants import SECOND, Instant
 from ..kinds import OFFSETS_WENT_BACK, PERSISTENT
+from ..schemas import NO_ANSWER
 from .brokers import address_changes
 from .case import Case
 from .dossier import Dossier, QueueOffsets
@@ -74,64 +76,140 @@ def _remedy(fault: Fault, dossier: Dossier) -> str:
     return fault.remedy
 
 
+class _Step(NamedTuple):
+    """Between two polls the committed offset of a queue went back."""
+
+    since: Instant
+    until: Instant
+    broker_name: str
+    queue_id: int
+    before: int
+    now: int
+
+    @property
+    def again(self) -> int:
+        """So many messages are consumed again."""
+        return self.before - self.now
+
+
 def went_back(case: Case, found: Found) -> Found:
     """One fault of all queues of a topic whose committed offset went back.
 
     Further than it was ``persistence_seconds`` before: a slave that answers for its master is some
-    seconds behind, and a broker that restarts loses the last ones. Nor does it count where the
-    master was away: before and after it two brokers answer, each with a copy of its own.
+    seconds behind, and a broker that restarts loses the last ones. Around an absence of a master
+    the polls that show one of two copies do not count (``Absence.hides``): what is lower after it
+    than it was before went back. A broker without a slave has one copy.
 
     Worked example: at 10:00 to 10:05 a queue's offset is 100, 200, 300, 400, 500 and then 50: since
     10:04 the group consumes again what it had consumed before 10:01.
     """
     return found.plus(
-        fault
+        _of_topic(case, topic, steps)
         for topic, offsets in case.dossier.offsets.items()
-        for fault in _of_topic(case, topic, offsets)
+        if (steps := [step for each in offsets for step in _went_back(case, each)])
     )
 
 
-def _of_topic(case: Case, topic: str, offsets: Iterable[QueueOffsets]) -> Iterator[Fault]:
-    went = [(each, poll) for each in offsets for poll in _went_back(case, each)]
-    queues = {(each.broker_name, each.queue_id) for each, _ in went}
-    times = [(int(each.times[poll]), int(each.times[poll + 1])) for each, poll in went]
-    again = sum(
-        int(each.consumer_offsets[poll] - each.consumer_offsets[poll + 1]) for each, poll in went
+def _of_topic(case: Case, topic: str, steps: Sequence[_Step]) -> Fault:
+    last, furthest = max(steps), max(steps, key=lambda each: each.again)
+    again = sum(each.again for each in steps)
+    evidence = agreeing(
+        again,
+        "the offsets of {queues} went back, last between {before} and {after} UTC: {number:,} "
+        "[message that was|messages that were] consumed [is|are] consumed again",
+        queues=queues_in_words({(each.broker_name, each.queue_id) for each in steps}),
+        before=clock(last.since),
+        after=clock(last.until),
+        number=again,
     )
-    if not queues:
-        return
-    last_seen, polls = max(later for _, later in times), len({later for _, later in times})
-    yield Fault(
+    far = Text(
+        "the furthest is {queue}, from {before:,} to {now:,}",
+        queue=queues_in_words([(furthest.broker_name, furthest.queue_id)]),
+        before=furthest.before,
+        now=furthest.now,
+    )
+    why, remedy = _why(case, last)
+    return Fault(
         topic,
-        Extent(min(times)[0], last_seen, polls, PERSISTENT, ongoing=False),
-        OFFSETS_WENT_BACK,
-        evidence=agreeing(
-            again,
-            "the offsets of {queues} went back, last between {before} and {after} UTC: {number:,} "
-            "[message that was|messages that were] consumed [is|are] consumed again",
-            queues=queues_in_words(queues),
-            before=clock(max(times)[0]),
-            after=clock(last_seen),
-            number=again,
+        Extent(
+            min(steps).since,
+            last.until,
+            len({each.until for each in steps}),
+            PERSISTENT,
+            ongoing=False,
         ),
-        remedy=Text(
+        OFFSETS_WENT_BACK,
+        evidence=joined([evidence, far, *why]),
+        remedy=remedy,
+        broker_names=tuple(sorted({each.broker_name for each in steps})),
+    )
+
+
+def _why(case: Case, step: _Step) -> tuple[list[Text], Text]:
+    """What happened to the broker between the two polls, and the remedy of that."""
+    polls = [run for run in case.dossier.polls if run.broker == (step.broker_name, 0)]
+    silent = [
+        time
+        for run in polls
+        if run.answer == NO_ANSWER
+        for time in run.times
+        if step.since <= time <= step.until
+    ]
+    moved = [
+        each
+        for each in address_changes(case.dossier)
+        if each.broker == (step.broker_name, 0) and step.since < each.since <= step.until
+    ]
+    if moved:
+        change = moved[-1]
+        return [
+            Text(
+                "the master of {broker} changed at {time} UTC, from {before} to {now}",
+                broker=step.broker_name,
+                time=clock(change.since),
+                before=change.before,
+                now=change.now,
+            )
+        ], Text(
+            "see why the new master of {broker} had older offsets: a slave copies them from its "
+            "master each 10 s, and its log has SyncConsumerOffset Exception where it cannot",
+            broker=step.broker_name,
+        )
+    away = [
+        each.what
+        for each in case.masters_away
+        if each.broker_name == step.broker_name
+        and each.begins <= step.until
+        and (each.ends is None or each.ends > step.since)
+    ]
+    if not (away or silent):
+        return [], Text(
             "see who set them back: mqadmin resetOffsetByTime, the dashboard, or one of two "
             "processes that consume the same queue and commit in turn"
-        ),
-        broker_names=tuple(sorted({name for name, _ in queues})),
+        )
+    broker, time = step.broker_name, clock(min(silent, default=step.since))
+    return away[-1:] or [
+        Text("{broker} did not answer at {time} UTC", broker=broker, time=time)
+    ], Text(
+        "see why {broker} came back with older offsets: a broker has them in "
+        "config/consumerOffset.json of its store, which must outlive a restart (a volume, not the "
+        "container's own disk), and writes them each 5 s and as it shuts down",
+        broker=broker,
     )
 
 
-def _went_back(case: Case, offsets: QueueOffsets) -> Sequence[int]:
-    """The polls after which it was lower than lately, while the broker's own did not go back, and
-    the master was there."""
-    consumed, times = offsets.consumer_offsets, offsets.times
+def _went_back(case: Case, offsets: QueueOffsets) -> Iterator[_Step]:
+    """Where it was lower than lately, while the broker's own did not go back."""
+    hidden = np.zeros(len(offsets.times), np.bool_)
+    for absence in case.masters_away:
+        if absence.broker_name == offsets.broker_name:
+            hidden |= absence.hides(offsets.times, offsets.times)
+    times, written, consumed = (column[~hidden] for column in offsets[3:])
     lately = times - case.persistence_seconds * SECOND
     before = np.maximum(np.searchsorted(times, lately, side="right") - 1, 0)
     back = (consumed[1:] < consumed[:-1]) & (consumed[1:] < consumed[before[:-1]])
-    back &= offsets.broker_offsets[1:] >= offsets.broker_offsets[:-1]
-    for absence in case.masters_away:
-        if absence.broker_name == offsets.broker_name:
-            back &= ~absence.is_within(times[:-1], times[1:])
-    polls: list[int] = np.flatnonzero(back).tolist()
-    return polls
+    back &= written[1:] >= written[:-1]
+    for poll in np.flatnonzero(back).tolist():
+        since, until = times[poll : poll + 2].tolist()
+        were, are = consumed[poll : poll + 2].tolist()
+        yield _Step(since, until, offsets.broker_name, offsets.queue_id, were, are)

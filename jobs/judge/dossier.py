@@ -100,6 +100,30 @@ class QueueOffsets(NamedTuple):
     broker_offsets: NDArray[np.int64]
     consumer_offsets: NDArray[np.int64]
 
+    @property
+    def waiting(self) -> NDArray[np.int64]:
+        """By poll the messages that wait for the group.
+
+        Of a queue of which the group never committed an offset a broker gives 0
+        (``AdminBrokerProcessor.getConsumeStats`` 4.9.4 to 5.3.3), and where a client begins nothing
+        shows: with CONSUME_FROM_LAST_OFFSET at the end (``RebalancePushImpl.computePullFromWhere``
+        5.3.3). So what lay there at the first poll waits for nobody until more comes, and that is
+        not committed either. A client commits what it has consumed within 5 s.
+
+        An offset beyond the broker's leaves nothing: the two are read one after the other, or the
+        broker has lost what it had.
+
+        >>> polls, written = np.arange(4), np.array([500, 500, 507, 509])
+        >>> QueueOffsets("T", "b", 0, polls, written, np.array([0, 0, 0, 510])).waiting.tolist()
+        [0, 0, 507, 0]
+        >>> QueueOffsets("T", "b", 0, polls, written, np.array([490, 0, 0, 0])).waiting.tolist()
+        [10, 500, 507, 509]
+        """
+        is_new = np.maximum.accumulate(self.consumer_offsets) <= 0
+        nothing_came = self.broker_offsets <= self.broker_offsets[:1]
+        waiting = np.maximum(self.broker_offsets - self.consumer_offsets, 0)
+        return np.where(is_new & nothing_came, 0, waiting)
+
 
 class EarlierFinding(NamedTuple):
     """A finding that was open in the run before, or in the last one that audited it.
@@ -192,6 +216,6 @@ def _waits_for_a_reader(queues: Iterable[QueueOffsets]) -> bool:
     for each in queues:
         if (each.consumer_offsets[1:] != each.consumer_offsets[:-1]).any():
             return False
-        waiting = each.broker_offsets > each.consumer_offsets
+        waiting = each.waiting
         waits |= bool(waiting[-1:].any() and waiting[:-1].any())
     return waits

@@ -137,6 +137,7 @@ def state_of(
         ),
         unreachable=situation.unreachable,
         request_mode=situation.request_mode,
+        locks_at_master=situation.locks_at_master,
     )
 
 

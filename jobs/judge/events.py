@@ -123,7 +123,7 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
 def masters_that_left(case: Case) -> Iterator[Event]:
     """The times in which a broker of the group had no master."""
     topics = topics_by_broker(case.dossier)
-    for name, begins, last_seen, ends, unrouted, silent in case.masters_away:
+    for name, begins, last_seen, ends, unrouted, silent, *_ in case.masters_away:
         what = Text("the master of {broker} left", broker=name)
         why = Text("no route names the master" if unrouted else "the master does not answer")
         if unrouted and silent:

@@ -14,13 +14,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rebalance_core.english import joined
-from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED
+from rebalance_core.english import joined, list_of, named_broker
+from rebalance_core.findings import (
+    AUDITED,
+    DUPLICATE,
+    NO_BROKER_ANSWERED,
+    ORPHANED,
+    Evaluation,
+)
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..instants import SECOND
 from ..kinds import NO_GROUP, worst
+from ..schemas import NO_ANSWER
 from .answers import asked_answers
 from .case import Case
 from .dossier import Dossier, RouteRun
@@ -30,6 +37,7 @@ from .intervals import usual_gap
 from .routes import readable
 from .situations import Period
 from .tables import Row
+from .words import MOST_NAMES
 
 _MINUTE = 60 * SECOND
 
@@ -70,11 +78,30 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
             (each.completeness for _, each in covered if each.shows_owners), default=0.0
         ),
         **{name: getattr(end, name) for name in _AT_THE_END},
+        **_silence(case.dossier, end),
         "imbalance": end.most_queues - end.fewest_queues,
         "orphan_queue_minutes": _queue_minutes(ORPHANED, found),
         "duplicate_queue_minutes": _queue_minutes(DUPLICATE, found),
         "worst_severity": worst(each.severity for each in found) if found else None,
     }
+
+
+def _silence(dossier: Dossier, verdict: Evaluation) -> Row:
+    """The reason with who gave no list of members in the whole window, and at which address."""
+    answers = grouped((run.broker, run) for run in dossier.polls)
+    silent = [
+        Text("{broker} at {address}", broker=named_broker(*broker), address=runs[-1].broker_addr)
+        for broker, runs in sorted(answers.items())
+        if runs[-1].broker_addr and all(run.answer == NO_ANSWER for run in runs)
+    ]
+    if verdict.coverage != NO_BROKER_ANSWERED or not silent:
+        return {}
+    where = Text(
+        "no list came from {brokers}: see whether this is the address at which the broker is "
+        "reached (it registers its brokerIP1), and whether it refuses the question",
+        brokers=list_of(silent, MOST_NAMES),
+    )
+    return {"reason": joined([verdict.reason, where])}
 
 
 def _queue_minutes(kind: str, found: Iterable[QueueFinding | Stall]) -> float:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from .by_history import went_back, with_history
 from .case import Case
+from .cut_off import cut_off
 from .episodes import faults_of_states, stacked_ids
 from .events import find_events
 from .findings import Found
@@ -50,6 +51,7 @@ RULES: tuple[Rule, ...] = (
     went_back,
     # By all other faults.
     without_refused,
+    cut_off,
     with_history,
     explained,
     graded,

@@ -17,7 +17,7 @@ from ..kinds import GRADED_TABLES, QUEUE_FINDINGS, SEVERITIES
 from ..masking import Masking
 from ..schemas import RUNNING_INFO
 from ..text import iso
-from .backlog import last_up_to, waiting_at
+from .backlog import last_up_to
 from .case import Case
 from .dossier import Dossier
 from .evaluated import Evaluated, QueueKey
@@ -179,7 +179,7 @@ def _backlog(
     places = [(each, last_up_to(each, until)) for each in dossier.offsets.get(topic, ())]
     polled = [(each, place) for each, place in places if place >= 0]
     backlog = {
-        MessageQueue(topic, of.broker_name, of.queue_id): waiting_at(of, place)
+        MessageQueue(topic, of.broker_name, of.queue_id): int(of.waiting[place])
         for of, place in polled
     }
     at = max((int(of.times[place]) for of, place in polled), default=None)

@@ -71,11 +71,13 @@ def _of_topic(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> Iter
         each is not None and each.processes > 0 and each.coverage in _SHOW_MEMBERS
         for each in verdicts
     ]
-    waits = polls.unmoved & ~polls.away(case) & ~polls.orphaned(orphans) & has_members
+    waits = polls.unmoved & ~polls.orphaned(orphans) & has_members
+    shown = (waits & ~polls.hidden(case)).any(axis=0)
     asked = np.flatnonzero(polls.paired.any(axis=0))
     is_stuck = waits.any(axis=0) & ~_may_move(polls) & ~polls.any_keeps_up
     for start, end in spans(is_stuck[asked]):
-        yield from _fault(case, polls, asked[start:end], verdicts[asked[end - 1]])
+        if shown[asked[start:end]].any():
+            yield from _fault(case, polls, asked[start:end], verdicts[asked[end - 1]])
 
 
 def _may_move(polls: Polls) -> Flags:
@@ -101,7 +103,13 @@ def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation | None)
     first = int(polls.before[:, columns[0]][polls.paired[:, columns[0]]].min())
     extent = polls.extent(first, last, len(columns) + 1, case.persistence_seconds)
     waiting, before = (_waiting(polls, rows, column) for column in (last, first))
-    if not extent.lasts or len(columns) + 1 < _POLLS_AT_LEAST or waiting <= before:
+    if not extent.lasts or len(columns) + 1 < _POLLS_AT_LEAST:
+        return
+    stuck = {polls.queues[row][0] for row in np.flatnonzero(polls.unmoved[:, columns].any(axis=1))}
+    away = [each for each in case.masters_away if each.explains(extent, case.snapshots)]
+    is_away = stuck <= {each.broker_name for each in away}
+    # Nothing comes to a broker without a master.
+    if waiting <= before and not is_away:
         return
     what = Text(
         "the group has members, and none of its offsets moved {time}; {waiting}, {growth:,} more "
@@ -111,7 +119,17 @@ def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation | None)
         growth=waiting - before,
     )
     broker_names = tuple(sorted({polls.queues[row][0] for row in rows.tolist()}))
-    if verdict and verdict.coverage == NOT_SUBSCRIBED:
+    if is_away:
+        evidence = [each.what for each in away if each.broker_name in stuck]
+        remedies = [
+            Text(
+                "bring the masters of {brokers} back: slaves serve pulls from 5.0 on only with "
+                "slaveReadEnable=true, and consumers in order lock their queues at the master "
+                "alone",
+                brokers=list_of(sorted(stuck), MOST_NAMES),
+            )
+        ]
+    elif verdict and verdict.coverage == NOT_SUBSCRIBED:
         evidence, remedies = [Text("no member subscribes to the topic any more")], [_SUBSCRIBE]
     else:
         # What was read at neither of the last two polls is over.

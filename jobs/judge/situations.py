@@ -54,6 +54,8 @@ class Situation(NamedTuple):
     routes: tuple[tuple[str, tuple[RouteBroker, ...]], ...]
     #: PULL or POP, as the brokers report; None: they were not asked, or have no mode for the group.
     request_mode: str | None = None
+    #: The members consume in order, and the route has a broker without a master.
+    locks_at_master: bool = False
 
 
 class Period(NamedTuple):
@@ -294,9 +296,12 @@ def _situation(
     unreachable = _unreachable(of_lists, chain.from_iterable(of_route for _, of_route in routes))
     subject = (dossier.cluster, dossier.consumer_group, topic)
     seen = (*subject, given_lists, patches, process_counts, unreachable)
-    text = value_text((*seen, given, mode))
+    locks = bool(dossier.consumes_in_order) and any(
+        not broker.has_master for _, of_route in routes for broker in of_route
+    )
+    text = value_text((*seen, given, mode, *["locks"] * locks))
     id_ = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-    return Situation(id_, *seen, routes, mode)
+    return Situation(id_, *seen, routes, mode, locks)
 
 
 def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBroker]) -> tuple[Unreachable, ...]:

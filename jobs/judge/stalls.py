@@ -70,8 +70,7 @@ class Polls:
             columns = np.searchsorted(self.times, each.times)
             self.present[row, columns] = True
             consumed[row, columns] = each.consumer_offsets
-            backlog = each.broker_offsets - each.consumer_offsets
-            self.backlog[row, columns] = np.maximum(backlog, 0)
+            self.backlog[row, columns] = each.waiting
         # The last poll that the queue has, as of each column; shifted by one, the poll before.
         places = np.where(self.present, np.arange(len(self.times)), -1)
         before = np.roll(np.maximum.accumulate(places, axis=1), 1, axis=1)
@@ -134,18 +133,13 @@ class Polls:
                 explained[row] |= at_a_poll | (2 * shared >= until - since)
         return explained
 
-    def away(self, case: Case) -> Flags:
-        """Where the queue's broker had no master at some time of the interval, or the minute
-        before.
-
-        Clients commit to the master alone, so that the offsets of a slave's answer stay as they are
-        while its queues are read (``RemoteBrokerOffsetStore.updateConsumeOffsetToBroker``).
-        """
-        away = np.zeros_like(self.present)
+    def hidden(self, case: Case) -> Flags:
+        """Where the offsets of the queue do not show whether it moved: see ``Absence.hides``."""
+        hidden = np.zeros_like(self.present)
         for absence in case.masters_away:
             rows = [row for (name, _), row in self.rows.items() if name == absence.broker_name]
-            away[rows] |= absence.is_within(self.times[self.before[rows]], self.times)
-        return away
+            hidden[rows] |= absence.hides(self.times[self.before[rows]], self.times)
+        return hidden
 
 
 def not_moving(case: Case) -> Iterator[Polls]:
@@ -223,9 +217,10 @@ def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) ->
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | polls.keeps_up)
     owners = Owners(case, polls, counts)
     lasting = [each for each in orphans if each.extent.lasts]
-    unmoved = polls.unmoved & ~polls.away(case) & ~polls.orphaned(lasting)
+    unmoved = polls.unmoved & ~polls.orphaned(lasting)
     owned = unmoved & ~owners.unowned & ~polls.orphaned(orphans)
-    return Intervals(polls, counts, _stalled(polls, unmoved, owned, counts), owners)
+    shown = owned & polls.any_keeps_up & ~polls.hidden(case)
+    return Intervals(polls, counts, _stalled(polls, unmoved, owned, shown, counts), owners)
 
 
 def orphans_by_topic(found: Found) -> Mapping[str, Sequence[QueueFinding]]:
@@ -279,32 +274,34 @@ def _apart(offsets: QueueOffsets) -> QueueOffsets:
 
 def _stands_somewhere(offsets: QueueOffsets) -> bool:
     """Whether the queue ever does not move: cheap to see, and in most topics all do."""
-    waiting = offsets.broker_offsets > offsets.consumer_offsets
+    waiting = offsets.waiting > 0
     still = offsets.consumer_offsets[1:] == offsets.consumer_offsets[:-1]
     return bool((waiting[1:] & waiting[:-1] & still).any())
 
 
-def _stalled(polls: Polls, unmoved: Flags, owned: Flags, counts: Flags) -> Flags:
+def _stalled(polls: Polls, unmoved: Flags, owned: Flags, shown: Flags, counts: Flags) -> Flags:
     """Of each unbroken run without a move, from the first to the last time another kept up.
+
+    ``shown``: where the offsets show a stall; what they hide around it belongs to it too.
 
     Where the queue had no owner, that is why it did not move. But a moment without one, between
     two times in which it had one and did not move either, is a part of the same stall: as
     ``join_episodes`` has it, what shows the stall must outweigh it from either end.
     """
     stalled = np.zeros_like(unmoved)
-    for row in np.flatnonzero((owned & polls.any_keeps_up).any(axis=1)).tolist():
+    for row in np.flatnonzero(shown.any(axis=1)).tolist():
         counted = np.flatnonzero(counts[row])
         for start, end in spans(unmoved[row, counted]):
             run = counted[start:end]
             at = polls.times[run].tolist()
-            shown = [
+            owned_runs = [
                 Run(at[since], at[until - 1], until - since, since, until, covers=0, watch=0)
                 for since, until in spans(owned[row, run])
             ]
-            for episode in join_episodes(shown):
+            for episode in join_episodes(owned_runs):
                 whole = run[episode[0].before : episode[-1].after]
                 contrasted = np.flatnonzero(owned[row, whole] & polls.any_keeps_up[whole])
-                if contrasted.size:
+                if shown[row, whole].any():
                     stalled[row, whole[contrasted[0] : contrasted[-1] + 1]] = True
     return stalled
 

@@ -4,17 +4,21 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
+from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE
 from rebalance_core.texts import Text
 
 from ..kinds import FROZEN_PROCESS
-from ..schemas import NOT_CONSUMING, NOT_LOCKED, NOT_PULLING
-from .backlog import reading
+from ..schemas import NOT_CONSUMING, NOT_FINISHING, NOT_LOCKED, NOT_PULLING
+from ..text import shell_word
+from .backlog import last_up_to, reading
 from .brokers import refusals
 from .case import Case
+from .cut_off import is_of
 from .evaluated import QueueKey
 from .extents import Extent
 from .findings import Fault, Found, Stall
 from .holdings import Holding
+from .words import clock
 
 NOBODY_HOLDS_IT = Text(
     "no process holds it: see the running infos of those that it is computed for"
@@ -33,9 +37,12 @@ _OF_ACTIVITY = {
         "no pull: its process has no messages of the queue and has not asked for any for over 60 s"
     ),
 }
+CUT_OFF = Text(
+    "its process does not reach the broker, which drops it from its list about two minutes later"
+)
 REFUSED = Text(
-    "its process asks for messages and does not get on: the broker refuses its pulls (the "
-    "subscription is not known there), or the same messages fail again and again"
+    "its process asks for messages and does not get on: the application suspended the consumer, or "
+    "the broker refuses its pulls (the subscription is not known there)"
 )
 DISABLED = Text(
     "the broker refuses every pull of the group: consumeEnable of its subscription group is false"
@@ -50,20 +57,23 @@ def explained(case: Case, found: Found) -> Found:
     """The stalls with what the processes show of them."""
     mismatches = _filters_that_differ(found.faults)
     frozen = [each for each in found.faults if each.fault == FROZEN_PROCESS]
-    stalls = tuple(explain(case, each, mismatches, frozen) for each in found.stalls)
+    differ = [each for each in found.faults if each.fault == BROKER_VIEW_DIVERGENCE]
+    stalls = tuple(explain(case, each, mismatches, frozen, differ) for each in found.stalls)
     return replace(found, stalls=stalls)
 
 
 def without_refused(case: Case, found: Found) -> Found:
     """Without processes that are frozen by their offsets alone while members filter the topic
-    differently, or all their brokers refuse the group: their pulls are refused, and they are well.
+    differently, or each of their brokers refuses the group or has no master: their pulls are
+    refused, and they are well.
 
     One whose listener hangs in its running info is frozen all the same.
     """
     mismatches = _filters_that_differ(found.faults)
 
     def is_well(fault: Fault) -> bool:
-        refusing = refusals(case.dossier, fault.extent).keys()
+        away = (each for each in case.masters_away if each.explains(fault, case.snapshots))
+        refusing = refusals(case.dossier, fault.extent).keys() | {each.broker_name for each in away}
         is_refused = _is_at_once(fault, mismatches) or refusing >= set(fault.broker_names)
         answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
         return is_refused and not any(NOT_CONSUMING in each.held.values() for each in answers)
@@ -110,7 +120,11 @@ def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[Queu
 
 
 def explain(
-    case: Case, stall: Stall, mismatches: Sequence[Fault], frozen: Sequence[Fault]
+    case: Case,
+    stall: Stall,
+    mismatches: Sequence[Fault],
+    frozen: Sequence[Fault],
+    differ: Sequence[Fault] = (),
 ) -> Stall:
     """The stall with ``held`` and ``why``, from the other faults of the group."""
     of_topic, time = case.holdings[stall.topic], stall.extent
@@ -118,8 +132,21 @@ def explain(
     held = bool(holders) if holders or of_topic.unheld(stall.queue, time) else None
     is_refused = _is_at_once(stall, mismatches)
     why: str | None = None
+    away = [
+        each
+        for each in case.masters_away
+        if each.broker_name == stall.queue[0] and each.explains(stall, case.snapshots)
+    ]
     if stall.queue[0] in refusals(case.dossier, time):
         why = DISABLED
+    elif away:
+        why = Text(
+            "{away}: a slave serves pulls from 5.0 on only with slaveReadEnable=true, and "
+            "consumers in order lock their queues at the master alone",
+            away=away[-1].what,
+        )
+    elif any(is_of(each, stall) and each.overlaps(stall) for each in differ if each.extent.lasts):
+        why = CUT_OFF
     elif held is False:
         why = NOBODY_HOLDS_IT
     elif holders:
@@ -137,7 +164,27 @@ def _of_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Text | 
     activity = last.held[stall.queue]
     if activity is None:
         return None
+    if activity == NOT_FINISHING:
+        return _unfinished(case, stall)
     why, stalled = _OF_ACTIVITY[activity], [(stall.topic, stall.queue)]
     if moves(case, case.timelines, last.process.client_id, stall.extent, stalled):
         return why
     return Text("{why}; no other queue of the process moves", why=why)
+
+
+def _unfinished(case: Case, stall: Stall) -> Text:
+    """One message holds the queue up: that at the committed offset."""
+    name, number = stall.queue
+    offsets = case.offsets[stall.topic, name, number]
+    offset = int(offsets.consumer_offsets[last_up_to(offsets, stall.last_seen)])
+    return Text(
+        "one message is not finished, whatever newer ones are: that at offset {offset:,}, since "
+        "{time} UTC; its listener waits, or fails at it again and again (mqadmin queryMsgByOffset "
+        "-t {topic} -b {broker} -i {queue} -o {number})",
+        offset=offset,
+        time=clock(stall.first_seen),
+        topic=shell_word(stall.topic),
+        broker=shell_word(name),
+        queue=number,
+        number=offset,
+    )

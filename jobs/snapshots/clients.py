@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta, timezone, tzinfo
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
 from ..dumps.statement import GroupFlags, InfoQueue, LogLine, RequestMode, RunningInfo, Statement
@@ -14,6 +14,7 @@ from ..schemas import (
     CLIENT_LOG,
     CONSUME_DISABLED,
     NOT_CONSUMING,
+    NOT_FINISHING,
     NOT_LOCKED,
     NOT_PULLING,
     REQUEST_MODE,
@@ -49,10 +50,17 @@ def _row(statement: Statement, source: str, **values: Any) -> dict[str, Any]:
     }
 
 
-def running_info_row(statement: Statement, sdk: Mapping[str, Any]) -> dict[str, Any]:
+#: By client, start of its process and queue the first message that it has cached, and since when.
+FirstCached: TypeAlias = dict[tuple[Any, ...], tuple[int | None, Instant]]
+
+
+def running_info_row(
+    statement: Statement, sdk: Mapping[str, Any], first_cached: FirstCached
+) -> dict[str, Any]:
     """The row of an answer to getConsumerRunningInfo, or of the error that came in its place.
 
     ``sdk``: the client's language and version, as brokers list them; empty where none does.
+    ``first_cached``: from the answers before, which come in time; this one is added.
     """
     info = statement.content
     row = _row(statement, RUNNING_INFO, **sdk)
@@ -61,8 +69,30 @@ def running_info_row(statement: Statement, sdk: Mapping[str, Any]) -> dict[str, 
     row |= info._asdict()
     if info.queues is not None:
         row["queues"] = [queue[:_HELD] for queue in info.queues]
-        row["activities"] = activities(info, statement.collected_at)
+        observed_at = statement.collected_at
+        process = statement.source.client_id, info.start_timestamp
+        unfinished = [
+            _is_unfinished((*process, *q[:3]), q, observed_at, first_cached) for q in info.queues
+        ]
+        row["activities"] = [
+            activity or (NOT_FINISHING if waits else None)
+            for activity, waits in zip(activities(info, observed_at), unfinished, strict=True)
+        ]
     return row
+
+
+def _is_unfinished(
+    key: tuple[Any, ...], queue: InfoQueue, observed_at: Instant, first_cached: FirstCached
+) -> bool:
+    """Whether the first message that the process has cached has been the first for too long.
+
+    Newer ones may be done meanwhile: an offset is committed up to the first that is not
+    (``ProcessQueue.removeMessage`` 4.9.4).
+    """
+    before = first_cached.get(key)
+    if before is None or before[0] != queue.first_cached:
+        before = first_cached[key] = queue.first_cached, observed_at
+    return not queue.dropped and before[0] is not None and observed_at - before[1] > _IDLE
 
 
 def activities(info: RunningInfo, observed_at: Instant) -> list[str | None]:

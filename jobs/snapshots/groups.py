@@ -44,7 +44,7 @@ from ..schemas import (
     NOT_ONLINE,
     QUEUE_OFFSETS,
 )
-from .clients import broker_row, log_line_row, logged_at, running_info_row
+from .clients import FirstCached, broker_row, log_line_row, logged_at, running_info_row
 from .group_tables import GroupTables
 from .lists import ListRows, Stays
 from .members import Members
@@ -97,6 +97,7 @@ class _Group:
         #: its language, and the ordinal of its MQVersion.
         self._lists: dict[Broker, Content] = {}
         self._sdks: dict[str, dict[str, Any]] = {}
+        self._first_cached: FirstCached = {}
 
     def client_states(self, statements: Sequence[Statement]) -> Iterator[dict[str, Any]]:
         """Reads the statements; gives the rows of ``client_states``."""
@@ -121,7 +122,8 @@ class _Group:
                 client_id = cast("str", statement.source.client_id)
                 if isinstance(content, RunningInfo) and statement.source.error_code is None:
                     self.members.add_running_info(time, client_id, content)
-                yield running_info_row(statement, self._sdks.get(client_id, {}))
+                sdk = self._sdks.get(client_id, {})
+                yield running_info_row(statement, sdk, self._first_cached)
 
     def _add_poll(self, poll: Statement, broker: Broker, answer: Content) -> None:
         key = _round(poll), broker

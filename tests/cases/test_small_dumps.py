@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.support.audited import audit_dumps, lasting, queues
+from tests.support.audited import lasting, queues
 
 MEMBERS = [f"10.0.0.{number}@{number}" for number in range(4)]
 #: The queues of T, two of them each member's by AVG.
@@ -114,20 +114,6 @@ def offsets(second, broker_name, of_queue):
     }
     body = {"consumeTps": 0.0, "offsetTable": table}
     return of_broker("consume_stats", second, broker_name, body)
-
-
-@pytest.fixture
-def audit(tmp_path):
-    """The report tables of these lines."""
-
-    def audited(lines):
-        path = tmp_path / "dump.jsonl"
-        path.write_text("".join(json.dumps(each) + "\n" for each in lines))
-        found = audit_dumps([path])
-        assert found["quarantine"] == []
-        return found
-
-    return audited
 
 
 def fleet(minute):

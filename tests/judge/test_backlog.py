@@ -25,7 +25,10 @@ def offsets(polls):
         # The two offsets are read one after the other: the consumer's may be ahead.
         ({0: (7, 9)}, 0),
         ({601: (999, 0)}, None),
-        ({600: (9, 0)}, 9),
+        ({600: (19, 10)}, 9),
+        # The group never committed an offset of it: nothing is known to wait before more comes.
+        ({0: (900, 0), 600: (900, 0)}, 0),
+        ({0: (900, 0), 600: (901, 0)}, 901),
     ],
 )
 def test_the_backlog_is_that_of_the_last_offsets_seen_before_the_finding_ends(polls, messages):
@@ -33,7 +36,7 @@ def test_the_backlog_is_that_of_the_last_offsets_seen_before_the_finding_ends(po
 
 
 def lags(by_second):
-    return {second: (lag, 0) for second, lag in by_second.items()}
+    return {second: (lag + 1_000, 1_000) for second, lag in by_second.items()}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +45,7 @@ def lags(by_second):
         # From the last poll before the finding.
         (lags({0: 7, 90: 3, 110: 50, 200: 40, 301: 999}), Backlog(40, 37, 1.0)),
         # Its first and last; messages are being read, and none came.
-        ({100: (5, 0), 300: (5, 3)}, Backlog(2, -3, None)),
+        ({100: (6, 1), 300: (6, 4)}, Backlog(2, -3, None)),
         # Nothing before it.
         (lags({110: 5, 200: 40, 301: 999}), Backlog(40, 35, 1.0)),
         # None within: what lay there is known, not what came.

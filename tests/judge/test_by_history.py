@@ -48,11 +48,15 @@ def test_what_repairs_a_broker_without_the_group_follows_from_its_history():
     )
 
 
-def backwards(*consumed, written=None, topic="T", masters_away=()):
+def backwards(*consumed, written=None, topic="T", masters_away=(), addresses=()):
+    """``addresses``: by minute where the master of broker-a was asked."""
     times = np.array([at(60 * n) for n in range(len(consumed))], np.int64)
     written = np.array(written or [1000] * len(consumed), np.int64)
     queue = QueueOffsets(topic, "broker-a", 3, times, written, np.array(consumed, np.int64))
     dossier = Dossier("C", "G", offsets={topic: [queue]})
+    for minute, address in enumerate(addresses):
+        asked = (at(60 * minute),)
+        dossier.polls.append(PollRun(("broker-a", 0), "NOT_ONLINE", asked, asked, address))
     return list(went_back(case(dossier=dossier, masters_away=masters_away), Found()).faults)
 
 
@@ -62,8 +66,10 @@ def test_messages_that_were_consumed_are_consumed_again():
     assert (fault.first_seen, fault.last_seen) == (at(240), at(300))
     assert fault.evidence == (
         "the offsets of queue 3 of broker-a went back, last between 00:04:00 and 00:05:00 UTC: "
-        "450 messages that were consumed are consumed again"
+        "450 messages that were consumed are consumed again; the furthest is queue 3 of broker-a, "
+        "from 500 to 50"
     )
+    assert fault.remedy.startswith("see who set them back")
 
 
 @pytest.mark.parametrize(
@@ -85,3 +91,34 @@ def test_two_copies_of_an_offset_are_none_that_went_back(ends, is_found):
     """A real master was killed: its slave answered 1006 of an idle queue, then it itself 1005."""
     away = Absence("broker-a", at(120), at(120), ends and at(ends), unrouted=True, silent=True)
     assert bool(backwards(6, 6, 6, 6, 6, 5, 6, masters_away=[away])) == is_found
+
+
+@pytest.mark.parametrize("has_slave", [False, True])
+def test_what_is_gone_after_a_restart_is_told_with_it(has_slave):
+    """26 million and more to 0. A slave has the old offsets while its master is away."""
+    away = Absence("broker-a", at(120), at(240), at(300), True, True, at(120), has_slave)
+    many = [26_000_000] * 5
+    (fault,) = backwards(*many, 0, 0, 9, written=[26_000_000] * 8, masters_away=[away])
+    assert (fault.first_seen, fault.last_seen) == (at(240), at(420 if has_slave else 300))
+    assert fault.evidence.endswith(
+        f"from 26,000,000 to {9 if has_slave else 0}; the master of broker-a was away from "
+        "00:02:00 to 00:05:00 UTC"
+    )
+    assert fault.remedy.startswith("see why broker-a came back with older offsets")
+
+
+def test_what_is_gone_with_another_master_is_told_with_it():
+    addresses = ["10.0.0.1:10911"] * 5 + ["10.0.0.2:10911"] * 2
+    (fault,) = backwards(500, 500, 500, 500, 500, 50, 50, addresses=addresses)
+    assert fault.evidence.endswith(
+        "from 500 to 50; the master of broker-a changed at 00:05:00 UTC, from 10.0.0.1:10911 to "
+        "10.0.0.2:10911"
+    )
+    assert fault.remedy.startswith("see why the new master of broker-a had older offsets")
+
+
+def test_a_master_that_comes_back_and_is_brought_up_by_its_clients_lost_nothing():
+    """It has the offsets of when it left, until its clients commit what they consumed meanwhile."""
+    away = Absence("broker-a", at(120), at(360), at(420), True, True, followed=at(120))
+    slave = (100, 200, 290, 350, 450, 550, 650)
+    assert backwards(*slave, 210, 700, 800, written=[999] * 10, masters_away=[away]) == []

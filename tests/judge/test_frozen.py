@@ -69,7 +69,7 @@ def test_a_process_that_froze_after_a_burst_is_one_fault_with_what_was_seen_in_w
 
 
 def test_one_queue_and_one_message_are_written_in_the_singular():
-    queues = [offsets(0, steady(0, 60)), offsets(3, {0: (1, 0), 60: (1, 0)})]
+    queues = [offsets(0, steady(0, 60)), offsets(3, {0: (2, 1), 60: (2, 1)})]
     (fault,) = frozen_processes(intervals_of(queues), 60)
     assert fault.evidence.startswith("queue 3 of broker-a is computed for b; it did not move from")
     assert fault.evidence.endswith("1 message waits")

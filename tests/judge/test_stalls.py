@@ -186,13 +186,28 @@ def test_a_stall_goes_on_over_moments_without_owner_but_not_over_a_lasting_orpha
     assert [row[:3] for row in stalled(queues, orphans=lasting)] == [(3, 0, 180), (3, 420, 600)]
 
 
-@pytest.mark.parametrize(("ends", "is_stalled"), [(600, False), (None, False), (110, True)])
-def test_offsets_of_a_broker_whose_master_is_away_show_no_stall(ends, is_stalled):
-    """Clients read from the slave, and commit to the master alone."""
+@pytest.mark.parametrize(
+    ("absence", "since"),
+    [
+        # While clients follow to the slave, and while nothing sends them there, it shows nothing.
+        ({"followed": at(450), "ends": at(540)}, None),
+        ({"ends": at(600)}, None),
+        ({}, None),
+        # It shows what they do from a minute after the route gave it on; what was before belongs
+        # to the same stall.
+        ({"followed": at(60)}, 0),
+        # One copy of the offsets, and a master that is back.
+        ({"ends": at(600), "has_slave": False}, 0),
+        ({"ends": at(110)}, 0),
+    ],
+)
+def test_the_offsets_of_a_slave_show_a_stall_once_clients_commit_to_it(absence, since):
     times = tuple(range(0, 601, 30))
     queues = [offsets(0, steady(*times), OTHER_BROKER), offsets(3, stuck(*times))]
-    away = Absence(BROKER, at(30), at(90), ends and at(ends), unrouted=True, silent=True)
-    assert bool(stalled(queues, masters_away=[away])) == is_stalled
+    given = {"ends": None, "unrouted": True, "silent": True} | absence
+    away = Absence(BROKER, at(30), at(90), **given)
+    rows = stalled(queues, masters_away=[away])
+    assert [row[1:3] for row in rows] == ([] if since is None else [(since, 600)])
 
 
 def test_polls_of_two_collectors_within_a_commit_show_no_stall():

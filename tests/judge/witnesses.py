@@ -197,8 +197,10 @@ def steady(*seconds: int) -> dict[float, tuple[int, int]]:
 
 
 def stuck(*seconds: int, at_offset: int = 0) -> dict[float, tuple[int, int]]:
-    """A queue that gets a message a second and is not read beyond its offset."""
-    return {second: (second + 10, at_offset) for second in seconds}
+    """A queue that gets a message a second and is not read beyond its offset.
+
+    It was read before: an offset of 0 is none."""
+    return {second: (second + 1_010, at_offset + 1_000) for second in seconds}
 
 
 #: Queues 0 to 2 of broker-a belong to a, queue 3 and those of broker-b to b.

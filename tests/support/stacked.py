@@ -38,8 +38,8 @@ STACKED_OFFSETS = [
         snapshot_time=at(60 * minute),
         broker_name=broker,
         queue_id=queue_id,
-        broker_offset=10 + minute,
-        consumer_offset=0 if broker == "broker-b" else 10 + minute,
+        broker_offset=20 + minute,
+        consumer_offset=10 if broker == "broker-b" else 20 + minute,
     )
     for minute in (2, 3, 5, 6)
     for broker in BROKERS

@@ -1,0 +1,74 @@
+"""faults, stalls -> one outage, one finding: members that a broker lists no more began to lack it
+when their queues stopped.
+
+A member that is cut off from a broker stays in its list for about two minutes after its last
+heartbeat (``ConsumerManager.scanNotActiveChannel`` 4.9.4). Until then its queues there stall, and
+where it has no others it looks frozen; from then on the brokers' lists differ.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rebalance_core.english import agreeing, joined
+from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE
+
+from ..kinds import FROZEN_PROCESS
+from .case import Case
+from .findings import Fault, Found, Stall
+from .words import clock, queues_in_words
+
+
+def cut_off(case: Case, found: Found) -> Found:
+    """The lasting BROKER_VIEW_DIVERGENCE since the first of its members' queues on its brokers
+    stopped, up to the time in which a broker drops a member before; without the FROZEN_PROCESS of
+    that outage.
+
+    Worked example: at 10:04 c is cut off from broker-b, and its two queues there stop. At 10:06:10
+    broker-b drops c. The lists differ since then, and the outage is from 10:04 on.
+    """
+    faults: list[Fault] = []
+    outages: list[Fault] = []
+    for fault in found.faults:
+        stopped = [
+            each for each in found.stalls if is_of(fault, each) and _leads_to(each, fault, case)
+        ]
+        if fault.fault == BROKER_VIEW_DIVERGENCE and fault.extent.lasts and stopped:
+            outages.append(_since(fault, stopped))
+            faults.append(outages[-1])
+        else:
+            faults.append(fault)
+    kept = [
+        each
+        for each in faults
+        if each.fault != FROZEN_PROCESS or not any(_is_part(each, outage) for outage in outages)
+    ]
+    return replace(found, faults=tuple(kept))
+
+
+def is_of(outage: Fault, stall: Stall) -> bool:
+    """Whether a queue that stalls is one of its members' on its brokers, whatever the topic."""
+    is_theirs = bool(stall.owners) and {*stall.owners} <= {*outage.client_ids}
+    return is_theirs and stall.queue[0] in outage.broker_names
+
+
+def _leads_to(stall: Stall, outage: Fault, case: Case) -> bool:
+    return stall.first_seen < outage.first_seen <= stall.last_seen + case.expiry
+
+
+def _since(fault: Fault, stopped: Sequence[Stall]) -> Fault:
+    since = min(each.first_seen for each in stopped)
+    queues = {each.queue for each in stopped}
+    why = agreeing(
+        len(queues),
+        "{queues} [has|have] not moved since {time} UTC, before the list changed: a broker drops a "
+        "member some two minutes after its last heartbeat",
+        queues=queues_in_words(queues),
+        time=clock(since),
+    )
+    extent = fault.extent._replace(first_seen=since)
+    return replace(fault, extent=extent, evidence=joined([fault.evidence, why]))
+
+
+def _is_part(frozen: Fault, outage: Fault) -> bool:
+    is_its = {*frozen.client_ids} <= {*outage.client_ids} and frozen.overlaps(outage)
+    return is_its and {*frozen.broker_names} <= {*outage.broker_names}

@@ -1,0 +1,293 @@
+"""What offsets show, and what they do not: small dumps, the truth reckoned before the run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cases.test_small_dumps import (
+    MEMBERS,
+    MINUTES,
+    OFFLINE,
+    QUEUES,
+    TIMED_OUT,
+    fleet,
+    holds,
+    instant,
+    members,
+    offsets,
+    route,
+)
+from tests.support.audited import queues
+
+
+def never_committed(comes_to=()):
+    """Broker-a's queues are read; of broker-b's, 500 messages each, the group has no offset yet.
+
+    To those of ``comes_to`` a message comes each minute. Broker-b's first two queues are the third
+    member's, the other two the fourth's.
+    """
+    for minute in MINUTES:
+        yield from fleet(minute)
+        read = dict.fromkeys(range(4), (100 * minute + 9, 100 * minute + 9))
+        yield offsets(60 * minute + 10, "broker-a", read)
+        new = {number: (500 + minute * (number in comes_to), 0) for number in range(4)}
+        yield offsets(60 * minute + 11, "broker-b", new)
+
+
+def test_a_queue_without_a_committed_offset_and_without_new_messages_has_nothing_to_read(audit):
+    found = audit(never_committed())
+    assert (found["group_faults"], found["stalled_queues"]) == ([], [])
+
+
+def test_a_queue_whose_new_messages_are_never_committed_is_not_read(audit):
+    found = audit(never_committed(comes_to=(0, 1)))
+    assert queues(found["stalled_queues"]) == {("T", "broker-b", 0), ("T", "broker-b", 1)}
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["client_ids"]) == ("FROZEN_PROCESS", [MEMBERS[2]])
+    assert fault["first_seen"] == instant(60)  # the first poll after a message came
+
+
+def without_masters(brokers, minutes, of_slave, *, routed=False, has_slave=True):
+    """The masters of these brokers are away in these minutes; their slaves answer.
+
+    100 messages a minute come to each queue, of which 9 wait at a poll. ``of_slave``: by minute the
+    offsets that a slave gives. ``routed``: the route names the master all the same.
+    """
+    for minute in MINUTES:
+        given = route(60 * minute, "broker-a", "broker-b")
+        body = json.loads(given["body"])
+        for data in body["brokerDatas"]:
+            name, addrs = data["brokerName"], data["brokerAddrs"]
+            is_away = name in brokers and minute in minutes
+            if has_slave:
+                addrs["1"] = f"{name}:10921"
+            if is_away and not routed:
+                del addrs["0"]
+            second = 60 * minute + 1 + (name == "broker-b")
+            yield members(second, name, TIMED_OUT if is_away else MEMBERS)
+            if has_slave:
+                to = {"broker_id": 1, "broker_addr": addrs["1"]}
+                yield members(second, name, MEMBERS) | to
+            now = of_slave(minute) if is_away else (100 * minute + 9, 100 * minute)
+            if now:
+                yield offsets(second + 10, name, dict.fromkeys(range(4), now))
+        yield given | {"body": json.dumps(body)}
+
+
+def stands(_minute):
+    """What the copy of a slave has where nobody reads it; nothing comes to it either."""
+    return 509, 500
+
+
+def test_queues_that_stand_without_a_master_stand_because_of_it(audit):
+    found = audit(without_masters(["broker-a"], range(5, 15), stands))
+    assert {
+        row["queue_id"]: row["broker_name"] for row in found["stalled_queues"]
+    } == dict.fromkeys(range(4), "broker-a")
+    # The first poll of the slave, though until a minute after it nobody knows.
+    assert {(row["first_seen"], row["ongoing"]) for row in found["stalled_queues"]} == {
+        (instant(300), True)
+    }
+    (why,) = {row["why"] for row in found["stalled_queues"]}
+    assert why.startswith("the master of broker-a has been away since 10:05:00 UTC: a slave serves")
+    # Its owners are well.
+    assert found["group_faults"] == []
+
+
+def test_where_clients_read_from_the_slave_nothing_stands(audit):
+    def read_later(minute):
+        return (509, 500) if minute == 5 else (509, 509)
+
+    found = audit(without_masters(["broker-a"], range(5, 15), read_later))
+    assert (found["group_faults"], found["stalled_queues"]) == ([], [])
+
+
+def test_a_slave_does_not_show_what_clients_do_at_a_master_that_the_collector_alone_misses(audit):
+    found = audit(without_masters(["broker-a"], range(5, 15), stands, routed=True))
+    assert (found["group_faults"], found["stalled_queues"]) == ([], [])
+
+
+def test_a_group_whose_masters_are_all_away_consumes_nothing(audit):
+    found = audit(without_masters(["broker-a", "broker-b"], range(5, 11), stands))
+    assert found["stalled_queues"] == []
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["queues_affected"]) == ("GROUP_NOT_CONSUMING", 8)
+    assert (fault["first_seen"], fault["last_seen"]) == (instant(300), instant(600))
+    assert "the master of broker-a was away from 10:05:00 to 10:11:00 UTC" in fault["evidence"]
+    assert fault["remedy"].startswith("bring the masters of broker-a and broker-b back")
+
+
+@pytest.mark.parametrize(("read", "is_stalled"), [(0, True), (1, False)])
+def test_a_broker_without_a_slave_has_one_copy_of_its_offsets(audit, read, is_stalled):
+    """It gives none while it is away, and those of before when it is back, or later ones."""
+
+    def lines():
+        for each in without_masters(
+            ["broker-a"], range(5, 14), lambda _: None, routed=True, has_slave=False
+        ):
+            if each["kind"] == "consume_stats" and each["broker_name"] == "broker-a":
+                is_back = each["snapshot_time"] >= "2026-11-20T10:14"
+                now = (509, 400 + read) if is_back else (409, 400)
+                yield offsets(844, "broker-a", dict.fromkeys(range(4), now)) if is_back else each
+            else:
+                yield each
+
+    found = audit(lines())
+    assert {(row["queue_id"], row["first_seen"]) for row in found["stalled_queues"]} == (
+        {(number, instant(240)) for number in range(4)} if is_stalled else set()
+    )
+    whys = {row["why"] for row in found["stalled_queues"]}
+    assert all("was away from 10:05:00 to 10:14:00 UTC" in why for why in whys)
+    assert found["group_faults"] == []
+
+
+def restart(after):
+    """Broker-a, which has no slave, restarts at 10:05; then its offsets are ``after`` and go on."""
+    for minute in MINUTES:
+        away = minute == 5
+        yield route(60 * minute, "broker-a", "broker-b")
+        yield members(60 * minute + 1, "broker-a", TIMED_OUT if away else MEMBERS)
+        yield members(60 * minute + 2, "broker-b", MEMBERS)
+        for name in ("broker-a", "broker-b"):
+            read = 10_000 + 100 * minute
+            if name == "broker-a" and minute > 5:
+                read = after + 100 * (minute - 6)
+            if not (away and name == "broker-a"):
+                now = dict.fromkeys(range(4), (10_000 + 100 * minute, read))
+                yield offsets(60 * minute + 10, name, now)
+
+
+def test_offsets_that_are_lost_at_a_restart_are_told_with_it(audit):
+    (fault,) = audit(restart(after=0))["group_faults"]
+    assert (fault["fault"], fault["broker_names"]) == ("OFFSETS_WENT_BACK", ["broker-a"])
+    assert "41,600 messages that were consumed are consumed again" in fault["evidence"]
+    assert fault["evidence"].endswith("from 10,400 to 0; broker-a did not answer at 10:05:00 UTC")
+    assert fault["remedy"].startswith("see why broker-a came back with older offsets")
+
+
+def test_the_last_seconds_that_a_restart_loses_are_none_that_went_back(audit):
+    assert audit(restart(after=10_390))["group_faults"] == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "coverage", "reason"),
+    [
+        (
+            TIMED_OUT,
+            "NO_BROKER_ANSWERED",
+            "no broker answered who the members of the group are; no list came from broker-a at "
+            "172.17.0.2:10911: see whether",
+        ),
+        (OFFLINE, "NO_TOPIC", "no broker knows a member of the group, nor a topic of it"),
+    ],
+)
+def test_who_does_not_answer_says_nothing_of_members(audit, answer, coverage, reason):
+    (health,) = audit(
+        members(60 * minute, "broker-a", answer) | {"broker_addr": "172.17.0.2:10911"}
+        for minute in MINUTES
+    )["group_health"]
+    assert health["coverage"] == coverage
+    assert health["reason"].startswith(reason)
+
+
+def one_queue_stands(**process_queue):
+    """Queue 0 of broker-a stands at 400 from 10:04 on; all members answer, and all else moves."""
+    for minute in MINUTES:
+        yield from fleet(minute)
+        for number, name in enumerate(("broker-a", "broker-b")):
+            read = dict.fromkeys(range(4), (100 * minute + 9, 100 * minute))
+            if name == "broker-a":
+                read[0] = (100 * minute + 9, min(100 * minute, 400))
+            yield offsets(60 * minute + 10 + number, name, read)
+        for number, client_id in enumerate(MEMBERS):
+            second = 60 * minute + 20 + number
+            given = holds(second, client_id, QUEUES[2 * number : 2 * number + 2], "Any")
+            body = json.loads(given["body"])
+            now = round(1_000 * instant(second).timestamp())
+            for queue in body["mqTable"].values():
+                queue |= {"lastPullTimestamp": now, "lastConsumeTimestamp": now - 1_000}
+            first, *_ = body["mqTable"].values()
+            if number == 0 and minute >= 4:
+                first |= process_queue
+            package = "org.apache.rocketmq.client.consumer.rebalance"
+            strategy = {
+                "allocateMessageQueueStrategy": f"{package}.AllocateMessageQueueAveragely@4"
+            }
+            body["properties"] |= strategy
+            yield given | {"body": json.dumps(body)}
+
+
+@pytest.mark.parametrize(
+    ("process_queue", "why"),
+    [
+        # Newer messages are done, the first one is not: the committed offset is that of the first.
+        (
+            {"cachedMsgCount": 3, "cachedMsgMinOffset": 400, "cachedMsgMaxOffset": 900},
+            "one message is not finished, whatever newer ones are: that at offset 400, since "
+            "10:04:00 UTC; its listener waits, or fails at it again and again (mqadmin "
+            "queryMsgByOffset -t T -b broker-a -i 0 -o 400)",
+        ),
+        # Pulls come, and nothing is there to consume.
+        (
+            {"cachedMsgCount": 0},
+            "its process asks for messages and does not get on: the application suspended the "
+            "consumer, or the broker refuses its pulls (the subscription is not known there)",
+        ),
+    ],
+)
+def test_why_a_queue_stands_is_what_its_process_shows(audit, process_queue, why):
+    (stall,) = audit(one_queue_stands(**process_queue))["stalled_queues"]
+    assert (stall["broker_name"], stall["queue_id"], stall["why"]) == ("broker-a", 0, why)
+
+
+def gone_at(dropped_by):
+    """The last member's queues, two of broker-b's, stop at 10:04; at 10:07 these drop it."""
+    for minute in MINUTES:
+        yield route(60 * minute, "broker-a", "broker-b")
+        for number, name in enumerate(("broker-a", "broker-b"), start=1):
+            is_dropped = minute >= 7 and name in dropped_by
+            yield members(60 * minute + number, name, MEMBERS[:-1] if is_dropped else MEMBERS)
+            read = dict.fromkeys(range(4), (100 * minute + 9, 100 * minute))
+            if name == "broker-b":
+                stopped = (100 * minute + 9, 100 * min(minute, 4))
+                read |= {2: stopped, 3: stopped}
+            yield offsets(60 * minute + 10 + number, name, read)
+
+
+def test_a_member_that_is_cut_off_from_a_broker_is_one_outage_since_its_queues_stopped(audit):
+    found = audit(gone_at(["broker-b"]))
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["client_ids"]) == ("BROKER_VIEW_DIVERGENCE", [MEMBERS[3]])
+    assert (fault["first_seen"], fault["ongoing"]) == (instant(240), True)
+    assert "queues 2-3 of broker-b have not moved since 10:04:00 UTC" in fault["evidence"]
+    (why,) = {row["why"] for row in found["stalled_queues"]}
+    assert why.startswith("its process does not reach the broker")
+
+
+def test_a_process_that_every_broker_drops_is_frozen(audit):
+    found = audit(gone_at(["broker-a", "broker-b"]))
+    assert "FROZEN_PROCESS" in {each["fault"] for each in found["group_faults"]}
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_consumers_in_order_read_nothing_of_a_broker_without_a_master(audit, in_order):
+    """They lock their queues there; others read from the slave."""
+
+    def lines():
+        yield from without_masters(["broker-a"], range(5, 15), lambda _: (509, 509))
+        given = holds(30, MEMBERS[0], QUEUES[:2], "Any")
+        yield given | {
+            "body": given["body"]
+            .replace('"PROP_CONSUMEORDERLY": "false"', f'"PROP_CONSUMEORDERLY": "{in_order}"')
+            .replace('"allocateMessageQueueStrategy"', '"unused"')
+        }
+
+    found = audit(lines())
+    assert queues(found["orphaned_queues"]) == (
+        {("T", "broker-a", number) for number in range(4)} if in_order else set()
+    )
+    faults = {row["fault"]: row["remedy"] for row in found["group_faults"]}
+    assert set(faults) == ({"MASTER_AWAY"} if in_order else set())
+    assert all("restart of the clients changes nothing" in each for each in faults.values())
