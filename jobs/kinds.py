@@ -34,6 +34,7 @@ QUEUES_LEFT_ROUTE = "QUEUES_LEFT_ROUTE"
 CLIENT_NOT_ANSWERING = "CLIENT_NOT_ANSWERING"
 GROUP_NOT_CONSUMING = "GROUP_NOT_CONSUMING"
 OFFSETS_WENT_BACK = "OFFSETS_WENT_BACK"
+READ_TWICE = "READ_TWICE"
 SECRET_IN_CLIENT_ID = "SECRET_IN_CLIENT_ID"  # noqa: S105 - the name of a fault
 
 HELD_NOT_COMPUTED = "HELD_NOT_COMPUTED"
@@ -142,6 +143,8 @@ CLIENT_NOT_ANSWERING: A listed client does not answer. It sends heartbeats and d
 GROUP_NOT_CONSUMING: The group consumes nothing. It has members, messages come, and no offset of
     the topic moves.
 OFFSETS_WENT_BACK: Offsets went back. The group consumes again what it had consumed.
+READ_TWICE: Messages are read twice. Brokers give the group more messages than its offsets move by,
+    and no list shows who reads them a second time.
 SECRET_IN_CLIENT_ID: A client id holds a secret. It is shown masked; everybody who lists the members
     can read it.
 UNEXPLAINED: Unexplained. None of the other faults, repaired alone or together, clears the finding.

@@ -265,6 +265,8 @@ cluster, snapshot_time, consumer_group, topic, broker_name, queue_id
 broker_offset long -1..: where the next message goes
 consumer_offset long -1..: what the group has committed; -1: nothing
 last_timestamp timestamp?: the store time of the last consumed message
+given_per_1000_seconds long? 0..: how many messages the broker gave the group in 1,000 seconds,
+    whoever read them, as in the minute before (consumeTps); of all queues of its answer together
 
 quarantine: file, line: one input line that was not understood, as it came, or one row of a snapshot
     table that breaks its contract

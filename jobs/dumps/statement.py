@@ -114,7 +114,10 @@ class RunningInfo(NamedTuple):
 
 
 class Offset(NamedTuple):
-    """The offsets of one queue (ConsumeStats.offsetTable)."""
+    """The offsets of one queue (ConsumeStats.offsetTable).
+
+    ``given_per_1000_seconds``: of all queues of the answer together (ConsumeStats.consumeTps).
+    """
 
     topic: str
     broker_name: str
@@ -122,6 +125,7 @@ class Offset(NamedTuple):
     broker_offset: int
     consumer_offset: int
     last_timestamp: int | None
+    given_per_1000_seconds: int | None = None
 
 
 class Stats(NamedTuple):

@@ -35,6 +35,8 @@ from .values import (
 
 #: The most queues that a number of RocketMQ's can hold; ``within`` has how many are too many.
 _MOST_QUEUES = 2**31 - 1
+#: Messages a second.
+_HIGHEST_RATE = 1e12
 
 STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 
@@ -326,10 +328,21 @@ def _consume_stats(body: Fields, text: str) -> Read:
     table = body.get("offsetTable")
     if table is None:
         raise LineError("expected ConsumeStats with an offsetTable")
-    return _stats(read_queue_map("offsetTable", table, text))
+    return _stats(read_queue_map("offsetTable", table, text), _thousandths(body.get("consumeTps")))
 
 
-def _stats(entries: Iterable[tuple[Queue, Any]]) -> Read:
+def _thousandths(rate: Any) -> int | None:
+    """A rate as a whole number; None where it is none, or none that a broker has.
+
+    >>> _thousandths(3.1009819), _thousandths(0), _thousandths("3"), _thousandths(float("inf"))
+    (3101, 0, None, None)
+    """
+    is_rate = type(rate) in (int, float) and 0 <= rate < _HIGHEST_RATE
+    return round(1000 * rate) if is_rate else None
+
+
+def _stats(entries: Iterable[tuple[Queue, Any]], given: int | None = None) -> Read:
+    """``given``: messages in 1,000 seconds; the dashboard's answer does not have it."""
     offsets = []
     for queue, value in entries:
         fields = as_map(value)
@@ -339,7 +352,7 @@ def _stats(entries: Iterable[tuple[Queue, Any]]) -> Read:
         if of_broker is not None and of_consumer is not None:
             # 0: nothing was consumed of it yet.
             last = _instant_of_millis(millis) if millis is not None and millis > 0 else None
-            offsets.append(statement.Offset(*queue, of_broker, of_consumer, last))
+            offsets.append(statement.Offset(*queue, of_broker, of_consumer, last, given))
     return _one(statement.Stats(tuple(offsets)))
 
 

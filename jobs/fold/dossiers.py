@@ -190,7 +190,7 @@ def _offsets(offsets: Rows) -> Iterator[tuple[str, str, QueueOffsets]]:
     """The offsets of each queue, whose times ascend."""
     columns = [offsets[name].to_pylist() for name in OFFSET_RUNS.names[:5]]
     lists = [offsets[name].combine_chunks() for name in OFFSET_RUNS.names[5:]]
-    values = [int64(list_.flatten()) for list_ in lists]
+    values = [int64(list_.flatten(), NO_NUMBER) for list_ in lists]
     for (cluster, name, *queue), part in zip(
         zip(*columns, strict=True), _parts(lists[0]), strict=True
     ):

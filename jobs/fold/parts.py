@@ -80,7 +80,10 @@ def _runs(batches: Iterable[Batch], schema: pa.Schema, *values: str) -> Iterator
     statements = _Statements(schema)
 
     def as_numbers(batch: Batch) -> Sequence[Numbers]:
-        found = [_times(batch, name) if name in _POLLED else int64(batch[name]) for name in values]
+        found = [
+            _times(batch, name) if name in _POLLED else int64(batch[name], NO_NUMBER)
+            for name in values
+        ]
         return *statements.key(batch), *found
 
     for part in in_parts(map(as_numbers, batches), _MOST_HELD, lambda each: len(each[0])):
@@ -392,5 +395,5 @@ def _each_alone(values: Array) -> Array:
 def offset_runs(queue_offsets: Reading) -> Iterator[Rows]:
     """The offsets of queues, poll by poll."""
     queue = ("cluster", "consumer_group", "topic", "broker_name", "queue_id")
-    values = ("snapshot_time", "broker_offset", "consumer_offset")
+    values = ("snapshot_time", "broker_offset", "consumer_offset", "given_per_1000_seconds")
     return _runs(queue_offsets.batches([*queue, *values]), OFFSET_RUNS, *values)

@@ -29,7 +29,7 @@ from .numbers import (
     pc,
 )
 
-_OFFSETS = ("broker_offsets", "consumer_offsets")
+_OFFSETS = ("broker_offsets", "consumer_offsets", "given")
 
 #: A record of a content: the values of its facts, in order.
 Record: TypeAlias = tuple[Any, ...]
@@ -77,7 +77,7 @@ CLIENT_RUNS = _schema(
     observed_at=_LONGS,
 )
 
-#: One row per queue: of each poll its snapshot and the two offsets.
+#: One row per queue: of each poll its snapshot, the two offsets and what the broker gave.
 OFFSET_RUNS = _schema(
     QUEUE_OFFSETS,
     *(*_GROUP, "topic", "broker_name", "queue_id"),

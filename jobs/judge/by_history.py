@@ -204,7 +204,7 @@ def _went_back(case: Case, offsets: QueueOffsets) -> Iterator[_Step]:
     for absence in case.masters_away:
         if absence.broker_name == offsets.broker_name:
             hidden |= absence.hides(offsets.times, offsets.times)
-    times, written, consumed = (column[~hidden] for column in offsets[3:])
+    times, written, consumed = (column[~hidden] for column in offsets[3:6])
     lately = times - case.persistence_seconds * SECOND
     before = np.maximum(np.searchsorted(times, lately, side="right") - 1, 0)
     back = (consumed[1:] < consumed[:-1]) & (consumed[1:] < consumed[before[:-1]])

@@ -99,6 +99,9 @@ class QueueOffsets(NamedTuple):
     times: NDArray[np.int64]
     broker_offsets: NDArray[np.int64]
     consumer_offsets: NDArray[np.int64]
+    #: How many messages the broker gave the group in 1,000 seconds, of all queues together; below
+    #: 0: not known.
+    given: NDArray[np.int64] = np.empty(0, np.int64)
 
     @property
     def waiting(self) -> NDArray[np.int64]:

@@ -16,6 +16,7 @@ from .findings import Found
 from .flapping import flapping_members
 from .held import held_queues
 from .not_consuming import not_consuming
+from .read_twice import read_twice
 from .reconnecting import blamed, reconnecting_clients
 from .route_changes import queues_left_route, route_changed
 from .rows import to_rows
@@ -49,6 +50,8 @@ RULES: tuple[Rule, ...] = (
     stalled_queues,
     not_consuming,
     went_back,
+    # By queues that are read twice, and filters that differ.
+    read_twice,
     # By all other faults.
     without_refused,
     cut_off,

@@ -269,7 +269,7 @@ def _apart(offsets: QueueOffsets) -> QueueOffsets:
     for number, time in enumerate(offsets.times.tolist()):
         if time - offsets.times[kept[-1]] >= _COMMITS:
             kept.append(number)
-    return QueueOffsets(*offsets[:3], *[column[kept] for column in offsets[3:]])
+    return QueueOffsets(*offsets[:3], *[column[kept] for column in offsets[3:6]])
 
 
 def _stands_somewhere(offsets: QueueOffsets) -> bool:

@@ -16,6 +16,7 @@ from ..kinds import (
     NOT_AUDITED,
     OFFSETS_WENT_BACK,
     QUEUE_FINDINGS,
+    READ_TWICE,
     SHOWN_BY_STALLS,
     STALLED,
     kind_of,
@@ -28,7 +29,7 @@ NEW = "NEW"
 PERSISTING = "PERSISTING"
 RESOLVED = "RESOLVED"
 #: The faults that offsets show.
-_BY_OFFSETS = frozenset({FROZEN_PROCESS, GROUP_NOT_CONSUMING, OFFSETS_WENT_BACK})
+_BY_OFFSETS = frozenset({FROZEN_PROCESS, GROUP_NOT_CONSUMING, OFFSETS_WENT_BACK, READ_TWICE})
 
 
 class Openness(NamedTuple):

@@ -134,6 +134,7 @@ class _Group:
                     rows["broker_polls"].append({**key, **poll})
             for queue in range(2):
                 offset = {"broker_offset": random_.randint(0, 3), "consumer_offset": 1}
+                offset["given_per_1000_seconds"] = random_.choice([None, 0, 1])
                 queue_key = {"topic": "T", "broker_name": "b", "queue_id": queue}
                 at = {"snapshot_time": _at(60 * minute)}
                 rows["queue_offsets"].append({**self.key, **at, **queue_key, **offset})

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, content_id, record_text
+from jobs.fold.numbers import NO_NUMBER
 from jobs.judge.dossier import ClientRun, Dossier
 from jobs.member_flags import HEARD_SECONDS
 from tests.fold.fleets import EXPIRY_SECONDS, START
@@ -225,7 +226,9 @@ def _add_offsets(found: Parts, rows: list[Any]) -> None:
     polls: dict[Any, set[Any]] = defaultdict(set)
     for row in rows:
         names = ("cluster", "consumer_group", "topic", "broker_name", "queue_id")
-        poll = (_micros(row["snapshot_time"]), row["broker_offset"], row["consumer_offset"])
+        rate = row["given_per_1000_seconds"]
+        given = NO_NUMBER if rate is None else rate
+        poll = (_micros(row["snapshot_time"]), row["broker_offset"], row["consumer_offset"], given)
         polls[tuple(row[name] for name in names)].add(poll)
     for (cluster, group, *queue), of_queue in polls.items():
         found[cluster, group].add(("offsets", (*queue, tuple(sorted(of_queue, key=repr)))))

@@ -185,13 +185,18 @@ def test_polls_of_one_answer_are_merged_in_time_with_the_times_of_the_answers() 
 
 def test_offsets_are_merged_list_beside_list() -> None:
     queue = {"cluster": "c", "consumer_group": "G", "topic": "T", "broker_name": "b", "queue_id": 1}
+    names = ("times", "broker_offsets", "consumer_offsets", "given")
+
+    def polls(*lists):
+        return dict(zip(names, lists, strict=True))
+
     parts = [
-        queue | {"times": [2, 1], "broker_offsets": [20, 10], "consumer_offsets": [7, 8]},
-        queue | {"times": [2, 3], "broker_offsets": [20, 5], "consumer_offsets": [7, 9]},
-        queue | {"queue_id": 2, "times": [1], "broker_offsets": [1], "consumer_offsets": [1]},
+        queue | polls([2, 1], [20, 10], [7, 8], [None, 4]),
+        queue | polls([2, 3], [20, 5], [7, 9], [None, 6]),
+        queue | {"queue_id": 2} | polls([1], [1], [1], [0]),
     ]
     merged = merge_runs(pa.Table.from_pylist(parts, OFFSET_RUNS)).sort_by("queue_id").to_pylist()
-    wanted = {"times": [1, 2, 3], "broker_offsets": [10, 20, 5], "consumer_offsets": [8, 7, 9]}
+    wanted = polls([1, 2, 3], [10, 20, 5], [8, 7, 9], [4, None, 6])
     assert merged == [queue | wanted, parts[2]]
 
 

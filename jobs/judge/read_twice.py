@@ -1,0 +1,252 @@
+"""offsets, consumeTps -> messages that are read twice, or lost, where no list shows it.
+
+A broker counts what it gives a group (``BrokerStatsManager.incGroupGetNums``, by pull and by POP)
+and gives the rate of the last minute with the offsets (``AdminBrokerProcessor.getConsumeStats``
+4.9.4 to 5.3.3), whoever reads: behind a proxy too, whose clients no broker lists.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.descriptions import EXPRESSION_MISMATCH
+from rebalance_core.english import joined
+from rebalance_core.findings import DUPLICATE
+from rebalance_core.grouping import grouped
+from rebalance_core.texts import Text
+
+from ..instants import SECOND, Instant
+from ..kinds import PERSISTENT, READ_TWICE
+from .case import Case
+from .dossier import QueueOffsets
+from .extents import Extent, widest
+from .findings import Fault, Found
+from .stalls import spans
+from .words import MOST_NAMES, between
+
+_MINUTE = 60 * SECOND
+#: A rate is that of one minute: a longer time between two polls it does not describe.
+_MOST_APART = 75 * SECOND
+#: The rate of a poll counts what was given up to so long before it: a minute, by samples taken
+#: each 10 s (``StatsItem``).
+_LAG = 70 * SECOND
+#: So long: what is read again as members come and go shows for a minute or two.
+_WINDOW = 600 * SECOND
+#: Of healthy groups 1.0: a rate and offsets that are polled seconds apart differ by a few percent.
+_MORE, _LESS = 1.2, 0.8
+#: A few messages show nothing.
+_FEWEST = 100
+#: In place of what was not polled.
+_NONE = np.iinfo(np.int64).min
+
+_REMEDY = Text(
+    "see who else consumes as this group: clients of a proxy (gRPC) are in no broker's list, and "
+    "Java clients that pull beside them read the same queues; end the clients of one of the two "
+    "kinds, or give them a group of their own"
+)
+
+_Longs = NDArray[np.int64]
+
+
+class _Given(NamedTuple):
+    """What a broker gave in a time, and by how much the group's offsets moved meanwhile."""
+
+    broker_name: str
+    first_seen: Instant
+    last_seen: Instant
+    polls: int
+    ongoing: bool
+    given: float
+    moved: int
+
+    @property
+    def extent(self) -> Extent:
+        """It lasts: what does not is left out."""
+        return Extent(self.first_seen, self.last_seen, self.polls, PERSISTENT, self.ongoing)
+
+    @property
+    def what(self) -> Text:
+        """It in numbers."""
+        seconds = (self.last_seen - self.first_seen) / SECOND
+        return Text(
+            "{broker} gave the group {given:,.1f} messages a second {time}, and its offsets "
+            "advanced by {moved:,.1f} a second",
+            broker=self.broker_name,
+            given=self.given / seconds,
+            time=between(self.first_seen, self.last_seen),
+            moved=self.moved / seconds,
+        )
+
+
+def read_twice(case: Case, found: Found) -> Found:
+    """The one fault of a group that gets more messages than its offsets move by, or none; and how
+    much is lost where its members filter differently.
+
+    Where a queue of the broker is a lasting duplicate, that is why. A group that gets less by a
+    filter that all members share is well.
+
+    Worked example: for 20 minutes a broker gives a group 3.1 messages a second, and its offsets
+    move by 2.0: 1,300 messages were read again.
+    """
+    by_broker = grouped(
+        (each.broker_name, each) for each in chain.from_iterable(case.dossier.offsets.values())
+    )
+    runs = [run for _, queues in sorted(by_broker.items()) for run in _runs(case, queues)]
+    lasts = case.persistence_seconds * SECOND
+    duplicates = [each for each in found.queues if each.kind == DUPLICATE and each.extent.lasts]
+    twice = [
+        each
+        for run in runs
+        for each in run.read_twice()
+        if each.last_seen - each.first_seen >= lasts
+        and not any(d.queue[0] == each.broker_name and d.overlaps(each) for d in duplicates)
+    ]
+    lost = [each for run in runs for each in run.lost()]
+    faults = tuple(_with_lost(each, lost) for each in found.faults)
+    return replace(found, faults=faults).plus([_fault(case, twice)] if twice else ())
+
+
+def _fault(case: Case, twice: Sequence[_Given]) -> Fault:
+    moved = sum(each.moved for each in twice)
+    again = sum(each.given for each in twice) - moved
+    return Fault(
+        case.main_topic or min(case.dossier.offsets),
+        widest([each.extent for each in twice]),
+        READ_TWICE,
+        evidence=joined(
+            [
+                *(each.what for each in twice[:MOST_NAMES]),
+                Text(
+                    "{again:,} messages were read again, {share:.0%} of those that were consumed, "
+                    "and no list shows by whom",
+                    again=round(again),
+                    share=again / moved,
+                ),
+            ]
+        ),
+        remedy=_REMEDY,
+        broker_names=tuple(sorted({each.broker_name for each in twice})),
+    )
+
+
+def _with_lost(fault: Fault, lost: Sequence[_Given]) -> Fault:
+    """Of filters that differ, with what the rates show of messages that nobody gets."""
+    meanwhile = [each.what for each in lost if fault.overlaps(each)]
+    if fault.fault != EXPRESSION_MISMATCH or not meanwhile:
+        return fault
+    whats = [*meanwhile[:MOST_NAMES], Text("filters drop the others, and nobody gets them")]
+    return replace(fault, evidence=joined([fault.evidence, *whats]))
+
+
+class _Run:
+    """Polls of all queues that the group has on a broker, one soon after the other, with nothing
+    between them after which members read again.
+
+    By poll, over all queues: what was written, what was committed, and what the broker gave since
+    the poll before.
+    """
+
+    def __init__(self, broker_name: str, times: _Longs, sums: _Longs, *, is_last: bool) -> None:
+        """``sums``: by poll what was written, what was committed, and the rate."""
+        self._name, self._times, self._is_last = broker_name, times, is_last
+        self._written, self._committed, rates = sums
+        # Of a longer time than its minute a rate shows the minute.
+        steps = np.minimum(np.diff(times, prepend=times[:1]), _MINUTE)
+        self._given = steps * (rates / (1000 * SECOND))
+        self._moved = np.diff(self._committed, prepend=self._committed[:1])
+        self._starts = self._last_up_to(times - _WINDOW)
+
+    def read_twice(self) -> Iterator[_Given]:
+        """When more was given than can be new.
+
+        What is given for the first time in a window lies between what was committed when its
+        first rate began and what is written at its end.
+        """
+        begins = self._last_up_to(self._times[self._starts] - _LAG)
+        given, moved = self._of_windows(self._given), self._of_windows(self._moved)
+        shows = (given > self._written - self._committed[begins]) & (given > _MORE * moved)
+        shows &= (given - moved >= _FEWEST) & (moved > 0) & (begins >= 0)
+        yield from self._times_of(shows, self._given > _MORE * self._moved)
+
+    def lost(self) -> Iterator[_Given]:
+        """When less was given than was consumed.
+
+        What was committed before the last rate ended, and was not there as the window began, was
+        given in it.
+        """
+        ended = self._last_up_to(self._times - _LAG)
+        given = self._of_windows(self._given)
+        consumed = self._committed[ended] - self._written[self._starts]
+        shows = (given < _LESS * consumed) & (consumed - given >= _FEWEST)
+        yield from self._times_of(shows, self._given < _LESS * self._moved)
+
+    def _last_up_to(self, times: _Longs) -> _Longs:
+        """By time the last poll up to it; -1: there is none."""
+        return np.searchsorted(self._times, times, side="right") - 1
+
+    def _of_windows(self, steps: Any) -> Any:
+        """By poll the sum over the window that ends with it."""
+        sums = np.cumsum(steps)
+        return sums - sums[self._starts]
+
+    def _times_of(self, windows: Any, steps: Any) -> Iterator[_Given]:
+        """The times that these windows cover, from the first of these steps to the last."""
+        edges = np.zeros(len(self._times) + 1, np.int64)
+        ends = np.flatnonzero(windows & (self._starts >= 0))
+        np.add.at(edges, self._starts[ends] + 1, 1)
+        np.add.at(edges, ends + 1, -1)
+        for start, end in spans(np.cumsum(edges)[:-1] > 0):
+            shown = start + np.flatnonzero(steps[start:end])
+            first, last = int(shown[0]) - 1, int(shown[-1])
+            yield _Given(
+                self._name,
+                int(self._times[first]),
+                int(self._times[last]),
+                last - first + 1,
+                self._is_last and end == len(self._times),
+                float(self._given[first + 1 : last + 1].sum()),
+                int(self._committed[last] - self._committed[first]),
+            )
+
+
+def _runs(case: Case, queues: Sequence[QueueOffsets]) -> Iterator[_Run]:
+    """The unbroken polls of all queues of a broker; without rates none."""
+    name = queues[0].broker_name
+    times = np.unique(np.concatenate([each.times for each in queues]))
+    values = np.full((3, len(queues), len(times)), _NONE)
+    for row, each in enumerate(queues):
+        if len(each.given):
+            values[:, row, np.searchsorted(times, each.times)] = each[4:]
+    written, committed, rates = values
+    is_polled = written > _NONE
+    # One rate is that of all queues of one answer: what came in several has no such rate.
+    rate = rates.max(axis=0)
+    is_known = (rate >= 0) & ((rates == rate) | ~is_polled).all(axis=0)
+    before, now = values[:, :, :-1], values[:, :, 1:]
+    is_broken = (
+        (is_polled[:, 1:] != is_polled[:, :-1])
+        | (now[:2] < before[:2]).any(axis=0)
+        # The first commit is no step of what was consumed.
+        | ((committed[:, :-1] <= 0) & (committed[:, 1:] > 0))
+    ).any(axis=0)
+    is_broken |= ~is_known[1:] | (np.diff(times) > _MOST_APART)
+    for since, until in _disturbed(case, name):
+        is_broken |= (times[1:] >= since) & (times[:-1] <= until)
+    sums = np.stack([*np.where(is_polled, values[:2], 0).sum(axis=1), rate])
+    for start, end in spans(~is_broken):
+        part = slice(start, end + 1)
+        yield _Run(name, times[part], sums[:, part], is_last=end == len(is_broken))
+
+
+def _disturbed(case: Case, broker_name: str) -> Iterator[tuple[Instant, Instant]]:
+    """When queues changed hands, or the broker had no master; what follows from it shows for as
+    long as a rate."""
+    for row in chain.from_iterable(case.reassignments.values()):
+        yield row.seen_before, row.changed_at + _LAG
+    for each in case.masters_away:
+        if each.broker_name == broker_name:
+            yield each.begins, each.last_seen if each.ends is None else each.ends + _LAG

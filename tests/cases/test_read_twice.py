@@ -1,0 +1,107 @@
+"""What brokers give a group against what its offsets move by: the truth reckoned before the run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cases.test_small_dumps import MEMBERS, holds, instant, members, offsets, route
+
+#: 400 messages a minute come to each broker, 100 to each queue.
+EACH, OF_BROKER = 100, 400
+
+
+def polled(minutes, given, *, waiting=lambda _: 9, every=1, client_ids=lambda _: MEMBERS):
+    """A group's polls; ``given``: by broker and minute how many messages it gave in that minute."""
+    for minute in minutes:
+        if minute % every:
+            continue
+        now = 60 * minute
+        yield route(now, "broker-a", "broker-b")
+        for number, name in enumerate(("broker-a", "broker-b")):
+            yield members(now + 1 + number, name, client_ids(minute))
+            written = 1_000 + EACH * minute
+            of_queue = dict.fromkeys(range(4), (written, written - waiting(minute)))
+            stats = offsets(now + 10 + number, name, of_queue)
+            body = json.loads(stats["body"]) | {"consumeTps": given(name, minute) / 60}
+            yield stats | {"body": json.dumps(body)}
+
+
+def twice_at_a(name, minute):
+    """From 10:05 on broker-a gives the group 660 messages a minute: 260 of them again."""
+    return 660 if name == "broker-a" and minute > 5 else OF_BROKER
+
+
+def test_messages_that_are_read_twice_are_found_though_no_list_shows_it(audit):
+    found = audit(polled(range(25), twice_at_a))
+    assert (found["duplicate_queues"], found["stalled_queues"]) == ([], [])
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["severity"]) == ("READ_TWICE", "WARNING")
+    assert (fault["broker_names"], fault["ongoing"]) == (["broker-a"], True)
+    assert (fault["first_seen"], fault["last_seen"]) == (instant(300), instant(60 * 24))
+    # 19 minutes of 660 and of 400 messages; 260 of 400.
+    assert fault["evidence"] == (
+        "broker-a gave the group 11.0 messages a second from 10:05:00 to 10:24:00 UTC, and its "
+        "offsets advanced by 6.7 a second; 4,940 messages were read again, 65% of those that were "
+        "consumed, and no list shows by whom"
+    )
+
+
+def always(number):
+    return lambda _, __: number
+
+
+def scaled(minute):
+    """A member comes or goes every other minute, and each time the queues are read again."""
+    return MEMBERS if minute % 4 < 2 else MEMBERS[:3]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(polled(range(25), always(OF_BROKER)), id="each message once"),
+        pytest.param(polled(range(25), always(440)), id="a rate that is a little off"),
+        pytest.param(polled(range(25), always(OF_BROKER // 2)), id="a filter that all share"),
+        pytest.param(
+            # A quarter of what comes is committed: caches fill.
+            polled(range(25), always(OF_BROKER), waiting=lambda minute: 9 + 75 * minute),
+            id="messages that wait in caches",
+        ),
+        pytest.param(
+            # 2,000 come and are read within the last of five minutes.
+            polled(range(0, 60), always(2_000), every=5),
+            id="a burst before each poll",
+        ),
+        pytest.param(
+            polled(range(25), always(660), client_ids=scaled), id="members that come and go"
+        ),
+        pytest.param(
+            polled(range(25), lambda _, minute: 3_000 if minute == 15 else OF_BROKER),
+            id="one restart",
+        ),
+    ],
+)
+def test_a_group_that_reads_each_message_once_is_not_said_to_read_twice(audit, lines):
+    assert "READ_TWICE" not in {each["fault"] for each in audit(lines)["group_faults"]}
+
+
+@pytest.mark.parametrize("tags", [("a", "b"), ("a", "a")])
+def test_what_filters_that_differ_drop_is_in_the_evidence(audit, tags):
+    def lines():
+        yield from polled(range(25), always(OF_BROKER // 2))
+        for minute in range(25):
+            for number, client_id in enumerate(MEMBERS):
+                given = holds(60 * minute + 20 + number, client_id, [], "CompanyStrategy")
+                body = given["body"].replace('"*"', f'"{tags[number % 2]}"')
+                yield given | {"body": body.replace("com.example.CompanyStrategy", "")}
+
+    faults = {each["fault"]: each["evidence"] for each in audit(lines())["group_faults"]}
+    assert ("EXPRESSION_MISMATCH" in faults) == (tags == ("a", "b"))
+    if "EXPRESSION_MISMATCH" in faults:
+        assert (
+            "broker-a gave the group 3.3 messages a second from 10:00:00 to 10:24:00 UTC, and its "
+            "offsets advanced by 6.7 a second" in faults["EXPRESSION_MISMATCH"]
+        )
+        assert faults["EXPRESSION_MISMATCH"].endswith("drop the others, and nobody gets them")
+    assert "READ_TWICE" not in faults
