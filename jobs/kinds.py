@@ -113,8 +113,8 @@ MASTER_AWAY: A broker's master is away. Clients that read from no slave, such as
     nothing of it.
 UNKNOWN_TOPIC: A subscribed topic does not exist. No nameserver knows it: its name may be written
     wrongly.
-MIXED_REQUEST_MODE: A member pulls beside members that use POP. It consumes its share alone, and the
-    offsets of the other shares do not move.
+MIXED_REQUEST_MODE: A member pulls beside members that use POP. POP serves every queue: those that
+    the member holds are read twice.
 ROOM_NOT_SERVED: No member serves a broker's room. The queues of a machine room that is in nobody's
     consumeridcs have no owner.
 CONFIG_OVERLAP: Several CONFIG lists have the same queue. All that list it consume it.

@@ -547,8 +547,8 @@ DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
     MIXED_REQUEST_MODE: _of_members(
         lambda member: member.subscribed and member.client_rebalance is True,
         "{clients} [divides the queues itself|divide the queues themselves] (clientRebalance "
-        "true) and [pulls its share|pull their shares], while other members get messages by "
-        "POP: the offsets of the other shares do not move",
+        "true) and [pulls its share|pull their shares], while other members get messages of all "
+        "queues by POP: what is pulled is read twice",
         "let all members leave the assignment to the broker (clientRebalance false), or let "
         "the group pull (mqadmin setConsumeMode -c CLUSTER -t {topic} -g {group} -m PULL)",
     ),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.descriptions import EXPRESSION_MISMATCH
+from rebalance_core.descriptions import EXPRESSION_MISMATCH, MIXED_REQUEST_MODE
 from rebalance_core.english import joined
 from rebalance_core.findings import DUPLICATE
 from rebalance_core.grouping import grouped
@@ -43,6 +43,8 @@ _FEWEST = 100
 #: In place of what was not polled.
 _NONE = np.iinfo(np.int64).min
 
+_LOST = Text("filters drop the others, and nobody gets them")
+_PULLED_AND_POPPED = Text("the others are those that are read twice")
 _REMEDY = Text(
     "see who else consumes as this group: clients of a proxy (gRPC) are in no broker's list, and "
     "Java clients that pull beside them read the same queues; end the clients of one of the two "
@@ -105,9 +107,15 @@ def read_twice(case: Case, found: Found) -> Found:
         if each.last_seen - each.first_seen >= lasts
         and not any(d.queue[0] == each.broker_name and d.overlaps(each) for d in duplicates)
     ]
-    lost = [each for run in runs for each in run.lost()]
-    faults = tuple(_with_lost(each, lost) for each in found.faults)
-    return replace(found, faults=faults).plus([_fault(case, twice)] if twice else ())
+    shown = {
+        EXPRESSION_MISMATCH: ([each for run in runs for each in run.lost()], _LOST),
+        MIXED_REQUEST_MODE: (twice, _PULLED_AND_POPPED),
+    }
+    faults = tuple(_with_rates(each, *shown.get(each.fault, ((), ""))) for each in found.faults)
+    mixed = [each for each in faults if each.fault == MIXED_REQUEST_MODE and each.extent.lasts]
+    unexplained = [each for each in twice if not any(map(each.extent.overlaps, mixed))]
+    more = [_fault(case, unexplained)] if unexplained else ()
+    return replace(found, faults=faults).plus(more)
 
 
 def _fault(case: Case, twice: Sequence[_Given]) -> Fault:
@@ -133,13 +141,12 @@ def _fault(case: Case, twice: Sequence[_Given]) -> Fault:
     )
 
 
-def _with_lost(fault: Fault, lost: Sequence[_Given]) -> Fault:
-    """Of filters that differ, with what the rates show of messages that nobody gets."""
-    meanwhile = [each.what for each in lost if fault.overlaps(each)]
-    if fault.fault != EXPRESSION_MISMATCH or not meanwhile:
+def _with_rates(fault: Fault, rates: Sequence[_Given], what: str) -> Fault:
+    """The fault with what the rates show of it."""
+    meanwhile = [each.what for each in rates if fault.overlaps(each)][:MOST_NAMES]
+    if not meanwhile:
         return fault
-    whats = [*meanwhile[:MOST_NAMES], Text("filters drop the others, and nobody gets them")]
-    return replace(fault, evidence=joined([fault.evidence, *whats]))
+    return replace(fault, evidence=joined([fault.evidence, *meanwhile, what]))
 
 
 class _Run:

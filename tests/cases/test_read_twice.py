@@ -105,3 +105,26 @@ def test_what_filters_that_differ_drop_is_in_the_evidence(audit, tags):
         )
         assert faults["EXPRESSION_MISMATCH"].endswith("drop the others, and nobody gets them")
     assert "READ_TWICE" not in faults
+
+
+@pytest.mark.parametrize("pulls", [True, False])
+def test_what_a_member_pulls_beside_pop_is_read_twice(audit, pulls):
+    """Its share is two of the eight queues: both of broker-a, where each message comes twice."""
+
+    def lines():
+        yield from polled(range(25), twice_at_a if pulls else always(OF_BROKER))
+        for minute in range(25):
+            for number, client_id in enumerate(MEMBERS):
+                given = holds(60 * minute + 20 + number, client_id, [], "CompanyStrategy")
+                body = json.loads(given["body"])
+                body["properties"]["clientRebalance"] = str(pulls and number == 0).lower()
+                yield given | {"body": json.dumps(body)}
+
+    faults = {each["fault"]: each["evidence"] for each in audit(lines())["group_faults"]}
+    assert set(faults) == ({"MIXED_REQUEST_MODE"} if pulls else set())
+    if pulls:
+        assert faults["MIXED_REQUEST_MODE"].startswith(
+            "10.0.0.0@0 divides the queues itself (clientRebalance true) and pulls its share, "
+            "while other members get messages of all queues by POP: what is pulled is read twice; "
+            "broker-a gave the group 11.0 messages a second from 10:05:00 to 10:24:00 UTC"
+        )
