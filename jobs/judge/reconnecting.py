@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
+from math import inf
 from typing import NamedTuple, TypeAlias
 
 from rebalance_core.english import count, joined, list_of
@@ -103,9 +104,9 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
     share one and are deployed replace twelve, but none of the new ones.
 
     What nearly all members of the group do at a time on a broker, once or twice, is a restart of
-    the broker; a client that was in no list before it came anew was restarted. Neither counts. A
-    connection of a new process, as its start time shows, is no reconnection, but may be one of many
-    restarts.
+    the broker, and what they do one after the other a deploy; a client that was in no list before
+    it came anew was restarted. None of these counts. A connection of a new process, as its start
+    time shows, is no reconnection, but may be one of many restarts.
     """
     channels, starts = case.situations.channels, starts_of(case.dossier.clients)
     if case.main_topic is None or not channels:
@@ -155,8 +156,8 @@ def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
 def _restarts_of_brokers(
     case: Case, topic: str, of_processes: Mapping[str, _Connected]
 ) -> _Connected:
-    """The brokers and times at which nearly all members came anew; not where that is so again and
-    again, as with a load balancer that drops all connections.
+    """The brokers and times at which nearly all members came anew; not where they do so at once
+    again and again, as with a load balancer that drops all connections.
     """
     came = grouped(
         (broker, (each.first_seen, client_id))
@@ -167,12 +168,48 @@ def _restarts_of_brokers(
     )
     members_at = case.timelines[topic].members_at
     times = {broker: _of_nearly_all(sorted(each), members_at) for broker, each in came.items()}
-    return frozenset(
+    at_once = (
         (broker, time)
         for broker, of_broker in times.items()
         if len(together(of_broker, lambda each: (each, each), _AT_ONCE)) < _FEWEST
         for time in of_broker
     )
+    in_turn = (
+        (broker, time)
+        for broker, each in came.items()
+        for time in _in_turn(sorted(each), members_at)
+    )
+    return frozenset(chain(at_once, in_turn))
+
+
+def _in_turn(
+    came: Sequence[tuple[Instant, str]], members_at: Callable[[Instant], int]
+) -> Iterator[Instant]:
+    """The times at which the members came anew one after the other, each once: a deploy.
+
+    However often there is one: between two of them it is quiet for longer than one takes. Clients
+    that lose their connections each in its own rhythm have no such time, and those that lose them
+    all at once take no turns.
+
+    >>> turns = [(0, "a"), (10, "b"), (20, "c")]
+    >>> deploys = [(start + turn, name) for start in (0, 50) for turn, name in turns]
+    >>> list(_in_turn(deploys, lambda _: 3))
+    [0, 10, 20, 50, 60, 70]
+    >>> list(_in_turn([(10 * turn, "abc"[turn % 3]) for turn in range(9)], lambda _: 3))
+    []
+    """
+    waves: list[dict[str, Instant]] = [{}]
+    for time, client_id in came:
+        if client_id in waves[-1]:
+            waves.append({})
+        waves[-1][client_id] = time
+    times = [sorted(set(wave.values())) for wave in waves]
+    quiet = [inf, *(later[0] - one[-1] for one, later in pairwise(times)), inf]
+    for number, (wave, turns) in enumerate(zip(waves, times, strict=True)):
+        takes = turns[-1] - turns[0] if turns else 0
+        is_of_all = len(wave) >= _NEARLY_ALL * members_at(turns[-1]) if turns else False
+        if is_of_all and 0 < takes < min(quiet[number : number + 2]):
+            yield from turns
 
 
 def _of_nearly_all(

@@ -1,0 +1,48 @@
+"""Members of a group that are restarted one after the other, at coarse rounds."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cases.test_small_dumps import members, route
+
+#: Virtual machines, each with an id that is the same after a restart.
+MACHINES = [f"10.0.0.{number}@app" for number in range(6)]
+ROUNDS = range(18)
+
+
+def restarted(machine, round_, turns):
+    """How often the machine was restarted by a round of 300 s."""
+    return sum(turn <= round_ for turn in turns(machine))
+
+
+def polled(turns):
+    """Lists alone, each 300 s; ``turns``: by machine the rounds that see it anew."""
+    for round_ in ROUNDS:
+        now = 300 * round_
+        yield route(now, "broker-a", "broker-b")
+        for number, name in enumerate(("broker-a", "broker-b"), start=1):
+            given = members(now + number, name, MACHINES)
+            body = json.loads(given["body"])
+            for machine, connection in enumerate(body["connectionSet"]):
+                port = 40_000 + 100 * number + restarted(machine, round_, turns)
+                connection["clientAddr"] = f"10.0.0.{machine}:{port}"
+            yield given | {"body": json.dumps(body)}
+
+
+@pytest.mark.parametrize(
+    ("turns", "reconnect"),
+    [
+        # Three deploys within 75 minutes, two machines a round.
+        pytest.param(lambda machine: [start + machine // 2 for start in (2, 8, 14)], 0, id="turns"),
+        # A load balancer drops all connections.
+        pytest.param(lambda _: [2, 8, 14], 6, id="at once"),
+        # Each loses its connection every 30 minutes, in its own rhythm.
+        pytest.param(lambda machine: [1 + machine, 6 + machine, 11 + machine], 6, id="rhythms"),
+    ],
+)
+def test_restarts_one_after_the_other_are_a_deploy_whatever_the_round(audit, turns, reconnect):
+    faults = [each["fault"] for each in audit(polled(turns))["group_faults"]]
+    assert faults == ["RECONNECTING"] * reconnect
