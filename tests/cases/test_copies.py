@@ -1,0 +1,61 @@
+"""Copies of a client id that some brokers' lists have, and others do not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cases.test_small_dumps import members, route
+
+ID = "10.0.0.1@app"
+OTHERS = ["10.0.0.2@app", "10.0.0.3@app"]
+BROKERS = [("broker-a", 0), ("broker-a", 1), ("broker-b", 0), ("broker-c", 0)]
+#: A connection that breaks stays listed for so long after the next one began.
+KEPT = 130
+
+
+def of_one_process(second, broker_name):
+    """It reconnects to broker-a and its slave every 110 s; to the others it is connected once."""
+    if broker_name != "broker-a":
+        return [0]
+    return [number for number in range(-4, 40) if 0 <= second - 110 * number < 110 + KEPT]
+
+
+def of_two_processes(_, __):
+    return [0, 1]
+
+
+def polled(connections, rounds):
+    """By second and broker the ports of the id."""
+    for round_ in rounds:
+        now = 60 * round_
+        given = route(now, "broker-a", "broker-b", "broker-c")
+        body = json.loads(given["body"])
+        body["brokerDatas"][0]["brokerAddrs"]["1"] = "broker-a:10921"
+        yield given | {"body": json.dumps(body)}
+        for place, (name, broker_id) in enumerate(BROKERS, start=1):
+            ports = connections(now + place, name)
+            given = members(now + place, name, [*OTHERS, *[ID] * len(ports)])
+            body = json.loads(given["body"])
+            for port, connection in zip(ports, body["connectionSet"][2:], strict=True):
+                connection["clientAddr"] = f"10.0.0.1:{41_000 + 100 * place + port}"
+            to = {"broker_id": broker_id, "broker_addr": f"{name}:109{broker_id + 1}1"}
+            yield given | to | {"body": json.dumps(body)}
+
+
+@pytest.mark.parametrize("rounds", [range(1, 3), range(2, 4), range(15)])
+def test_copies_that_half_of_the_lists_contradict_are_one_process(audit, rounds):
+    """However short the window is; a longer one shows it reconnect."""
+    found = audit(polled(of_one_process, rounds))
+    faults = {each["fault"] for each in found["group_faults"]}
+    assert "DUPLICATE_CLIENT_ID" not in faults
+    assert ("RECONNECTING" in faults) == (len(rounds) > 3)
+    assert {each["verdict"] for each in found["stacked_client_ids"]} == {"STALE_CHANNEL"}
+
+
+@pytest.mark.parametrize("rounds", [range(1, 3), range(15)])
+def test_copies_that_all_lists_have_are_two_processes(audit, rounds):
+    found = audit(polled(of_two_processes, rounds))
+    assert "DUPLICATE_CLIENT_ID" in {each["fault"] for each in found["group_faults"]}
+    assert {each["verdict"] for each in found["stacked_client_ids"]} == {"STACKED"}
