@@ -533,8 +533,8 @@ broker_names strings: the brokers that it concerns
 groups_touched int: the groups that it touched: of a broker those with topics on it
 groups strings: the first 1,000 of them by name
 groups_left_out int: those of them that are not named
-queues_lost int: queues of all groups that lastingly had no owner with it: what is possible alone,
-    or passed, does not count
+queues_lost int: queues of all groups that lastingly had no owner with it, or left the route with
+    unread messages: what is possible alone, or passed, does not count
 queues_read_twice int: queues of all groups that lastingly had several owners with it
 findings int: the findings and faults that began with it
 finding_ids strings: the first 100 of them, as in the tables of findings

@@ -465,6 +465,17 @@ def _explain(events: Sequence[Row], tables: Mapping[str, Sequence[Row]]) -> None
                 of_event = queues[id(event), column]
                 of_event.add((row["topic"], row["broker_name"], row["queue_id"]))
                 event[column] = len(of_event)
+            elif (
+                row.get("fault") == kinds.QUEUES_LEFT_ROUTE
+                and row["persistence"] == kinds.PERSISTENT
+            ):
+                of_event = queues[id(event), "queues_lost"]
+                # No route has them any more, so that no finding of a queue names them.
+                of_event.update(
+                    (row["topic"], row["finding_id"], number)
+                    for number in range(row["queues_affected"])
+                )
+                event["queues_lost"] = len(of_event)
 
 
 def _explains(event: Row, finding: Row) -> bool:
@@ -487,10 +498,14 @@ def _explains(event: Row, finding: Row) -> bool:
     return kind == kinds.TOPIC_RESIZED and finding["topic"] in event["topics"]
 
 
+def _lasts(finding: Row) -> bool:
+    return bool(finding["persistence"] == kinds.PERSISTENT)
+
+
 def _is_sure(finding: Row) -> bool:
     """Whether the queue was without an owner, or had several, for longer than a change takes: not
     where what was held or what moved refutes it, nor where it is possible alone."""
     seen = (finding["confirmed"], finding["moved"])
-    if finding["persistence"] != kinds.PERSISTENT:
+    if not _lasts(finding):
         return False
     return True in seen or (finding["certainty"] == CERTAIN and False not in seen)

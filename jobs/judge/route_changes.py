@@ -101,6 +101,7 @@ def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fa
                 _evidence(change, unread),
                 _remedy(change, unread),
                 broker_names=tuple(dict.fromkeys(name for name, _ in unread)),
+                queues_affected=len(unread),
             )
 
 
