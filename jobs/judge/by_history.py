@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rebalance_core.descriptions import UNKNOWN_TOPIC
 from rebalance_core.english import agreeing, joined, list_of
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.texts import Text
@@ -26,10 +27,38 @@ def with_history(case: Case, found: Found) -> Found:
     """What a broker without the group needs follows from what it was before.
 
     One whose master is away needs that. One that listed members of the group before has the group:
-    its clients are to come back, and ``updateSubGroup`` changes nothing.
+    its clients are to come back, and ``updateSubGroup`` changes nothing. A topic that had a route
+    before was deleted, and its name is right.
     """
-    faults = (replace(each, remedy=_remedy(each, case.dossier)) for each in found.faults)
+    faults = (
+        _of_deleted(each, case.dossier)
+        if each.fault == UNKNOWN_TOPIC
+        else replace(each, remedy=_remedy(each, case.dossier))
+        for each in found.faults
+    )
     return replace(found, faults=tuple(faults))
+
+
+def _of_deleted(fault: Fault, dossier: Dossier) -> Fault:
+    """Of a topic that no nameserver knows; as it is where none ever did."""
+    routed = [
+        time
+        for run in dossier.routes.get(fault.topic, ())
+        for time in run.times
+        if run.brokers and time < fault.first_seen
+    ]
+    if not routed:
+        return fault
+    had = Text("it had a route until {time} UTC: it was deleted", time=clock(max(routed)))
+    return replace(
+        fault,
+        evidence=joined([fault.evidence, had]),
+        remedy=Text(
+            "take {topic} out of the subscription; if somebody deleted it by mistake, create it "
+            "again (mqadmin updateTopic)",
+            topic=fault.topic,
+        ),
+    )
 
 
 def _remedy(fault: Fault, dossier: Dossier) -> str:
