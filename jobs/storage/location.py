@@ -220,6 +220,20 @@ class Location:
             for path in (*sorted(paths), *sorted(folders)):
                 disk.sync(path)
 
+    def move(self, target: Location) -> None:
+        """Gives a folder another name, if it is there; in an object store each file is copied."""
+        self.file_system.create_dir(target._parent, recursive=True)
+        if self.is_local or self.file_system.type_name == "hdfs":
+            with suppress(FileNotFoundError):
+                self.file_system.move(self.base, target.base)
+            return
+        for file in self.infos(recursive=True):
+            if file.type == pafs.FileType.File:
+                self.file_system.copy_file(
+                    file.path, target.base + file.path.removeprefix(self.base)
+                )
+        self.delete()
+
     def delete(self) -> None:
         """Removes the file, or the folder with all below it, if it is there."""
         while (kind := self._kind()) != pafs.FileType.NotFound:
