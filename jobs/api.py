@@ -106,8 +106,10 @@ def audit(
                 _ingest(engine, source, task)
             if frames:
                 from .spark.frames import stage  # noqa: PLC0415 - Spark takes its time
+                from .spark.session import adopted  # noqa: PLC0415
 
-                stage(frames, snapshots)
+                own: Any = engine
+                stage({name: adopted(own.spark, rows) for name, rows in frames.items()}, snapshots)
             given = {name: pa.table(tables[name]) for name in tables.keys() - frames.keys()}
             check_tables(
                 (each, given[each.name].schema) for each in SNAPSHOT_TABLES if each.name in given
@@ -254,7 +256,7 @@ def _engine_on(spark: SparkSession | None) -> Iterator[Engine]:
     from .spark.engine import SparkEngine  # noqa: PLC0415 - Spark takes its time
     from .spark.session import suited  # noqa: PLC0415
 
-    with suited(spark), SparkEngine(spark) as engine:
+    with suited(spark) as own, SparkEngine(own) as engine:
         yield engine
 
 

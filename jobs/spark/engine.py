@@ -52,6 +52,7 @@ from ..pieces import Piece, in_parts, pack_value, unpack_value
 from ..storage import Location
 from ..text import visible
 from .functions import recompute_allocations
+from .session import unnoticed
 from .workers import in_worker
 
 _DDL = "shard int, kind string, data binary"
@@ -192,7 +193,8 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         # By way of pandas and Arrow: rows of Python, and none at all, would need a worker.
         if not there:
             return Frame(self.spark.sql("SELECT 0 shard, '' kind, X'' data WHERE false"), 0)
-        rows = self.spark.createDataFrame(pd.DataFrame(there), _DDL)
+        with unnoticed(self.spark):
+            rows = self.spark.createDataFrame(pd.DataFrame(there), _DDL)
         return Frame(rows, sum(len(piece.data) for piece in there))
 
     def by_shard(self, pieces: Frame, step: ShardStep) -> Frame:
