@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from inspect import getclosurevars
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -47,12 +48,13 @@ def seen(caller: SparkSession) -> dict[str, Any]:
     return {**settings, "python": context.pythonExec}
 
 
-def taken_for_active() -> list[int]:
-    """What PySpark takes where no session is named."""
+def taken_for_active() -> list[Any]:
+    """What PySpark takes where no session is named: Java's sessions, for 3.5 wraps them anew."""
     from pyspark import RDD  # noqa: PLC0415 - Spark takes its time to import
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    return [id(SparkSession.getActiveSession()), id(RDD.toDF)]
+    of_rdds = getclosurevars(RDD.toDF).nonlocals["sparkSession"]
+    return [each and each._jsparkSession for each in (SparkSession.getActiveSession(), of_rdds)]
 
 
 def rows_of(report: Any) -> dict[str, Any]:
