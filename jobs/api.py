@@ -6,7 +6,6 @@ shows of it what the commands show. A session of Spark is the caller's: none is 
 
 from __future__ import annotations
 
-import secrets
 import tempfile
 import warnings
 import weakref
@@ -27,7 +26,7 @@ from rebalance_core.errors import near_names
 from .commands.batch import closing_lines, what_is_missing
 from .commands.clock import now
 from .commands.common import time_of
-from .contract import check_tables
+from .contract import check_tables, plain_type
 from .engines.engine import Engine
 from .engines.local import LocalEngine
 from .errors import InputError, QuarantineError, SettingsError
@@ -37,6 +36,7 @@ from .languages.language import language
 from .pipeline.audit import audit as publish_audit
 from .pipeline.explain import Prediction, ShellText, explain_moment, predict_moments
 from .pipeline.ingest import ingest
+from .pipeline.inputs import Inputs
 from .pipeline.moments import Question, moments_of_tables
 from .progress import Progress
 from .publish.run import Run, Task
@@ -45,79 +45,82 @@ from .reports.problems import find_problems
 from .reports.read import declared_table
 from .reports.tables import PublishedTables
 from .reports.texts import WIDTH
-from .schemas import SNAPSHOT_TABLES
+from .schemas import HEARTBEATS, SNAPSHOT_TABLES, TOPIC_ROUTES
 from .settings import Settings, checked, load_settings
-from .storage import Location, Published, Reports, SnapshotWriter, new_run_id
+from .storage import (
+    Location,
+    Published,
+    Reports,
+    Snapshots,
+    SnapshotWriter,
+    new_run_id,
+)
 from .verdict.verdict import make_verdict
 from .window import Window, future_after
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+GivenSettings = Settings | Mapping[str, Any] | str | Path | None
 Dumps = str | PathLike[str] | Sequence[str | PathLike[str]]
 #: A time, or its text as ISO 8601; UTC where it has no zone.
 Time = datetime | str
 
 #: So many topics have pictures on the page in a notebook, as on that of ``report``.
 _TOP = 10
-_QUIET = Progress(quiet=True)
+QUIET = Progress(quiet=True)
 
 
 def audit(
     source: Dumps | Mapping[str, Any],
-    settings: Settings | Mapping[str, Any] | str | Path | None = None,
+    settings: GivenSettings = None,
     *,
     spark: SparkSession | None = None,
-    staging: str | None = None,
 ) -> Report:
     """Audits dumps, or snapshot tables by their names.
 
     Dumps are files, folders and globs. A table is of Arrow, of Polars (all that has Arrow's stream)
     or a DataFrame of Spark; ``heartbeats`` and ``topic_routes`` must be there. The audit runs in
-    this process; with a session, or with DataFrames of one, on Spark.
+    this process; with a session, or with DataFrames of one, on Spark: see ``spark.auditing``.
 
-    What is written on the way is removed with the report. It lies in a temporary folder, or in one
-    below ``staging``, which on a cluster the workers and this process have to reach.
+    What is written on the way lies in a temporary folder, and is removed with the report.
 
     Settings are a file of settings, a mapping with its names, or those of ``load_settings``.
 
     Warns where more lines were not understood than the settings allow, and of snapshots that are
     left out because they lie in the future. Raises SettingsError for settings that are wrong,
-    InputError where there is nothing to audit or a folder for staging has to be named, and
-    ContractError, before anything runs, where a table has not the columns that it must have.
+    InputError where there is nothing to audit, and ContractError, before anything runs, where a
+    table has not the columns that it must have.
 
     >>> report = audit("dumps/")  # doctest: +SKIP
     >>> report["orphaned_queues"].to_pandas()  # doctest: +SKIP
     """
-    settings = _settings_of(settings)
-    tables = _named(source) if isinstance(source, Mapping) else {}
-    frames = {name: rows for name, rows in tables.items() if hasattr(rows, "sparkSession")}
-    spark = spark or next((each.sparkSession for each in frames.values()), None)
-    folder = _new_folder(spark, staging)
-    snapshots = folder / "snapshots"
-    began = now()
-    run = Run(new_run_id(began), began)
-    window = Window(future=future_after(began, settings.bounds.future_days))
-    reports = folder / "reports"
-    task = Task(run, snapshots, reports, window, settings, KnownIssues(), are_staged=True)
-    try:
-        with _engine_on(spark) as engine:
-            if not isinstance(source, Mapping):
-                _ingest(engine, source, task)
-            if frames:
-                from .spark.frames import stage  # noqa: PLC0415 - Spark takes its time
+    settings = settings_of(settings)
+    if isinstance(source, Mapping):
+        check_named(source)
+        if spark is not None or any(hasattr(rows, "sparkSession") for rows in source.values()):
+            from .spark.auditing import audit_tables  # noqa: PLC0415 - Spark takes its time
 
-                stage(frames, snapshots)
-            given = {name: pa.table(tables[name]) for name in tables.keys() - frames.keys()}
+            return audit_tables(source, settings, spark)
+    elif not isinstance(source, str | PathLike | Sequence):
+        raise InputError(
+            "expected dumps, or snapshot tables by name, as audit({'heartbeats': ..., "
+            f"'topic_routes': ...}}), came {type(source).__name__}; "
+            "rebalance_audit.spark.audit(heartbeats, topic_routes) takes DataFrames"
+        )
+    with temporary_folder() as folder, _engine_on(spark) as engine:
+        task = new_task(folder, settings)
+        if isinstance(source, Mapping):
+            given = {name: pa.table(rows) for name, rows in source.items()}
             check_tables(
                 (each, given[each.name].schema) for each in SNAPSHOT_TABLES if each.name in given
             )
             for name, rows in given.items():
-                _write(rows, snapshots / name)
-            published = publish_audit(engine, task, _QUIET)
-    except BaseException:
-        folder.delete()
-        raise
+                _write(rows, task.snapshots / name)
+        else:
+            _ingest(engine, source, task)
+        inputs = Inputs(Snapshots.open(task.snapshots), settings, in_driver=not _is_here(spark))
+        published = publish_audit(engine, task, QUIET, inputs)
     report = Report(folder, published, settings)
     weakref.finalize(report, folder.delete)
     return report
@@ -203,7 +206,8 @@ class Report(Mapping[str, pa.Table]):
         return f'<iframe srcdoc="{escape(page)}" width="100%" height="800"></iframe>'
 
 
-def _settings_of(given: Settings | Mapping[str, Any] | str | Path | None) -> Settings:
+def settings_of(given: GivenSettings) -> Settings:
+    """The settings, in whichever form they are given."""
     if isinstance(given, Settings):
         return given
     if given is None or isinstance(given, str | Path):
@@ -211,6 +215,15 @@ def _settings_of(given: Settings | Mapping[str, Any] | str | Path | None) -> Set
     if isinstance(given, Mapping):
         return checked(Settings, "of audit()", dict(given))
     raise SettingsError(f"expected a file of settings or a mapping of their names, came {given!r}")
+
+
+def new_task(folder: Location, settings: Settings) -> Task:
+    """A run that begins now, of tables that are there for it alone, with reports in a folder."""
+    began = now()
+    run = Run(new_run_id(began), began)
+    window = Window(future=future_after(began, settings.bounds.future_days))
+    reports, snapshots = folder / "reports", folder / "snapshots"
+    return Task(run, snapshots, reports, window, settings, KnownIssues(), are_staged=True)
 
 
 def _changes_of(given: Change | Iterable[Change]) -> list[Change]:
@@ -226,23 +239,29 @@ def _changes_of(given: Change | Iterable[Change]) -> list[Change]:
     return changes
 
 
-def _named(source: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The tables; InputError for a name that no snapshot table has."""
+def check_named(tables: Iterable[str]) -> None:
+    """InputError for a name that no snapshot table has, and where one is missing."""
     names = [table.name for table in SNAPSHOT_TABLES]
-    for name in source:
+    for name in tables:
         if name not in names:
             raise InputError(f"no snapshot table {name!r}: {near_names(name, names)}")
-    return source
+    for table in (HEARTBEATS, TOPIC_ROUTES):
+        if table.name not in tables:
+            raise InputError(
+                f"no table {table.name}: expected heartbeats, the lists of the brokers, and "
+                "topic_routes, which have the queues"
+            )
 
 
-def _new_folder(spark: SparkSession | None, staging: str | None) -> Location:
-    if staging is not None:
-        return Location(staging) / f"rebalance-audit-{secrets.token_hex(8)}"
-    if spark is not None:
-        from .spark.frames import check_reach  # noqa: PLC0415 - Spark takes its time
-
-        check_reach(spark)
-    return Location(tempfile.mkdtemp(prefix="rebalance-audit-"))
+@contextmanager
+def temporary_folder() -> Iterator[Location]:
+    """A new folder, which stays, unless the block fails."""
+    folder = Location(tempfile.mkdtemp(prefix="rebalance-audit-"))
+    try:
+        yield folder
+    except BaseException:
+        folder.delete()
+        raise
 
 
 @contextmanager
@@ -254,35 +273,29 @@ def _engine_on(spark: SparkSession | None) -> Iterator[Engine]:
     from .spark.engine import SparkEngine  # noqa: PLC0415 - Spark takes its time
     from .spark.session import suited  # noqa: PLC0415
 
-    with suited(spark), SparkEngine(spark) as engine:
+    with suited(spark) as own, SparkEngine(own) as engine:
         yield engine
+
+
+def _is_here(spark: SparkSession | None) -> bool:
+    """Whether the engine's workers see the temporary folders of this machine."""
+    if spark is None:
+        return True
+    from .spark.engine import is_here  # noqa: PLC0415 - Spark takes its time
+
+    return is_here(spark)
 
 
 def _ingest(engine: Engine, dumps: Dumps, task: Task) -> None:
     given = [dumps] if isinstance(dumps, str | PathLike) else dumps
-    with SnapshotWriter.open(task.snapshots, task.run.run_id, 0, _QUIET.say) as writer:
+    with SnapshotWriter.open(task.snapshots, task.run.run_id, 0, QUIET.say) as writer:
         try:
-            ingest(engine, [fspath(each) for each in given], writer, task.settings, _QUIET)
+            ingest(engine, [fspath(each) for each in given], writer, task.settings, QUIET)
         except QuarantineError as error:
             warnings.warn(str(error), stacklevel=3)
 
 
 def _write(rows: pa.Table, place: Location) -> None:
-    plain = pa.schema([(field.name, _plain(field.type)) for field in rows.schema])
+    plain = pa.schema([(field.name, plain_type(field.type)) for field in rows.schema])
     place.file_system.create_dir(place.base, recursive=True)
     pq.write_table(rows.cast(plain), (place / "part-0.parquet").base, filesystem=place.file_system)
-
-
-def _plain(type_: Any) -> Any:
-    """The type without the views of Polars, which Parquet does not take.
-
-    >>> _plain(pa.list_(pa.struct([("topic", pa.string_view())])))
-    ListType(list<item: struct<topic: string>>)
-    """
-    if pa.types.is_string_view(type_):
-        return pa.string()
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        return pa.list_(_plain(type_.value_type))
-    if pa.types.is_struct(type_):
-        return pa.struct([(field.name, _plain(field.type)) for field in type_])
-    return type_

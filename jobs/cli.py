@@ -79,7 +79,7 @@ def _reported(arguments: Sequence[str] | None) -> int:
 
             complain(f"failed:\n{indent(traceback.format_exc(), '  ', lambda _: True).rstrip()}")
         if isinstance(error, AuditError):
-            text, code = str(error), error.exit_code
+            text, code = f"{error}{error.console}", error.exit_code
         else:
             from .failures import is_of_the_machine, sentence_of
 

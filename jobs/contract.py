@@ -156,3 +156,23 @@ def type_name(type_: Any) -> str:
     if pa.types.is_timestamp(type_):
         return "timestamp"
     return _NAMES.get(type_, str(type_))
+
+
+def plain_type(type_: Any) -> Any:
+    """The type as Spark and Parquet take it: without views, dictionaries and large lists, and times
+    in microseconds.
+
+    >>> plain_type(pa.list_(pa.struct([("topic", pa.string_view())])))
+    ListType(list<item: struct<topic: string>>)
+    """
+    if pa.types.is_dictionary(type_):
+        return plain_type(type_.value_type)
+    if pa.types.is_string_view(type_) or pa.types.is_large_string(type_):
+        return pa.string()
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("us", type_.tz)
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return pa.list_(plain_type(type_.value_type))
+    if pa.types.is_struct(type_):
+        return pa.struct([(field.name, plain_type(field.type)) for field in type_])
+    return type_

@@ -35,6 +35,11 @@ class AuditError(Exception):
 
     exit_code = 4
 
+    def __init__(self, text: str = "", console: str = "") -> None:
+        """``console``: what the command line adds; a shell has no such options."""
+        super().__init__(text)
+        self.console = console
+
 
 class JavaError(AuditError):
     """There is no Java to start Spark with; the message has the places where it was looked for."""

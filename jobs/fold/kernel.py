@@ -215,6 +215,14 @@ class Cutting:
         )
         return (*lists, *routes, schemas.CLIENT_STATES, schemas.QUEUE_OFFSETS)
 
+    def columns(self, table: Table) -> list[str]:
+        """The columns of a table that are read, as the table has them: of no row they are asked
+        for as well.
+        """
+        rows = Reading(table, ())
+        list(self._contents(table, rows))
+        return [name for name in table.schema.names if name in rows.columns]
+
     def pieces(
         self, table: Table, sources: Iterable[Source], files: Iterable[str] | None = None
     ) -> Iterator[Piece]:

@@ -14,6 +14,7 @@ import pyarrow.compute
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
+from ..pieces import in_parts
 from ..schemas import LONG, STRING, Table
 
 #: Columns and tables of Arrow. PyArrow's stubs do not have most of their methods.
@@ -23,8 +24,8 @@ Rows: TypeAlias = Any
 Batch: TypeAlias = dict[str, Array]
 pc: Any = pyarrow.compute
 
-#: A snapshot table, cut to the window: in memory or as files.
-Source: TypeAlias = pa.Table | ds.Dataset
+#: A snapshot table, cut to the window: in memory, as files, or as the batches that come, once.
+Source: TypeAlias = pa.Table | ds.Dataset | pa.RecordBatchReader
 Numbers: TypeAlias = NDArray[np.int64]
 Hashes: TypeAlias = NDArray[np.uint64]
 
@@ -84,20 +85,29 @@ def read(
     """The columns by name, some rows at a time."""
     columns = list(columns)
     for source in sources:
-        # Few rows at a time, and none ahead: what is read is dropped as soon as it is summed up.
-        batches = _dataset(source).scanner(
-            columns=columns,
-            batch_size=rows_at_a_time or _ROWS_AT_A_TIME,
-            batch_readahead=1,
-            fragment_readahead=1,
-            use_threads=False,
-        )
-        for batch in batches.to_batches():
+        for batch in _batches(source, columns, rows_at_a_time or _ROWS_AT_A_TIME):
             if batch.num_rows:
                 yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
-def of_group(source: Source, group: str) -> Source:
+def _batches(source: Source, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+    if isinstance(source, pa.RecordBatchReader):
+        for some in in_parts(source, rows, lambda batch: batch.num_rows):
+            together = pa.Table.from_batches(some).select(columns).combine_chunks()
+            yield from together.to_batches(rows)
+        return
+    # Few rows at a time, and none ahead: what is read is dropped as soon as it is summed up.
+    scanner = _dataset(source).scanner(
+        columns=columns,
+        batch_size=rows,
+        batch_readahead=1,
+        fragment_readahead=1,
+        use_threads=False,
+    )
+    yield from scanner.to_batches()
+
+
+def of_group(source: pa.Table | ds.Dataset, group: str) -> ds.Dataset:
     """The rows that are about a consumer group, in a table that is about groups."""
     dataset = _dataset(source)
     if "consumer_group" not in dataset.schema.names:
@@ -105,7 +115,7 @@ def of_group(source: Source, group: str) -> Source:
     return dataset.filter(ds.field("consumer_group").cast(STRING) == group)
 
 
-def _dataset(source: Source) -> ds.Dataset:
+def _dataset(source: pa.Table | ds.Dataset) -> ds.Dataset:
     return ds.dataset(source) if isinstance(source, pa.Table) else source
 
 

@@ -85,6 +85,8 @@ class Reading:
     ) -> None:
         self.rows = 0
         self.lost = Lost()
+        #: The columns that were asked for.
+        self.columns: list[str] = []
         self._table = table
         self._sources = zip(sources, files or repeat(table.name), strict=False)
         self._most = most
@@ -103,7 +105,7 @@ class Reading:
         ``statement``: the columns that name what a row is a part of. Then ``IS_LOST`` comes too,
         and a refused row whose statement is known stays, so that all of it is known to be lost.
         """
-        columns = list(columns)
+        columns = self.columns = list(columns)
         for source, file in self._sources:
             self._file, self._refused = file, 0
             for batch in read([source], columns, rows_at_a_time):

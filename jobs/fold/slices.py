@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from itertools import groupby, starmap, tee
+from itertools import chain, groupby, starmap, tee
 from operator import or_
 from typing import Any
 
@@ -42,6 +42,21 @@ class TableStep:
             files = (slice_.path if self.has_files else name for slice_, _ in again)
             yield from self.cutting.pieces(_TABLES[name], starmap(self._rows, slices), files)
 
+    def of_batches(self, name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
+        """The pieces of rows of a table that come once, batch by batch, with the columns that the
+        cutting reads.
+        """
+        table = _TABLES[name]
+        if (first := next(batches, None)) is None:
+            return
+        counted = self._counted(table, first.schema)
+        every = chain([first], batches)
+        if counted is not None:
+            kept = (pa.Table.from_batches([batch]).filter(counted) for batch in every)
+            every = chain.from_iterable(rows.to_batches() for rows in kept)
+        rows = pa.RecordBatchReader.from_batches(first.schema, every)
+        yield from self.cutting.pieces(table, [rows], [name])
+
     def _rows(self, slice_: Slice, content: pa.Buffer | None) -> Source:
         """The rows of a slice that count."""
         table = _TABLES[slice_.what]
@@ -51,13 +66,19 @@ class TableStep:
             location = Location(slice_.path)
             groups = None if slice_.is_whole else range(slice_.start, slice_.stop)
             rows = open_files(table, [location.base], location.file_system, groups)
+        counted = self._counted(table, rows.schema)
+        rows = rows if counted is None else rows.filter(counted)
+        return rows if self.group is None else of_group(rows, self.group)
+
+    def _counted(self, table: Table, came: pa.Schema) -> Any:
+        """Which rows count, for PyArrow; None: all."""
         # A route that was polled shortly before the window still holds when it begins.
         is_route = table in _OF_ROUTES
         window = self.window.earlier(self.route_max_age_seconds) if is_route else self.window
         # A content has no time of its own: it counts where a poll names it.
-        if window != Window() and "snapshot_time" in table.schema.names:
-            rows = rows.filter(window.filter_of(table, rows.schema) | _has_no_time(table))
-        return rows if self.group is None else of_group(rows, self.group)
+        if window == Window() or "snapshot_time" not in table.schema.names:
+            return None
+        return window.filter_of(table, came) | _has_no_time(table)
 
 
 def _has_no_time(table: Table) -> Any:

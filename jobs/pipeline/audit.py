@@ -13,7 +13,6 @@ from rebalance_core.english import count, names
 
 from ..engines.engine import Engine
 from ..fold.kernel import FACTS, OF_GROUPS, OF_TOPICS, Cutting, Dealing, Facts
-from ..fold.slices import TableStep
 from ..judge.terms import Terms
 from ..pieces import all_rows, all_values
 from ..progress import Progress
@@ -34,8 +33,12 @@ from .terms import strategy_rules, terms_of
 _LOGGER = logging.getLogger(__name__)
 
 
-def audit(engine: Engine, task: Task, progress: Progress) -> Published:
+def audit(
+    engine: Engine, task: Task, progress: Progress, inputs: Inputs | None = None
+) -> Published:
     """Audits the snapshots of a window and publishes the reports under the window's last date.
+
+    ``inputs``: the tables, if they lie elsewhere than the task says.
 
     With ``since_last`` a window without a beginning begins where that of the last published run
     did. Findings that an entry of ``known_issues`` matches are marked; whether an entry has expired
@@ -44,7 +47,7 @@ def audit(engine: Engine, task: Task, progress: Progress) -> Published:
     Raises InputError where there is nothing to audit, and ContractError where a table has not the
     columns that it must have. Nothing is published then, and what was published stays.
     """
-    inputs = Inputs(Snapshots.open(task.snapshots), task.settings)
+    inputs = inputs or Inputs(Snapshots.open(task.snapshots), task.settings)
     progress.say(inputs.sentence())
     inputs.warn_of_future(task.window)
     if task.since_last:
@@ -102,12 +105,8 @@ class Folded:
 
 def fold_inputs(engine: Engine, inputs: Inputs, task: Task) -> Folded:
     """Reads the tables of a task."""
-    cutting = inputs.cutting()
-    slices = inputs.slices(cutting.tables())
-    cutting = replace(cutting, shards=engine.shards(sum(each.size for each in slices)))
-    age = task.settings.route_max_age_seconds
-    step = TableStep(cutting, task.window, age, has_files=not task.are_staged)
-    return fold_pieces(engine, engine.map(slices, step), cutting)
+    pieces, cutting = inputs.cut(engine, task.window, has_files=not task.are_staged)
+    return fold_pieces(engine, pieces, cutting)
 
 
 def fold_pieces(engine: Engine, pieces: Any, cutting: Cutting) -> Folded:

@@ -95,7 +95,7 @@ def open_engine(
 
     with spark_session(f"rebalance-audit {name}", master, verbose=verbose) as spark:
         progress.watch(lambda: tasks_under_way(spark))
-        with suited(spark), SparkEngine(spark) as engine:
+        with suited(spark) as own, SparkEngine(own) as engine:
             yield engine
 
 

@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
+from typing import Any
 
 import pyarrow.dataset as ds
 
 from ..contract import check_tables, has_columns
-from ..engines.engine import MOST_BYTES, Slice
+from ..engines.engine import MOST_BYTES, Engine, Slice
 from ..errors import InputError
 from ..fold.kernel import Cutting
+from ..fold.slices import TableStep
 from ..schemas import (
     BROKER_POLLS,
     HEARTBEATS,
@@ -38,10 +40,14 @@ _REQUIRED = (HEARTBEATS, TOPIC_ROUTES)
 
 @dataclass(frozen=True)
 class Inputs:
-    """The snapshot tables at a place, and what they can be read by."""
+    """The snapshot tables at a place, and what they can be read by.
+
+    ``in_driver``: no worker of the engine sees them.
+    """
 
     snapshots: Snapshots
     settings: Settings
+    in_driver: bool = False
 
     def sentence(self) -> str:
         """The line for a person: which tables are read, and whether they could be checked."""
@@ -49,6 +55,23 @@ class Inputs:
         if place.run_id is None:
             return f"reads the tables at {place.root}; they have no manifest, and are not checked"
         return f"reads the tables at {place.root} that run {place.run_id} ingested"
+
+    def cut(
+        self, engine: Engine, window: Window, group: str | None = None, *, has_files: bool = True
+    ) -> tuple[Any, Cutting]:
+        """The pieces of the rows in a window, of one group if it is named; how they are cut.
+
+        ``has_files``: see ``TableStep``.
+        """
+        cutting = self.cutting()
+        slices = self.slices(cutting.tables())
+        if group is None:
+            cutting = replace(cutting, shards=engine.shards(sum(each.size for each in slices)))
+        age = self.settings.route_max_age_seconds
+        step = TableStep(cutting, window, age, group, has_files)
+        if self.in_driver:
+            return engine.given(step((each, None) for each in slices)), cutting
+        return engine.map(slices, step), cutting
 
     def slices(self, tables: Sequence[Table]) -> list[Slice]:
         """The files of the tables, large ones in ranges of their row groups.
@@ -81,7 +104,8 @@ class Inputs:
                 f"every snapshot at {self.snapshots.root} is later than {iso(window.future)}, "
                 f"which is {self.settings.bounds.future_days} days (bounds.future_days) after this "
                 "machine's clock: nothing was published; set the clock right that is wrong, this "
-                "machine's or the collector's, or ask for a date with --date"
+                "machine's or the collector's",
+                ", or ask for a date with --date",
             )
         if any(ahead.values()):
             rows = ", ".join(f"{count:,} of {name}" for name, count in ahead.items() if count)
@@ -159,7 +183,8 @@ def require_tables(snapshots: Snapshots) -> None:
         if not snapshots.has(table.name):
             raise InputError(
                 f"no table {table.name} at {snapshots.table(table.name)}: expected the folder of "
-                "snapshot tables that ingest or run wrote, as out/snapshots for --output out"
+                "snapshot tables that ingest or run wrote",
+                ", as out/snapshots for --output out",
             )
 
 

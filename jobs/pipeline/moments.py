@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 
 from rebalance_core import near_names
 
+from ..engines.engine import Engine
 from ..engines.local import LocalEngine
 from ..errors import InputError
 from ..fold.kernel import Cutting
 from ..fold.numbers import of_group
-from ..fold.slices import TableStep
 from ..instants import to_instant
 from ..judge.moment import Moment, find_moments
 from ..schemas import BROKER_POLLS, HEARTBEATS, QUARANTINE
@@ -74,14 +74,19 @@ def moments_of_tables(snapshots: Location, question: Question, settings: Setting
     Raises ContractError where a table has not the columns that it must have.
     """
     tables = Snapshots.open(snapshots)
-    inputs = Inputs(tables, settings)
-    cutting = inputs.cutting()
-    step = TableStep(cutting, Window(), settings.route_max_age_seconds, question.group)
     there = [tables.parquet(t.name) for t in (HEARTBEATS, BROKER_POLLS) if tables.has(t.name)]
     groups = _groups(each.to_table(["consumer_group"]) for each in there)
     with LocalEngine() as engine:
-        pieces = engine.map(inputs.slices(cutting.tables()), step)
-        return _moments(fold_pieces(engine, pieces, cutting), question, settings, groups)
+        return moments_of_inputs(engine, Inputs(tables, settings), question, groups)
+
+
+def moments_of_inputs(
+    engine: Engine, inputs: Inputs, question: Question, groups: Iterable[str]
+) -> list[Moment]:
+    """The same of tables wherever they are; ``groups``: the names of all of them."""
+    pieces, cutting = inputs.cut(engine, Window(), question.group)
+    folded = fold_pieces(engine, pieces, cutting)
+    return _moments(folded, question, inputs.settings, groups)
 
 
 def _moments(

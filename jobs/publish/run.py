@@ -42,6 +42,11 @@ class Task:
     #: Whether the snapshot tables lie there for this run alone, so that nobody knows the files.
     are_staged: bool = False
 
+    @property
+    def where(self) -> str:
+        """Where the snapshot tables lie, for a person."""
+        return "in the tables" if self.are_staged else f"at {self.snapshots}"
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -71,9 +76,10 @@ class Scope:
         times = set().union(*rounds.values())
         if not times:
             raise InputError(
-                f"no group in the window at {task.snapshots}: the members of a group are those "
+                f"no group in the window {task.where}: the members of a group are those "
                 "that the brokers list (heartbeats; in dumps: consumer_connection), and there are "
-                "none; audit --dry-run shows the window, the rows of the tables and their times"
+                "none",
+                "; audit --dry-run shows the window, the rows of the tables and their times",
             )
         first, last = to_datetime(min(times)), to_datetime(max(times))
         published = task.window.last_date or last.date().isoformat()

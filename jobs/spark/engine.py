@@ -52,6 +52,7 @@ from ..pieces import Piece, in_parts, pack_value, unpack_value
 from ..storage import Location
 from ..text import visible
 from .functions import recompute_allocations
+from .session import unnoticed
 from .workers import in_worker
 
 _DDL = "shard int, kind string, data binary"
@@ -74,6 +75,10 @@ _ASKED_COLUMNS: dict[str, pa.DataType] = {
 }
 _ASKED = pa.schema(_ASKED_COLUMNS)
 _ASKED_DDL = from_arrow_schema(_ASKED)
+
+Batches = Iterator[pa.RecordBatch]
+#: What some rows of a table become, by its name.
+RowStep = Callable[[str, Batches], Iterator[Piece]]
 
 _DESCRIPTION = "spark.job.description"
 
@@ -128,8 +133,14 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         self._most_tasks = _TASKS_OF_A_CORE * cores_of(spark)
         self._tasks = self._most_tasks
         self._input_bytes = inf
+        #: What the shards came to that were asked last.
+        self.answered: Frame | None = None
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of what is kept."""
         for rows in self._kept:
             rows.unpersist()
 
@@ -186,13 +197,26 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         tables = ", ".join(dict.fromkeys(each.what for each in slices))
         return self._keep(rows, self._input_bytes, f"slices -> pieces: {tables}")
 
+    def map_rows(self, tables: Mapping[str, DataFrame], step: RowStep) -> Frame:
+        """The pieces of the rows of tables, which go from Spark to the step as batches of Arrow."""
+        mapped = [each.mapInArrow(_of_rows(name, step), _DDL) for name, each in tables.items()]
+        rows = reduce(DataFrame.unionAll, mapped)
+        what = f"rows -> pieces: {', '.join(tables)}"
+        return self._keep(rows.coalesce(1) if self._tasks == 1 else rows, self._input_bytes, what)
+
+    @property
+    def tasks(self) -> int:
+        """In so many tasks an input is read whose rows can be dealt at will."""
+        return self._tasks
+
     def given(self, pieces: Iterable[Piece]) -> Frame:
         """Pieces that the caller has."""
         there = list(pieces)
         # By way of pandas and Arrow: rows of Python, and none at all, would need a worker.
         if not there:
             return Frame(self.spark.sql("SELECT 0 shard, '' kind, X'' data WHERE false"), 0)
-        rows = self.spark.createDataFrame(pd.DataFrame(there), _DDL)
+        with unnoticed(self.spark):
+            rows = self.spark.createDataFrame(pd.DataFrame(there), _DDL)
         return Frame(rows, sum(len(piece.data) for piece in there))
 
     def by_shard(self, pieces: Frame, step: ShardStep) -> Frame:
@@ -211,6 +235,10 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         The questions of a large shard are spread over all cores: a giant group has all the cores
         there are. What the shard has begun waits for the answers.
         """
+        self.answered = self._ask(pieces, work)
+        return self.answered
+
+    def _ask(self, pieces: Frame, work: Work) -> Frame:
         recompute = recompute_allocations(work)
         asked = self._grouped(pieces.rows).mapInArrow(_begun(work), _ASKED_DDL)
         answered = asked.select(*About._fields, *_COLUMNS, recompute("question").alias("answer"))
@@ -305,7 +333,9 @@ def cores_of(spark: SparkSession) -> int:
         return 4
 
 
-Batches = Iterator[pa.RecordBatch]
+def is_here(spark: SparkSession) -> bool:
+    """Whether all workers are on this machine, and see its temporary folders."""
+    return not is_remote() and str(spark.sparkContext.master).startswith("local")
 
 
 def _of_contents(slices: Sequence[Slice], step: SliceStep) -> Callable[[Batches], Batches]:
@@ -351,6 +381,10 @@ def _of_numbers(
                 yield slice_, None if slice_.size else pa.py_buffer(b"")
 
     return lambda batches: in_worker(_rows(step(opened(batches))))
+
+
+def _of_rows(name: str, step: RowStep) -> Callable[[Batches], Batches]:
+    return lambda batches: in_worker(_rows(step(name, batches)))
 
 
 def _of_shards(step: ShardStep) -> Callable[[Batches], Batches]:

@@ -1,92 +1,82 @@
-"""DataFrames of Spark as snapshot tables, and published reports as DataFrames.
+"""Tables of Arrow as DataFrames, and published reports. Nothing here starts or stops a session."""
 
-Nothing here starts or stops a session. Nested lists that go from rows straight to Python would take
-minutes: Spark writes what the audit reads as Parquet.
-"""
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
-from inspect import signature
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
-from ..contract import check_columns, type_name
-from ..errors import InputError
+from ..contract import plain_type
+from ..pieces import unpack_rows
 from ..reports.read import declared_table, published_runs
-from ..schemas import SNAPSHOT_TABLES, Table
 from ..storage import Location, Reports
 from .schemas import spark_schema
 from .session import AS_NAMED
 
-#: A file that Spark writes for the audit has so many rows at most: it is read whole.
-_ROWS_OF_A_FILE = 2_000_000
-_WHERE_TO_WRITE = (
-    "expected staging=FOLDER, for the rows are written where Spark's workers reach them, and this "
-    "session's are on other machines"
-)
+# ---------------------------------------------------------------- tables of Arrow
 
 
-def check_reach(spark: SparkSession) -> None:
-    """InputError where the session's workers do not see the temporary folders of this machine."""
-    if not str(spark.conf.get("spark.master", "local")).startswith("local"):
-        raise InputError(_WHERE_TO_WRITE)
+def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
+    """Rows that the driver has, in the types of ``schema``, or in those that Spark has for theirs.
 
-
-def stage(tables: Mapping[str, DataFrame], place: Location) -> None:
-    """Writes DataFrames as snapshot tables, each by its name.
-
-    Raises ContractError, before anything runs, where one has not the columns that it must have.
+    They travel with the plan, and by Arrow: neither the session's settings nor its version decide
+    what becomes of them.
     """
-    checked = {
-        table.name: check_contract(table, tables[table.name])
-        for table in SNAPSHOT_TABLES
-        if table.name in tables
-    }
-    for name, rows in checked.items():
-        rows.write.option("maxRecordsPerFile", _ROWS_OF_A_FILE).parquet((place / name).uri)
-        if not (place / name).exists():
-            raise InputError(_WHERE_TO_WRITE)
+    plain = pa.schema([(field.name, plain_type(field.type)) for field in rows.schema])
+    schema = schema or from_arrow_schema(plain, prefer_timestamp_ntz=True)
+    batches = rows.cast(plain, safe=False).to_batches()
+    return spark.range(0, 1, 1, 1).mapInArrow(_given(batches), schema)
 
 
-# ---------------------------------------------------------------- contracts
+def _given(batches: list[pa.RecordBatch]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
+    return lambda _: iter(batches)
 
 
-def _arrow_schema(rows: DataFrame) -> pa.Schema:
-    # Some versions of Spark take no time zone: theirs is UTC.
-    takes_zone = "timezone" in signature(to_arrow_schema).parameters
-    zone: dict[str, Any] = {"timezone": "UTC"} if takes_zone else {}
-    return to_arrow_schema(rows.schema, **zone)
+def rows_of_pieces(pieces: DataFrame, table: str) -> DataFrame:
+    """The rows of a table that are packed in pieces, unpacked where they lie."""
+    of_table = pieces.where(pieces["kind"] == table).select("data")
+    return of_table.mapInArrow(_unpacked, spark_schema(declared_table(table)))
 
 
-def check_contract(table: Table, rows: DataFrame) -> DataFrame:
-    """The table's columns of a DataFrame, in order; those that are missing are null.
+def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for data in batch.column("data"):
+            yield from unpack_rows(data.as_py()).to_batches()
 
-    Raises ContractError as ``contract.check_columns``.
+
+# ---------------------------------------------------------------- tables of a catalogue
+
+#: Providers without a transaction: a partition is a folder.
+_OF_FOLDERS = {"parquet", "orc", "avro", "json", "csv", "hive"}
+
+
+def replace_date(rows: DataFrame, table: str, day: date) -> None:
+    """Writes rows as those of a date of a table, in place of those that it has; others stay.
+
+    A table that is not there is made, with the date as partitions, in the catalogue's own format.
     """
-    check_columns(table, _arrow_schema(rows))
-    columns = []
-    for field in table.schema:
-        type_ = type_name(field.type)
-        if field.name not in rows.columns:
-            columns.append(f"CAST(NULL AS {type_}) AS {field.name}")
-        elif rows.schema[field.name].dataType.simpleString() == type_:
-            # To cast an array is to copy it, and nullability alone is no reason to.
-            columns.append(f"`{field.name}`")
-        else:
-            of_struct = _by_name(f"`{field.name}`", field.type)
-            columns.append(f"CAST({of_struct} AS {type_}) AS {field.name}")
-    return rows.selectExpr(*columns)
-
-
-def _by_name(column: str, expected: pa.DataType) -> str:
-    """The column with its structs' fields in order: a cast alone would match them by position."""
-    if not pa.types.is_list(expected) or not pa.types.is_struct(expected.value_type):
-        return column
-    fields = ", ".join(f"'{field.name}', each.{field.name}" for field in expected.value_type)
-    return f"transform({column}, each -> named_struct({fields}))"
+    spark = rows.sparkSession
+    dated = rows.withColumn("date", F.lit(day))
+    if not spark.catalog.tableExists(table):
+        dated.writeTo(table).partitionedBy(F.col("date")).create()
+        return
+    there = spark.table(table).columns
+    if new := [field for field in rows.schema if field.name not in there]:
+        named = ", ".join(f"`{each.name}` {each.dataType.simpleString()}" for each in new)
+        spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({named})")
+    details = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Provider'").first()
+    if details is not None and details["data_type"].lower() not in _OF_FOLDERS:
+        dated.writeTo(table).overwrite(F.col("date") == F.lit(day))
+        return
+    # Also of no row: to overwrite partitions dynamically would leave those of the date.
+    names = [name for name in spark.table(table).columns if name != "date"]
+    columns = ", ".join(f"`{name}`" for name in names)
+    into = f"INSERT OVERWRITE TABLE {table} PARTITION (date = '{day}')"
+    spark.sql(f"{into} SELECT {columns} FROM {{rows}}", rows=rows)  # noqa: S608 - the caller's own
 
 
 # ---------------------------------------------------------------- published reports

@@ -1,4 +1,8 @@
-"""The one place that starts a Spark session, for the commands that start one themselves."""
+"""The one place that starts a Spark session, for the commands that start one themselves.
+
+An audit in somebody's session runs in a copy of it, which has settings of its own: no setting of
+the caller changes, also with several audits at a time.
+"""
 
 import atexit
 import logging
@@ -6,6 +10,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -13,13 +18,14 @@ from pathlib import Path
 from shutil import rmtree
 from socketserver import BaseServer
 from tempfile import gettempdir, mkdtemp, mkstemp
+from threading import RLock
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
+from pyspark import RDD, SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from ..environment import check_packages, numbers_of, sentence_of_spark
@@ -64,9 +70,9 @@ _NEEDED = {
 }
 
 
-#: What the jobs need of the session besides. Pieces that the driver gives travel as columns of
-#: Arrow. Plans are few and fixed: nothing is gained by planning again as they run. Files are listed
-#: by name, which needs no job.
+#: What the jobs need of their own session besides. Pieces that the driver gives travel as columns
+#: of Arrow. Plans are few and fixed: nothing is gained by planning again as they run. Files are
+#: listed by name, which needs no job.
 _FOR_PIECES = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
@@ -85,34 +91,84 @@ def _rows_of_a_batch(version: str) -> str:
 
 #: What every worker needs.
 _OF_A_WORKER = ("numpy", "pandas", "pyarrow", __package__, "rebalance_core")
+_OF_PANDAS_3 = "PySpark does not yet fully support pandas"
 #: The Python that Spark takes where PYSPARK_PYTHON is not set.
 _DEFAULT = "python3"
 
 
-@contextmanager
-def suited(spark: SparkSession) -> Iterator[None]:
-    """Within the block the session is as the jobs need it; then as it was.
+#: What is changed for a moment, or by several audits at a time, is changed by one after the other.
+_LOCK = RLock()
+#: The contexts whose workers take this Python, once for each audit that is under way.
+_WITH_THIS_PYTHON: list[SparkContext] = []
 
-    Raises SparkError where Spark's packages or the workers' Python do not fit.
+
+@contextmanager
+def suited(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session beside this one that is as the jobs need it.
+
+    It begins with what this one has, such as credentials of a store. Raises SparkError where
+    Spark's packages or the workers' Python do not fit.
     """
     rows = {"spark.sql.execution.arrow.maxRecordsPerBatch": _rows_of_a_batch(spark.version)}
-    with fitting_workers(spark), _set(spark, _NEEDED | _FOR_PIECES | rows):
-        yield
+    values = _NEEDED | _FOR_PIECES | rows
+    with fitting_workers(spark):
+        own = _copied(spark)
+        # Spark Connect cannot copy a session before 4.1: there they are put back.
+        before = {key: spark.conf.get(key, None) for key in values if own is spark}
+        try:
+            for key, value in values.items():
+                own.conf.set(key, value)
+            yield own
+        finally:
+            for key, old in before.items():
+                spark.conf.unset(key) if old is None else spark.conf.set(key, old)
+
+
+def _copied(spark: Any) -> SparkSession:
+    if is_remote():
+        copied: SparkSession = spark.cloneSession() if hasattr(spark, "cloneSession") else spark
+        return copied
+    with unnoticed(spark):
+        return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+
+
+def adopted(own: SparkSession, rows: DataFrame) -> DataFrame:
+    """Somebody's rows in a copy of their session: they are written as that one writes.
+
+    What was settled when they were made, as the zone of a cast, stays.
+    """
+    if rows.sparkSession is own:
+        return rows
+    if is_remote():
+        of_plan: Any = type(rows)
+        remote: DataFrame = of_plan(rows._plan, own)
+        return remote
+    java = rows._jdf
+    return DataFrame(java.ofRows(own._jsparkSession, java.queryExecution().analyzed()), own)
 
 
 @contextmanager
-def _set(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in values}
-    for key, value in values.items():
-        spark.conf.set(key, value)
-    try:
+def unnoticed(spark: SparkSession) -> Iterator[None]:
+    """Lets a session be made, or be given rows, and not become what PySpark takes for the active.
+
+    ``rdd.toDF()`` takes the session that was made last, ``getActiveSession()`` the one that was
+    given rows last.
+    """
+    if is_remote():
         yield
-    finally:
-        for key, old in before.items():
-            if old is None:
-                spark.conf.unset(key)
+        return
+    java = spark._jsparkSession
+    with _LOCK:
+        to_df, active, before = RDD.toDF, SparkSession._activeSession, java.getActiveSession()
+        try:
+            yield
+        finally:
+            setattr(RDD, "toDF", to_df)  # noqa: B010 - for mypy
+            SparkSession._activeSession = active
+            if before.isDefined():
+                java.setActiveSession(before.get())
             else:
-                spark.conf.set(key, old)
+                java.clearActiveSession()
 
 
 @contextmanager
@@ -130,15 +186,22 @@ def fitting_workers(spark: SparkSession) -> Iterator[None]:
         return
     context = spark.sparkContext
     is_here = str(context.master).startswith("local")
-    before = context.pythonExec
-    if is_here and before == _DEFAULT:
-        context.pythonExec = sys.executable
-    elif not is_here or before != sys.executable:
+    with _LOCK:
+        is_lent = is_here and (context.pythonExec == _DEFAULT or context in _WITH_THIS_PYTHON)
+        if is_lent:
+            context.pythonExec = sys.executable
+            _WITH_THIS_PYTHON.append(context)
+    if not is_here or context.pythonExec != sys.executable:
         _ask_a_worker(context)
     try:
         yield
     finally:
-        context.pythonExec = before
+        with _LOCK:
+            if is_lent:
+                _WITH_THIS_PYTHON.remove(context)
+                # The last of several gives it back.
+                if context not in _WITH_THIS_PYTHON:
+                    context.pythonExec = _DEFAULT
 
 
 def _ask_a_worker(context: SparkContext) -> None:
@@ -168,6 +231,8 @@ def spark_session(
     Raises JavaError where there is no Java to start one, and SparkError for every failure of Spark
     in the block: the cause in one line, and where the file is.
     """
+    # It says so at each call that looks; the audit is tried with pandas 3.
+    warnings.filterwarnings("ignore", _OF_PANDAS_3, FutureWarning)
     # Workers would else take whatever python3 is first on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ

@@ -220,6 +220,21 @@ class Location:
             for path in (*sorted(paths), *sorted(folders)):
                 disk.sync(path)
 
+    def move(self, target: Location) -> None:
+        """Gives a folder another name, if it is there; in an object store each file is copied."""
+        self.file_system.create_dir(target._parent, recursive=True)
+        # Another writer may be removing the same.
+        with suppress(FileNotFoundError):
+            if self.is_local or self.file_system.type_name == "hdfs":
+                self.file_system.move(self.base, target.base)
+                return
+            files = [each.path for each in self.infos(recursive=True) if each.is_file]
+            for file in files:
+                place = target.below(target.base + file.removeprefix(self.base))
+                self.file_system.create_dir(place._parent, recursive=True)
+                self.file_system.copy_file(file, place.base)
+            self.delete()
+
     def delete(self) -> None:
         """Removes the file, or the folder with all below it, if it is there."""
         while (kind := self._kind()) != pafs.FileType.NotFound:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.fs as pafs
@@ -67,6 +67,10 @@ class TableFiles:
         """The table as PyArrow reads it; DamagedError where a file is gone or is another."""
         self.check(root)
         return parquet_of([f"{root.base}/{file.path}" for file in self.files], root.file_system)
+
+    def below(self, folder: str) -> TableFiles:
+        """The same files, where they were moved to a folder below the root."""
+        return TableFiles(tuple(replace(file, path=f"{folder}/{file.path}") for file in self.files))
 
     def check(self, root: Location) -> None:
         """DamagedError where a file is gone, or is not what was published."""

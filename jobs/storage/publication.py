@@ -4,19 +4,24 @@
     <root>/_manifests/<name>/<run id>.json       what the run wrote; then
     <root>/_published/<name>.<number>.json       the pointer: the same text. It publishes
     <root>/_claims/<name>/                       who is writing
+    <root>/_replaced/dt=<date>/<run id>/         the tables of a replaced run of a date
 
 The pointer with the highest number counts. A writer takes the number after it when it begins, and
 creates its pointer last, once: a writer that finds its number taken has lost to another one, and
 nothing of its run counts. So neither a lapsed lease nor a late listing lets two runs into one
 place. A run that dies leaves the run before as it was, and the next one clears what it left. A
 pointer that cannot be read is as good as the last whole manifest.
+
+Once a pointer is there, the tables of the run that it replaced are moved aside, below a name that
+Spark, Hive, Trino and DuckDB skip: whoever reads the folder of a table finds each date once, and
+whoever is at the run before finds it there. Snapshot tables stay, for an audit reads them for long.
 """
 
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -67,6 +72,7 @@ class Publication:
         self._name = name
         self._date = name.partition("dt=")[2]
         self._manifests = root / "_manifests" / name
+        self._aside = root / "_replaced" / name
         self._claims = root / "_claims" / name
 
     def find(self) -> Published | None:
@@ -76,6 +82,11 @@ class Publication:
         """
         number = self._last()
         return self._at(number) if number else None
+
+    def aside(self, run: Published) -> Published:
+        """The same run, where its tables are when another one has replaced it."""
+        folder = f"{self._aside.base.removeprefix(self.root.base).strip('/')}/{run.run_id}"
+        return replace(run, files={name: of.below(folder) for name, of in run.files.items()})
 
     def _at(self, number: int) -> Published | None:
         pointer = self._pointer(number)
@@ -202,14 +213,13 @@ class Publication:
     def _clear(self, folders: Iterable[Location], prefix: str) -> None:
         """Removes what other runs left in the folders of tables, their manifests with it.
 
-        Kept are the run that counts and the one before it, for those that read it, and runs that
-        may be at work.
+        Kept are the run that counts and, aside, the one before it, for those that read it, and runs
+        that may be at work.
         """
-        there = [
-            folder / name
-            for folder in (self._manifests, *folders)
-            for name in folder.children()
-            if folder is self._manifests or name.startswith(prefix)
+        of_tables = [each / name for each in folders for name in each.children()]
+        there = [each for each in of_tables if each.name.startswith(prefix)]
+        there += [
+            each / name for each in (self._manifests, self._aside) for name in each.children()
         ]
         # After the listings, and in this order: a run that was listed has a claim until it has
         # published, and from then on counts.
@@ -217,12 +227,20 @@ class Publication:
         kept = self.read_runs()
         # Elsewhere a late listing of the claims may hide that a run is at work.
         since = None if self.root.is_local or not kept else began(kept[0]) - AT_WORK
-        for place in there if kept else ():
-            run_id = place.name.removeprefix(_RUN).removesuffix(".json")
-            if run_id not in {*claimed, *kept} and (not since or began(run_id) < since):
-                place.delete()
         times = self._times()
         last = max(times, default=0)
+        # Whoever has a pointer is at work no more.
+        replaced = {self._run_of(number) for number in times if number < last}
+        for place in there if kept else ():
+            run_id = place.name.removeprefix(_RUN).removesuffix(".json")
+            if run_id in kept:
+                if self._date and run_id != kept[0] and place.name.startswith(_RUN):
+                    path = place.base.removeprefix(self.root.base).strip("/")
+                    place.move(self._aside / run_id / path)
+            elif run_id in replaced or (
+                run_id not in claimed and (not since or began(run_id) < since)
+            ):
+                place.delete()
         for number, time in times.items():
             # Of several in a row a late listing may show none but the first.
             if number < last - 1 and time and times[last] and times[last] - time > AT_WORK:
@@ -263,10 +281,12 @@ class Publication:
             files = {name: TableFiles.from_json(each) for name, each in values["files"].items()}
         except TypeError as error:
             raise ValueError(f"its list of files is none: {error}") from error
-        paths = [self.root / file.path for table in files.values() for file in table.files]
-        if paths and not any(path.exists() for path in paths[:1] + paths[-1:]):
-            raise ValueError("its tables are not here: it is of another folder")
-        return Published(self._date, values["run_id"], values["summary"], files, values["number"])
+        run = Published(self._date, values["run_id"], values["summary"], files, values["number"])
+        for found in (run, self.aside(run)):
+            paths = [file.path for table in found.files.values() for file in table.files]
+            if not paths or any((self.root / path).exists() for path in (paths[0], paths[-1])):
+                return found
+        raise ValueError("its tables are not here: it is of another folder")
 
 
 def began(run_id: str) -> datetime:

@@ -3,9 +3,10 @@
     <reports>/<table>/dt=<date>/run=<run id>/*.parquet     a report table
     <reports>/summary/dt=<date>/run=<run id>/summary.json
     <reports>/_published/dt=<date>.<number>.json           names a run; the last one counts
+    <reports>/_replaced/dt=<date>/<run id>/<table>/...     a run that another one has replaced
 
-Of a date the run that counts has report tables, and the one before it until the next run. A reader
-that takes the tables by a pattern has to join them with the last pointers.
+Of a date the run that counts has report tables here, and those of the one before it lie aside until
+the next run. A reader that takes the tables by a pattern also sees a run that is being written.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
@@ -54,6 +56,10 @@ class Reports:
         try:
             return published.files[name].dataset(self.root)
         except DamagedError as error:
+            # Another run has replaced it since.
+            aside = self.publication(published.date).aside(published)
+            with suppress(DamagedError):
+                return aside.files[name].dataset(self.root)
             raise DamagedError(
                 f"table {name} of {published.date} is damaged: {error}; audit {published.date} "
                 "again, or restore the file"

@@ -42,9 +42,9 @@ _TABLE = r"[^_./][^/]*"
 _ITEMS = {
     "pointer": rf"_published/{_NAME}\.\d{{6,18}}\.json\Z",
     "manifest": rf"_manifests/{_NAME}/{_RUN}\.json\Z",
-    "tables": rf"{_TABLE}/(?:{_DATE}/)?run={_RUN}(?=/|\Z)",
+    "tables": rf"(?:{_TABLE}/(?:{_DATE}/)?run=|_replaced/{_DATE}/){_RUN}(?=/|\Z)",
     "page": rf"(?:report|_alerts)/{_DATE}\.(?:html|md|json)\Z",
-    "folder": rf"(?:_manifests|_claims|{_TABLE})/{_DATE}\Z",
+    "folder": rf"(?:_manifests|_claims|_replaced|{_TABLE})/{_DATE}\Z",
     # What ``Location.replace_text`` writes before it gives it its name, and claims of the dead.
     "temporary": r"(?:[^/]+/)*[._][^/]+\.[0-9a-f]{12}\.tmp\Z|_claims/[^/]+/[^/]+\.claim\Z",
 }

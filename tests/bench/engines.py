@@ -32,7 +32,7 @@ def _engine(spark: SparkSession | None) -> Iterator[Engine]:
     from jobs.spark.engine import SparkEngine  # noqa: PLC0415 - pyspark, where it is used
     from jobs.spark.session import suited  # noqa: PLC0415
 
-    with suited(spark), SparkEngine(spark) as engine:
+    with suited(spark) as own, SparkEngine(own) as engine:
         yield engine
 
 

@@ -41,11 +41,14 @@ def block(*words: str) -> str:
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, with the reports of two dates."""
+    """The working directory, with the reports of two dates; one was audited again."""
     reports = tmp_path / "lake" / "reports"
     monkeypatch.chdir(tmp_path)
     for day, number in ROWS.items():
         publish_rows(reports, day, 0, number)
+    # Which may find less.
+    for run_number, rows in ((1, 4), (2, ROWS["2026-11-20"])):
+        publish_rows(reports, "2026-11-20", run_number, rows)
     return reports
 
 
@@ -56,10 +59,8 @@ def publish_rows(reports: Path, day: str, run_number: int, number: int) -> None:
 
 
 def died(lake: Path) -> None:
-    """The last date was audited again, which may find less, and a run was killed while it wrote."""
-    for run_number, rows in ((1, 4), (2, ROWS["2026-11-20"])):
-        publish_rows(lake, "2026-11-20", run_number, rows)
-    of_run, _ = (lake / "orphaned_queues" / "dt=2026-11-20").iterdir()
+    """A run of the last date was killed while it wrote."""
+    (of_run,) = (lake / "orphaned_queues" / "dt=2026-11-20").iterdir()
     dead = of_run.with_name("run=20261121T030000Z-00000d")
     dead.mkdir()
     (dead / "part-0.parquet").write_bytes((of_run / "part-0.parquet").read_bytes())
@@ -76,7 +77,7 @@ def by_date(days: Iterable[Any]) -> dict[str, int]:
 
 
 def test_every_block_of_the_guide_is_run_here() -> None:
-    assert len(BLOCKS) == 13
+    assert len(BLOCKS) == 15
 
 
 def test_python_counts_right_while_a_run_is_written(lake: Path) -> None:
@@ -167,6 +168,17 @@ def test_spark_counts_right_and_reads_what_the_pointers_name(
     # Java has a working directory of its own.
     rows = run(block("spark.read.parquet").replace("lake/reports", str(lake)), spark=spark)
     assert {str(row[0]): row[1] for row in rows.groupBy("dt").count().collect()} == ROWS
+
+    try:
+        spark.sql(block("CREATE TABLE orphaned").replace("lake/reports", str(lake)))
+        spark.sql(block("MSCK"))
+        rows = spark.table("orphaned_queues")
+        assert {str(row[0]): row[1] for row in rows.groupBy("dt").count().collect()} == ROWS
+        publish_rows(lake, "2026-11-20", 3, 2)
+        spark.sql(block("MSCK"))
+        assert {str(row[0]): row[1] for row in rows.groupBy("dt").count().collect()} == ROWS
+    finally:
+        spark.sql("DROP TABLE IF EXISTS orphaned_queues")
 
     died(lake)
     rows = run(block("read_reports"), spark=spark)

@@ -38,8 +38,9 @@ def test_a_second_run_publishes_the_same_rows_clears_what_was_left_and_may_fail_
     assert second.published["run_id"] != first.published["run_id"]
     assert {table: second.comparable(table) for table in rows} == rows
     kept = {path.name for path in left_behind.parent.iterdir()}
-    # The run before stays readable for a day; what died without a claim is gone.
-    assert kept == {f"run={each.published['run_id']}" for each in (first, second)}
+    # The run before lies aside for a day; what died without a claim is gone.
+    assert kept == {f"run={second.published['run_id']}"}
+    assert (reports / "_replaced" / "dt=2026-11-21" / first.published["run_id"]).is_dir()
 
 
 def test_a_run_that_is_killed_leaves_whole_reports_and_the_next_one_mends(
@@ -76,9 +77,7 @@ def test_a_run_that_is_killed_leaves_whole_reports_and_the_next_one_mends(
     assert after.comparable("orphaned_queues") == rows
     assert list(claims.glob("*.claim")) == []
     of_date = output / "reports" / "orphaned_queues" / "dt=2026-11-21"
-    assert {path.name for path in of_date.iterdir()} == {
-        f"run={each.published['run_id']}" for each in (before, after)
-    }
+    assert {path.name for path in of_date.iterdir()} == {f"run={after.published['run_id']}"}
 
 
 def test_garbage_is_quarantined_and_the_rest_of_the_night_is_audited(

@@ -562,7 +562,7 @@ def test_pieces_that_are_given_need_no_worker(spark: Any, pieces: list[Piece]) -
     from jobs.spark.engine import SparkEngine  # noqa: PLC0415
     from jobs.spark.session import suited  # noqa: PLC0415
 
-    with suited(spark), SparkEngine(spark) as engine:
+    with suited(spark) as own, SparkEngine(own) as engine:
         given_ = engine.given(pieces)
         # Rows of Python would come out of a worker, as an RDD.
         assert "LocalTableScan" in given_.rows._jdf.queryExecution().executedPlan().toString()

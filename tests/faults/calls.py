@@ -217,7 +217,8 @@ class Handler(pafs.FileSystemHandler):
         self._fs.move(src, dest)
 
     def copy_file(self, src: str, dest: str) -> None:
-        raise NotImplementedError
+        self._storage.before("create", dest)
+        self._fs.copy_file(src, dest)
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
         self._storage.before("read", path)

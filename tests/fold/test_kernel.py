@@ -384,6 +384,17 @@ def written(tmp_path, tables):
     return slices
 
 
+class _Made:
+    """A cutting whose pieces are there already."""
+
+    def __init__(self, shards, pieces):
+        self.shards = shards
+        self._made = pieces
+
+    def pieces(self, *_):
+        return self._made
+
+
 @pytest.mark.parametrize("has_content", [False, True])
 @pytest.mark.parametrize("has_ids", [False, True])
 def test_a_window_and_a_group_are_cut_out_where_a_slice_is_read(tmp_path, has_content, has_ids):
@@ -409,16 +420,29 @@ def test_a_window_and_a_group_are_cut_out_where_a_slice_is_read(tmp_path, has_co
             content = pa.py_buffer((tmp_path / f"{slice_.what}.parquet").read_bytes())
         pieces += step([(slice_, content)])
 
-    class Once:
-        """Pieces that are there already."""
-
-        shards = cutting.shards
-
-        def pieces(self, *_):
-            return pieces
-
-    came = fold_slices([("heartbeats", pa.table({}))], Once())
+    came = fold_slices([("heartbeats", pa.table({}))], _Made(cutting.shards, pieces))
     assert parts_of(came.all()) == fold_plainly(chosen)
+
+
+@pytest.mark.long
+@given(seeds, cuttings, st.integers(1, 9), st.booleans())
+def test_rows_that_come_batch_by_batch_fold_as_whole_tables_however_they_are_cut(
+    seed, cuts, rows_of_a_batch, has_ids
+):
+    """A list may lie in several partitions, and in several batches of one."""
+    tables = fleet(seed, groups=2)
+    cutting = Cutting(3, EXPIRY_SECONDS, route_ids=has_ids)
+    every = with_ids(tables) if has_ids else tables
+    random_ = random.Random(seed)  # noqa: S311
+    step = TableStep(cutting, Window(), 90)
+    pieces = [
+        piece
+        for table in cutting.tables()
+        for partition in cut(every[table.name].select(cutting.columns(table)), cuts, random_)
+        for piece in step.of_batches(table.name, iter(partition.to_batches(rows_of_a_batch)))
+    ]
+    came = fold_slices([("heartbeats", pa.table({}))], _Made(cutting.shards, pieces))
+    assert parts_of(came.all()) == fold_plainly(tables)
 
 
 def _is_in(row, since, until):

@@ -10,10 +10,9 @@ import pytest
 from jobs.contract import check_columns
 from jobs.errors import ContractError
 from jobs.schemas import HEARTBEATS, REPORT_TABLES, SNAPSHOT_TABLES, TOPIC_ROUTES, Table
-from tests.support.snapshots import frame, heartbeat_row, route_row
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 SUBSCRIPTION = {"topic": pa.string(), "expression_type": pa.string(), "expression": pa.string()}
 
@@ -84,31 +83,3 @@ def test_what_cannot_is_refused(types: dict[str, pa.DataType]) -> None:
     (name,) = types
     with pytest.raises(ContractError, match=f"  {name}: expected "):
         check_columns(HEARTBEATS, changed(HEARTBEATS, **types))
-
-
-@pytest.mark.spark
-def test_a_frame_comes_through_with_the_columns_as_declared(spark: SparkSession) -> None:
-    from jobs.spark.frames import check_contract  # noqa: PLC0415 - pyspark
-    from jobs.spark.schemas import spark_schema  # noqa: PLC0415
-
-    heartbeats = frame(spark, HEARTBEATS, [heartbeat_row(language=None, version=None)])
-    expected = heartbeats.collect()
-    assert check_contract(HEARTBEATS, heartbeats).collect() == expected
-    other = heartbeats.drop("language", "version").selectExpr(
-        "1 AS more",
-        *[f"`{name}`" for name in reversed(HEARTBEATS.schema.names) if name not in OTHERS],
-        "CAST(broker_id AS smallint) AS broker_id",
-        "transform(subscriptions, s -> named_struct('expression', s.expression, 'more', 1, "
-        "'topic', s.topic, 'expression_type', s.expression_type)) AS subscriptions",
-    )
-    came = check_contract(HEARTBEATS, other)
-    assert came.collect() == expected
-    assert [field.dataType for field in came.schema] == [
-        field.dataType for field in spark_schema(HEARTBEATS)
-    ]
-    routes = frame(spark, TOPIC_ROUTES, [route_row()])
-    with pytest.raises(ContractError, match="perm: expected int, is missing"):
-        check_contract(TOPIC_ROUTES, routes.drop("perm"))
-
-
-OTHERS = {"language", "version", "broker_id", "subscriptions"}

@@ -130,6 +130,16 @@ def test_the_python_of_the_session_comes_back_after_a_failure() -> None:
     assert context.pythonExec == "python3"
 
 
+def test_the_last_of_several_audits_gives_the_python_back() -> None:
+    context = Context("python3", "local[2]")
+    first, second = (fitting_workers(session(context)) for _ in range(2))
+    first.__enter__()
+    with second:
+        first.__exit__(None, None, None)
+        assert context.pythonExec == sys.executable
+    assert (context.pythonExec, context.tasks) == ("python3", 0)
+
+
 @pytest.mark.parametrize(
     ("python", "master", "tasks"),
     [

@@ -9,13 +9,16 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 
 from jobs.errors import DamagedError, InputError, LeaseError
 from jobs.schemas import Table
 from jobs.storage import Location, Published, Reports, Snapshots, TableFiles, publication
 from jobs.storage.manifest import sealed, unsealed
+from jobs.storage.publication import Publication
 from tests.support import written_reports
 from tests.support.reports import edit_pointer, last_pointer
 from tests.support.tables import write_table
@@ -50,14 +53,71 @@ def pointers(folder: Path) -> list[str]:
 def test_the_run_that_was_published_last_counts_and_the_one_before_stays_readable(tmp_path):
     reports = Reports(Location(tmp_path))
     publish(tmp_path, "a")
-    first = publish(tmp_path, "b")
+    first = publish(tmp_path, "b", 2)
     assert publish(tmp_path, "c") == reports.find(DATE)
-    assert runs_below(tmp_path) == {"b", "c"}
-    assert reports.dataset(first, "group_health").count_rows() == 3
+    assert runs_below(tmp_path) == {"c"}
+    assert [each.name for each in (tmp_path / "_replaced" / f"dt={DATE}").iterdir()] == ["b"]
+    assert reports.dataset(first, "group_health").count_rows() == 2
     manifests = (tmp_path / "_manifests" / f"dt={DATE}").iterdir()
     assert {each.stem for each in manifests} == {"b", "c"}
     assert pointers(tmp_path) == [f"dt={DATE}.{number:06}.json" for number in (1, 2, 3)]
     assert reports.dates() == [DATE]
+
+
+def test_whoever_reads_the_folder_finds_each_date_once(tmp_path):
+    for run_id, rows in (("a", 2), ("b", 5), ("c", 3)):
+        publish(tmp_path, run_id, rows)
+        folder = tmp_path / "group_health"
+        assert ds.dataset(folder, partitioning="hive").count_rows() == rows
+        assert len(duckdb.read_parquet(f"{folder}/**/*.parquet")) == rows
+
+
+def test_who_is_at_a_run_when_it_is_replaced_has_it_whole_or_the_new_one(tmp_path):
+    """The files go in the midst of the read, or before they are opened."""
+    reports = Reports(Location(tmp_path))
+    publish(tmp_path, "a", 2)
+    seen: list[str] = []
+
+    def use(run: Published) -> int:
+        rows = reports.dataset(run, "group_health")
+        if not seen:
+            publish(tmp_path, "b", 5)
+        seen.append(run.run_id)
+        return len(rows.to_table())
+
+    assert reports.read(DATE, use) == 5
+    assert seen == ["a", "b"]
+
+    def use_late(run: Published) -> int:
+        if run.run_id == "b":
+            publish(tmp_path, "c", 7)
+        return reports.dataset(run, "group_health").count_rows()
+
+    assert reports.read(DATE, use_late) == 5
+    publish(tmp_path, "d", 1)
+    assert reports.read(DATE, use_late) == 1
+
+
+def test_of_a_pointer_that_somebody_removed_the_run_before_counts_from_where_it_lies(tmp_path):
+    reports = Reports(Location(tmp_path))
+    publish(tmp_path, "a", 2)
+    publish(tmp_path, "b", 5)
+    last_pointer(tmp_path, f"dt={DATE}").unlink()
+    found = reports.find(DATE)
+    assert found
+    assert found.run_id == "a"
+    assert reports.dataset(found, "group_health").count_rows() == 2
+
+
+def test_a_run_that_was_killed_before_it_cleared_away_is_mended_by_the_next(tmp_path, monkeypatch):
+    publish(tmp_path, "a")
+    with monkeypatch.context() as killed:
+        killed.setattr(Publication, "_clear", lambda *_: None)
+        publish(tmp_path, "b")
+    assert runs_below(tmp_path) == {"a", "b"}
+    publish(tmp_path, "c")
+    assert runs_below(tmp_path) == {"c"}
+    assert [each.name for each in (tmp_path / "_replaced" / f"dt={DATE}").iterdir()] == ["b"]
 
 
 def test_pointers_go_after_a_day(tmp_path):

@@ -1,0 +1,299 @@
+"""The audit of DataFrames: snapshot tables in, report tables out, as DataFrames.
+
+    rows -> pieces of groups -> allocations, by the UDF -> rows of the report tables
+
+Nothing is staged: the rows go from their plan to the fold by Arrow, where Spark reads them.
+"""
+
+import weakref
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date as Date
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from rebalance_core.errors import near_names
+
+from ..api import QUIET, GivenSettings, Report, check_named, new_task, settings_of, temporary_folder
+from ..commands.common import time_of
+from ..environment import sentence_of_spark
+from ..errors import InputError
+from ..fold.kernel import Cutting
+from ..fold.slices import TableStep
+from ..judge.moment import Moment
+from ..pipeline.audit import audit as publish_audit
+from ..pipeline.inputs import Inputs
+from ..pipeline.moments import Question, moments_of_inputs
+from ..reports.read import declared_table
+from ..schemas import (
+    ALLOCATIONS,
+    BROKER_POLLS,
+    HEARTBEATS,
+    ROUTE_CONTENTS,
+    ROUTE_POLLS,
+    TOPIC_ROUTES,
+)
+from ..settings import Settings
+from ..storage import Location, Published, Snapshots
+from ..window import Window
+from .engine import SparkEngine
+from .frames import replace_date, rows_of_pieces, to_frame
+from .rows import Names, RowsStep, brief_kinds, briefly, prepared
+from .schemas import spark_schema
+from .session import adopted, fitting_workers, suited
+
+#: Of many rows, which no page and no verdict wants whole: they are read where they were made.
+_BY_SHARD = (ALLOCATIONS.name, "state_runs")
+#: An input of which Spark knows no size counts as one of so many bytes, and none as larger.
+_MOST_BYTES = 8 << 30
+
+
+def audit(
+    heartbeats: Any,
+    topic_routes: Any = None,
+    broker_polls: Any = None,
+    *,
+    settings: GivenSettings = None,
+    columns: Names | None = None,
+    spark: SparkSession | None = None,
+    **further: Any,
+) -> "SparkReport":
+    """Audits snapshot tables: DataFrames, names of tables or views, or of pandas, Polars, Arrow.
+
+    ``further`` snapshot tables by their names, as ``queue_offsets``. The audit runs in the session
+    of the first DataFrame, or in the active one.
+
+    ``columns`` has theirs by our names, ``{"client_id": "clientId"}``, or what is made of theirs,
+    ``{"snapshot_time": F.timestamp_millis("ts")}``; by table where tables differ,
+    ``{"heartbeats": {"client_id": "clientId"}}``. Case does not matter. Whole numbers of any width,
+    decimals without digits behind the point and times as ISO 8601, UTC where they have no zone, are
+    taken.
+
+    A row whose values break the contract is left out, and named in ``quarantine``. Raises
+    ContractError, before anything runs, where columns are missing or of a wrong type, InputError
+    for what is no table or no name, SettingsError for settings that are wrong.
+
+    >>> result = audit(heartbeats, topic_routes)  # doctest: +SKIP
+    >>> result.orphaned_queues.where("persistence = 'PERSISTENT'").show()  # doctest: +SKIP
+    """
+    if isinstance(heartbeats, Mapping):
+        raise InputError(
+            "expected heartbeats as a table, came a mapping: audit(**tables), or "
+            "rebalance_audit.audit(tables)"
+        )
+    given = {
+        HEARTBEATS.name: heartbeats,
+        TOPIC_ROUTES.name: topic_routes,
+        BROKER_POLLS.name: broker_polls,
+        **further,
+    }
+    tables = {name: rows for name, rows in given.items() if rows is not None}
+    return audit_tables(tables, settings_of(settings), spark, columns)
+
+
+def audit_tables(
+    tables: Mapping[str, Any],
+    settings: Settings,
+    spark: SparkSession | None = None,
+    columns: Names | None = None,
+) -> "SparkReport":
+    """The same of tables by their names."""
+    check_named(tables)
+    spark = spark or _session_of(tables.values())
+    with fitting_workers(spark):
+        frames = {name: _as_frame(spark, name, rows) for name, rows in tables.items()}
+    with temporary_folder() as folder, suited(spark) as own:
+        engine = SparkEngine(own)
+        task = new_task(folder, settings)
+        rows = prepared({name: adopted(own, each) for name, each in frames.items()}, columns)
+        try:
+            inputs = FrameInputs.read(engine, rows, settings, task.window, folder)
+            published = publish_audit(engine, task, QUIET, inputs)
+        except BaseException:
+            engine.close()
+            raise
+    report = SparkReport(folder, published, settings, engine, rows, spark)
+    weakref.finalize(report, folder.delete)
+    # At the end of Python its Java may be gone, with all that it kept.
+    weakref.finalize(report, engine.close).atexit = False
+    return report
+
+
+def _session_of(tables: Iterable[Any]) -> SparkSession:
+    of_frames = (each.sparkSession for each in tables if hasattr(each, "sparkSession"))
+    spark: SparkSession | None = next(of_frames, None) or SparkSession.getActiveSession()
+    if spark is None:
+        raise InputError("no session of Spark is active: audit(..., spark=spark) names one")
+    return spark
+
+
+def _as_frame(spark: SparkSession, name: str, rows: Any) -> DataFrame:
+    if hasattr(rows, "sparkSession"):
+        frame: DataFrame = rows
+        return frame
+    if isinstance(rows, str):
+        try:
+            frame = spark.table(rows)
+            frame.schema  # noqa: B018 - Connect asks the server here
+        except PySparkException as error:
+            raise InputError(
+                f"{name}: no table or view {rows!r} in this session: "
+                f"{sentence_of_spark(str(error))}"
+            ) from error
+        return frame
+    if isinstance(rows, pd.DataFrame):
+        whole = rows.convert_dtypes()  # numbers beside a null are no floats
+        return to_frame(spark, pa.Table.from_pandas(whole, preserve_index=False))
+    if isinstance(rows, pa.Table) or hasattr(rows, "__arrow_c_stream__"):
+        return to_frame(spark, pa.table(rows))
+    raise InputError(
+        f"{name}: expected a DataFrame, the name of a table or view, or a table of pandas, Polars "
+        f"or Arrow, came {type(rows).__name__}"
+    )
+
+
+@dataclass(frozen=True)
+class FrameTables(Snapshots):
+    """What the driver looks at of the rows that the engine has."""
+
+    looked_at: Mapping[str, pa.Table] = field(default_factory=dict)
+
+    def files(self, *_: str) -> list[Any]:
+        """None: the rows came by Arrow."""
+        return []
+
+    def has(self, name: str) -> bool:
+        """Whether the table is there."""
+        return name in self.looked_at
+
+    def parquet(self, name: str) -> ds.Dataset:
+        """The rows that are looked at."""
+        return ds.dataset(self.looked_at[name])
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameInputs(Inputs):
+    """Snapshot tables that are DataFrames; they are read once."""
+
+    made: tuple[Any, Cutting]
+
+    @classmethod
+    def read(
+        cls,
+        engine: SparkEngine,
+        rows: Mapping[str, DataFrame],
+        settings: Settings,
+        window: Window,
+        folder: Location,
+        group: str | None = None,
+    ) -> "FrameInputs":
+        """From rows that are ``prepared``, of one group where it is named."""
+        has_route_ids = {ROUTE_POLLS.name, ROUTE_CONTENTS.name} <= rows.keys()
+        most = settings.bounds.quarantined_lines
+        shards = 1 if group is not None else engine.shards(sum(map(_size_of, rows.values())))
+        expiry = settings.heartbeat_expiry_seconds
+        cutting = Cutting(shards, expiry, False, has_route_ids, most)
+        step = TableStep(cutting, window, settings.route_max_age_seconds)
+        wanted = {
+            table.name: rows[table.name].select(*cutting.columns(table))
+            for table in cutting.tables()
+            if table.name in rows
+        }
+        if group is None:
+            wanted = {name: _dealt(each, engine.tasks) for name, each in wanted.items()}
+        else:
+            wanted = {name: _of_group(each, group) for name, each in wanted.items()}
+        pieces = engine.map_rows(wanted, RowsStep(step, window.future))
+        brief = list(engine.collect(pieces.only(*brief_kinds())))
+        tables = FrameTables(folder, None, {name: briefly(brief, name) for name in rows})
+        return cls(tables, settings, made=(pieces, cutting))
+
+    def cut(self, *_: Any, **__: Any) -> tuple[Any, Cutting]:
+        """The pieces that were made as the rows were read."""
+        return self.made
+
+
+def _dealt(rows: DataFrame, tasks: int) -> DataFrame:
+    """The rows over all tasks, however few files they lie in; a list stays whole."""
+    keys = [
+        each
+        for each in ("cluster", "consumer_group", "topic", "snapshot_time")
+        if each in rows.columns
+    ]
+    return rows.coalesce(1) if tasks == 1 else rows.repartition(tasks, *keys)
+
+
+def _of_group(rows: DataFrame, group: str) -> DataFrame:
+    is_about = "consumer_group" in rows.columns
+    return rows.where(F.col("consumer_group") == group) if is_about else rows
+
+
+def _size_of(rows: DataFrame) -> int:
+    """About so many bytes, as Spark's plan has it, which may know none."""
+    try:
+        plan: Any = rows
+        return min(
+            int(str(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())), _MOST_BYTES
+        )
+    except Exception:  # Spark Connect does not tell
+        return _MOST_BYTES
+
+
+class SparkReport(Report):
+    """What an audit found: each report table as a DataFrame, by its name: ``orphaned_queues``.
+
+    By name in brackets it is a table of Arrow. ``print`` shows the verdict and the worst.
+    """
+
+    def __init__(
+        self,
+        folder: Location,
+        published: Published,
+        settings: Settings,
+        engine: SparkEngine,
+        rows: Mapping[str, DataFrame],
+        spark: SparkSession,
+    ) -> None:
+        super().__init__(folder, published, settings)
+        self._engine = engine
+        self._rows = rows
+        self._spark = spark
+        self._folder = folder
+
+    def __dir__(self) -> Iterable[str]:
+        return [*super().__dir__(), *self]
+
+    def __getattr__(self, name: str) -> DataFrame:
+        if name.startswith("_") or name not in list(self):
+            raise AttributeError(f"no report table {name!r}: {near_names(name, self)}")
+        spark = self._spark
+        with fitting_workers(spark):
+            if name in _BY_SHARD and self._engine.answered is not None:
+                return rows_of_pieces(adopted(spark, self._engine.answered.rows), name)
+            return to_frame(spark, self[name], spark_schema(declared_table(name)))
+
+    def save_as_tables(self, schema: str, date: str | Date | None = None) -> None:
+        """Writes every report table to ``schema``, as ``catalog.schema``, with the column ``date``.
+
+        A date that is there is replaced, the others stay: ``date``, or the one of the last
+        snapshot. A table that is not there is made, in the catalogue's own format, by ``date`` as
+        partitions.
+        """
+        day = Date.fromisoformat(str(date or self._published.date))
+        for name in self:
+            replace_date(getattr(self, name), f"{schema}.{name}", day)
+
+    def _moments(self, group: str, topic: str | None, at: Any, cluster: str | None) -> list[Moment]:
+        question = Question(group, topic, time_of("at", None if at is None else str(at)), cluster)
+        with fitting_workers(self._spark), SparkEngine(self._engine.spark) as engine:
+            inputs = FrameInputs.read(
+                engine, self._rows, self._settings, Window(), self._folder, group
+            )
+            groups = map(str, self["group_health"]["consumer_group"].to_pylist())
+            return moments_of_inputs(engine, inputs, question, groups)

@@ -1,0 +1,202 @@
+"""DataFrames in, DataFrames out: what an audit of the same tables as files publishes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from chispa import assert_df_equality
+from chispa.schema_comparer import assert_schema_equality
+
+from jobs.errors import InputError
+from jobs.schemas import EVENTS, HEARTBEATS
+from tests.support.runs import audit_locally, task
+from tests.support.snapshots import frame, heartbeat_row, route_row, table
+from tests.support.stacked import STALLED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+#: Of each list one row that cannot be: a null, a negative number, an empty text.
+BROKEN = {
+    "heartbeats": [heartbeat_row(consumer_group="G2", client_id=None)],
+    "topic_routes": [route_row(topic="T2", read_queue_nums=-1), route_row(topic="")],
+}
+FILLED = "expected a text that is not empty"
+TABLES = [(of, [*rows, *BROKEN.get(of.name, [])]) for of, rows in STALLED]
+
+
+def rows_of(of: Any, rows: list[Any]) -> pa.Table:
+    schema = pa.schema(column.with_nullable(True) for column in of.schema)
+    return pa.Table.from_pylist(rows, schema)
+
+
+@contextmanager
+def set_to(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+
+
+def as_others_have_them(spark: SparkSession) -> dict[str, DataFrame]:
+    """The tables with other names, cases and types, in several partitions."""
+    found = {of.name: spark.createDataFrame(rows_of(of, rows)) for of, rows in TABLES}
+    found["heartbeats"] = found["heartbeats"].selectExpr(
+        *[
+            f"`{name}` AS {name.upper()}"
+            for name in HEARTBEATS.schema.names[3:]
+            if name != "client_id"
+        ],
+        "cluster AS Cluster",
+        "broker_name",
+        "client_id AS clientId",
+        "concat(CAST(timestamp_micros(unix_micros(snapshot_time)) AS string), '') AS ts",
+    )
+    return found
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("files")
+    for of, rows in TABLES:
+        (folder / "snapshots" / of.name).mkdir(parents=True)
+        pq.write_table(rows_of(of, rows), folder / "snapshots" / of.name / "part-0.parquet")
+    return audit_locally(task(folder / "snapshots", folder / "reports"))
+
+
+#: Sessions as others have them.
+SETTINGS = {
+    "spark.sql.session.timeZone": "Asia/Shanghai",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "3",
+}
+
+
+def test_frames_give_what_an_audit_of_the_same_files_publishes(
+    spark: SparkSession, published: Any
+) -> None:
+    from jobs.spark import audit, schemas  # noqa: PLC0415 - Spark takes its time to import
+
+    tables = as_others_have_them(spark)
+    utc = tables["heartbeats"]  # its texts were made in UTC
+    utc = utc.localCheckpoint()
+    with set_to(spark, SETTINGS):
+        result = audit(
+            utc,
+            tables["topic_routes"],
+            tables["broker_polls"],
+            queue_offsets=tables["queue_offsets"],
+            columns={"client_id": "CLIENTID", "heartbeats": {"snapshot_time": "TS"}},
+        )
+        assert list(result) == published.published["tables"]
+        for name in result.keys() - {EVENTS.name, "quarantine"}:  # events have the run's id
+            came = getattr(result, name)
+            assert_schema_equality(came.schema, getattr(schemas, name.upper()))
+            wanted = published.rows(name)
+            assert sorted(map(repr, result[name].to_pylist())) == sorted(map(repr, wanted)), name
+            assert came.count() == len(wanted), name
+        comment = result.orphaned_queues.schema["queue_id"].metadata["comment"]
+        assert comment == "the queue's number on its broker"
+        refused = sorted((row.file, row.reason) for row in result.quarantine.collect())
+        assert refused == [
+            ("heartbeats", f"table heartbeats: client_id: {FILLED}, came null"),
+            ("topic_routes", "table topic_routes: read_queue_nums: expected 0 or more, came -1"),
+            ("topic_routes", f"table topic_routes: topic: {FILLED}, came ''"),
+        ]
+        plan = plan_of(result.allocations)
+        assert re.search(
+            "(?s)unpacked.*ArrowEvalPython .recompute_allocations.*Exchange.*Scan", plan
+        )
+        found = result.orphaned_queues.join(result.group_health, ["cluster", "consumer_group"])
+        assert found.where("queue_id = 0").count() == 1
+    assert "CRITICAL  G / T" in repr(result)
+    with pytest.raises(AttributeError, match="did you mean 'orphaned_queues'"):
+        result.orphaned_queue  # noqa: B018
+
+
+def plan_of(rows: DataFrame) -> str:
+    return str(rows._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
+
+
+def test_views_and_tables_of_arrow_and_pandas_are_tables(
+    spark: SparkSession, published: Any
+) -> None:
+    from jobs.spark import audit  # noqa: PLC0415 - Spark takes its time to import
+
+    of = {each.name: table(each, rows) for each, rows in STALLED}
+    frame(spark, *STALLED[0]).createOrReplaceTempView("lists")
+    polls, offsets = of["broker_polls"].to_pandas(), of["queue_offsets"]
+    result = audit("lists", of["topic_routes"], polls, queue_offsets=offsets, spark=spark)
+    assert result.orphaned_queues.count() == len(published.rows("orphaned_queues"))
+    # The rows of one group and its topics are asked for again.
+    assert "what if" in result.explain("G", "T").lower()
+
+
+def test_what_is_no_table_is_said_in_a_sentence(spark: SparkSession) -> None:
+    from jobs.spark import audit  # noqa: PLC0415 - Spark takes its time to import
+
+    heartbeats = frame(spark, HEARTBEATS, [heartbeat_row()])
+    for arguments, sentence in (
+        ([heartbeats], "no table topic_routes: expected heartbeats, the lists of the brokers, and"),
+        ([{"heartbeats": heartbeats}], r"came a mapping: audit\(\*\*tables\)"),
+        ([heartbeats, [1]], "topic_routes: expected a DataFrame, the name of a table .* came list"),
+        (["nowhere", heartbeats], "heartbeats: no table or view 'nowhere' in this session"),
+    ):
+        with pytest.raises(InputError, match=sentence) as error:
+            audit(*arguments)
+        assert "--" not in str(error.value)
+
+
+def test_a_date_that_is_saved_again_is_replaced_and_others_stay(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from jobs.spark.frames import replace_date  # noqa: PLC0415 - Spark takes its time to import
+
+    spark.sql("CREATE DATABASE audits")
+    try:
+        rows = spark.createDataFrame([("a", 1), ("b", 2)], "id string, n int")
+        more = rows.selectExpr("*", "true AS more")
+        first, second = date(2026, 1, 5), date(2026, 1, 6)
+        for day, of_day in (
+            (first, rows),
+            (second, rows),
+            (second, more.limit(1)),
+            (first, more.limit(0)),
+        ):
+            replace_date(of_day, "audits.found", day)
+        expected = spark.createDataFrame(
+            [("a", 1, True, second)], "id string, n int, more boolean, date date"
+        )
+        came = spark.table("audits.found").select("id", "n", "more", "date")
+        assert_df_equality(came, expected, ignore_nullable=True)
+    finally:
+        spark.sql("DROP DATABASE audits CASCADE")
+
+
+def test_every_report_table_is_saved(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    from jobs.spark import audit, auditing  # noqa: PLC0415 - Spark takes its time to import
+
+    saved = []
+    monkeypatch.setattr(
+        auditing, "replace_date", lambda rows, *to: saved.append((rows.columns[0], *to))
+    )
+    result = audit(*(frame(spark, of, rows) for of, rows in STALLED[:2]))
+    result.save_as_tables("main.audits")
+    assert [name for _, name, _ in saved] == [f"main.audits.{name}" for name in result]
+    assert {day for *_, day in saved} == {date(2026, 1, 5)}
+    assert saved[0][0] == "cluster"

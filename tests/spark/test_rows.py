@@ -1,0 +1,128 @@
+"""How columns of DataFrames become those of the snapshot tables: cases, and errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from chispa import assert_df_equality
+
+from jobs.errors import ContractError, InputError
+from jobs.schemas import CLIENT_STATES, HEARTBEATS, TOPIC_ROUTES
+from tests.support.snapshots import frame, heartbeat_row, route_row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+NOON = 1_767_614_400_000_000
+LEAST = -(1 << 63)
+#: What came as SQL, the column that it is for, and the value that the fold gets.
+TRAVELLING: list[tuple[str, str, Any]] = [
+    ("timestamp_micros(1767614400000000)", "snapshot_time", NOON),
+    ("'2026-01-05T12:00:00Z'", "snapshot_time", NOON),
+    ("'2026-01-05 12:00:00'", "snapshot_time", NOON),
+    ("'2026-01-05T20:00:00.000+08:00'", "snapshot_time", NOON),
+    ("CAST(NULL AS string)", "snapshot_time", None),
+    # No time: the year -290308, which the contract of values refuses by name, row by row.
+    ("'noon'", "snapshot_time", LEAST),
+    ("CAST(7 AS decimal(38,0))", "broker_id", 7),
+    ("CAST(7 AS smallint)", "broker_id", 7),
+    ("CAST(repeat('9', 38) AS decimal(38,0))", "broker_id", LEAST),
+    ("CAST(7 AS bigint)", "version", 7),
+    ("CAST(4294967299 AS bigint)", "version", -(1 << 31)),
+    ("'a'", "language", "a"),
+    ("NULL", "language", None),
+]
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_what_is_lossless_is_taken_and_what_is_not_is_the_least_number(
+    spark: SparkSession, ansi: str
+) -> None:
+    from jobs.spark.rows import prepared  # noqa: PLC0415 - Spark takes its time to import
+
+    settings = {"spark.sql.ansi.enabled": ansi, "spark.sql.session.timeZone": "Asia/Shanghai"}
+    before = {name: spark.conf.get(name) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        base = frame(spark, HEARTBEATS, [heartbeat_row()])
+        for sql, column, wanted in TRAVELLING:
+            # At random, so that no optimizer computes it beforehand, under other rules.
+            made = base.selectExpr("*", f"IF(rand() < 2, {sql}, NULL) AS made").drop(column)
+            came = prepared({"heartbeats": made}, {column: "MADE"})["heartbeats"].select(column)
+            assert came.first()[0] == wanted, sql  # type: ignore[index]
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def test_columns_come_in_any_order_and_case_and_those_that_are_not_there_are_null(
+    spark: SparkSession,
+) -> None:
+    from jobs.spark.rows import prepared  # noqa: PLC0415 - Spark takes its time to import
+
+    rows = frame(spark, HEARTBEATS, [heartbeat_row(language=None, version=None)])
+    expected = prepared({"heartbeats": rows})["heartbeats"]
+    others = ("language", "version", "client_id", "subscriptions")
+    other = rows.selectExpr(
+        "INTERVAL 1 DAY AS more",
+        *[f"`{name}` AS {name.upper()}" for name in reversed(rows.columns) if name not in others],
+        "client_id AS `client.Id`",
+        "transform(subscriptions, s -> named_struct('EXPRESSION', s.expression, 'more', 1, "
+        "'topic', s.topic, 'expression_type', s.expression_type)) AS subscriptions",
+    )
+    came = prepared({"heartbeats": other}, {"client_id": "client.id"})["heartbeats"]
+    assert_df_equality(came, expected, ignore_nullable=True)
+
+
+def test_one_error_has_every_column_of_all_tables_and_what_to_type(spark: SparkSession) -> None:
+    from jobs.spark.rows import prepared  # noqa: PLC0415 - Spark takes its time to import
+
+    heartbeats = frame(spark, HEARTBEATS, [heartbeat_row()]).withColumnsRenamed(
+        {"client_id": "clientId", "consumer_group": "grp"}
+    )
+    routes = frame(spark, TOPIC_ROUTES, [route_row()]).selectExpr(
+        "* EXCEPT (perm, snapshot_time)",
+        "CAST(perm AS string) AS perm",
+        "TIMESTAMP_NTZ '2026-01-05 12:00:00' AS snapshot_time",
+    )
+    with pytest.raises(ContractError) as error:
+        prepared({"heartbeats": heartbeats, "topic_routes": routes})
+    said = str(error.value)
+    for part in (
+        "  client_id: expected string, is missing",
+        "  perm: expected int, came string",
+        "  snapshot_time: expected timestamp, came timestamp without a zone",
+        'audit(..., columns={"heartbeats": {"consumer_group": "...", "client_id": "clientId"}, '
+        '"topic_routes": {"snapshot_time": F.col("snapshot_time").cast("string"), '
+        '"perm": F.col("perm").cast("int")}})',
+    ):
+        assert part in said
+    with pytest.raises(InputError, match="no snapshot table has a column 'clientid': client_id"):
+        prepared({"heartbeats": heartbeats}, {"clientid": "x"})
+
+
+def test_a_column_may_be_made_of_others_in_the_tables_that_have_them(spark: SparkSession) -> None:
+    from pyspark.sql import functions as F  # noqa: PLC0415
+
+    from jobs.spark.rows import prepared  # noqa: PLC0415 - Spark takes its time to import
+
+    heartbeats = frame(spark, HEARTBEATS, [heartbeat_row()])
+    routes = frame(spark, TOPIC_ROUTES, [route_row()])
+    millis = heartbeats.selectExpr("* EXCEPT (snapshot_time)", "unix_millis(snapshot_time) AS ts")
+    columns = {"snapshot_time": F.timestamp_millis(F.col("ts"))}
+    came = prepared({"heartbeats": millis, "topic_routes": routes}, columns)
+    plain = prepared({"heartbeats": heartbeats, "topic_routes": routes})
+    for name, rows in came.items():
+        assert_df_equality(rows, plain[name], ignore_nullable=True)
+
+
+def test_times_within_lists_travel_as_microseconds(spark: SparkSession) -> None:
+    from jobs.spark.rows import prepared  # noqa: PLC0415 - Spark takes its time to import
+
+    states = frame(spark, CLIENT_STATES, [])
+    came = prepared({"client_states": states})["client_states"]
+    assert "last_pull_at:bigint" in came.schema["queues"].dataType.simpleString()
