@@ -14,7 +14,7 @@ from .schemas import Table, words_of
 _RANGE = re.compile(r"(-?\d+)\.\.(\d*)")
 _NO_ZONE = (
     "timestamp without a zone; write times in UTC: TIMESTAMP of Spark in place of TIMESTAMP_NTZ, "
-    'INT96 or none, timestamp("us", "UTC") of Arrow, dt.tz_localize("UTC") of pandas'
+    'timestamp("us", "UTC") of Arrow, dt.tz_localize("UTC") of pandas'
 )
 
 
@@ -120,7 +120,8 @@ def _fits(came: Any, expected: pa.DataType) -> bool:
 
 
 def _has_no_zone(type_: Any) -> bool:
-    return bool(pa.types.is_timestamp(type_) and type_.tz is None)
+    """Nanoseconds are UTC: Spark writes INT96 by default, which Arrow reads so, without a zone."""
+    return bool(pa.types.is_timestamp(type_) and type_.tz is None and type_.unit != "ns")
 
 
 def _is_list(type_: pa.DataType) -> bool:

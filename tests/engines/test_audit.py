@@ -162,7 +162,11 @@ def test_the_rows_of_groups_in_which_everything_happens_give_what_their_ids_give
         audit_locally(task(folder / name, folder / f"{name}-reports", settings=GENERATED))
         for name in ("rows", "ids")
     )
-    assert of_content(ids) == of_content(rows)
+    by_ids, by_rows = of_content(ids), of_content(rows)
+    # A poll whose rows are lost has no id either: that is named where lists come by their ids.
+    for each in (by_ids, by_rows):
+        del each["quarantine"]
+    assert by_ids == by_rows
 
 
 def test_the_rows_of_a_capture_give_what_its_ids_give(tmp_path: Path) -> None:

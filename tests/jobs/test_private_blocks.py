@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import session
+from jobs.spark import session
 
 
 def test_blocks_lie_in_a_folder_of_their_owner_alone(

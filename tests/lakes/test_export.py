@@ -101,6 +101,9 @@ def test_a_date_that_was_audited_three_times_counts_once(format_: str, reports: 
 
 def test_the_lake_has_the_values_of_the_reports(format_: str, reports: Reports) -> None:
     rows = {table.name: [filled(table)] for table in REPORT_TABLES}
+    for (row,) in rows.values():
+        if "severity" in row:
+            row["severity"] = "WARNING"  # the verdict on the run reads it
     publish(Path("reports"), DAY, rows)
     assert export(reports, DAY, open_lake(format_)).rows == len(REPORT_TABLES)
     for table in REPORT_TABLES:
