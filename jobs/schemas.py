@@ -482,6 +482,10 @@ coverage string: AUDITED, or why not, at the group's last snapshot that shows it
 reason string: the coverage in words
 snapshots
 audited_snapshots long: the snapshots that were recomputed
+unaudited_coverage string?: why nothing is known of its owners between the next two times, the
+    longest such time; null: there is none of persistence_seconds
+unaudited_since timestamp?: the first snapshot of that time
+unaudited_until timestamp?: the first snapshot after it, or the last one of all
 first_seen, last_seen, completeness
 members int: connections in the longest broker list, at the end
 processes int: processes behind them, at the end

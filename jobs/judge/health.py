@@ -8,7 +8,7 @@ between is followed (see ``membership``), but nothing shorter than a round can b
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from decimal import ROUND_HALF_UP, Decimal
-from itertools import chain
+from itertools import chain, groupby
 from math import fsum
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from rebalance_core.findings import (
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..instants import SECOND
+from ..instants import SECOND, Instant
 from ..kinds import NO_GROUP, worst
 from ..schemas import NO_ANSWER
 from .answers import asked_answers
@@ -45,11 +45,14 @@ _MINUTE = 60 * SECOND
 _MOST_INT = 2**31 - 1
 
 
+#: The time in which nobody knows the owners, and why.
+_UNAUDITED = ("unaudited_coverage", "unaudited_since", "unaudited_until")
 #: The columns of a topic of which nothing was recomputed.
 _NOTHING: Row = {
     **dict.fromkeys(("audited_snapshots", "members", "processes", "idle_clients", "imbalance"), 0),
     **dict.fromkeys(("completeness", "orphan_queue_minutes", "duplicate_queue_minutes"), 0.0),
     **dict.fromkeys(("strategy_source", "subscription_source", "worst_severity")),
+    **dict.fromkeys(_UNAUDITED),
 }
 
 
@@ -79,11 +82,28 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
         ),
         **{name: getattr(end, name) for name in _AT_THE_END},
         **_silence(case.dossier, end),
+        **_unaudited(covered, case.persistence_seconds * SECOND),
         "imbalance": end.most_queues - end.fewest_queues,
         "orphan_queue_minutes": _queue_minutes(ORPHANED, found),
         "duplicate_queue_minutes": _queue_minutes(DUPLICATE, found),
         "worst_severity": worst(each.severity for each in found) if found else None,
     }
+
+
+def _unaudited(covered: Sequence[tuple[Period, Evaluation]], persistence: Instant) -> Row:
+    """The longest time in which nobody knows the owners, where what lasts may have come and gone.
+
+    It ends with the first snapshot that shows owners again, or with the last one of the topic. Of
+    several coverages in that time the row has the first.
+    """
+    times = [*(period.first_seen for period, _ in covered), covered[-1][0].last_seen]
+    runs = groupby(range(len(covered)), lambda number: covered[number][1].shows_owners)
+    blind = [list(numbers) for shows, numbers in runs if not shows]
+    found = [(times[numbers[0]], times[numbers[-1] + 1], numbers[0]) for numbers in blind]
+    since, until, number = max(found, key=lambda each: each[1] - each[0], default=(0, 0, 0))
+    known = until - since < max(persistence, 1)
+    values = (None,) * 3 if known else (covered[number][1].coverage, since, until)
+    return dict(zip(_UNAUDITED, values, strict=True))
 
 
 def _silence(dossier: Dossier, verdict: Evaluation) -> Row:

@@ -23,7 +23,7 @@ from ..reports.problems import Finding, Problem
 from ..reports.tables import Tables
 from ..schemas import CLIENT_STATES, GROUP_FAULTS, GROUP_HEALTH, REPORT_TABLES, RUNNING_INFO
 from ..storage import Snapshots
-from ..verdict.coverage import is_complete
+from ..verdict.coverage import was_audited
 from ..window import Window
 
 Row = dict[str, Any]
@@ -140,7 +140,7 @@ def group_levels(problems: Iterable[Problem], written: Tables) -> dict[str, Any]
     So whoever draws thirty nights reads thirty summaries and no table.
 
     WARNING or CRITICAL: the worst of what lasts and is no known issue. NOT_AUDITED: some topic of
-    it was not judged (``coverage.is_complete``) and is no known issue. INFO: something passed, is
+    it was not judged (``coverage.was_audited``) and is no known issue. INFO: something passed, is
     too new to count, or is a known issue. OK: nothing was found.
     ``left_out``: groups that are not named, for there are more than ``MOST_GROUPS``.
     """
@@ -153,10 +153,10 @@ def group_levels(problems: Iterable[Problem], written: Tables) -> dict[str, Any]
             level = finding.severity if counts else INFO
             for each in finding.ids:
                 of_group[each] = worst((of_group.get(each, INFO), level))
-    columns = ["cluster", "consumer_group", "coverage", KNOWN_ISSUE]
+    columns = ["cluster", "consumer_group", "coverage", "unaudited_coverage", KNOWN_ISSUE]
     for row in written.read(GROUP_HEALTH.name, columns).to_pylist():
         key = row["cluster"], row["consumer_group"]
-        is_audited = is_complete(row["coverage"]) or row[KNOWN_ISSUE] is not None
+        is_audited = was_audited(row) or row[KNOWN_ISSUE] is not None
         audited[key] = audited.get(key, True) and is_audited
     levels = {}
     for key in found.keys() | audited.keys():

@@ -32,9 +32,9 @@ from ..verdict.gaps import (
     missed_rounds,
     packed,
     short_nights,
-    silent_brokers,
     times_ahead,
 )
+from ..verdict.silence import silent_brokers
 from ..verdict.verdict import make_verdict
 from ..window import future_after
 from .addresses import broker_addresses
@@ -150,7 +150,8 @@ def _gaps(
         *gone(Reports(task.reports), scope.previous, written, scope.witnesses, masking),
     ]
     if inputs.has(BROKER_POLLS.name):
-        found += silent_brokers(inputs.parquet(BROKER_POLLS.name), task.window)
+        polls = inputs.parquet(BROKER_POLLS.name)
+        found += silent_brokers(polls, task.window, task.settings.persistence_seconds)
     for kind, text in (*gaps_of(inputs.ingested), *first(found)):
         masked = masking.mask_all(text)
         yield Gap(kind, masked if isinstance(masked, Text) else Text("{text}", text=masked))

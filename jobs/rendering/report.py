@@ -26,7 +26,7 @@ from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place,
 from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH
 from ..storage import Published
-from ..verdict.coverage import is_complete
+from ..verdict.coverage import was_audited
 from ..verdict.verdict import Verdict, make_verdict
 from .pictures import (
     AfterRepair,
@@ -349,7 +349,7 @@ def _health(rows: Sequence[Row]) -> tuple[Row, ...]:
             "severity": worst((r["worst_severity"] for r in topics if r["worst_severity"]), ""),
             "topics": len(topics),
             "audited": sum(row["coverage"] == AUDITED for row in topics),
-            "left_out": sum(not is_complete(row["coverage"]) for row in topics),
+            "left_out": sum(not was_audited(row) for row in topics),
             **{name: max(row[name] for row in topics) for name in most},
             "queues": sum(row["queues"] for row in topics),
             "orphan_minutes": sum(row["orphan_queue_minutes"] for row in topics),

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from rebalance_core import findings
 from rebalance_core.texts import Text
@@ -64,6 +65,11 @@ def is_complete(coverage: str) -> bool:
     (True, False, False)
     """
     return coverage in COMPLETE
+
+
+def was_audited(row: Mapping[str, Any]) -> bool:
+    """Whether a row of ``group_health`` leaves nothing without an audit: at no time that counts."""
+    return is_complete(row["coverage"]) and row["unaudited_coverage"] is None
 
 
 def action_of(coverage: str) -> Text:

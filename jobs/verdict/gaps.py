@@ -20,7 +20,7 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text, from_parts
 
 from ..instants import SECOND, Instant, to_datetime
-from ..schemas import BROKER_POLLS, NO_ANSWER, Table
+from ..schemas import Table
 from ..text import iso
 from ..window import Window
 
@@ -116,8 +116,8 @@ def missed_rounds(
                 cluster=cluster,
                 seconds=usual,
                 number=absent,
-                earlier=_time(earlier),
-                later=_time(later),
+                earlier=time_text(earlier),
+                later=time_text(later),
             )
             yield Gap(ROUNDS_MISSING, text)
 
@@ -152,16 +152,16 @@ def short_nights(
                 "cluster {cluster}: the first round is of {first}, and there is none from {begin} "
                 "on",
                 cluster=cluster,
-                first=_time(own[0]),
-                begin=_time(begin),
+                first=time_text(own[0]),
+                begin=time_text(begin),
             )
             yield Gap(ROUNDS_BEGIN_LATE, text)
         if end - own[-1] > most:
             text = Text(
                 "cluster {cluster}: the last round is of {last}, and there is none up to {end}",
                 cluster=cluster,
-                last=_time(own[-1]),
-                end=_time(end),
+                last=time_text(own[-1]),
+                end=time_text(end),
             )
             yield Gap(ROUNDS_END_EARLY, text)
 
@@ -194,25 +194,8 @@ def times_ahead(tables: Iterable[tuple[Table, ds.Dataset]], future: datetime) ->
         yield Gap(TIMES_AHEAD, text)
 
 
-def silent_brokers(polls: ds.Dataset, window: Window) -> Iterator[Gap]:
-    """A gap for each broker that never answered."""
-    names = ["cluster", "broker_name", "broker_id", "outcome"]
-    of_window = window.filter_of(BROKER_POLLS, polls.schema)
-    seen: set[tuple[Any, ...]] = set()
-    # A day of a large fleet has too many polls to be held.
-    for batch in polls.to_batches(columns=names, filter=of_window, fragment_readahead=1):
-        distinct = pa.Table.from_batches([batch]).group_by(names).aggregate([]).select(names)
-        seen.update(zip(*distinct.to_pydict().values(), strict=True))
-    answered = {each[:3] for each in seen if each[3] != NO_ANSWER}
-    for cluster, name, broker_id in sorted({each[:3] for each in seen} - answered, key=str):
-        broker = f"{name}/{broker_id}"
-        text = Text(
-            "broker {broker} of cluster {cluster} never answered", broker=broker, cluster=cluster
-        )
-        yield Gap(BROKER_SILENT, text)
-
-
-def _time(instant: Instant) -> str:
+def time_text(instant: Instant) -> str:
+    """The moment as a sentence has it."""
     return iso(to_datetime(instant))
 
 

@@ -11,6 +11,7 @@ takes what ``Verdict.packed`` wrote into it.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ from ..languages.rows import TEXTS, with_texts
 from ..reports.problems import Problem
 from ..reports.tables import PLACE, Place, Tables, place_of
 from ..reports.words import in_words
+from ..text import iso
 from .coverage import action_of, is_complete
 from .gaps import Gap, gaps_of
 
@@ -46,14 +48,20 @@ STATES = (WRONG, INCOMPLETE, WELL)
 _KEY = "verdict"
 #: A sentence names so many groups.
 _MOST_NAMES = 5
+#: Of a topic that was not audited for a time: why, and when.
+_FOR_A_TIME = ("unaudited_coverage", "unaudited_since", "unaudited_until")
 
 
 class NotAudited(NamedTuple):
-    """The topics that were not audited, of one coverage; ``reason``: that of the first."""
+    """The topics that were not audited, of one coverage; ``reason``: that of the first.
+
+    ``times``: from when to when the first of them was not; none: never was it audited.
+    """
 
     coverage: str
     places: tuple[Place, ...]
     reason: str
+    times: tuple[datetime, ...] = ()
 
     def of_groups(self, matches: Callable[[str], object]) -> "NotAudited":
         """Those of the groups whose names match."""
@@ -68,6 +76,18 @@ class NotAudited(NamedTuple):
     @property
     def text(self) -> Text:
         """Which they are, why, and who is to do what."""
+        if self.times:
+            since, until = map(iso, self.times)
+            return Text(
+                "not audited for a time ({coverage}), as from {since} to {until}: {topics} of "
+                "{groups}. To do: {action}",
+                coverage=in_words(self.coverage),
+                since=since,
+                until=until,
+                topics=count(len(self.places), "topic"),
+                groups=list_of([each[1] for each in self.groups], _MOST_NAMES),
+                action=action_of(self.coverage),
+            )
         return Text(
             "not audited ({coverage}): {topics} of {groups}: {reason}. To do: {action}",
             coverage=in_words(self.coverage),
@@ -225,6 +245,10 @@ class Verdict:
         at_or_above = accumulate(self.rows.get(each, 0) for each in worst_first)
         return dict(zip((*worst_first, INCOMPLETE), (*at_or_above, len(self.missing)), strict=True))
 
+    @property
+    def _places_by_coverage(self) -> Mapping[str, Sequence[Place]]:
+        return grouped((each.coverage, place) for each in self.not_audited for place in each.places)
+
     def packed(self) -> dict[str, Any]:
         """What a summary has of it, for readers that have no tables."""
         return {
@@ -236,8 +260,8 @@ class Verdict:
                 "kinds": dict(self.kinds),
                 "others": dict(self.others),
                 "not_audited": {
-                    each.coverage: {"groups": len(each.groups), "topics": len(each.places)}
-                    for each in self.not_audited
+                    coverage: {"groups": len({each[:2] for each in places}), "topics": len(places)}
+                    for coverage, places in self._places_by_coverage.items()
                 },
                 "gaps": dict(Counter(gap.kind for gap in self.gaps)),
                 "left_open": self.left_open,
@@ -297,20 +321,22 @@ def _others(tables: Tables, problems: Iterable[Problem]) -> dict[str, int]:
 
 
 def _not_audited(tables: Tables) -> Iterator[NotAudited]:
-    """By coverage what was not audited and is no known issue."""
+    """By coverage what was not audited, or not for a time, and is no known issue."""
     columns = [*PLACE, "coverage", "reason", "known_issue", TEXTS]
-    rows = [
-        row
-        for row in tables.read("group_health", columns).to_pylist()
-        if not is_complete(row["coverage"]) and row["known_issue"] is None
-    ]
-    for coverage, of_coverage in sorted(grouped((row["coverage"], row) for row in rows).items()):
-        of_coverage.sort(key=place_of)
-        yield NotAudited(
-            coverage,
-            tuple(map(place_of, of_coverage)),
-            with_texts(of_coverage[0])["reason"],
-        )
+    rows = tables.read("group_health", [*columns, *_FOR_A_TIME]).to_pylist()
+    rows = sorted((each for each in rows if each["known_issue"] is None), key=place_of)
+    whole = grouped((each["coverage"], each) for each in rows if not is_complete(each["coverage"]))
+    for coverage, of_coverage in sorted(whole.items()):
+        reason = with_texts(of_coverage[0])["reason"]
+        yield NotAudited(coverage, tuple(map(place_of, of_coverage)), reason)
+    partly = grouped(
+        (each["unaudited_coverage"], each)
+        for each in rows
+        if each["unaudited_coverage"] is not None and is_complete(each["coverage"])
+    )
+    for coverage, of_coverage in sorted(partly.items()):
+        times = tuple(of_coverage[0][name] for name in _FOR_A_TIME[1:])
+        yield NotAudited(coverage, tuple(map(place_of, of_coverage)), "", times)
 
 
 def packed_verdict(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -14,8 +14,10 @@ from jobs.cli import main
 from jobs.dumps.unpacking import Lines
 from jobs.engines.engine import Slice
 from jobs.instants import Instant, to_instant
+from jobs.schemas import BROKER_POLLS
 from jobs.storage import Location, Reports
-from jobs.verdict.gaps import gaps_of, missed_rounds, silent_brokers
+from jobs.verdict.gaps import gaps_of, missed_rounds
+from jobs.verdict.silence import silent_brokers
 from jobs.window import Window
 
 BOUNDS = Bounds()
@@ -87,22 +89,82 @@ def test_a_file_that_changes_while_it_is_read(
 
 
 def polls(*rows: tuple[int, str, str]) -> Any:
+    """Of the groups G and H: the minute, the broker, and what it gave of each (``Y`` or ``-``)."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.dataset as ds  # noqa: PLC0415
 
     from tests.support.published import minute  # noqa: PLC0415
 
-    return ds.dataset(
-        pa.table(
+    outcomes = {"Y": "ANSWERED", "0": "NOT_ONLINE", "-": "NO_ANSWER"}
+    table = pa.Table.from_pylist(
+        [
             {
-                "cluster": ["C"] * len(rows),
-                "snapshot_time": [minute(number) for number, _, _ in rows],
-                "broker_name": [name for _, name, _ in rows],
-                "broker_id": pa.array([0] * len(rows), pa.int64()),
-                "outcome": [outcome for _, _, outcome in rows],
+                "cluster": "C",
+                "snapshot_time": minute(number),
+                "broker_name": name,
+                "broker_id": 0,
+                "consumer_group": group,
+                "outcome": outcomes[outcome],
             }
-        )
+            for number, name, given in rows
+            for group, outcome in zip("GH", given, strict=True)
+        ],
+        schema=BROKER_POLLS.schema,
     )
+    # Small files: a round lies in several batches.
+    return ds.dataset([ds.dataset(table.slice(start, 3)) for start in range(0, len(table) or 1, 3)])
+
+
+def silences(*given: str, persistence_seconds: int = 180) -> list[str]:
+    """Of brokers a, b, ...: what each gave in each minute, apart by spaces."""
+    rows = [
+        (number, broker, each)
+        for broker, of_broker in zip("abc", given, strict=False)
+        for number, each in enumerate(of_broker.split())
+    ]
+    found = silent_brokers(polls(*rows), Window(), persistence_seconds)
+    return [str(each.text).replace("2026-11-20T", "").replace(":00.000Z", "") for each in found]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("YY YY YY YY YY YY", []),
+        ("-- --", ["broker a/0 of cluster C never answered"]),
+        # A restart: within the time that a fault has to last nothing can hide.
+        ("YY -- -- Y0 YY YY", []),
+        ("YY -Y Y- -- -Y YY", []),
+        (
+            "YY -- -- -- 00 YY",
+            [
+                "broker a/0 of cluster C did not answer in 3 rounds, at the longest from 10:01 to "
+                "10:04"
+            ],
+        ),
+        # Until the end it is as long as somebody looked.
+        ("YY YY YY -- -- --", []),
+        (
+            "-- YY -- -- -- --",
+            [
+                "broker a/0 of cluster C did not answer in 5 rounds, at the longest from 10:02 to "
+                "10:05"
+            ],
+        ),
+        (
+            "YY -Y -Y -0 YY YY",
+            [
+                "broker a/0 of cluster C did not answer about G in 3 rounds, at the longest from "
+                "10:01 to 10:04; it answered about others"
+            ],
+        ),
+    ],
+)
+def test_a_broker_that_is_silent_for_as_long_as_what_lasts(given: str, words: list[str]) -> None:
+    assert silences("YY YY YY YY YY YY YY", given) == [each.replace("a/0", "b/0") for each in words]
+
+
+def test_no_polls_no_silence() -> None:
+    assert silences() == []
 
 
 def rounds(*minutes: int) -> dict[str, list[Instant]]:
@@ -111,15 +173,11 @@ def rounds(*minutes: int) -> dict[str, list[Instant]]:
     return {"C": [to_instant(minute(number)) for number in minutes]}
 
 
-def test_rounds_that_were_missed_and_brokers_that_never_answered() -> None:
-    silent = [(number, "b", "NO_ANSWER") for number in (0, 1)]
-    once = [(0, "c", "NO_ANSWER"), (1, "c", "NOT_ONLINE")]
-    found = [*missed_rounds(rounds(0, 1, 2, 3, 6, 7, 8, 9, 10), 180)]
-    found += silent_brokers(polls((0, "a", "ANSWERED"), *silent, *once), Window())
+def test_rounds_that_were_missed() -> None:
+    found = missed_rounds(rounds(0, 1, 2, 3, 6, 7, 8, 9, 10), 180)
     assert [str(each.text) for each in found] == [
         "cluster C: rounds come each 60 s, and some are missing (2); the longest time without one "
         "is from 2026-11-20T10:03:00.000Z to 2026-11-20T10:06:00.000Z",
-        "broker b/0 of cluster C never answered",
     ]
 
 

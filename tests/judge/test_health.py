@@ -20,7 +20,8 @@ NONE = evaluated(
     members=0,
 )
 BROADCASTING = evaluated(coverage="BROADCASTING", reason="why all", strategy_source=None)
-BY_ID = {"good": GOOD, "bad": BAD, "none": NONE, "all": BROADCASTING}
+OWN = evaluated(coverage="STRATEGY_NOT_KNOWN", reason="why own", completeness=0.0)
+BY_ID = {"own": OWN, "good": GOOD, "bad": BAD, "none": NONE, "all": BROADCASTING}
 
 
 def finding(kind="ORPHANED", severity="INFO", probability=1.0, first=120, last=240, share=1.0):
@@ -53,6 +54,9 @@ def test_a_healthy_topic():
         "orphan_queue_minutes": 0.0,
         "duplicate_queue_minutes": 0.0,
         "worst_severity": None,
+        "unaudited_coverage": None,
+        "unaudited_since": None,
+        "unaudited_until": None,
     }
 
 
@@ -97,6 +101,32 @@ def test_what_is_known_counts_over_what_is_later_and_not_known():
     assert (row["coverage"], row["members"], row["completeness"]) == ("AUDITED", 2, 1.0)
     assert (row["snapshots"], row["audited_snapshots"]) == (5, 2)
     assert (row["first_seen"], row["last_seen"]) == (at(0), at(240))
+
+
+@pytest.mark.parametrize(
+    ("periods", "unaudited"),
+    [
+        # In between, until somebody knew again: for exactly as long as what has to last.
+        ([("good", 0, 60), ("none", 120, 240), ("bad", 300, 360)], ("none", 120, 300)),
+        # Several in a row are one time, under the name of the first.
+        ([("none", 0, 60), ("own", 120, 180), ("good", 240, 300)], ("none", 0, 240)),
+        # The longest of several, and one that nothing ends.
+        (
+            [("none", 0, 240), ("good", 300, 360), ("own", 420, 840)],
+            ("own", 420, 840),
+        ),
+        ([("good", 0, 60), ("none", 120, 180), ("good", 240, 300)], None),
+        ([("all", 0, 840)], None),
+    ],
+)
+def test_the_time_in_which_nobody_knows_the_owners(periods, unaudited):
+    row = health(*periods)
+    found = row["unaudited_coverage"], row["unaudited_since"], row["unaudited_until"]
+    if unaudited is None:
+        assert found == (None, None, None)
+    else:
+        name, since, until = unaudited
+        assert found == (BY_ID[name].verdict.coverage, at(since), at(until))
 
 
 @pytest.mark.parametrize("probabilities", [(0.1, 0.2, 0.3), (0.3, 0.2, 0.1)])

@@ -89,6 +89,16 @@ def _no_answer(line: Line) -> Line:
     return line
 
 
+def _silent_from(broker: str, time: str) -> Callable[[Line], Line]:
+    """One broker answers no more from a time on."""
+
+    def change(line: Line) -> Line:
+        late = line.get("snapshot_time", "") >= time
+        return _no_answer(line) if line.get("broker_name") == broker and late else line
+
+    return change
+
+
 def _silent(line: Line) -> Line | None:
     return None if line["kind"] == "heartbeat" else _no_answer(line)
 
@@ -179,6 +189,12 @@ SCENARIOS = (
         "do not show to which topics",
     ),
     Scenario("no broker answers", "INCOMPLETE", changed("S2", _silent), "never answered"),
+    Scenario(
+        "a broker answers no more",
+        "INCOMPLETE",
+        changed("S1", _silent_from("broker-a", "2026-11-21T02:05")),
+        "did not answer in",
+    ),
     Scenario(
         "a route of 10^9 queues",
         "INCOMPLETE",

@@ -21,6 +21,7 @@ from jobs.verdict.coverage import ACTIONS, COMPLETE
 from jobs.verdict.gaps import GAPS, Gap, packed
 from rebalance_core import findings as core
 from rebalance_core.texts import Text
+from tests.support.published import minute
 from tests.support.surfaces import Surfaces, surfaces_of
 from tests.support.written_reports import Row, publish, report_row
 
@@ -64,6 +65,12 @@ def cases() -> Iterator[Case]:
         words = f"{coverage.replace('_', ' ').lower()}.*G.*no such luck"
         metric = f'not_audited{{coverage="{coverage}"}}'
         yield Case(coverage, {"group_health": rows}, "INCOMPLETE", words, metric=metric)
+        values = {"unaudited_since": minute(5), "unaudited_until": minute(25)}
+        partly = [report_row("group_health", unaudited_coverage=coverage, **values)]
+        words = f"for a time.*{coverage.replace('_', ' ').lower()}.*10:05.*10:25.*G"
+        case = Case(f"{coverage} for a time", {"group_health": partly}, "INCOMPLETE", words)
+        case.metric = metric
+        yield case
         rows = [{**rows[0], "known_issue": "OPS-2"}]
         yield Case(f"{coverage} known", {"group_health": rows}, "OK", is_sent=False)
     for coverage in sorted(COMPLETE):

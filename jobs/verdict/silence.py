@@ -1,0 +1,151 @@
+"""broker_polls -> the brokers that gave no answer for so long that what lasts may hide in it.
+
+A broker answered in a round where it answered about any group. A silence begins with the first
+round without an answer, and ends with the next round that has one, or with the last round: a broker
+that restarts is away for a minute or two, and what its members hold has not changed then.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.grouping import grouped
+from rebalance_core.texts import Text
+
+from ..fold.numbers import micros
+from ..instants import SECOND, Instant
+from ..schemas import BROKER_POLLS, NO_ANSWER
+from ..window import Window
+from .gaps import BROKER_SILENT, Gap, time_text
+
+if TYPE_CHECKING:  # it imports pandas, some 55 MiB
+    import pyarrow.dataset as ds
+
+_BROKER = ("cluster", "broker_name", "broker_id")
+_ROUND = (*_BROKER, "snapshot_time")
+#: By cluster, broker name and id, and maybe group.
+_Key = tuple[Any, ...]
+
+
+class Silence(NamedTuple):
+    """The longest time without an answer, and in how many rounds there was none."""
+
+    since: Instant
+    until: Instant
+    rounds: int
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What a sentence has of it."""
+        return {
+            "rounds": self.rounds,
+            "since": time_text(self.since),
+            "until": time_text(self.until),
+        }
+
+
+def longest_silence(asked: Collection[Instant], without: Collection[Instant]) -> Silence:
+    """Of a broker; ``asked``: all its rounds, ``without``: those in which it did not answer, of
+    which there is one at least.
+
+    >>> longest_silence([0, 60, 120, 180, 240], [0, 120, 180])
+    Silence(since=120, until=240, rounds=3)
+    """
+    times, found, silent_at = sorted(asked), [], set(without)
+    for silent, numbers in groupby(range(len(times)), lambda number: times[number] in silent_at):
+        first, *others = numbers
+        last = others[-1] if others else first
+        if silent:
+            found.append((times[first], times[min(last + 1, len(times) - 1)]))
+    since, until = max(found, key=lambda each: each[1] - each[0])
+    return Silence(since, until, len(without))
+
+
+def silent_brokers(polls: ds.Dataset, window: Window, persistence_seconds: int) -> Iterator[Gap]:
+    """A gap for each broker that never answered, or not for as long as what has to last; and for
+    each group about which a broker gave no answer for so long, though it answered about others.
+    """
+    rounds = _rounds(polls, window)
+    least = persistence_seconds * SECOND
+    asked = grouped(_rows(rounds, _BROKER))
+    without = grouped(_rows(rounds.filter(pc.invert(rounds["answered"])), _BROKER))
+    for key, times in sorted(without.items(), key=str):
+        values = {"broker": f"{key[1]}/{key[2]}", "cluster": key[0]}
+        if len(times) == len(asked[key]):
+            text = Text("broker {broker} of cluster {cluster} never answered", **values)
+            yield Gap(BROKER_SILENT, text)
+        elif _lasts(silence := longest_silence(asked[key], times), least):
+            text = Text(
+                "broker {broker} of cluster {cluster} did not answer in {rounds:,} rounds, at the "
+                "longest from {since} to {until}",
+                **values,
+                **silence.words,
+            )
+            yield Gap(BROKER_SILENT, text)
+    answered = rounds.filter(rounds["answered"]).select(_ROUND)
+    for key, of_group in sorted(_groups_without(polls, window, answered).items(), key=str):
+        if _lasts(silence := longest_silence(asked[key[:-1]], of_group), least):
+            text = Text(
+                "broker {broker} of cluster {cluster} did not answer about {group} in {rounds:,} "
+                "rounds, at the longest from {since} to {until}; it answered about others",
+                broker=f"{key[1]}/{key[2]}",
+                cluster=key[0],
+                group=key[-1],
+                **silence.words,
+            )
+            yield Gap(BROKER_SILENT, text)
+
+
+def _lasts(silence: Silence, least: Instant) -> bool:
+    return silence.until - silence.since >= least
+
+
+def _rounds(polls: ds.Dataset, window: Window) -> pa.Table:
+    """By broker and round whether it answered about any group."""
+    columns: Any = {name: pc.field(name) for name in _ROUND}
+    columns["answered"] = pc.field("outcome") != NO_ANSWER
+
+    def distinct(table: pa.Table) -> pa.Table:
+        found = table.group_by([*_ROUND]).aggregate([("answered", "max")])
+        return found.rename_columns([*_ROUND, "answered"])
+
+    # A day of a large fleet has too many polls to be held.
+    found = [distinct(each) for each in _batches(polls, window, columns)]
+    return distinct(pa.concat_tables(found or [polls.scanner(columns=columns).head(0)]))
+
+
+def _groups_without(
+    polls: ds.Dataset, window: Window, answered: pa.Table
+) -> Mapping[_Key, Collection[Instant]]:
+    """By broker and group the rounds in which it did not answer about that group; ``answered``: the
+    rounds in which it answered about others.
+    """
+    names = [*_ROUND, "consumer_group"]
+    without: dict[_Key, set[Instant]] = defaultdict(set)
+    for batch in _batches(polls, window, names, pc.field("outcome") == NO_ANSWER):
+        of_one = batch.join(answered, [*_ROUND], join_type="left semi")
+        for key, time in _rows(of_one, (*_BROKER, "consumer_group")):
+            without[key].add(time)
+    return without
+
+
+def _batches(
+    polls: ds.Dataset, window: Window, columns: Any, where: Any = None
+) -> Iterator[pa.Table]:
+    of_window = window.filter_of(BROKER_POLLS, polls.schema)
+    rows = of_window if where is None else of_window & where
+    for batch in polls.to_batches(columns=columns, filter=rows, fragment_readahead=1):
+        yield pa.Table.from_batches([batch])
+
+
+def _rows(table: pa.Table, key: Collection[str]) -> Iterator[tuple[_Key, Instant]]:
+    """The key and the time of each row."""
+    keys = zip(*(table[name].to_pylist() for name in key), strict=True)
+    times = micros(table["snapshot_time"].combine_chunks())
+    yield from zip(keys, times.to_pylist(), strict=True)
