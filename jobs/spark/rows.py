@@ -45,8 +45,10 @@ from ..schemas import (
     BROKER_POLLS,
     CLIENT_STATES,
     HEARTBEATS,
+    NO_ANSWER,
     RUNNING_INFO,
     SNAPSHOT_TABLES,
+    STRING,
     TIMESTAMP,
     TOPIC_ROUTES,
     Table,
@@ -247,7 +249,8 @@ _BRIEFLY: Mapping[str, list[str]] = {
     HEARTBEATS.name: ["cluster", "snapshot_time"],
     TOPIC_ROUTES.name: ["cluster", "snapshot_time"],
     BROKER_POLLS.name: [
-        *("cluster", "snapshot_time", "broker_name", "broker_id", "broker_addr", "outcome")
+        *("cluster", "snapshot_time", "broker_name", "broker_id", "broker_addr", "outcome"),
+        "consumer_group",
     ],
     CLIENT_STATES.name: ["cluster", "snapshot_time", "consumer_group", "source"],
 }
@@ -284,6 +287,11 @@ class RowsStep:
     def _briefly(self, name: str, rows: Rows) -> Rows:
         if name == CLIENT_STATES.name:
             rows = rows.filter(pc.equal(rows["source"], RUNNING_INFO))
+        if name == BROKER_POLLS.name:
+            # Only where no answer came it matters about which group: else there are few rows.
+            is_missing = pc.equal(rows["outcome"], NO_ANSWER)
+            groups = pc.if_else(is_missing, rows["consumer_group"], pa.scalar(None, STRING))
+            rows = rows.set_column(rows.num_columns - 1, "consumer_group", groups)
         ahead = np.zeros(rows.num_rows, np.bool_)
         if self.future is not None:
             is_ahead = pc.greater_equal(rows["snapshot_time"], pa.scalar(self.future, TIMESTAMP))

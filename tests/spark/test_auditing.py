@@ -18,7 +18,7 @@ from chispa.schema_comparer import assert_schema_equality
 from jobs.errors import InputError
 from jobs.schemas import EVENTS, HEARTBEATS
 from tests.support.runs import audit_locally, task
-from tests.support.snapshots import frame, heartbeat_row, route_row, table
+from tests.support.snapshots import at, frame, heartbeat_row, poll_row, route_row, table
 from tests.support.stacked import STALLED
 
 if TYPE_CHECKING:
@@ -31,8 +31,19 @@ BROKEN = {
     "heartbeats": [heartbeat_row(consumer_group="G2", client_id=None)],
     "topic_routes": [route_row(topic="T2", read_queue_nums=-1), route_row(topic="")],
 }
+#: A broker that answers about one group alone, and one that never does.
+SILENT = [
+    poll_row(snapshot_time=at(60 * minute), broker_name=broker, consumer_group=group, outcome=said)
+    for minute in range(5)
+    for broker, group, said in (
+        ("broker-y", "G2", "NOT_ONLINE"),
+        ("broker-y", "G3", "NO_ANSWER"),
+        ("broker-z", "G3", "NO_ANSWER"),
+    )
+]
+ADDED = {**BROKEN, "broker_polls": SILENT}
 FILLED = "expected a text that is not empty"
-TABLES = [(of, [*rows, *BROKEN.get(of.name, [])]) for of, rows in STALLED]
+TABLES = [(of, [*rows, *ADDED.get(of.name, [])]) for of, rows in STALLED]
 
 
 def rows_of(of: Any, rows: list[Any]) -> pa.Table:
@@ -118,6 +129,10 @@ def test_frames_give_what_an_audit_of_the_same_files_publishes(
             ("topic_routes", "table topic_routes: read_queue_nums: expected 0 or more, came -1"),
             ("topic_routes", f"table topic_routes: topic: {FILLED}, came ''"),
         ]
+        gaps = result._published.summary["incomplete"]
+        assert gaps == published.summary["incomplete"]
+        silent = {values.get("group") for _, values, kind in gaps if kind == "BROKER_SILENT"}
+        assert silent == {"G3", None}
         plan = plan_of(result.allocations)
         assert re.search(
             "(?s)unpacked.*ArrowEvalPython .recompute_allocations.*Exchange.*Scan", plan
