@@ -108,6 +108,8 @@ REPORTS = Asset("rebalance_audit_reports")
 GATES = ("INFO", "WARNING", "CRITICAL", "INCOMPLETE")
 #: By default a run is red where something lasts that loses messages, and where nobody looked.
 FAIL_ON = "CRITICAL,INCOMPLETE"
+#: Some of them with commas between.
+_SOME_GATES = rf"^({'|'.join(GATES)})(\s*,\s*({'|'.join(GATES)}))*$"
 VERDICTS = ("fail", "skip", "pass")
 ALERTS = ("print", "post")
 #: The type of a param that may be left out.
@@ -296,7 +298,7 @@ def _verdict(text: bytes, place: str) -> dict[str, Any]:
         "known_issues": Param(None, type=TEXT, description="a file; else that of the variable"),
         "alert": Param(None, enum=[None, *ALERTS], description="else that of the variable"),
         "gate": Param(None, enum=[None, *VERDICTS], description="else that of the variable"),
-        "fail_on": Param(None, type=TEXT, description="such as CRITICAL,INCOMPLETE"),
+        "fail_on": Param(None, type=TEXT, pattern=_SOME_GATES, description=f"such as {FAIL_ON}"),
     },
     tags=["rocketmq"],
 )

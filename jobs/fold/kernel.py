@@ -83,7 +83,8 @@ class Facts:
     ``rounds``: by cluster the snapshots of its groups; ``brokers``, ``nameservers``: the names, and
     the addresses, of those that were asked. ``list_ids``: by group that brokers were
     asked about the ids of its lists; ``topics_of_lists``: by id the topics of a list's members.
-    ``offsets``: by group the topics of its offsets.
+    ``offsets``: by group the topics of its offsets. ``routes_at``, ``offsets_at``: by cluster and
+    nameserver, or broker name, when it gave any.
     """
 
     rounds: dict[str, set[Instant]] = field(default_factory=lambda: defaultdict(set))
@@ -94,6 +95,8 @@ class Facts:
     unaddressed: set[Group] = field(default_factory=set)
     brokers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     nameservers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    routes_at: dict[Subject, set[Instant]] = field(default_factory=lambda: defaultdict(set))
+    offsets_at: dict[Subject, set[Instant]] = field(default_factory=lambda: defaultdict(set))
     #: Groups with an answer of a broker that names no list.
     unnamed: set[Group] = field(default_factory=set)
     #: By topic the ids of its routes; of lists and of routes the ids whose contents came.
@@ -116,6 +119,7 @@ class Facts:
                 whole.lost[table].add(lost)
             for name in (
                 *("rounds", "brokers", "nameservers", "offsets", "list_ids", "route_ids", "given"),
+                *("routes_at", "offsets_at"),
             ):
                 for subject, values in getattr(part, name).items():
                     getattr(whole, name)[subject] |= values
@@ -131,19 +135,21 @@ class Facts:
         if of_runs in (LISTED, POLLS):
             self._add_polls(contents.runs)
         if of_runs in (ROUTED, ROUTE_IDS):
-            for cluster, address in distinct(contents.runs, "cluster", "namesrv_addr"):
+            for cluster, address, times in _times(contents.runs, "namesrv_addr"):
                 self.nameservers[cluster].add(address)
+                self.routes_at[cluster, address].update(times)
+            for *topic, id_ in distinct(contents.runs, "cluster", "topic", "route_id"):
+                self.route_ids[*topic].add(id_)
         if of_runs == OFFSETS:
             for group, topics in dossiers.offset_topics(contents.runs).items():
                 self.offsets[group] |= topics
+            for cluster, broker_name, times in _times(contents.runs, "broker_name"):
+                self.offsets_at[cluster, broker_name].update(times)
         if of_records is not None:
             for *subject, id_ in distinct(
                 contents.runs, *contents.runs.column_names[:2], contents.id_name
             ):
                 self.given[*subject].add(id_)
-        if of_runs in (ROUTED, ROUTE_IDS):
-            for *topic, id_ in distinct(contents.runs, "cluster", "topic", "route_id"):
-                self.route_ids[*topic].add(id_)
         if of_records == LISTS:
             for id_ in contents.records.keys() - self.topics_of_lists.keys():
                 self.topics_of_lists[id_] = dossiers.topics_of(contents.records[id_])
@@ -157,11 +163,8 @@ class Facts:
             }
 
     def _add_polls(self, runs: Rows) -> None:
-        for cluster in runs["cluster"].unique().to_pylist():
-            of_cluster = runs.filter(pc.equal(runs["cluster"], cluster))
-            times = pc.struct_field(pc.list_flatten(of_cluster["times"]), "snapshot_time")
-            self.rounds[cluster].update(pc.unique(times).to_pylist())
-        for cluster, broker_name in distinct(runs, "cluster", "broker_name"):
+        for cluster, broker_name, times in _times(runs, "broker_name"):
+            self.rounds[cluster].update(times)
             self.brokers[cluster].add(broker_name)
         for *group, outcome, id_ in distinct(
             runs, "cluster", "consumer_group", "outcome", "list_id"
@@ -187,6 +190,16 @@ class Facts:
     def subscribers(self) -> dict[Subject, list[str]]:
         """By topic the groups that subscribe to it."""
         return dossiers.subscribers(self.list_ids, self.topics_of_lists, self.offsets)
+
+
+def _times(runs: Rows, name: str) -> Iterator[tuple[str, str, list[Instant]]]:
+    """By cluster and another column the snapshots of its runs."""
+    for cluster, value in distinct(runs, "cluster", name):
+        is_one = pc.and_(pc.equal(runs["cluster"], cluster), pc.equal(runs[name], value))
+        times = pc.list_flatten(runs.filter(is_one)["times"])
+        if pa.types.is_struct(times.type):
+            times = pc.struct_field(times, "snapshot_time")
+        yield cluster, value, pc.unique(times).to_pylist()
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES
 from ..settings import Settings
 from ..storage import Published, Reports, Snapshots
 from ..text import visible
+from ..verdict.silence import OFFSETS, ROUTES
 from .events import with_events
 from .groups import GroupAudit, earlier_pieces
 from .inputs import Inputs, window_of_last
@@ -59,7 +60,8 @@ def audit(
             step.rows = len(folded.facts.polled)
         _warn_of_unaddressed(folded.facts)
         witnesses = {BROKERS: folded.facts.brokers, NAMESERVERS: folded.facts.nameservers}
-        scope = Scope.of(task, folded.facts.rounds, witnesses)
+        given = {ROUTES: folded.facts.routes_at, OFFSETS: folded.facts.offsets_at}
+        scope = Scope.of(task, folded.facts.rounds, witnesses, given)
         earlier = open_findings(Reports(task.reports), scope.previous)
         with progress.step("findings"):
             terms = terms_of(task.settings, scope.known_issues)

@@ -34,7 +34,7 @@ from ..verdict.gaps import (
     short_nights,
     times_ahead,
 )
-from ..verdict.silence import silent_brokers
+from ..verdict.silence import silences
 from ..verdict.verdict import make_verdict
 from ..window import future_after
 from .addresses import broker_addresses
@@ -149,9 +149,8 @@ def _gaps(
         *_short_nights(task, scope),
         *gone(Reports(task.reports), scope.previous, written, scope.witnesses, masking),
     ]
-    if inputs.has(BROKER_POLLS.name):
-        polls = inputs.parquet(BROKER_POLLS.name)
-        found += silent_brokers(polls, task.window, task.settings.persistence_seconds)
+    polls = inputs.parquet(BROKER_POLLS.name) if inputs.has(BROKER_POLLS.name) else None
+    found += silences(polls, task.window, scope.rounds, scope.given, task.settings)
     for kind, text in (*gaps_of(inputs.ingested), *first(found)):
         masked = masking.mask_all(text)
         yield Gap(kind, masked if isinstance(masked, Text) else Text("{text}", text=masked))

@@ -14,6 +14,7 @@ from ..schemas import Table
 from ..settings import Settings
 from ..storage import Location, Published, Reports
 from ..verdict.gaps import Gap
+from ..verdict.silence import Given
 from ..window import Window
 from .gone import Witnesses
 
@@ -53,20 +54,26 @@ class Scope:
     """What a run covers, under which date it is published, and what was published before.
 
     ``first``, ``last``: snapshots of the groups in the window; ``rounds``: by cluster all of them.
-    ``witnesses``: who was asked. ``known_issues``: those that are in force on the date.
+    ``witnesses``: who was asked. ``given``: when nameservers gave routes, brokers offsets.
+    ``known_issues``: those that are in force on the date.
     """
 
     first: datetime
     last: datetime
     rounds: Mapping[str, Collection[Instant]]
     witnesses: Witnesses
+    given: Mapping[str, Given]
     date: str
     previous: Published | None
     known_issues: tuple[KnownIssue, ...]
 
     @classmethod
     def of(
-        cls, task: Task, rounds: Mapping[str, Collection[Instant]], witnesses: Witnesses
+        cls,
+        task: Task,
+        rounds: Mapping[str, Collection[Instant]],
+        witnesses: Witnesses,
+        given: Mapping[str, Given],
     ) -> "Scope":
         """From the snapshots by cluster; InputError where there are none.
 
@@ -85,7 +92,7 @@ class Scope:
         published = task.window.last_date or last.date().isoformat()
         previous = Reports(task.reports).before(published)
         known_issues = task.known_issues.in_force(date.fromisoformat(published))
-        return cls(first, last, rounds, witnesses, published, previous, known_issues)
+        return cls(first, last, rounds, witnesses, given, published, previous, known_issues)
 
 
 @dataclass(frozen=True)

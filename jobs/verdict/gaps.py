@@ -47,8 +47,10 @@ TIMES_AHEAD = "TIMES_AHEAD"
 ROUNDS_MISSING = "ROUNDS_MISSING"
 ROUNDS_BEGIN_LATE = "ROUNDS_BEGIN_LATE"
 ROUNDS_END_EARLY = "ROUNDS_END_EARLY"
-#: Who did not answer.
+#: Who did not answer: about lists, about offsets, about routes.
 BROKER_SILENT = "BROKER_SILENT"
+OFFSETS_MISSING = "OFFSETS_MISSING"
+NAMESERVER_SILENT = "NAMESERVER_SILENT"
 #: What the run before had, and this one has not (``gone.py``).
 CLUSTER_GONE = "CLUSTER_GONE"
 GROUP_GONE = "GROUP_GONE"
@@ -61,7 +63,8 @@ GAPS = (
     *(DUMP_CUT, DUMP_EMPTY, NUL_BYTES, DUMP_DAMAGED, LINE_TOO_LONG, LINES_LOST),
     ROWS_LOST,
     *(TIMES_APART, TIMES_AHEAD),
-    *(ROUNDS_MISSING, ROUNDS_BEGIN_LATE, ROUNDS_END_EARLY, BROKER_SILENT),
+    *(ROUNDS_MISSING, ROUNDS_BEGIN_LATE, ROUNDS_END_EARLY),
+    *(BROKER_SILENT, OFFSETS_MISSING, NAMESERVER_SILENT),
     *(CLUSTER_GONE, GROUP_GONE, BROKER_GONE, NAMESERVER_GONE, NOT_NAMED),
 )
 _SPAN: Any = [("snapshot_time", each) for each in ("count", "min", "max")]
@@ -84,7 +87,7 @@ class Gap(NamedTuple):
     text: Text
 
 
-def _usual(times: Sequence[Instant]) -> float | None:
+def usual_seconds(times: Sequence[Instant]) -> float | None:
     """The usual time between rounds, in seconds; None: there are too few to know it."""
     if len(times) < _LEAST_ROUNDS:
         return None
@@ -102,7 +105,7 @@ def missed_rounds(
     """
     for cluster, of_cluster in sorted(rounds.items()):
         times = sorted(of_cluster)
-        usual = _usual(times)
+        usual = usual_seconds(times)
         if usual is None:
             continue
         gaps = [(later - earlier, earlier, later) for earlier, later in pairwise(times)]
@@ -134,7 +137,7 @@ def short_nights(
     altogether show nothing of each other.
     """
     times = {cluster: sorted(each) for cluster, each in rounds.items() if each}
-    usual = {cluster: _usual(each) for cluster, each in times.items()}
+    usual = {cluster: usual_seconds(each) for cluster, each in times.items()}
     for cluster, own in sorted(times.items()):
         others = [
             (each[0], each[-1])

@@ -1,4 +1,4 @@
-"""broker_polls -> the brokers that gave no answer for so long that what lasts may hide in it.
+"""When brokers and nameservers answered -> who gave nothing for so long that what lasts may hide.
 
 A broker answered in a round where it answered about any group. A silence begins with the first
 round without an answer, and ends with the next round that has one, or with the last round: a broker
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,8 +21,16 @@ from rebalance_core.texts import Text
 from ..fold.numbers import micros
 from ..instants import SECOND, Instant
 from ..schemas import BROKER_POLLS, NO_ANSWER
+from ..settings import Settings
 from ..window import Window
-from .gaps import BROKER_SILENT, Gap, time_text
+from .gaps import (
+    BROKER_SILENT,
+    NAMESERVER_SILENT,
+    OFFSETS_MISSING,
+    Gap,
+    time_text,
+    usual_seconds,
+)
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
@@ -30,7 +38,7 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
 _BROKER = ("cluster", "broker_name", "broker_id")
 _ROUND = (*_BROKER, "snapshot_time")
 #: By cluster, broker name and id, and maybe group.
-_Key = tuple[Any, ...]
+_Key: TypeAlias = tuple[Any, ...]
 
 
 class Silence(NamedTuple):
@@ -67,11 +75,79 @@ def longest_silence(asked: Collection[Instant], without: Collection[Instant]) ->
     return Silence(since, until, len(without))
 
 
-def silent_brokers(polls: ds.Dataset, window: Window, persistence_seconds: int) -> Iterator[Gap]:
+#: What is ``Given``: routes by nameservers, offsets by brokers.
+ROUTES, OFFSETS = "routes", "offsets"
+#: By cluster and who gave it the snapshots of it.
+Given: TypeAlias = Mapping[tuple[str, str], Collection[Instant]]
+
+
+def silences(
+    polls: ds.Dataset | None,
+    window: Window,
+    rounds: Mapping[str, Collection[Instant]],
+    given: Mapping[str, Given],
+    settings: Settings,
+) -> Iterator[Gap]:
+    """The gaps of all who answered for a while and then no more, and of brokers that never did.
+
+    ``polls``: ``broker_polls``, where the input has them. ``rounds``: by cluster all of them.
+    """
+    ends = {(cluster, ""): max(times) for cluster, times in rounds.items()}
+    if polls is not None:
+        asked = _rounds(polls, window)
+        yield from silent_brokers(polls, window, asked, settings.persistence_seconds)
+        for key, time in _rows(asked.filter(asked["answered"]), _BROKER):
+            ends[key[:2]] = max(time, ends.get(key[:2], time))
+    for kind, of_kind, least in (
+        (OFFSETS_MISSING, given[OFFSETS], settings.persistence_seconds),
+        (NAMESERVER_SILENT, given[ROUTES], settings.route_max_age_seconds),
+    ):
+        for (cluster, name), times in sorted(of_kind.items()):
+            # A broker that is away gives no offsets, and in place of a nameserver another may come.
+            end = ends.get((cluster, name), ends.get((cluster, ""), max(times)))
+            if any(max(times) < min(each) for (of, _), each in of_kind.items() if of == cluster):
+                end = max(times)
+            if pause := _pause(times, end, least * SECOND):
+                yield Gap(kind, _nothing_given(kind, cluster, name, *map(time_text, pause)))
+
+
+def _nothing_given(kind: str, cluster: str, name: str, since: str, until: str) -> Text:
+    values = {"cluster": cluster, "name": name, "since": since, "until": until}
+    if kind == NAMESERVER_SILENT:
+        return Text(
+            "nameserver {name} of cluster {cluster} gave no route between {since} and {until}",
+            **values,
+        )
+    return Text(
+        "broker {name} of cluster {cluster} gave no offsets between {since} and {until}: whether "
+        "its queues were consumed then is not known",
+        **values,
+    )
+
+
+def _pause(
+    times: Collection[Instant], end: Instant, least: Instant
+) -> tuple[Instant, Instant] | None:
+    """The longest time between two answers, or from the last one to the end, where it is longer
+    than usual by ``least``; None where there is none.
+
+    >>> _pause(range(0, 300, 60), 600, 300), _pause(range(0, 300, 60), 540, 300)
+    ((240, 600), None)
+    """
+    found = sorted(times)
+    usual = usual_seconds(found)
+    if usual is None:
+        return None
+    since, until = max(pairwise([*found, max(end, found[-1])]), key=lambda each: each[1] - each[0])
+    return (since, until) if until - since - usual * SECOND >= least else None
+
+
+def silent_brokers(
+    polls: ds.Dataset, window: Window, rounds: pa.Table, persistence_seconds: int
+) -> Iterator[Gap]:
     """A gap for each broker that never answered, or not for as long as what has to last; and for
     each group about which a broker gave no answer for so long, though it answered about others.
     """
-    rounds = _rounds(polls, window)
     least = persistence_seconds * SECOND
     asked = grouped(_rows(rounds, _BROKER))
     without = grouped(_rows(rounds.filter(pc.invert(rounds["answered"])), _BROKER))

@@ -110,6 +110,7 @@ def test_the_scheduler_gives_the_night_the_day_before(dag: Any) -> None:
         ("date", "../../etc"),
         ("gate", "ignore"),
         ("fail_on", "WORST"),
+        ("fail_on", "CRITICAL,WORST"),
         ("alert", "mail"),
         ("connection", 7),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from jobs.dumps.unpacking import Lines
 from jobs.engines.engine import Slice
 from jobs.instants import Instant, to_instant
 from jobs.schemas import BROKER_POLLS
+from jobs.settings import Settings
 from jobs.storage import Location, Reports
 from jobs.verdict.gaps import gaps_of, missed_rounds
-from jobs.verdict.silence import silent_brokers
+from jobs.verdict.silence import OFFSETS, ROUTES, silences
 from jobs.window import Window
 
 BOUNDS = Bounds()
@@ -115,14 +117,29 @@ def polls(*rows: tuple[int, str, str]) -> Any:
     return ds.dataset([ds.dataset(table.slice(start, 3)) for start in range(0, len(table) or 1, 3)])
 
 
-def silences(*given: str, persistence_seconds: int = 180) -> list[str]:
-    """Of brokers a, b, ...: what each gave in each minute, apart by spaces."""
+def said_of(
+    *given: str, offsets: Sequence[int] = (), routes: Sequence[Sequence[int]] = ()
+) -> list[str]:
+    """Of brokers a, b, ...: what each gave in each minute, apart by spaces. ``offsets``: in which
+    minutes broker a gave some, ``routes``: in which each nameserver did.
+    """
+    from tests.support.published import minute  # noqa: PLC0415
+
     rows = [
         (number, broker, each)
         for broker, of_broker in zip("abc", given, strict=False)
         for number, each in enumerate(of_broker.split())
     ]
-    found = silent_brokers(polls(*rows), Window(), persistence_seconds)
+    gave = {
+        OFFSETS: {("C", "a"): {to_instant(minute(each)) for each in offsets}} if offsets else {},
+        ROUTES: {
+            ("C", f"ns-{number}"): {to_instant(minute(each)) for each in of_one}
+            for number, of_one in enumerate(routes)
+        },
+    }
+    every = rounds(*{number for number, _, _ in rows}) if rows else {}
+    settings = Settings(persistence_seconds=180, route_max_age_seconds=300)
+    found = silences(polls(*rows), Window(), every, gave, settings)
     return [str(each.text).replace("2026-11-20T", "").replace(":00.000Z", "") for each in found]
 
 
@@ -160,11 +177,54 @@ def silences(*given: str, persistence_seconds: int = 180) -> list[str]:
     ],
 )
 def test_a_broker_that_is_silent_for_as_long_as_what_lasts(given: str, words: list[str]) -> None:
-    assert silences("YY YY YY YY YY YY YY", given) == [each.replace("a/0", "b/0") for each in words]
+    assert said_of("YY YY YY YY YY YY YY", given) == [each.replace("a/0", "b/0") for each in words]
 
 
 def test_no_polls_no_silence() -> None:
-    assert silences() == []
+    assert said_of() == []
+
+
+LONG, NO_OFFSETS = " ".join(["YY"] * 11), "broker a of cluster C gave no offsets between {} and {}"
+
+
+@pytest.mark.parametrize(
+    ("broker", "offsets", "words"),
+    [
+        (LONG, [0, 1, 2, 3, 4, 5, 6, 10], [NO_OFFSETS.format("10:06", "10:10")]),
+        (LONG, [0, 1, 2, 3, 4, 5, 6], [NO_OFFSETS.format("10:06", "10:10")]),
+        (LONG, [0, 1, 2, 3, 4, 5, 6, 9, 10], []),
+        # They are asked for more seldom, or began in the night.
+        (LONG, [0, 5, 10], []),
+        (LONG, [5, 6, 7, 8, 9, 10], []),
+        # The broker itself is away from 10:07 on, and asked no more.
+        ("YY YY YY YY YY YY YY", [0, 1, 2, 3, 4, 5, 6], []),
+    ],
+)
+def test_offsets_that_end_while_the_broker_answers(
+    broker: str, offsets: list[int], words: list[str]
+) -> None:
+    why = ": whether its queues were consumed then is not known"
+    assert said_of(broker, LONG, offsets=offsets) == [each + why for each in words]
+
+
+@pytest.mark.parametrize(
+    ("routes", "words"),
+    [
+        ([range(11), range(11)], []),
+        (
+            [range(11), range(5)],
+            ["nameserver ns-1 of cluster C gave no route between 10:04 and 10:10"],
+        ),
+        # Another came in its place.
+        ([range(11), range(5), range(5, 11)], []),
+        # A route is known for longer.
+        ([range(11), range(6)], []),
+    ],
+)
+def test_a_nameserver_that_gives_no_routes_any_more(
+    routes: list[Sequence[int]], words: list[str]
+) -> None:
+    assert said_of(LONG, routes=routes) == words
 
 
 def rounds(*minutes: int) -> dict[str, list[Instant]]:
