@@ -4,18 +4,22 @@ Values become numbers as they are read, equal ones the same in all batches; rows
 their numbers. NumPy and PyArrow do both for a hundred thousand rows at a time.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from ..pieces import in_parts
 from ..schemas import LONG, STRING, Table
+
+if TYPE_CHECKING:  # it imports pandas, which takes a worker longer than most shards
+    import pyarrow.dataset as ds
 
 #: Columns and tables of Arrow. PyArrow's stubs do not have most of their methods.
 Array: TypeAlias = Any
@@ -25,7 +29,7 @@ Batch: TypeAlias = dict[str, Array]
 pc: Any = pyarrow.compute
 
 #: A snapshot table, cut to the window: in memory, as files, or as the batches that come, once.
-Source: TypeAlias = pa.Table | ds.Dataset | pa.RecordBatchReader
+Source: TypeAlias = "pa.Table | ds.Dataset | pa.RecordBatchReader"
 Numbers: TypeAlias = NDArray[np.int64]
 Hashes: TypeAlias = NDArray[np.uint64]
 
@@ -45,6 +49,8 @@ def open_files(
     ``files``: their paths on the file system, or their bytes. A column that a file does not have
     is null. ``row_groups``: those alone, of each file.
     """
+    import pyarrow.dataset as ds  # noqa: PLC0415 - see above
+
     texts = [path for field in table.schema for path in _text_columns(field.name, field.type)]
     file_format: Any = ds.ParquetFileFormat(
         read_options=ds.ParquetReadOptions(dictionary_columns=texts),
@@ -112,10 +118,12 @@ def of_group(source: pa.Table | ds.Dataset, group: str) -> ds.Dataset:
     dataset = _dataset(source)
     if "consumer_group" not in dataset.schema.names:
         return dataset
-    return dataset.filter(ds.field("consumer_group").cast(STRING) == group)
+    return dataset.filter(pc.field("consumer_group").cast(STRING) == group)
 
 
 def _dataset(source: pa.Table | ds.Dataset) -> ds.Dataset:
+    import pyarrow.dataset as ds  # noqa: PLC0415 - see above
+
     return ds.dataset(source) if isinstance(source, pa.Table) else source
 
 

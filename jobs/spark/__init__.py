@@ -7,7 +7,7 @@ auditing.py    ``audit``: DataFrames in, DataFrames out
 rows.py        what a snapshot table must have, and how its rows travel to the fold
 frames.py      tables of Arrow and published reports as DataFrames, and as tables of a catalogue
 schemas.py     the snapshot tables as Spark's types
-workers.py     what runs in a worker
+daemon.py      what all workers have imported, of a session that is started here
 
 In a shell::
 
@@ -19,21 +19,21 @@ In a shell::
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import schemas
-from .functions import allocate, queue_findings, register
-
 if TYPE_CHECKING:
+    from . import schemas
     from .auditing import audit
+    from .functions import allocate, queue_findings, register
 
 __all__ = ["allocate", "audit", "queue_findings", "register", "schemas"]
+_MODULES = {"audit": "auditing", "schemas": "schemas"}
 
 
 def __getattr__(name: str) -> Any:
-    # A worker imports this package for the UDF alone, and has not all that the driver needs.
-    if name == "audit":
-        from .auditing import audit  # noqa: PLC0415
-
-        return audit
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # The daemon of the workers imports this package, and needs nothing of Spark's columns.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f".{_MODULES.get(name, 'functions')}", __name__)
+    return module if name == "schemas" else getattr(module, name)

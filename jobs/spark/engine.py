@@ -1,26 +1,20 @@
 """The engine on Spark: it loads the files, brings pieces to their shards, and lends its cores.
 
-A row is a piece, but around the UDF: there it is a question, so a situation, with the columns of
-``About``, which a person reads. Files on a disk, or on a mount that all
-machines have, are opened where they are read, as one process does. Others are read by Spark's own
-source ``binaryFile``, so with its file systems and credentials, and their bytes are handed to the
-step.
+Files on a disk, or on a mount that all machines have, are opened where they are read, as one
+process does. Others are read by Spark's own source ``binaryFile``, so with its file systems and
+credentials, and their bytes are handed to the step.
 
 That is so of files of up to 256 MB, which all are that ingest writes. A larger plain dump is read
 in ranges, a larger table by its row groups, a larger archive as a stream: PyArrow opens each where
 it is read. One that it cannot open is refused in one sentence before anything runs.
 """
 
-import posixpath
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from itertools import chain, groupby
 from math import inf
-from operator import attrgetter, itemgetter
 from typing import Any
 
 import pandas as pd
@@ -35,10 +29,26 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
 from ..dumps.files import InputFile, check_visible, given_paths, is_local, list_local_files
+from ..engines.batches import (
+    ANSWER,
+    ASKED,
+    BEGUN,
+    PIECE_COLUMNS,
+    QUESTIONS,
+    WAITING,
+    RowStep,
+    begun,
+    end_large,
+    ended,
+    of_contents,
+    of_numbers,
+    of_rows,
+    of_shards,
+    unpacked_questions,
+)
 from ..engines.engine import (
     MOST_BYTES,
     About,
-    Opened,
     ShardStep,
     Slice,
     SliceStep,
@@ -48,37 +58,14 @@ from ..engines.engine import (
 from ..environment import sentence_of_spark
 from ..errors import InputError
 from ..failures import one_line
-from ..pieces import Piece, in_parts, pack_value, unpack_value
+from ..pieces import Piece
 from ..storage import Location
 from ..text import visible
 from .functions import recompute_allocations
 from .session import unnoticed
-from .workers import in_worker
 
 _DDL = "shard int, kind string, data binary"
-_COLUMNS: dict[str, pa.DataType] = {
-    "shard": pa.int32(),
-    "kind": pa.string(),
-    "data": pa.binary(),
-}
-_SCHEMA = pa.schema(_COLUMNS)
-#: What rides with a question: what its shard began, which then ends beside it, or ...
-_BEGINS = "begins"
-#: ... what waits for answers from elsewhere: what a large shard began, questions of it, an answer.
-_BEGUN, _QUESTIONS, _ANSWER = _WAITING = "begun", "questions", "answer"
-#: A row of the UDF.
-_ASKED_COLUMNS: dict[str, pa.DataType] = {
-    **dict.fromkeys(("cluster", "consumer_group", "topic", "situation"), pa.string()),
-    **dict.fromkeys(("members", "queues"), pa.int64()),
-    **_COLUMNS,
-    "question": pa.binary(),
-}
-_ASKED = pa.schema(_ASKED_COLUMNS)
-_ASKED_DDL = from_arrow_schema(_ASKED)
-
-Batches = Iterator[pa.RecordBatch]
-#: What some rows of a table become, by its name.
-RowStep = Callable[[str, Batches], Iterator[Piece]]
+_ASKED_DDL = from_arrow_schema(ASKED)
 
 _DESCRIPTION = "spark.job.description"
 
@@ -92,12 +79,6 @@ _COLLECTED_PART = 16 << 20
 _LEAST_BYTES_OF_A_SHARD = 1 << 20
 _MOST_BYTES_OF_A_SHARD = 32 << 20
 _TASKS_OF_A_CORE = 2
-#: A shard with fewer members in all its questions has them answered beside it: some seconds of one
-#: core.
-_MEMBERS_OF_A_LARGE_SHARD = 320_000
-#: About so many bytes are in a batch of rows that a step makes, and in a row of questions.
-_BATCH = 1 << 20
-_ROW_OF_QUESTIONS = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -187,19 +168,19 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             files = self.spark.read.format("binaryFile").options(**_BY_NAME)
             contents = files.load([each.path for each in handed])
             contents = contents.select("path", "content")
-            frames.append(contents.mapInArrow(_of_contents(handed, step), _DDL))
+            frames.append(contents.mapInArrow(of_contents(handed, step), _DDL))
         if opened:
             size = sum(each.size for each in opened)
             of_tasks = list(in_tasks(opened, size, self._tasks))
             numbers = self.spark.range(0, len(of_tasks), 1, len(of_tasks))
-            frames.append(numbers.mapInArrow(_of_numbers(of_tasks, step), _DDL))
+            frames.append(numbers.mapInArrow(of_numbers(of_tasks, step), _DDL))
         rows = reduce(DataFrame.unionAll, frames or [self.given([]).rows])
         tables = ", ".join(dict.fromkeys(each.what for each in slices))
         return self._keep(rows, self._input_bytes, f"slices -> pieces: {tables}")
 
     def map_rows(self, tables: Mapping[str, DataFrame], step: RowStep) -> Frame:
         """The pieces of the rows of tables, which go from Spark to the step as batches of Arrow."""
-        mapped = [each.mapInArrow(_of_rows(name, step), _DDL) for name, each in tables.items()]
+        mapped = [each.mapInArrow(of_rows(name, step), _DDL) for name, each in tables.items()]
         rows = reduce(DataFrame.unionAll, mapped)
         what = f"rows -> pieces: {', '.join(tables)}"
         return self._keep(rows.coalesce(1) if self._tasks == 1 else rows, self._input_bytes, what)
@@ -221,7 +202,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     def by_shard(self, pieces: Frame, step: ShardStep) -> Frame:
         """What the pieces of each shard become."""
-        rows = self._grouped(pieces.rows).mapInArrow(_of_shards(step), _DDL)
+        rows = self._grouped(pieces.rows).mapInArrow(of_shards(step), _DDL)
         return self._keep(rows, pieces.most_bytes, f"shards: {pieces.what}")
 
     def _grouped(self, rows: DataFrame) -> DataFrame:
@@ -240,11 +221,13 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     def _ask(self, pieces: Frame, work: Work) -> Frame:
         recompute = recompute_allocations(work)
-        asked = self._grouped(pieces.rows).mapInArrow(_begun(work), _ASKED_DDL)
-        answered = asked.select(*About._fields, *_COLUMNS, recompute("question").alias("answer"))
+        asked = self._grouped(pieces.rows).mapInArrow(begun(work), _ASKED_DDL)
+        answered = asked.select(
+            *About._fields, *PIECE_COLUMNS, recompute("question").alias("answer")
+        )
         what = "shards of groups: situations -> allocations -> rows of tables"
-        made = self._keep(answered.mapInArrow(_ended(work), _DDL), pieces.most_bytes, what)
-        is_waiting = F.col("kind").isin(*_WAITING)
+        made = self._keep(answered.mapInArrow(ended(work), _DDL), pieces.most_bytes, what)
+        is_waiting = F.col("kind").isin(*WAITING)
         # Told apart here: Spark would do it in tasks of its own, by default 200 of them.
         with self._described(what):
             sizes = made.rows.select(is_waiting, F.length("data")).collect()
@@ -252,15 +235,15 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         done = Frame(made.rows.where(~is_waiting), size, what)
         if not any(waits for waits, _ in sizes):
             return done
-        spread = made.only(_QUESTIONS).rows.mapInArrow(_unpacked_questions, _ASKED_DDL)
+        spread = made.only(QUESTIONS).rows.mapInArrow(unpacked_questions, _ASKED_DDL)
         answers = spread.repartition(self._most_tasks).select(
             *About._fields,
             "shard",
-            F.lit(_ANSWER).alias("kind"),
+            F.lit(ANSWER).alias("kind"),
             recompute("question").alias("data"),
         )
-        of_large = made.only(_BEGUN, _ANSWER).rows.unionAll(answers.select(*_COLUMNS))
-        return done.and_also(self.by_shard(Frame(of_large), partial(_end, work)))
+        of_large = made.only(BEGUN, ANSWER).rows.unionAll(answers.select(*PIECE_COLUMNS))
+        return done.and_also(self.by_shard(Frame(of_large), partial(end_large, work)))
 
     def collect(self, pieces: Frame) -> Iterator[Piece]:
         """The pieces; few of them are held in the driver at a time.
@@ -336,161 +319,3 @@ def cores_of(spark: SparkSession) -> int:
 def is_here(spark: SparkSession) -> bool:
     """Whether all workers are on this machine, and see its temporary folders."""
     return not is_remote() and str(spark.sparkContext.master).startswith("local")
-
-
-def _of_contents(slices: Sequence[Slice], step: SliceStep) -> Callable[[Batches], Batches]:
-    by_path: dict[str, list[Slice]] = defaultdict(list)
-    for each in slices:
-        by_path[_place(each.path)[1]].append(each)
-
-    def opened(batches: Batches) -> Iterator[Opened]:
-        for batch in batches:
-            paths: list[Any] = batch.column("path").to_pylist()
-            for path, content in zip(paths, batch.column("content"), strict=True):
-                authority, place = _place(path)
-                slice_ = next(
-                    each for each in by_path[place] if _place(each.path)[0] in ("", authority)
-                )
-                yield slice_, content.as_buffer()
-
-    return lambda batches: in_worker(_rows(step(opened(batches))))
-
-
-_URI = re.compile(r"(?:[a-zA-Z][\w+.-]*:)?(?://(?P<authority>[^/]*))?(?P<path>/.*)", re.DOTALL)
-
-
-def _place(path: str) -> tuple[str, str]:
-    """The authority and the path of a file, whichever of its names it comes by: Spark adds the host
-    that ``hdfs:///`` leaves out, and takes ``..`` away.
-
-    >>> _place("hdfs:///a/../b"), _place("hdfs://host:8020/b")
-    (('', '/b'), ('host:8020', '/b'))
-    """
-    match = _URI.fullmatch(path)
-    authority, place = (match["authority"] or "", match["path"]) if match else ("", path)
-    return authority, "/" + posixpath.normpath(place).lstrip("/")
-
-
-def _of_numbers(
-    of_tasks: Sequence[Sequence[Slice]], step: SliceStep
-) -> Callable[[Batches], Batches]:
-    def opened(batches: Batches) -> Iterator[Opened]:
-        for batch in batches:
-            numbers: list[Any] = batch.column(0).to_pylist()
-            for slice_ in chain.from_iterable(of_tasks[number] for number in numbers):
-                yield slice_, None if slice_.size else pa.py_buffer(b"")
-
-    return lambda batches: in_worker(_rows(step(opened(batches))))
-
-
-def _of_rows(name: str, step: RowStep) -> Callable[[Batches], Batches]:
-    return lambda batches: in_worker(_rows(step(name, batches)))
-
-
-def _of_shards(step: ShardStep) -> Callable[[Batches], Batches]:
-    def run(batches: Batches) -> Batches:
-        for _, pieces in groupby(_pieces(batches), attrgetter("shard")):
-            yield from _rows(step(list(pieces)))
-
-    return lambda batches: in_worker(run(batches))
-
-
-def _begun(work: Work) -> Callable[[Batches], Batches]:
-    """A row for each question of a shard; with the first one rides what the shard began.
-
-    Of a large shard the questions that are to be spread ride with few others.
-    """
-
-    def row(shard: int, question: Any) -> dict[str, Any]:
-        packed = pack_value(shard, "", question).data
-        return {**work.about(question)._asdict(), "shard": shard, "question": packed}
-
-    def rows(pieces: Sequence[Piece]) -> Iterator[dict[str, Any]]:
-        shard, begun = pieces[0].shard, work.begin(pieces)
-        questions = work.questions(begun)
-        in_place = in_parts(
-            questions, _MEMBERS_OF_A_LARGE_SHARD, lambda each: work.about(each).members
-        )
-        few = next(in_place, [])
-        asked = (row(shard, each) for each in chain(few, questions))
-        is_large = sum(work.about(each).members for each in few) >= _MEMBERS_OF_A_LARGE_SHARD
-        kind = _BEGUN if is_large else _BEGINS
-        riding = pack_value(shard, kind, begun)._asdict()
-        del begun, few
-        yield next(asked, {}) | riding
-        for each in asked:
-            if is_large:
-                spread = next(in_parts(asked, _ROW_OF_QUESTIONS, _size_of_row), [])
-                each |= pack_value(shard, _QUESTIONS, spread)._asdict()  # noqa: PLW2901
-            yield each
-
-    def run(batches: Batches) -> Batches:
-        shards = groupby(_pieces(batches), attrgetter("shard"))
-        return _batches(chain.from_iterable(rows(list(of)) for _, of in shards))
-
-    return lambda batches: in_worker(run(batches))
-
-
-def _ended(work: Work) -> Callable[[Batches], Batches]:
-    """What each shard comes to, with the answers as they come; a large one waits for the others."""
-
-    def end(rows: Iterator[dict[str, Any]]) -> Iterator[Piece]:
-        first = next(rows)
-        every = chain([first], rows)
-        if first["kind"] == _BEGINS:
-            answers = (unpack_value(each["answer"]) for each in every if each["answer"])
-            yield from work.end(unpack_value(first["data"]), answers)
-            return
-        for each in every:
-            if each["data"]:
-                yield Piece(each["shard"], each["kind"], each["data"])
-            if each["answer"]:
-                yield Piece(each["shard"], _ANSWER, each["answer"])
-
-    def run(batches: Batches) -> Iterator[Piece]:
-        rows = (row for batch in batches for row in batch.to_pylist())
-        for _, of_shard in groupby(rows, itemgetter("shard")):
-            yield from end(of_shard)
-
-    return lambda batches: in_worker(_rows(run(batches)))
-
-
-def _unpacked_questions(batches: Batches) -> Batches:
-    """The questions that are to be spread, each a row again."""
-    return in_worker(_batches(chain.from_iterable(unpack_value(p.data) for p in _pieces(batches))))
-
-
-def _end(work: Work, pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """What a large shard comes to."""
-    answers = [each.data for each in pieces if each.kind == _ANSWER and each.data]
-    (begun,) = [unpack_value(each.data) for each in pieces if each.kind == _BEGUN]
-    del pieces
-    return work.end(begun, _unpacked(answers))
-
-
-def _unpacked(answers: list[bytes]) -> Iterator[Any]:
-    """The answers; each is let go as it is taken."""
-    while answers:
-        yield unpack_value(answers.pop())
-
-
-def _size_of_row(row: Mapping[str, Any]) -> int:
-    return len(row.get("data") or b"") + len(row.get("question") or b"")
-
-
-def _batches(rows: Iterable[dict[str, Any]]) -> Batches:
-    for some in in_parts(rows, _BATCH, _size_of_row):
-        yield pa.RecordBatch.from_pylist(some, schema=_ASKED)
-
-
-def _pieces(batches: Batches) -> Iterator[Piece]:
-    for batch in batches:
-        shards: list[Any] = batch.column("shard").to_pylist()
-        kinds: list[Any] = batch.column("kind").to_pylist()
-        for shard, kind, data in zip(shards, kinds, batch.column("data"), strict=True):
-            yield Piece(shard, kind, data.as_py())
-
-
-def _rows(pieces: Iterable[Piece]) -> Batches:
-    for piece in pieces:
-        yield pa.RecordBatch.from_pylist([piece._asdict()], schema=_SCHEMA)

@@ -35,10 +35,10 @@ from rebalance_core import (
     sort_message_queues,
 )
 
+from ..engines.batches import in_worker
 from ..engines.engine import Work
 from ..errors import InputError
 from ..pieces import pack_value, unpack_value
-from .workers import in_worker
 
 #: A pandas UDF: from columns, or their names, to a column.
 Udf: TypeAlias = Callable[..., Column]

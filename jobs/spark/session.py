@@ -354,6 +354,12 @@ def _started(name: str, master: str | None, log: Path | None) -> SparkSession:
         "spark.ui.showConsoleProgress": str(shows_bar).lower(),
         "spark.app.name": name,
     }
+    # Workers of this machine, with this Python, have the package where the daemon looks for it.
+    if (
+        values["spark.master"].startswith("local")
+        and os.environ["PYSPARK_PYTHON"] == sys.executable
+    ):
+        values["spark.python.daemon.module"] = f"{__package__}.daemon"
     conf = SparkConf().setAll([*values.items()])
     # A second session of a process goes on with the first one's Java.
     if log is not None and SparkContext._gateway is None:

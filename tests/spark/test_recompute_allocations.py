@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jobs.engines import batches
 from jobs.engines.engine import About
 from jobs.judge.evaluation import Question
 from jobs.pieces import pack_value
@@ -67,7 +68,7 @@ def test_of_a_large_shard_too_each_situation_is_one_row(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ingest_locally([str(CAPTURES / "S2")], tmp_path / "snapshots")
-    monkeypatch.setattr(on_spark, "_MEMBERS_OF_A_LARGE_SHARD", 1)
+    monkeypatch.setattr(batches, "_MEMBERS_OF_A_LARGE_SHARD", 1)
     reports, engine = audited(spark, tmp_path)
     beside, spread = engine.rows_of_udfs
     assert beside and spread
