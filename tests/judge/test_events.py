@@ -97,6 +97,13 @@ def test_a_master_that_has_not_come_back_is_away_still() -> None:
     assert (event.begins, event.last_seen, event.ends) == (at(120), at(180), None)
 
 
+def test_of_one_round_alone_a_master_is_away_that_no_route_names() -> None:
+    """Of many, in which it never was there, nobody knows when it left."""
+    for times, number in (((0,), 1), ((0, 60), 0)):
+        routes = [route([SLAVE, B], *times)]
+        assert len([*left(group({"broker-b": answering()}, routes={"T": routes}))]) == number
+
+
 @pytest.mark.parametrize(
     ("silent", "routes"),
     [
