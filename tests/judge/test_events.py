@@ -436,6 +436,7 @@ def sighting(number: int, begins: int, lasts: int, *, ended: bool, subject: str 
         "groups": [f"G{number:03}"],
         "groups_left_out": 0,
         "queues_lost": number % 2,
+        "messages_lost": 0,
         "queues_read_twice": 0,
         "findings": 1,
         "finding_ids": [f"f{number:03}"],
