@@ -480,7 +480,7 @@ group_health: cluster, consumer_group, topic
 cluster, consumer_group, topic
 coverage string: AUDITED, or why not, at the group's last snapshot that shows it; NO_GROUP: only a
     route was collected
-reason string: the coverage in words
+reason string: the coverage in words, and what else is worth a line and no alarm
 snapshots
 audited_snapshots long: the snapshots that were recomputed
 unaudited_coverage string?: why nothing is known of its owners between the next two times, the

@@ -9,6 +9,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_core.client_kinds import placeholders_in
 from rebalance_core.english import joined, named_broker
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
@@ -35,6 +36,7 @@ def with_facts(case: Case, rows: Iterable[Row]) -> Iterator[Row]:
         facts = [*_one_queue_alone(offsets.get(row["topic"], ()))]
         if row["topic"] == case.main_topic:
             facts += [*_retries(case.dossier, offsets), *_addresses_by_turns(case.dossier)]
+            facts += _placeholders(case.dossier)
         yield row | {"reason": joined([row["reason"], *facts] if row["reason"] else facts)}
 
 
@@ -58,7 +60,8 @@ def _one_queue_alone(queues: Sequence[QueueOffsets]) -> Iterator[Text]:
 def _retries(dossier: Dossier, offsets: Mapping[str, Sequence[QueueOffsets]]) -> Iterator[Text]:
     """How much is sent back for another try, beside what is consumed.
 
-    Worked example: of 6 messages a second 4 fail, and come to the retry topic: 67 %.
+    How many messages fail nobody knows from that: one that fails is sent back up to 16 times
+    (``SubscriptionGroupConfig.retryMaxTimes``).
     """
     again = consumed = 0
     for topic, queues in offsets.items():
@@ -68,12 +71,23 @@ def _retries(dossier: Dossier, offsets: Mapping[str, Sequence[QueueOffsets]]) ->
             consumed += sum(_steps(each.consumer_offsets) for each in queues)
     if again >= max(_FEWEST, _MANY * consumed):
         yield Text(
-            "{again:,} messages were sent back to be tried again, beside {consumed:,} that were "
-            "consumed: the listener fails at many, and after 16 tries each is in %DLQ%{group}, "
-            "which nobody reads",
+            "{again:,} messages were sent back to be tried again, each up to 16 times, beside "
+            "{consumed:,} that were consumed: the listener fails at them, and after the last try "
+            "they are in %DLQ%{group}, which nobody reads",
             again=again,
             consumed=consumed,
             group=dossier.consumer_group,
+        )
+
+
+def _placeholders(dossier: Dossier) -> Iterator[Text]:
+    """Placeholders in client ids that nothing replaced, also where each id is used once."""
+    ids = {each for listed in dossier.list_members.values() for each in listed().client_ids}
+    if found := placeholders_in(ids):
+        yield Text(
+            "client ids have {placeholders} in them, a placeholder that nothing replaced: "
+            "two processes of one id read the same queues, and others nobody",
+            placeholders=joined(found, "{before}, {next}"),
         )
 
 

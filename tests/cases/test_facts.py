@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cases.test_small_dumps import MINUTES, fleet, of_broker, offsets
+from tests.cases.test_small_dumps import MINUTES, fleet, members, of_broker, offsets
 
 
 def reasons(audit, lines):
@@ -47,7 +47,9 @@ def test_messages_that_are_tried_again_beside_those_that_are_consumed(audit, aga
             given = of_broker("consume_stats", 60 * minute + 10 + number, name, {})
             yield given | {"body": f'{{"consumeTps":0.0,"offsetTable":{{{entries}}}}}'}
 
-    said = "560 messages were sent back to be tried again, beside 840 that were consumed"
+    said = (
+        "560 messages were sent back to be tried again, each up to 16 times, beside 840 that were"
+    )
     assert (said in reasons(audit, lines)["T"]) == is_said
 
 
@@ -66,3 +68,19 @@ def test_a_broker_whose_address_goes_to_and_fro(audit, by_turns):
     said = "broker-a was asked at 10.0.0.9:10911, broker-a:10911 by turns, 14 changes"
     assert (said in health["reason"]) == by_turns
     assert ("by turns" in health["reason"]) == by_turns
+
+
+@pytest.mark.parametrize("name", ["${clientIP}", "10.0.0.7"])
+def test_a_placeholder_in_an_id_that_one_process_has(audit, name):
+    ids = [f"{name}@{number}" for number in range(4)]
+
+    def lines():
+        for minute in MINUTES:
+            yield fleet(minute)[0]
+            for number, broker in enumerate(("broker-a", "broker-b"), start=1):
+                yield members(60 * minute + number, broker, ids)
+
+    found = audit(lines())
+    assert found["group_faults"] == []
+    (reason,) = {row["reason"] for row in found["group_health"] if row["topic"] == "T"}
+    assert reason.startswith("client ids have ${clientIP} in them") == (name == "${clientIP}")
