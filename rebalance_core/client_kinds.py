@@ -72,9 +72,9 @@ class ClientKind(Enum):
     )
     #: ali-ons for Node.js, which calls itself Java and gives the version of 3.4.9.
     NODE = (
-        "give each process its own instanceName, such as the pod name: the option instanceName of "
-        "new Consumer in ali-ons for Node.js, which else takes the process id (in containers often "
-        "1 everywhere); of Java 3.4.9, which gives the same version, setInstanceName"
+        "give each process its own instanceName, such as the pod name: an option of the consumer "
+        "in ali-ons for Node.js, which else takes the process id (in containers often 1 "
+        "everywhere); in Java 3.4.9, which gives the same version, setInstanceName"
     )
     #: A .NET client.
     DOTNET = (
