@@ -18,7 +18,7 @@ from .text import iso
 _KEY = "events"
 #: A summary has so many of them.
 _MOST = 20
-_NUMBERS = ("groups_touched", "queues_lost", "queues_read_twice", "findings")
+_NUMBERS = ("groups_touched", "queues_lost", "messages_lost", "queues_read_twice", "findings")
 
 
 class LeadingEvent(NamedTuple):

@@ -414,6 +414,7 @@ client_ids strings: the client ids that it concerns
 client_addrs strings: the addresses of their connections
 broker_names strings: the brokers that it concerns
 queues_affected int: the most queues whose findings it causes at a time
+unread_messages long?: of QUEUES_LEFT_ROUTE the messages that the group had not read when they left
 findings_cleared int: findings that go away with the repair
 findings_left int: findings that are left after the repair
 moves MOVES: the queues that change hands with the repair, before and after
@@ -479,7 +480,7 @@ group_health: cluster, consumer_group, topic
 cluster, consumer_group, topic
 coverage string: AUDITED, or why not, at the group's last snapshot that shows it; NO_GROUP: only a
     route was collected
-reason string: the coverage in words
+reason string: the coverage in words, and what else is worth a line and no alarm
 snapshots
 audited_snapshots long: the snapshots that were recomputed
 unaudited_coverage string?: why nothing is known of its owners between the next two times, the
@@ -539,6 +540,8 @@ groups strings: the first 1,000 of them by name
 groups_left_out int: those of them that are not named
 queues_lost int: queues of all groups that lastingly had no owner with it, or left the route with
     unread messages: what is possible alone, or passed, does not count
+messages_lost long: messages that groups had not read in queues that lastingly left the route with
+    it
 queues_read_twice int: queues of all groups that lastingly had several owners with it
 findings int: the findings and faults that began with it
 finding_ids strings: the first 100 of them, as in the tables of findings

@@ -70,6 +70,12 @@ class ClientKind(Enum):
         "give each process its own instance_name, such as the pod name: "
         "consumer.set_instance_name(NAME) in the Python client"
     )
+    #: ali-ons for Node.js, which calls itself Java and gives the version of 3.4.9.
+    NODE = (
+        "give each process its own instanceName, such as the pod name: an option of the consumer "
+        "in ali-ons for Node.js, which else takes the process id (in containers often 1 "
+        "everywhere); in Java 3.4.9, which gives the same version, setInstanceName"
+    )
     #: A .NET client.
     DOTNET = (
         "give each process its own InstanceName before it starts, such as the pod name: the .NET "
@@ -84,6 +90,8 @@ class ClientKind(Enum):
 
 #: ``MQVersion.V4_9_0``: from then on Java appends the start time to the process id.
 _VERSION_4_9_0 = 393
+#: ``MQVersion.V3_4_9``: what ali-ons gives.
+_VERSION_3_4_9 = 121
 
 #: ``${clientIP}``, ``#{...}``, ``$(hostname)``, ``{{ .Name }}``, ``%HOSTNAME%``. A name of Alibaba
 #: Cloud has one "%" in a word (``MQ_INST_1_BXY%GID_pay``), a retry topic starts with ``%RETRY%``.
@@ -100,7 +108,8 @@ def kind_of(client_id: str, language: str | None = None, version: int | None = N
 
     Sources: ``ClientConfig`` (RocketMQ 4.8.0, 4.9.0), ``RocketMQUtil`` (rocketmq-spring 2.2.0,
     2.2.1), ``RocketMQUtils`` (spring-cloud-alibaba 2021.0.4.0, 2021.0.5.0), ``internal/client.go``
-    (client-go 2.1), ``MqBase`` (NewLife.RocketMQ).
+    (client-go 2.1), ``MqBase`` (NewLife.RocketMQ), ``remoting_command.js``, ``client_config.js``
+    (ali-ons).
 
     >>> kind_of("172.17.0.1@1", "JAVA", 373).name, kind_of("172.17.0.1@1", "GO", 317).name
     ('JAVA_BEFORE_4_9_0', 'GO')
@@ -138,6 +147,8 @@ _LANGUAGES = ("GO", "CPP", "PYTHON", "DOTNET")
 
 
 def _java(parsed: ClientId, version: int | None) -> ClientKind:
+    if version == _VERSION_3_4_9:
+        return ClientKind.NODE
     if parsed.format is ClientIdFormat.CUSTOM:
         return ClientKind.JAVA_NAMED
     if parsed.format is ClientIdFormat.JAVA_PID:
@@ -173,6 +184,16 @@ _JAVA_NAME = Text(
     "give each process its own instanceName (setInstanceName or -Drocketmq.client.name=NAME, "
     "with a NAME such as the pod name)"
 )
+
+
+def placeholders_in(client_ids: Iterable[str]) -> list[str]:
+    """The placeholders that nothing replaced in these ids, each once.
+
+    >>> placeholders_in(["${clientIP}@1", "10.0.0.1@1", "${clientIP}@2"])
+    ['${clientIP}']
+    """
+    found = (each.group() for id_ in client_ids if (each := _PLACEHOLDER.search(id_)))
+    return sorted(set(found))
 
 
 def without_secret(client_ids: Iterable[str]) -> str:

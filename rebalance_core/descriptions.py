@@ -26,7 +26,6 @@ from .views import asked_brokers
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC"
-MIXED_REQUEST_MODE = "MIXED_REQUEST_MODE"
 
 GROUP_OFFLINE_REMEDY = Text(
     "start the group's consumers, or delete the subscription group if it is no longer used"
@@ -544,7 +543,7 @@ DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
         "see whether the topic's name is written as its producers write it; if it is, create "
         "the topic (mqadmin updateTopic), or take it out of the subscription",
     ),
-    MIXED_REQUEST_MODE: _of_members(
+    repairs.MIXED_REQUEST_MODE: _of_members(
         lambda member: member.subscribed and member.client_rebalance is True,
         "{clients} [divides the queues itself|divide the queues themselves] (clientRebalance "
         "true) and [pulls its share|pull their shares], while other members get messages of all "

@@ -89,7 +89,7 @@ _WITHOUT_FINDINGS: Mapping[str, Callable[[State, str], bool]] = {
         and not is_retry_topic(state.topic)
         and any(member.subscribed for member in state.members)
     ),
-    descriptions.MIXED_REQUEST_MODE: lambda state, coverage: (
+    repairs.MIXED_REQUEST_MODE: lambda state, coverage: (
         coverage == findings.SHARED_BY_BROKER
         and {m.client_rebalance for m in state.members if m.subscribed} >= {True, False}
     ),

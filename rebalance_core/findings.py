@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
+from math import prod
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,14 +14,14 @@ from .claims import Claims, compute_claims, count_owners
 from .client_id import ClientIdFormat, parse_client_id
 from .english import joined
 from .errors import AllocationError
-from .grouping import numbered
+from .grouping import grouped, numbered
 from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from .processes import Process, StackedId, find_processes, find_stacked_ids
 from .state import POP, PULL, SUBSCRIPTION_SOURCES, State
 from .strategies.base import AllocationStrategy, ClientIds, Positions, Queues, copy_id
 from .strategy_rules import STRATEGY_SOURCES, StrategyRules, StrategySource
 from .texts import Text
-from .views import asked_brokers, possible_views, readable_by_some, unreadable_queues
+from .views import Views, asked_brokers, possible_views, readable_by_some, unreadable_queues
 
 FindingKind = Literal["ORPHANED", "DUPLICATE"]
 ORPHANED: FindingKind = "ORPHANED"
@@ -184,6 +185,8 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
             keeps = Text("{error}; a client that fails keeps the queues it has", error=error.text)
             refusal = (ALLOCATION_FAILS, keeps)
     if claims is None:
+        if refusal is not None and refusal[0] == SHARED_BY_BROKER and views.views:
+            verdict = partial(verdict, findings=tuple(_pulled_and_popped(state, processes, views)))
         return _without_claims(verdict, state, refusal)
     by_process = np.bincount(claims.row, claims.share, minlength=len(processes)).tolist()
     sharing = [process.claims and not process.broadcasting for process in processes]
@@ -341,6 +344,38 @@ def _who_did_not_answer(state: State) -> str:
         "the other brokers of the route know no member of the group; {brokers} did not answer",
         brokers=joined(silent, "{before}, {next}"),
     )
+
+
+def _pulled_and_popped(
+    state: State, processes: Sequence[Process], views: Views
+) -> Iterator[Finding]:
+    """The queues that members pull while others get messages of all queues by POP.
+
+    Who pulls divides the queues among all members of the list. POP serves every queue
+    (``PopMessageProcessor`` 5.1.4), so that those are read a second time.
+    """
+    pops = {m.client_id for m in state.members if m.subscribed and m.client_rebalance is False}
+    pulls = {m.client_id for m in state.members if m.client_rebalance} - pops
+    if not pops or not pulls:
+        return
+    taking = [
+        each._replace(chooses_queues=each.client_id not in pulls or not each.strategy.strategy)
+        for each in processes
+    ]
+    try:
+        claims = compute_claims(views.views, taking, state.rerouted, state.without_master)
+    except AllocationError:
+        return
+    of_columns = grouped(
+        (column, Claimant(taking[row].client_id, taking[row].count, share))
+        for row, column, share in zip(
+            claims.row.tolist(), claims.column.tolist(), claims.share.tolist(), strict=True
+        )
+    )
+    for column, claimants in sorted(of_columns.items()):
+        likely = 1.0 - prod((1.0 - each.probability) ** each.processes for each in claimants)
+        certainty = CERTAIN if any(each.probability == 1.0 for each in claimants) else POSSIBLE
+        yield Finding(DUPLICATE, claims.queues[column], certainty, likely, tuple(claimants))
 
 
 def _without_claims(

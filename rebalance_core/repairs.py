@@ -14,7 +14,17 @@ from typing import Any, TypeVar
 from .grouping import numbered
 from .message_queue import MessageQueue, sort_client_ids, sort_message_queues
 from .processes import find_processes, processes_behind, silent_members
-from .state import BROADCASTING, CLUSTERING, MASTER_ID, SURE, ClientList, Member, RouteBroker, State
+from .state import (
+    BROADCASTING,
+    CLUSTERING,
+    MASTER_ID,
+    PULL,
+    SURE,
+    ClientList,
+    Member,
+    RouteBroker,
+    State,
+)
 from .strategies.base import AllocationStrategy, copy_id
 from .strategies.by_config import ByConfig
 from .strategies.by_machine_room import ByMachineRoom
@@ -27,6 +37,7 @@ GHOST_MEMBER = "GHOST_MEMBER"
 SUBSCRIPTION_MISMATCH = "SUBSCRIPTION_MISMATCH"
 MANUAL_ASSIGNMENT = "MANUAL_ASSIGNMENT"
 MIXED_MESSAGE_MODEL = "MIXED_MESSAGE_MODEL"
+MIXED_REQUEST_MODE = "MIXED_REQUEST_MODE"
 STRATEGY_MISMATCH = "STRATEGY_MISMATCH"
 BROKER_VIEW_DIVERGENCE = "BROKER_VIEW_DIVERGENCE"
 GROUP_NOT_ON_BROKER = "GROUP_NOT_ON_BROKER"
@@ -158,6 +169,12 @@ def unlist_non_subscribers(situation: Situation) -> Situation:
 def unlist_choosers(situation: Situation) -> Situation:
     """Members that choose their queues themselves are in a separate group."""
     return with_members(situation, lambda entry: (m for m in entry.members if not m.chooses_queues))
+
+
+def let_all_pull(situation: Situation) -> Situation:
+    """The group pulls: all members get their queues by the division that some make themselves."""
+    rebalancing = {m.client_rebalance for m in situation.state.members if m.subscribed}
+    return with_state(situation, request_mode=PULL) if {True, False} <= rebalancing else situation
 
 
 def unlist_broadcasters(situation: Situation) -> Situation:
@@ -390,6 +407,7 @@ REPAIRS: Mapping[str, Repair] = {
     SUBSCRIPTION_MISMATCH: unlist_non_subscribers,
     MANUAL_ASSIGNMENT: unlist_choosers,
     MIXED_MESSAGE_MODEL: unlist_broadcasters,
+    MIXED_REQUEST_MODE: let_all_pull,
     BROKER_VIEW_DIVERGENCE: unify_lists,
     GROUP_NOT_ON_BROKER: add_group_to_brokers,
     ROUTE_DIVERGENCE: unify_routes,

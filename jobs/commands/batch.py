@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from itertools import chain
 
 from rebalance_core.english import agreeing, count, list_of
@@ -204,9 +204,12 @@ def closing_lines(
     reports: Location | None = None,
 ) -> list[str]:
     """What people read of a run at its end, in lines of so many columns."""
+    window = published.summary["window"]
+    first, last = (datetime.fromisoformat(window[f"{name}_snapshot"]) for name in ("first", "last"))
+    is_short = (last - first).total_seconds() < settings.persistence_seconds
     return [
         *what_happened(published),
-        *ending_lines(problems, width),
+        *ending_lines(problems, width, is_short=is_short),
         *none_lasts(published, settings),
         *folded(visible(sentences([verdict.sentence, *verdict.remarks])), width),
         sum_up(published, verdict, reports),

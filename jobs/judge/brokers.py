@@ -115,7 +115,8 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
 
     A master is away in a snapshot in which it does not answer, or in which it is not asked and no
     nameserver's route names it; an address that is also a slave's is that of a slave which acts for
-    it (``enableSlaveActingMaster``). When one left that is away all the time nobody knows.
+    it (``enableSlaveActingMaster``). When one left that is away all the time nobody knows; of one
+    round alone it is said all the same, for it has no other time.
 
     Worked example: rounds each 15 s. At 15:26:47 and 15:27:02 the master does not answer, and from
     15:27:02 on the route has the slave alone; at 15:32:17 it answers again. It left at 15:26:47 and
@@ -152,7 +153,8 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
         for number, (gone, times) in enumerate(runs):
             unrouted = not unnamed.isdisjoint(times)
             lasts = len(times) >= _SILENT_ROUNDS and times[-1] - times[0] >= _LASTS
-            if gone and len(runs) > 1 and (unrouted or lasts):
+            is_seen = len(runs) > 1 or len(times) == 1
+            if gone and is_seen and (unrouted or lasts):
                 ends = runs[number + 1][1][0] if number + 1 < len(runs) else None
                 is_silent = not silences.isdisjoint(times)
                 followed = min(of_slave.intersection(times), default=None)

@@ -10,6 +10,7 @@ from operator import attrgetter
 
 from rebalance_core.findings import CERTAIN, DUPLICATE
 from rebalance_core.grouping import grouped
+from rebalance_core.repairs import MIXED_REQUEST_MODE
 
 from ..instants import Instant
 from .evaluated import QueueKey
@@ -154,6 +155,9 @@ def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
     there at times, so that no round without it refutes it.
     """
     of_topic, queue, time = index[episode.topic], episode.queue, episode.extent
+    if MIXED_REQUEST_MODE in episode.causes:
+        # POP serves every queue, so that one holder reads it a second time.
+        return True if of_topic.holders_in(queue, time) else None
     is_duplicate = episode.kind == DUPLICATE
     if of_topic.shared(queue, time) if is_duplicate else of_topic.unheld(queue, time):
         return True

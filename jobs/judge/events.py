@@ -366,6 +366,7 @@ def _row(cluster: str, event: Event, groups: Sequence[str]) -> Row:
         "groups": sorted(groups),
         "groups_left_out": 0,
         "queues_lost": 0,
+        "messages_lost": 0,
         "queues_read_twice": 0,
         "finding_ids": [],
     }
@@ -400,7 +401,7 @@ def _event(rows: Sequence[Row]) -> Row:
         key=lambda row: (row["begins"], -len(row["evidence"]), str(row["evidence"]), row["what"]),
     )
     event = event | {"last_seen": last_seen, "ends": None if ends < last_seen else ends}
-    for column in ("queues_lost", "queues_read_twice"):
+    for column in ("queues_lost", "messages_lost", "queues_read_twice"):
         event[column] = sum(row[column] for row in rows)
     for column in ("groups", "broker_names", "finding_ids"):
         event[column] = sorted({name for row in rows for name in row[column]})
@@ -433,12 +434,16 @@ def headline(row: Row) -> Text:
     what = row["what"]
     if row["kind"] in _UNTIL and row["ends"] is not None:
         what = Text(_UNTIL[row["kind"]], what=what, time=clock(row["ends"]))
-    lost, twice = row["queues_lost"], row["queues_read_twice"]
+    lost, unread, twice = (
+        row[name] for name in ("queues_lost", "messages_lost", "queues_read_twice")
+    )
     cost: list[str] = []
     if row["kind"] not in kinds.OF_ONE_GROUP:
         cost.append(count(row["groups_touched"], "group touched", "groups touched"))
     if row["kind"] != kinds.COLLECTOR_AWAY:
         cost.append(count(lost, "queue lost", "queues lost") if lost else Text("no queue lost"))
+    if unread:
+        cost.append(count(unread, "message left unread", "messages left unread"))
     if twice:
         cost.append(count(twice, "queue read twice", "queues read twice"))
     return Text(
@@ -476,6 +481,7 @@ def _explain(events: Sequence[Row], tables: Mapping[str, Sequence[Row]]) -> None
                     for number in range(row["queues_affected"])
                 )
                 event["queues_lost"] = len(of_event)
+                event["messages_lost"] += row["unread_messages"] or 0
 
 
 def _explains(event: Row, finding: Row) -> bool:

@@ -118,10 +118,11 @@ class Stall(_OfTopic):
 class Fault(FoundFault, _OfTopic):
     """One fault of a topic over an episode that may have gaps, as its last phase describes it.
 
-    ``queues_affected`` is the most of all phases.
+    ``queues_affected`` is the most of all phases. ``unread_messages``: those in queues that left.
     """
 
     severity: str = INFO
+    unread_messages: int | None = None
 
     @property
     def kind(self) -> str:

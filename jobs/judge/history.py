@@ -16,6 +16,7 @@ from .findings import Found
 from .flapping import flapping_members
 from .held import held_queues
 from .not_consuming import not_consuming
+from .old_copies import old_copies
 from .read_twice import read_twice
 from .reconnecting import blamed, reconnecting_clients
 from .route_changes import queues_left_route, route_changed
@@ -35,6 +36,7 @@ Rule: TypeAlias = Callable[[Case, Found], Found]
 RULES: tuple[Rule, ...] = (
     faults_of_states,
     stacked_ids,
+    old_copies,
     route_changed,
     queues_left_route,
     secrets,

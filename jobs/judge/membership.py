@@ -157,7 +157,9 @@ class _Disagreements:
         """Each broker and poll with a client that does not reach the broker, each process once.
 
         The broker lacks such a client at polls that follow each other over more than 30 s, while
-        another broker lists it: for sure, or at the edge of what was seen of that broker. Of an id
+        another broker lists it: for sure; at the edge of what was seen of that broker; or at once,
+        as in the first round that has a client, with what is sure in another: it may have come
+        between the two answers, but that does not explain the other round. Of an id
         that the other broker lists more often, the processes that are missing do not reach it.
         """
         for each in self._answers:
@@ -190,11 +192,13 @@ class _Disagreements:
             if before is None or after is None:
                 continue
             is_sure = other.times[0] <= at <= other.times[-1]
-            for client_id in self._lists.differing(one.names[number], before):
-                there = (self._lists.counts(given)[client_id] for given in (before, after))
-                copies = min(there) - here[client_id]
-                if copies > 0 and is_sure:
+            given = (before, after, other.at_once(at))
+            differing = (self._lists.differing(one.names[number], name) for name in given if name)
+            for client_id in frozenset().union(*differing):
+                *there, at_once = (self._lists.counts(name or "")[client_id] for name in given)
+                if min(there) > here[client_id] and is_sure:
                     surely.add(client_id)
+                copies = max(min(there), at_once) - here[client_id]
                 if copies > missing.get(client_id, 0):
                     missing[client_id] = copies
         return missing, surely
@@ -291,6 +295,15 @@ class _Answered:
     def usual_gap(self) -> Instant:
         """The usual time between two answers."""
         return usual_gap(np.diff(self.times))
+
+    def at_once(self, at: Instant) -> str | None:
+        """The nearest answer, if it came within the time that a heartbeat takes."""
+        place = bisect_left(self.times, at)
+        nearest = min(
+            range(max(place - 1, 0), min(place + 1, len(self.times))),
+            key=lambda number: abs(self.times[number] - at),
+        )
+        return self.names[nearest] if abs(self.times[nearest] - at) <= _HEARTBEAT_INTERVAL else None
 
     def near(self, at: Instant) -> tuple[str | None, str | None]:
         """As ``around``; where the broker was not asked before or after it, the one answer is both,

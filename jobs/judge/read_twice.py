@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.descriptions import EXPRESSION_MISMATCH, MIXED_REQUEST_MODE
+from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.english import joined
 from rebalance_core.findings import DUPLICATE
 from rebalance_core.grouping import grouped
+from rebalance_core.repairs import MIXED_REQUEST_MODE
 from rebalance_core.texts import Text
 
 from ..instants import SECOND, Instant
@@ -99,7 +100,11 @@ def read_twice(case: Case, found: Found) -> Found:
     )
     runs = [run for _, queues in sorted(by_broker.items()) for run in _runs(case, queues)]
     lasts = case.persistence_seconds * SECOND
-    duplicates = [each for each in found.queues if each.kind == DUPLICATE and each.extent.lasts]
+    duplicates = [
+        each
+        for each in found.queues
+        if each.kind == DUPLICATE and each.extent.lasts and MIXED_REQUEST_MODE not in each.causes
+    ]
     twice = [
         each
         for run in runs

@@ -102,6 +102,7 @@ def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fa
                 _remedy(change, unread),
                 broker_names=tuple(dict.fromkeys(name for name, _ in unread)),
                 queues_affected=len(unread),
+                unread_messages=sum(each.at_last for each in unread.values()),
             )
 
 

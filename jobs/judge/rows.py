@@ -9,6 +9,7 @@ from ..finding_ids import fault_id, finding_id, stall_id
 from ..kinds import QUEUE_FINDINGS
 from . import health
 from .case import Case
+from .facts import with_facts
 from .findings import Fault, Finding, Found, QueueFinding, StackedEpisode, Stall
 from .held import CAUSES
 from .known_issues import known_coverage, known_issue
@@ -32,7 +33,7 @@ def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
     graded = chain.from_iterable(tables.values())
     go_on = {row["finding_id"] for row in graded if row["status"] == PERSISTING}
     tables["stacked_client_ids"] = [_row_of_id(case, each) for each in found.stacked]
-    of_topics = _health(case, of_queues)
+    of_topics = [*with_facts(case, _health(case, of_queues))]
     tables["former_findings"] = former_findings(
         dossier.earlier,
         go_on,

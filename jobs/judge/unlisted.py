@@ -10,7 +10,7 @@ from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.english import agreeing
 from rebalance_core.findings import CERTAIN, ORPHANED
 from rebalance_core.grouping import grouped
-from rebalance_core.repairs import GROUP_NOT_ON_BROKER
+from rebalance_core.repairs import GROUP_NOT_ON_BROKER, MASTER_AWAY
 from rebalance_core.texts import Text
 
 from ..kinds import UNLISTED_CONSUMER
@@ -48,13 +48,18 @@ def without_refuted(episodes: Sequence[QueueFinding]) -> list[QueueFinding]:
 
     One that has an owner at times is read at times, which refutes nothing. Where the lists know no
     member at all and somebody reads the group's queues, those in which nothing waits and nothing
-    comes are no evidence, and no orphans either: the retry topic's, as a rule.
+    comes are no evidence, and no orphans either: the retry topic's, as a rule. Without a master
+    nothing can come: producers send to masters alone, and a slave takes nothing
+    (``MQClientInstance.topicRouteData2TopicPublishInfo`` 4.2.0 to 5.3.3). Who holds a queue of it
+    in order keeps it in its table (``ProcessQueue.isLockExpired`` keeps it from consuming alone),
+    so that where nothing waits nobody lost it.
     """
     offline = [each for each in episodes if _is_read(each) and GROUP_OFFLINE in each.causes]
 
     def is_idle(each: QueueFinding) -> bool:
         is_offline = GROUP_OFFLINE in each.causes and any(map(each.overlaps, offline))
-        return is_offline and not each.left.messages
+        is_caught_up = each.causes == (MASTER_AWAY,) and each.left.messages == 0
+        return is_caught_up or (is_offline and not each.left.messages)
 
     return [each for each in episodes if not (_is_read(each) or is_idle(each))]
 

@@ -1,6 +1,7 @@
 """The last lines of a run: what is worst, whom it is about, since when, and what to do."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from rebalance_core.english import count, list_of
 
@@ -11,10 +12,13 @@ from .problems import Problem, heads_of
 _MOST_PROBLEMS, _MOST_CLIENTS = 5, 3
 
 
-def ending_lines(problems: Sequence[Problem], width: int) -> Iterator[str]:
+def ending_lines(
+    problems: Sequence[Problem], width: int, *, is_short: bool = False
+) -> Iterator[str]:
     """The problems that count, worst first, in lines of so many columns.
 
     A group's retry topic has the faults of the group: it is named where nothing else of it is.
+    ``is_short``: nothing can be seen to last yet, so that what is there at the end is named too.
 
     CRITICAL  G_ORDER / ORDER: 4 queues consumed by nobody
       who:    10.0.0.1@app
@@ -22,23 +26,44 @@ def ending_lines(problems: Sequence[Problem], width: int) -> Iterator[str]:
       to do:  restart 10.0.0.1@app
     """
     counted = [each for each in problems if each.counts]
-    several = len({each.place.cluster for each in counted}) > 1
-    heads = heads_of(counted)
-    first = [each for each in counted if heads[each.place] is each][:_MOST_PROBLEMS]
-    for problem in first:
-        for line in _lines(problem, several):
+    begun = [each for each in problems if each.standing == "BEGUN" and is_short]
+    begun.sort(key=lambda each: -sum(each.passing.values()))
+    several = len({each.place.cluster for each in (*counted, *begun)}) > 1
+    for shown, lines_of, which in (
+        (counted, _lines, "with faults that last"),
+        (begun, _lines_of_begun, "where something is too new to count"),
+    ):
+        heads = heads_of(shown)
+        first = [each for each in shown if heads[each.place] is each][:_MOST_PROBLEMS]
+        for line in chain.from_iterable(lines_of(each, several) for each in first):
             yield from folded(visible(line), width)
-    more = len(counted) - len(first)
-    if more > 0:
-        yield f"and {count(more, 'more topic')} with faults that last, which the page has"
+        more = len(shown) - len(first)
+        if more > 0:
+            yield f"and {count(more, 'more topic')} {which}, which the page has"
+
+
+def _lines_of_begun(problem: Problem, several_clusters: bool) -> Iterator[str]:
+    """What one round shows: the evidence has the queues, and the addresses of a shared id."""
+    yield _first_line("NOW", problem, several_clusters)
+    yield from _who(problem)
+    if problem.cause:
+        yield f"  why:    {problem.cause.evidence}"
+
+
+def _first_line(label: str, problem: Problem, several_clusters: bool) -> str:
+    cluster, group, topic = problem.place
+    of_cluster = f"{cluster} / " if several_clusters else ""
+    return f"{label:<8}  {of_cluster}{group} / {topic}: {problem.headline}"
+
+
+def _who(problem: Problem) -> Iterator[str]:
+    if problem.client_ids:
+        yield f"  who:    {list_of(problem.client_ids, _MOST_CLIENTS)}"
 
 
 def _lines(problem: Problem, several_clusters: bool) -> Iterator[str]:
-    cluster, group, topic = problem.place
-    of_cluster = f"{cluster} / " if several_clusters else ""
-    yield f"{problem.severity:<8}  {of_cluster}{group} / {topic}: {problem.headline}"
-    if problem.client_ids:
-        yield f"  who:    {list_of(problem.client_ids, _MOST_CLIENTS)}"
+    yield _first_line(problem.severity, problem, several_clusters)
+    yield from _who(problem)
     nights = f", open for {problem.nights_open} nights" if problem.nights_open > 1 else ""
     since = problem.open_since or problem.first_seen
     until = "" if problem.ongoing else f" to {day_and_time(problem.last_seen)}"

@@ -7,7 +7,7 @@ that no two can disagree.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
@@ -17,7 +17,10 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.english import count
+from rebalance_core.descriptions import EXPRESSION_MISMATCH, queue_ranges
+from rebalance_core.english import agreeing, count, joined, list_of
+from rebalance_core.grouping import grouped
+from rebalance_core.message_queue import MessageQueue
 from rebalance_core.texts import Text
 
 from .. import kinds
@@ -70,7 +73,8 @@ class Finding(Seen):
     Or a fault that no finding of a queue shows (``_is_finding``): it has no ``queues``. ``ids`` has
     one finding id for each row, and an id is the same from run to run. ``status``: NEW or
     PERSISTING against the published run before, None for what passed. ``share_of_time`` is that
-    between ``first_seen`` and ``last_seen``. ``backlog``: the messages of all the queues.
+    between ``first_seen`` and ``last_seen``. ``backlog``: the messages of all the queues. Stalls
+    have ``owners`` and ``why``.
     """
 
     place: Place
@@ -82,6 +86,8 @@ class Finding(Seen):
     ids: tuple[str, ...] = ()
     queues: tuple[Queue, ...] = ()
     backlog: int | None = None
+    owners: tuple[str, ...] = ()
+    why: str | None = None
 
     @property
     def is_severe(self) -> bool:
@@ -135,6 +141,19 @@ class ShownFault(Seen):
         """The larger, the more it explains: whether it lasts and goes on, queues times seconds."""
         seconds = (self.last_seen - self.first_seen).total_seconds() + 1
         return self.lasts, self.ongoing, self.queues_affected * seconds
+
+    def explains(self, found: Finding) -> bool:
+        """Whether it is why, in the time of the finding.
+
+        A stall names no cause: what counts itself and is about an owner of the queue, or about no
+        client, explains it; and filters that differ, of which the broker refuses any.
+        """
+        if self.last_seen < found.first_seen or found.last_seen < self.first_seen:
+            return False
+        if found.kind != kinds.STALLED or self.fault == EXPRESSION_MISMATCH:
+            return self.fault in found.causes or found.kind == kinds.STALLED
+        others = self.client_ids and set(self.client_ids).isdisjoint(found.owners)
+        return self.severity != kinds.INFO and not others
 
 
 @dataclass(frozen=True)
@@ -340,7 +359,12 @@ def find_problems(tables: Tables) -> list[Problem]:
     health = tables.read("group_health", [*PLACE, *minutes]).to_pylist()
     lost = {place_of(row): (row[minutes[0]], row[minutes[1]]) for row in health}
     problems = [
-        Problem(place, tuple(findings[place]), tuple(faults[place]), *lost.get(place, ()))
+        Problem(
+            place,
+            tuple(findings[place]),
+            _first_what_explains(findings[place], faults[place]),
+            *lost.get(place, ()),
+        )
         for place in findings.keys() | faults.keys()
     ]
     return sorted(problems, key=lambda problem: problem.rank)
@@ -381,23 +405,29 @@ _EACH: dict[str, Literal["list", "min", "max", "sum"]] = {
     "backlog": "sum",
 }
 _BETWEEN = "\n"
+#: So many owners of stalled queues are named.
+_MOST_OWNERS = 3
 
 
 def _of_queues(tables: Tables) -> Iterator[Finding]:
     """The findings of queues, put together by Arrow: a run may have a million rows."""
     for table, kind in kinds.QUEUE_FINDINGS.items():
-        rows = tables.read(table, [*PLACE, *_ALIKE, *_EACH, "causes"])
-        causes = rows["causes"].cast(pa.list_(pa.string()))
-        joined: Any = pc.binary_join(causes, _BETWEEN)
-        rows = _groupable(rows.drop_columns("causes").append_column("causes", joined))
-        alike = rows.group_by([*PLACE, *_ALIKE, "causes"], use_threads=False)
-        for row in alike.aggregate(list(_EACH.items())).to_pylist():
-            named = row["causes"]
+        is_stall = kind == kinds.STALLED
+        alike = [*PLACE, *_ALIKE, "causes", *(("owners", "why", TEXTS) if is_stall else ())]
+        rows = tables.read(table, [*alike, *_EACH])
+        for name in {"causes", "owners"}.intersection(alike):
+            lists: Any = pc.binary_join(rows[name].cast(pa.list_(pa.string())), _BETWEEN)
+            rows = rows.set_column(rows.column_names.index(name), name, lists)
+        of_alike = _groupable(rows).group_by(alike, use_threads=False)
+        for row in of_alike.aggregate(list(_EACH.items())).to_pylist():
+            named, owners = (row.get(name) for name in ("causes", "owners"))
             yield _finding(
                 place_of(row),
                 kind,
                 row | {name: row[f"{name}_{how}"] for name, how in _EACH.items()},
                 causes=tuple(named.split(_BETWEEN)) if named else (),
+                owners=tuple(owners.split(_BETWEEN)) if owners else (),
+                why=with_texts(row)["why"] if is_stall else None,
                 ids=tuple(row["finding_id_list"]),
                 queues=tuple(map(Queue, row["broker_name_list"], row["queue_id_list"])),
             )
@@ -436,7 +466,7 @@ _FAULT_COLUMNS = [each.name for each in fields(ShownFault) if each.name != "runs
 
 
 def _shown_faults(rows: Iterable[Mapping[str, Any]]) -> list[ShownFault]:
-    """The faults of a place, what explains most first."""
+    """The faults of a place, each with its worst run."""
     runs: dict[tuple[Any, ...], list[ShownFault]] = defaultdict(list)
     for row in rows:
         values = {name: row[name] for name in _FAULT_COLUMNS}
@@ -444,8 +474,56 @@ def _shown_faults(rows: Iterable[Mapping[str, Any]]) -> list[ShownFault]:
         shown = ShownFault(**values, runs=1)
         of_client = shown.client_ids if shown.fault in kinds.OF_ONE_CLIENT else ()
         runs[shown.fault, of_client].append(shown)
-    faults = map(_worst_run, runs.values())
-    return sorted(faults, key=lambda fault: fault.weight, reverse=True)
+    return list(map(_worst_run, runs.values()))
+
+
+def _first_what_explains(
+    findings: Iterable[Finding], faults: Sequence[ShownFault]
+) -> tuple[ShownFault, ...]:
+    """The faults of a place, what explains most of what counts first.
+
+    Stalls that no fault explains are one themselves: their rows have who owns the queues, and why
+    they do not move.
+    """
+    severe = [each for each in findings if each.is_severe]
+    explaining = [each for each in faults if any(map(each.explains, severe))]
+    stalls = grouped(
+        (each.why, each)
+        for each in severe
+        if each.kind == kinds.STALLED and not any(fault.explains(each) for fault in explaining)
+    )
+    first = [*explaining, *(_stalled(why, of_why) for why, of_why in stalls.items())]
+    others = [each for each in faults if each not in explaining]
+    return tuple(
+        fault
+        for every in (first, others)
+        for fault in sorted(every, key=lambda each: each.weight, reverse=True)
+    )
+
+
+def _stalled(why: str | None, stalls: Sequence[Finding]) -> ShownFault:
+    """Stalls as a fault: the queues, who owns them, and ``why`` they do not move."""
+    longest = max(stalls, key=lambda each: each.last_seen - each.first_seen)
+    queues = {MessageQueue(each.place.topic, *queue) for each in stalls for queue in each.queues}
+    owners = tuple(sorted({client_id for each in stalls for client_id in each.owners}))
+    who = list_of(owners, _MOST_OWNERS) or Text("their owners")
+    of_why = {"these_clients": who} | ({"why": why} if why else {})
+    still = agreeing(len(queues), "{queues} [does|do] not move", queues=queue_ranges(queues))
+    shared = {each.name: getattr(longest, each.name) for each in fields(Seen)}
+    return ShownFault(
+        **shared,
+        fault=kinds.STALLED,
+        runs=len(stalls),
+        evidence=joined([still, why] if why else [still]),
+        remedy=Text("end what holds these queues up at {these_clients}: {why}", **of_why)
+        if why
+        else Text("see in a jstack of {these_clients} why these queues do not move", **of_why),
+        queues_affected=len(queues),
+        findings_cleared=0,
+        findings_left=0,
+        client_ids=owners,
+        broker_names=tuple(sorted({queue.broker_name for queue in queues})),
+    )
 
 
 def _worst_run(runs: list[ShownFault]) -> ShownFault:

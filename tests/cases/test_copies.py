@@ -59,3 +59,37 @@ def test_copies_that_all_lists_have_are_two_processes(audit, rounds):
     found = audit(polled(of_two_processes, rounds))
     assert "DUPLICATE_CLIENT_ID" in {each["fault"] for each in found["group_faults"]}
     assert {each["verdict"] for each in found["stacked_client_ids"]} == {"STACKED"}
+
+
+def moved_pod(minute):
+    """Its node hangs at 10:05, it starts elsewhere at 10:06, and at 10:12 the node goes on."""
+    old = minute <= 7 or minute >= 12
+    return [*["10.0.1.1:1"] * (minute <= 7), *["10.0.1.1:2"] * (old and minute > 7)] + (
+        ["10.0.2.2:1"] * (minute >= 6)
+    )
+
+
+def two_pods(minute):
+    """The first one restarts at 10:05, beside the second."""
+    return ["10.0.1.1:2" if minute >= 6 else "10.0.1.1:1"] * (minute != 5) + ["10.0.2.2:1"]
+
+
+@pytest.mark.parametrize(("hosts", "is_old"), [(moved_pod, True), (two_pods, False)])
+def test_an_old_process_that_goes_on_is_to_end(audit, hosts, is_old):
+    def lines():
+        for minute in range(25):
+            yield route(60 * minute, "broker-a", "broker-b")
+            for place, name in enumerate(("broker-a", "broker-b"), start=1):
+                addresses = hosts(minute)
+                given = members(60 * minute + place, name, [*OTHERS, *[ID] * len(addresses)])
+                body = json.loads(given["body"])
+                for address, connection in zip(addresses, body["connectionSet"][2:], strict=True):
+                    connection["clientAddr"] = f"{address}{place}"
+                yield given | {"body": json.dumps(body)}
+
+    faults = [
+        each for each in audit(lines())["group_faults"] if each["fault"] == "DUPLICATE_CLIENT_ID"
+    ]
+    assert [each["ongoing"] for each in faults] == [True]
+    ending = "end the old process at 10.0.1.1: it was silent from 10:07:02 to 10:12:01 UTC"
+    assert (ending in faults[0]["remedy"]) == is_old

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.cases.test_small_dumps import MEMBERS, holds, instant, members, offsets, route
+from tests.support.audited import queues
 
 #: 400 messages a minute come to each broker, 100 to each queue.
 EACH, OF_BROKER = 100, 400
@@ -118,13 +119,21 @@ def test_what_a_member_pulls_beside_pop_is_read_twice(audit, pulls):
                 given = holds(60 * minute + 20 + number, client_id, [], "CompanyStrategy")
                 body = json.loads(given["body"])
                 body["properties"]["clientRebalance"] = str(pulls and number == 0).lower()
+                package = "org.apache.rocketmq.client.consumer.rebalance"
+                strategy = f"{package}.AllocateMessageQueueAveragely@4"
+                body["properties"]["allocateMessageQueueStrategy"] = strategy
                 yield given | {"body": json.dumps(body)}
 
-    faults = {each["fault"]: each["evidence"] for each in audit(lines())["group_faults"]}
+    found = audit(lines())
+    faults = {each["fault"]: each["evidence"] for each in found["group_faults"]}
     assert set(faults) == ({"MIXED_REQUEST_MODE"} if pulls else set())
+    share = {("T", "broker-a", number) for number in (0, 1)}
+    assert queues(found["duplicate_queues"]) == (share if pulls else set())
+    assert found["orphaned_queues"] == found["allocation_drift"] == []
     if pulls:
         assert faults["MIXED_REQUEST_MODE"].startswith(
             "10.0.0.0@0 divides the queues itself (clientRebalance true) and pulls its share, "
             "while other members get messages of all queues by POP: what is pulled is read twice; "
+            "queues 0-1 of broker-a are taken by several; "
             "broker-a gave the group 11.0 messages a second from 10:05:00 to 10:24:00 UTC"
         )

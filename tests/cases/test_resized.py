@@ -29,12 +29,14 @@ def lowered(waiting):
 
 
 @pytest.mark.parametrize(
-    ("waiting", "lost", "cost"), [(700, 2, "2 queues lost"), (0, 0, "no queue lost")]
+    ("waiting", "lost", "cost"),
+    [(700, 2, "2 queues lost, 1,400 messages left unread"), (0, 0, "no queue lost")],
 )
 def test_the_event_counts_the_queues_that_left_with_unread_messages(audit, waiting, lost, cost):
     found = audit(lowered(waiting))
     (event,) = found["events"]
     assert (event["kind"], event["queues_lost"]) == ("TOPIC_RESIZED", lost)
+    assert event["messages_lost"] == 2 * waiting
     assert event["headline"].endswith(f"1 group touched, {cost}")
     left = [each for each in found["group_faults"] if each["fault"] == "QUEUES_LEFT_ROUTE"]
     assert [each["queues_affected"] for each in left] == [2][:lost]

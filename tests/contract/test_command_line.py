@@ -199,6 +199,10 @@ def test_a_gate_that_there_is_not_is_an_error_of_usage(
 
 COUNTS = {"total": 2, "persistent": 2, "INFO": 0, "WARNING": 2, "CRITICAL": 0}
 SUMMARY = {
+    "window": {
+        "first_snapshot": "2026-01-07T00:00:00Z",
+        "last_snapshot": "2026-01-07T23:00:00Z",
+    },
     "findings": {
         name: {**COUNTS, "known": dict.fromkeys(COUNTS, 1)}
         for name in ("orphaned_queues", "duplicate_queues", "stalled_queues")

@@ -70,6 +70,13 @@ FAULTY: dict[str, Callable[[], Situation]] = {
     "MIXED_MESSAGE_MODEL": lambda: Situation(
         lists("a", "b", member(client_id="c", message_model="BROADCASTING")), PLAIN
     ),
+    "MIXED_REQUEST_MODE": lambda: Situation(
+        lists(
+            member(client_id="a", client_rebalance=False),
+            member(client_id="b", client_rebalance=True),
+        ),
+        PLAIN,
+    ),
     "GROUP_NOT_ON_BROKER": lambda: Situation(
         replace(
             one_list_each({"x": ["a", "b"], "z": ["a", "b"]}),

@@ -40,6 +40,8 @@ V4_5_1, V4_9_0, OF_GO = 317, 393, 317
         ("307-10.2.2.82@DEFAULT", None, None, "CPP", "setInstanceName"),
         ("10.0.0.1@1", "PYTHON", 401, "PYTHON", "set_instance_name"),
         ("10.0.0.1@1#DEFAULT", "PYTHON", 401, "PYTHON", "instance_name"),
+        # ali-ons gives JAVA and 3.4.9.
+        ("10.0.0.1@1", "JAVA", 121, "NODE", "consumer in ali-ons"),
         ("10.0.0.1@1", "DOTNET", 401, "DOTNET", "ClientId"),
         ("host@1#0", "RUST", 500, "GRPC", "restart one of the processes"),
         ("10.0.0.1@1", "PHP", 0, "OTHER", "instanceName"),

@@ -34,6 +34,7 @@ def event(kind: str = "MASTER_LEFT", minute: int = 0, **values: Any) -> dict[str
         "ends": None,
         "groups_touched": 1,
         "queues_lost": 0,
+        "messages_lost": 0,
         "queues_read_twice": 0,
         "findings": 0,
         "headline": Text("the master of {broker} left", broker=f"{subject} {minute}"),

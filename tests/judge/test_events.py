@@ -97,6 +97,13 @@ def test_a_master_that_has_not_come_back_is_away_still() -> None:
     assert (event.begins, event.last_seen, event.ends) == (at(120), at(180), None)
 
 
+def test_of_one_round_alone_a_master_is_away_that_no_route_names() -> None:
+    """Of many, in which it never was there, nobody knows when it left."""
+    for times, number in (((0,), 1), ((0, 60), 0)):
+        routes = [route([SLAVE, B], *times)]
+        assert len([*left(group({"broker-b": answering()}, routes={"T": routes}))]) == number
+
+
 @pytest.mark.parametrize(
     ("silent", "routes"),
     [
@@ -429,6 +436,7 @@ def sighting(number: int, begins: int, lasts: int, *, ended: bool, subject: str 
         "groups": [f"G{number:03}"],
         "groups_left_out": 0,
         "queues_lost": number % 2,
+        "messages_lost": 0,
         "queues_read_twice": 0,
         "findings": 1,
         "finding_ids": [f"f{number:03}"],

@@ -90,6 +90,28 @@ def test_one_poll_without_a_client_is_a_moment_and_no_wall():
     assert not any(unreachable(polls).values())
 
 
+def test_a_client_that_comes_between_two_coarse_rounds_is_cut_off_since_the_first():
+    """Restarted between 0 and 300 s, its nameserver lacks y. At 900 s it is there, or has gone."""
+    for last in (BOTH, ALONE):
+        polls = {
+            "x": [(300 * n, 300 * n + 1, of) for n, of in enumerate([ALONE, BOTH, BOTH, last])],
+            "y": [(300 * n, 300 * n, of) for n, of in enumerate([ALONE, ALONE, ALONE, last])],
+        }
+        cut_off = (("b", "y"),)
+        assert unreachable(polls) == {0: (), 300: cut_off, 600: cut_off, 900: ()}
+
+
+def test_what_two_coarse_rounds_leave_open_is_no_wall():
+    """b came between the answers of y and x, and later y lacks it for a moment, or never."""
+    for third in (ALONE, BOTH):
+        of_y = [ALONE, ALONE, BOTH, third, BOTH]
+        polls = {
+            "x": [(300 * n, 300 * n + 1, BOTH if n else ALONE) for n in range(5)],
+            "y": [(300 * n, 300 * n, of) for n, of in enumerate(of_y)],
+        }
+        assert not any(unreachable(polls).values())
+
+
 def test_the_last_round_of_the_window_goes_on_with_what_was_so():
     polls = {
         "x": [(60 * n, 60 * n, BOTH) for n in range(3)],

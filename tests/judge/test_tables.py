@@ -72,7 +72,7 @@ def test_arrays_are_any_sequences_and_structs_are_dicts():
     values = {
         **dict.fromkeys(GROUP_FAULTS.schema.names, "x"),
         **dict.fromkeys(("first_seen", "last_seen", "snapshots"), 1),
-        **dict.fromkeys(("open_since", "nights_open"), 1),
+        **dict.fromkeys(("open_since", "nights_open", "unread_messages"), 1),
         **dict.fromkeys(("queues_affected", "findings_cleared", "findings_left"), 0),
         **dict.fromkeys(("client_addrs", "broker_names"), ()),
         "ongoing": True,

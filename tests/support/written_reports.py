@@ -62,7 +62,11 @@ def report_row(table: str, **values: Any) -> Row:
 SUMMARY: dict[str, Any] = {
     "started_at": "2026-11-20T20:00:00.000Z",
     "duration_seconds": 12.5,
-    "window": {"since": None, "last_snapshot": "2026-11-20T19:59:00.000Z"},
+    "window": {
+        "since": None,
+        "first_snapshot": "2026-11-20T10:00:00.000Z",
+        "last_snapshot": "2026-11-20T19:59:00.000Z",
+    },
     "rows": {},
     "inputs": {
         "snapshots": "snapshots",

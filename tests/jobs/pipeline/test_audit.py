@@ -122,6 +122,7 @@ def test_the_fault_behind_a_stacked_id_is_told_once_with_what_its_repair_moves(
         "share_of_time": 1.0,
         "persistence": "PERSISTENT",
         "ongoing": False,
+        "unread_messages": None,
         "client_ids": ["a"],
         "client_addrs": ["a:1", "a:2"],
         "broker_names": [],

@@ -45,6 +45,8 @@ LATIN = {
     *("client-cpp", "client-go", "rebalance-audit", "pyarrow", "Python", "Consumer", "Detail"),
     *(
         "RocketMQ",
+        "ali-ons",
+        "Node.js",
         "NewLife",
         "NewLife.RocketMQ",
         "ClientId",

@@ -19,7 +19,9 @@ def problems_of(folder: Path, tables: dict[str, list[dict[str, object]]]) -> lis
 
 
 def orphans(group: str, **more: object) -> dict[str, object]:
-    return report_row("orphaned_queues", consumer_group=group, persistence="PERSISTENT", **more)
+    return report_row(
+        "orphaned_queues", **{"persistence": "PERSISTENT", **more, "consumer_group": group}
+    )
 
 
 def fault(group: str, **more: object) -> dict[str, object]:
@@ -58,6 +60,23 @@ def test_of_many_the_worst_are_named_and_the_others_counted(tmp_path: Path) -> N
 def test_what_passed_or_is_known_calls_nobody(tmp_path: Path) -> None:
     rows = [orphans("A", severity="INFO"), orphans("B", known_issue="OPS-1")]
     assert list(ending_lines(problems_of(tmp_path, {"orphaned_queues": rows}), 100)) == []
+
+
+def test_where_nothing_can_last_yet_what_has_begun_is_named(tmp_path: Path) -> None:
+    begun = {"severity": "INFO", "persistence": "TRANSIENT", "ongoing": True}
+    evidence = "a is used by 2 processes, 10.0.0.1:1 and 10.0.0.2:1; both take queue 0 of broker-a"
+    tables = {
+        "orphaned_queues": [orphans("G_DUP", **begun)],
+        "group_faults": [fault("G_DUP", **begun, client_ids=["a"], evidence=evidence)],
+    }
+    problems = problems_of(tmp_path, tables)
+    assert list(ending_lines(problems, 200, is_short=True)) == [
+        "NOW       G_DUP / T: 1 queue consumed by nobody, just begun",
+        "  who:    a",
+        f"  why:    {evidence}",
+    ]
+    # At the end of a day something always has.
+    assert list(ending_lines(problems, 200)) == []
 
 
 def test_a_name_writes_no_line_of_its_own(tmp_path: Path) -> None:

@@ -141,6 +141,36 @@ def test_the_worst_comes_first_and_the_known_last() -> None:
     ]
 
 
+def stall(owner: str = "b", **values: Any) -> dict[str, Any]:
+    stalled = finding(severity="WARNING", owners=[owner], why="a listener hangs", certainty=None)
+    return stalled | {"causes": None} | values
+
+
+def test_a_stall_that_no_fault_explains_has_the_remedy_of_its_own_owner() -> None:
+    """A nameserver lacked a broker in another hour, and at this time; the queue is read by b."""
+    for first in (minute(10), minute(30)):
+        lacks = fault("ROUTE_DIVERGENCE", severity="INFO", client_ids=[], queues_affected=9)
+        lacks |= {"first_seen": first, "last_seen": minute(90)}
+        problem = only(RowTables(stalled_queues=[stall()], group_faults=[lacks]))
+        assert problem.cause is not None
+        assert (problem.cause.fault, problem.client_ids) == ("STALLED", ("b",))
+        assert problem.cause.evidence == "queue 0 of broker-a does not move; a listener hangs"
+        assert problem.remedy == "end what holds these queues up at b: a listener hangs"
+        assert [each.fault for each in problem.faults] == ["STALLED", "ROUTE_DIVERGENCE"]
+
+
+def test_a_stall_that_a_fault_explains_has_the_remedy_of_that_fault() -> None:
+    frozen = fault("FROZEN_PROCESS", client_ids=["b"])
+    (shown,) = only(RowTables(stalled_queues=[stall()], group_faults=[frozen])).faults
+    assert shown.fault == "FROZEN_PROCESS"
+    # Of another process, and in another hour.
+    of_another = only(RowTables(stalled_queues=[stall("c")], group_faults=[frozen]))
+    later = frozen | {"first_seen": minute(30), "last_seen": minute(40)}
+    at_another_time = only(RowTables(stalled_queues=[stall()], group_faults=[later]))
+    for problem in (of_another, at_another_time):
+        assert [each.fault for each in problem.faults] == ["STALLED", "FROZEN_PROCESS"]
+
+
 def test_the_main_cause_is_what_lasts_and_explains_most() -> None:
     faults = [
         fault("ROUTE_CHANGED", queues_affected=9, last_seen=minute(50)),

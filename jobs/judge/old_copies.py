@@ -1,0 +1,72 @@
+"""connections, shared ids -> an old process that goes on: one pod that was started elsewhere.
+
+A pod whose node hangs is started on another node with the id that it had (a StatefulSet), and both
+processes read as soon as the node goes on. No id of its own helps there: the old one is to end.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from rebalance_core.english import joined
+from rebalance_core.grouping import grouped
+from rebalance_core.repairs import DUPLICATE_CLIENT_ID
+from rebalance_core.texts import Text
+
+from ..instants import Instant
+from .case import Case
+from .channels import Channel
+from .findings import Fault, Found
+from .words import between
+
+
+class _OldCopy(NamedTuple):
+    """The host of the old process, when no broker listed it any more, and when it was back."""
+
+    host: str
+    gone: Instant
+    back: Instant
+
+
+def old_copies(case: Case, found: Found) -> Found:
+    """The shared ids of which one copy is an old process, with that in the remedy."""
+    return replace(found, faults=tuple(_with_old_copy(case, each) for each in found.faults))
+
+
+def _with_old_copy(case: Case, fault: Fault) -> Fault:
+    if fault.fault != DUPLICATE_CLIENT_ID:
+        return fault
+    channels = case.situations.channels.get(fault.client_ids[0], ())
+    old = _old_copy([each for each in channels if each.first_seen <= fault.last_seen], case.expiry)
+    if old is None:
+        return fault
+    ending = Text(
+        "or, if this is one pod that was started again on another host, end the old process at "
+        "{host}: it was silent {time}, and goes on",
+        host=old.host,
+        time=between(old.gone, old.back),
+    )
+    return replace(fault, remedy=joined([fault.remedy, ending]))
+
+
+def _old_copy(channels: Sequence[Channel], expiry: Instant) -> _OldCopy | None:
+    """A host that was gone for a time, in which another one began that is there when it is back.
+
+    A broker keeps a silent process for ``expiry``: so long before the other one may have begun.
+    """
+    of_hosts = grouped((each.client_addr.rpartition(":")[0], each) for each in channels)
+    begun = {host: min(each.first_seen for each in own) for host, own in of_hosts.items()}
+    for host, own in of_hosts.items():
+        in_time = sorted(own, key=lambda each: each.first_seen)
+        for one, later in pairwise(in_time):
+            gone = max(each.last_seen for each in in_time if each.first_seen <= one.first_seen)
+            others = (
+                each
+                for each in channels
+                if begun[host] < gone - expiry < begun[each.client_addr.rpartition(":")[0]]
+                and each.first_seen < later.first_seen <= each.last_seen
+            )
+            if gone < later.first_seen and any(others):
+                return _OldCopy(host, gone, later.first_seen)
+    return None
