@@ -152,14 +152,17 @@ class Batch:
             return None
         try:
             return audit(engine, self.task, progress)
-        except AuditError as error:
+        except InputError as error:
             window = self.task.window
-            if isinstance(error, InputError) and (window.since or window.until):
+            if window.since or window.until:
                 with suppress(AuditError):
                     error.add_note(times_there(self.snapshots))
-            if late is not None:  # it is why there is nothing to audit, as likely as not
-                error.add_note(str(late))
-            raise
+            refused = None if late is None else self.snapshots
+            common.remember_run(self.task.reports, refused)
+            if late is None:
+                raise
+            late.add_note("rebalance-audit show quarantine lists them")
+            raise late from error  # it is why there is nothing to audit
 
 
 def _window(args: Options, settings: Settings) -> Window:

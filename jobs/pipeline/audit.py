@@ -59,7 +59,7 @@ def audit(
             step.rows = len(folded.facts.polled)
         _warn_of_unaddressed(folded.facts)
         witnesses = {BROKERS: folded.facts.brokers, NAMESERVERS: folded.facts.nameservers}
-        scope = Scope.of(task, folded.facts.rounds, witnesses)
+        scope = Scope.of(task, folded.facts.rounds, witnesses, inputs.snapshots.ingested)
         earlier = open_findings(Reports(task.reports), scope.previous)
         with progress.step("findings"):
             terms = terms_of(task.settings, scope.known_issues)

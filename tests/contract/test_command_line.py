@@ -536,8 +536,17 @@ def test_where_nothing_was_understood_the_end_says_so(
     dump.write_text("no dump\n" * 3)
     assert main(["run", "--dumps", str(dump), "--output", str(tmp_path / "out"), "--quiet"]) == 3
     said = capsys.readouterr().err
-    assert "no group in the window" in said
-    assert "3 of 3 lines, 24 of 24 bytes, were not understood" in said
+    start = f"rebalance-audit: {dump} line 1: expected one JSON object, came 'no dump'; "
+    assert said.startswith(f"{start}3 of 3 lines, 24 of 24 bytes, were not understood")
+    assert "rebalance-audit show quarantine lists them" in said
+    # It does, though nothing was published; and after a run that published nothing for another
+    # reason it does not show the lines of this one.
+    assert main(["show", "quarantine", "--format", "csv", "--columns", "line_number,line"]) == 0
+    assert capsys.readouterr().out == "line_number,line\n1,no dump\n2,no dump\n3,no dump\n"
+    dump.write_text("")
+    assert main(["run", "--dumps", str(dump), "--output", str(tmp_path / "out"), "--quiet"]) == 3
+    assert capsys.readouterr().err.startswith(f"rebalance-audit: dump {dump} is empty")
+    assert main(["show", "quarantine"]) == 3
 
 
 @pytest.mark.parametrize(("arguments", "code"), [("completion bash", None), ("shw", 2)])
