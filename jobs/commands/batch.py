@@ -325,7 +325,7 @@ def what_is_missing(verdict: Verdict) -> list[str]:
     """A line for each thing that was not read or not audited; of many the first ones."""
     lines = [f"not complete: {visible(each)}" for each in verdict.missing[:_MOST_MISSING]]
     more = len(verdict.missing) - _MOST_MISSING
-    return [*lines, f"and {more} more, which the page has"] if more > 0 else lines
+    return [*lines, f"and {more} more: see the page"] if more > 0 else lines
 
 
 def expired_known_issues(published: Published) -> list[str]:

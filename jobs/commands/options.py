@@ -152,8 +152,9 @@ example: init --namesrv 10.0.0.1:9876 --output /data/audit --messages SLACK --sc
     --dumps PATH  or the dumps that are there already
     --output DIR  the folder that gets snapshots/ and reports/
     --messages {{{",".join((*choices.WEBHOOK_SERVICES, NOWHERE))}}}  where messages go
-    --schedule {{cron,dag,kubernetes}}  what audits each night is written, too: a line of cron,
-            a DAG of Airflow, or a CronJob, with the collector's Deployment for --namesrv
+    --language {{{",".join(choices.LANGUAGES)}}}  in which language people read
+    --schedule {{{",".join(choices.SCHEDULES)}}}  what audits each night is written, too: a line of
+            cron, a DAG of Airflow, or a CronJob, with the collector's Deployment for --namesrv
     --settings FILE  the file that is written; default: {choices.DEFAULT_SETTINGS}
     --force  replace what is there""",
     "ingest": """read dumps, and write them as snapshot tables

@@ -30,7 +30,7 @@ def ending_lines(problems: Sequence[Problem], width: int) -> Iterator[str]:
             yield from folded(visible(line), width)
     more = len(counted) - len(first)
     if more > 0:
-        yield f"and {count(more, 'more topic')} with faults that last, which the page has"
+        yield f"and {count(more, 'more topic')} with lasting faults: see the page"
 
 
 def _lines(problem: Problem, several_clusters: bool) -> Iterator[str]:
