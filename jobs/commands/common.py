@@ -109,21 +109,22 @@ def of_last_run(args: Options, settings: Settings) -> Settings:
 
 def refused_by_last_run(args: Options) -> Location | None:
     """The snapshots of the last run here, where it ingested and then published nothing of it."""
-    reports, snapshots = _last_run()
-    is_asked = not args.date and args.reports in (None, reports, str(Location(reports or ".")))
-    return Location(snapshots) if snapshots and is_asked else None
+    _, snapshots = _last_run()
+    return Location(snapshots) if snapshots and not (args.date or args.reports) else None
 
 
-def remember_run(reports: Location, refused: Location | None = None) -> None:
+def remember_run(reports: Location | None, refused: Location | None = None) -> None:
     """Remembers, for the commands that come, where the last run of this folder published.
 
-    ``refused``: the snapshots of which it published nothing. Only for convenience: where the home
-    folder cannot be written to, nothing is remembered.
+    None: it published nothing, and the one before counts; ``refused``: the snapshots of which it
+    published nothing. Only for convenience: where the home folder cannot be written to, nothing is
+    remembered.
     """
+    published = reports.uri if reports else _last_run()[0]
     with suppress(OSError):
         file = _remembered()
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"{reports.uri}\n{refused.uri if refused else ''}", encoding="utf-8")
+        file.write_text(f"{published}\n{refused.uri if refused else ''}", encoding="utf-8")
 
 
 def _last_run() -> tuple[str, str]:

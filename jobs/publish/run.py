@@ -86,7 +86,8 @@ class Scope:
             when = f" from {window.words}," if is_bounded else ""
             raise InputError(
                 f"{''.join(gaps[:1])}no list of members{when} {task.where}: expected rows of "
-                "heartbeats, in dumps lines of the kind consumer_connection, came none",
+                "heartbeats, in dumps lines of the kind consumer_connection, came none; collect "
+                "asks brokers for them",
                 "; audit --dry-run shows the window, the rows of the tables and their times",
             )
         first, last = to_datetime(min(times)), to_datetime(max(times))
