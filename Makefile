@@ -3,6 +3,7 @@ PYTHON ?= python3.11
 VENV ?= .venv
 AIRFLOW_VENV ?= .venv-airflow
 AIRFLOW_2_VENV ?= .venv-airflow-2
+BROWSER_VENV ?= .venv-browser
 SPARK_3_VENV ?= .venv-spark-3
 SPARK_4_VENV ?= .venv-spark-4
 TOOLS_VENV ?= .venv-tools
@@ -29,7 +30,7 @@ ENGINE ?= spark
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
 JRE := $(if $(JAVA),,$(VENV)/installed-jre)
 
-.PHONY: help install audit live test test-all test-fast test-faults test-house test-hostile test-live test-airflow test-spark-versions test-without-java lint fmt docs site package wheel lock sbom advisories truth truth-days fuzz bench clean
+.PHONY: help install audit live test test-all test-fast test-faults test-house test-hostile test-live test-airflow test-browser browser test-spark-versions test-without-java lint fmt docs site package wheel lock sbom advisories truth truth-days fuzz bench clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -105,10 +106,21 @@ test-live: install ## Run the collector against a real RocketMQ, where ROCKETMQ_
 live: $(or $(wildcard $(VENV)/installed),$(VENV)/installed-local) ## Collect from your own cluster and audit it at once; NAMESRV=host:9876
 	$(BIN)/rebalance-audit live $(addprefix --namesrv ,$(NAMESRV)) --output $(OUT)/live
 
+# The browser of the machine: Debian's package chromium, or another one of its kind.
+BROWSER ?= $(firstword $(foreach each,chromium chromium-browser google-chrome,$(shell command -v $(each) 2> /dev/null)))
+
+browser:
+	@test -x '$(BROWSER)' || { echo 'There is no browser to test the page in: apt-get install chromium, or name one, make test-browser BROWSER=/path/to/chrome'; exit 1; }
+
+test-browser: browser $(AUDITS) $(BROWSER_VENV)/installed ## Open the page of the sample in the browser: filter, links, folded lists, telephones, both schemes and languages
+	BROWSER='$(BROWSER)' PATH="$(abspath $(BIN)):$$PATH" $(BROWSER_VENV)/bin/python -m pytest \
+		--confcutdir tests/browser tests/browser
+
+$(BROWSER_VENV)/installed: tests/browser/requirements.txt
 $(AIRFLOW_VENV)/installed: tests/airflow/requirements.txt
 $(AIRFLOW_2_VENV)/installed: tests/airflow/requirements-2.txt
 
-$(AIRFLOW_VENV)/installed $(AIRFLOW_2_VENV)/installed: requirements/build.lock
+$(BROWSER_VENV)/installed $(AIRFLOW_VENV)/installed $(AIRFLOW_2_VENV)/installed: requirements/build.lock
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python $(LOCKED)/build.lock
 	$(@D)/bin/pip install --quiet --requirement $(filter %.txt,$^)

@@ -15,6 +15,9 @@ WEBHOOK_SERVICES: tuple[WebhookService, ...] = get_args(WebhookService)
 #: In place of a service for ``init``: nothing is posted.
 NOWHERE = "NOWHERE"
 
+#: What audits each night, as ``init`` writes it; in place of one of them: nothing does.
+SCHEDULES, NOTHING = ("cron", "dag", "kubernetes"), "nothing"
+
 #: Something was not read or not audited: a state of a run, and a gate.
 INCOMPLETE = "INCOMPLETE"
 #: What ``--fail-on`` may name: a severity, of which or above which there is a finding, or that.

@@ -348,8 +348,7 @@ orphaned_queues: cluster, consumer_group, topic, broker_name, queue_id, first_se
     which the queue had no owner, for at least half of its snapshots
 {_QUEUE_FINDINGS}
 
-former_findings: finding_id: what was open in the previous published run, or before it where that
-    run did not audit it, and is not there any more
+former_findings: finding_id: findings that were open in an earlier published run and are gone
 cluster, consumer_group, topic, broker_name, queue_id
 kind string: ORPHANED, DUPLICATE or STALLED; or a fault that no queue shows and that was not audited
     this time: its broker_name is empty, its queue_id -1

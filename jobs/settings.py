@@ -261,7 +261,7 @@ class Alerts(Destination):
     send: Literal["NEW", "OPEN", "ALWAYS"] = "NEW"
     #: Findings that are less severe, or known issues, or passed by themselves, are never sent.
     severity: Severity = "WARNING"
-    #: Groups, each with a topic, in one message.
+    #: Groups, each with a topic, that have a line of their own in one message.
     groups_shown: WholeNumber = Field(default=10, ge=1, le=50)
     #: Groups that have metrics.
     worst_groups: WholeNumber = Field(default=20, ge=0, le=1000)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .schemas import CLIENT_STATES, Table
+from .text import iso
 
 #: The first and the last moment that there is.
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
@@ -48,6 +49,19 @@ class Window:
     def last_date(self) -> str | None:
         """The last date that it holds a part of, if it ends, and not in the future."""
         return self.newest_date if self.end == self.until else None
+
+    @property
+    def words(self) -> str:
+        """From when to when it goes.
+
+        >>> Window.of_date(date(2026, 11, 20)).words
+        '2026-11-20T00:00:00Z to 2026-11-21T00:00:00Z, exclusive'
+        """
+        if self.since is None and self.until is None:
+            return "all snapshots"
+        since = "the first snapshot" if self.since is None else iso(self.since, "seconds")
+        until = "the last one" if self.until is None else f"{iso(self.until, 'seconds')}, exclusive"
+        return f"{since} to {until}"
 
     def earlier(self, seconds: int) -> "Window":
         """The window that begins so many seconds before this one, and ends with it."""

@@ -166,9 +166,9 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
     return Description(
         _sentences(_of_clients(ghosts, template), _effect(findings)),
         Text(
-            "see whether any process of {these_clients} is alive, and restart it; the broker drops "
-            "a client about 130 s after its last heartbeat (one that is shut down properly leaves "
-            "at once)",
+            "check whether any process of {these_clients} is alive, and restart it; the broker "
+            "drops a client about 130 s after its last heartbeat (one that is shut down properly "
+            "leaves at once)",
             these_clients=_and(ghosts),
         ),
         client_ids=ghosts,
@@ -303,7 +303,7 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
             _effect(findings),
         ),
         Text(
-            "see whether {these_brokers} can be reached from {these_clients} (network, firewall, "
+            "check whether {these_brokers} can be reached from {these_clients} (network, firewall, "
             "name server addresses); while a client starts or leaves this passes by itself",
             these_brokers=_and(named_broker(*of) for of in fewer),
             these_clients=_and(sorted(set[str]().union(*fewer.values()))),
@@ -354,9 +354,9 @@ def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Descr
     return Description(
         _sentences(missing, _effect(findings)),
         Text(
-            "see whether the group is on {these_brokers}: with autoCreateSubscriptionGroup=false "
-            "it has to be created there (mqadmin updateSubGroup -b BROKER_ADDRESS -g "
-            "{this_group}); if it is, see whether the clients get through",
+            "check that the group exists on {these_brokers}; if it does not, create it (mqadmin "
+            "updateSubGroup -b BROKER_ADDRESS -g {this_group}, for each of them); if it does, "
+            "check that the clients reach {these_brokers}",
             these_brokers=brokers,
             this_group=situation.state.consumer_group,
         ),
@@ -371,7 +371,7 @@ def _routes(situation: Situation, findings: list[Finding]) -> Description:
     return Description(
         _sentences(differ, _effect(findings)),
         Text(
-            "see whether every broker registers with every nameserver; stop a nameserver with "
+            "check whether every broker registers with every nameserver; stop a nameserver with "
             "which no broker registers any more"
         ),
         broker_names=tuple(sorted({b.broker_name for b in state.brokers})),
@@ -540,7 +540,7 @@ DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
     UNKNOWN_TOPIC: _of_members(
         lambda member: member.subscribed,
         "{clients} [subscribes|subscribe] to {topic}, which no nameserver knows",
-        "see whether the topic's name is written as its producers write it; if it is, create "
+        "check whether the topic's name is written as its producers write it; if it is, create "
         "the topic (mqadmin updateTopic), or take it out of the subscription",
     ),
     repairs.MIXED_REQUEST_MODE: _of_members(

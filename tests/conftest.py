@@ -25,8 +25,8 @@ gc.disable()
 # What a run remembers is not the business of whoever runs the tests.
 os.environ["XDG_STATE_HOME"] = mkdtemp(prefix="rebalance-audit-tests-")
 
-# Runs in Airflow's own environment: make test-airflow.
-collect_ignore = ["airflow"]
+# They run in environments of their own: make test-airflow, make test-browser.
+collect_ignore = ["airflow", "browser"]
 
 settings.register_profile(
     "audit",

@@ -7,23 +7,26 @@ name contains. How a name is kept from being a link, a mention or bold is the ru
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from itertools import starmap
-from typing import NamedTuple, TypeVar
+from operator import itemgetter
+from typing import NamedTuple, Self, TypeVar
 
-from rebalance_core.english import count, joined, list_of
+from rebalance_core.english import agreeing, count, joined, list_of
 from rebalance_core.findings import AUDITED
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.texts import Text
 
-from ..kinds import PERSISTENT, SEVERITIES, worst
+from ..kinds import PERSISTENT, SEVERITIES, Kind, worst
 from ..languages.language import ENGLISH, Language
 from ..leading_events import leading_events
-from ..reports.problems import Finding, Problem, find_problems, heads_of
+from ..reports.problems import Finding, Problem, find_problems, heads_of, remedies_of
 from ..reports.tables import Place, PublishedTables, anchor_of, place_of
+from ..reports.words import within
 from ..settings import Alerts
 from ..storage import Published
 from ..text import in_utc, of_the_time, visible
@@ -34,25 +37,30 @@ OTHERS = Place("", "", "")
 #: In place of a group and topic: all that was not read or not audited.
 MISSING = Place("", "", "?")
 
-#: Nobody reads a screen of evidence in a chat.
-_LONGEST_NAME = 120
+#: RocketMQ takes no longer names; a dump may have them.
+_LONGEST_NAME = 255
+#: Nobody reads a screen of evidence in a chat; a remedy is whole, unless a stranger made it longer.
 _LONGEST_TEXT = 400
+_LONGEST_REMEDY = 2_000
 _MOST_FAULTS = 3
 _MOST_EVENTS = 3
 _MOST_ENDED = 3
-#: More problems than these have a line for what is wrong, and one for who and why, and the page has
-#: the rest. Six of them take 1,200 characters with all that is beside them, each other one 200.
-_FEW, _MANY, _LONGEST_ITEM = 2, 6, 200
-_MOST_EVENTS_BESIDE_MANY = 2
-_LONGEST_SHORT_NAME, _LONGEST_SHORT_EVENT = 40, 100
-_SHORTEST_WHAT, _SHORTEST_WHO = 80, 40
+_LONGEST_SHORT_NAME = 40
+#: Where a service has no room the lines of the last rank go first, then those before it.
+_TITLE, _WHY, _EACH, _WHERE = range(4)
 _Made = TypeVar("_Made")
 
 
 class Link(str):
     """A line of ours with an address, which may become a link: no stranger's name is in it."""
 
-    __slots__ = ()
+    url: str
+
+    def __new__(cls, line: str, url: str) -> Self:
+        """The line that ends with the address."""
+        link = super().__new__(cls, line)
+        link.url = url
+        return link
 
 
 @dataclass(frozen=True)
@@ -104,7 +112,6 @@ class Item:
     ``findings`` are those of the group's retry topic, too: what is wrong is the group's.
     ``place`` has the exact names; ``summary`` and ``explanations`` are text of one line each;
     ``url`` is where the page has it, "" where nothing is known of a page; ``owner`` may be "", too.
-    ``short`` are its lines where it is one of many.
     """
 
     place: Place
@@ -115,17 +122,35 @@ class Item:
     findings: tuple[Finding, ...]
     url: str = ""
     owner: str = ""
-    short: tuple[str, ...] = ()
 
     @property
-    def lines(self) -> tuple[str, ...]:
-        """What a text says of it: what is wrong, then why."""
-        return self.short or (self.summary, *self.explanations)
+    def link(self) -> list[tuple[int, str]]:
+        """The line with its place on the page, and the rank of the line."""
+        return [(_WHERE, Link(f"    {self.url}", self.url))] if self.url else []
+
+
+class Cause(NamedTuple):
+    """What a text says of the problems of one cause, as the page has them together.
+
+    ``lines`` are those after the title, each with its rank.
+    """
+
+    title: str
+    problems: int
+    lines: tuple[tuple[int, str], ...]
+
+    @classmethod
+    def of_one(cls, item: Item) -> Self:
+        """That of a problem that is alone."""
+        why = [(_WHY, f"    {each}") for each in item.explanations]
+        return cls(item.summary, 1, (*why, *item.link))
 
 
 @dataclass(frozen=True)
 class Message:
     """What is sent: ``items`` are the worst of all, ``left_out`` is the number of the others.
+
+    ``causes`` are about all of them; without them a text has each item by itself.
 
     ``heading`` has no name that a stranger chose. ``resolved`` are the groups and topics whose
     incident is over, for a service that has incidents; ``url`` is the address of the page. All text
@@ -150,11 +175,12 @@ class Message:
     missing: str = ""
     #: One of the states of a run.
     state: str = WELL
+    causes: tuple[Cause, ...] = ()
 
     @property
     def lines(self) -> list[str]:
         """The whole message as text."""
-        return self.shortened(self._length)
+        return self.shortened(len(self._ranked))
 
     def fitted(
         self, made: Callable[[list[str]], _Made], longest: int, size: Callable[[_Made], int]
@@ -171,7 +197,7 @@ class Message:
         >>> message.fitted(list, 2, len)
         ['Audit', 'and 2 more groups and topics']
         """
-        kept = self._length
+        kept = len(self._ranked)
         while size(body := made(self.shortened(kept))) > longest and kept:
             kept -= 1
         return body
@@ -183,23 +209,32 @@ class Message:
         """
         lines = [self.heading, *([self.missing] if self.missing else ())]
         lines += [f"• {each}" for each in self.events if kept]
-        explanations = max(0, kept - len(self.items))
-        for each in self.items[:kept]:
-            summary, *explained = each.lines[: 1 + explanations]
-            explanations -= len(explained)
-            lines += [f"• {summary}", *(f"    {why}" for why in explained)]
-        if left_out := self.left_out + len(self.items[kept:]):
+        first = {number for _, number, _ in sorted(self._ranked, key=itemgetter(0))[:kept]}
+        lines += [line for _, number, line in self._ranked if number in first]
+        titles = sum(rank == _TITLE and number in first for rank, number, _ in self._ranked)
+        named = sum(each.problems for each in self._of_text)
+        left_out = max(len(self.items) + self.left_out - named, 0)
+        left_out += sum(each.problems for each in self._of_text[titles:])
+        if left_out:
             others = count(left_out, "more group and topic", "more groups and topics")
             lines.append(self.language("and {others}", others=others))
         if self.ended and (kept or not self.items):
             lines.append(self.ended)
         if self.url:
-            lines.append(Link(self.language("The page: {url}", url=self.url)))
+            lines.append(Link(self.language("The page: {url}", url=self.url), self.url))
         return lines
 
     @property
-    def _length(self) -> int:
-        return sum(len(each.lines) for each in self.items)
+    def _of_text(self) -> Sequence[Cause]:
+        return self.causes or [Cause.of_one(each) for each in self.items]
+
+    @cached_property
+    def _ranked(self) -> list[tuple[int, int, str]]:
+        """The lines of the problems, each with its rank and its number."""
+        ranked = (
+            line for cause in self._of_text for line in ((_TITLE, f"• {cause.title}"), *cause.lines)
+        )
+        return [(rank, number, line) for number, (rank, line) in enumerate(ranked)]
 
 
 #: The problems that a message is about, the worst first, each with the findings that it is for.
@@ -273,29 +308,30 @@ def make_message(
     digest: Digest, chosen: Chosen, alerts: Alerts, language: Language = ENGLISH
 ) -> Message:
     """The message about these problems, the worst first. Events go before them."""
-    first = chosen[: alerts.groups_shown]
-    are_many = len(first) > _FEW
+    shown_alone = chosen[: alerts.groups_shown]
     message = Message(
         date=digest.published.date,
         run_id=digest.published.run_id,
         heading=language.of(_heading(digest, chosen, alerts)),
         items=(),
-        left_out=len(chosen) - len(first),
+        left_out=len(chosen) - len(shown_alone),
         url=(alerts.report_url or "").replace("{date}", digest.published.date),
         language=language,
-        events=_events(digest, language, are_many=are_many),
+        events=_events(digest, language),
         ended=_ended(digest, language),
-        missing=_missing(digest, language, _LONGEST_ITEM if are_many else _LONGEST_TEXT),
+        missing=_missing(digest, language),
         state=digest.verdict.state,
     )
-    room = None
-    if are_many:
-        others = [*message.lines, *(f"• {each}" for each in message.events)]
-        beside = sum(len(each) + 1 for each in others)
-        room = (max(len(first), _MANY) * _LONGEST_ITEM - beside) // len(first)
     several = len({place.cluster for place in digest.judged}) > 1
-    writer = _Writer(message, alerts, several, room)
-    return replace(message, items=tuple(starmap(writer.item, first)))
+    writer = _Writer(message, alerts, several)
+    items = tuple(starmap(writer.item, chosen))
+    by_kind = grouped(
+        (problem.main_kind, (problem, item))
+        for (problem, _), item in zip(chosen, items, strict=True)
+    )
+    with_lines = set(map(id, items[: len(shown_alone)]))
+    causes = tuple(writer.cause(kind, of, with_lines) for kind, of in by_kind.items())
+    return replace(message, items=items[: len(shown_alone)], causes=causes)
 
 
 def _owner(group: str, alerts: Alerts) -> str:
@@ -308,13 +344,10 @@ def _owner(group: str, alerts: Alerts) -> str:
     return next(matching, "")
 
 
-def _events(digest: Digest, language: Language, *, are_many: bool) -> tuple[str, ...]:
+def _events(digest: Digest, language: Language) -> tuple[str, ...]:
     """The events that lead, a line each."""
-    most, longest = _MOST_EVENTS, _LONGEST_TEXT
-    if are_many:
-        most, longest = _MOST_EVENTS_BESIDE_MANY, _LONGEST_SHORT_EVENT
-    leading, _ = leading_events(digest.published.summary, most)
-    return tuple(shown(language.of(each.headline), longest) for each in leading)
+    leading, _ = leading_events(digest.published.summary, _MOST_EVENTS)
+    return tuple(shown(language.of(each.headline), _LONGEST_TEXT) for each in leading)
 
 
 def _ended(digest: Digest, language: Language) -> str:
@@ -327,12 +360,12 @@ def _ended(digest: Digest, language: Language) -> str:
     return language.of(Text("Resolved: {groups}", groups=groups))
 
 
-def _missing(digest: Digest, language: Language, longest: int) -> str:
-    """What was not read or not audited, and what has no severity, in one line of that length."""
+def _missing(digest: Digest, language: Language) -> str:
+    """What was not read or not audited, and what has no severity, in one line."""
     verdict = digest.verdict
     if not verdict.missing:
         return ""
-    first = shown(language.of(verdict.missing[0]), longest)
+    first = shown(language.of(verdict.missing[0]), _LONGEST_TEXT)
     if more := len(verdict.missing) - 1:
         return language.of(
             Text("Not complete: {first}; and {more}", first=first, more=count(more, "more gap"))
@@ -348,7 +381,7 @@ def missing_id(digest: Digest) -> str:
 
 def _heading(digest: Digest, chosen: Chosen, alerts: Alerts) -> Text:
     """The first line. In every language it has "Rebalance audit", a keyword that robots ask for."""
-    found = _found(chosen, is_new=alerts.send == "NEW")
+    found = _found(digest, chosen, is_new=alerts.send == "NEW")
     if digest.resolved:
         of_before = count(len(digest.resolved), "finding")
         found = Text(
@@ -359,34 +392,30 @@ def _heading(digest: Digest, chosen: Chosen, alerts: Alerts) -> Text:
     return Text("Rebalance audit of {date}: {found}", date=digest.published.date, found=found)
 
 
-def _found(chosen: Chosen, *, is_new: bool) -> Text:
+def _found(digest: Digest, chosen: Chosen, *, is_new: bool) -> Text:
+    """How many topics, as the page counts them: a retry topic is one."""
     if not chosen:
         return Text("no new findings") if is_new else Text("no open findings")
-    findings = (each for _, of_problem in chosen for each in of_problem)
-    # A queue that was so again after a time has several rows, and is one finding.
-    worst_last = sorted(findings, key=lambda each: SEVERITIES.index(each.severity))
-    severity_of = {each: finding.severity for finding in worst_last for each in finding.ids}
-    counts = Counter(severity_of.values())
+    places = {each.place for _, findings in chosen for each in findings}
+    counts = Counter(each.severity for each in digest.problems if each.place in places)
     severities = [f"{counts[each]} {each}" for each in reversed(SEVERITIES) if counts[each]]
-    number = len(severity_of)
-    return Text(
-        "{findings} ({severities}) in {pairs}",
-        findings=count(number, "new finding") if is_new else count(number, "open finding"),
+    of_new = "{topics} of {groups} [has|have] new findings ({severities})"
+    of_open = "{topics} of {groups} [has|have] open findings ({severities})"
+    return agreeing(
+        len(places),
+        of_new if is_new else of_open,
+        topics=count(len(places), "topic"),
+        groups=count(len({each[:2] for each in places}), "group"),
         severities=joined(severities, "{before}, {next}"),
-        pairs=count(len(chosen), "group and topic", "groups and topics"),
     )
 
 
 class _Writer(NamedTuple):
-    """What writes the items of a message; ``several`` clusters have their names there.
-
-    ``room``: the characters of an item that is one of many; None where they are few.
-    """
+    """What writes the items of a message; ``several`` clusters have their names there."""
 
     message: Message
     alerts: Alerts
     several: bool
-    room: int | None
 
     def item(self, problem: Problem, findings: tuple[Finding, ...]) -> Item:
         """The problem, with the findings that it is sent for."""
@@ -414,44 +443,37 @@ class _Writer(NamedTuple):
             findings=findings,
             url=url and f"{url}#{anchor_of(problem.place, several=self.several)}",
             owner=owner,
-            short=self._short(problem, severity, found, owner),
         )
 
-    def _short(self, problem: Problem, severity: str, found: str, owner: str) -> tuple[str, ...]:
-        """The lines of one of many, within the room: what, since when; who, why, what to do.
-
-        A time of the message's date has no date.
+    def cause(
+        self, kind: Kind, of: Sequence[tuple[Problem, Item]], with_lines: Container[int]
+    ) -> Cause:
+        """The problems of one cause; those whose items are ``with_lines``, by their ``id``, have a
+        line each below the title, which names the groups of all.
         """
-        if self.room is None:
-            return ()
-        language = self.message.language
-        cluster, group, topic = (shown(name, _LONGEST_SHORT_NAME) for name in problem.place)
-        start, end = (
-            f"{time:%H:%M}" if f"{time:%F}" == self.message.date else f"{time:%F}"
-            for time in map(in_utc, (problem.open_since or problem.first_seen, problem.last_seen))
+        if len(of) == 1:
+            item = of[0][1]
+            return Cause.of_one(item) if id(item) in with_lines else Cause(item.summary, 1, ())
+        language, problems = self.message.language, [each for each, _ in of]
+        groups = dict.fromkeys(each.place[not self.several : 2] for each in problems)
+        names = [" / ".join(map(shown, each)) for each in groups]
+        first, last = min(p.first_seen for p in problems), max(p.last_seen for p in problems)
+        time = Text("since {start}", start=_time(first))
+        if not any(each.ongoing for each in problems):
+            time = Text("{start} to {end}", start=_time(first), end=_time(last))
+        title = Text(
+            "{severity} {groups}: {cause}, {time}: {names}",
+            severity=worst(each.severity for _, each in of),
+            groups=count(len(groups), "group"),
+            cause=within(kind.title),
+            time=time,
+            names=list_of(names, self.alerts.groups_shown, ("more group", "more groups")),
         )
-        over = Text("{start} to {end}", start=start, end=end)
-        summary = Text(
-            "{severity} {group} / {topic}: {found}, {time}",
-            severity=severity,
-            group=f"{cluster} / {group}" if self.several else group,
-            topic=topic,
-            found=found,
-            time=Text("since {start}", start=start) if problem.ongoing else over,
-        )
-        room = self.room - len("• \n    \n")
-        longest = max(room - len(self._with_owner("", owner)), 1)
-        if longest > _SHORTEST_WHAT + _SHORTEST_WHO:
-            longest -= _SHORTEST_WHO
-        what = self._with_owner(shown(language.of(summary), longest), owner)
-        fault = next((each for each in problem.faults if each.lasts), None)
-        if fault is None or len(what) >= room:
-            return (what,)
-        why = Text("{code}: {text}", code=fault.fault, text=fault.evidence)
-        if fault.client_ids:
-            why = Text("{code}: {text}", code=fault.fault, text=fault.remedy)
-            why = Text("{code}: {text}", code=list_of(fault.client_ids, 1), text=why)
-        return what, shown(language.of(why), room - len(what))
+        repairs = (language.of(_repair(each, language)) for each, _ in remedies_of(problems))
+        lines = [(_WHY, f"    {each}") for each in repairs]
+        for each in (each for _, each in of if id(each) in with_lines):
+            lines += [(_EACH, f"    {each.summary}"), *each.link]
+        return Cause(language.of(title), len(of), tuple(lines))
 
     def _with_owner(self, summary: str, owner: str) -> str:
         if not owner:
@@ -487,11 +509,13 @@ def _explanations(problem: Problem, language: Language) -> Iterable[Text]:
     """Why it is, by the faults that explain most of it."""
     lasting = [each for each in problem.faults if each.lasts]
     for fault in lasting[:_MOST_FAULTS]:
-        evidence, remedy = (
-            shown(language.of(text), _LONGEST_TEXT) for text in (fault.evidence, fault.remedy)
-        )
+        evidence = shown(language.of(fault.evidence), _LONGEST_TEXT)
         yield Text("{code}: {text}", code=fault.fault, text=evidence)
-        yield Text("Repair: {remedy}", remedy=remedy)
+        yield _repair(fault.remedy, language)
+
+
+def _repair(remedy: str, language: Language) -> Text:
+    return Text("Repair: {remedy}", remedy=shown(language.of(remedy), _LONGEST_REMEDY))
 
 
 def _time(time: datetime) -> str:

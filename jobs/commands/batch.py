@@ -152,14 +152,17 @@ class Batch:
             return None
         try:
             return audit(engine, self.task, progress)
-        except AuditError as error:
+        except InputError as error:
             window = self.task.window
-            if isinstance(error, InputError) and (window.since or window.until):
+            if window.since or window.until:
                 with suppress(AuditError):
                     error.add_note(times_there(self.snapshots))
-            if late is not None:  # it is why there is nothing to audit, as likely as not
-                error.add_note(str(late))
-            raise
+            refused = None if late is None else self.snapshots
+            common.remember_run(None, refused)
+            if late is None:
+                raise
+            late.add_note("rebalance-audit show quarantine lists them")
+            raise late from error  # it is why there is nothing to audit
 
 
 def _window(args: Options, settings: Settings) -> Window:
@@ -325,7 +328,7 @@ def what_is_missing(verdict: Verdict) -> list[str]:
     """A line for each thing that was not read or not audited; of many the first ones."""
     lines = [f"not complete: {visible(each)}" for each in verdict.missing[:_MOST_MISSING]]
     more = len(verdict.missing) - _MOST_MISSING
-    return [*lines, f"and {more} more, which the page has"] if more > 0 else lines
+    return [*lines, f"and {more} more: see the page"] if more > 0 else lines
 
 
 def expired_known_issues(published: Published) -> list[str]:

@@ -26,10 +26,15 @@ _ON_PAPER, _NARROWEST, _WIDEST = 100, 40, 140
 
 
 def read_settings(args: Options) -> Settings:
-    """The settings of the file that is named, else found, of the environment, and of --set."""
+    """The settings of the file that is named, else found, of the environment, of --set and of
+    --language.
+    """
     if args.settings:
-        return load_settings(args.settings, args.set, os.environ)
-    return find_settings(args.set, os.environ)
+        settings = load_settings(args.settings, args.set, os.environ)
+    else:
+        settings = find_settings(args.set, os.environ)
+    language = getattr(args, "language", None)
+    return settings.model_copy(update={"language": language}) if language else settings
 
 
 def settings_of(args: Options) -> Settings:
@@ -38,8 +43,6 @@ def settings_of(args: Options) -> Settings:
     Those of the current directory are read without being named.
     """
     settings = read_settings(args)
-    if getattr(args, "language", None):
-        settings = settings.model_copy(update={"language": args.language})
     # The key of the masking is read where something is masked: at the end of a run.
     settings.masking.to_masking()
     sources = sources_of(args).items()
@@ -81,7 +84,7 @@ def reports_of(args: Options, settings: Settings) -> Reports:
 
     Those of the future count only where their date is named.
     """
-    last = None if settings.paths.reports else _last_run()
+    last, _ = ("", "") if settings.paths.reports else _last_run()
     if args.reports or not last:
         folder = folder_of("reports", args, settings)
     else:
@@ -90,21 +93,45 @@ def reports_of(args: Options, settings: Settings) -> Reports:
     return Reports(folder, future(settings).date().isoformat())
 
 
-def remember_run(reports: Location) -> None:
+def of_last_run(args: Options, settings: Settings) -> Settings:
+    """Lets a command ask the snapshots that the last run here read; the settings that it had."""
+    args.reports = None
+    try:
+        summary = reports_of(args, settings).resolve(None).summary
+    except SettingsError:
+        raise SettingsError(
+            "expected --dumps PATH or --snapshots DIR, or a run in this folder before, came none"
+        ) from None
+    args.snapshots = summary["inputs"]["snapshots"]
+    args.set = [*summary.get("settings_set", ()), *args.set]
+    return read_settings(args)
+
+
+def refused_by_last_run(args: Options) -> Location | None:
+    """The snapshots of the last run here, where it ingested and then published nothing of it."""
+    _, snapshots = _last_run()
+    return Location(snapshots) if snapshots and not (args.date or args.reports) else None
+
+
+def remember_run(reports: Location | None, refused: Location | None = None) -> None:
     """Remembers, for the commands that come, where the last run of this folder published.
 
-    Only for convenience: where the home folder cannot be written to, nothing is remembered.
+    None: it published nothing, and the one before counts; ``refused``: the snapshots of which it
+    published nothing. Only for convenience: where the home folder cannot be written to, nothing is
+    remembered.
     """
+    published = reports.uri if reports else _last_run()[0]
     with suppress(OSError):
         file = _remembered()
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(reports.uri, encoding="utf-8")
+        file.write_text(f"{published}\n{refused.uri if refused else ''}", encoding="utf-8")
 
 
-def _last_run() -> str | None:
+def _last_run() -> tuple[str, str]:
     with suppress(OSError, ValueError):
-        return _remembered().read_text(encoding="utf-8")
-    return None
+        reports, _, refused = _remembered().read_text(encoding="utf-8").partition("\n")
+        return reports, refused
+    return "", ""
 
 
 def _remembered() -> Path:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rebalance_core import ChangeError, separate_ids, subscribe_all
+from rebalance_core.message_queue import is_retry_topic
 
 from ..arguments import Options
 from ..errors import SettingsError
@@ -15,8 +16,8 @@ from ..progress import Progress
 from ..reports.explain import elsewhere
 from ..settings import Settings
 from ..storage import Location
-from ..text import iso, json_text, visible
-from .common import settings_of, text_width, time_of
+from ..text import iso, json_text, shortened, visible
+from .common import of_last_run, settings_of, text_width, time_of
 
 
 def run(args: Options) -> int:
@@ -24,16 +25,20 @@ def run(args: Options) -> int:
     settings = settings_of(args)
     if args.command == "what-if":
         return _predict(args, settings)
-    moments = _moments_of(args, settings)
-    say(explain_moment(moments[0], settings, text_width()))
-    _say_when(args, moments)
+    moments, settings = _moments_of(args, settings)
+    named = [each for each in moments if not is_retry_topic(each.state.topic)] or moments
+    if len(named) > 1:
+        topics = ", ".join(shortened(each.state.topic) for each in named)
+        raise SettingsError(f"expected --topic: {shortened(args.group)} has {topics}")
+    say(explain_moment(named[0], settings, text_width()))
+    _say_when(args, named)
     return 0
 
 
 def _predict(args: Options, settings: Settings) -> int:
     if not args.changes:
         raise SettingsError("expected a change, such as --leave ID; see what-if --help")
-    moments = _moments_of(args, settings)
+    moments, settings = _moments_of(args, settings)
     without_value = {"--separate-ids": separate_ids(), "--subscribe-all": subscribe_all()}
     changes = [without_value.get(each, each) for each in args.changes]
     try:
@@ -50,12 +55,14 @@ def _predict(args: Options, settings: Settings) -> int:
     return 0 if predicted.safe else 1
 
 
-def _moments_of(args: Options, settings: Settings) -> list[Moment]:
-    """The moments that are asked about: of each topic one."""
+def _moments_of(args: Options, settings: Settings) -> tuple[list[Moment], Settings]:
+    """The moments that are asked about, of each topic one; the settings that they are of."""
     question = Question(args.group, args.topic, time_of("--at", args.at), args.cluster)
     if args.dumps:
-        return moments_of_dumps(args.dumps, question, settings)
-    return moments_of_tables(Location(args.snapshots), question, settings)
+        return moments_of_dumps(args.dumps, question, settings), settings
+    if not args.snapshots:
+        settings = of_last_run(args, settings)
+    return moments_of_tables(Location(args.snapshots), question, settings), settings
 
 
 def _say_when(args: Options, moments: Sequence[Moment]) -> None:

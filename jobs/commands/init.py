@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ..arguments import Options
-from ..choices import DEFAULT_SETTINGS, NOWHERE, WEBHOOK_SERVICES
+from ..choices import (
+    DEFAULT_SETTINGS,
+    LANGUAGES,
+    NOTHING,
+    NOWHERE,
+    SCHEDULES,
+    WEBHOOK_SERVICES,
+)
 from ..collect.options import namesrvs_of
 from ..errors import SettingsError
 from ..output import say
@@ -72,11 +79,19 @@ def _ask_what_is_missing(args: Options) -> None:
         args.dumps, args.namesrv = (source, []) if is_path else (None, [source])
     if not args.output:
         args.output = (asks and ask("In which folder do reports go?", "out")) or "out"
-    if not args.messages:
-        args.messages = (asks and ask(f"Where do messages go ({_TO})?", NOWHERE)) or NOWHERE
-        args.messages = args.messages.upper()
-        if args.messages not in _TO.split(","):
-            raise SettingsError(f"expected one of {_TO}, came {args.messages!r}")
+
+    def one_of(question: str, choices: str, otherwise: str) -> str:
+        came = (asks and ask(f"{question} ({choices})?", otherwise)) or otherwise
+        for each in choices.split(","):
+            if each.lower() == came.lower():
+                return each
+        raise SettingsError(f"expected one of {choices}, came {came!r}")
+
+    args.messages = args.messages or one_of("Where do messages go", _TO, NOWHERE)
+    if not args.schedule:
+        schedule = one_of("What audits it each night", f"{','.join(SCHEDULES)},{NOTHING}", NOTHING)
+        args.schedule = None if schedule == NOTHING else schedule
+    args.language = args.language or one_of("In which language", ",".join(LANGUAGES), "en")
 
 
 def _given(args: Options, settings: Path) -> dict[str, Any]:
@@ -88,6 +103,7 @@ def _given(args: Options, settings: Path) -> dict[str, Any]:
     except ValueError as error:
         raise SettingsError(f"--namesrv: {error}") from error
     given: dict[str, Any] = {
+        "language": args.language,
         "dumps": [dumps],
         "reports": f"{output}/reports",
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",

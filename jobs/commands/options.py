@@ -48,8 +48,8 @@ _SERVERS = """\
     --tls  encrypt; the file of --config has the certificates"""
 #: Of which group and topic, and where that is looked up; when.
 _WHAT = """\
-    | --dumps PATH...!  local dumps: files, folders, globs
-    | --snapshots DIR!  the snapshot tables of ingest
+    | --dumps PATH...  local dumps; default: what the last run here read
+    | --snapshots DIR  the snapshot tables of ingest
     --group G!  the consumer group"""
 _WHEN = """\
     --at TIME  a time, as 2026-11-20T10:00:00Z; default: the last snapshot
@@ -92,6 +92,7 @@ index.html: the pages need no server.
 example: report --reports out/reports --date 2026-11-20
     --reports --date
     --nights N  a site of so many days of the calendar up to the date
+    --finding ID  the picture of this finding_id alone, as SVG, for a chat
     --output PATH  the file, or a folder (ends with /, or is one) that gets dt=<date>.<format>;
             -: standard output; of a site the folder; default: report/ beside the tables
     --format {html,markdown} [html]
@@ -99,13 +100,13 @@ example: report --reports out/reports --date 2026-11-20
     --language --settings --set --quiet""",
     "explain": f"""\
 show who takes which queue, why, what is wrong and what repairs it; needs no Spark
-example: explain --dumps dumps/ --group G_ORDER --topic ORDER --at 2026-11-20T10:00:00Z
+example: explain --group G_ORDER --topic ORDER --at 2026-11-20T10:00:00Z
 {_WHAT}
-    --topic T!  the topic
+    --topic T  the topic, where the group has several
 {_WHEN}""",
     "what-if": f"""show what changes would do, and whether they can be rolled out; needs no Spark
 Changes are made in the order of the options. Exit code 1: not safe, see docs/what_if.md.
-example: what-if --dumps dumps/ --group G --topic T --leave 10.0.0.4@app --queues 8
+example: what-if --group G --topic T --leave 10.0.0.4@app --queues 8
 {_WHAT}
     --topic T  the topic; default: every topic (--queues: not the retry topic)
 {_WHEN}
@@ -151,8 +152,9 @@ example: init --namesrv 10.0.0.1:9876 --output /data/audit --messages SLACK --sc
     --dumps PATH  or the dumps that are there already
     --output DIR  the folder that gets snapshots/ and reports/
     --messages {{{",".join((*choices.WEBHOOK_SERVICES, NOWHERE))}}}  where messages go
-    --schedule {{cron,dag,kubernetes}}  what audits each night is written, too: a line of cron,
-            a DAG of Airflow, or a CronJob, with the collector's Deployment for --namesrv
+    --language {{{",".join(choices.LANGUAGES)}}}  in which language people read
+    --schedule {{{",".join(choices.SCHEDULES)}}}  what audits each night is written, too: a line of
+            cron, a DAG of Airflow, or a CronJob, with the collector's Deployment for --namesrv
     --settings FILE  the file that is written; default: {choices.DEFAULT_SETTINGS}
     --force  replace what is there""",
     "ingest": """read dumps, and write them as snapshot tables
@@ -199,7 +201,7 @@ example: completion bash > ~/.local/share/bash-completion/completions/rebalance-
 COMMANDS: Mapping[str, str] = {**EVERY_DAY, **OTHERS}
 #: Where that of argparse does not say it well.
 USAGES: Mapping[str, str] = {
-    "what-if": "%(prog)s (--dumps PATH ... | --snapshots DIR) --group G [--topic T] CHANGE ...\n"
+    "what-if": "%(prog)s [--dumps PATH ... | --snapshots DIR] --group G [--topic T] CHANGE ...\n"
     "                               [--format table|json] [--at TIME] [--cluster C]"
     " [--language L]\n"
     "                               [--settings FILE] [--set A.B=C] [--quiet] [-v]",

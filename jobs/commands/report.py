@@ -1,4 +1,4 @@
-"""``report``: the report of a published run, a page or a ticket; of several nights, a site."""
+"""``report``: a published run as a page or a ticket, nights as a site, a finding as a picture."""
 
 from rebalance_core.english import count
 
@@ -9,7 +9,7 @@ from ..languages.language import language
 from ..output import say
 from ..progress import complain
 from ..rendering.site import write_site
-from ..rendering.write import Look, write_report
+from ..rendering.write import Look, write_picture, write_report
 from ..settings import Settings
 from .common import reports_of, say_beside, settings_of
 
@@ -17,7 +17,10 @@ from .common import reports_of, say_beside, settings_of
 def run(args: Options) -> int:
     """Writes the report or the site; returns the exit code."""
     settings = settings_of(args)
-    (write_page if args.nights is None else _write_site)(args, settings)
+    if args.finding is not None:
+        _write_picture(args, settings)
+    else:
+        (write_page if args.nights is None else _write_site)(args, settings)
     return 0
 
 
@@ -31,6 +34,15 @@ def write_page(args: Options, settings: Settings) -> None:
     )
     say_what = say_beside(args, args.output)
     say_what(f"report of {report.published.date}: {report.verdict.sentence} {place}")
+
+
+def _write_picture(args: Options, settings: Settings) -> None:
+    reports = reports_of(args, settings)
+    look, finding_id = _look(args, settings), args.finding
+    place = reports.read(
+        args.date, lambda run: write_picture(reports, run, finding_id, args.output, look)
+    )
+    say_beside(args, args.output)(f"picture of finding {finding_id}: {place}")
 
 
 def _write_site(args: Options, settings: Settings) -> None:

@@ -8,15 +8,21 @@ from ..arguments import Options
 from ..output import give, write_in_pages
 from ..progress import Progress, complain
 from ..reports import show
+from ..schemas import QUARANTINE
 from ..storage import Published
 from ..terminal import is_terminal
 from ..text import json_text, visible
-from .common import reports_of, settings_of
+from .common import refused_by_last_run, reports_of, settings_of
 
 
 def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
     settings = settings_of(args)
+    if args.table == QUARANTINE.name and (snapshots := refused_by_last_run(args)):
+        Progress(quiet=args.quiet).say("the last run here published nothing of what it ingested")
+        masking = settings.masking.to_masking()
+        _print(show.read_refused(snapshots, masking), "", args)
+        return 0
     reports = reports_of(args, settings)
     if args.table is None:
         text = show.format_table(show.tables_of(reports.resolve(args.date)), sys.stdout, whole=True)
@@ -35,7 +41,12 @@ def run(args: Options) -> int:
         rows = show.read_table(*asked)
         return rows, "" if rows.num_rows else show.why_no_rows(*asked)
 
-    table, reason = reports.read(args.date, read)
+    _print(*reports.read(args.date, read), args)
+    return 0
+
+
+def _print(table: Any, reason: str, args: Options) -> None:
+    """Prints a table as the options say; ``reason``: why it has no rows."""
     is_for_a_person = args.format == "table"
     if is_for_a_person:
         table = show.worst_first(table)
@@ -50,7 +61,6 @@ def run(args: Options) -> int:
         _give_lines(show.format_data(table, args.format), args)
     if reason:
         Progress(quiet=args.quiet).say(f"0 rows: {reason}")
-    return 0
 
 
 def _give_lines(lines: Iterable[str], args: Options) -> None:

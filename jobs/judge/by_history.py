@@ -86,7 +86,7 @@ def _remedy(fault: Fault, dossier: Dossier) -> str:
         name, _ = moved[-1].broker
         return Text(
             "the address of {broker} changed from {before} to {now}: restart the clients that "
-            "still hold the old one, and see whether they reach the new one",
+            "still hold the old one, and check whether they reach the new one",
             broker=name,
             before=moved[-1].before,
             now=moved[-1].now,
@@ -98,8 +98,8 @@ def _remedy(fault: Fault, dossier: Dossier) -> str:
     }
     if names <= listed:
         return Text(
-            "{brokers} listed the group before, so that it is there: see whether the clients reach "
-            "the broker, by its present address too, and restart those that do not",
+            "{brokers} listed the group before, so that it is there: check whether the clients "
+            "reach the broker, by its present address too, and restart those that do not",
             brokers=list_of(sorted(names), MOST_NAMES),
         )
     return fault.remedy

@@ -321,7 +321,7 @@ def members_that_changed(
         numbers = {"replaced": replaced, "before": len(before), "now": len(now)}
         what = Text(template, group=group, **numbers)
         why = Text(
-            "of its members {came:,} came, {left:,} left and {back:,} came back",
+            "{came:,} joined, {left:,} left and {back:,} came back",
             came=len(now - before),
             left=len(before - now),
             back=len(came_back),

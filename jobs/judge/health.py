@@ -117,7 +117,7 @@ def _silence(dossier: Dossier, verdict: Evaluation) -> Row:
     if verdict.coverage != NO_BROKER_ANSWERED or not silent:
         return {}
     where = Text(
-        "no list came from {brokers}: see whether this is the address at which the broker is "
+        "no list came from {brokers}: check whether this is the address at which the broker is "
         "reached (it registers its brokerIP1), and whether it refuses the question",
         brokers=list_of(silent, MOST_NAMES),
     )

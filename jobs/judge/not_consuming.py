@@ -32,7 +32,7 @@ _POLLS_AT_LEAST = 3
 
 #: A flag that is false is named, but for dumps without the brokers' flags.
 _LET_CONSUME = Text(
-    "see whether the application suspended its consumers and, where the dump has no lines of "
+    "check whether the application suspended its consumers and, where the dump has no lines of "
     "subscription_group, whether the group may consume: with consumeEnable false each broker "
     "refuses every pull (mqadmin updateSubGroup -c CLUSTER -g GROUP -s true)"
 )

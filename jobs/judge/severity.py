@@ -27,15 +27,15 @@ from .why import OTHER_FILTER
 _PILED_UP_SHARE = 0.1
 
 _DOUBTFUL = Text(
-    "lists and routes alone show that queues may be without an owner or have several: the running "
-    "infos of the group's clients show who has them, its offsets whether they move"
+    "only lists and routes show this: the running infos of the group's clients would make it "
+    "certain"
 )
 
 
 def graded(case: Case, found: Found) -> Found:
     """All of it with its severity: that of a fault follows from those of what it does.
 
-    Where nothing shows whether a fault does harm, its remedy is first what would show that.
+    Where nothing shows whether a fault does harm, its remedy ends with what would show that.
     """
     terms, orderly = case.terms, case.dossier.consumes_in_order
     queues = [
@@ -47,7 +47,7 @@ def graded(case: Case, found: Found) -> Found:
         replace(
             each,
             severity=harms.severity_of(each),
-            remedy=joined([_DOUBTFUL, each.remedy]) if harms.are_doubtful(each) else each.remedy,
+            remedy=joined([each.remedy, _DOUBTFUL]) if harms.are_doubtful(each) else each.remedy,
         )
         for each in found.faults
     ]

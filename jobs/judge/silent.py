@@ -21,7 +21,7 @@ from .words import between
 _ASKED_AT_LEAST = 3
 
 _REMEDY = (
-    "see whether {this_client} hangs (a thread dump, its log), and whether the id is that of "
+    "check whether {this_client} hangs (a thread dump, its log), and whether the id is that of "
     "another process; its version may not know the question (Java before 3.1.8)"
 )
 

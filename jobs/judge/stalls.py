@@ -310,7 +310,7 @@ def _stalled(polls: Polls, unmoved: Flags, owned: Flags, shown: Flags, counts: F
 
 
 _REMEDY = (
-    "see whether {this_client} is stopped, in a long garbage collection or blocked in its "
+    "check whether {this_client} is stopped, in a long garbage collection or blocked in its "
     "listener, and restart it; its queues go to others about 130 s after its last "
     "heartbeat, at once if it shuts down in order"
 )

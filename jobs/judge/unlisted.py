@@ -25,7 +25,7 @@ from .words import between, queues_in_words
 _NOBODY_LISTED = frozenset({GROUP_OFFLINE, GROUP_NOT_ON_BROKER})
 
 _REMEDY = Text(
-    "see whether the members consume through a proxy, which alone lists them: then nothing is to "
+    "check whether the members consume through a proxy, which alone lists them: then nothing is to "
     "be repaired. Else see why their heartbeats do not arrive (the broker's log, a firewall, "
     "authentication): a client that starts anew now gets no queue"
 )

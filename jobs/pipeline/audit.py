@@ -61,7 +61,8 @@ def audit(
         _warn_of_unaddressed(folded.facts)
         witnesses = {BROKERS: folded.facts.brokers, NAMESERVERS: folded.facts.nameservers}
         given = {ROUTES: folded.facts.routes_at, OFFSETS: folded.facts.offsets_at}
-        scope = Scope.of(task, folded.facts.rounds, witnesses, given)
+        ingested = inputs.snapshots.ingested
+        scope = Scope.of(task, folded.facts.rounds, witnesses, given, ingested)
         earlier = open_findings(Reports(task.reports), scope.previous)
         with progress.step("findings"):
             terms = terms_of(task.settings, scope.known_issues)

@@ -4,6 +4,8 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
+from statistics import mode
 from types import MappingProxyType
 from typing import Any
 
@@ -26,11 +28,14 @@ from ..snapshots.clients import log_offset
 from ..snapshots.groups import SnapshotTerms
 from ..snapshots.subjects import SubjectTables
 from ..storage import Snapshots, SnapshotWriter
+from ..text import visible
 from ..verdict.gaps import Gap, packed
 from .losses import losses, too_much
 
 _LOGGER = logging.getLogger(__name__)
 _MB = 1_000_000
+#: So many refused lines are looked at for the reason that most have.
+_MOST_REASONS = 10_000
 
 
 @dataclass(frozen=True)
@@ -107,11 +112,25 @@ def check_quarantine(counts: Counts, snapshots: Snapshots, settings: Settings) -
     if lost := too_much(counts, allowed):
         of_kinds = f"most of those of {', '.join(lost.kinds)}, " if lost.kinds else ""
         raise QuarantineError(
-            f"{counts.refused:,} of {counts.lines.total():,} lines, {counts.refused_bytes:,} of "
-            f"{counts.bytes.total():,} bytes, were not understood "
+            f"{_commonest(snapshots)}{counts.refused:,} of {counts.lines.total():,} lines, "
+            f"{counts.refused_bytes:,} of {counts.bytes.total():,} bytes, were not understood "
             f"({lost.share:.1%}; allowed are {allowed:.1%}), "
-            f"{of_kinds}see {snapshots.table(QUARANTINE.name)}"
+            f"{of_kinds}see {snapshots.table(QUARANTINE.name)}: mend what writes such lines "
+            "(docs/dumps.md has their form), and run again"
         )
+
+
+def _commonest(snapshots: Snapshots) -> str:
+    """The reason that most of the refused lines have, with the first line that has it."""
+    if not snapshots.has(QUARANTINE.name):
+        return ""
+    columns = ["file", "line_number", "reason"]
+    rows = snapshots.parquet(QUARANTINE.name).head(_MOST_REASONS, columns=columns).to_pylist()
+    in_order = sorted(rows, key=itemgetter("file", "line_number"))
+    reasons = [row["reason"].partition(", came ")[0] for row in in_order]
+    first = in_order[reasons.index(mode(reasons))]
+    line = f" line {first['line_number']}" if first["line_number"] else ""
+    return f"{visible(first['file'].removeprefix('file:'))}{line}: {visible(first['reason'])}; "
 
 
 def _meter(size: int) -> Callable[[], Share | None]:

@@ -17,7 +17,6 @@ from ..schemas import HEARTBEATS, SNAPSHOT_TABLES
 from ..settings import Settings, flat
 from ..storage import Location, Reports, Snapshots
 from ..text import in_utc, iso, json_text, visible
-from ..window import Window
 from .engine import Choice, open_engine
 from .inputs import Inputs, require_tables, window_of_last
 
@@ -73,7 +72,7 @@ def plan_audit(task: Task, *, ingested_before: bool) -> Iterator[str]:
         date = date or _last_date(there.parquet(HEARTBEATS.name))
     else:
         yield f"  reads    {task.snapshots}, as ingest makes it"
-    yield f"  window   {_of_window(window)}"
+    yield f"  window   {window.words}"
     at = f"dt={date}" if date else "dt=<date of the last snapshot>"
     yield f"  writes   {task.reports}/<table>/{at}/run=<run id>"
     if date is not None:
@@ -126,11 +125,3 @@ def times_there(snapshots: Location) -> str:
 def _last_date(heartbeats: ds.Dataset) -> str | None:
     times = _times(heartbeats)
     return times and in_utc(times[1]).date().isoformat()
-
-
-def _of_window(window: Window) -> str:
-    if window.since is None and window.until is None:
-        return "all snapshots"
-    since = "the first snapshot" if window.since is None else _to_second(window.since)
-    until = "the last one" if window.until is None else f"{_to_second(window.until)}, exclusive"
-    return f"{since} to {until}"

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,7 +14,7 @@ from ..pieces import Piece
 from ..schemas import Table
 from ..settings import Settings
 from ..storage import Location, Published, Reports
-from ..verdict.gaps import Gap
+from ..verdict.gaps import Gap, gaps_of
 from ..verdict.silence import Given
 from ..window import Window
 from .gone import Witnesses
@@ -74,18 +75,23 @@ class Scope:
         rounds: Mapping[str, Collection[Instant]],
         witnesses: Witnesses,
         given: Mapping[str, Given],
+        ingested: Mapping[str, Any] | None = None,
     ) -> "Scope":
-        """From the snapshots by cluster; InputError where there are none.
+        """From the snapshots by cluster; InputError where there are none, with what the ingest
+        found to be missing.
 
         The date is the window's last one, else that of the last snapshot: the same input gives the
         same date.
         """
         times = set().union(*rounds.values())
         if not times:
+            window, gaps = task.window, [f"{text}; " for _, text in gaps_of(ingested)]
+            is_bounded = window.since is not None or window.until is not None
+            when = f" from {window.words}," if is_bounded else ""
             raise InputError(
-                f"no group in the window {task.where}: the members of a group are those "
-                "that the brokers list (heartbeats; in dumps: consumer_connection), and there are "
-                "none",
+                f"{''.join(gaps[:1])}no list of members{when} {task.where}: expected rows of "
+                "heartbeats, in dumps lines of the kind consumer_connection, came none; collect "
+                "asks brokers for them",
                 "; audit --dry-run shows the window, the rows of the tables and their times",
             )
         first, last = to_datetime(min(times)), to_datetime(max(times))

@@ -26,6 +26,7 @@ from rebalance_core.english import agreeing, count
 from rebalance_core.texts import Text
 
 from .. import __version__
+from ..errors import InputError
 from ..kinds import kind_of
 from ..languages.language import ENGLISH, Language
 from ..leading_events import leading_events
@@ -37,7 +38,7 @@ from ..text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
 from .drawings import NARROW, colour, draw_allocation, draw_timeline, shorten
 from .finding_pages import FindingPages
 from .nights import INDEX, SHOWN_LEVELS, History, Nights
-from .report import MOST_GROUPS, MOST_LISTED, Report, ranges
+from .report import MOST_GROUPS, MOST_LISTED, Card, Report, ranges
 
 _MOST_EVENTS = 10
 #: How many names of groups the index of the page has at most.
@@ -257,6 +258,21 @@ def to_html(
         "script_hash": b64encode(sha256(script.encode()).digest()).decode(),
     }
     return html_environment(language).get_template("report.html").render(values)
+
+
+def to_svg(card: Card, language: Language = ENGLISH) -> str:
+    """The picture of a group and topic by itself, for a chat or a ticket.
+
+    InputError where nothing of it can be drawn.
+    """
+    pictures = card.pictures
+    if pictures is None or pictures.timeline is None or not pictures.timeline.lanes:
+        raise InputError("this finding has no picture: no owner of a queue was computed for it")
+    environment = html_environment(language)
+    drawing = draw_timeline(pictures.timeline, pictures.numbers)
+    owners = list(pictures.numbers.items())
+    values = {"problem": card.problem, "drawing": drawing, "owners": owners}
+    return environment.get_template("picture.svg").render(values) + "\n"
 
 
 def to_markdown(

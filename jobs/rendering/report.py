@@ -19,13 +19,22 @@ from rebalance_core.findings import AUDITED
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..kinds import NO_GROUP, SEVERITIES, Kind, worst
+from ..errors import InputError
+from ..kinds import GRADED_TABLES, NO_GROUP, SEVERITIES, Kind, worst
 from ..languages.rows import TEXTS, with_texts
-from ..reports.problems import Finding, Problem, Queue, Standing, find_problems, heads_of
+from ..reports.problems import (
+    Finding,
+    Problem,
+    Queue,
+    Standing,
+    find_problems,
+    heads_of,
+    remedies_of,
+)
 from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
-from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH
 from ..storage import Published
+from ..text import shortened
 from ..verdict.coverage import was_audited
 from ..verdict.verdict import Verdict, make_verdict
 from .pictures import (
@@ -104,13 +113,7 @@ class OfKind:
     @cached_property
     def remedies(self) -> list[tuple[str, int]]:
         """The different remedies, the commonest first."""
-        alike = grouped((in_general(each.remedy), each) for each in self.problems if each.remedy)
-        remedies = []
-        for general, problems in alike.items():
-            first, *others = dict.fromkeys(problem.remedy for problem in problems)
-            groups = {problem.place[:2] for problem in problems}
-            remedies.append((general if others else first, len(groups)))
-        return sorted(remedies, key=lambda each: -each[1])
+        return remedies_of(self.problems)
 
     @property
     def remedy(self) -> str:
@@ -202,6 +205,23 @@ def build_report(published: Published, tables: PublishedTables, top: int) -> Rep
         health=health,
         coverage=_coverage(rows),
         quarantine=_quarantine(published, tables),
+    )
+
+
+def card_of(tables: PublishedTables, finding_id: str) -> Card:
+    """The card of the group and topic that a finding is of, with its pictures.
+
+    InputError where the run has no such finding.
+    """
+    for name in GRADED_TABLES:
+        for row in tables.read(name, ["finding_id", *PLACE]).to_pylist():
+            if row["finding_id"] == finding_id:
+                place = place_of(row)
+                problems = [each for each in find_problems(tables) if each.place == place]
+                return _cards(tables, problems, 1, {place.cluster})[0]
+    raise InputError(
+        f"no finding {shortened(finding_id)} in this run; its finding_id is a column of "
+        f"{', '.join(GRADED_TABLES)}: show TABLE --columns finding_id,consumer_group,topic"
     )
 
 

@@ -9,8 +9,8 @@ from ..reports.tables import PublishedTables
 from ..storage import Location, Published, Reports
 from .finding_pages import FindingPages
 from .nights import STRIP_NIGHTS, History, Nights, read_history
-from .page import to_html, to_markdown
-from .report import Report, build_report
+from .page import to_html, to_markdown, to_svg
+from .report import Report, build_report, card_of
 
 #: By format the ending of the file's name.
 _ENDINGS = {"html": "html", "markdown": "md"}
@@ -65,6 +65,16 @@ def report_text(
         pages = FindingPages.of_this_installation(language)
         text = to_html(report, root, address, pages, nights, before, language)
     return text, report
+
+
+def write_picture(
+    reports: Reports, published: Published, finding_id: str, output: str | None, look: Look
+) -> Output:
+    """Writes the picture of what a finding is of, and says where; InputError: there is none."""
+    card = card_of(PublishedTables(reports, published), finding_id)
+    place = _place(reports, output, f"finding-{finding_id}.svg")
+    place.replace_text(to_svg(card, look.language))
+    return place
 
 
 def _place(reports: Reports, output: str | None, name: str) -> Output:

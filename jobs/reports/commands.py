@@ -14,8 +14,9 @@ from ..storage import Published
 from ..text import iso, shell_word
 from .problems import Problem
 
-#: Of so many brokers and client ids each has its line; the others are asked in the same way.
-_MOST_BROKERS, _MOST_CLIENTS = 2, 3
+#: Of a fault's brokers and clients so many have their line each, and of the cluster's, where the
+#: fault names no broker; the others are asked in the same way.
+_MOST_NAMED, _MOST_BROKERS, _MOST_CLIENTS = 12, 2, 3
 _PLACEHOLDER = re.compile(r"\b(GROUP|TOPIC|BROKER_ADDR|CLIENT_ID)\b")
 
 
@@ -109,7 +110,8 @@ def _addresses(of_cluster: Mapping[str, str], problem: Problem) -> list[str]:
     """Those of the brokers that the fault is about, else of the first of the cluster."""
     concerned = problem.cause.broker_names if problem.cause else ()
     named = [of_cluster[name] for name in concerned if name in of_cluster]
-    return (named or [of_cluster[name] for name in sorted(of_cluster)])[:_MOST_BROKERS]
+    every = [of_cluster[name] for name in sorted(of_cluster)][:_MOST_BROKERS]
+    return named[:_MOST_NAMED] or every
 
 
 def _go_on(problem: Problem, published: Published, of_group: str, reports: str) -> Iterator[str]:

@@ -39,7 +39,7 @@ def ending_lines(
             yield from folded(visible(line), width)
         more = len(shown) - len(first)
         if more > 0:
-            yield f"and {count(more, 'more topic')} {which}, which the page has"
+            yield f"and {count(more, 'more topic')} {which}: see the page"
 
 
 def _lines_of_begun(problem: Problem, several_clusters: bool) -> Iterator[str]:

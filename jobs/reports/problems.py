@@ -27,7 +27,7 @@ from .. import kinds
 from ..languages.rows import TEXTS, with_texts
 from ..text import span
 from .tables import PLACE, Place, Tables, by_place, place_of
-from .words import titles
+from .words import in_general, titles
 
 #: What becomes of a problem: it belongs into the verdict, for it lasts and is no known issue; known
 #: issues explain all of it; it is there at the end and too new, or too improbable, to count; it
@@ -388,6 +388,20 @@ def heads_of(
         each.place: heads.get(alike(each), each) if each.is_of_retry_topic else each
         for each in problems
     }
+
+
+def remedies_of(problems: Iterable[Problem]) -> list[tuple[str, int]]:
+    """The different remedies of problems of one cause, each with its groups; the commonest first.
+
+    Those that differ in names alone are one, without the names.
+    """
+    alike = grouped((in_general(each.remedy), each) for each in problems if each.remedy)
+    remedies = []
+    for general, of_general in alike.items():
+        first, *others = dict.fromkeys(problem.remedy for problem in of_general)
+        groups = {problem.place[:2] for problem in of_general}
+        remedies.append((general if others else first, len(groups)))
+    return sorted(remedies, key=lambda each: -each[1])
 
 
 #: What rows of one finding have in common; a table that lacks a column has it as null.

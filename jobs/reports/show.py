@@ -14,8 +14,9 @@ from rebalance_core.findings import AUDITED
 from ..errors import SettingsError
 from ..kinds import badness
 from ..languages.rows import TEXTS
+from ..masking import Masking
 from ..schemas import GROUP_HEALTH, QUARANTINE, REPORT_TABLES
-from ..storage import Published, Reports
+from ..storage import Location, Published, Reports, Snapshots
 from ..terminal import console_on, is_terminal
 from ..text import as_plain, csv_line, cut, json_text, visible
 from .fitting import fitted, wide
@@ -63,6 +64,14 @@ def read_table(
             _LOGGER.warning("%s is not by %s: --%s was left out", name, what, what)
     keys = [key for key in _SORTED_BY if key in names]
     return table.sort_by([(key, "ascending") for key in keys]) if keys else table
+
+
+def read_refused(snapshots: Location, masking: Masking) -> pa.Table:
+    """The quarantine of an ingest of which no run published anything, masked as one would be."""
+    table = Snapshots.open(snapshots).parquet(QUARANTINE.name).to_table()
+    rows = masking.mask_all(table.to_pylist())
+    shown = pa.Table.from_pylist(rows, schema=QUARANTINE.schema)
+    return shown.sort_by([("file", "ascending"), ("line_number", "ascending")])
 
 
 def _lists(table: pa.Table, several: str) -> bool:

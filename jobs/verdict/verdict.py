@@ -100,7 +100,7 @@ class NotAudited(NamedTuple):
 
 #: What else a reader has to know, by what becomes of a problem.
 _STANDINGS = {
-    "PASSED": "In {topics} something passed by itself (a deploy, a restart).",
+    "PASSED": "{topics} had a short disturbance and recovered (deploy, restart).",
     "BEGUN": "In {topics} something is there at the end that is too new or too improbable to "
     "count: the next run will show.",
     "KNOWN": "{topics} with a known issue: not counted.",

@@ -178,7 +178,7 @@ def test_the_last_seconds_that_a_restart_loses_are_none_that_went_back(audit):
             TIMED_OUT,
             "NO_BROKER_ANSWERED",
             "no broker answered who the members of the group are; no list came from broker-a at "
-            "172.17.0.2:10911: see whether",
+            "172.17.0.2:10911: check whether",
         ),
         (OFFLINE, "NO_TOPIC", "no broker knows a member of the group, nor a topic of it"),
     ],

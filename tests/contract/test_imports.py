@@ -210,7 +210,7 @@ SLOW = {"numpy", "pyarrow", "pydantic", "rich", "jinja2", "pandas", "rebalance_c
         ["shw"],
         ["run", "--engine", "x"],
         ["run", "--dumps", "token=12345678", "--output", "-"],
-        ["what-if", "--group", "G"],
+        ["what-if", "--topic", "T"],
     ],
     ids=" ".join,
 )

@@ -340,7 +340,7 @@ def test_of_lists_that_differ_those_are_told_that_a_client_of_the_topic_asks() -
         "the list of broker-b lacks b and d, which other brokers list; a client asks "
     )
     assert told.remedy.startswith(
-        "see whether broker-a and broker-b can be reached from b and d (network, "
+        "check whether broker-a and broker-b can be reached from b and d (network, "
     )
 
 
@@ -360,7 +360,7 @@ def test_a_remedy_names_at_most_five_of_each_and_who_is_listed_less_often() -> N
     ("fault", "named"),
     [
         ("GHOST_MEMBER", "any process of b is alive"),
-        ("GROUP_NOT_ON_BROKER", "whether the group is on y: "),
+        ("GROUP_NOT_ON_BROKER", "check that the group exists on y; "),
         ("MASTER_AWAY", "bring the master of broker-a back"),
     ],
 )

@@ -38,16 +38,17 @@ def answer(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[str]:
     return asked
 
 
-def test_three_questions_are_asked_on_a_terminal(
+def test_five_questions_are_asked_on_a_terminal(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = answer(monkeypatch, "10.0.0.1;10.0.0.2", "", "dingtalk")
+    asked = answer(monkeypatch, "10.0.0.1;10.0.0.2", "", "dingtalk", "", "zh")
     assert main(["init"]) == 0
-    assert len(asked) == 3
+    assert len(asked) == 5
     found = load_settings("conf/audit.toml")
     assert found.paths.dumps == (f"{here}/out/dumps",)
     assert found.paths.reports == f"{here}/out/reports"
     assert found.alerts.service == "DINGTALK"
+    assert found.language == "zh"
     assert found.alerts.webhook_file == f"{here}/conf/webhook"
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "wrote conf/audit.toml"
@@ -62,7 +63,7 @@ def test_a_path_is_distinguished_from_an_address(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "dumps").mkdir()
-    answer(monkeypatch, "dumps", "s3://bucket/audit", "")
+    answer(monkeypatch, "dumps", "s3://bucket/audit", "", "", "")
     assert main(["init"]) == 0
     found = load_settings("conf/audit.toml")
     assert found.paths.dumps == (f"{here}/dumps",)
@@ -99,6 +100,17 @@ def test_what_is_there_is_replaced_by_force_alone(
     assert (here / "conf" / "crontab").read_text() == "mine\n"
     assert main([*command, "--force"]) == 0
     assert "rebalance-audit run" in (here / "conf" / "crontab").read_text()
+
+
+def test_a_schedule_that_is_typed_is_written_and_another_word_is_refused(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer(monkeypatch, "", "", "weekly")
+    assert main(["init", "--dumps", "dumps/"]) == 2
+    assert "expected one of cron,dag,kubernetes,nothing, came 'weekly'" in capsys.readouterr().err
+    answer(monkeypatch, "", "", "CRON", "")
+    assert main(["init", "--dumps", "dumps/"]) == 0
+    assert (here / "conf" / "crontab").exists()
 
 
 @pytest.mark.parametrize("service", WEBHOOK_SERVICES)

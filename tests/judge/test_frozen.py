@@ -55,8 +55,8 @@ def test_a_process_that_froze_after_a_burst_is_one_fault_with_what_was_seen_in_w
         extent=Extent(at(27), at(123), 7, "PERSISTENT", ongoing=False),
         evidence="queue 3 of broker-a and queues 0-1 of broker-b are computed for b; none of them "
         "moved from 00:00:27 to 00:02:03 UTC while other clients' queues did; 60 messages wait",
-        remedy="see whether b is stopped, in a long garbage collection or blocked in its listener, "
-        "and restart it; its queues go to others about 130 s after its last heartbeat, "
+        remedy="check whether b is stopped, in a long garbage collection or blocked in its "
+        "listener, and restart it; its queues go to others about 130 s after its last heartbeat, "
         "at once if it shuts down in order",
         client_ids=("b",),
         client_addrs=(),

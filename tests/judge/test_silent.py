@@ -27,7 +27,7 @@ def error(client_id, seconds=MINUTES, **facts):
 def test_a_listed_client_that_does_not_answer_while_others_do_is_a_fault():
     (fault,) = silent([error("a"), info("b", MINUTES, [2, 3])])
     assert (fault.fault, fault.client_ids) == ("CLIENT_NOT_ANSWERING", ("a",))
-    assert fault.remedy.startswith("see whether a hangs (")
+    assert fault.remedy.startswith("check whether a hangs (")
     assert (fault.extent.persistence, fault.extent.ongoing, fault.extent.snapshots) == (
         "PERSISTENT",
         True,

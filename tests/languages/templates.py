@@ -79,7 +79,7 @@ def found() -> tuple[Found, ...]:
         if not name.startswith(IN_ENGLISH):
             every += in_python(ast.parse(path.read_text(encoding="utf-8")), name)
     for path in PAGES:
-        if path.suffix in {".html", ".md", ".txt"}:
+        if path.suffix in {".html", ".md", ".svg", ".txt"}:
             every += in_page(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT)))
     return tuple(every)
 

@@ -59,8 +59,8 @@ def test_what_if_as_json_is_the_same_in_every_language(capsys: pytest.CaptureFix
 
 def test_an_alert_is_in_the_language(audited: Reports, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["alert", "--reports", str(audited.root)]
-    assert "29 new findings" in out(capsys, *asked)
-    assert "29 个新问题" in out(capsys, *asked, "--language", "zh")
+    assert "7 topics of 5 groups have new findings" in out(capsys, *asked)
+    assert "5 个消费者组的 7 个主题有新问题" in out(capsys, *asked, "--language", "zh")
 
 
 @pytest.mark.long

@@ -120,7 +120,7 @@ def feishu(posted: Posted) -> Answer:
         return _json(code=9499, msg="Bad Request", data={})
     (post,) = posted.body["content"]["post"].values()
     elements = [each for paragraph in post["content"] for each in paragraph]
-    if not elements or any(each["tag"] not in ("text", "at") for each in elements):
+    if not elements or any(each["tag"] not in ("text", "at", "a") for each in elements):
         return _json(code=9499, msg="Bad Request", data={})
     return _json(code=0, msg="success", data={}, StatusCode=0, StatusMessage="success")
 

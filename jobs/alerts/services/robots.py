@@ -29,7 +29,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
-from ..message import Message
+from ..message import Link, Message
 from ..webhook import Request, json_size
 from .service import Access, Service, code_refusal, inert
 
@@ -125,11 +125,17 @@ def _to_feishu(message: Message, access: Access, now: datetime) -> Iterable[Requ
 
 def _feishu_body(message: Message, lines: Sequence[str]) -> dict[str, Any]:
     heading, *others = lines
-    paragraphs = [[{"tag": "text", "text": inert(line)}] for line in others]
+    paragraphs = [[_feishu_element(line)] for line in others]
     if message.mentions:
         paragraphs.append([{"tag": "at", "user_id": each} for each in message.mentions])
     text = {"title": heading, "content": paragraphs or [[{"tag": "text", "text": " "}]]}
     return {"msg_type": "post", "content": {"post": {_LANGUAGES[message.language.code]: text}}}
+
+
+def _feishu_element(line: str) -> dict[str, str]:
+    if isinstance(line, Link):
+        return {"tag": "a", "text": line, "href": line.url}
+    return {"tag": "text", "text": inert(line)}
 
 
 FEISHU = Service(

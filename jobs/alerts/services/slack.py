@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ..delivery import Refusal
-from ..message import Message
+from ..message import Link, Message
 from ..webhook import Answer, Request, json_size
 from .service import NOT_ITS, Access, Service, inert, status_refusal
 
@@ -42,8 +42,12 @@ def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Requ
 def _block(mentions: Iterable[str], lines: Sequence[str]) -> dict[str, Any]:
     heading, *others = lines
     texts: list[dict[str, Any]] = [{"type": "text", "text": heading, "style": {"bold": True}}]
-    if others:
-        texts.append({"type": "text", "text": "\n" + "\n".join(inert(line) for line in others)})
+    for line in others:
+        if isinstance(line, Link):
+            texts.append({"type": "text", "text": f"\n{line.removesuffix(line.url)}"})
+            texts.append({"type": "link", "url": line.url})
+        else:
+            texts.append({"type": "text", "text": f"\n{inert(line)}"})
     for each in mentions:
         kind = "usergroup" if each.startswith("S") else "user"
         texts += [{"type": "text", "text": "\n"}, {"type": kind, f"{kind}_id": each}]

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ..delivery import Refusal
-from ..message import Message
+from ..message import Link, Message
 from ..webhook import Answer, Request, json_size
 from .service import Access, Service, inert, status_refusal
 
@@ -39,9 +39,11 @@ def _line(text: str, style: Mapping[str, str] | None = None) -> dict[str, Any]:
     """A line of the card; the heading has a style of its own, and no line before it."""
     # {{DATE(...)}} would be computed; blanks at the beginning of a line are lost.
     literal = inert(text).replace("{{", "{\u200b{").replace("    ", "\u00a0\u00a0\u00a0\u00a0")
-    inlines = [{"type": "TextRun", "text": literal, **(style or {})}]
+    run: dict[str, Any] = {"type": "TextRun", "text": literal, **(style or {})}
+    if isinstance(text, Link):
+        run["selectAction"] = {"type": "Action.OpenUrl", "url": text.url}
     spacing = {} if style else {"spacing": "Small"}
-    return {"type": "RichTextBlock", "inlines": inlines, **spacing}
+    return {"type": "RichTextBlock", "inlines": [run], **spacing}
 
 
 def _refusal(answer: Answer) -> Refusal | None:

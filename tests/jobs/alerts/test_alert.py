@@ -205,7 +205,9 @@ def test_without_a_place_to_tell_it_the_message_is_printed_and_not_noted(
     audit(reports, orphan("one"))
     for _ in range(2):
         assert run(monkeypatch, reports, None) == 0
-        assert capsys.readouterr().out.startswith("Rebalance audit of 2026-11-20: 1 new finding ")
+        assert capsys.readouterr().out.startswith(
+            "Rebalance audit of 2026-11-20: 1 topic of 1 group has new findings "
+        )
 
 
 def test_always_tells_that_there_is_nothing(

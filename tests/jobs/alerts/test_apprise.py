@@ -77,7 +77,9 @@ def test_names_stay_text_whatever_the_service_makes_of_text(chat: Fake) -> None:
 
 
 def test_the_link_of_the_page_stays_one() -> None:
-    link = Link("The page: https://audit.example.org/a_b/*.html")
+    link = Link(
+        "The page: https://audit.example.org/a_b/*.html", "https://audit.example.org/a_b/*.html"
+    )
     assert literal(link) == link
 
 

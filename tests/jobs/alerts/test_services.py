@@ -256,7 +256,7 @@ def test_in_slack_names_are_in_text_elements_alone() -> None:
     (section,) = block["elements"]
     assert (block["type"], section["type"]) == ("rich_text", "rich_text_section")
     assert {each["type"] for each in section["elements"]} == {"text"}
-    assert f"• {inert(HOSTILE)}" in section["elements"][-1]["text"]
+    assert f"\n• {inert(HOSTILE)}" in [each["text"] for each in section["elements"]]
     assert "style" not in section["elements"][-1]
 
 
@@ -296,6 +296,21 @@ def test_in_json_names_are_exact_and_the_text_for_a_chat_has_them_between_marks(
     assert (opening, closing) == ("```", "```")
     assert "evil" not in heading
     assert body["text"].count("```") == 2
+
+
+LINK = "https://audit.example/dt=2026-11-20.html#G/%25RETRY%25G"
+
+
+def test_where_a_link_is_an_element_of_its_own_the_place_on_the_page_is_one() -> None:
+    sent = replace(message(), items=(replace(message().items[0], url=LINK),))
+    (block,) = posted("SLACK", sent)["blocks"]
+    assert {"type": "link", "url": LINK} in block["elements"][0]["elements"]
+    (post,) = posted("FEISHU", sent)["content"]["post"].values()
+    assert [{"tag": "a", "text": f"    {LINK}", "href": LINK}] in post["content"]
+    (attachment,) = posted("TEAMS", sent)["attachments"]
+    runs = [run for each in attachment["content"]["body"] for run in each["inlines"]]
+    assert [run["selectAction"]["url"] for run in runs if "selectAction" in run] == [LINK]
+    assert LINK in posted("WECOM", sent)["text"]["content"]
 
 
 @given(st.text())

@@ -278,7 +278,7 @@ def test_what_if_of_every_topic_as_json(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["explain", *S2[:4]], 2, "the following arguments are required: --topic"),
+        (["explain", *S2[:2]], 2, "the following arguments are required: --group"),
         (["explain", *S2[:2], "--group", "G_S3", "--topic", "T_S2"], 3, "did you mean 'G_S2'?"),
         (["explain", *S2[:4], "--topic", "T_S3"], 3, "did you mean 'T_S2'?"),
         (["explain", *S2, "--at", "2026-11-20T00:00:00Z"], 3, "no snapshot of G_S2 up to"),
@@ -286,7 +286,6 @@ def test_what_if_of_every_topic_as_json(capsys: pytest.CaptureFixture[str]) -> N
         (["explain", *S2, "--cluster", "C"], 3, "no cluster 'C' here with G_S2"),
         (["explain", "--dumps", "/nowhere", *S2[2:]], 3, "no dump at /nowhere"),
         (["explain", "--snapshots", "nowhere", *S2[2:]], 3, "no table heartbeats at"),
-        (["explain", *S2[2:]], 2, "one of the arguments --dumps --snapshots is required"),
         (["what-if", *S2], 2, "expected a change, such as --leave ID"),
         (["what-if", *S2, "--leave", "10.0.2.1@app-1"], 2, "'10.0.2.11@app-4'"),
         (["what-if", *S2, "--strategy", "AVERAGE"], 2, "unknown strategy 'AVERAGE'"),
@@ -427,5 +426,37 @@ def test_a_date_of_another_day_says_when_the_snapshots_are(
     run = ["run", "--dumps", "tests/data/captures/S2", "--output", str(tmp_path), "--quiet"]
     assert main([*run, "--date", "2026-11-20"]) == 3
     said = capsys.readouterr().err
-    assert "no group in the window" in said
+    assert "no list of members from 2026-11-20T00:00:00Z to 2026-11-21T00:00:00Z, excl" in said
     assert "; the snapshots go from 2026-11-21T02:03:10Z to 2026-11-21T02:07:11Z; " in said
+
+
+def test_without_a_source_the_snapshots_of_the_last_run_here_are_asked_with_its_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["explain", "--group", "G_S2"]) == 2
+    assert "--dumps PATH or --snapshots DIR, or a run in this folder" in capsys.readouterr().err
+    set_60 = ["--set", "persistence_seconds=60"]
+    dumps = str(CAPTURES / "S2")
+    assert main(["run", "--dumps", dumps, "--output", "out", "--quiet", *set_60]) == 0
+    capsys.readouterr()
+    known = ["explain", "--snapshots", "out/snapshots", "--group", "G_S2", "--topic", "T_S2"]
+
+    def said(*command: str) -> str:
+        assert main(list(command)) == 0
+        return capsys.readouterr().out
+
+    whole = said(*known, *set_60, *SETTLED)
+    assert whole != said(*known, *SETTLED), "what lasts is another thing with other settings"
+    # The group has one topic besides its retry topic.
+    assert said("explain", "--group", "G_S2", *SETTLED) == whole
+    what_if = ["what-if", "--group", "G_S2", "--topic", "T_S2", "--separate-ids", *SETTLED]
+    assert "T_S2" in said(*what_if)
+
+
+def test_of_a_group_of_several_topics_explain_asks_for_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dumps = str(CAPTURES / "S4")
+    assert main(["explain", "--dumps", dumps, "--group", "G_S4"]) == 2
+    assert "expected --topic: G_S4 has T_S4A, T_S4B" in capsys.readouterr().err

@@ -41,7 +41,7 @@ def drawn(card: Card) -> Pictures:
             [finding(**INFO)],
             "INFO",
             "Nothing lasting was found.",
-            ["In 1 topic something passed by itself (a deploy, a restart)."],
+            ["1 topic had a short disturbance and recovered (deploy, restart)."],
         ),
         (
             [finding(**INFO | {"ongoing": True})],

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from jobs.cli import main
-from tests.support.written_reports import publish, report_row
+from tests.support.written_reports import NOON, publish, report_row
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 WINDOW = {
     "first_snapshot": "2026-11-20T10:00:00.000Z",
@@ -54,6 +57,36 @@ def test_the_file_is_where_it_is_said_to_be(
     assert capsys.readouterr().out == (
         f"report of 2026-11-20: 1 topic of 1 group has lasting faults, 1 critical. {new}\n"
     )
+
+
+def test_a_finding_is_a_picture_by_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = {"state_id": "s", "first_seen": NOON, "last_seen": NOON}
+    evil = {"consumer_group": "<b>&"}
+    faults = [report_row("group_faults", finding_id="f", topic="U", fault="CONFIG_GAP")]
+    queues = [{"broker_name": "broker-a", "queue_id": 0}]
+    tables = {
+        "orphaned_queues": [report_row("orphaned_queues", finding_id="1", **evil)],
+        "group_faults": faults,
+        "state_runs": [report_row("state_runs", **evil, **state)],
+        "allocations": [
+            report_row("allocations", **evil, state_id="s", client_id="a", queues=queues)
+        ],
+    }
+    publish(tmp_path, "2026-11-20", tables)
+    picture = tmp_path / "x.svg"
+    options = ["report", "--reports", str(tmp_path), "--output", str(picture), "--finding"]
+    assert main([*options, "1"]) == 0
+    drawn = ElementTree.parse(picture)  # noqa: S314 - ours
+    texts = "".join(each.text or "" for each in drawn.iter(f"{SVG}text"))
+    assert "CRITICAL <b>& / T: 1 queue consumed by nobody, " in texts
+    assert "http" not in picture.read_text(encoding="utf-8").replace(SVG[1:-1], "")
+    capsys.readouterr()
+    assert main([*options, "f"]) == 3
+    assert "this finding has no picture" in capsys.readouterr().err
+    assert main([*options, "2"]) == 3
+    assert "no finding 2 in this run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("form", ["html", "markdown"])

@@ -1,0 +1,125 @@
+"""What a reader does with the page: filter, follow links, unfold lists, on any screen."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import cast
+
+import pytest
+from playwright.sync_api import Browser
+
+from .conftest import LANGUAGES, opened
+
+FILTER = "nav input[type=search]"
+GROUPS = ".index.groups a"
+
+in_each_language = pytest.mark.parametrize("language", LANGUAGES)
+
+
+@in_each_language
+def test_the_filter_leaves_what_has_the_name_and_gives_all_back(
+    browser: Browser, pages: dict[str, Path], language: str
+) -> None:
+    with opened(browser, pages[language]) as seen:
+        groups, problems = seen.count(GROUPS), seen.count("main > section .problem")
+        heading = seen.page.locator("#verdict h2")
+        whole = heading.inner_text()
+        assert (groups > 10, problems > 3) == (True, True)
+        seen.page.fill(FILTER, "G_S3")
+        assert seen.page.locator(f"{GROUPS}:visible").all_inner_texts() == ["G_S3"]
+        names = seen.page.locator("main > section .problem:visible").all_inner_texts()
+        assert names
+        assert all("G_S3" in each for each in names)
+        seen.page.fill(FILTER, "no such name")
+        assert (seen.count(GROUPS), seen.count("main > section .problem")) == (0, 0)
+        assert heading.inner_text() == seen.ask("document.querySelector('#verdict').dataset.none")
+        seen.page.fill(FILTER, "")
+        assert (seen.count(GROUPS), heading.inner_text()) == (groups, whole)
+        assert seen.count("main > section .problem") == problems
+
+
+@in_each_language
+def test_every_link_leads_to_a_place_of_the_page(
+    browser: Browser, pages: dict[str, Path], language: str
+) -> None:
+    with opened(browser, pages[language]) as seen:
+        links = seen.page.locator("a[href]").evaluate_all(
+            "all => all.map((each) => each.getAttribute('href'))"
+        )
+        nowhere = seen.page.locator("a[href^='#']").evaluate_all(
+            "all => all.map((each) => each.hash.slice(1)).filter((id) =>"
+            " !document.getElementById(id) && !document.getElementById(decodeURIComponent(id)))"
+        )
+        assert nowhere == []
+        outside = [each for each in links if not each.startswith("#")]
+        assert outside == [], "whoever opens it from a mail or a disk has this file alone"
+
+
+@in_each_language
+def test_a_link_to_a_group_shows_its_fault_and_the_way_back_is_there(
+    browser: Browser, pages: dict[str, Path], language: str
+) -> None:
+    with opened(browser, pages[language]) as seen:
+        number = seen.count(GROUPS)
+        for place in range(number):
+            link = seen.page.locator(GROUPS).nth(place)
+            hash_ = cast("str", link.get_attribute("href"))
+            link.click()
+            shown = seen.ask(
+                "(() => { const box = document.getElementById("
+                "location.hash.slice(1)).getBoundingClientRect();"
+                " return box.height > 0 && box.top < innerHeight && box.bottom > 0; })()"
+            )
+            assert shown, hash_
+            seen.page.go_back()
+            assert seen.ask("location.hash") == ""
+        closed = seen.page.locator("details.problem:not([open])")
+        if closed.count():
+            anchor = closed.first.get_attribute("id")
+            seen.ask(f"location.hash = {anchor!r}")
+            seen.page.wait_for_function("document.querySelector('details.problem[open]') !== null")
+
+
+@in_each_language
+def test_what_is_folded_unfolds_by_a_click_and_folds_again(
+    browser: Browser, pages: dict[str, Path], language: str
+) -> None:
+    with opened(browser, pages[language]) as seen:
+        folded = seen.page.locator("details:not([open]) > summary:visible")
+        assert folded.count() > 3
+        element = folded.first.element_handle()
+        assert element is not None
+        for is_open in (True, False):
+            element.click()
+            assert element.evaluate("each => each.parentElement.open") is is_open
+
+
+@in_each_language
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_nothing_lies_beyond_the_edge_and_all_can_be_read(
+    browser: Browser, pages: dict[str, Path], language: str, scheme: str, width: int
+) -> None:
+    with opened(browser, pages[language], width=width, scheme=scheme) as seen:
+        for unfolded in (False, True):
+            if unfolded:
+                seen.ask("document.querySelectorAll('details').forEach((each) => each.open = true)")
+            assert seen.ask("document.documentElement.scrollWidth <= innerWidth"), unfolded
+        assert (language == "zh") is bool(re.search("[一-鿿]", seen.page.inner_text("h1")))
+        style = "getComputedStyle(document.body)"
+        colours = seen.ask(f"[{style}.color, {style}.backgroundColor]")
+        text, page = (_light(each) for each in cast("list[str]", colours))
+        assert (page > text) is (scheme == "light")
+        # The least contrast that WCAG 2 asks of a text.
+        assert (max(text, page) + 0.05) / (min(text, page) + 0.05) >= 4.5
+
+
+def _light(colour: str) -> float:
+    """The relative luminance of a colour of a browser, as WCAG 2 has it."""
+
+    def linear(part: float) -> float:
+        return part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4
+
+    red, green, blue = (linear(int(each) / 255) for each in re.findall(r"\d+", colour)[:3])
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
