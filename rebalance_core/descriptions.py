@@ -344,6 +344,9 @@ def _cut_off(state: State) -> Iterator[Text]:
 
 
 def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Description:
+    """The ACL asks for SUB: ``PlainAccessResource`` 4.9.4, ``DefaultAuthorizationContextBuilder``
+    5.3.3.
+    """
     without = repairs.brokers_without_group(situation.state)
     brokers = _and(named_broker(*of) for of in without)
     missing = agreeing(
@@ -357,7 +360,8 @@ def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Descr
         Text(
             "see whether the group is on {these_brokers}: with autoCreateSubscriptionGroup=false "
             "it has to be created there (mqadmin updateSubGroup -b BROKER_ADDRESS -g "
-            "{this_group}); if it is, see whether the clients get through",
+            "{this_group}); if it is, see whether the clients get through, and whether the "
+            "broker's ACL lets them: it refuses heartbeats without SUB on the group and its topics",
             these_brokers=brokers,
             this_group=situation.state.consumer_group,
         ),
