@@ -89,6 +89,18 @@ class ClientRun(NamedTuple):
     #: time at which the line was written cannot be found out.
     times: tuple[tuple[Instant | None, Instant], ...]
 
+    @property
+    def has_no_consumer(self) -> bool:
+        """Whether the client answered that it has no consumer of the group any more.
+
+        It stays listed by the heartbeats of its other groups: where one heartbeat brought several
+        groups, they share the time of the last one (``ClientManageProcessor.heartBeat``,
+        ``ConsumerGroupInfo.updateChannel`` 4.9.4). A consumer gives the time of its start.
+        """
+        is_answer = self.source == RUNNING_INFO and self.error_code is None
+        is_empty = self.queues == () and self.start_timestamp is None and self.consume_type is None
+        return is_answer and is_empty
+
 
 class QueueOffsets(NamedTuple):
     """The offsets of one queue, poll by poll, in time."""
