@@ -343,6 +343,9 @@ def _cut_off(state: State) -> Iterator[Text]:
 
 
 def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Description:
+    """The ACL asks for SUB: ``PlainAccessResource`` 4.9.4, ``DefaultAuthorizationContextBuilder``
+    5.3.3.
+    """
     without = repairs.brokers_without_group(situation.state)
     brokers = _and(named_broker(*of) for of in without)
     missing = agreeing(
@@ -356,7 +359,8 @@ def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Descr
         Text(
             "check that the group exists on {these_brokers}; if it does not, create it (mqadmin "
             "updateSubGroup -b BROKER_ADDRESS -g {this_group}, for each of them); if it does, "
-            "check that the clients reach {these_brokers}",
+            "check that the clients reach {these_brokers}, and that the broker's ACL lets them: it "
+            "refuses heartbeats without SUB on the group and its topics",
             these_brokers=brokers,
             this_group=situation.state.consumer_group,
         ),
@@ -438,16 +442,19 @@ def _master_away(situation: Situation, findings: list[Finding]) -> Description:
 
 
 def _rooms(situation: Situation, findings: list[Finding]) -> Description:
-    evidence = Text("no member serves the room of these brokers")
-    remedy: str = Text(
-        "if the room should be served, add it to consumeridcs of the members (a broker's room is "
-        "what its name has before the @); if it is left out on purpose, stop the producers there "
-        "(mqadmin updateTopic -b BROKER_ADDRESS -t {topic} -r READ_QUEUES -w WRITE_QUEUES -p 4) "
-        "and move what is unread, or name it as a known issue",
-        topic=situation.state.topic,
-    )
+    """Of rooms that no member serves; and of clients that cut their blocks from the queues of all
+    rooms, what that costs the rooms that they serve: the one that is left out does no harm.
+    """
     unfiltered = repairs.users_of(situation, MachineRoomUnfiltered)
-    if unfiltered:
+    served = {
+        each.queue.broker_name
+        for each in findings
+        if any(strategy.serves(each.queue.broker_name) for strategy in unfiltered.values())
+    }
+    displaced = [each for each in findings if each.queue.broker_name in served]
+    left_out = [each for each in findings if each.queue.broker_name not in served]
+    parts = []
+    if displaced:
         names = {strategy.full_name for strategy in unfiltered.values()}
         evidence = _of_clients(
             sorted(unfiltered),
@@ -455,8 +462,32 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
             "those of a room that no member serves take the place of others",
             strategies=_and(sorted(names)),
         )
-    remedy = _sentences(remedy, _update(unfiltered.values()))
-    return _of_queues(evidence, remedy)(situation, findings)
+        is_old = any(each.variant == Sdk.JAVA_BEFORE_4_8_0.value for each in unfiltered.values())
+        remedy = Text(
+            "update {these_clients} to 4.8.0 or later, where the blocks are cut from the queues of "
+            "consumeridcs alone"
+            if is_old
+            else "give {these_clients} another strategy, or all rooms: client-go has no other "
+            "MACHINE_ROOM",
+            these_clients=_and(sorted(unfiltered)),
+        )
+        parts.append(_of_queues(evidence, remedy)(situation, displaced))
+    if left_out:
+        evidence = Text("no member serves the room of these brokers")
+        remedy = Text(
+            "if the room should be served, add it to consumeridcs of the members (a broker's room "
+            "is what its name has before the @); if it is left out on purpose, stop the producers "
+            "there (mqadmin updateTopic -b BROKER_ADDRESS -t {topic} -r READ_QUEUES -w "
+            "WRITE_QUEUES -p 4) and move what is unread, or name it as a known issue",
+            topic=situation.state.topic,
+        )
+        parts.append(_of_queues(evidence, remedy)(situation, left_out))
+    return Description(
+        joined(part.evidence for part in parts),
+        joined(part.remedy for part in parts),
+        client_ids=tuple(sorted(unfiltered)) if displaced else (),
+        broker_names=tuple(sorted({name for part in parts for name in part.broker_names})),
+    )
 
 
 def _update(in_use: Iterable[AllocationStrategy]) -> str:

@@ -21,6 +21,7 @@ from .message_queue import bytewise_order_differs
 from .state import BROADCASTING, SURE, Member, ProcessCount, State
 from .strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
 from .texts import Text
+from .views import asked_brokers
 
 
 class Process(NamedTuple):
@@ -326,12 +327,14 @@ def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Pro
     """The processes with the brokers that they do not reach: see ``State.unreachable``.
 
     Of several processes of an id as many do not reach a broker as it does not list. Which ones that
-    are nothing shows; that it is the same ones for every broker is likeliest.
+    are nothing shows; that it is the same ones for every broker is likeliest. A slave that lists a
+    client shows nothing while the client asks the master.
     """
     missing = {each: Counter(names) for each, names in grouped(state.unreachable).items()}
     by_everybody = missing.pop(None, Counter[str]())
     listed: Counter[tuple[str, str]] = Counter()
-    for entry in state.client_lists:
+    asked = asked_brokers(state)
+    for entry in (each for each in state.client_lists if each.broker in asked):
         # The union of two counters has the larger of their counts.
         listed |= Counter(
             (m.client_id, entry.broker_name) for m in entry.members if m.client_id in missing

@@ -12,7 +12,7 @@ from .dossier import QueueOffsets
 
 #: So often at least the offset of a queue moves that somebody reads: an administrator who resets
 #: an offset, or a last commit of who had the queue before, moves it once.
-_READ_AGAIN = 2
+READ_AGAIN = 2
 #: A reader commits what it has read each 5 s (``persistConsumerOffsetInterval``): at a poll a small
 #: part of what came since the last poll is left, here at most a half.
 _NOT_FAR = 2
@@ -84,7 +84,7 @@ class Reading(NamedTuple):
         not show it.
         """
         every = self.moved + self.unmoved
-        if self.moved >= max(_READ_AGAIN, self.unmoved):
+        if self.moved >= max(READ_AGAIN, self.unmoved):
             return _MOST * self.kept_up >= every or self.worked_off == every or None
         return False if self.unmoved and not self.moved else None
 
@@ -94,7 +94,7 @@ class Reading(NamedTuple):
 
         A queue that has a reader for most of the time is not always read.
         """
-        return self.moved >= _READ_AGAIN and not self.unmoved and self.kept_up == self.moved
+        return self.moved >= READ_AGAIN and not self.unmoved and self.kept_up == self.moved
 
 
 def reading(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant]]) -> Reading:

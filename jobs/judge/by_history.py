@@ -1,23 +1,27 @@
 """What the window shows of brokers and offsets over time: remedies that fit it, and offsets that
 went back."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from rebalance_core.descriptions import UNKNOWN_TOPIC
+from rebalance_core.descriptions import GROUP_OFFLINE_REMEDY, UNKNOWN_TOPIC
 from rebalance_core.english import agreeing, joined, list_of
+from rebalance_core.grouping import grouped
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.texts import Text
 
 from ..instants import SECOND, Instant
 from ..kinds import OFFSETS_WENT_BACK, PERSISTENT
-from ..schemas import NO_ANSWER
+from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from .brokers import address_changes
 from .case import Case
 from .dossier import Dossier, QueueOffsets
+from .events import restarts
 from .extents import Extent
 from .findings import Fault, Found
 from .words import MOST_NAMES, clock, queues_in_words
@@ -28,15 +32,84 @@ def with_history(case: Case, found: Found) -> Found:
 
     One whose master is away needs that. One that listed members of the group before has the group:
     its clients are to come back, and ``updateSubGroup`` changes nothing. A topic that had a route
-    before was deleted, and its name is right.
+    before was deleted, and its name is right. Members that are all gone need what made them go.
     """
-    faults = (
-        _of_deleted(each, case.dossier)
-        if each.fault == UNKNOWN_TOPIC
-        else replace(each, remedy=_remedy(each, case.dossier))
-        for each in found.faults
+
+    def better(fault: Fault) -> Fault:
+        if fault.fault == UNKNOWN_TOPIC:
+            return _of_deleted(fault, case.dossier)
+        if fault.remedy == GROUP_OFFLINE_REMEDY:
+            return _of_offline(fault, case)
+        return replace(fault, remedy=_remedy(fault, case.dossier))
+
+    return replace(found, faults=tuple(map(better, found.faults)))
+
+
+#: So often at least members were dropped and came back whose heartbeats come too rarely.
+_CAME_BACK = 3
+
+
+def _of_offline(fault: Fault, case: Case) -> Fault:
+    """A group without members with what the dumps show beside it.
+
+    Each broker that listed them was away between its last list and the time of the fault: they went
+    with it, and did not come back. The same processes were dropped by a broker and came back, again
+    and again: their heartbeats come too rarely.
+    """
+    listed: dict[str, Instant] = {}
+    for run in case.dossier.polls:
+        times = [time for time in run.times if time < fault.first_seen]
+        if times and run.answer in case.dossier.list_members and not run.broker[1]:
+            listed[run.broker[0]] = max(times[-1], listed.get(run.broker[0], times[-1]))
+    happened = [_happened(case, name, time, fault.first_seen) for name, time in listed.items()]
+    if happened and all(happened):
+        since = Text("the members were listed until {time} UTC", time=clock(max(listed.values())))
+        return replace(
+            fault,
+            evidence=joined([fault.evidence, since, *[each.what for each in happened if each]]),
+            remedy=Text(
+                "the members did not come back to {these_brokers}: see what their log says of it "
+                "(send heart beat to broker failed, connect failed), and restart those that still "
+                "run; start the others",
+                these_brokers=list_of(sorted(listed), MOST_NAMES),
+            ),
+        )
+    back = _came_back(case.dossier, fault.last_seen)
+    if back < _CAME_BACK or restarts(case.dossier.clients):
+        return fault
+    return replace(
+        fault,
+        evidence=joined(
+            [
+                fault.evidence,
+                Text("the same members were dropped and came back {number} times", number=back),
+            ]
+        ),
+        remedy=Text(
+            "see how often the members send heartbeats: heartbeatBrokerInterval (30,000 ms), long "
+            "pauses of their processes, timeouts in their log; a broker drops who is silent for "
+            "120 s"
+        ),
     )
-    return replace(found, faults=tuple(faults))
+
+
+def _came_back(dossier: Dossier, until: Instant) -> int:
+    """How often a broker that knew no member any more listed again those that it had listed."""
+    times: Counter[str] = Counter()
+    answers = grouped(
+        (run.broker[0], (time, run.answer))
+        for run in dossier.polls
+        for time in run.times
+        if not run.broker[1] and run.answer not in (NO_ANSWER, ANSWERED) and time <= until
+    )
+    for name, of_broker in answers.items():
+        known: set[str] = set()
+        for (_, before), (_, now) in pairwise(sorted(of_broker)):
+            if before in dossier.list_members:
+                known.update(dossier.list_members[before]().client_ids)
+            if before == NOT_ONLINE and now in dossier.list_members:
+                times[name] += not known.isdisjoint(dossier.list_members[now]().client_ids)
+    return max(times.values(), default=0)
 
 
 def _of_deleted(fault: Fault, dossier: Dossier) -> Fault:
@@ -176,55 +249,70 @@ def _of_topic(case: Case, topic: str, steps: Sequence[_Step]) -> Fault:
 
 def _why(case: Case, step: _Step) -> tuple[list[Text], Text]:
     """What happened to the broker between the two polls, and the remedy of that."""
-    polls = [run for run in case.dossier.polls if run.broker == (step.broker_name, 0)]
-    silent = [
-        time
-        for run in polls
-        if run.answer == NO_ANSWER
-        for time in run.times
-        if step.since <= time <= step.until
-    ]
-    moved = [
-        each
-        for each in address_changes(case.dossier)
-        if each.broker == (step.broker_name, 0) and step.since < each.since <= step.until
-    ]
-    if moved:
-        change = moved[-1]
-        return [
-            Text(
-                "the master of {broker} changed at {time} UTC, from {before} to {now}",
-                broker=step.broker_name,
-                time=clock(change.since),
-                before=change.before,
-                now=change.now,
-            )
-        ], Text(
-            "see why the new master of {broker} had older offsets: a slave copies them from its "
-            "master each 10 s, and its log has SyncConsumerOffset Exception where it cannot",
-            broker=step.broker_name,
-        )
-    away = [
-        each.what
-        for each in case.masters_away
-        if each.broker_name == step.broker_name
-        and each.begins <= step.until
-        and (each.ends is None or each.ends > step.since)
-    ]
-    if not (away or silent):
+    happened = _happened(case, step.broker_name, step.since, step.until)
+    if happened is None:
         return [], Text(
             "see who set them back: mqadmin resetOffsetByTime, the dashboard, or one of two "
             "processes that consume the same queue and commit in turn"
         )
-    broker, time = step.broker_name, clock(min(silent, default=step.since))
-    return away[-1:] or [
-        Text("{broker} did not answer at {time} UTC", broker=broker, time=time)
-    ], Text(
+    if happened.is_other_master:
+        return [happened.what], Text(
+            "see why the new master of {broker} had older offsets: a slave copies them from its "
+            "master each 10 s, and its log has SyncConsumerOffset Exception where it cannot",
+            broker=step.broker_name,
+        )
+    return [happened.what], Text(
         "see why {broker} came back with older offsets: a broker has them in "
         "config/consumerOffset.json of its store, which must outlive a restart (a volume, not the "
         "container's own disk), and writes them each 5 s and as it shuts down",
-        broker=broker,
+        broker=step.broker_name,
     )
+
+
+class _Happened(NamedTuple):
+    """What happened to a broker, in words; or that it has another master since."""
+
+    what: Text
+    is_other_master: bool = False
+
+
+def _happened(case: Case, broker_name: str, since: Instant, until: Instant) -> _Happened | None:
+    """What happened to the broker between two polls, as far as anything shows it."""
+    moved = [
+        each
+        for each in address_changes(case.dossier)
+        if each.broker == (broker_name, 0) and since < each.since <= until
+    ]
+    if moved:
+        change = moved[-1]
+        what = Text(
+            "the master of {broker} changed at {time} UTC, from {before} to {now}",
+            broker=broker_name,
+            time=clock(change.since),
+            before=change.before,
+            now=change.now,
+        )
+        return _Happened(what, is_other_master=True)
+    away = [
+        each.what
+        for each in case.masters_away
+        if each.broker_name == broker_name
+        and each.begins <= until
+        and (each.ends is None or each.ends > since)
+    ]
+    if away:
+        return _Happened(away[-1])
+    silent = [
+        time
+        for run in case.dossier.polls
+        if run.broker == (broker_name, 0) and run.answer == NO_ANSWER
+        for time in run.times
+        if since <= time <= until
+    ]
+    if not silent:
+        return None
+    time = clock(min(silent))
+    return _Happened(Text("{broker} did not answer at {time} UTC", broker=broker_name, time=time))
 
 
 def _went_back(case: Case, offsets: QueueOffsets) -> Iterator[_Step]:

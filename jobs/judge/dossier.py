@@ -4,7 +4,7 @@ changes, not with the rounds.
 ``fold.dossiers`` makes them of what all slices of the input have of a group.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.state import PULL, RouteBroker
 
-from ..instants import Instant
+from ..instants import SECOND, Instant
 from ..schemas import RUNNING_INFO
 
 #: (name, id) of a broker; 0 is the master.
@@ -88,6 +88,18 @@ class ClientRun(NamedTuple):
     #: (its snapshot, or when the line was written, when it was collected), ascending; None: the
     #: time at which the line was written cannot be found out.
     times: tuple[tuple[Instant | None, Instant], ...]
+
+    @property
+    def has_no_consumer(self) -> bool:
+        """Whether the client answered that it has no consumer of the group any more.
+
+        It stays listed by the heartbeats of its other groups: where one heartbeat brought several
+        groups, they share the time of the last one (``ClientManageProcessor.heartBeat``,
+        ``ConsumerGroupInfo.updateChannel`` 4.9.4). A consumer gives the time of its start.
+        """
+        is_answer = self.source == RUNNING_INFO and self.error_code is None
+        is_empty = self.queues == () and self.start_timestamp is None and self.consume_type is None
+        return is_answer and is_empty
 
 
 class QueueOffsets(NamedTuple):
@@ -201,7 +213,7 @@ class Dossier:
 
         A topic stays with its group in the snapshots in which the group has no member: that is
         when all its queues have no owner. Of a group that no list ever had a member of, its offsets
-        count: the topics in which messages wait that nobody reads.
+        count: the topics in which messages wait that nobody reads, in one queue at least.
         """
         subscribed = {topic for topics in self.list_topics.values() for topic in topics}
         if self.polls and not subscribed:
@@ -209,16 +221,23 @@ class Dossier:
         return sorted(subscribed) or ([""] if self.polls else [])
 
 
-def _waits_for_a_reader(queues: Iterable[QueueOffsets]) -> bool:
-    """Whether messages wait in the topic from poll to poll, and no offset of the group moves.
+def _waits_for_a_reader(queues: Sequence[QueueOffsets]) -> bool:
+    """Whether messages wait in a queue of the topic from poll to poll, and nobody reads it.
 
-    A group that nobody needs any more has nothing waiting; one whose members no broker lists, as
-    behind a proxy, moves.
+    A group that nobody needs any more has nothing waiting; of one whose members no broker lists, as
+    behind a proxy, queues move, and one that does not has to wait for longer than a message takes.
     """
-    waits = False
-    for each in queues:
-        if (each.consumer_offsets[1:] != each.consumer_offsets[:-1]).any():
-            return False
-        waiting = each.waiting
-        waits |= bool(waiting[-1:].any() and waiting[:-1].any())
-    return waits
+    moves = any((each.consumer_offsets[1:] != each.consumer_offsets[:-1]).any() for each in queues)
+    return max(map(_waits_since, queues), default=0) >= (_TAKES_ITS_TIME if moves else 1)
+
+
+#: What lasts lasts so long by default.
+_TAKES_ITS_TIME: Instant = 180 * SECOND
+
+
+def _waits_since(queue: QueueOffsets) -> Instant:
+    """For how long up to the last poll messages waited and the offset stayed the same."""
+    stays = (queue.consumer_offsets == queue.consumer_offsets[-1:]) & (queue.waiting > 0)
+    moved = np.flatnonzero(~stays)
+    since = queue.times[moved[-1] + 1 if moved.size else 0 :]
+    return int(since[-1] - since[0]) if since.size else 0

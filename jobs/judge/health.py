@@ -19,6 +19,7 @@ from rebalance_core.findings import (
     AUDITED,
     DUPLICATE,
     NO_BROKER_ANSWERED,
+    NO_TOPIC,
     ORPHANED,
     Evaluation,
 )
@@ -114,7 +115,7 @@ def _silence(dossier: Dossier, verdict: Evaluation) -> Row:
         for broker, runs in sorted(answers.items())
         if runs[-1].broker_addr and all(run.answer == NO_ANSWER for run in runs)
     ]
-    if verdict.coverage != NO_BROKER_ANSWERED or not silent:
+    if verdict.coverage not in (NO_BROKER_ANSWERED, NO_TOPIC) or not silent:
         return {}
     where = Text(
         "no list came from {brokers}: check whether this is the address at which the broker is "

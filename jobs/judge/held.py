@@ -262,11 +262,27 @@ def _not_held_in_words(
         evidence.append(Text("the clients still have what they had before the last change"))
     if waiting := sum(each.left.messages or 0 for each in findings):
         evidence.append(Text("{waiting} there", waiting=waiting_in_words(waiting)))
+    time_of_all = widest([each.extent for each in findings])
+    answers = case.holdings[findings[0].topic].of_clients(client_ids, time_of_all)
+    ended = sorted({each.run.client_id for each in answers if each.run.has_no_consumer})
+    if ended:
+        evidence.append(
+            agreeing(
+                len(ended),
+                "{clients} [runs, answers that it has|run, answer that they have] no consumer of "
+                "the group any more, and [stays|stay] listed by the heartbeats of other groups",
+                clients=clients_in_words(ended, languages),
+            )
+        )
     is_go = any(languages.get(each) == "GO" for each in client_ids)
     # What an update mends is that a client does not take the queues that a route gains.
     changes = case.route_changes.get(findings[0].topic, ())
     gained = set().union(*[queues_of(each.now) - queues_of(each.before) for each in changes])
     remedy: list[str] = [restart_of(client_ids, "GO" if is_go and queues & gained else None)]
+    if ended:
+        remedy.insert(
+            0, Text("see in the log why the application shut its consumer of this group down")
+        )
     if case.dossier.consumes_in_order:
         remedy.append(
             Text(

@@ -5,21 +5,26 @@ the client goes on with what it had, or the members are behind a proxy. The offs
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from rebalance_core.causes import GROUP_OFFLINE
-from rebalance_core.english import agreeing
+from rebalance_core.english import agreeing, list_of
 from rebalance_core.findings import CERTAIN, ORPHANED
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER, MASTER_AWAY
 from rebalance_core.texts import Text
 
 from ..kinds import UNLISTED_CONSUMER
+from .backlog import READ_AGAIN, last_up_to, reading
 from .case import Case
 from .episodes import queue_episodes
-from .extents import widest
+from .extents import Extent, persistence, widest
 from .findings import Fault, Found, QueueFinding
+from .stalls import spans
 from .witnessed import witnessed
-from .words import between, queues_in_words
+from .words import MOST_NAMES, between, clock, queues_in_words
 
 #: The causes of orphans on brokers that list no member of the group.
 _NOBODY_LISTED = frozenset({GROUP_OFFLINE, GROUP_NOT_ON_BROKER})
@@ -40,7 +45,97 @@ def queues_of_states(case: Case, found: Found) -> Found:
         for timeline in case.timelines.values()
         for each in queue_episodes(timeline, case.persistence_seconds)
     ]
-    return found.plus(unlisted_consumers(every), without_refuted(every))
+    judged = [part for each in every for part in _parts(case, each)]
+    kept = without_refuted(judged)
+    moving = [each for each in every if _moves(case, each)]
+    faults = tuple(_of_standing(each, moving, kept) for each in found.faults)
+    return replace(found, faults=faults).plus(unlisted_consumers(judged), kept)
+
+
+def _moves(case: Case, orphan: QueueFinding) -> bool:
+    """Whether the offset of a queue moves again and again for which a broker lists nobody at all.
+
+    An episode that has gaps may be read in these.
+    """
+    offsets = case.offsets.get((orphan.topic, *orphan.queue))
+    times = (
+        orphan.all_times
+        if orphan.extent.share_of_time < 1
+        else [(orphan.first_seen, orphan.last_seen)]
+    )
+    return _is_unlisted(orphan) and reading(offsets, times).moved >= READ_AGAIN
+
+
+def _parts(case: Case, orphan: QueueFinding) -> Iterable[QueueFinding]:
+    """The times in which nobody reads a queue that somebody reads whom no list shows.
+
+    While its offset moves it has a reader; while messages wait in it and it does not, for longer
+    than a message takes, it has none. All else is as it is.
+
+    Worked example: no broker lists a member from 10:00 on, and all queues move but for one, which
+    moves up to 10:05: it is an orphan since then.
+    """
+    if not _moves(case, orphan):
+        return [orphan]
+    polls = case.offsets[(orphan.topic, *orphan.queue)]
+    of_orphan = slice(np.searchsorted(polls.times, orphan.first_seen), None)
+    times, consumed, waiting = (
+        column[: last_up_to(polls, orphan.last_seen) + 1][of_orphan]
+        for column in (polls.times, polls.consumer_offsets, polls.waiting)
+    )
+    unmoved = (np.diff(consumed) == 0) & (waiting[:-1] > 0) & (waiting[1:] > 0)
+    extents = [
+        Extent(
+            *(since := int(times[first]), until := int(times[last])),
+            last - first + 1,
+            persistence(since, until, case.persistence_seconds),
+            ongoing=orphan.extent.ongoing and last == len(times) - 1,
+        )
+        for first, last in spans(unmoved)
+    ]
+    parts = [replace(orphan, extent=each, times=()) for each in extents if each.lasts]
+    return [witnessed(case, each) for each in parts] or [replace(orphan, moved=False)]
+
+
+def _of_standing(
+    fault: Fault, moving: Sequence[QueueFinding], kept: Sequence[QueueFinding]
+) -> Fault:
+    """GROUP_OFFLINE of a group that has readers in no list: it is about the queues that nobody
+    reads. Where all are read it is what the lists say, and harms nothing.
+    """
+    if fault.fault != GROUP_OFFLINE or not any(map(fault.overlaps, moving)):
+        return fault
+    left = [
+        each
+        for each in kept
+        if each.topic == fault.topic and GROUP_OFFLINE in each.causes and fault.overlaps(each)
+    ]
+    if not left:
+        return fault
+    queues = {each.queue for each in left}
+    names = tuple(sorted({broker_name for broker_name, _ in queues}))
+    extent = widest([each.extent for each in left])
+    evidence = agreeing(
+        len(queues),
+        "no broker lists a member of the group, and its offsets moved all the same; since {time} "
+        "UTC messages wait in {queues}, and [its offset does|their offsets do] not move: nobody "
+        "reads [it|them]",
+        time=clock(extent.first_seen),
+        queues=queues_in_words(queues),
+    )
+    remedy = Text(
+        "ask what alone lists the members, such as a proxy, who should read these queues, and see "
+        "whether it reaches {these_brokers}; if the members are gone, start them",
+        these_brokers=list_of(names, MOST_NAMES),
+    )
+    return replace(
+        fault,
+        extent=extent,
+        evidence=evidence,
+        remedy=remedy,
+        broker_names=names,
+        queues_affected=len(queues),
+    )
 
 
 def without_refuted(episodes: Sequence[QueueFinding]) -> list[QueueFinding]:
@@ -68,17 +163,21 @@ def _is_read(episode: QueueFinding) -> bool:
     return (episode.kind, episode.certainty, episode.moved) == (ORPHANED, CERTAIN, False)
 
 
-def unlisted_consumers(episodes: Iterable[QueueFinding]) -> list[Fault]:
-    """One fault per topic, over its queues that are orphans by the lists and that somebody reads.
-
-    Only where a broker lists nobody at all. Else their reader may be listed: a member that
-    chooses its queues itself, or one that the lists show otherwise than it is.
+def _is_unlisted(episode: QueueFinding) -> bool:
+    """Whether it is an orphan for a broker lists nobody at all. Else its reader may be listed: a
+    member that chooses its queues itself, or one that the lists show otherwise than it is.
     """
-    of_topics = grouped(
-        (each.topic, each)
-        for each in episodes
-        if _is_read(each) and not _NOBODY_LISTED.isdisjoint(each.causes)
-    )
+    is_orphan = (episode.kind, episode.certainty) == (ORPHANED, CERTAIN)
+    return is_orphan and not _NOBODY_LISTED.isdisjoint(episode.causes)
+
+
+def _has_unlisted_reader(episode: QueueFinding) -> bool:
+    return _is_read(episode) and _is_unlisted(episode)
+
+
+def unlisted_consumers(episodes: Iterable[QueueFinding]) -> list[Fault]:
+    """One fault per topic, over its queues without an owner in the lists that somebody reads."""
+    of_topics = grouped((each.topic, each) for each in episodes if _has_unlisted_reader(each))
     return [_fault(topic, of_topic) for topic, of_topic in of_topics.items()]
 
 

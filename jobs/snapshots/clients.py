@@ -33,6 +33,10 @@ _SKEW = 60 * SECOND
 
 _FIXED_OFFSET = re.compile(r"(?:GMT|UTC)([+-])(\d{1,2})(?::(\d{2}))?", re.ASCII)
 
+#: What a client answers that has no consumer of the group (any more): the process runs
+#: (``ClientRemotingProcessor.getConsumerRunningInfo`` 4.9.4 and 5.3.3).
+_NO_CONSUMER = "not exist in this consumer"
+
 #: So many fields of an ``InfoQueue`` are published; the others are read for its activity.
 _HELD = InfoQueue._fields.index("last_pull_at") + 1
 
@@ -65,7 +69,9 @@ def running_info_row(
     info = statement.content
     row = _row(statement, RUNNING_INFO, **sdk)
     if not isinstance(info, RunningInfo):
-        return row
+        has_none = _NO_CONSUMER in (statement.source.error_message or "")
+        # The client itself says so: it answers, and holds nothing.
+        return row | {"error_code": None, "queues": []} if has_none else row
     row |= info._asdict()
     if info.queues is not None:
         row["queues"] = [queue[:_HELD] for queue in info.queues]

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple, TypeAlias
 
+from rebalance_core.grouping import grouped
+
 from ..dumps.statement import Connections, Subscriptions
 from ..instants import SECOND, Instant, together
 from ..judge.dossier import Broker
@@ -174,10 +176,9 @@ def _find_flips(readings: Iterable[Reading]) -> list[_Flip]:
         subscriptions = frozenset(
             subscription for table in tables for subscription in table if subscription[0] == topic
         )
-        times = (
-            flipping
-            for broker, of_broker in had.items()
-            for flipping in _flipping(of_broker, [answer for _, answer in by_broker[broker]])
+        # Where no table flips by itself, those of brokers that list the same members may together.
+        times = _flipping_of(had, by_broker, [[broker] for broker in had]) or _flipping_of(
+            had, by_broker, grouped((listed[broker], broker) for broker in had).values()
         )
         flips += [
             _flip(topic, subscriptions, had, listed, each[0][0], max(last for _, last in each))
@@ -186,10 +187,41 @@ def _find_flips(readings: Iterable[Reading]) -> list[_Flip]:
     return flips
 
 
+def _flipping_of(
+    had: dict[Broker, list[tuple[Instant, bool]]],
+    by_broker: dict[Broker, list[tuple[Instant, Connections]]],
+    tables: Iterable[Sequence[Broker]],
+) -> list[tuple[Instant, Instant]]:
+    """From when to when each of these tables flips, which may be those of several brokers as one.
+
+    A heartbeat goes to all brokers at once, so that their tables are the same at one time. Where
+    rounds are in step with heartbeats one broker may always be asked while the table is that of a
+    member with the topic, and another, some seconds later, while it is that of one without: neither
+    table ever changes, and together they flip.
+    """
+    found: list[tuple[Instant, Instant]] = []
+    for brokers in tables:
+        readings = sorted(
+            (
+                (time, number, has, answer)
+                for number, broker in enumerate(brokers)
+                for (time, has), (_, answer) in zip(had[broker], by_broker[broker], strict=True)
+            ),
+            key=lambda reading: reading[:2],
+        )
+        latest: list[Connections | None] = [None] * len(brokers)
+        answers: list[tuple[Connections | None, ...]] = []
+        for _, number, _, answer in readings:
+            latest[number] = answer
+            answers.append(tuple(latest))
+        found += _flipping([(time, has) for time, _, has, _ in readings], answers)
+    return found
+
+
 def _flipping(
-    had: Sequence[tuple[Instant, bool]], answers: Sequence[Connections]
+    had: Sequence[tuple[Instant, bool]], answers: Sequence[Sequence[Connections | None]]
 ) -> Iterator[tuple[Instant, Instant]]:
-    """From when to when one broker's table flips: when it had the topic, and who was listed.
+    """From when to when a table flips: when it had the topic, and who was listed, by broker.
 
     A change that comes with other connections may be a deploy, and counts for less. Before the
     first change and after the last one the table may have flipped for as long as it stayed the same
@@ -213,10 +245,19 @@ def _flipping(
             yield times[0] - longest, times[-1] + longest
 
 
-def _are_same(before: Connections, after: Connections) -> bool:
-    """Whether two lists have the same connections, in any order: nobody came, left or restarted."""
-    return before.connections == after.connections or (
-        frozenset(before.connections) == frozenset(after.connections)
+def _are_same(before: Sequence[Connections | None], after: Sequence[Connections | None]) -> bool:
+    """Whether the brokers list the same connections, in any order: nobody came, left or restarted.
+
+    A broker that was not asked yet shows nothing.
+    """
+    return all(
+        one is not None
+        and other is not None
+        and (
+            one.connections == other.connections
+            or frozenset(one.connections) == frozenset(other.connections)
+        )
+        for one, other in zip(before, after, strict=True)
     )
 
 
@@ -237,6 +278,8 @@ def _flip(
         for broker, of_broker in had.items()
     }
     flipping = {b: each for b, each in shown.items() if len({has for _, has in each}) > 1}
+    if not flipping:
+        flipping = _flipping_together(shown, listed)
     readings = [
         has
         for each in flipping.values()
@@ -254,6 +297,16 @@ def _flip(
         if all(has for _, has in each) and len(each) >= enough and listed[broker] not in of_flipping
     )
     return _Flip(topic, first, last, percent, subscriptions, sure)
+
+
+def _flipping_together(
+    shown: dict[Broker, list[tuple[Instant, bool]]], listed: dict[Broker, frozenset[str]]
+) -> dict[Broker, list[tuple[Instant, bool]]]:
+    """The brokers that list the same members, and whose tables together had and lacked a topic."""
+    values: dict[frozenset[str], set[bool]] = defaultdict(set)
+    for broker, each in shown.items():
+        values[listed[broker]].update(has for _, has in each)
+    return {broker: each for broker, each in shown.items() if len(values[listed[broker]]) > 1}
 
 
 def _keeps_step(times: Sequence[Instant]) -> bool:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
 
 _BROKER = ("cluster", "broker_name", "broker_id")
 _ROUND = (*_BROKER, "snapshot_time")
+_ADDRESS = "broker_addr"
 #: By cluster, broker name and id, and maybe group.
 _Key: TypeAlias = tuple[Any, ...]
 
@@ -150,9 +151,12 @@ def silent_brokers(
     """
     least = persistence_seconds * SECOND
     asked = grouped(_rows(rounds, _BROKER))
-    without = grouped(_rows(rounds.filter(pc.invert(rounds["answered"])), _BROKER))
+    silent = rounds.filter(pc.invert(rounds["answered"])).sort_by("snapshot_time")
+    without = grouped(_rows(silent, _BROKER))
+    keys = zip(*(silent[name].to_pylist() for name in _BROKER), strict=True)
+    addresses = dict(zip(keys, silent[_ADDRESS].to_pylist(), strict=True))
     for key, times in sorted(without.items(), key=str):
-        values = {"broker": f"{key[1]}/{key[2]}", "cluster": key[0]}
+        values = {"broker": _named(key, addresses.get(key)), "cluster": key[0]}
         if len(times) == len(asked[key]):
             text = Text("broker {broker} of cluster {cluster} never answered", **values)
             yield Gap(BROKER_SILENT, text)
@@ -178,18 +182,26 @@ def silent_brokers(
             yield Gap(BROKER_SILENT, text)
 
 
+def _named(key: _Key, address: str | None) -> str:
+    """A broker, and at which address it was last asked without an answer, where that is known."""
+    name = f"{key[1]}/{key[2]}"
+    return Text("{broker} at {address}", broker=name, address=address) if address else name
+
+
 def _lasts(silence: Silence, least: Instant) -> bool:
     return silence.until - silence.since >= least
 
 
 def _rounds(polls: ds.Dataset, window: Window) -> pa.Table:
-    """By broker and round whether it answered about any group."""
+    """By broker and round whether it answered about any group, and an address that was asked."""
     columns: Any = {name: pc.field(name) for name in _ROUND}
     columns["answered"] = pc.field("outcome") != NO_ANSWER
+    has_address = _ADDRESS in polls.schema.names
+    columns[_ADDRESS] = pc.field(_ADDRESS) if has_address else pc.scalar("")
 
     def distinct(table: pa.Table) -> pa.Table:
-        found = table.group_by([*_ROUND]).aggregate([("answered", "max")])
-        return found.rename_columns([*_ROUND, "answered"])
+        found = table.group_by([*_ROUND]).aggregate([("answered", "max"), (_ADDRESS, "max")])
+        return found.rename_columns([*_ROUND, "answered", _ADDRESS])
 
     # A day of a large fleet has too many polls to be held.
     found = [distinct(each) for each in _batches(polls, window, columns)]

@@ -192,6 +192,16 @@ def test_who_does_not_answer_says_nothing_of_members(audit, answer, coverage, re
     assert health["reason"].startswith(reason)
 
 
+def test_where_one_broker_alone_answers_the_others_are_named(audit):
+    (health,) = audit(
+        members(60 * minute + number, name, answer)
+        for minute in MINUTES
+        for number, (name, answer) in enumerate([("broker-a", OFFLINE), ("broker-b", TIMED_OUT)])
+    )["group_health"]
+    assert health["coverage"] == "NO_TOPIC"
+    assert "; no list came from broker-b at broker-b:10911: see whether" in health["reason"]
+
+
 def one_queue_stands(**process_queue):
     """Queue 0 of broker-a stands at 400 from 10:04 on; all members answer, and all else moves."""
     for minute in MINUTES:

@@ -625,8 +625,36 @@ def test_an_unserved_room_takes_the_place_of_others_in_an_old_machine_room(
         "rooms: those of a room that no member serves take the place of others: queues 0-1 of "
         "room2@y are taken by nobody"
     )
-    assert ("update the clients before 4.8.0" in told.remedy) is update
-    assert told.left == 0
+    assert (told.client_ids, told.broker_names, told.left) == (("a", "b"), ("room2@y",), 0)
+    # The room that is left out on purpose is not what is to be mended.
+    assert told.remedy == (
+        "update a and b to 4.8.0 or later, where the blocks are cut from the queues of "
+        "consumeridcs alone"
+        if update
+        else "give a and b another strategy, or all rooms: client-go has no other MACHINE_ROOM"
+    )
+
+
+def test_what_is_left_out_and_what_it_displaces_are_two_things() -> None:
+    situation = Situation(
+        served_rooms("room1@x", "room2@y", "room3@z", a=371, b=371),
+        all_use("MACHINE_ROOM", consumeridcs=["room2"]),
+    )
+    told = faults_of(situation)["ROOM_NOT_SERVED"]
+    assert "take the place of others: queues 0-1 of room2@y are taken by nobody; " in told.evidence
+    assert told.evidence.endswith("these brokers: queues 0-1 of room3@z are taken by nobody")
+    assert told.remedy.startswith("update a and b to 4.8.0 or later")
+    assert "; if the room should be served" in told.remedy
+
+
+def test_a_room_that_is_left_out_and_displaces_nothing_is_no_matter_of_versions() -> None:
+    situation = Situation(
+        served_rooms("room1@x", "room2@y", a=371, b=371),
+        all_use("MACHINE_ROOM", consumeridcs=["room1"]),
+    )
+    told = faults_of(situation)["ROOM_NOT_SERVED"]
+    assert (told.client_ids, told.broker_names) == ((), ("room2@y",))
+    assert "4.8.0" not in told.evidence + told.remedy
 
 
 def test_a_repair_of_some_clients_leaves_the_others_their_sdk() -> None:

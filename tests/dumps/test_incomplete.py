@@ -90,7 +90,7 @@ def test_a_file_that_changes_while_it_is_read(
     assert read[0] == b"{}"
 
 
-def polls(*rows: tuple[int, str, str]) -> Any:
+def polls(*rows: tuple[int, str, str], address: str | None = None) -> Any:
     """Of the groups G and H: the minute, the broker, and what it gave of each (``Y`` or ``-``)."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.dataset as ds  # noqa: PLC0415
@@ -107,6 +107,7 @@ def polls(*rows: tuple[int, str, str]) -> Any:
                 "broker_id": 0,
                 "consumer_group": group,
                 "outcome": outcomes[outcome],
+                "broker_addr": address,
             }
             for number, name, given in rows
             for group, outcome in zip("GH", given, strict=True)
@@ -141,6 +142,13 @@ def said_of(
     settings = Settings(persistence_seconds=180, route_max_age_seconds=300)
     found = silences(polls(*rows), Window(), every, gave, settings)
     return [str(each.text).replace("2026-11-20T", "").replace(":00.000Z", "") for each in found]
+
+
+def test_of_a_silent_broker_the_address_that_did_not_answer_is_named() -> None:
+    asked = polls((0, "a", "--"), (1, "a", "--"), address="172.17.0.2:10911")
+    nothing: dict[str, Any] = {OFFSETS: {}, ROUTES: {}}
+    (gap,) = silences(asked, Window(), rounds(0, 1), nothing, Settings())
+    assert gap.text == "broker a/0 at 172.17.0.2:10911 of cluster C never answered"
 
 
 @pytest.mark.parametrize(

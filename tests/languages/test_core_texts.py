@@ -92,7 +92,7 @@ LATIN = {
     *("BROKER_ADDRESS", "READ_QUEUES", "WRITE_QUEUES", "strategies", "name", "params"),
     *("allocations", "allocation_drift", "enableSlaveActingMaster", "clientRebalance", "true"),
     *("setConsumeMode", "CLUSTER", "-c", "-m", "PULL", "instance_name", "ClientId", "ClientIP"),
-    *("consumer.set_instance_name",),
+    *("consumer.set_instance_name", "ACL", "SUB"),
 }
 
 

@@ -1,0 +1,92 @@
+"""Members that no broker's list has, as behind a proxy: small dumps, the truth reckoned before."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cases.test_small_dumps import (
+    MEMBERS,
+    MINUTES,
+    OFFLINE,
+    instant,
+    members,
+    offsets,
+    route,
+)
+
+
+def polled(stops, listed=0, of=("broker-b",)):
+    """Each queue has 100 new messages a minute. By queue of these brokers the minute from
+    which on nobody reads it; all others keep up. ``listed``: so many minutes
+    the brokers list the members.
+    """
+    for minute in MINUTES:
+        yield route(60 * minute, "broker-a", "broker-b")
+        for number, name in enumerate(("broker-a", "broker-b"), start=1):
+            answer = MEMBERS if minute < listed else OFFLINE
+            yield members(60 * minute + number, name, answer)
+            until = stops if name in of else {}
+            read = {
+                queue: (100 * minute + 9, 100 * min(minute, until.get(queue, 99)))
+                for queue in range(4)
+            }
+            yield offsets(60 * minute + 10 + number, name, read)
+
+
+def orphaned_since(found):
+    return {
+        (row["broker_name"], row["queue_id"]): row["first_seen"] for row in found["orphaned_queues"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("stops", "listed", "since"),
+    [
+        # No list ever had a member, and one queue of eight is read by nobody, from when on.
+        ({0: 0}, 0, {0: 0}),
+        ({0: 5}, 0, {0: 300}),
+        # The members went behind the proxy at 10:03.
+        ({0: 5, 1: 10}, 3, {0: 300, 1: 600}),
+        # A message that takes its time.
+        ({0: 5, 1: 13}, 3, {0: 300}),
+    ],
+)
+def test_of_members_in_no_list_each_queue_is_judged_by_its_own_offset(audit, stops, listed, since):
+    found = audit(polled(stops, listed))
+    assert orphaned_since(found) == {
+        ("broker-b", number): instant(second) for number, second in since.items()
+    }
+    assert {row["severity"] for row in found["orphaned_queues"]} == {"CRITICAL"}
+    faults = {row["fault"]: row for row in found["group_faults"]}
+    assert faults.keys() == {"GROUP_OFFLINE", "UNLISTED_CONSUMER"}
+    offline = faults["GROUP_OFFLINE"]
+    assert (offline["queues_affected"], offline["broker_names"]) == (len(since), ["broker-b"])
+    assert offline["first_seen"] == instant(min(since.values()))
+    assert offline["remedy"].startswith("ask what alone lists the members, such as a proxy")
+    # Seven queues, or six, have a reader.
+    assert "queues 0-3 of broker-a and" in faults["UNLISTED_CONSUMER"]["evidence"]
+    assert "queue 0 of broker-b" not in faults["UNLISTED_CONSUMER"]["evidence"]
+
+
+@pytest.mark.parametrize("listed", [0, 3])
+def test_members_behind_a_proxy_that_all_end_leave_the_queues_from_then_on(audit, listed):
+    found = audit(polled(dict.fromkeys(range(4), 8), listed, of=("broker-a", "broker-b")))
+    assert orphaned_since(found) == {
+        (name, number): instant(480) for name in ("broker-a", "broker-b") for number in range(4)
+    }
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["first_seen"]) == ("GROUP_OFFLINE", instant(480))
+    assert "; since 10:08:00 UTC messages wait in queues 0-3 of broker-a" in fault["evidence"]
+
+
+def test_a_group_behind_a_proxy_that_reads_all_of_its_queues_has_nothing(audit):
+    found = audit(polled({}))
+    assert (found["group_faults"], found["orphaned_queues"]) == ([], [])
+    assert [row["coverage"] for row in found["group_health"]] == ["NO_TOPIC"]
+
+
+def test_of_a_group_that_went_behind_a_proxy_what_the_lists_say_harms_nothing(audit):
+    found = audit(polled({}, listed=3))
+    severities = {row["fault"]: row["severity"] for row in found["group_faults"]}
+    assert severities == {"GROUP_OFFLINE": "INFO", "UNLISTED_CONSUMER": "WARNING"}
+    assert found["orphaned_queues"] == []

@@ -1,0 +1,70 @@
+"""A process that runs, is listed, and has no consumer of the group any more."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cases.test_small_dumps import (
+    MEMBERS,
+    MINUTES,
+    QUEUES,
+    fleet,
+    holds,
+    instant,
+    of_broker,
+    offsets,
+)
+from tests.support.audited import lasting, queues
+
+NONE_HERE = {
+    "error_code": 1,
+    "error_message": "The Consumer Group <G> not exist in this consumer",
+}
+TIMED_OUT = {"error_code": 207, "error_message": "consumer <G> <10.0.0.3@3> timeout"}
+
+
+def polled(answer, *, with_offsets=True):
+    """From 10:04 on the fourth member answers so, and its queues, b2 and b3, do not move."""
+    for minute in MINUTES:
+        yield from fleet(minute)
+        for number, client_id in enumerate(MEMBERS):
+            second = 60 * minute + 20 + number
+            if number == 3 and minute >= 4:
+                values = {"client_id": client_id}
+                yield of_broker("consumer_running_info", second, "broker-a", answer, **values)
+                continue
+            given = holds(second, client_id, QUEUES[2 * number : 2 * number + 2], "Any")
+            body = json.loads(given["body"])
+            package = "org.apache.rocketmq.client.consumer.rebalance"
+            body["properties"]["allocateMessageQueueStrategy"] = (
+                f"{package}.AllocateMessageQueueAveragely@4"
+            )
+            yield given | {"body": json.dumps(body)}
+        for number, name in enumerate(("broker-a", "broker-b")):
+            read = dict.fromkeys(range(4), (100 * minute + 9, 100 * minute))
+            if name == "broker-b":
+                read |= dict.fromkeys((2, 3), (100 * minute + 9, 100 * min(minute, 4)))
+            if with_offsets:
+                yield offsets(60 * minute + 10 + number, name, read)
+
+
+@pytest.mark.parametrize("with_offsets", [True, False])
+def test_a_process_without_a_consumer_of_the_group_runs_and_holds_nothing(audit, with_offsets):
+    found = audit(polled(NONE_HERE, with_offsets=with_offsets))
+    assert queues(lasting(found["orphaned_queues"])) == {("T", "broker-b", 2), ("T", "broker-b", 3)}
+    assert found["stalled_queues"] == []
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["client_ids"]) == ("QUEUE_NOT_HELD", [MEMBERS[3]])
+    assert fault["first_seen"] == instant(263)
+    assert fault["evidence"].endswith(
+        "10.0.0.3@3 (JAVA) runs, answers that it has no consumer of the group any more, and stays "
+        "listed by the heartbeats of other groups"
+    )
+    assert fault["remedy"].startswith("see in the log why the application shut its consumer")
+
+
+def test_a_process_that_does_not_answer_may_hang(audit):
+    faults = {row["fault"] for row in audit(polled(TIMED_OUT))["group_faults"]}
+    assert faults == {"CLIENT_NOT_ANSWERING", "FROZEN_PROCESS"}
