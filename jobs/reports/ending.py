@@ -30,7 +30,7 @@ def ending_lines(problems: Sequence[Problem], width: int) -> Iterator[str]:
             yield from folded(visible(line), width)
     more = len(counted) - len(first)
     if more > 0:
-        yield f"and {count(more, 'more topic')} with faults that last, which the page has"
+        yield f"{count(more, 'more topic')} with lasting faults: see the page"
 
 
 def _lines(problem: Problem, several_clusters: bool) -> Iterator[str]:
@@ -42,6 +42,6 @@ def _lines(problem: Problem, several_clusters: bool) -> Iterator[str]:
     nights = f", open for {problem.nights_open} nights" if problem.nights_open > 1 else ""
     since = problem.open_since or problem.first_seen
     until = "" if problem.ongoing else f" to {day_and_time(problem.last_seen)}"
-    yield f"  since:  {day_and_time(since)}{until}{nights}"
+    yield f"  since:  {day_and_time(since)}{until}{nights}, {problem.certainty.lower()}"
     if problem.remedy:
         yield f"  to do:  {problem.remedy}"

@@ -52,7 +52,7 @@ def test_of_many_the_worst_are_named_and_the_others_counted(tmp_path: Path) -> N
     rows = [orphans(f"G{number}") for number in range(8)]
     lines = list(ending_lines(problems_of(tmp_path, {"orphaned_queues": rows}), 100))
     assert sum(line.startswith("CRITICAL") for line in lines) == 5
-    assert lines[-1] == "and 3 more topics with faults that last, which the page has"
+    assert lines[-1] == "3 more topics with lasting faults: see the page"
 
 
 def test_what_passed_or_is_known_calls_nobody(tmp_path: Path) -> None:
