@@ -52,7 +52,7 @@ MOST_LISTED = 50
 #: How many faulty topics have a card at most; of what passed and the like ``MOST_LISTED`` have.
 _MOST_CARDS = 450
 #: How many cards are open, each the worst of its cause; the others open when they are asked for.
-_MOST_OPEN = 3
+_MOST_OPEN = 2
 #: How many groups the table of health has at most, worst first.
 MOST_GROUPS = 300
 
@@ -345,7 +345,7 @@ def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[Passe
 
 def _best_repair(states: States, problem: Problem, faults: Sequence[Row]) -> AfterRepair | None:
     """The repair of the fault that explains most, of those that move anything."""
-    for fault in problem.there or problem.faults:
+    for fault in problem.why:
         for row in faults:
             if (row["fault"], row["last_seen"]) == (fault.fault, fault.last_seen):
                 repair = after_repair(states, row)

@@ -40,6 +40,14 @@ _HOW = {
 }
 
 
+#: What to do about a stall of which nothing shows why.
+_SEE_OWNER = Text(
+    "take a thread dump (jstack) of the client that owns the queues: its listener waits for "
+    "something, such as a database, a lock or a call without a time-out; mend that, and then "
+    "restart it"
+)
+
+
 class Queue(NamedTuple):
     """A queue of a topic."""
 
@@ -319,9 +327,13 @@ class Problem:
 
     @property
     def cause(self) -> ShownFault | None:
-        """The fault that explains most of it: of queues that last none that passed by itself."""
-        faults = self.there if self.lasting else self.there or self.faults
-        return faults[0] if faults else None
+        """The fault that explains most of it."""
+        return self.why[0] if self.why else None
+
+    @cached_property
+    def why(self) -> list[ShownFault]:
+        """The faults that explain it: where something lasts none that passed by itself."""
+        return self.there if self.lasting else self.there or [*self.faults]
 
     @property
     def main_kind(self) -> kinds.Kind:
@@ -342,7 +354,9 @@ class Problem:
     @property
     def remedy(self) -> str:
         """What to do about its main cause, unless it passed by itself."""
-        return self.there[0].remedy if self.there else ""
+        if self.there:
+            return self.there[0].remedy
+        return _SEE_OWNER if kinds.STALLED in self.lasting else ""
 
     @property
     def event_ids(self) -> set[str | None]:
