@@ -244,15 +244,24 @@ def worst(severities: Iterable[str], otherwise: str = INFO) -> str:
 
 
 def badness(
-    severity: str, *, ongoing: bool, queue_minutes: float, queues: int
-) -> tuple[int, bool, float, int]:
+    severity: str,
+    *,
+    certain: bool,
+    ongoing: bool,
+    backlog: int,
+    queue_minutes: float,
+    queues: int,
+) -> tuple[int, bool, bool, int, float, int]:
     """How bad a problem is, to sort by: the worst is the least.
 
-    Severity first, then what is still there, then minutes times queues without one owner, then
-    how many queues there are. The page, the messages and the console all sort by it.
+    Severity first, then whether it is certain, whether it is still there, how many messages wait,
+    then minutes times queues without one owner, and how many queues there are. Page, ticket,
+    messages, metrics, console and ``show`` all sort by it.
 
-    >>> mild = badness("WARNING", ongoing=True, queue_minutes=900.0, queues=8)
-    >>> badness("CRITICAL", ongoing=False, queue_minutes=0.0, queues=1) < mild
+    >>> idle = {"certain": True, "ongoing": True, "queue_minutes": 900.0, "queues": 24}
+    >>> waits = badness("CRITICAL", **{**idle, "queue_minutes": 3.0, "queues": 3}, backlog=2_000)
+    >>> waits < badness("CRITICAL", **idle, backlog=0) < badness("WARNING", **idle, backlog=9_000)
     True
     """
-    return -SEVERITIES.index(severity), not ongoing, -queue_minutes, -queues
+    worst_first = -SEVERITIES.index(severity), not certain, not ongoing
+    return *worst_first, -backlog, -queue_minutes, -queues

@@ -33,7 +33,8 @@ class LeadingEvent(NamedTuple):
 def packed(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The rows of ``events``, as published and taken one by one, as a summary has them.
 
-    ``total``; ``kinds``: how many of each kind; ``first``: those that lead, what cost most first.
+    ``total``; ``kinds``: how many of each kind; ``first``: those that lead, in the order in which
+    they are shown.
     """
     kinds: Counter[str] = Counter()
 
@@ -68,12 +69,14 @@ def _parts(text: str) -> list[Any]:
 
 
 def _weight(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    cost = row["queues_lost"] + row["queues_read_twice"]
-    return -cost, -row["groups_touched"], -row["findings"], row["begins"], row["event_id"]
+    """What touched many groups comes first, then what cost most."""
+    cost, touched = row["queues_lost"] + row["queues_read_twice"], row["groups_touched"]
+    many = -touched if touched > 1 else 0
+    return many, -cost, -row["findings"], row["begins"], row["event_id"]
 
 
 def leading_events(summary: Mapping[str, Any], most: int) -> tuple[list[LeadingEvent], int]:
-    """So many events that lead, in time, and how many others there are."""
+    """So many events that lead, what touched most groups first, and how many others there are."""
     events = summary[_KEY]
     found = [
         LeadingEvent(
@@ -83,4 +86,4 @@ def leading_events(summary: Mapping[str, Any], most: int) -> tuple[list[LeadingE
         )
         for each in events["first"][:most]
     ]
-    return sorted(found), events["total"] - len(found)
+    return found, events["total"] - len(found)

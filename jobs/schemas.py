@@ -509,6 +509,11 @@ round_seconds double?: the usual time from the first to the last answer of a rou
 round_interval_seconds double?: the usual time from one round to the next; null: one round
 rounds_too_wide boolean?: whether a round takes longer than a fault has to last
 texts, known_issue
+backlog long?: messages not consumed at the last offsets of each queue; null: none were collected
+backlog_per_minute double?: by how many messages a minute it grew in the last 10 minutes of these
+    offsets, or over the last two of them
+waiting_since timestamp?: the first offsets that have the oldest of these messages; it may be older
+    where these are the first of the run; null: none waits
 
 group_load: cluster, consumer_group, client_id: what a client has over all topics of the group, at
     the end; of the topics that were recomputed
@@ -545,6 +550,11 @@ queues_read_twice int: queues of all groups that lastingly had several owners wi
 findings int: the findings and faults that began with it
 finding_ids strings: the first 100 of them, as in the tables of findings
 texts
+groups_lasting strings: the first 1,000 of the groups touched in which something that began with it
+    lasts or is there at the end
+groups_recovered int: the other ones of the groups touched; 0 while it goes on, and of
+    COLLECTOR_AWAY
+recovered_at timestamp?: the first snapshot without anything that passed with it; null: nothing did
 """)
 REPORT_TABLES = (*_REPORT_TABLES.values(), QUARANTINE)
 

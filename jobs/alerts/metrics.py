@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
+from rebalance_core.grouping import grouped
+
 from .. import __version__
 from ..kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, VERDICTS
-from ..reports.problems import Finding
 from ..reports.tables import PublishedTables
+from ..reports.waiting import Waiting
 from ..text import visible
 from ..verdict.coverage import ACTIONS
 from ..verdict.gaps import GAPS
@@ -94,7 +96,8 @@ def metrics_text(digest: Digest, tables: PublishedTables, worst_groups: int) -> 
     }
     for metric in (
         *_of_rows(digest, rows, _shown_clusters(digest, rows)),
-        _of_worst_groups(digest.findings, worst_groups),
+        *_of_worst_groups(digest, worst_groups),
+        *_of_backlog(digest, _shown_clusters(digest, rows)),
         *_of_verdict(digest.verdict),
         *_of_run(digest.published.summary),
     ):
@@ -158,20 +161,45 @@ def _of_rows(digest: Digest, rows: _Rows, clusters: Mapping[str, str]) -> Iterat
     yield _Metric("completeness_lowest_ratio", what, ["cluster"], lowest)
 
 
-def _of_worst_groups(findings: Iterable[Finding], worst_groups: int) -> _Metric:
+def _of_worst_groups(digest: Digest, worst_groups: int) -> Iterator[_Metric]:
+    """Their findings, and the messages that wait there, in the order of the problems."""
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for each in findings:
+    for each in digest.findings:
         if each.severity in _SEVERE and each.known_issue is None:
             of_group = counts.setdefault(each.place[:2], Counter())
             of_group[each.severity] += len(each.ids)
-    worst = sorted(counts, key=lambda group: ([-counts[group][s] for s in _SEVERE[::-1]], group))
+    worst = list(counts)[:worst_groups]
     values: Counter[tuple[str, ...]] = Counter()
-    for group in worst[:worst_groups]:
+    waiting: Counter[tuple[str, ...]] = Counter()
+    # Two names may be the same when they are cut: what they have is added.
+    for group in worst:
         for severity in _SEVERE:
-            # Two names may be the same when they are cut: their findings are added.
             values[*map(_label, group), severity] += counts[group][severity]
-    what = "Findings of the groups that have most, known issues left out"
-    return _Metric("group_findings", what, ["cluster", "consumer_group", "severity"], values)
+    for problem in digest.problems:
+        if problem.counts and problem.place[:2] in worst:
+            waiting[*map(_label, problem.place[:2])] += problem.waiting.messages
+    labels = ["cluster", "consumer_group"]
+    what = "Findings of the worst groups, known issues left out"
+    yield _Metric("group_findings", what, [*labels, "severity"], values)
+    what = "Messages that wait in the topics with lasting faults of the worst groups"
+    yield _Metric("group_backlog_messages", what, labels, waiting)
+
+
+def _of_backlog(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_Metric]:
+    """By cluster what waits in the topics with lasting faults, known issues left out."""
+    waiting = grouped(
+        (clusters[each.place.cluster], each.waiting) for each in digest.problems if each.counts
+    )
+    found = {name: Waiting.of_all(waiting.get(name, ())) for name in clusters.values()}
+    what = "Messages that wait in topics with lasting faults, known issues left out"
+    values: dict[tuple[str, ...], float] = {(name,): each.messages for name, each in found.items()}
+    yield _Metric("backlog_messages", what, ["cluster"], values)
+    what = "By how many messages a second these grow"
+    values = {(name,): each.per_minute / 60 for name, each in found.items()}
+    yield _Metric("backlog_growth_messages_per_second", what, ["cluster"], values)
+    what = "By when the oldest of these messages had come"
+    values = {(name,): each.since.timestamp() for name, each in found.items() if each.since}
+    yield _Metric("backlog_oldest_timestamp_seconds", what, ["cluster"], values)
 
 
 def _of_verdict(verdict: Verdict) -> Iterator[_Metric]:

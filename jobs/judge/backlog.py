@@ -1,5 +1,5 @@
 """offsets -> backlog: what was not consumed of a queue when a finding ended, and how it grew; and
-whether somebody reads it.
+whether somebody reads it; and what waits in a whole topic at the end.
 """
 
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..instants import Instant
+from ..instants import SECOND, Instant
 from .dossier import QueueOffsets
 
 #: So often at least the offset of a queue moves that somebody reads: an administrator who resets
@@ -18,6 +18,8 @@ READ_AGAIN = 2
 _NOT_FAR = 2
 #: In at least half of the intervals.
 _MOST = 2
+#: How fast messages pile up is asked of the end: of so much time, or of the last two polls.
+_RECENT: Instant = 600 * SECOND
 
 
 class Backlog(NamedTuple):
@@ -55,6 +57,47 @@ def backlog(offsets: QueueOffsets | None, first_seen: Instant, last_seen: Instan
     read = int(offsets.consumer_offsets[end]) - int(offsets.consumer_offsets[start])
     growth = came - read
     return Backlog(messages, growth, growth / came if came else None)
+
+
+class Waiting(NamedTuple):
+    """The messages of a topic that wait for a group, as ``group_health`` has them; None: unknown.
+
+    ``waiting_since``: the first offsets that have the oldest of them; None: no message waits.
+    """
+
+    backlog: int | None = None
+    backlog_per_minute: float | None = None
+    waiting_since: Instant | None = None
+
+
+def waiting(queues: Iterable[QueueOffsets]) -> Waiting:
+    """What waits in the queues of a topic at the last offsets of each.
+
+    >>> times = np.arange(4) * 60 * SECOND
+    >>> stuck = QueueOffsets("T", "b", 0, times, np.array([5, 10, 20, 30]), np.array([5, 5, 9, 9]))
+    >>> read = QueueOffsets("T", "b", 1, times, np.array([5, 10, 20, 30]), np.array([5, 9, 9, 30]))
+    >>> waiting([stuck, read]) == Waiting(21, 7.0, 60 * SECOND)
+    True
+    >>> waiting([read]), waiting([])[0]
+    (Waiting(backlog=0, backlog_per_minute=0.0, waiting_since=None), None)
+    """
+    known = [each for each in queues if each.times.size]
+    if not known:
+        return Waiting()
+    messages, per_minute, since = 0, 0.0, []
+    for each in known:
+        consumed = each.consumer_offsets[-1]
+        # Nearly all have nothing, and need no more than this.
+        if each.broker_offsets[-1] <= consumed or not (left := each.waiting)[-1]:
+            continue
+        messages += int(left[-1])
+        recent = int(np.searchsorted(each.times, each.times[-1] - _RECENT))
+        start = max(min(recent, each.times.size - 2), 0)
+        if minutes := int(each.times[-1] - each.times[start]) / (60 * SECOND):
+            per_minute += int(left[-1] - left[start]) / minutes
+        not_there = np.flatnonzero(each.broker_offsets <= consumed)
+        since.append(int(each.times[not_there[-1] + 1 if not_there.size else 0]))
+    return Waiting(messages, round(per_minute, 6), min(since, default=None))
 
 
 class Reading(NamedTuple):

@@ -112,7 +112,7 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
             found += topic_resized(topic, changes)
     found += members_that_changed(group, members, snapshots, restarted, began, unsteady)
     rows = merged(_row(dossier.cluster, each, [group]) for each in found)
-    _explain(rows, tables)
+    _explain(rows, tables, snapshots)
     # Once more, for what they cost.
     return [bounded(row) if row["kind"] in kinds.OF_ONE_GROUP else row for row in merged(rows)]
 
@@ -369,6 +369,8 @@ def _row(cluster: str, event: Event, groups: Sequence[str]) -> Row:
         "messages_lost": 0,
         "queues_read_twice": 0,
         "finding_ids": [],
+        "groups_lasting": [],
+        "recovered_at": None,
     }
 
 
@@ -403,10 +405,14 @@ def _event(rows: Sequence[Row]) -> Row:
     event = event | {"last_seen": last_seen, "ends": None if ends < last_seen else ends}
     for column in ("queues_lost", "messages_lost", "queues_read_twice"):
         event[column] = sum(row[column] for row in rows)
-    for column in ("groups", "broker_names", "finding_ids"):
+    for column in ("groups", "groups_lasting", "broker_names", "finding_ids"):
         event[column] = sorted({name for row in rows for name in row[column]})
     event["topics"] = frozenset().union(*[row.get("topics", ()) for row in rows])
     event["groups_touched"], event["findings"] = len(event["groups"]), len(event["finding_ids"])
+    is_over = event["ends"] is not None and event["kind"] != kinds.COLLECTOR_AWAY
+    recovered = len(event["groups"]) - len(event["groups_lasting"])
+    event["groups_recovered"] = recovered if is_over else 0
+    event["recovered_at"] = max(row["recovered_at"] or 0 for row in rows) or None
     return event | {"headline": headline(event)}
 
 
@@ -415,7 +421,7 @@ def bounded(row: Row) -> Row:
     by name, and all counts.
     """
     published = row | {
-        "groups": row["groups"][:MOST_GROUPS],
+        **{name: row[name][:MOST_GROUPS] for name in ("groups", "groups_lasting")},
         "groups_left_out": len(row["groups"][MOST_GROUPS:]),
         "finding_ids": row["finding_ids"][:MOST_FINDINGS],
     }
@@ -440,6 +446,9 @@ def headline(row: Row) -> Text:
     cost: list[str] = []
     if row["kind"] not in kinds.OF_ONE_GROUP:
         cost.append(count(row["groups_touched"], "group touched", "groups touched"))
+        if recovered := row["groups_recovered"]:
+            by = clock(max(row["recovered_at"] or 0, row["ends"]))
+            cost.append(Text("{number:,} recovered by {time}", number=recovered, time=by))
     if row["kind"] != kinds.COLLECTOR_AWAY:
         cost.append(count(lost, "queue lost", "queues lost") if lost else Text("no queue lost"))
     if unread:
@@ -454,7 +463,9 @@ def headline(row: Row) -> Text:
 # ---------------------------------------------------------------- what it explains
 
 
-def _explain(events: Sequence[Row], tables: Mapping[str, Sequence[Row]]) -> None:
+def _explain(
+    events: Sequence[Row], tables: Mapping[str, Sequence[Row]], snapshots: Sequence[Instant]
+) -> None:
     """Names in each finding the first event that explains it, and counts there what it cost."""
     in_order = sorted(events, key=lambda event: _EXPLAINING.index(event["kind"]))
     queues: dict[tuple[int, str], set[tuple[str, str, int]]] = defaultdict(set)
@@ -482,6 +493,10 @@ def _explain(events: Sequence[Row], tables: Mapping[str, Sequence[Row]]) -> None
                 )
                 event["queues_lost"] = len(of_event)
                 event["messages_lost"] += row["unread_messages"] or 0
+            if not _passed(row):
+                event["groups_lasting"] = event["groups"]
+            elif later := snapshots[bisect_right(snapshots, row["last_seen"]) :]:
+                event["recovered_at"] = max(event["recovered_at"] or 0, later[0])
 
 
 def _explains(event: Row, finding: Row) -> bool:
@@ -500,12 +515,18 @@ def _explains(event: Row, finding: Row) -> bool:
         brokers = {finding.get("broker_name"), *finding.get("broker_names", ())}
         is_stall = "owners" in finding
         followed = first_seen <= begins + _SETTLED or (ends is not None and first_seen >= ends)
-        return event["subject"] in brokers and (is_stall or followed)
+        # Each time the queues of all brokers are divided anew.
+        is_passing = followed and _passed(finding) and finding["topic"] in event["topics"]
+        return is_passing or (event["subject"] in brokers and (is_stall or followed))
     return kind == kinds.TOPIC_RESIZED and finding["topic"] in event["topics"]
 
 
 def _lasts(finding: Row) -> bool:
     return bool(finding["persistence"] == kinds.PERSISTENT)
+
+
+def _passed(finding: Row) -> bool:
+    return not _lasts(finding) and not finding["ongoing"]
 
 
 def _is_sure(finding: Row) -> bool:

@@ -30,6 +30,7 @@ from ..instants import SECOND, Instant
 from ..kinds import NO_GROUP, worst
 from ..schemas import NO_ANSWER
 from .answers import asked_answers
+from .backlog import Waiting, waiting
 from .case import Case
 from .dossier import Dossier, RouteRun
 from .evaluated import Evaluated
@@ -53,7 +54,7 @@ _NOTHING: Row = {
     **dict.fromkeys(("audited_snapshots", "members", "processes", "idle_clients", "imbalance"), 0),
     **dict.fromkeys(("completeness", "orphan_queue_minutes", "duplicate_queue_minutes"), 0.0),
     **dict.fromkeys(("strategy_source", "subscription_source", "worst_severity")),
-    **dict.fromkeys(_UNAUDITED),
+    **dict.fromkeys((*_UNAUDITED, *Waiting._fields)),
 }
 
 
@@ -83,6 +84,7 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
         ),
         **{name: getattr(end, name) for name in _AT_THE_END},
         **_silence(case.dossier, end),
+        **waiting(case.dossier.offsets.get(topic, ()))._asdict(),
         **_unaudited(covered, case.persistence_seconds * SECOND),
         "imbalance": end.most_queues - end.fewest_queues,
         "orphan_queue_minutes": _queue_minutes(ORPHANED, found),

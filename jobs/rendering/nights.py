@@ -50,7 +50,7 @@ class ShownLevel(NamedTuple):
 #: The mildest first. Severities are called as the tables have them.
 SHOWN_LEVELS = {
     OK: ShownLevel("·", Text("no findings"), OK),
-    INFO: ShownLevel("I", Text("it passed, is too new to count, or is a known issue"), INFO),
+    INFO: ShownLevel("◦", Text("it passed, is too new to count, or is a known issue"), INFO),
     NOT_AUDITED: ShownLevel("–", Text("not audited"), Text("NOT AUDITED")),  # noqa: RUF001 - a dash
     INCOMPLETE: ShownLevel("–", Text("not all was read and audited"), Text("INCOMPLETE")),  # noqa: RUF001
     WARNING: ShownLevel("W", Text("lasting findings, WARNING"), WARNING),
@@ -164,12 +164,12 @@ class Strip(NamedTuple):
 
 
 class History(NamedTuple):
-    """The last nights, oldest first, and the groups that were not well in all of them."""
+    """The last nights, oldest first, and the groups of which something lasted in any of them."""
 
     nights: tuple[Night, ...]
     strips: tuple[Strip, ...]
     strips_left_out: int
-    #: Groups that were OK in every night that has them.
+    #: The other groups: in no night anything lasted, or was not audited.
     well: int
 
     def strip_of(self, cluster: str, consumer_group: str) -> Strip:
@@ -203,7 +203,7 @@ def history_of(nights: Sequence[Night]) -> History:
     groups = {group for night in nights for group in night.levels}
     strips = [_strip(nights, *group) for group in groups]
     unwell = sorted(
-        (strip for strip in strips if not set(strip.levels) <= {OK, MISSING, UNKNOWN, NO_GROUP}),
+        (each for each in strips if not {NOT_AUDITED, WARNING, CRITICAL}.isdisjoint(each.levels)),
         key=lambda strip: strip.rank,
     )
     most = MOST_CELLS // max(len(nights), 1)

@@ -40,7 +40,7 @@ from .finding_pages import FindingPages
 from .nights import INDEX, SHOWN_LEVELS, History, Nights
 from .report import MOST_GROUPS, MOST_LISTED, Card, Report, ranges
 
-_MOST_EVENTS = 10
+_MOST_EVENTS = 5
 #: How many names of groups the index of the page has at most.
 _MOST_NAMES = 5_000
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")

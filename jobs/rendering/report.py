@@ -8,9 +8,13 @@ pictures. Problems are grouped by their main cause, for what repairs one group r
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rebalance_core import MessageQueue
 from rebalance_core.descriptions import queue_ranges
@@ -32,6 +36,7 @@ from ..reports.problems import (
     remedies_of,
 )
 from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
+from ..reports.waiting import Waiting
 from ..schemas import GROUP_HEALTH
 from ..storage import Published
 from ..text import shortened
@@ -49,10 +54,14 @@ from .pictures import (
     timeline,
 )
 
+#: So long after an event clients follow it.
+_FOLLOWED = timedelta(seconds=60)
 #: How many rows the lists of the page have at most; the tables have them all.
 MOST_LISTED = 50
 #: How many faulty topics have a card at most; of what passed and the like ``MOST_LISTED`` have.
 _MOST_CARDS = 450
+#: How many cards are open, each the worst of its cause; the others open when they are asked for.
+_MOST_OPEN = 2
 #: How many groups the table of health has at most, worst first.
 MOST_GROUPS = 300
 
@@ -72,19 +81,21 @@ class Pictures(NamedTuple):
 class Card(NamedTuple):
     """A problem as the page shows it; ``retry`` is that of the group's retry topic.
 
-    ``pictures`` are None where others of its cause are worse.
+    ``pictures`` are None where others of its cause are worse. ``is_open``: it is shown whole.
     """
 
     anchor: str
     problem: Problem
     pictures: Pictures | None = None
     retry: "Card | None" = None
+    is_open: bool = False
 
     @property
     def findings(self) -> list[Finding]:
-        """What its queues show, worst first."""
+        """What its queues show, worst first; where something lasts that alone."""
+        lasting = self.problem.counts
         return sorted(
-            (each for each in self.problem.findings if each.queues),
+            (each for each in self.problem.findings if each.queues and each.is_severe >= lasting),
             key=lambda each: (-SEVERITIES.index(each.severity), not each.ongoing, each.first_seen),
         )
 
@@ -110,6 +121,12 @@ class OfKind:
         """How many groups there are."""
         return len({problem.place[:2] for problem in self.problems})
 
+    @property
+    def waiting(self) -> Waiting:
+        """The messages that wait in their topics, their retry topics among them."""
+        retries = (card.retry.problem for card in self.cards if card.retry)
+        return Waiting.of_all(each.waiting for each in (*self.problems, *retries))
+
     @cached_property
     def remedies(self) -> list[tuple[str, int]]:
         """The different remedies, the commonest first."""
@@ -121,11 +138,19 @@ class OfKind:
         return self.remedies[0][0] if len(self.remedies) == 1 else ""
 
 
+class Passed(NamedTuple):
+    """What passed by itself with one event; ``headline`` is empty where it began with none."""
+
+    headline: str
+    problems: tuple[Problem, ...]
+
+
 @dataclass(frozen=True)
 class Report:
     """All that the page shows.
 
-    ``cards`` has every problem but those of retry topics that are in the card of their group.
+    ``cards`` has every problem that did not pass, but those of retry topics that are in the card of
+    their group; ``passed`` has the others, those of the event that touched most groups first.
     ``health`` has a row a group, ``former`` and ``unreadable`` one for the queues of a place.
     """
 
@@ -133,6 +158,7 @@ class Report:
     verdict: Verdict
     problems: tuple[Problem, ...]
     cards: tuple[Card, ...]
+    passed: tuple[Passed, ...]
     former: tuple[Row, ...]
     unreadable: tuple[Row, ...]
     health: tuple[Row, ...]
@@ -148,6 +174,12 @@ class Report:
         """The problems that last and are no known issues."""
         return self.standing("COUNTED")
 
+    @property
+    def left_out(self) -> int:
+        """How many problems that did not pass have no card."""
+        shown = sum(2 if card.retry else 1 for card in self.cards)
+        return len(self.problems) - len(self.standing("PASSED")) - shown
+
     def with_status(self, status: str) -> list[Problem]:
         """The problems with findings that are NEW, or PERSISTING."""
         return [problem for problem in self.problems if status in problem.statuses]
@@ -156,7 +188,11 @@ class Report:
     def anchors(self) -> dict[Place, str]:
         """By place where the page shows it."""
         cards = [*self.cards, *(card.retry for card in self.cards if card.retry)]
-        return {card.problem.place: card.anchor for card in cards}
+        several = len(self.clusters) > 1
+        listed = (each.place for passed in self.passed for each in passed.problems[:MOST_LISTED])
+        return {card.problem.place: card.anchor for card in cards} | {
+            place: anchor_of(place, several=several) for place in listed
+        }
 
     @cached_property
     def causes(self) -> list[OfKind]:
@@ -194,12 +230,14 @@ def build_report(published: Published, tables: PublishedTables, top: int) -> Rep
     problems = tuple(find_problems(tables))
     columns = list(dict.fromkeys([*GROUP_HEALTH.schema.names, TEXTS]))
     rows = [with_texts(row) for row in tables.read("group_health", columns).to_pylist()]
-    health = _health(rows)
+    health = _health(rows, problems)
+    there = [each for each in problems if each.standing != "PASSED"]
     return Report(
         published=published,
         verdict=make_verdict(published.summary, tables, problems),
         problems=problems,
-        cards=_cards(tables, problems, top, {row["cluster"] for row in health}),
+        cards=_cards(tables, there, top, {row["cluster"] for row in health}),
+        passed=_passed(tables, [each for each in problems if each.standing == "PASSED"]),
         former=_rows_of_places(tables, "former_findings", ("status", "kind", "severity")),
         unreadable=_rows_of_places(tables, "unreadable_queues", ()),
         health=health,
@@ -258,7 +296,8 @@ def _cards(
         if place in places:
             states = States(runs[place], allocations[place])
             pictures = _pictures(problem, faults[place], states, reassignments[place])
-        return Card(anchor_of(place, several=len(clusters) > 1), problem, pictures, retry)
+        anchor = anchor_of(place, several=len(clusters) > 1)
+        return Card(anchor, problem, pictures, retry, is_open=place in drawn[:_MOST_OPEN])
 
     return tuple(map(card, heads))
 
@@ -295,9 +334,38 @@ def _pictures(
     )
 
 
+_EVENT = ("event_id", "begins", "ends", "last_seen", "headline", "groups_touched", TEXTS)
+
+
+def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[Passed, ...]:
+    """The problems by the event that touched most groups, of those with which they began."""
+    ids: set[str | None] = set().union(*(each.event_ids for each in problems))
+    rows = tables.read("events", _EVENT)
+    rows = rows.filter(pc.is_in(rows["event_id"].cast(pa.string()), pa.array(ids, pa.string())))
+    events = sorted(rows.to_pylist(), key=lambda row: (-row["groups_touched"], row["begins"]))
+
+    def number(problem: Problem) -> int:
+        # What happens to a subject again has its id again.
+        found = (
+            number
+            for number, row in enumerate(events)
+            if row["event_id"] in problem.event_ids
+            and row["begins"] <= problem.last_seen
+            and problem.first_seen <= (row["ends"] or row["last_seen"]) + _FOLLOWED
+        )
+        return next(found, len(events))
+
+    heads = heads_of(problems)
+    by_event = grouped((number(each), each) for each in problems if heads[each.place] is each)
+    return tuple(
+        Passed(with_texts(events[of])["headline"] if of < len(events) else "", tuple(by_event[of]))
+        for of in sorted(by_event)
+    )
+
+
 def _best_repair(states: States, problem: Problem, faults: Sequence[Row]) -> AfterRepair | None:
     """The repair of the fault that explains most, of those that move anything."""
-    for fault in problem.faults:
+    for fault in problem.why:
         for row in faults:
             if (row["fault"], row["last_seen"]) == (fault.fault, fault.last_seen):
                 repair = after_repair(states, row)
@@ -358,8 +426,9 @@ def ranges(topic: str, queues: Iterable[tuple[str, int]]) -> str:
     return queue_ranges(MessageQueue(topic, *queue) for queue in queues)
 
 
-def _health(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """A group over all its topics, the worst first."""
+def _health(rows: Sequence[Row], problems: Sequence[Problem]) -> tuple[Row, ...]:
+    """A group over all its topics, in the order of the problems; then those without any."""
+    ranks = {each.place[:2]: rank for rank, each in reversed([*enumerate(problems)])}
     by_group = grouped((place_of(row)[:2], row) for row in rows if row["coverage"] != NO_GROUP)
     most = ("members", "processes", "idle_clients", "imbalance")
     health = [
@@ -382,6 +451,7 @@ def _health(rows: Sequence[Row]) -> tuple[Row, ...]:
         sorted(
             health,
             key=lambda row: (
+                ranks.get((row["cluster"], row["consumer_group"]), len(problems)),
                 -("", *SEVERITIES).index(row["severity"]),
                 -row["left_out"],
                 -(row["orphan_minutes"] + row["duplicate_minutes"]),

@@ -67,6 +67,6 @@ def _lines(problem: Problem, several_clusters: bool) -> Iterator[str]:
     nights = f", open for {problem.nights_open} nights" if problem.nights_open > 1 else ""
     since = problem.open_since or problem.first_seen
     until = "" if problem.ongoing else f" to {day_and_time(problem.last_seen)}"
-    yield f"  since:  {day_and_time(since)}{until}{nights}"
+    yield f"  since:  {day_and_time(since)}{until}{nights}, {problem.certainty.lower()}"
     if problem.remedy:
         yield f"  to do:  {problem.remedy}"

@@ -27,6 +27,7 @@ from .. import kinds
 from ..languages.rows import TEXTS, with_texts
 from ..text import span
 from .tables import PLACE, Place, Tables, by_place, place_of
+from .waiting import COLUMNS, NOTHING, Waiting
 from .words import in_general, titles
 
 #: What becomes of a problem: it belongs into the verdict, for it lasts and is no known issue; known
@@ -40,6 +41,14 @@ _HOW = {
     "DUPLICATE": (Text("consumed by several"), Text("at times consumed by several")),
     "STALLED": (Text("stalled"), Text("at times stalled")),
 }
+
+
+#: What to do about a stall of which nothing shows why.
+_SEE_OWNER = Text(
+    "take a thread dump (jstack) of the client that owns the queues: its listener waits for "
+    "something, such as a database, a lock or a call without a time-out; mend that, and then "
+    "restart it"
+)
 
 
 class Queue(NamedTuple):
@@ -73,8 +82,8 @@ class Finding(Seen):
     Or a fault that no finding of a queue shows (``_is_finding``): it has no ``queues``. ``ids`` has
     one finding id for each row, and an id is the same from run to run. ``status``: NEW or
     PERSISTING against the published run before, None for what passed. ``share_of_time`` is that
-    between ``first_seen`` and ``last_seen``. ``backlog``: the messages of all the queues. Stalls
-    have ``owners`` and ``why``.
+    between ``first_seen`` and ``last_seen``. ``backlog``: the messages of all the queues.
+    ``event_ids``: the events with which its rows began. Stalls have ``owners`` and ``why``.
     """
 
     place: Place
@@ -83,6 +92,7 @@ class Finding(Seen):
     certainty: str | None
     share_of_time: float
     causes: tuple[str, ...] = ()
+    event_ids: frozenset[str | None] = frozenset()
     ids: tuple[str, ...] = ()
     queues: tuple[Queue, ...] = ()
     backlog: int | None = None
@@ -125,6 +135,7 @@ class ShownFault(Seen):
     share_of_time: float | None = None
     client_ids: tuple[str, ...] = ()
     broker_names: tuple[str, ...] = ()
+    event_id: str | None = None
 
     @property
     def kind(self) -> kinds.Kind:
@@ -135,6 +146,11 @@ class ShownFault(Seen):
     def lasts(self) -> bool:
         """Whether it is more than a deploy or a restart."""
         return kinds.lasts(self.fault, self.persistence)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it passed by itself."""
+        return self.persistence != kinds.PERSISTENT and not self.ongoing
 
     @property
     def weight(self) -> tuple[bool, bool, float]:
@@ -165,6 +181,7 @@ class Problem:
     faults: tuple[ShownFault, ...] = ()
     orphan_minutes: float = 0.0
     duplicate_minutes: float = 0.0
+    waiting: Waiting = NOTHING
 
     # ------------------------------------------------------------------ how bad
 
@@ -220,11 +237,22 @@ class Problem:
     @cached_property
     def rank(self) -> tuple[Any, ...]:
         """Sorts the worst first; known issues last."""
-        minutes, queues = self.orphan_minutes + self.duplicate_minutes, sum(self.lasting.values())
         badness = kinds.badness(
-            self.severity, ongoing=self.ongoing, queue_minutes=minutes, queues=queues
+            self.severity,
+            certain=self.certainty == "CERTAIN",
+            ongoing=self.ongoing,
+            backlog=self.waiting.messages,
+            queue_minutes=self.orphan_minutes + self.duplicate_minutes,
+            queues=sum(self.lasting.values()),
         )
         return self.is_known, badness, self.place
+
+    @cached_property
+    def certainty(self) -> str:
+        """How sure the worst of it is: CERTAIN where it was seen, or is so under every view."""
+        worst_ones = (each for each in self._counted if each.severity == self.severity)
+        is_certain = any(each.certainty != "POSSIBLE" for each in worst_ones)
+        return "CERTAIN" if is_certain else "POSSIBLE"
 
     # ------------------------------------------------------------------ what
 
@@ -247,6 +275,12 @@ class Problem:
 
     @property
     def headline(self) -> str:
+        """What is wrong, in a few words, and what waits."""
+        what, waiting = self.what, self.waiting.text
+        return Text("{what}; {waiting}", what=what, waiting=waiting) if waiting else what
+
+    @property
+    def what(self) -> str:
         """What is wrong, in a few words."""
         if self.lasting:
             return self._consumed(self.lasting)
@@ -312,7 +346,12 @@ class Problem:
     @property
     def cause(self) -> ShownFault | None:
         """The fault that explains most of it."""
-        return self.faults[0] if self.faults else None
+        return self.why[0] if self.why else None
+
+    @cached_property
+    def why(self) -> list[ShownFault]:
+        """The faults that explain it: where something lasts none that passed by itself."""
+        return self.there if self.lasting else self.there or [*self.faults]
 
     @property
     def main_kind(self) -> kinds.Kind:
@@ -325,10 +364,23 @@ class Problem:
         """Who it is: the client ids of the first fault that names any."""
         return next((each.client_ids for each in self.faults if each.client_ids), ())
 
+    @cached_property
+    def there(self) -> list[ShownFault]:
+        """The faults that last, or have just begun: what passed by itself asks for nothing."""
+        return [each for each in self.faults if not each.passed]
+
     @property
     def remedy(self) -> str:
-        """What to do about its main cause."""
-        return self.cause.remedy if self.cause else ""
+        """What to do about its main cause, unless it passed by itself."""
+        if self.there:
+            return self.there[0].remedy
+        return _SEE_OWNER if kinds.STALLED in self.lasting else ""
+
+    @property
+    def event_ids(self) -> set[str | None]:
+        """The events with which something of it began."""
+        of_findings: set[str | None] = set().union(*(each.event_ids for each in self.findings))
+        return of_findings | {each.event_id for each in self.faults}
 
     @property
     def is_of_retry_topic(self) -> bool:
@@ -350,14 +402,23 @@ def find_problems(tables: Tables) -> list[Problem]:
     for place, every in by_place(tables, "group_faults", columns).items():
         rows = [with_texts(row) for row in every]
         findings[place] += [
-            _finding(place, row["fault"], row, causes=(row["fault"],), ids=(row["finding_id"],))
+            _finding(
+                place,
+                row["fault"],
+                row,
+                causes=(row["fault"],),
+                event_ids=frozenset({row["event_id"]}),
+                ids=(row["finding_id"],),
+            )
             for row in rows
             if _is_finding(row, shown[place])
         ]
         faults[place] = _shown_faults(rows)
     minutes = ("orphan_queue_minutes", "duplicate_queue_minutes")
-    health = tables.read("group_health", [*PLACE, *minutes]).to_pylist()
-    lost = {place_of(row): (row[minutes[0]], row[minutes[1]]) for row in health}
+    health = tables.read("group_health", [*PLACE, *minutes, *COLUMNS, "last_seen"]).to_pylist()
+    lost = {
+        place_of(row): (*(row[each] for each in minutes), Waiting.of_row(row)) for row in health
+    }
     problems = [
         Problem(
             place,
@@ -417,6 +478,7 @@ _EACH: dict[str, Literal["list", "min", "max", "sum"]] = {
     "open_since": "min",
     "nights_open": "max",
     "backlog": "sum",
+    "event_id": "list",
 }
 _BETWEEN = "\n"
 #: So many owners of stalled queues are named.
@@ -442,6 +504,7 @@ def _of_queues(tables: Tables) -> Iterator[Finding]:
                 causes=tuple(named.split(_BETWEEN)) if named else (),
                 owners=tuple(owners.split(_BETWEEN)) if owners else (),
                 why=with_texts(row)["why"] if is_stall else None,
+                event_ids=frozenset(row["event_id_list"]),
                 ids=tuple(row["finding_id_list"]),
                 queues=tuple(map(Queue, row["broker_name_list"], row["queue_id_list"])),
             )

@@ -93,16 +93,21 @@ def worst_first(table: pa.Table) -> pa.Table:
     column = next((each for each in _SEVERITIES if each in table.column_names), None)
     if column is None:
         return table
-    read = {column, "ongoing", *_QUEUE_MINUTES}
+    read = {column, "ongoing", "certainty", "backlog", *_QUEUE_MINUTES}
     rows = table.select([name for name in table.column_names if name in read]).to_pylist()
 
     def rank(number: int) -> tuple[Any, ...]:
         row = rows[number]
         if row[column] is None:  # of group_health: nothing was found
             return (1,)
-        minutes = sum(row.get(name) or 0.0 for name in _QUEUE_MINUTES)
-        ongoing = bool(row.get("ongoing"))
-        return 0, badness(row[column], ongoing=ongoing, queue_minutes=minutes, queues=0)
+        return 0, badness(
+            row[column],
+            certain=row.get("certainty") != "POSSIBLE",
+            ongoing=bool(row.get("ongoing")),
+            backlog=row.get("backlog") or 0,
+            queue_minutes=sum(row.get(name) or 0.0 for name in _QUEUE_MINUTES),
+            queues=0,
+        )
 
     return table.take(pa.array(sorted(range(table.num_rows), key=rank), pa.int64()))
 

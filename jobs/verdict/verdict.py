@@ -36,6 +36,7 @@ from ..kinds import (
 from ..languages.rows import TEXTS, with_texts
 from ..reports.problems import Problem
 from ..reports.tables import PLACE, Place, Tables, place_of
+from ..reports.waiting import Waiting
 from ..reports.words import in_words
 from ..text import iso
 from .coverage import action_of, is_complete
@@ -119,10 +120,10 @@ class Verdict:
     """What a run is worth.
 
     Of what lasts and is no known issue: ``topics`` by severity, ``kinds`` by main cause, the worst
-    first, how many ``groups`` they are of, and how many topics are ``ongoing``: there in the last
-    snapshot. ``others``: how many topics have something that does not count, by what becomes of it
-    (a ``Standing``) or by a kind that has no severity. ``rows``: by severity how many rows of
-    findings are no known issues.
+    first, how many ``groups`` they are of, how many topics are ``ongoing``: there in the last
+    snapshot, and which messages are ``waiting`` there. ``others``: how many topics have something
+    that does not count, by what becomes of it (a ``Standing``) or by a kind that has no severity.
+    ``rows``: by severity how many rows of findings are no known issues.
 
     ``gaps``: what was not read. ``not_audited``: what was not audited, by coverage.
     ``left_open``: how many findings of the run before were not looked for, and so are still open.
@@ -132,6 +133,7 @@ class Verdict:
     kinds: Mapping[str, int]
     groups: int
     ongoing: int
+    waiting: Waiting
     others: Mapping[str, int]
     rows: Mapping[str, int]
     gaps: tuple[Gap, ...]
@@ -213,6 +215,8 @@ class Verdict:
             yield agreeing(self.ongoing, template, number=self.ongoing)
         elif self.counted:
             yield Text("None of them is there in the last snapshot any more.")
+        if waiting := self.waiting.text:
+            yield Text("In these topics {waiting}.", waiting=waiting)
         if self.missing:
             yield agreeing(
                 len(self.missing),
@@ -284,6 +288,7 @@ def make_verdict(
         kinds=Counter(each.main_kind.name for each in counted),
         groups=len({each.place[:2] for each in counted}),
         ongoing=sum(each.ongoing for each in counted),
+        waiting=Waiting.of_all(each.waiting for each in counted),
         others=_others(tables, problems),
         rows=rows,
         gaps=tuple(gaps_of(summary)),

@@ -30,7 +30,10 @@ def lowered(waiting):
 
 @pytest.mark.parametrize(
     ("waiting", "lost", "cost"),
-    [(700, 2, "2 queues lost, 1,400 messages left unread"), (0, 0, "no queue lost")],
+    [
+        (700, 2, "2 queues lost, 1,400 messages left unread"),
+        (0, 0, "1 recovered by 10:06:00, no queue lost"),
+    ],
 )
 def test_the_event_counts_the_queues_that_left_with_unread_messages(audit, waiting, lost, cost):
     found = audit(lowered(waiting))

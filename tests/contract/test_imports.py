@@ -31,6 +31,7 @@ STEPS = {
         "reports.commands",
         "reports.problems",
         "reports.tables",
+        "reports.waiting",
         "reports.words",
     },
 }

@@ -7,6 +7,7 @@ import re
 from collections import Counter as Count
 from collections import defaultdict
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +24,7 @@ from jobs.collect.metrics import Figures
 from jobs.collect.metrics import metrics_text as collector_text
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Reports
-from tests.support.written_reports import publish, report_row
+from tests.support.written_reports import NOON, publish, report_row
 
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "monitoring"
 RULES = [
@@ -41,10 +42,11 @@ Labels = dict[str, set[str]]
 def written() -> dict[str, Labels]:
     """Every metric, of a run and of the collector, with its labels."""
     row = {"cluster": "C", "consumer_group": "G", "topic": "T"}
+    waiting = {"backlog": 5, "waiting_since": NOON - timedelta(hours=1)}
     with TemporaryDirectory() as folder:
         tables = {
             "orphaned_queues": [report_row("orphaned_queues", **row)],
-            "group_health": [report_row("group_health", **row)],
+            "group_health": [report_row("group_health", **row, **waiting)],
         }
         published = publish(Path(folder), "2026-11-20", tables)
         tables = PublishedTables(Reports(Location(folder)), published)

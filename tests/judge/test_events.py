@@ -349,6 +349,8 @@ def a_finding(**overrides: Any) -> Row:
         "broker_name": "broker-a",
         "queue_id": 0,
         "first_seen": at(120),
+        "last_seen": at(180),
+        "ongoing": False,
         "causes": ["MASTER_AWAY"],
         "certainty": "CERTAIN",
         "persistence": "PERSISTENT",
@@ -411,8 +413,36 @@ def test_a_finding_names_the_event_with_which_it_began() -> None:
 def test_what_passed_or_is_refuted_or_possible_alone_cost_no_queue(refuted: Row) -> None:
     event, named = explained(a_finding(**refuted))
     assert named == [True]
-    assert event["headline"].endswith("1 group touched, no queue lost")
+    assert event["headline"].endswith("no queue lost")
     assert explained(a_finding(certainty="POSSIBLE", moved=True))[0]["queues_lost"] == 1
+
+
+def test_what_passed_with_an_event_is_of_it_whatever_its_broker_and_cause() -> None:
+    """All queues are divided anew when it leaves, at 120 s, and when it is back, at 300 s."""
+    passed = {"persistence": "TRANSIENT", "causes": ["UNEXPLAINED"], "broker_name": "broker-b"}
+    times = (60, 120, 180, 240, 300, 360, 420)
+    found = [a_finding(**passed, first_seen=at(each), last_seen=at(each)) for each in times]
+    event, named = explained(*found, a_finding(**passed, topic="U"))
+    assert named == [False, True, True, False, True, True, False, False]
+    assert event["headline"].endswith("1 group touched, 1 recovered by 00:07:00, no queue lost")
+    # What is still there did not pass.
+    ongoing = a_finding(**passed, ongoing=True)
+    assert explained(ongoing)[1] == [False]
+
+
+def test_a_group_has_recovered_in_which_nothing_of_the_event_is_left() -> None:
+    def recovered(*findings: Row) -> tuple[int, list[str], str]:
+        event, _ = explained(*findings)
+        return event["groups_recovered"], event["groups_lasting"], event["headline"]
+
+    none, groups, headline = recovered(a_finding(), a_finding(persistence="TRANSIENT", queue_id=1))
+    assert (none, groups) == (0, ["G"])
+    assert "recovered" not in headline
+    assert recovered(a_finding(persistence="TRANSIENT", ongoing=True))[0] == 0
+    # Another fault of the group has nothing to do with it.
+    assert recovered(a_finding(first_seen=at(60)))[:2] == (1, [])
+    # Nobody saw anything of it: it is over when the master is back.
+    assert "1 recovered by 00:05:00" in recovered()[2]
 
 
 # ---------------------------------------------------------------- many groups, one event
@@ -440,6 +470,8 @@ def sighting(number: int, begins: int, lasts: int, *, ended: bool, subject: str 
         "queues_read_twice": 0,
         "findings": 1,
         "finding_ids": [f"f{number:03}"],
+        "groups_lasting": [f"G{number:03}"] if number % 4 == 0 else [],
+        "recovered_at": at(number) if number % 4 == 1 else None,
     }
     (with_headline,) = merged([row])
     return with_headline
@@ -451,7 +483,8 @@ def test_what_many_groups_saw_is_one_event_from_the_first_to_the_last_that_saw_i
     assert (event["begins"], event["ends"]) == (at(100), at(100 + 31 + 120))
     assert (event["groups_touched"], event["findings"], event["queues_lost"]) == (32, 32, 16)
     assert event["headline"] == (
-        "00:01:40 the master of b left, back at 00:04:11: 32 groups touched, 16 queues lost"
+        "00:01:40 the master of b left, back at 00:04:11: 32 groups touched, "
+        "24 recovered by 00:04:11, 16 queues lost"
     )
     to_table(EVENTS, [event])
 

@@ -57,6 +57,9 @@ def test_a_healthy_topic():
         "unaudited_coverage": None,
         "unaudited_since": None,
         "unaudited_until": None,
+        "backlog": None,
+        "backlog_per_minute": None,
+        "waiting_since": None,
     }
 
 

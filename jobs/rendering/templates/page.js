@@ -63,7 +63,7 @@
     const level = shown(".cause .problem.critical") ? "critical"
       : shown(".cause .problem.warning") ? "warning"
       : shown(".groups .unaudited") || "gaps" in section.dataset ? "incomplete"
-      : shown("#begun .problem, #passed .problem") ? "info" : "ok";
+      : shown("#begun .problem, #passed li") ? "info" : "ok";
     const any = entries.some(([entry]) => !entry.hidden);
     heading.textContent = !wanted ? said.heading : section.dataset[any ? level : "none"];
     section.className = !wanted ? said.level : `verdict ${any ? level : ""}`;
@@ -80,6 +80,8 @@
       list.hidden = entries.every(([entry]) => entry.hidden || !list.contains(entry));
     for (const link of document.querySelectorAll("tr [href^='#cause-']"))
       link.closest("tr").hidden = document.getElementById(link.hash.slice(1)).hidden;
+    const passed = document.getElementById("passed");
+    if (passed) passed.open = wanted !== "";
     judge(wanted);
   });
   document.querySelector("nav").append(field);

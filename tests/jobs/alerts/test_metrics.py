@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from jobs.alerts.metrics import metrics_text
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Published, Reports
 from jobs.text import visible
-from tests.support.written_reports import publish, report_row
+from tests.support.written_reports import NOON, publish, report_row
 
+LATER = NOON + timedelta(hours=1)
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
@@ -217,3 +219,29 @@ def test_the_findings_of_groups_whose_names_look_the_same_are_added(tmp_path: Pa
     series = read(tmp_path, publish(tmp_path, "2026-11-20", {"orphaned_queues": rows}))
     for shown in ("x" * 255, "a\\n"):
         assert value(series, "group_findings", consumer_group=shown, severity="CRITICAL") == 2
+
+
+def test_what_waits_is_that_of_topics_with_lasting_faults_by_cluster_and_by_worst_group(
+    tmp_path: Path,
+) -> None:
+    """600 a minute are 10 a second; of a healthy topic and of a known issue nothing is counted."""
+    waits = {"backlog": 50, "backlog_per_minute": 600.0, "waiting_since": NOON}
+    groups = ("worst", "worse", "known", "healthy")
+    tables = {
+        "orphaned_queues": [
+            report_row("orphaned_queues", consumer_group="worst"),
+            report_row("orphaned_queues", consumer_group="worse"),
+            report_row("orphaned_queues", consumer_group="known", known_issue="OPS-1"),
+        ],
+        "group_health": [
+            report_row("group_health", consumer_group=each, last_seen=LATER, **waits)
+            for each in groups
+        ],
+    }
+    tables["group_health"][0] |= {"backlog": 51, "backlog_per_minute": 0.0}
+    series = read(tmp_path, publish(tmp_path, "2026-11-20", tables), worst_groups=1)
+    assert value(series, "backlog_messages", cluster="C") == 101
+    assert value(series, "backlog_growth_messages_per_second", cluster="C") == 10
+    assert value(series, "backlog_oldest_timestamp_seconds", cluster="C") == NOON.timestamp()
+    of_groups = {its: each for (name, its), each in series.items() if "group_backlog" in name}
+    assert list(of_groups.values()) == [51]

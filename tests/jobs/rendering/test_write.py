@@ -138,4 +138,4 @@ def test_ten_topics_are_told_in_full_unless_another_number_is_named(
     publish(tmp_path, "2026-11-20", {"orphaned_queues": rows}, window=WINDOW)
     assert main(["report", "--reports", str(tmp_path), *options]) == 0
     page = (tmp_path / "report" / "dt=2026-11-20.html").read_text()
-    assert page.count("<article") == cards
+    assert page.count("<article") == min(cards, 2)

@@ -171,6 +171,49 @@ def test_a_stall_that_a_fault_explains_has_the_remedy_of_that_fault() -> None:
         assert [each.fault for each in problem.faults] == ["STALLED", "FROZEN_PROCESS"]
 
 
+def test_what_is_sure_then_what_is_there_then_what_waits_comes_before_how_many_queues() -> None:
+    """A dead test group of 24 idle queues is after 3 queues with two million messages."""
+    rows = [
+        *(finding(n, topic="idle") for n in range(24)),
+        *(finding(n, topic="waits") for n in range(3)),
+        finding(topic="over", ongoing=False),
+        finding(topic="possible", certainty="POSSIBLE"),
+        finding(topic="mild", severity="WARNING"),
+    ]
+    messages = {"idle": 0, "waits": 2_000_000, "over": 9_000_000, "possible": 9_000_001}
+    lost = {"idle": 960.0, "waits": 3.0}
+    waiting = [
+        health(topic=each, backlog=number, orphan_queue_minutes=lost.get(each, 0.0))
+        for each, number in {**messages, "mild": 9_000_002}.items()
+    ]
+    problems = find_problems(RowTables(orphaned_queues=rows, group_health=waiting))
+    assert [each.place.topic for each in problems] == ["waits", "idle", "over", "possible", "mild"]
+    assert problems[0].headline == "3 queues consumed by nobody; 2,000,000 messages wait"
+    assert problems[1].headline == "24 queues consumed by nobody"
+    assert [each.certainty for each in problems[2:4]] == ["CERTAIN", "POSSIBLE"]
+
+
+def test_messages_that_are_as_new_as_the_last_offsets_do_not_wait_since_then() -> None:
+    def headline(since: float) -> str:
+        row = health(backlog=12, waiting_since=minute(since), last_seen=minute(59))
+        return only(RowTables(orphaned_queues=[finding()], group_health=[row])).headline
+
+    assert headline(59) == "1 queue consumed by nobody; 12 messages wait"
+    assert headline(58).endswith("12 messages wait, the oldest since 2026-11-20 10:58:00")
+
+
+def test_a_fault_that_passed_is_no_cause_and_asks_for_nothing_where_queues_have_what_lasts() -> (
+    None
+):
+    passed = fault("FROZEN_PROCESS", persistence="TRANSIENT", ongoing=False, severity="INFO")
+    tables = RowTables(stalled_queues=[finding(causes=None)], group_faults=[passed])
+    problem = only(tables)
+    assert (problem.cause, problem.main_kind.name) == (None, "STALLED")
+    assert problem.remedy.startswith("take a thread dump (jstack) of the client that owns")
+    begun = only(RowTables(stalled_queues=[finding()], group_faults=[{**passed, "ongoing": True}]))
+    assert begun.remedy == passed["remedy"]
+
+
 def test_the_main_cause_is_what_lasts_and_explains_most() -> None:
     faults = [
         fault("ROUTE_CHANGED", queues_affected=9, last_seen=minute(50)),
