@@ -30,7 +30,7 @@ def ending_lines(
     begun.sort(key=lambda each: -sum(each.passing.values()))
     several = len({each.place.cluster for each in (*counted, *begun)}) > 1
     for shown, lines_of, which in (
-        (counted, _lines, "with faults that last"),
+        (counted, _lines, "with lasting faults"),
         (begun, _lines_of_begun, "where something is too new to count"),
     ):
         heads = heads_of(shown)

@@ -43,14 +43,6 @@ _HOW = {
 }
 
 
-#: What to do about a stall of which nothing shows why.
-_SEE_OWNER = Text(
-    "take a thread dump (jstack) of the client that owns the queues: its listener waits for "
-    "something, such as a database, a lock or a call without a time-out; mend that, and then "
-    "restart it"
-)
-
-
 class Queue(NamedTuple):
     """A queue of a topic."""
 
@@ -372,9 +364,7 @@ class Problem:
     @property
     def remedy(self) -> str:
         """What to do about its main cause, unless it passed by itself."""
-        if self.there:
-            return self.there[0].remedy
-        return _SEE_OWNER if kinds.STALLED in self.lasting else ""
+        return self.there[0].remedy if self.there else ""
 
     @property
     def event_ids(self) -> set[str | None]:

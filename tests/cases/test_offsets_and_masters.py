@@ -199,7 +199,7 @@ def test_where_one_broker_alone_answers_the_others_are_named(audit):
         for number, (name, answer) in enumerate([("broker-a", OFFLINE), ("broker-b", TIMED_OUT)])
     )["group_health"]
     assert health["coverage"] == "NO_TOPIC"
-    assert "; no list came from broker-b at broker-b:10911: see whether" in health["reason"]
+    assert "; no list came from broker-b at broker-b:10911: check whether" in health["reason"]
 
 
 def one_queue_stands(**process_queue):
