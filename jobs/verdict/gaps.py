@@ -73,7 +73,7 @@ _MOST = 20
 #: Of fewer rounds nobody knows how often they come.
 _LEAST_ROUNDS = 5
 #: A round is missed where the next one comes later than most by half of their distance.
-_LATE = 1.5
+ONE_IS_LATE = 1.5
 #: At the edges of a night so many rounds may be missing, and so much time: files come late, and a
 #: collector that is started anew needs a moment.
 _ROUNDS_AT_EDGES = 3
@@ -109,7 +109,7 @@ def missed_rounds(
         if usual is None:
             continue
         gaps = [(later - earlier, earlier, later) for earlier, later in pairwise(times)]
-        missed = [each for each in gaps if each[0] > _LATE * usual * SECOND]
+        missed = [each for each in gaps if each[0] > ONE_IS_LATE * usual * SECOND]
         if missed and max(missed)[0] >= persistence_seconds * SECOND:
             _, earlier, later = max(missed)
             absent = sum(round(gap / (usual * SECOND)) - 1 for gap, _, _ in missed)

@@ -7,9 +7,10 @@ that restarts is away for a minute or two, and what its members hold has not cha
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from .gaps import (
     BROKER_SILENT,
     NAMESERVER_SILENT,
     OFFSETS_MISSING,
+    ONE_IS_LATE,
     Gap,
     time_text,
     usual_seconds,
@@ -93,54 +95,67 @@ def silences(
 
     ``polls``: ``broker_polls``, where the input has them. ``rounds``: by cluster all of them.
     """
-    ends = {(cluster, ""): max(times) for cluster, times in rounds.items()}
     if polls is not None:
-        asked = _rounds(polls, window)
-        yield from silent_brokers(polls, window, asked, settings.persistence_seconds)
-        for key, time in _rows(asked.filter(asked["answered"]), _BROKER):
-            ends[key[:2]] = max(time, ends.get(key[:2], time))
-    for kind, of_kind, least in (
-        (OFFSETS_MISSING, given[OFFSETS], settings.persistence_seconds),
-        (NAMESERVER_SILENT, given[ROUTES], settings.route_max_age_seconds),
-    ):
-        for (cluster, name), times in sorted(of_kind.items()):
-            # A broker that is away gives no offsets, and in place of a nameserver another may come.
-            end = ends.get((cluster, name), ends.get((cluster, ""), max(times)))
-            if any(max(times) < min(each) for (of, _), each in of_kind.items() if of == cluster):
-                end = max(times)
-            if pause := _pause(times, end, least * SECOND):
-                yield Gap(kind, _nothing_given(kind, cluster, name, *map(time_text, pause)))
-
-
-def _nothing_given(kind: str, cluster: str, name: str, since: str, until: str) -> Text:
-    values = {"cluster": cluster, "name": name, "since": since, "until": until}
-    if kind == NAMESERVER_SILENT:
-        return Text(
-            "nameserver {name} of cluster {cluster} gave no route between {since} and {until}",
-            **values,
+        yield from silent_brokers(
+            polls, window, _rounds(polls, window), settings.persistence_seconds
         )
-    return Text(
-        "broker {name} of cluster {cluster} gave no offsets between {since} and {until}: whether "
-        "its queues were consumed then is not known",
-        **values,
-    )
+    of_clusters = grouped((cluster, times) for (cluster, _), times in given[OFFSETS].items())
+    for cluster, every in sorted(of_clusters.items()):
+        least = settings.persistence_seconds * SECOND
+        if without := _without(set().union(*every), rounds.get(cluster, ()), least):
+            since, until = map(time_text, without)
+            text = Text(
+                "cluster {cluster}: no broker gave offsets from {since} to {until}: whether its "
+                "queues were consumed then is not known",
+                cluster=cluster,
+                since=since,
+                until=until,
+            )
+            yield Gap(OFFSETS_MISSING, text)
+    for (cluster, name), times in sorted(given[ROUTES].items()):
+        # In place of a nameserver another may come.
+        others = (min(each) for (of, _), each in given[ROUTES].items() if of == cluster)
+        end = max(times) if any(max(times) < each for each in others) else None
+        asked = [each for each in rounds.get(cluster, ()) if end is None or each < end]
+        if without := _without(times, asked, settings.route_max_age_seconds * SECOND):
+            since, until = map(time_text, without)
+            text = Text(
+                "nameserver {name} of cluster {cluster} gave no route from {since} to {until}",
+                name=name,
+                cluster=cluster,
+                since=since,
+                until=until,
+            )
+            yield Gap(NAMESERVER_SILENT, text)
 
 
-def _pause(
-    times: Collection[Instant], end: Instant, least: Instant
+def _without(
+    times: Collection[Instant], rounds: Collection[Instant], least: Instant
 ) -> tuple[Instant, Instant] | None:
-    """The longest time between two answers, or from the last one to the end, where it is longer
-    than usual by ``least``; None where there is none.
+    """The first and the last round of the longest time in which rounds brought nothing of what came
+    at these ``times``: ``least`` or more, and clearly longer than usual; None where there is none.
 
-    >>> _pause(range(0, 300, 60), 600, 300), _pause(range(0, 300, 60), 540, 300)
-    ((240, 600), None)
+    What came for the first time in the midst was not asked for before.
+
+    >>> _without(range(0, 300, 60), range(0, 600, 60), 240)
+    (300, 540)
+    >>> _without(range(0, 600, 300), range(0, 600, 60), 240)
     """
     found = sorted(times)
     usual = usual_seconds(found)
     if usual is None:
         return None
-    since, until = max(pairwise([*found, max(end, found[-1])]), key=lambda each: each[1] - each[0])
-    return (since, until) if until - since - usual * SECOND >= least else None
+    asked = sorted(rounds)
+    # Between two of what came, and after the last: the rounds that brought nothing.
+    begins = [bisect_right(asked, each) for each in found]
+    ends = [*(bisect_left(asked, each) for each in found[1:]), len(asked)]
+    spans = [
+        (asked[end - 1] - asked[begin], asked[begin], asked[end - 1])
+        for begin, end in zip(begins, ends, strict=True)
+        if begin < end
+    ]
+    length, first, last = max(spans, default=(0, 0, 0))
+    return (first, last) if length >= max(least, ONE_IS_LATE * usual * SECOND) > 0 else None
 
 
 def silent_brokers(

@@ -192,41 +192,47 @@ def test_no_polls_no_silence() -> None:
     assert said_of() == []
 
 
-LONG, NO_OFFSETS = " ".join(["YY"] * 11), "broker a of cluster C gave no offsets between {} and {}"
+LONG = " ".join(["YY"] * 11)
+EVERY = [*range(11)]
 
 
 @pytest.mark.parametrize(
-    ("broker", "offsets", "words"),
+    ("minutes", "since", "until"),
     [
-        (LONG, [0, 1, 2, 3, 4, 5, 6, 10], [NO_OFFSETS.format("10:06", "10:10")]),
-        (LONG, [0, 1, 2, 3, 4, 5, 6], [NO_OFFSETS.format("10:06", "10:10")]),
-        (LONG, [0, 1, 2, 3, 4, 5, 6, 9, 10], []),
+        # By hand: the rounds without offsets are those from 10:06 on, over 240 s.
+        (EVERY[:6], "10:06", "10:10"),
+        ([*EVERY[:6], 10], "10:06", "10:09"),
+        # Over 120 s, in which nothing hides that lasts.
+        ([*EVERY[:7], 10], None, None),
+        (EVERY[:8], None, None),
         # They are asked for more seldom, or began in the night.
-        (LONG, [0, 5, 10], []),
-        (LONG, [5, 6, 7, 8, 9, 10], []),
-        # The broker itself is away from 10:07 on, and asked no more.
-        ("YY YY YY YY YY YY YY", [0, 1, 2, 3, 4, 5, 6], []),
+        ([0, 5, 10], None, None),
+        (EVERY[5:], None, None),
     ],
 )
-def test_offsets_that_end_while_the_broker_answers(
-    broker: str, offsets: list[int], words: list[str]
+def test_offsets_that_end_while_brokers_answer(
+    minutes: list[int], since: str | None, until: str | None
 ) -> None:
-    why = ": whether its queues were consumed then is not known"
-    assert said_of(broker, LONG, offsets=offsets) == [each + why for each in words]
+    said = f"from {since} to {until}: whether its queues were consumed then is not known"
+    expected = [f"cluster C: no broker gave offsets {said}"] if since else []
+    assert said_of(LONG, offsets=minutes) == expected
+
+
+def test_a_time_in_which_nobody_collected_is_no_time_without_offsets() -> None:
+    every = rounds(0, 1, 2, 3, 4, 5, 20, 21, 22)
+    given = {OFFSETS: {("C", "a"): set(every["C"])}, ROUTES: {("C", "ns"): set(every["C"])}}
+    assert [*silences(None, Window(), every, given, Settings(persistence_seconds=180))] == []
 
 
 @pytest.mark.parametrize(
     ("routes", "words"),
     [
-        ([range(11), range(11)], []),
-        (
-            [range(11), range(5)],
-            ["nameserver ns-1 of cluster C gave no route between 10:04 and 10:10"],
-        ),
+        ([EVERY, EVERY], []),
+        ([EVERY, EVERY[:5]], ["nameserver ns-1 of cluster C gave no route from 10:05 to 10:10"]),
         # Another came in its place.
-        ([range(11), range(5), range(5, 11)], []),
-        # A route is known for longer.
-        ([range(11), range(6)], []),
+        ([EVERY, EVERY[:5], EVERY[5:]], []),
+        # A route is known for 300 s.
+        ([EVERY, EVERY[:6]], []),
     ],
 )
 def test_a_nameserver_that_gives_no_routes_any_more(
