@@ -571,8 +571,9 @@ def test_a_dump_of_which_nothing_is_understood_says_first_what_is_wrong_and_wher
 
 
 def test_where_nothing_was_understood_the_end_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # a folder in which no other test has run
     dump = tmp_path / "dump.jsonl"
     dump.write_text("no dump\n" * 3)
     assert main(["run", "--dumps", str(dump), "--output", str(tmp_path / "out"), "--quiet"]) == 3
