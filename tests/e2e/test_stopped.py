@@ -105,7 +105,7 @@ def test_a_worker_that_is_killed_is_named_and_the_stack_is_kept(
     running = start("--engine", "spark", "--quiet")
     until = time.monotonic() + _LONGEST_SECONDS
     while running.poll() is None and time.monotonic() < until:
-        for each in descendants(running, ["spark.daemon"]):
+        for each in descendants(running, ["pyspark.worker"]):
             os.kill(each, signal.SIGKILL)
         time.sleep(0.01)
     line = last_line(running)
