@@ -21,6 +21,7 @@ from rebalance_core.findings import (
     NO_BROKER_ANSWERED,
     NO_TOPIC,
     ORPHANED,
+    ROUTE_NOT_KNOWN,
     Evaluation,
 )
 from rebalance_core.grouping import grouped
@@ -85,7 +86,7 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
         **{name: getattr(end, name) for name in _AT_THE_END},
         **_silence(case.dossier, end),
         **waiting(case.dossier.offsets.get(topic, ()))._asdict(),
-        **_unaudited(covered, case.persistence_seconds * SECOND),
+        **_unaudited(case, covered),
         "imbalance": end.most_queues - end.fewest_queues,
         "orphan_queue_minutes": _queue_minutes(ORPHANED, found),
         "duplicate_queue_minutes": _queue_minutes(DUPLICATE, found),
@@ -93,20 +94,31 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
     }
 
 
-def _unaudited(covered: Sequence[tuple[Period, Evaluation]], persistence: Instant) -> Row:
+def _unaudited(case: Case, covered: Sequence[tuple[Period, Evaluation]]) -> Row:
     """The longest time in which nobody knows the owners, where what lasts may have come and gone.
 
     It ends with the first snapshot that shows owners again, or with the last one of the topic. Of
-    several coverages in that time the row has the first.
+    several coverages in that time the row has the first. Routes may be collected more seldom than
+    lists: that the first one comes late is no such time while a route counts for as long.
     """
     times = [*(period.first_seen for period, _ in covered), covered[-1][0].last_seen]
     runs = groupby(range(len(covered)), lambda number: covered[number][1].shows_owners)
     blind = [list(numbers) for shows, numbers in runs if not shows]
-    found = [(times[numbers[0]], times[numbers[-1] + 1], numbers[0]) for numbers in blind]
-    since, until, number = max(found, key=lambda each: each[1] - each[0], default=(0, 0, 0))
-    known = until - since < max(persistence, 1)
-    values = (None,) * 3 if known else (covered[number][1].coverage, since, until)
-    return dict(zip(_UNAUDITED, values, strict=True))
+    found = [(times[numbers[0]], times[numbers[-1] + 1], numbers) for numbers in blind]
+    lasting = [
+        (until - since, since, until, covered[numbers[0]][1].coverage)
+        for since, until, numbers in found
+        if until - since >= _least(case, [covered[each][1].coverage for each in numbers], numbers)
+    ]
+    _, since, until, coverage = max(lasting, default=(0, None, None, None))
+    return dict(zip(_UNAUDITED, (coverage, since, until), strict=True))
+
+
+def _least(case: Case, coverages: Sequence[str], numbers: Sequence[int]) -> Instant:
+    """For how long nobody has to know the owners in some periods that follow each other."""
+    waits_for_route = numbers[0] == 0 and set(coverages) == {ROUTE_NOT_KNOWN}
+    late = case.terms.route_max_age_seconds if waits_for_route else 0
+    return max(case.persistence_seconds, late, 1) * SECOND
 
 
 def _silence(dossier: Dossier, verdict: Evaluation) -> Row:

@@ -21,7 +21,15 @@ NONE = evaluated(
 )
 BROADCASTING = evaluated(coverage="BROADCASTING", reason="why all", strategy_source=None)
 OWN = evaluated(coverage="STRATEGY_NOT_KNOWN", reason="why own", completeness=0.0)
-BY_ID = {"own": OWN, "good": GOOD, "bad": BAD, "none": NONE, "all": BROADCASTING}
+UNROUTED = evaluated(coverage="ROUTE_NOT_KNOWN", reason="why unrouted", completeness=0.0)
+BY_ID = {
+    "unrouted": UNROUTED,
+    "own": OWN,
+    "good": GOOD,
+    "bad": BAD,
+    "none": NONE,
+    "all": BROADCASTING,
+}
 
 
 def finding(kind="ORPHANED", severity="INFO", probability=1.0, first=120, last=240, share=1.0):
@@ -120,6 +128,10 @@ def test_what_is_known_counts_over_what_is_later_and_not_known():
         ),
         ([("good", 0, 60), ("none", 120, 180), ("good", 240, 300)], None),
         ([("all", 0, 840)], None),
+        # Routes may come every 15 minutes (route_max_age_seconds), so the first one late.
+        ([("unrouted", 0, 840), ("good", 900, 960)], ("unrouted", 0, 900)),
+        ([("unrouted", 0, 780), ("good", 840, 960)], None),
+        ([("good", 0, 60), ("unrouted", 120, 360)], ("unrouted", 120, 360)),
     ],
 )
 def test_the_time_in_which_nobody_knows_the_owners(periods, unaudited):
