@@ -12,6 +12,7 @@ from jobs.publish.counts import group_levels
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Reports
+from tests.support.published import minute
 from tests.support.written_reports import Row, publish, report_row
 
 DAY = "2026-11-20"
@@ -65,13 +66,15 @@ def test_a_fault_counts_where_no_queue_shows_it(tmp_path: Path) -> None:
 
 def test_a_group_of_which_nothing_was_judged_is_not_called_well(tmp_path: Path) -> None:
     known = {**health("known", "NO_TOPIC"), "known_issue": "OPS-1"}
+    blind = {"unaudited_since": minute(5), "unaudited_until": minute(25)}
     rows = [
         *(health("partly"), health("partly", "NO_TOPIC", "U"), health("never", "NO_TOPIC")),
         *(health("by choice", "BROADCASTING"), known),
+        {**health("for a time"), "unaudited_coverage": "NO_BROKER_ANSWERED", **blind},
     ]
     found = levels(tmp_path, group_health=rows)
     group = {name: each["level"] for name, each in found["clusters"]["C"].items()}
-    not_audited = {"partly": "NOT_AUDITED", "never": "NOT_AUDITED"}
+    not_audited = dict.fromkeys(("partly", "never", "for a time"), "NOT_AUDITED")
     assert group == {**not_audited, "by choice": "OK", "known": "OK"}
 
 

@@ -315,6 +315,12 @@ def test_coverage_tells_what_was_audited_and_how_well() -> None:
     assert coverage["by_coverage"] == [("NOT_SUBSCRIBED", 1), ("NO_BROKER_ANSWERED", 2)]
 
 
+def test_a_topic_that_was_not_audited_for_a_time_is_not_fine() -> None:
+    blind = health(topic="A", unaudited_coverage="NO_BROKER_ANSWERED")
+    (group,) = report(group_health=[blind, health(topic="B")]).health
+    assert (group["audited"], group["left_out"]) == (2, 1)
+
+
 def test_quarantined_lines_are_counted_by_reason_the_commonest_first() -> None:
     rows = [
         *({"reason": "b", "file": f"file-{n}"} for n in (2, 1)),
