@@ -43,6 +43,7 @@ _ASKED_COLUMNS: dict[str, pa.DataType] = {
     "question": pa.binary(),
 }
 ASKED = pa.schema(_ASKED_COLUMNS)
+_ENDED = [*PIECE_COLUMNS, "answer"]
 #: A shard with fewer members in all its questions has them answered beside it: some seconds of one
 #: core.
 _MEMBERS_OF_A_LARGE_SHARD = 320_000
@@ -179,7 +180,8 @@ def ended(work: Work) -> Callable[[Batches], Batches]:
                 yield Piece(each["shard"], ANSWER, each["answer"])
 
     def run(batches: Batches) -> Iterator[Piece]:
-        rows = (row for batch in batches for row in batch.to_pylist())
+        # Of the columns that a person reads nothing is made here.
+        rows = (row for batch in batches for row in batch.select(_ENDED).to_pylist())
         for _, of_shard in groupby(rows, itemgetter("shard")):
             yield from end(of_shard)
 

@@ -1,7 +1,7 @@
 """What the window shows of brokers and offsets over time: remedies that fit it, and offsets that
 went back."""
 
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -20,7 +20,7 @@ from ..kinds import OFFSETS_WENT_BACK, PERSISTENT
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from .brokers import address_changes
 from .case import Case
-from .dossier import Dossier, QueueOffsets
+from .dossier import Dossier, PollRun, QueueOffsets
 from .events import restarts
 from .extents import Extent
 from .findings import Fault, Found
@@ -58,9 +58,10 @@ def _of_offline(fault: Fault, case: Case) -> Fault:
     """
     listed: dict[str, Instant] = {}
     for run in case.dossier.polls:
-        times = [time for time in run.times if time < fault.first_seen]
-        if times and run.answer in case.dossier.list_members and not run.broker[1]:
-            listed[run.broker[0]] = max(times[-1], listed.get(run.broker[0], times[-1]))
+        before = bisect_left(run.times, fault.first_seen)
+        if before and run.answer in case.dossier.list_members and not run.broker[1]:
+            last = run.times[before - 1]
+            listed[run.broker[0]] = max(last, listed.get(run.broker[0], last))
     happened = [_happened(case, name, time, fault.first_seen) for name, time in listed.items()]
     if happened and all(happened):
         since = Text("the members were listed until {time} UTC", time=clock(max(listed.values())))
@@ -95,21 +96,28 @@ def _of_offline(fault: Fault, case: Case) -> Fault:
 
 def _came_back(dossier: Dossier, until: Instant) -> int:
     """How often a broker that knew no member any more listed again those that it had listed."""
-    times: Counter[str] = Counter()
-    answers = grouped(
-        (run.broker[0], (time, run.answer))
+    of_brokers = grouped(
+        (run.broker[0], run)
         for run in dossier.polls
-        for time in run.times
-        if not run.broker[1] and run.answer not in (NO_ANSWER, ANSWERED) and time <= until
+        if not run.broker[1] and run.answer not in (NO_ANSWER, ANSWERED)
     )
-    for name, of_broker in answers.items():
-        known: set[str] = set()
-        for (_, before), (_, now) in pairwise(sorted(of_broker)):
-            if before in dossier.list_members:
-                known.update(dossier.list_members[before]().client_ids)
-            if before == NOT_ONLINE and now in dossier.list_members:
-                times[name] += not known.isdisjoint(dossier.list_members[now]().client_ids)
-    return max(times.values(), default=0)
+    return max((_back_at(runs, dossier, until) for runs in of_brokers.values()), default=0)
+
+
+def _back_at(runs: Sequence[PollRun], dossier: Dossier, until: Instant) -> int:
+    """How often this broker listed members again."""
+    offline = min((run.times[0] for run in runs if run.answer == NOT_ONLINE), default=until)
+    # Mostly nobody came back: then its times need not be looked at one by one.
+    if not any(offline < run.times[-1] for run in runs if run.answer in dossier.list_members):
+        return 0
+    answers = sorted((time, run.answer) for run in runs for time in run.times if time <= until)
+    back, known = 0, set[str]()
+    for (_, before), (_, now) in pairwise(answers):
+        if before in dossier.list_members:
+            known.update(dossier.list_members[before]().client_ids)
+        if before == NOT_ONLINE and now in dossier.list_members:
+            back += not known.isdisjoint(dossier.list_members[now]().client_ids)
+    return back
 
 
 def _of_deleted(fault: Fault, dossier: Dossier) -> Fault:

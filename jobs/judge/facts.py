@@ -93,14 +93,12 @@ def _placeholders(dossier: Dossier) -> Iterator[Text]:
 
 def _addresses_by_turns(dossier: Dossier) -> Iterator[Text]:
     """The brokers whose address goes to and fro between the polls."""
-    polled = grouped(
-        (run.broker, (time, run.broker_addr))
-        for run in dossier.polls
-        if run.broker_addr
-        for time in run.times
-    )
-    for broker, polls in sorted(polled.items()):
-        addresses = [address for address, _ in groupby(sorted(polls), lambda each: each[1])]
+    polled = grouped((run.broker, run) for run in dossier.polls if run.broker_addr)
+    for broker, runs in sorted(polled.items()):
+        if len({run.broker_addr for run in runs}) == 1:
+            continue
+        polls = sorted((time, run.broker_addr) for run in runs for time in run.times)
+        addresses = [address for address, _ in groupby(polls, lambda each: each[1])]
         if len(addresses) > _FLIPS:
             yield Text(
                 "{broker} was asked at {addresses} by turns, {changes:,} changes: two clusters "

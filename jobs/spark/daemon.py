@@ -5,17 +5,33 @@ memory once: six workers import for longer than they judge a hundred groups.
 """
 
 import gc
+import sys
+from importlib import import_module
+from importlib.machinery import PathFinder
 
-import pandas  # noqa: F401
-import pyarrow.dataset  # noqa: F401
-import pyspark.worker  # noqa: F401
-from pyspark.daemon import manager
+_PACKAGE = __package__.rpartition(".")[0]
+_IMPORTED = (
+    *("pandas", "pyarrow.dataset", "pyspark.worker"),
+    *(f"{_PACKAGE}.{each}" for each in ("engines.batches", "fold.slices", "pipeline.groups")),
+)
 
-from ..engines import batches  # noqa: F401
-from ..fold import slices  # noqa: F401
-from ..pipeline import groups  # noqa: F401
+
+def _leave_archives_out() -> None:
+    """Lets PySpark be imported from where it is installed, not from Spark's archives of it.
+
+    Each task reads the directory of an archive again, once for every package in it that was
+    imported (``importlib.invalidate_caches`` in pyspark/worker_util.py).
+    """
+    installed = [each for each in sys.path if not each.endswith(".zip")]
+    if PathFinder.find_spec("pyspark", installed):
+        sys.path[:] = installed
+        sys.path_importer_cache.clear()
+
 
 if __name__ == "__main__":
+    _leave_archives_out()
+    for each in _IMPORTED:
+        import_module(each)
     # Else the first look for cycles in each worker would copy all of it.
     gc.freeze()
-    manager()
+    import_module("pyspark.daemon").manager()
