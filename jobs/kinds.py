@@ -180,7 +180,7 @@ def _kinds(declared: str) -> dict[str, Kind]:
 
 #: All there is a page on, findings before faults, in the order in which they are listed.
 KINDS = _kinds(_FINDINGS) | _kinds(_FAULTS)
-#: The kinds of events; docs/events.md is about all of them.
+#: The kinds of events; docs/reading.md is about all of them.
 EVENT_KINDS = _kinds(_EVENTS)
 
 #: By table of queues the kind of its findings.
