@@ -311,7 +311,7 @@ def _is_language(code: str) -> str:
 
 
 class Settings(Section):
-    """All settings; docs/all_settings.md is made of the comments and docstrings here."""
+    """All settings; docs/settings.md is made of the comments and docstrings here."""
 
     paths: Paths = Paths()
     #: A finding that was seen over at least so many seconds is `PERSISTENT`, a shorter one

@@ -25,7 +25,7 @@ class KnownIssueTerms:
 
 @dataclass(frozen=True)
 class Terms:
-    """The settings that decide, as plain values; see docs/all_settings.md."""
+    """The settings that decide, as plain values; see docs/settings.md."""
 
     persistence_seconds: int
     heartbeat_expiry_seconds: int

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 
 import pytest
 
-from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table
-from tests.support.data_dictionary import (
-    CHINESE,
-    CHINESE_PAGE,
-    INDEX,
-    PAGE,
-    dictionary,
-    in_chinese,
-    index,
-    type_name,
-)
+from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table, comment_of
+from tests.support.data_dictionary import INDEX, PAGE, cell, dictionary, index, type_name
 
 TABLES = {table.name: table for table in (*SNAPSHOT_TABLES, *REPORT_TABLES)}
 
@@ -25,33 +15,6 @@ TABLES = {table.name: table for table in (*SNAPSHOT_TABLES, *REPORT_TABLES)}
 def test_the_page_is_what_the_schemas_say() -> None:
     reports = [table for table in REPORT_TABLES if table not in SNAPSHOT_TABLES]
     assert PAGE.read_text(encoding="utf-8") == dictionary(SNAPSHOT_TABLES, reports), "make docs"
-
-
-def test_the_chinese_page_is_what_the_schemas_say() -> None:
-    reports = [table for table in REPORT_TABLES if table not in SNAPSHOT_TABLES]
-    page = CHINESE_PAGE.read_text(encoding="utf-8")
-    assert page == dictionary(SNAPSHOT_TABLES, reports, in_chinese()), "make docs"
-
-
-def test_a_text_without_a_translation_is_named() -> None:
-    with pytest.raises(KeyError, match=r"data_dictionary.toml has no line for 'a new column'"):
-        in_chinese()("a new column")
-
-
-def test_no_translation_of_the_page_is_left_over_or_english() -> None:
-    asked: set[str] = set()
-    chinese = in_chinese()
-
-    def remembered(text: str) -> str:
-        asked.add(text)
-        return chinese(text)
-
-    dictionary(SNAPSHOT_TABLES, REPORT_TABLES, remembered)
-    translations = tomllib.loads(CHINESE.read_text(encoding="utf-8"))
-    assert set(translations) == asked
-    # Some are names alone.
-    english = {text for text, translation in translations.items() if text == translation}
-    assert english == {"cluster, consumer_group, topic"}
 
 
 def test_every_table_is_told_of_once() -> None:
@@ -75,9 +38,14 @@ def test_types_are_called_as_spark_calls_them() -> None:
 @pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
 def test_every_column_has_its_type_and_a_meaning(table: Table) -> None:
     page = PAGE.read_text(encoding="utf-8")
-    section = page.partition(f"### {table.name}\n")[2].partition("\n### ")[0]
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", section, re.MULTILINE))
-    assert list(rows) == table.schema.names
-    for name, (type_, meaning) in ((n, row.split(" | ", 1)) for n, row in rows.items()):
-        assert type_name(table.schema.field(name).type) in type_
-        assert len(meaning) > 5
+    section = page.partition(f"### {table.name}\n")[2].partition("\n##")[0]
+    own, _, also = section.partition("\nAlso: ")
+    described = page.partition("\n## Columns of several tables\n")[2].partition("\n##")[0]
+    assert sorted(re.findall(r"^- `(\w+)`", own, re.M) + re.findall(r"\w+", also)) == sorted(
+        table.schema.names
+    )
+    for field in table.schema:
+        null = ", may be null" if field.nullable else ""
+        line = f"\n- `{field.name}` `{type_name(field.type)}`{null}: {cell(comment_of(field))}"
+        assert line in (described if f"`{field.name}`" in also else own), field.name
+        assert len(comment_of(field)) > 5

@@ -88,7 +88,7 @@ def test_it_has_the_settings_and_the_finding_pages(
         "docs/deploy/crontab",
         "docs/deploy/kubernetes/nightly.yaml",
     }
-    assert templates | {"docs/all_settings.md"} <= installed
+    assert templates | {"docs/settings.md"} <= installed
     for below, folder in (("findings", "docs/findings"), ("zh/findings", "docs/zh/findings")):
         pages = {f"{below}/{path.name}" for path in (repository / folder).glob("*.md")}
         assert pages

@@ -142,7 +142,7 @@ def test_chinese_has_chinese_marks_and_blanks_around_latin() -> None:
     assert not {text: match[0] for text, match in wrong.items() if match}
 
 
-#: By what an English text has, the word of ``docs/zh/glossary.md`` and what was once there for it.
+#: By what an English text has, the word of ``docs/zh/reading.md`` and what was once there for it.
 WORDS = {
     r"\bmasked\b": ("脱敏", "遮盖|掩码|打码"),
     r"\bfrozen\b": ("卡死", "冻结"),

@@ -1,8 +1,7 @@
-"""Writes docs/all_settings.md, in English and Chinese: python -m tests.support.settings_page.
+"""Writes the second half of docs/settings.md: python -m tests.support.settings_page.
 
 Every setting with its values, its default and its meaning, which is the comment (#:) above it in
-jobs/settings.py, or jobs/bounds.py; of a section its docstring. The Chinese page is made of
-docs/zh/all_settings.toml.
+jobs/settings.py, or jobs/bounds.py; of a section its docstring.
 """
 
 from __future__ import annotations
@@ -22,29 +21,19 @@ from pydantic.fields import FieldInfo
 
 from jobs import bounds, settings
 from jobs.settings import Settings
-from tests.support.data_dictionary import DOCS, Translate, cell, in_chinese
+from tests.support.data_dictionary import DOCS, cell
 
-PAGE = DOCS / "all_settings.md"
-CHINESE_PAGE = DOCS / "zh" / "all_settings.md"
-CHINESE = DOCS / "zh" / "all_settings.toml"
-
-_TITLE = "All settings"
-_WRITTEN = (
-    "<!-- Written by `make docs` from jobs/settings.py; whatever is changed here is lost. -->"
-)
-_INTRODUCTION = (
-    "[Settings](settings.md) has how a file, the environment and `--set` give them; the file that "
-    "ships, `conf/audit.toml`, has those that most users set."
-)
-_HEAD = "| setting | values | default | meaning |"
+PAGE = DOCS / "settings.md"
+#: What comes before it is written by hand.
+MARK = "<!-- What follows is written by `make docs` from jobs/settings.py. -->\n"
 #: How a type is called; a text of patterns is one too.
 _TYPES = {"int": "a whole number", "float": "a number", "str": "a text", "dict": "a table"}
 
 
-def page(translate: Translate = str) -> str:
-    """The page, as Markdown."""
-    parts = [f"# {translate(_TITLE)}\n\n{_WRITTEN}\n\n{translate(_INTRODUCTION)}\n"]
-    return "\n".join([*parts, *_section(Settings, "", translate)])
+def page(before: str) -> str:
+    """The page with its settings written anew, as Markdown."""
+    by_hand, _, _ = before.partition(MARK)
+    return "\n".join([by_hand + MARK, *_section(Settings, "")])
 
 
 def fields_of(section: type) -> Mapping[str, FieldInfo]:
@@ -62,7 +51,7 @@ def is_section(annotation: Any) -> bool:
     return is_model or is_dataclass(annotation)
 
 
-def _section(model: type, path: str, translate: Translate) -> Iterator[str]:
+def _section(model: type, path: str) -> Iterator[str]:
     """A section, then those within it."""
     meanings = _meanings(model)
     # A destination has the settings of a single one: these have their lines there.
@@ -73,16 +62,13 @@ def _section(model: type, path: str, translate: Translate) -> Iterator[str]:
     }
     if path:
         is_list = path in ("strategies", "alerts.destinations")
-        yield f"## {f'[[{path}]]' if is_list else path}\n\n{translate(_text(model))}\n"
+        yield f"### {f'[[{path}]]' if is_list else path}\n\n{_text(model)}\n"
     inner = {name: each for name, field in own.items() if (each := _model(field)) is not None}
-    rows = [
-        _row(name, field, translate(meanings[name]), translate)
-        for name, field in own.items()
-        if name not in inner
-    ]
-    yield "\n".join([translate(_HEAD), "|---|---|---|---|", *rows, ""])
+    yield "".join(
+        _line(name, field, meanings[name]) for name, field in own.items() if name not in inner
+    )
     for name, each in inner.items():
-        yield from _section(each, f"{path}.{name}".lstrip("."), translate)
+        yield from _section(each, f"{path}.{name}".lstrip("."))
 
 
 def _text(model: type) -> str:
@@ -116,19 +102,17 @@ def _model(field: FieldInfo) -> type | None:
     return None
 
 
-def _row(name: str, field: FieldInfo, meaning: str, translate: Translate) -> str:
-    default = translate("must be given") if field.is_required() else _default(field, translate)
-    return f"| `{name}` | {_values(field, translate)} | {default} | {_marked(meaning)} |"
-
-
-def _default(field: FieldInfo, translate: Translate) -> str:
+def _line(name: str, field: FieldInfo, meaning: str) -> str:
     default = field.get_default(call_default_factory=True)
-    if default is None or default == {}:
-        return translate("none")
-    return f"`{json.dumps(default)}`"
+    values = [_values(field)]
+    if field.is_required():
+        values.append("must be given")
+    elif default not in (None, {}):
+        values.append(f"default `{json.dumps(default)}`")
+    return f"- `{name}` ({'; '.join(values)}): {_marked(meaning)}\n"
 
 
-def _values(field: FieldInfo, translate: Translate) -> str:
+def _values(field: FieldInfo) -> str:
     """What a setting may be: its type, and its bounds."""
     literals = [
         value
@@ -138,25 +122,18 @@ def _values(field: FieldInfo, translate: Translate) -> str:
     ]
     if literals:
         shown = ", ".join(f"`{each}`" for each in literals)
-        return translate("some of {values}" if _is_list(field) else "one of {values}").format(
-            values=shown
-        )
+        return f"{'some' if _is_list(field) else 'one'} of {shown}"
     if _is_list(field):
-        return translate("a list of texts")
+        return "a list of texts"
     kind = re.search(r"\b(int|float|str|dict)\b", str(field.annotation))
     assert kind is not None, field
     marks = {type(each): each for each in field.metadata}
-    bounds: dict[str, Any] = {
-        word: getattr(marks[type_], attribute)
-        for type_, attribute, word in (
-            (Ge, "ge", "from {bound}"),
-            (Gt, "gt", "above {bound}"),
-            (Le, "le", "up to {bound}"),
-        )
+    limits = [
+        f"{word} {getattr(marks[type_], attribute):,}"
+        for type_, attribute, word in ((Ge, "ge", "from"), (Gt, "gt", "above"), (Le, "le", "up to"))
         if type_ in marks
-    }
-    limits = [translate(word).format(bound=f"{bound:,}") for word, bound in bounds.items()]
-    return translate(", ").join([translate(_TYPES[kind[1]]), *limits])
+    ]
+    return ", ".join([_TYPES[kind[1]], *limits])
 
 
 def _is_list(field: FieldInfo) -> bool:
@@ -164,17 +141,14 @@ def _is_list(field: FieldInfo) -> bool:
 
 
 def _marked(text: str) -> str:
-    """A text in a cell of a table, with its code as it is."""
+    """A text as Markdown shows it literally, with its code as it is."""
     parts = re.split(r"(`[^`]*`)", text)
-    return "".join(
-        part.replace("|", "\\|") if part.startswith("`") else cell(part) for part in parts
-    )
+    return "".join(part if part.startswith("`") else cell(part) for part in parts)
 
 
 def main() -> None:
-    """Writes the pages."""
-    PAGE.write_text(page(), encoding="utf-8")
-    CHINESE_PAGE.write_text(page(in_chinese(CHINESE)), encoding="utf-8")
+    """Writes the page."""
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
