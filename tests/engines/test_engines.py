@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -434,51 +432,6 @@ def test_files_that_follow_each_other_are_opened_by_one_task(spark: Any, tmp_pat
     for task, size in values(found, "task"):
         by_task.setdefault(task, []).append(size)
     assert sorted(by_task.values()) == [[1, 2, 30], [40]]
-
-
-def jobs_of(spark: Any, work: Callable[[], object]) -> int:
-    """How many jobs Spark runs for the work."""
-    context, group = spark.sparkContext, f"test-{time.monotonic_ns()}"
-    context.setJobGroup(group, "")
-    try:
-        work()
-    finally:
-        context.setLocalProperty("spark.jobGroup.id", None)
-    # The tracker hears of a job by events, which may be under way.
-    context._jsc.sc().listenerBus().waitUntilEmpty()
-    return len(context.statusTracker().getJobIdsForGroup(group))
-
-
-@pytest.mark.spark
-def test_what_has_known_bounds_is_not_measured_before_it_is_collected(
-    spark: Any, tmp_path: Path
-) -> None:
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
-
-    with SparkEngine(spark) as engine:
-        engine.shards(1 << 20)
-        lines = engine.map(slices_of(tmp_path, x=LINES, y=LINES), read_lines).only("line")
-        assert jobs_of(spark, lambda: list(engine.collect(lines))) == 1
-        numbers = engine.given(pack_value(shard, "number", 1) for shard in range(3))
-        asked: list[Any] = []
-        assert jobs_of(spark, lambda: asked.append(engine.ask(numbers, Squares(0)))) == 1
-        assert jobs_of(spark, lambda: list(engine.collect(asked[0]))) == 1
-        # Of what the answers come to nobody knows the size: it is measured, then collected.
-        many = engine.given(pack_value(0, "number", number) for number in range(100))
-        ended = engine.ask(many, Squares(0))
-        assert jobs_of(spark, lambda: list(engine.collect(ended))) > 1
-        assert jobs_of(spark, lambda: list(engine.collect(asked[0].and_also(ended)))) > 1
-
-
-@pytest.mark.spark
-def test_much_input_is_measured_before_its_pieces_are_collected(spark: Any, tmp_path: Path) -> None:
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
-
-    with SparkEngine(spark) as engine:
-        engine.shards(65 << 20)
-        lines = engine.map(slices_of(tmp_path, x=LINES), read_lines)
-        # Little comes of it, and is collected at once.
-        assert jobs_of(spark, lambda: list(engine.collect(lines))) == 2
 
 
 @pytest.mark.spark
