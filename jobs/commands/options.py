@@ -169,18 +169,6 @@ example: audit --snapshots lake/snapshots --reports lake/reports --date 2026-11-
     --date D  audit this day, UTC, as 2026-11-20
     --since --until --known-issues --fail-on
     --settings --set --quiet --engine --workers --master --dry-run""",
-    "export": """write published reports into tables of Delta Lake or Iceberg
-Each report table becomes one table of all dates, with a column date. The rows of a date are
-replaced in one commit: a date that is exported again counts once. It needs the extra delta or
-iceberg. The address of an Iceberg catalog comes from ~/.pyiceberg.yaml or from the environment
-(PYICEBERG_CATALOG__C__URI).
-example: export --reports out/reports --delta lake/audit
-    --reports
-    | --delta DIR!  gets a Delta table for each report table
-    | --iceberg C.N!  the catalog, and the namespace in it
-    | --date
-    | --all-dates  every date that is published
-    --settings --set --quiet""",
     "prune": """remove old reports, old dumps, and what failed runs left
 Days are counted back from the last date that is there, which stays. Only files with the names of
 the audit's or the collector's files are removed. Without --reports, --snapshots and --dumps the

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from ..pieces import Piece
@@ -119,24 +118,12 @@ class Work(Protocol):
         """What the shard comes to; the answers in any order."""
 
 
-#: The largest block for which glibc's malloc raises its bounds is of 32 MB.
-_NEARLY_32_MB = 31 << 20
-
-
 @contextmanager
 def tuned() -> Iterator[None]:
-    """Within the block this process is as the steps need it.
+    """Within the block Python looks for cycles of objects a hundredth as often.
 
-    Python looks for cycles of objects a hundredth as often: the steps make millions of tuples and
-    no cycles, and each look costs a walk over all of them.
-
-    Memory of some 60 MB that was freed is kept, also after the block: a batch of rows takes and
-    frees blocks of a megabyte, and the machine would have to clear their pages again for the next
-    batch. glibc keeps twice the size of the largest block that was ever freed (mallopt(3),
-    ``M_MMAP_THRESHOLD``). A block that nobody touches costs nothing; other allocators take no
-    notice of it.
+    The steps make millions of tuples and no cycles, and each look costs a walk over all of them.
     """
-    np.empty(_NEARLY_32_MB, np.uint8)
     before = gc.get_threshold()
     gc.set_threshold(100 * before[0], *before[1:])
     try:

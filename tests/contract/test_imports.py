@@ -25,7 +25,6 @@ STEPS = {
     "fold": {"judge.dossier"},
     "judge": set(),
     "publish": {"judge.dossier", "reports.problems", "reports.tables"},
-    "lakes": {"reports.read"},
     "reports": {"judge.evaluated", "judge.moment"},
     "rendering": {
         "reports.commands",

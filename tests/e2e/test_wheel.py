@@ -107,7 +107,5 @@ def test_without_extras_it_brings_no_spark(wheel: zipfile.ZipFile) -> None:
         "jre",
         "fast",
         "apprise",
-        "delta",
-        "iceberg",
     }
     assert declared["License-Expression"] == "Apache-2.0"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -148,22 +147,6 @@ class Squares:
         yield pack_value(-1, "tasks", sorted({task for *_, task in found}))
 
 
-@dataclass(frozen=True)
-class Thresholds(Squares):
-    """Work whose answers are how many objects have to be new before Python looks for cycles."""
-
-    def answer_one(self, question: tuple[str, int]) -> Found:
-        """The number, the threshold, and the process that found it."""
-        number, _, task = super().answer_one(question)
-        return number, gc.get_threshold()[0], task
-
-    def end(self, begun: list[int], answers: Iterable[list[Found]]) -> Iterator[Piece]:
-        """The distinct thresholds of all questions."""
-        found = list(chain.from_iterable(answers))
-        assert len(found) == len(begun)
-        yield pack_value(-1, "thresholds", {threshold for _, threshold, _ in found})
-
-
 def _task() -> int:
     from pyspark import TaskContext  # noqa: PLC0415 - of the test on Spark alone
 
@@ -195,26 +178,3 @@ class Failing(Squares):
     def _fail(self, where: str) -> None:
         if where == self.where:
             raise StepError(where)
-
-
-def how_many_are_frozen(pieces: object) -> Iterator[Piece]:
-    """How many objects Python leaves out when it looks for cycles; of slices and of shards."""
-    yield Piece(0, "n", b"")
-    yield pack_value(0, "frozen", gc.get_freeze_count())
-
-
-@dataclass(frozen=True)
-class Frozen(Squares):
-    """Work whose answers are how many objects are left out."""
-
-    def answer_one(self, question: tuple[str, int]) -> Found:
-        """The number, how many, and the process that found it."""
-        number, _, task = super().answer_one(question)
-        return number, gc.get_freeze_count(), task
-
-    def end(self, begun: list[int], answers: Iterable[list[Found]]) -> Iterator[Piece]:
-        """The least of all answers, and of the end."""
-        found = [frozen for _, frozen, _ in chain.from_iterable(answers)]
-        assert len(found) == len(begun)
-        yield pack_value(0, "frozen", min(found))
-        yield pack_value(0, "frozen", gc.get_freeze_count())

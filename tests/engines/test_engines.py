@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import platform
-import resource
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +19,11 @@ from tests.engines.conftest import ENGINES, LOCAL, local_engine
 from tests.engines.steps import (
     SHARDS,
     Failing,
-    Frozen,
     Squares,
     StepError,
-    Thresholds,
     count,
     fail_on,
     fail_on_shard,
-    how_many_are_frozen,
     in_which_task,
     nothing_at_all,
     of_even_shards,
@@ -231,79 +221,12 @@ def test_more_input_makes_more_shards(engine: Any) -> None:
     assert (10 << 30) / many <= 64 << 20
 
 
-def collected_how_often(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """How rarely the task looks for cycles."""
-    yield pack_value(0, "threshold", gc.get_threshold())
-
-
-def test_a_step_looks_for_cycles_a_hundredth_as_often_and_its_caller_as_before(engine: Any) -> None:
-    before = gc.get_threshold()
-    found = engine.by_shard(engine.given([Piece(0, "n", b"")]), collected_how_often)
-    assert [most for most, *_ in values(collected(engine, found), "threshold")] == [100 * before[0]]
-    # Of many questions, so that an engine may spread them.
-    numbers = engine.given(pack_value(0, "number", number) for number in range(100))
-    found = engine.ask(numbers, Thresholds(0))
-    assert values(collected(engine, found), "thresholds") == [{100 * before[0]}]
-    assert gc.get_threshold() == before
-
-
-def frozen(engine: Any, folder: Path) -> list[int]:
-    """How many objects are left out in slices, in shards, in questions of few and of many."""
-    mapped = engine.map(slices_of(folder, x=LINES), how_many_are_frozen)
-    found = values(collected(engine, mapped), "frozen")
-    found += values(
-        collected(engine, engine.by_shard(mapped.only("n"), how_many_are_frozen)), "frozen"
-    )
-    for many in (3, 17):
-        numbers = engine.given(pack_value(0, "number", number) for number in range(many))
-        found += values(collected(engine, engine.ask(numbers, Frozen(0))), "frozen")
-    return found
-
-
-@pytest.mark.spark
-def test_spark_does_not_look_for_cycles_in_what_its_workers_have_imported(
-    spark: Any, tmp_path: Path
-) -> None:
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
-
-    with SparkEngine(spark) as engine:
-        assert min(frozen(engine, tmp_path)) > 10_000
-
-
-def test_the_objects_of_a_caller_are_not_frozen(tmp_path: Path) -> None:
-    with LocalEngine() as engine:
-        assert set(frozen(engine, tmp_path)) == {gc.get_freeze_count()}
-
-
 def test_an_engine_has_a_name_and_versions(engine: Any) -> None:
     assert engine.name in ("local", "spark")
     assert all(engine.versions.values())
 
 
 # ---------------------------------------------------------------- what only one of them has
-
-
-#: Batches of 20 blocks of a megabyte each: the pages that the machine gives for all of them.
-_BATCHES = """
-import resource
-import numpy as np
-from jobs.engines.engine import tuned
-
-with tuned():
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(50):
-        batch = [np.ones(1 << 20, np.uint8) for _ in range(20)]
-        del batch
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of the allocator of glibc")
-def test_the_memory_of_a_batch_is_kept_for_the_next_one() -> None:
-    command = [sys.executable, "-c", _BATCHES]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    pages_of_a_batch = 20 * (1 << 20) // resource.getpagesize()
-    assert int(done.stdout) < 3 * pages_of_a_batch
 
 
 @pytest.mark.long
@@ -509,51 +432,6 @@ def test_files_that_follow_each_other_are_opened_by_one_task(spark: Any, tmp_pat
     for task, size in values(found, "task"):
         by_task.setdefault(task, []).append(size)
     assert sorted(by_task.values()) == [[1, 2, 30], [40]]
-
-
-def jobs_of(spark: Any, work: Callable[[], object]) -> int:
-    """How many jobs Spark runs for the work."""
-    context, group = spark.sparkContext, f"test-{time.monotonic_ns()}"
-    context.setJobGroup(group, "")
-    try:
-        work()
-    finally:
-        context.setLocalProperty("spark.jobGroup.id", None)
-    # The tracker hears of a job by events, which may be under way.
-    context._jsc.sc().listenerBus().waitUntilEmpty()
-    return len(context.statusTracker().getJobIdsForGroup(group))
-
-
-@pytest.mark.spark
-def test_what_has_known_bounds_is_not_measured_before_it_is_collected(
-    spark: Any, tmp_path: Path
-) -> None:
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
-
-    with SparkEngine(spark) as engine:
-        engine.shards(1 << 20)
-        lines = engine.map(slices_of(tmp_path, x=LINES, y=LINES), read_lines).only("line")
-        assert jobs_of(spark, lambda: list(engine.collect(lines))) == 1
-        numbers = engine.given(pack_value(shard, "number", 1) for shard in range(3))
-        asked: list[Any] = []
-        assert jobs_of(spark, lambda: asked.append(engine.ask(numbers, Squares(0)))) == 1
-        assert jobs_of(spark, lambda: list(engine.collect(asked[0]))) == 1
-        # Of what the answers come to nobody knows the size: it is measured, then collected.
-        many = engine.given(pack_value(0, "number", number) for number in range(100))
-        ended = engine.ask(many, Squares(0))
-        assert jobs_of(spark, lambda: list(engine.collect(ended))) > 1
-        assert jobs_of(spark, lambda: list(engine.collect(asked[0].and_also(ended)))) > 1
-
-
-@pytest.mark.spark
-def test_much_input_is_measured_before_its_pieces_are_collected(spark: Any, tmp_path: Path) -> None:
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
-
-    with SparkEngine(spark) as engine:
-        engine.shards(65 << 20)
-        lines = engine.map(slices_of(tmp_path, x=LINES), read_lines)
-        # Little comes of it, and is collected at once.
-        assert jobs_of(spark, lambda: list(engine.collect(lines))) == 2
 
 
 @pytest.mark.spark
