@@ -182,6 +182,8 @@ class Dossier:
     consume_disabled: dict[str, tuple[Instant, ...]] = field(default_factory=dict)
     #: By topic.
     offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)
+    #: Of the group's own %DLQ%, which it does not consume.
+    dead_letters: list[QueueOffsets] = field(default_factory=list)
     earlier: list[EarlierFinding] = field(default_factory=list)
 
     @property

@@ -25,7 +25,7 @@ from jobs.pieces import Piece, all_values, shard_of
 from jobs.schemas import QUARANTINE
 from tests.dumps.samples import BODIES, line
 
-HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, MODES, FLAGS, LOG = KINDS
+HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, MODES, FLAGS, LOG, DEAD = KINDS
 BOUNDS = Bounds()
 
 # ---------------------------------------------------------------- lines
