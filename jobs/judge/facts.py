@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from rebalance_core.client_kinds import placeholders_in
-from rebalance_core.english import joined, named_broker
+from rebalance_core.english import agreeing, joined, named_broker
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.texts import Text
@@ -16,6 +16,7 @@ from .case import Case
 from .dossier import Dossier, QueueOffsets
 from .failing import retries, steps
 from .tables import Row
+from .words import clock
 
 #: Fewer messages say nothing of what is usual.
 _FEWEST = 100
@@ -32,7 +33,7 @@ def with_facts(case: Case, rows: Iterable[Row]) -> Iterator[Row]:
         facts = [*_one_queue_alone(offsets.get(row["topic"], ()))]
         if row["topic"] == case.main_topic:
             facts += [*retries(case.dossier), *_addresses_by_turns(case.dossier)]
-            facts += _placeholders(case.dossier)
+            facts += [*_placeholders(case.dossier), *members_elsewhere(case.dossier)]
         yield row | {"reason": joined([row["reason"], *facts] if row["reason"] else facts)}
 
 
@@ -61,6 +62,19 @@ def _placeholders(dossier: Dossier) -> Iterator[Text]:
             "client ids have {placeholders} in them, a placeholder that nothing replaced: "
             "two processes of one id read the same queues, and others nobody",
             placeholders=joined(found, "{before}, {next}"),
+        )
+
+
+def members_elsewhere(dossier: Dossier) -> Iterator[Text]:
+    """The members that a group has in other clusters while it has none in this one."""
+    for cluster, last in sorted(dossier.elsewhere.items() if dossier.is_offline else ()):
+        yield agreeing(
+            last.members,
+            "no broker of this cluster lists a member, and cluster {cluster} {members} "
+            "[member|members] at {time} UTC",
+            cluster=cluster,
+            members=last.members,
+            time=clock(last.time),
         )
 
 

@@ -172,7 +172,7 @@ def test_pieces_have_what_the_reader_says_of_each_line(tmp_path: Path) -> None:
     assert [each.order for each in found] == sorted({each.order for each in found})
     for each in pieces:
         for statement in said([each]):
-            assert each.shard == shard_of(statement.cluster, statement.subject, 4)
+            assert each.shard == shard_of(statement.subject, 4)
 
 
 def test_an_error_has_no_content(tmp_path: Path) -> None:
