@@ -35,6 +35,7 @@ CLIENT_NOT_ANSWERING = "CLIENT_NOT_ANSWERING"
 GROUP_NOT_CONSUMING = "GROUP_NOT_CONSUMING"
 OFFSETS_WENT_BACK = "OFFSETS_WENT_BACK"
 READ_TWICE = "READ_TWICE"
+MESSAGES_FAIL = "MESSAGES_FAIL"
 SECRET_IN_CLIENT_ID = "SECRET_IN_CLIENT_ID"  # noqa: S105 - the name of a fault
 
 HELD_NOT_COMPUTED = "HELD_NOT_COMPUTED"
@@ -163,6 +164,8 @@ GROUP_NOT_CONSUMING: The group consumes nothing. It has members, messages come, 
 OFFSETS_WENT_BACK: Offsets went back. The group consumes again what it had consumed.
 READ_TWICE: Messages are read twice. Brokers give the group more messages than its offsets move by,
     and no list shows who reads them a second time.
+MESSAGES_FAIL: Nearly all messages fail. The listener fails at nearly all that it consumes: messages
+    come again, and then they are given up.
 SECRET_IN_CLIENT_ID: A client id holds a secret. It is shown masked; everybody who lists the members
     can read it.
 UNEXPLAINED: Unexplained. None of the other faults, repaired alone or together, clears the finding.

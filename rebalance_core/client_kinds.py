@@ -41,11 +41,17 @@ class ClientKind(Enum):
         "let only broadcasting consumers keep the instanceName DEFAULT: they share it without "
         "harm, and a clustering member of the group needs its own instanceName"
     )
-    #: rocketmq-spring before 2.2.1.
+    #: rocketmq-spring 2.2.0: nameservers and process id.
     ROCKETMQ_SPRING = (
         "update rocketmq-spring-boot-starter to 2.2.1 or later, which appends the start time; "
         "until then give each process its own instanceName in a "
         "RocketMQPushConsumerLifecycleListener (consumer.setInstanceName)"
+    )
+    #: rocketmq-spring 2.0.3: the name of a bean, which all processes have.
+    ROCKETMQ_SPRING_BEAN = (
+        "update rocketmq-spring-boot-starter, whose 2.0.3 gives every process the name of a bean "
+        "as instanceName, to 2.2.1 or later; from 2.2.3 on @RocketMQMessageListener(instanceName) "
+        "is what a process sets itself"
     )
     #: The spring-cloud-alibaba binder before 2021.0.5.0.
     SPRING_CLOUD_ALIBABA = (
@@ -99,6 +105,9 @@ _PLACEHOLDER = re.compile(
     r"[$#]\{[^{}]*\}|\$\([^()]*\)|\{\{[^{}]*\}\}|(?<!\w)%(?!RETRY%|DLQ%)[A-Za-z_][\w.]*%"
 )
 
+#: ``10.0.0.1@org.apache.rocketmq.spring.support.DefaultRocketMQListenerContainer_1``
+_SPRING_BEAN = re.compile(r"\.DefaultRocketMQListenerContainer_[0-9]+\Z")
+
 #: ``8-10.2.2.82@DEFAULT``: client-cpp before it put the process id into the instance name.
 _OLD_CPP_ADDRESS = re.compile(r"[0-9]+-.*", re.DOTALL)
 
@@ -106,10 +115,17 @@ _OLD_CPP_ADDRESS = re.compile(r"[0-9]+-.*", re.DOTALL)
 def kind_of(client_id: str, language: str | None = None, version: int | None = None) -> ClientKind:
     """What made the id; ``language`` and ``version`` are those of the connection.
 
-    Sources: ``ClientConfig`` (RocketMQ 4.8.0, 4.9.0), ``RocketMQUtil`` (rocketmq-spring 2.2.0,
-    2.2.1), ``RocketMQUtils`` (spring-cloud-alibaba 2021.0.4.0, 2021.0.5.0), ``internal/client.go``
-    (client-go 2.1), ``MqBase`` (NewLife.RocketMQ), ``remoting_command.js``, ``client_config.js``
-    (ali-ons).
+    Sources: ``ClientConfig`` (RocketMQ 4.8.0, 4.9.0), ``RocketMQUtils`` (spring-cloud-alibaba
+    2021.0.4.0, 2021.0.5.0), ``internal/client.go`` and ``consumer.WithInstance`` (client-go 2.1),
+    ``MQClientConfig::setInstanceName``, ``CPushConsumer.h`` (client-cpp 2.2), ``PushConsumer`` of
+    ``rocketmq/client.py`` (client-python 2.0), ``MqBase`` (NewLife.RocketMQ), and
+    ``remoting_command.js``, ``client_config.js`` (ali-ons).
+
+    rocketmq-spring (``DefaultRocketMQListenerContainer.initRocketMQPushConsumer``,
+    ``RocketMQUtil.getInstanceName``): with 2.0.2 and an account ``accessKey|secretKey|group``, with
+    2.0.3 the bean's name, from 2.0.4 to 2.1.1 and an account ``accessKey|secretKey|group|pid``,
+    with 2.2.0 ``nameservers@pid``: equal in containers. With 2.2.1 and 2.2.2
+    ``nameservers@pid@time``; from 2.2.3 on what ``instanceName`` says, by default Java's choice.
 
     >>> kind_of("172.17.0.1@1", "JAVA", 373).name, kind_of("172.17.0.1@1", "GO", 317).name
     ('JAVA_BEFORE_4_9_0', 'GO')
@@ -118,6 +134,8 @@ def kind_of(client_id: str, language: str | None = None, version: int | None = N
     """
     if _PLACEHOLDER.search(client_id):
         return ClientKind.PLACEHOLDER
+    if _SPRING_BEAN.search(client_id):
+        return ClientKind.ROCKETMQ_SPRING_BEAN
     spoken = (language or "").upper()
     parsed = parse_client_id(client_id, language)
     by_format = _OF_FORMAT.get(parsed.format)

@@ -14,6 +14,8 @@ from operator import attrgetter
 
 #: Where a retry topic has the name of its group: ``MixAll.RETRY_GROUP_TOPIC_PREFIX``.
 RETRY_PREFIX = "%RETRY%"
+#: Of the topic of a group's dead letters: ``MixAll.DLQ_GROUP_TOPIC_PREFIX``.
+_DLQ_PREFIX = "%DLQ%"
 
 
 def is_retry_topic(topic: str) -> bool:
@@ -23,6 +25,11 @@ def is_retry_topic(topic: str) -> bool:
     (True, False)
     """
     return topic.startswith(RETRY_PREFIX)
+
+
+def is_dead_letters(topic: str) -> bool:
+    """Whether it holds what a group failed to consume as often as it may, and nobody consumes."""
+    return topic.startswith(_DLQ_PREFIX)
 
 
 def java_string_key(text: str) -> bytes:

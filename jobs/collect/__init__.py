@@ -1,6 +1,6 @@
 """nameservers and brokers -> a dump: the admin side of the remoting protocol, read only.
 
-questions.py   what may be asked: eight requests, and no way to ask another
+questions.py   what may be asked: nine requests, and no way to ask another
 frames.py      a request as bytes, and an answer from them
 signature.py   the account, and how a request is signed
 client.py      one question to one address, one answer or one reason

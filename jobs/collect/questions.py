@@ -19,6 +19,9 @@ _IN_DUMPS = {
 #: The order in which an address is asked: lists and routes, then offsets, then running infos.
 EARLY, LATER, LAST = 0, 1, 2
 
+#: ``MixAll.DLQ_GROUP_TOPIC_PREFIX``.
+_DLQ = "%DLQ%"
+
 
 class RequestCode(IntEnum):
     """``org.apache.rocketmq.common.protocol.RequestCode``, what of it reads and is needed.
@@ -38,6 +41,7 @@ class RequestCode(IntEnum):
     GET_ROUTEINFO_BY_TOPIC = 105, "topic_route"
     GET_BROKER_CLUSTER_INFO = 106, "cluster_info"
     GET_ALL_SUBSCRIPTIONGROUP_CONFIG = 201, "subscription_group"
+    GET_TOPIC_STATS_INFO = 202, "topic_stats", LATER
     GET_CONSUMER_CONNECTION_LIST = 203, "consumer_connection"
     GET_CONSUME_STATS = 208, "consume_stats", LATER
     GET_CONSUMER_RUNNING_INFO = 307, "consumer_running_info", LAST
@@ -58,7 +62,10 @@ class Question(NamedTuple):
         >>> running_info("G", "c").who
         {'consumer_group': 'G', 'client_id': 'c'}
         """
-        return {_IN_DUMPS[name]: value for name, value in self.fields if name in _IN_DUMPS}
+        who = {_IN_DUMPS[name]: value for name, value in self.fields if name in _IN_DUMPS}
+        if self.code == RequestCode.GET_TOPIC_STATS_INFO:
+            return {"consumer_group": who["topic"].removeprefix(_DLQ)}
+        return who
 
 
 def route(topic: str) -> Question:
@@ -84,6 +91,11 @@ def members(group: str) -> Question:
 def offsets(group: str) -> Question:
     """How far a group has consumed the queues of a broker, all topics."""
     return Question(RequestCode.GET_CONSUME_STATS, (("consumerGroup", group),))
+
+
+def dead_letters(group: str) -> Question:
+    """How many messages a group has given up."""
+    return Question(RequestCode.GET_TOPIC_STATS_INFO, (("topic", f"{_DLQ}{group}"),))
 
 
 def running_info(group: str, client_id: str) -> Question:

@@ -7,7 +7,7 @@ named the topic: one server that hangs costs the round one time-out, whichever i
     nameserver: brokers (106) -> each broker: groups (201), request modes (402)
     each group on each broker: members (203) -> topics: routes (105) from every nameserver
                                              -> members: running infos (307) -> routes
-    each group on each master: offsets (208), topics (343) -> routes
+    each group on each master: offsets (208), dead letters (202), topics (343) -> routes
     a route that is another than in the round before -> running infos of its groups
 
 Each answer is one line of the dump, failed or not: a line that is missing is no evidence.
@@ -298,9 +298,12 @@ class Round:
         self._ask(broker, questions.members(key[1]), partial(self._on_members, broker, key))
 
     def _put_rest(self, broker: Broker, key: _Group) -> None:
+        is_due = self._of_group(key).is_due
         if OFFSETS not in self._target.without:
             self._put_offsets(broker, key)
-        if self._of_group(key).is_due:
+            if is_due:
+                self._ask(broker, questions.dead_letters(key[1]))
+        if is_due:
             self._ask(broker, questions.topics_of(key[1]))
 
     def _put_offsets(self, broker: Broker, key: _Group) -> None:

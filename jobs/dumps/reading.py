@@ -193,7 +193,7 @@ class _Reading:
             self._counts.kinds[found[0].kind] += 1
         for statement in found:
             self._count(statement)
-            shard = _shard_of(statement.cluster, statement.subject, self._shards)
+            shard = _shard_of(statement.subject, self._shards)
             self._statements[shard].append(statement)
         self._held += len(found)
         return None

@@ -13,13 +13,14 @@ CONSUMER_CONNECTION = "consumer_connection"
 TOPIC_ROUTE = "topic_route"
 CONSUMER_RUNNING_INFO = "consumer_running_info"
 CONSUME_STATS = "consume_stats"
+TOPIC_STATS = "topic_stats"
 MESSAGE_REQUEST_MODE = "message_request_mode"
 SUBSCRIPTION_GROUP = "subscription_group"
 CLIENT_LOG = "client_log"
 #: The kinds that make statements.
 KINDS = (
     *(HEARTBEAT, CONSUMER_CONNECTION, TOPIC_ROUTE, CONSUMER_RUNNING_INFO),
-    *(CONSUME_STATS, MESSAGE_REQUEST_MODE, SUBSCRIPTION_GROUP, CLIENT_LOG),
+    *(CONSUME_STATS, MESSAGE_REQUEST_MODE, SUBSCRIPTION_GROUP, CLIENT_LOG, TOPIC_STATS),
 )
 #: The brokers that a nameserver knows, the topics of which a broker has offsets, and what a
 #: collector left out: understood too, but no statement of a subject, for no rule asks for them.
@@ -129,7 +130,9 @@ class Offset(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """How far a group has consumed (ConsumeStats)."""
+    """How far a group has consumed (ConsumeStats), and how far its dead letters are written
+    (TopicStatsTable).
+    """
 
     offsets: tuple[Offset, ...]
 

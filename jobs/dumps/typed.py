@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeGuard
 
+from rebalance_core.message_queue import is_dead_letters
 from rebalance_core.state import BROADCASTING
 from rebalance_core.strategies.factory import JAVA_CLASSES
 
@@ -356,6 +357,14 @@ def _stats(entries: Iterable[tuple[Queue, Any]], given: int | None = None) -> Re
     return _one(statement.Stats(tuple(offsets)))
 
 
+def _dead_letters(body: Fields, text: str) -> Read:
+    """TopicStatsTable, TopicOffset of a group's %DLQ%: where the next message goes."""
+    entries = read_queue_map("offsetTable", _needed(body, "offsetTable"), text)
+    ends = ((queue, integers(as_map(value), 64, "maxOffset")[0]) for queue, value in entries)
+    found = [statement.Offset(*queue, end, -1, None) for queue, end in ends if end is not None]
+    return _one(statement.Stats(tuple(each for each in found if is_dead_letters(each.topic))))
+
+
 # ------------------------------------------------------------------ message request modes
 
 
@@ -477,6 +486,9 @@ LINES: Mapping[str, Kind] = {
     ),
     statement.CONSUME_STATS: Kind(
         "ConsumeStats", _consume_stats, ("snapshot_time", _GROUP), _GROUP, comes_again=False
+    ),
+    statement.TOPIC_STATS: Kind(
+        "TopicStatsTable", _dead_letters, (*_POLL, _GROUP), _GROUP, comes_again=False
     ),
     statement.MESSAGE_REQUEST_MODE: Kind(
         "MessageRequestModeSerializeWrapper", _request_modes, _POLL

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rebalance_core.message_queue import RETRY_PREFIX
+from rebalance_core.message_queue import RETRY_PREFIX, is_dead_letters
 from rebalance_core.state import POP, PULL, RouteBroker
 
 from ..contents import MEMBER_FACTS
@@ -117,7 +117,11 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
     for row in runs.clients.to_pylist():
         _add_client(dossiers[row.pop("cluster"), row.pop("consumer_group")], row)
     for cluster, name, offsets in _offsets(runs.offsets):
-        dossiers[cluster, name].offsets.setdefault(offsets.topic, []).append(offsets)
+        dossier = dossiers[cluster, name]
+        if is_dead_letters(offsets.topic) and offsets.topic.endswith(f"%{name}"):
+            dossier.dead_letters.append(offsets)
+        else:
+            dossier.offsets.setdefault(offsets.topic, []).append(offsets)
     return [dossier for _, dossier in sorted(dossiers.items(), key=itemgetter(0))]
 
 

@@ -274,8 +274,8 @@ class Cutting:
         }
         return (Contents(runs, {}) for runs in runs_of[table.name](rows))
 
-    def _shards_of(self, cluster: str, name: str) -> list[int]:
-        return [shard_of(cluster, name, self.shards)]
+    def _shards_of(self, _: str, name: str) -> list[int]:
+        return [shard_of(name, self.shards)]
 
 
 def split(rows: Rows, shards_of: ShardsOf) -> Iterator[tuple[int, Rows]]:
@@ -325,7 +325,7 @@ class Dealing:
 
     def _shards_of(self, cluster: str, topic: str) -> set[int]:
         groups = self.subscribers.get((cluster, topic), [dossiers.group_of_nobody(topic)])
-        return {shard_of(cluster, group, self.shards) for group in groups}
+        return {shard_of(group, self.shards) for group in groups}
 
 
 def runs_of(pieces: Sequence[Piece]) -> Runs:

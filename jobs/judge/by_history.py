@@ -23,6 +23,7 @@ from .case import Case
 from .dossier import Dossier, PollRun, QueueOffsets
 from .events import restarts
 from .extents import Extent
+from .facts import members_elsewhere
 from .findings import Fault, Found
 from .words import MOST_NAMES, clock, queues_in_words
 
@@ -73,6 +74,18 @@ def _of_offline(fault: Fault, case: Case) -> Fault:
                 "(send heart beat to broker failed, connect failed), and restart those that still "
                 "run; start the others",
                 these_brokers=list_of(sorted(listed), MOST_NAMES),
+            ),
+        )
+    elsewhere = [*members_elsewhere(case.dossier)]
+    if elsewhere and fault.extent.ongoing:
+        return replace(
+            fault,
+            evidence=joined([fault.evidence, *elsewhere]),
+            remedy=Text(
+                "if the group is to be in {cluster} alone, consume what waits here and delete the "
+                "subscription group; else give the clients a nameserver (namesrvAddr), or topics, "
+                "of this cluster",
+                cluster=joined(sorted(case.dossier.elsewhere), "{before}, {next}"),
             ),
         )
     back = _came_back(case.dossier, fault.last_seen)

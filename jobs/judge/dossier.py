@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rebalance_core.state import PULL, RouteBroker
 
 from ..instants import SECOND, Instant
-from ..schemas import RUNNING_INFO
+from ..schemas import NOT_ONLINE, RUNNING_INFO
 
 #: (name, id) of a broker; 0 is the master.
 Broker: TypeAlias = tuple[str, int]
@@ -160,6 +160,13 @@ class EarlierFinding(NamedTuple):
     nights_open: int
 
 
+class LastListed(NamedTuple):
+    """The last list of a group: how many members it has, and its snapshot."""
+
+    members: int
+    time: Instant
+
+
 @dataclass
 class Dossier:
     """All runs about one group and its topics, in one cluster."""
@@ -182,7 +189,29 @@ class Dossier:
     consume_disabled: dict[str, tuple[Instant, ...]] = field(default_factory=dict)
     #: By topic.
     offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)
+    #: Of the group's own %DLQ%, which it does not consume.
+    dead_letters: list[QueueOffsets] = field(default_factory=list)
     earlier: list[EarlierFinding] = field(default_factory=list)
+    #: By other clusters that have members of the group what they listed last.
+    elsewhere: dict[str, "LastListed"] = field(default_factory=dict)
+
+    @property
+    def last_listed(self) -> "LastListed | None":
+        """What a broker listed last; None: none ever listed a member."""
+        listed = [
+            (run.times[-1], run.answer) for run in self.polls if run.answer in self.list_members
+        ]
+        if not listed:
+            return None
+        time, list_id = max(listed)
+        return LastListed(len(set(self.list_members[list_id]().client_ids)), time)
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether brokers answered that they know no member, after the last list."""
+        offline = [run.times[-1] for run in self.polls if run.answer == NOT_ONLINE]
+        last = self.last_listed
+        return bool(offline) and (last is None or last.time < max(offline))
 
     @property
     def consumes_in_order(self) -> bool | None:

@@ -3,26 +3,23 @@
 Each is a sentence with its numbers, and is joined to the reason of the topic's row.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rebalance_core.client_kinds import placeholders_in
-from rebalance_core.english import joined, named_broker
+from rebalance_core.english import agreeing, joined, named_broker
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.texts import Text
 
 from .case import Case
 from .dossier import Dossier, QueueOffsets
+from .failing import retries, steps
 from .tables import Row
+from .words import clock
 
 #: Fewer messages say nothing of what is usual.
 _FEWEST = 100
-#: From this share of what was consumed on retries are more than a bad message now and then.
-_MANY = 0.1
 #: An address that changes so often goes to and fro; one that moved and moved back does not.
 _FLIPS = 3
 
@@ -35,15 +32,15 @@ def with_facts(case: Case, rows: Iterable[Row]) -> Iterator[Row]:
     for row in rows:
         facts = [*_one_queue_alone(offsets.get(row["topic"], ()))]
         if row["topic"] == case.main_topic:
-            facts += [*_retries(case.dossier, offsets), *_addresses_by_turns(case.dossier)]
-            facts += _placeholders(case.dossier)
+            facts += [*retries(case.dossier), *_addresses_by_turns(case.dossier)]
+            facts += [*_placeholders(case.dossier), *members_elsewhere(case.dossier)]
         yield row | {"reason": joined([row["reason"], *facts] if row["reason"] else facts)}
 
 
 def _one_queue_alone(queues: Sequence[QueueOffsets]) -> Iterator[Text]:
     """Where all that came to a topic is in one of its queues: one consumer has all the work."""
     queues = [each for each in queues if not is_retry_topic(each.topic)]
-    written = [(each, came) for each in queues if (came := _steps(each.broker_offsets))]
+    written = [(each, came) for each in queues if (came := int(steps(each.broker_offsets).sum()))]
     if len(queues) > 1 and len(written) == 1 and written[0][1] >= _FEWEST:
         ((queue, came),) = written
         yield Text(
@@ -57,29 +54,6 @@ def _one_queue_alone(queues: Sequence[QueueOffsets]) -> Iterator[Text]:
         )
 
 
-def _retries(dossier: Dossier, offsets: Mapping[str, Sequence[QueueOffsets]]) -> Iterator[Text]:
-    """How much is sent back for another try, beside what is consumed.
-
-    How many messages fail nobody knows from that: one that fails is sent back up to 16 times
-    (``SubscriptionGroupConfig.retryMaxTimes``).
-    """
-    again = consumed = 0
-    for topic, queues in offsets.items():
-        if is_retry_topic(topic):
-            again += sum(_steps(each.broker_offsets) for each in queues)
-        else:
-            consumed += sum(_steps(each.consumer_offsets) for each in queues)
-    if again >= max(_FEWEST, _MANY * consumed):
-        yield Text(
-            "{again:,} messages were sent back to be tried again, each up to 16 times, beside "
-            "{consumed:,} that were consumed: the listener fails at them, and after the last try "
-            "they are in %DLQ%{group}, which nobody reads",
-            again=again,
-            consumed=consumed,
-            group=dossier.consumer_group,
-        )
-
-
 def _placeholders(dossier: Dossier) -> Iterator[Text]:
     """Placeholders in client ids that nothing replaced, also where each id is used once."""
     ids = {each for listed in dossier.list_members.values() for each in listed().client_ids}
@@ -88,6 +62,19 @@ def _placeholders(dossier: Dossier) -> Iterator[Text]:
             "client ids have {placeholders} in them, a placeholder that nothing replaced: "
             "two processes of one id read the same queues, and others nobody",
             placeholders=joined(found, "{before}, {next}"),
+        )
+
+
+def members_elsewhere(dossier: Dossier) -> Iterator[Text]:
+    """The members that a group has in other clusters while it has none in this one."""
+    for cluster, last in sorted(dossier.elsewhere.items() if dossier.is_offline else ()):
+        yield agreeing(
+            last.members,
+            "no broker of this cluster lists a member, and cluster {cluster} {members} "
+            "[member|members] at {time} UTC",
+            cluster=cluster,
+            members=last.members,
+            time=clock(last.time),
         )
 
 
@@ -107,8 +94,3 @@ def _addresses_by_turns(dossier: Dossier) -> Iterator[Text]:
                 addresses=joined(sorted(set(addresses)), "{before}, {next}"),
                 changes=len(addresses) - 1,
             )
-
-
-def _steps(offsets: NDArray[np.int64]) -> int:
-    """By how much the offsets advanced, from the first that is known; steps back left out."""
-    return int(np.maximum(np.diff(offsets[offsets > 0]), 0).sum())

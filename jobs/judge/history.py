@@ -12,6 +12,7 @@ from .case import Case
 from .cut_off import cut_off
 from .episodes import faults_of_states, stacked_ids
 from .events import find_events
+from .failing import failing
 from .findings import Found
 from .flapping import flapping_members
 from .held import held_queues
@@ -52,6 +53,7 @@ RULES: tuple[Rule, ...] = (
     stalled_queues,
     not_consuming,
     went_back,
+    failing,
     # By queues that are read twice, and filters that differ.
     read_twice,
     # By all other faults.

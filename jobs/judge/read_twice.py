@@ -207,22 +207,35 @@ class _Run:
 
     def _times_of(self, windows: Any, steps: Any) -> Iterator[_Given]:
         """The times that these windows cover, from the first of these steps to the last."""
-        edges = np.zeros(len(self._times) + 1, np.int64)
-        ends = np.flatnonzero(windows & (self._starts >= 0))
-        np.add.at(edges, self._starts[ends] + 1, 1)
-        np.add.at(edges, ends + 1, -1)
-        for start, end in spans(np.cumsum(edges)[:-1] > 0):
-            shown = start + np.flatnonzero(steps[start:end])
-            first, last = int(shown[0]) - 1, int(shown[-1])
+        for first, last, is_open in covered(windows & (self._starts >= 0), self._starts, steps):
             yield _Given(
                 self._name,
                 int(self._times[first]),
                 int(self._times[last]),
                 last - first + 1,
-                self._is_last and end == len(self._times),
+                self._is_last and is_open,
                 float(self._given[first + 1 : last + 1].sum()),
                 int(self._committed[last] - self._committed[first]),
             )
+
+
+def covered(windows: Any, starts: _Longs, steps: Any) -> Iterator[tuple[int, int, bool]]:
+    """The polls from and to which some windows lie side by side, without the steps at both ends
+    that are none of these; and whether the last poll is in them.
+
+    ``windows``: by poll, whether the one that ends there counts; it begins at the poll ``starts``.
+
+    >>> marked = [np.array([0, 0, 0, 1, 1, 0]) > 0, np.array([0, 0, 0, 0, 1, 2])]
+    >>> [*covered(*marked, np.array([0, 0, 1, 1, 1, 0]) > 0)]
+    [(1, 4, False)]
+    """
+    edges = np.zeros(len(starts) + 1, np.int64)
+    ends = np.flatnonzero(windows)
+    np.add.at(edges, starts[ends] + 1, 1)
+    np.add.at(edges, ends + 1, -1)
+    for start, end in spans(np.cumsum(edges)[:-1] > 0):
+        shown = start + np.flatnonzero(steps[start:end])
+        yield int(shown[0]) - 1, int(shown[-1]), end == len(starts)
 
 
 def _runs(case: Case, queues: Sequence[QueueOffsets]) -> Iterator[_Run]:

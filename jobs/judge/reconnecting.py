@@ -284,7 +284,8 @@ def _fault(case: Case, reconnecting: Reconnecting, several: int, stale: Iterable
     hosts = sorted({address.rpartition(":")[0] for address in addresses})
     broker_names = sorted({name for name, _ in connections})
     most = max(connections.values())
-    hourly = per_hour(most, first_seen, last_seen)
+    # From the first to the last there is one time less than there are connections.
+    hourly = per_hour(most - 1, first_seen, last_seen)
     often = Text("{times}, {per_hour} per hour", times=count(most, "time"), per_hour=hourly)
     brokers = list_of(broker_names, MOST_NAMES)
     if restarts:

@@ -145,8 +145,8 @@ class Harms:
             # While they are gone nobody can read what lies there, and no row of a queue shows it;
             # once they are back the group reads it.
             return CRITICAL if fault.extent.ongoing else INFO
-        if fault.fault == kinds.GROUP_NOT_CONSUMING:
-            # Messages pile up in all queues, and every one of them has its owner.
+        if fault.fault in (kinds.GROUP_NOT_CONSUMING, kinds.MESSAGES_FAIL):
+            # Messages pile up in all queues, or are lost, and every queue has its owner.
             return CRITICAL
         harms = self._of(fault)
         if harms:

@@ -13,6 +13,7 @@ from ..instants import Instant
 from ..kinds import (
     FROZEN_PROCESS,
     GROUP_NOT_CONSUMING,
+    MESSAGES_FAIL,
     NOT_AUDITED,
     OFFSETS_WENT_BACK,
     QUEUE_FINDINGS,
@@ -29,7 +30,9 @@ NEW = "NEW"
 PERSISTING = "PERSISTING"
 RESOLVED = "RESOLVED"
 #: The faults that offsets show.
-_BY_OFFSETS = frozenset({FROZEN_PROCESS, GROUP_NOT_CONSUMING, OFFSETS_WENT_BACK, READ_TWICE})
+_BY_OFFSETS = frozenset(
+    {FROZEN_PROCESS, GROUP_NOT_CONSUMING, OFFSETS_WENT_BACK, READ_TWICE, MESSAGES_FAIL}
+)
 
 
 class Openness(NamedTuple):

@@ -54,7 +54,7 @@ def earlier_pieces(
     earlier: Mapping[tuple[str, str], Sequence[EarlierFinding]], shards: int
 ) -> Iterator[Piece]:
     """The open findings of the run before, by group, each for its shard."""
-    of_shards = grouped((shard_of(*group, shards), (group, of)) for group, of in earlier.items())
+    of_shards = grouped((shard_of(group[1], shards), (group, of)) for group, of in earlier.items())
     return (pack_value(shard, EARLIER, groups) for shard, groups in of_shards.items())
 
 
@@ -72,6 +72,12 @@ class GroupAudit:
         for of_shard in all_values(pieces, EARLIER):
             for group, earlier in of_shard:
                 dossiers.setdefault(group, Dossier(*group)).earlier = list(earlier)
+        for of_name in grouped((each.consumer_group, each) for each in dossiers.values()).values():
+            several = of_name if len(of_name) > 1 else []
+            online = [each for each in several if not each.is_offline]
+            listed = {each.cluster: last for each in online if (last := each.last_listed)}
+            for each in several:
+                each.elsewhere = {name: of for name, of in listed.items() if name != each.cluster}
         groups = [(dossier, find_situations(dossier, self.terms)) for dossier in dossiers.values()]
         return Shard(pieces[0].shard, groups, members)
 

@@ -46,3 +46,33 @@ def polled(turns):
 def test_restarts_one_after_the_other_are_a_deploy_whatever_the_round(audit, turns, reconnect):
     faults = [each["fault"] for each in audit(polled(turns))["group_faults"]]
     assert faults == ["RECONNECTING"] * reconnect
+
+
+@pytest.mark.parametrize("reconnects", [True, False])
+def test_a_client_whose_connection_dies_every_two_minutes_has_one_line(audit, reconnects):
+    """Rounds of 60 s. A NAT ends the first client's connections each two minutes; or all six
+    machines are deployed one after the other, each of them once."""
+
+    def lines():
+        for minute in range(30):
+            yield route(60 * minute, "broker-a", "broker-b")
+            for number, name in enumerate(("broker-a", "broker-b"), start=1):
+                given = members(60 * minute + number, name, MACHINES)
+                body = json.loads(given["body"])
+                for machine, connection in enumerate(body["connectionSet"]):
+                    turn = machine == 0 and minute // 2 if reconnects else minute >= 5 + 2 * machine
+                    connection["clientAddr"] = f"10.0.0.{machine}:{40_000 + 100 * number + turn}"
+                yield given | {"body": json.dumps(body)}
+
+    found = audit(lines())
+    assert found["orphaned_queues"] == found["duplicate_queues"] == []
+    faults = found["group_faults"]
+    assert [each["fault"] for each in faults] == ["RECONNECTING"] * reconnects
+    if reconnects:
+        (fault,) = faults
+        assert (fault["client_ids"], fault["severity"]) == (["10.0.0.0@app"], "WARNING")
+        assert fault["evidence"].startswith(
+            "10.0.0.0@app reconnected to broker-a and broker-b 14 times, 30 per hour, from 30 "
+            "addresses of 10.0.0.0"
+        )
+        assert "NAT" in fault["remedy"]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cases.test_small_dumps import MINUTES, fleet, members, of_broker, offsets
+from tests.cases.test_small_dumps import MINUTES, fleet, instant, members, of_broker, offsets
 
 
 def reasons(audit, lines):
@@ -14,6 +14,18 @@ def reasons(audit, lines):
     found = audit([each for minute in MINUTES for each in (*fleet(minute), *lines(minute))])
     assert found["group_faults"] == found["stalled_queues"] == []
     return {row["topic"]: row["reason"] for row in found["group_health"]}
+
+
+def consumed(second, name, table):
+    """Offsets of a broker; ``table``: by topic and queue where both are."""
+    entries = ",".join(
+        json.dumps({"brokerName": name, "queueId": queue, "topic": topic})
+        + ":"
+        + json.dumps({"brokerOffset": at, "consumerOffset": at, "lastTimestamp": 0})
+        for (topic, queue), at in table.items()
+    )
+    given = of_broker("consume_stats", second, name, {})
+    return given | {"body": f'{{"consumeTps":0.0,"offsetTable":{{{entries}}}}}'}
 
 
 @pytest.mark.parametrize("written", [(0,), (0, 1)])
@@ -38,14 +50,7 @@ def test_messages_that_are_tried_again_beside_those_that_are_consumed(audit, aga
             table = {
                 ("T", queue): 8 * minute + 9 if queue else 6 * minute + 9 for queue in range(4)
             } | {("%RETRY%G", 0): again // 2 * minute + 9}
-            entries = ",".join(
-                json.dumps({"brokerName": name, "queueId": queue, "topic": topic})
-                + ":"
-                + json.dumps({"brokerOffset": at, "consumerOffset": at, "lastTimestamp": 0})
-                for (topic, queue), at in table.items()
-            )
-            given = of_broker("consume_stats", 60 * minute + 10 + number, name, {})
-            yield given | {"body": f'{{"consumeTps":0.0,"offsetTable":{{{entries}}}}}'}
+            yield consumed(60 * minute + 10 + number, name, table)
 
     said = (
         "560 messages were sent back to be tried again, each up to 16 times, beside 840 that were"
@@ -84,3 +89,60 @@ def test_a_placeholder_in_an_id_that_one_process_has(audit, name):
     assert found["group_faults"] == []
     (reason,) = {row["reason"] for row in found["group_health"] if row["topic"] == "T"}
     assert reason.startswith("client ids have ${clientIP} in them") == (name == "${clientIP}")
+
+
+def failing(minutes, *, retries, fails, asks_for_dead_letters=True):
+    """Of 40 messages a minute on each of two brokers these fail, at each of their tries."""
+    again = dead = 0
+    for minute in minutes:
+        yield from fleet(minute)
+        for number, name in enumerate(("broker-a", "broker-b")):
+            table = {("T", queue): 10 * minute + 9 for queue in range(4)}
+            yield consumed(60 * minute + 10 + number, name, table | {("%RETRY%G", 0): again + 9})
+            if asks_for_dead_letters and minute % 5 == 0:
+                key = json.dumps({"brokerName": name, "queueId": 0, "topic": "%DLQ%G"})
+                body = f'{{"offsetTable":{{{key}:{{"minOffset":0,"maxOffset":{dead + 9}}}}}}}'
+                stats = of_broker("topic_stats", 60 * minute + 20 + number, name, {})
+                yield stats | {"body": body}
+        again += retries * fails(minute)
+        dead += fails(minute)
+
+
+def always(number):
+    return lambda _: number
+
+
+def test_a_group_of_which_every_message_ends_as_a_dead_letter(audit):
+    """Each is tried twice more: of 240 tries a minute 160 come again and 80 are given up."""
+    found = audit(failing(range(31), retries=2, fails=always(40)))
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["topic"], fault["severity"]) == ("MESSAGES_FAIL", "T", "CRITICAL")
+    assert (fault["first_seen"], fault["last_seen"]) == (instant(0), instant(1800))
+    assert fault["ongoing"]
+    assert fault["evidence"] == (
+        "100% of 7,200 tries to consume a message failed from 10:00:00 to 10:30:00 UTC; "
+        "2,400 messages were given up and are in %DLQ%G"
+    )
+    assert "send again what is in %DLQ%G" in fault["remedy"]
+    (reason,) = {row["reason"] for row in found["group_health"] if row["topic"] == "T"}
+    assert "2,400 messages were given up and are in %DLQ%G" in reason
+
+
+def test_retries_alone_show_that_nearly_all_tries_fail(audit):
+    """By default each is tried 16 times more: of 17 tries 16 come again."""
+    lines = failing(range(31), retries=16, fails=always(40), asks_for_dead_letters=False)
+    (fault,) = audit(lines)["group_faults"]
+    assert fault["fault"] == "MESSAGES_FAIL"
+    assert fault["evidence"].startswith("94% of 40,800 tries to consume a message failed")
+
+
+@pytest.mark.parametrize(
+    ("retries", "fails"),
+    [
+        pytest.param(2, always(4), id="a tenth fails"),
+        pytest.param(16, always(2), id="a twentieth fails, and often"),
+        pytest.param(2, lambda minute: 40 if 10 <= minute < 15 else 0, id="a burst that ends"),
+    ],
+)
+def test_where_most_tries_succeed_the_group_works(audit, retries, fails):
+    assert audit(failing(range(31), retries=retries, fails=fails))["group_faults"] == []

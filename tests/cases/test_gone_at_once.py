@@ -66,3 +66,35 @@ def test_other_members_that_come_are_deploys(audit):
             yield each
 
     assert "came back" not in offline(audit(lines()))["evidence"]
+
+
+@pytest.mark.parametrize("listed_there", [True, False])
+def test_members_in_the_other_cluster_of_the_nameserver_are_named(audit, listed_there):
+    """Here 8 queues have messages and no member; the group's 4 members know another cluster."""
+
+    def lines():
+        yield from polled(lambda minute, _: minute < 5)
+        for minute in MINUTES:
+            answer = MEMBERS if listed_there else OFFLINE
+            for each in (
+                route(60 * minute, "broker-c"),
+                members(60 * minute + 4, "broker-c", answer),
+            ):
+                yield each | {"cluster": "D"}
+
+    found = audit(lines())
+    fault = max(
+        (each for each in found["group_faults"] if each["cluster"] == "C"),
+        key=lambda each: each["last_seen"],
+    )
+    said = (
+        "no broker of this cluster lists a member, and cluster D 4 members at 10:14:00 UTC",
+        "if the group is to be in D alone, consume what waits here",
+    )
+    assert (fault["evidence"].endswith(said[0]), fault["remedy"].startswith(said[1])) == (
+        listed_there,
+        listed_there,
+    )
+    reasons = {row["cluster"]: row["reason"] or "" for row in found["group_health"]}
+    assert (said[0] in reasons["C"]) == listed_there
+    assert "no broker of this cluster" not in reasons["D"]

@@ -29,6 +29,10 @@ V4_5_1, V4_9_0, OF_GO = 317, 393, 317
         ("10.0.0.1@1#123456789012345", "JAVA", V4_9_0, "JAVA", "running machine was copied"),
         ("10.0.0.1@DEFAULT", "JAVA", V4_9_0, "BROADCASTING", "broadcasting"),
         ("10.0.0.1@10.0.0.9:9876@1", "JAVA", 401, "ROCKETMQ_SPRING", "to 2.2.1 or later"),
+        (
+            "10.0.0.1@org.apache.rocketmq.spring.support.DefaultRocketMQListenerContainer_1",
+            *("JAVA", 313, "ROCKETMQ_SPRING_BEAN", "whose 2.0.3 gives every process"),
+        ),
         ("10.0.0.1@k|s3cr3t|pay|1", "JAVA", 317, "SPRING_CLOUD_ALIBABA", "2021.0.5.0"),
         ("10.0.0.1@GID_pay|1", "JAVA", 401, "SPRING_CLOUD_ALIBABA", "2021.0.5.0"),
         ("10.0.0.1@ns1:9876;ns2:9876#10.0.0.1@1", "JAVA", 300, "ONS", "InstanceName"),

@@ -16,6 +16,7 @@ _ENVELOPES: dict[str, dict[str, Any]] = {
     "topic_route": {"namesrv_addr": "ns-1:9876", "topic": TOPIC},
     "consumer_running_info": {"consumer_group": GROUP, "client_id": "10.0.0.1@1"},
     "consume_stats": {"consumer_group": GROUP},
+    "topic_stats": {"broker_name": "broker-a", "broker_id": 0, "consumer_group": GROUP},
     "message_request_mode": {"broker_name": "broker-a", "broker_id": 0},
     "subscription_group": {"broker_name": "broker-a", "broker_id": 0},
     "client_log": {"process": "host-1"},
@@ -39,6 +40,8 @@ BODIES: dict[str, str] = {
     '"subscriptionSet":[{"subString":"*","topic":"T"}]}',
     "consume_stats": '{"offsetTable":{{"brokerName":"broker-a","queueId":3,"topic":"T"}:'
     '{"brokerOffset":9,"consumerOffset":7,"lastTimestamp":1767603600000}}}',
+    "topic_stats": '{"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"%DLQ%G"}:'
+    '{"lastUpdateTimestamp":1767603600000,"maxOffset":9,"minOffset":2}}}',
     "message_request_mode": '{"messageRequestModeMap":{"T":{"G":{"consumerGroup":"G",'
     '"mode":"POP","popShareQueueNum":4,"topic":"T"}}}}',
     "subscription_group": '{"subscriptionGroupTable":{"G":{"consumeBroadcastEnable":true,'

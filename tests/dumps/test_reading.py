@@ -25,7 +25,7 @@ from jobs.pieces import Piece, all_values, shard_of
 from jobs.schemas import QUARANTINE
 from tests.dumps.samples import BODIES, line
 
-HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, MODES, FLAGS, LOG = KINDS
+HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, MODES, FLAGS, LOG, DEAD = KINDS
 BOUNDS = Bounds()
 
 # ---------------------------------------------------------------- lines
@@ -172,7 +172,7 @@ def test_pieces_have_what_the_reader_says_of_each_line(tmp_path: Path) -> None:
     assert [each.order for each in found] == sorted({each.order for each in found})
     for each in pieces:
         for statement in said([each]):
-            assert each.shard == shard_of(statement.cluster, statement.subject, 4)
+            assert each.shard == shard_of(statement.subject, 4)
 
 
 def test_an_error_has_no_content(tmp_path: Path) -> None:

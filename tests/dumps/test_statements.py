@@ -31,10 +31,11 @@ from jobs.dumps.statements import Reader, Refused
 from jobs.dumps.typed import STRATEGY_PACKAGE
 from tests.dumps.samples import BODIES, NINE, line
 
-HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, MODES, FLAGS, LOG = KINDS
+HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, MODES, FLAGS, LOG, DEAD = KINDS
 EVERY_KIND = (
     "heartbeat, consumer_connection, topic_route, consumer_running_info, consume_stats, "
-    "message_request_mode, client_log, cluster_info, subscription_group, consumer_topics, left_out"
+    "topic_stats, message_request_mode, client_log, cluster_info, subscription_group, "
+    "consumer_topics, left_out"
 )
 BROKER = ("broker-a", 0)
 TAGS = (("T", "TAG", "*"),)
@@ -113,6 +114,7 @@ def reason(text: str | bytes) -> str:
             ),
         ),
         (STATS, "G", Source(), Stats((Offset("T", "broker-a", 3, 9, 7, NINE),))),
+        (DEAD, "G", Source("broker-a", 0), Stats((Offset("%DLQ%G", "broker-a", 0, 9, -1, None),))),
         (
             LOG,
             "G",

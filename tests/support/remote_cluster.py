@@ -84,6 +84,8 @@ class RemoteCluster:
                         each: {"groupName": each} for each in ("CID_ONSAPI_OWNER", *self.members)
                     }
                     return _ok({"subscriptionGroupTable": table})
+                case 202:
+                    return error(17, f"topic[{asked.fields['topic']}] not exist")
                 case 203 if listed:
                     return _ok(self._connection(group, listed))
                 case 203:

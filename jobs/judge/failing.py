@@ -1,0 +1,150 @@
+"""offsets -> a group that fails at nearly all that it consumes.
+
+Lists and offsets of such a group are those of a healthy one: a message at which the listener fails
+is consumed, and comes again from %RETRY%group, up to 16 times 10 s to 2 h later
+(``SubscriptionGroupConfig.retryMaxTimes``, ``MessageStoreConfig.messageDelayLevel``), or as often
+as the client's ``maxReconsumeTimes`` says; then it goes to %DLQ%group
+(``SendMessageProcessor.asyncConsumerSendMsgBack`` 4.9.4,
+``AbstractSendMessageProcessor.consumerSendMsgBack`` 5.3.3), which nobody consumes. So each try that
+fails is a step of one of the two, and each try at all is a step of the group's offsets.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.english import agreeing, joined
+from rebalance_core.message_queue import is_retry_topic
+from rebalance_core.texts import Text
+
+from ..instants import SECOND
+from ..kinds import MESSAGES_FAIL
+from .case import Case
+from .dossier import Dossier
+from .extents import Extent, persistence
+from .findings import Fault, Found
+from .read_twice import covered
+from .words import between
+
+#: Of a queue the times of its polls, and an offset at each.
+_Polls: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+#: So long: what fails in an outage of some minutes comes again, and is consumed.
+_WINDOW = 600 * SECOND
+#: From this share of the tries on nearly all fail.
+_NEARLY_ALL = 0.9
+#: From this share of what was consumed on retries are more than a bad message now and then.
+_MANY = 0.1
+#: A few messages show nothing.
+_FEWEST = 100
+
+
+def failing(case: Case, found: Found) -> Found:
+    """A fault for each unbroken time of ten minutes or more in which nearly all tries failed.
+
+    Worked example: 120 messages come in a minute, all fail, and each is tried twice more: of 360
+    tries a minute 240 go to %RETRY% and 120 to %DLQ%.
+    """
+    of = _counted(case.dossier)
+    if case.main_topic is None or _came([*of.again, *of.dead]) < _FEWEST:
+        return found
+    times = np.unique(np.concatenate([polls for polls, _ in chain(*of)]))
+    tries, dead = _sums([*of.consumed, *of.retried], times), _sums(of.dead, times)
+    failed = _sums(of.again, times) + dead
+    starts = np.searchsorted(times, times - _WINDOW, side="right") - 1
+    tried = tries - tries[starts]
+    shows = (starts >= 0) & (tried >= _FEWEST) & (failed - failed[starts] >= _NEARLY_ALL * tried)
+    steps = np.diff(failed, prepend=0) > np.diff(tries, prepend=0) / 2
+    faults = []
+    for first, last, is_open in covered(shows, starts, steps):
+        since, until = int(times[first]), int(times[last])
+        lasts = persistence(since, until, case.persistence_seconds)
+        number, failures, given_up = (round(of[last] - of[first]) for of in (tries, failed, dead))
+        what = Text(
+            "{share:.0%} of {tries:,} tries to consume a message failed {time}",
+            share=min(failures / number, 1),
+            tries=number,
+            time=between(since, until),
+        )
+        evidence = joined([what, *_given_up(case.dossier, given_up)])
+        extent = Extent(since, until, last - first + 1, lasts, is_open)
+        remedy = Text(
+            "see in the clients' log why the listener fails, and mend it; where no message may be "
+            "lost stop the clients until then, for each is tried a limited number of times only; "
+            "then send again what is in %DLQ%{group}",
+            group=case.dossier.consumer_group,
+        )
+        faults.append(Fault(case.main_topic, extent, MESSAGES_FAIL, evidence, remedy))
+    return found.plus(faults)
+
+
+def retries(dossier: Dossier) -> Iterator[Text]:
+    """How much is sent back for another try, beside what is consumed, and how much is given up.
+
+    How many messages fail nobody knows from the retries: each comes again several times.
+    """
+    of = _counted(dossier)
+    again, consumed = _came(of.again), _came(of.consumed)
+    if again >= max(_FEWEST, _MANY * consumed):
+        yield Text(
+            "{again:,} messages were sent back to be tried again, each up to 16 times, beside "
+            "{consumed:,} that were consumed: the listener fails at them, and after the last try "
+            "they are in %DLQ%{group}, which nobody reads",
+            again=again,
+            consumed=consumed,
+            group=dossier.consumer_group,
+        )
+    yield from _given_up(dossier, _came(of.dead))
+
+
+def _given_up(dossier: Dossier, messages: int) -> Iterator[Text]:
+    if messages:
+        yield agreeing(
+            messages,
+            "{messages:,} [message was|messages were] given up and [is|are] in %DLQ%{group}",
+            messages=messages,
+            group=dossier.consumer_group,
+        )
+
+
+class _Counted(NamedTuple):
+    """By what they count the offsets of a group's queues."""
+
+    #: What was consumed for the first time, and what came again and was consumed.
+    consumed: list[_Polls]
+    retried: list[_Polls]
+    #: What failed and may be tried again, and what was given up.
+    again: list[_Polls]
+    dead: list[_Polls]
+
+
+def _counted(dossier: Dossier) -> _Counted:
+    of = _Counted([], [], [], [(each.times, each.broker_offsets) for each in dossier.dead_letters])
+    for each in chain.from_iterable(dossier.offsets.values()):
+        if is_retry_topic(each.topic):
+            of.retried.append((each.times, each.consumer_offsets))
+            of.again.append((each.times, each.broker_offsets))
+        else:
+            of.consumed.append((each.times, each.consumer_offsets))
+    return of
+
+
+def steps(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """By how much an offset advanced from poll to poll, from the first that is known; steps back
+    left out."""
+    return np.where(offsets[:-1] > 0, np.maximum(np.diff(offsets), 0), 0)
+
+
+def _came(queues: Iterable[_Polls]) -> int:
+    return sum(int(steps(offsets).sum()) for _, offsets in queues)
+
+
+def _sums(queues: Iterable[_Polls], times: NDArray[np.int64]) -> NDArray[np.float64]:
+    """By time how far all queues together have advanced."""
+    found = np.zeros(len(times))
+    for polls, offsets in queues:
+        found += np.interp(times, polls, np.cumsum(np.append(0, steps(offsets))))
+    return found
