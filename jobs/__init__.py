@@ -39,6 +39,11 @@ _HOMES = {
 }
 
 
+# The job has the name of a function. Imported once it no longer takes the name when it is used.
+import_module(".audit", __name__)
+del globals()["audit"]
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from rebalance_core import Change
 from rebalance_core.errors import near_names
 
+from .audit import audit as publish_audit
 from .commands.batch import closing_lines, what_is_missing
 from .commands.clock import now
 from .commands.common import time_of
@@ -33,7 +34,6 @@ from .errors import InputError, QuarantineError, SettingsError
 from .judge.moment import Moment
 from .known_issues import KnownIssues
 from .languages.language import language
-from .pipeline.audit import audit as publish_audit
 from .pipeline.explain import Prediction, ShellText, explain_moment, predict_moments
 from .pipeline.ingest import ingest
 from .pipeline.inputs import Inputs

@@ -9,6 +9,7 @@ from itertools import chain
 from rebalance_core.english import agreeing, count, list_of
 
 from ..arguments import Options
+from ..audit import audit
 from ..choices import LAST_RUN
 from ..engines.engine import Engine
 from ..errors import AuditError, InputError, QuarantineError, SettingsError
@@ -17,7 +18,6 @@ from ..kinds import QUEUE_FINDINGS
 from ..known_issues import load_known_issues
 from ..leading_events import leading_events
 from ..output import say
-from ..pipeline.audit import audit
 from ..pipeline.engine import choose_engine, open_engine
 from ..pipeline.ingest import ingest
 from ..pipeline.plan import plan_audit, plan_ingest, plan_settings, times_there

@@ -1,6 +1,6 @@
-"""The audit: snapshot tables -> pieces of groups -> report tables -> a published run.
+"""The steps of the job ``jobs/audit.py``: snapshot tables -> pieces of groups -> report tables.
 
-On every engine the same steps, each of which is plain Python over bytes and columns.
+On every engine the same, each of them plain Python over bytes and columns.
 """
 
 import logging
@@ -18,11 +18,10 @@ from ..pieces import all_rows, all_values
 from ..progress import Progress
 from ..publish.earlier import open_findings
 from ..publish.gone import BROKERS, NAMESERVERS
-from ..publish.publish import publish
 from ..publish.run import Made, Scope, Task
 from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES
 from ..settings import Settings
-from ..storage import Published, Reports, Snapshots
+from ..storage import Reports, Snapshots
 from ..text import visible
 from ..verdict.silence import OFFSETS, ROUTES
 from .events import with_events
@@ -34,19 +33,11 @@ from .terms import strategy_rules, terms_of
 _LOGGER = logging.getLogger(__name__)
 
 
-def audit(
-    engine: Engine, task: Task, progress: Progress, inputs: Inputs | None = None
-) -> Published:
-    """Audits the snapshots of a window and publishes the reports under the window's last date.
-
-    ``inputs``: the tables, if they lie elsewhere than the task says.
+def opened(task: Task, inputs: Inputs | None, progress: Progress) -> tuple[Task, Inputs]:
+    """The tables of a task, and the task with its window.
 
     With ``since_last`` a window without a beginning begins where that of the last published run
-    did. Findings that an entry of ``known_issues`` matches are marked; whether an entry has expired
-    is judged by the date under which the reports are published.
-
-    Raises InputError where there is nothing to audit, and ContractError where a table has not the
-    columns that it must have. Nothing is published then, and what was published stays.
+    did.
     """
     inputs = inputs or Inputs(Snapshots.open(task.snapshots), task.settings)
     progress.say(inputs.sentence())
@@ -54,26 +45,7 @@ def audit(
     if task.since_last:
         last = Reports(task.reports).last(task.window.newest_date)
         task = replace(task, window=window_of_last(last, task.window))
-    with inputs.snapshots.in_use():
-        with progress.step("groups") as step:
-            folded = fold_inputs(engine, inputs, task)
-            step.rows = len(folded.facts.polled)
-        _warn_of_unaddressed(folded.facts)
-        witnesses = {BROKERS: folded.facts.brokers, NAMESERVERS: folded.facts.nameservers}
-        given = {ROUTES: folded.facts.routes_at, OFFSETS: folded.facts.offsets_at}
-        ingested = inputs.snapshots.ingested
-        scope = Scope.of(task, folded.facts.rounds, witnesses, given, ingested)
-        earlier = open_findings(Reports(task.reports), scope.previous)
-        with progress.step("findings"):
-            terms = terms_of(task.settings, scope.known_issues)
-            judged = folded.judge(terms, earlier, task.settings)
-            tables = [table for table in REPORT_TABLES if table is not QUARANTINE]
-            if not inputs.snapshots.has(CLIENT_STATES.name):
-                tables.remove(ALLOCATION_DRIFT)  # it needs what clients report of themselves
-            pieces = with_events(engine.collect(judged), folded.facts, terms.masking)
-            lost = list(lost_rows(folded.facts))
-            made = Made(tables, pieces, folded.refused, lost, engine.name, engine.versions)
-        return publish(task, scope, made, inputs.snapshots, progress)
+    return task, inputs
 
 
 def _warn_of_unaddressed(facts: Facts) -> None:
@@ -100,16 +72,39 @@ class Folded:
     refused: pa.Table
 
     def judge(self, terms: Terms, earlier: Any, settings: Settings) -> Any:
-        """The pieces of the report tables."""
+        """The pieces of the report tables: each distinct situation goes through the core once, on
+        Spark by the pandas UDF ``recompute_allocations``.
+        """
         before = self.engine.given(earlier_pieces(earlier, self.shards))
         work = GroupAudit(terms, strategy_rules(settings))
         return self.engine.ask(self.pieces.and_also(before), work)
+
+    def scope(self, task: Task, inputs: Inputs) -> Scope:
+        """What the audit covers, and what earlier runs left open."""
+        facts = self.facts
+        witnesses = {BROKERS: facts.brokers, NAMESERVERS: facts.nameservers}
+        given = {ROUTES: facts.routes_at, OFFSETS: facts.offsets_at}
+        return Scope.of(task, facts.rounds, witnesses, given, inputs.snapshots.ingested)
+
+    def allocations(self, task: Task, scope: Scope, inputs: Inputs) -> Made:
+        """The rows of the report tables, as they come."""
+        terms = terms_of(task.settings, scope.known_issues)
+        earlier = open_findings(Reports(task.reports), scope.previous)
+        judged = self.judge(terms, earlier, task.settings)
+        tables = [table for table in REPORT_TABLES if table is not QUARANTINE]
+        if not inputs.snapshots.has(CLIENT_STATES.name):
+            tables.remove(ALLOCATION_DRIFT)  # it needs what clients report of themselves
+        pieces = with_events(self.engine.collect(judged), self.facts, terms.masking)
+        lost, engine = list(lost_rows(self.facts)), self.engine
+        return Made(tables, pieces, self.refused, lost, engine.name, engine.versions)
 
 
 def fold_inputs(engine: Engine, inputs: Inputs, task: Task) -> Folded:
     """Reads the tables of a task."""
     pieces, cutting = inputs.cut(engine, task.window, has_files=not task.are_staged)
-    return fold_pieces(engine, pieces, cutting)
+    folded = fold_pieces(engine, pieces, cutting)
+    _warn_of_unaddressed(folded.facts)
+    return folded
 
 
 def fold_pieces(engine: Engine, pieces: Any, cutting: Cutting) -> Folded:

@@ -21,13 +21,13 @@ from pyspark.sql import functions as F
 from rebalance_core.errors import near_names
 
 from ..api import QUIET, GivenSettings, Report, check_named, new_task, settings_of, temporary_folder
+from ..audit import audit as publish_audit
 from ..commands.common import time_of
 from ..environment import sentence_of_spark
 from ..errors import InputError
 from ..fold.kernel import Cutting
 from ..fold.slices import TableStep
 from ..judge.moment import Moment
-from ..pipeline.audit import audit as publish_audit
 from ..pipeline.inputs import Inputs
 from ..pipeline.moments import Question, moments_of_inputs
 from ..reports.read import declared_table

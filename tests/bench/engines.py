@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobs.audit import audit
 from jobs.engines.local import LocalEngine
-from jobs.pipeline.audit import audit
 from jobs.pipeline.ingest import ingest
 from jobs.settings import Settings
 from tests.support.runs import QUIET, writing

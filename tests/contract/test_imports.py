@@ -104,6 +104,13 @@ def test_nothing_but_the_entries_knows_the_command_line() -> None:
     assert entries == {"alert.py", "audit.py", "ingest.py", "report.py"}
 
 
+@pytest.mark.e2e
+def test_the_job_does_not_take_the_name_of_the_function() -> None:
+    """``jobs/audit.py`` is a module, and ``rebalance_audit.audit`` the function of the API."""
+    code = "import jobs.commands.batch, jobs.audit\nfrom jobs import audit\naudit.__code__"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
 def test_modules_import_each_other_by_place_so_that_the_folder_may_have_another_name() -> None:
     """Installed it is ``rebalance_audit``; a package ``jobs`` is somebody else's."""
     for path in modules("jobs"):

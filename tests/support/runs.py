@@ -10,10 +10,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jobs.audit import audit
 from jobs.engines.engine import Engine
 from jobs.engines.local import LocalEngine
 from jobs.known_issues import KnownIssues
-from jobs.pipeline.audit import audit
 from jobs.pipeline.ingest import ingest
 from jobs.progress import Progress
 from jobs.publish.run import Run, Task
