@@ -192,8 +192,14 @@ class Dossier:
     #: Of the group's own %DLQ%, which it does not consume.
     dead_letters: list[QueueOffsets] = field(default_factory=list)
     earlier: list[EarlierFinding] = field(default_factory=list)
-    #: By other clusters that have members of the group what they listed last.
+    #: By other clusters of the same nameservers that have members of the group what they listed
+    #: last.
     elsewhere: dict[str, "LastListed"] = field(default_factory=dict)
+
+    @property
+    def nameservers(self) -> set[str]:
+        """The addresses of those that gave the routes of its topics."""
+        return {run.namesrv_addr for runs in self.routes.values() for run in runs}
 
     @property
     def last_listed(self) -> "LastListed | None":
