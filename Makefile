@@ -260,7 +260,7 @@ advisories: $(TOOLS_VENV)/installed ## Ask for security advisories on all that i
 truth: install ## Simulate fleets, audit them and print how much is true and how much is found; FLEETS, SEED
 	$(BIN)/python -m tests.simulation.score --fleets $(FLEETS) --seed $(SEED) --out build/truth
 
-truth-days: install ## Simulate a healthy day of 20 groups and one with eight faults, and audit them; SEED, EVERY
+truth-days: install ## Simulate a healthy day of 20 groups and one with twelve faults, and audit them; SEED, EVERY
 	$(BIN)/python -m tests.simulation.days --seed $(SEED) --every $(EVERY) --out build/truth-days
 
 fuzz: install ## Try the properties of tests/fuzz on new inputs for SECONDS (600), and count them

@@ -85,7 +85,7 @@ def _of_offline(fault: Fault, case: Case) -> Fault:
                 "if the group is to be in {cluster} alone, consume what waits here and delete the "
                 "subscription group; else give the clients a nameserver (namesrvAddr), or topics, "
                 "of this cluster",
-                cluster=joined(sorted(case.dossier.elsewhere), "{before}, {next}"),
+                cluster=list_of(sorted(case.dossier.elsewhere), MOST_NAMES),
             ),
         )
     back = _came_back(case.dossier, fault.last_seen)

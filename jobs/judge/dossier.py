@@ -192,8 +192,14 @@ class Dossier:
     #: Of the group's own %DLQ%, which it does not consume.
     dead_letters: list[QueueOffsets] = field(default_factory=list)
     earlier: list[EarlierFinding] = field(default_factory=list)
-    #: By other clusters that have members of the group what they listed last.
+    #: By other clusters of the same nameservers that have members of the group what they listed
+    #: last.
     elsewhere: dict[str, "LastListed"] = field(default_factory=dict)
+
+    @property
+    def nameservers(self) -> set[str]:
+        """The addresses of those that gave the routes of its topics."""
+        return {run.namesrv_addr for runs in self.routes.values() for run in runs}
 
     @property
     def last_listed(self) -> "LastListed | None":
@@ -257,16 +263,16 @@ def _waits_for_a_reader(queues: Sequence[QueueOffsets]) -> bool:
     behind a proxy, queues move, and one that does not has to wait for longer than a message takes.
     """
     moves = any((each.consumer_offsets[1:] != each.consumer_offsets[:-1]).any() for each in queues)
-    return max(map(_waits_since, queues), default=0) >= (_TAKES_ITS_TIME if moves else 1)
+    return max(map(_longest_wait, queues), default=0) >= (_TAKES_ITS_TIME if moves else 1)
 
 
 #: What lasts lasts so long by default.
 _TAKES_ITS_TIME: Instant = 180 * SECOND
 
 
-def _waits_since(queue: QueueOffsets) -> Instant:
-    """For how long up to the last poll messages waited and the offset stayed the same."""
-    stays = (queue.consumer_offsets == queue.consumer_offsets[-1:]) & (queue.waiting > 0)
-    moved = np.flatnonzero(~stays)
-    since = queue.times[moved[-1] + 1 if moved.size else 0 :]
-    return int(since[-1] - since[0]) if since.size else 0
+def _longest_wait(queue: QueueOffsets) -> Instant:
+    """The longest time in which messages waited and the offset stayed the same; it may be over."""
+    waits = queue.waiting > 0
+    ends = np.flatnonzero((np.diff(queue.consumer_offsets) != 0) | ~(waits[1:] & waits[:-1]))
+    last = len(queue.times) - 1
+    return int((queue.times[np.append(ends, last)] - queue.times[np.append(0, ends + 1)]).max())

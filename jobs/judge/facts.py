@@ -16,7 +16,7 @@ from .case import Case
 from .dossier import Dossier, QueueOffsets
 from .failing import retries, steps
 from .tables import Row
-from .words import clock
+from .words import MOST_NAMES, clock
 
 #: Fewer messages say nothing of what is usual.
 _FEWEST = 100
@@ -67,7 +67,8 @@ def _placeholders(dossier: Dossier) -> Iterator[Text]:
 
 def members_elsewhere(dossier: Dossier) -> Iterator[Text]:
     """The members that a group has in other clusters while it has none in this one."""
-    for cluster, last in sorted(dossier.elsewhere.items() if dossier.is_offline else ()):
+    clusters = sorted(dossier.elsewhere.items()) if dossier.is_offline else []
+    for cluster, last in clusters[:MOST_NAMES]:
         yield agreeing(
             last.members,
             "no broker of this cluster lists a member, and cluster {cluster} {members} "

@@ -75,9 +75,15 @@ class GroupAudit:
         for of_name in grouped((each.consumer_group, each) for each in dossiers.values()).values():
             several = of_name if len(of_name) > 1 else []
             online = [each for each in several if not each.is_offline]
-            listed = {each.cluster: last for each in online if (last := each.last_listed)}
             for each in several:
-                each.elsewhere = {name: of for name, of in listed.items() if name != each.cluster}
+                # Groups of one name at different nameservers have nothing to do with each other.
+                each.elsewhere = {
+                    other.cluster: last
+                    for other in online
+                    if other is not each
+                    and not each.nameservers.isdisjoint(other.nameservers)
+                    and (last := other.last_listed)
+                }
         groups = [(dossier, find_situations(dossier, self.terms)) for dossier in dossiers.values()]
         return Shard(pieces[0].shard, groups, members)
 

@@ -90,3 +90,23 @@ def test_of_a_group_that_went_behind_a_proxy_what_the_lists_say_harms_nothing(au
     severities = {row["fault"]: row["severity"] for row in found["group_faults"]}
     assert severities == {"GROUP_OFFLINE": "INFO", "UNLISTED_CONSUMER": "WARNING"}
     assert found["orphaned_queues"] == []
+
+
+def test_members_behind_a_proxy_that_were_all_gone_for_a_time_left_the_queues_meanwhile(audit):
+    """No list ever had them; from 10:04 to 10:09 nobody reads, then all is read up."""
+
+    def lines():
+        for each in polled({}):
+            minute = int(each["snapshot_time"][14:16])
+            if each["kind"] == "consume_stats" and 4 <= minute <= 9:
+                each["body"] = each["body"].replace(
+                    f'"consumerOffset": {100 * minute},', '"consumerOffset": 400,'
+                )
+            yield each
+
+    found = audit(lines())
+    assert orphaned_since(found) == {
+        (name, number): instant(240) for name in ("broker-a", "broker-b") for number in range(4)
+    }
+    assert {row["last_seen"] for row in found["orphaned_queues"]} == {instant(540)}
+    assert {row["severity"] for row in found["orphaned_queues"]} == {"CRITICAL"}

@@ -64,6 +64,10 @@ class Process:
     refused: bool = False
     #: It takes messages and its listener never returns.
     blocked_since: Millis | None = None
+    #: ``DefaultMQPushConsumer.suspend``: it pulls nothing, and keeps what it holds.
+    suspended: bool = False
+    #: Its consumer of the group was shut; heartbeats of its other groups keep it listed.
+    has_consumer: bool = True
     started: Millis = 0
     routes: dict[str, Route] = field(default_factory=dict)
     #: Its own address on its present connection, by the broker's address.
@@ -112,6 +116,15 @@ class Process:
     def block(self) -> None:
         """Its listener hangs: it stays a member, holds its queues, and commits nothing more."""
         self.blocked_since = self.world.clock.now
+        self.world.reads_changed(self)
+
+    def suspend(self) -> None:
+        self.suspended = True
+        self.world.reads_changed(self)
+
+    def shut_consumer(self) -> None:
+        """It holds nothing from now on, and is listed as before."""
+        self.has_consumer, self.held = False, {}
         self.world.reads_changed(self)
 
     def reconnect(self, broker_names: Sequence[str] | None = None) -> None:
@@ -208,6 +221,8 @@ class Process:
 
     def rebalance(self) -> None:
         """Every topic; the next one comes 20 s after this one."""
+        if not self.has_consumer:
+            return
         self._rebalances += 1
         number = self._rebalances
 
@@ -219,7 +234,9 @@ class Process:
                     self.rebalance()
 
         self.world.clock.after(REBALANCE_EACH, again)
-        held = {topic: self._taken(topic) for topic in sorted(self.subscriptions)}
+        # ``DefaultMQPushConsumerImpl.tryRebalance`` 5.3.3.
+        taken = self.held.get if self.suspended else self._taken
+        held = {topic: taken(topic) or frozenset() for topic in sorted(self.subscriptions)}
         if held != self.held:
             self.held = held
             self.world.reads_changed(self)
@@ -294,7 +311,7 @@ class Process:
     @property
     def consumes(self) -> frozenset[MessageQueue]:
         """What it reads and handles, by offsets: beside one that pulls POP moves none."""
-        is_kept = self.blocked or self.refused or not self.world.consume_enabled
+        is_kept = self.blocked or self.suspended or self.refused or not self.world.consume_enabled
         return frozenset() if is_kept else self.reads & self.in_table
 
     @property
@@ -309,5 +326,5 @@ class Process:
 
     @property
     def works(self) -> bool:
-        """Whether it runs, and is neither frozen nor blocked."""
-        return self.alive and not self.frozen and not self.blocked
+        """Whether it runs, and is neither frozen nor blocked nor suspended."""
+        return self.alive and not (self.frozen or self.blocked or self.suspended)

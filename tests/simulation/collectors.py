@@ -67,6 +67,10 @@ class Habits:
     topics_of_lists: bool = False
     #: So late in a round is this group asked: other groups of the cluster come first.
     comes_after: Millis = 0
+    #: The group consumes by a proxy: no broker lists it.
+    behind_proxy: bool = False
+    #: The topics to which nothing comes, with messages of before and no committed offset.
+    quiet: frozenset[str] = frozenset()
 
 
 @dataclass(eq=False)
@@ -116,7 +120,9 @@ class Collector:
             if broker.up and any(process.pops for process in self.world.processes):
                 self._ask_modes(began, broker)
             self._ask_flags(began, broker)
-            for client_id in broker.client_ids if broker.up else ():
+            for client_id in (
+                broker.client_ids if broker.up and not self.habits.behind_proxy else ()
+            ):
                 listed.setdefault(client_id, []).append(broker)
             yield self._latency() + self.habits.pause
         if self.habits.running_infos and len(self.rounds) % self.habits.infos_each == 0:
@@ -193,7 +199,7 @@ class Collector:
         if not broker.up:
             message = f"connect to {broker.address} failed"
             answer: Line = {"error_code": _NO_RESPONSE, "error_message": message}
-        elif not broker.channels:
+        elif not broker.channels or self.habits.behind_proxy:
             message = f"the consumer group[{GROUP}] not online"
             answer = {"error_code": _NOT_ONLINE, "error_message": message}
         else:
@@ -217,7 +223,10 @@ class Collector:
         address, process = found[0]
         answers = process.addresses.get(broker.address) == address
         answers = answers and process.alive and not process.frozen
-        if answers and broker.name not in process.unreachable:
+        if answers and not process.has_consumer:
+            message = f"The Consumer Group <{GROUP}> not exist in this consumer"
+            answer = {"error_code": 1, "error_message": message}
+        elif answers and broker.name not in process.unreachable:
             answer = {"body": _running_info(self.world, process, self.dice)}
         else:
             message = f"consumer <{GROUP}> <{client_id}> Timeout"
@@ -255,6 +264,8 @@ class Collector:
     def _offsets(self, queue: MessageQueue) -> Line:
         """``OffsetWrapper``: a queue that nobody ever read has consumer offset 0."""
         now = self.world.clock.now
+        if queue.topic in self.habits.quiet:
+            return {"brokerOffset": 500, "consumerOffset": 0, "lastTimestamp": 0}
         read_until = self.world.progress.committed(queue, now)
         return {
             "brokerOffset": self._messages(queue, now),

@@ -4,7 +4,7 @@
     python -m tests.simulation.days --seed 1 --every 300 --hours 24 --groups 20
 
 A healthy day has deploys, crashes, an autoscaler, topics that grow, the restart of a broker and of
-a nameserver: nothing of WARNING or worse may last. A day with faults has eight groups in which one
+a nameserver: nothing of WARNING or worse may last. A day with faults has twelve groups in which one
 thing goes wrong for an hour or so: each is to be found, begun within two rounds.
 
 Each group is a fleet of its own; brokers, nameservers and collector are the same for all, and so
@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clients import Process
 from tests.simulation.clock import MINUTE, SECOND, Millis, dice_of
 from tests.simulation.fleets import Fleet, Pod, settled_fleet
@@ -75,6 +76,8 @@ def make_day(
             lasts = min(fleet.between(2400, 5400), until // 8)
             FAULTS[number](fleet, began, began + lasts)
         else:
+            if number % 5 == 4:
+                _quiet_topic(fleet)
             _ordinary(fleet)
         fleet.simulate()
         _write(fleet, number, folder)
@@ -130,6 +133,12 @@ def _ordinary(fleet: Fleet) -> None:
     if random.random() < 0.2:
         queues = fleet.world.topics["broker-a"]["T"] + random.choice([2, 4])
         fleet.clock.at(random.randrange(latest), lambda: fleet.world.set_queues("T", queues))
+
+
+def _quiet_topic(fleet: Fleet) -> None:
+    """A topic with messages of before, of which nothing was ever committed, and nothing comes."""
+    fleet.give_u()
+    fleet.habits.quiet = frozenset({"U"})
 
 
 def _change(fleet: Fleet, pods: Sequence[Pod], time: Millis, change: Callable[[Pod], None]) -> None:
@@ -207,6 +216,40 @@ def _nobody(fleet: Fleet, began: Millis, ends: Millis) -> None:
     fleet.plant("GROUP_OFFLINE", began, ends)
 
 
+def _suspended(fleet: Fleet, began: Millis, ends: Millis) -> None:
+    pod = fleet.pods[0]
+    fleet.do(began, pod, Process.suspend)
+    fleet.clock.at(ends, partial(replace_pod, fleet, pod, how="stop", keeps_id=False))
+    fleet.plant("FROZEN_PROCESS", began, ends, pods=[pod])
+
+
+def _without_consumer(fleet: Fleet, began: Millis, ends: Millis) -> None:
+    pod = fleet.pods[0]
+    fleet.do(began, pod, Process.shut_consumer)
+    fleet.clock.at(ends, partial(replace_pod, fleet, pod, how="kill", keeps_id=False))
+    # Running infos come each five minutes.
+    fleet.plant("QUEUE_NOT_HELD", began, ends, pods=[pod], shows_after=5 * MINUTE)
+
+
+def _offsets_back(fleet: Fleet, began: Millis, _: Millis) -> None:
+    """By the messages of half an hour, which are read again within four minutes."""
+    world = fleet.world
+
+    def back() -> None:
+        for name, topics in world.topics.items():
+            for number in range(topics["T"]):
+                world.progress.go_back(MessageQueue("T", name, number), began, 30 * MINUTE)
+
+    fleet.clock.at(began, back)
+    fleet.plant("OFFSETS_WENT_BACK", began, began + 4 * MINUTE)
+
+
+def _behind_proxy(fleet: Fleet, began: Millis, ends: Millis) -> None:
+    """No broker ever lists a member; for a time there is none."""
+    fleet.habits.behind_proxy = True
+    _nobody(fleet, began, ends)
+
+
 FAULTS = (
     _shared_id,
     _other_strategy,
@@ -216,6 +259,10 @@ FAULTS = (
     _may_not_consume,
     _other_tags,
     _nobody,
+    _suspended,
+    _without_consumer,
+    _offsets_back,
+    _behind_proxy,
 )
 
 

@@ -338,7 +338,7 @@ def _write(path: Path, scores: Sequence[Score], lines_of: Callable[[Score], Line
     with path.open("w") as file:
         for each in scores:
             for line in lines_of(each):
-                file.write(json.dumps({"fleet": each.fleet.name, **line}) + "\n")
+                file.write(json.dumps({"fleet": each.fleet.name, **line}, default=sorted) + "\n")
 
 
 def _false_rows(each: Score) -> Lines:

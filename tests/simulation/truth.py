@@ -197,6 +197,12 @@ class Progress:
         self._truth = truth
         self._asked: dict[MessageQueue, tuple[Millis, Millis, Millis]] = {}
 
+    def go_back(self, queue: MessageQueue, now: Millis, by: Millis) -> None:
+        """Sets the group back by the messages of so much time."""
+        if self.committed(queue, now) is not None:
+            _, read, told = self._asked[queue]
+            self._asked[queue] = (now, read - by, told - by)
+
     def committed(self, queue: MessageQueue, now: Millis) -> Millis | None:
         """The time up to whose messages the committed offset goes; None: nobody read any."""
         steps = self._truth.consumers[queue]
