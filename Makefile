@@ -167,7 +167,7 @@ fmt: install ## Format, and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: install ## Write anew what is written from the code: the data dictionary, the page of all settings, the pinned --help
+docs: install ## Write anew what is written from the code: the data dictionary, the page of all settings, what each command takes
 	$(BIN)/python -m tests.support.data_dictionary
 	$(BIN)/python -m tests.support.settings_page
 	$(BIN)/python -m tests.contract.test_help

@@ -64,17 +64,12 @@ def values_of(column: "pa.Field[Any]") -> Values:
     return Values.declared(words_of(column), nullable=column.nullable)
 
 
-def check_columns(table: Table, came: pa.Schema) -> None:
-    """ContractError with every column of the table that is missing, twice or of a wrong type.
+def check_tables(tables: Iterable[tuple[Table, pa.Schema]]) -> None:
+    """ContractError with every column of the tables that is missing, twice or of a wrong type.
 
     Columns that may be null may also be missing; further columns do not matter. Whole numbers may
     be of another width, times of another unit, and texts and lists of the large kind.
     """
-    check_tables([(table, came)])
-
-
-def check_tables(tables: Iterable[tuple[Table, pa.Schema]]) -> None:
-    """The same of several tables, in one ContractError."""
     found = [
         "\n  ".join([f"table {table.name} ({table.grain}):", *problems])
         for table, came in tables
@@ -85,7 +80,7 @@ def check_tables(tables: Iterable[tuple[Table, pa.Schema]]) -> None:
 
 
 def has_columns(table: Table, came: pa.Schema) -> bool:
-    """Whether ``check_columns`` lets the columns through."""
+    """Whether ``check_tables`` lets the columns through."""
     return not any(_problems(table, came))
 
 

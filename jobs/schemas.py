@@ -563,4 +563,6 @@ GROUP_FAULTS = _REPORT_TABLES["group_faults"]
 ALLOCATIONS = _REPORT_TABLES["allocations"]
 ALLOCATION_DRIFT = _REPORT_TABLES["allocation_drift"]
 GROUP_HEALTH = _REPORT_TABLES["group_health"]
+#: Its columns of a topic that was not audited for a time: why, and when.
+UNAUDITED = ("unaudited_coverage", "unaudited_since", "unaudited_until")
 EVENTS = _REPORT_TABLES["events"]

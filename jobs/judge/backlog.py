@@ -16,8 +16,8 @@ READ_AGAIN = 2
 #: A reader commits what it has read each 5 s (``persistConsumerOffsetInterval``): at a poll a small
 #: part of what came since the last poll is left, here at most a half.
 _NOT_FAR = 2
-#: In at least half of the intervals.
-_MOST = 2
+#: The share of the intervals in which a queue has to keep up.
+_HALF = 0.5
 #: How fast messages pile up is asked of the end: of so much time, or of the last two polls.
 _RECENT: Instant = 600 * SECOND
 
@@ -128,7 +128,7 @@ class Reading(NamedTuple):
         """
         every = self.moved + self.unmoved
         if self.moved >= max(READ_AGAIN, self.unmoved):
-            return _MOST * self.kept_up >= every or self.worked_off == every or None
+            return self.kept_up >= _HALF * every or self.worked_off == every or None
         return False if self.unmoved and not self.moved else None
 
     @property

@@ -27,9 +27,9 @@ from rebalance_core.findings import (
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..instants import SECOND, Instant
+from ..instants import SECOND
 from ..kinds import NO_GROUP, worst
-from ..schemas import NO_ANSWER
+from ..schemas import NO_ANSWER, UNAUDITED
 from .answers import asked_answers
 from .backlog import Waiting, waiting
 from .case import Case
@@ -48,14 +48,12 @@ _MINUTE = 60 * SECOND
 _MOST_INT = 2**31 - 1
 
 
-#: The time in which nobody knows the owners, and why.
-_UNAUDITED = ("unaudited_coverage", "unaudited_since", "unaudited_until")
 #: The columns of a topic of which nothing was recomputed.
 _NOTHING: Row = {
     **dict.fromkeys(("audited_snapshots", "members", "processes", "idle_clients", "imbalance"), 0),
     **dict.fromkeys(("completeness", "orphan_queue_minutes", "duplicate_queue_minutes"), 0.0),
     **dict.fromkeys(("strategy_source", "subscription_source", "worst_severity")),
-    **dict.fromkeys((*_UNAUDITED, *Waiting._fields)),
+    **dict.fromkeys((*UNAUDITED, *Waiting._fields)),
 }
 
 
@@ -104,21 +102,18 @@ def _unaudited(case: Case, covered: Sequence[tuple[Period, Evaluation]]) -> Row:
     times = [*(period.first_seen for period, _ in covered), covered[-1][0].last_seen]
     runs = groupby(range(len(covered)), lambda number: covered[number][1].shows_owners)
     blind = [list(numbers) for shows, numbers in runs if not shows]
-    found = [(times[numbers[0]], times[numbers[-1] + 1], numbers) for numbers in blind]
-    lasting = [
-        (until - since, since, until, covered[numbers[0]][1].coverage)
-        for since, until, numbers in found
-        if until - since >= _least(case, [covered[each][1].coverage for each in numbers], numbers)
-    ]
-    _, since, until, coverage = max(lasting, default=(0, None, None, None))
-    return dict(zip(_UNAUDITED, (coverage, since, until), strict=True))
-
-
-def _least(case: Case, coverages: Sequence[str], numbers: Sequence[int]) -> Instant:
-    """For how long nobody has to know the owners in some periods that follow each other."""
-    waits_for_route = numbers[0] == 0 and set(coverages) == {ROUTE_NOT_KNOWN}
-    late = case.terms.route_max_age_seconds if waits_for_route else 0
-    return max(case.persistence_seconds, late, 1) * SECOND
+    lasting = []
+    for numbers in blind:
+        coverages = [covered[each][1].coverage for each in numbers]
+        waits_for_route = numbers[0] == 0 and set(coverages) == {ROUTE_NOT_KNOWN}
+        late = case.terms.route_max_age_seconds if waits_for_route else 0
+        since, until = times[numbers[0]], times[numbers[-1] + 1]
+        if until - since >= max(case.persistence_seconds, late, 1) * SECOND:
+            lasting.append((until - since, since, until, coverages[0]))
+    if not lasting:
+        return dict.fromkeys(UNAUDITED)
+    _, since, until, coverage = max(lasting)
+    return dict(zip(UNAUDITED, (coverage, since, until), strict=True))
 
 
 def _silence(dossier: Dossier, verdict: Evaluation) -> Row:

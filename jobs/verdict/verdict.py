@@ -38,6 +38,7 @@ from ..reports.problems import Problem
 from ..reports.tables import PLACE, Place, Tables, place_of
 from ..reports.waiting import Waiting
 from ..reports.words import in_words
+from ..schemas import UNAUDITED
 from ..text import iso
 from .coverage import action_of, is_complete
 from .gaps import Gap, gaps_of
@@ -49,8 +50,6 @@ STATES = (WRONG, INCOMPLETE, WELL)
 _KEY = "verdict"
 #: A sentence names so many groups.
 _MOST_NAMES = 5
-#: Of a topic that was not audited for a time: why, and when.
-_FOR_A_TIME = ("unaudited_coverage", "unaudited_since", "unaudited_until")
 
 
 class NotAudited(NamedTuple):
@@ -328,7 +327,7 @@ def _others(tables: Tables, problems: Iterable[Problem]) -> dict[str, int]:
 def _not_audited(tables: Tables) -> Iterator[NotAudited]:
     """By coverage what was not audited, or not for a time, and is no known issue."""
     columns = [*PLACE, "coverage", "reason", "known_issue", TEXTS]
-    rows = tables.read("group_health", [*columns, *_FOR_A_TIME]).to_pylist()
+    rows = tables.read("group_health", [*columns, *UNAUDITED]).to_pylist()
     rows = sorted((each for each in rows if each["known_issue"] is None), key=place_of)
     whole = grouped((each["coverage"], each) for each in rows if not is_complete(each["coverage"]))
     for coverage, of_coverage in sorted(whole.items()):
@@ -340,7 +339,7 @@ def _not_audited(tables: Tables) -> Iterator[NotAudited]:
         if each["unaudited_coverage"] is not None and is_complete(each["coverage"])
     )
     for coverage, of_coverage in sorted(partly.items()):
-        times = tuple(of_coverage[0][name] for name in _FOR_A_TIME[1:])
+        times = tuple(of_coverage[0][name] for name in UNAUDITED[1:])
         yield NotAudited(coverage, tuple(map(place_of, of_coverage)), "", times)
 
 

@@ -97,13 +97,12 @@ def test_the_readme_is_short_and_begins_with_what_to_type() -> None:
     assert len(set(verdicts)) == 1
 
 
-#: What people read: pages, help and settings, and the sources with their names and docstrings.
+#: What people read: pages and settings, and the sources with their names and docstrings.
 TEXTS = [
     *ROOT.glob("*.md"),
     *DOCS.rglob("*.md"),
     *DOCS.rglob("*.toml"),
     *ROOT.glob("conf/*"),
-    *ROOT.glob("tests/data/help/*.txt"),
     *(each for root in ("jobs", "rebalance_core") for each in (ROOT / root).rglob("*.py")),
     *ROOT.glob("jobs/rendering/templates/*"),
 ]

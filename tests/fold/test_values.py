@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from jobs.contract import check_columns
+from jobs.contract import check_tables
 from jobs.engines.local import LocalEngine
 from jobs.errors import ContractError
 from jobs.fold.kernel import Cutting
@@ -296,8 +296,8 @@ def test_times_without_a_zone_and_columns_that_are_there_twice_are_said(table: T
     for place, column in enumerate(table.schema):
         twice = table.schema.append(column)
         with pytest.raises(ContractError, match=rf"{column.name}: expected .*, is there 2 times"):
-            check_columns(table, twice)
+            check_tables([(table, twice)])
         if pa.types.is_timestamp(column.type):
             naive = table.schema.set(place, pa.field(column.name, pa.timestamp("us")))
             with pytest.raises(ContractError, match=rf"{column.name}: .* without a zone; write"):
-                check_columns(table, naive)
+                check_tables([(table, naive)])

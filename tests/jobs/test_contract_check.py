@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from jobs.contract import check_columns
+from jobs.contract import check_tables
 from jobs.errors import ContractError
 from jobs.schemas import HEARTBEATS, REPORT_TABLES, SNAPSHOT_TABLES, TOPIC_ROUTES, Table
 
@@ -25,13 +25,13 @@ def changed(of: Table, *missing: str, **types: pa.DataType) -> pa.Schema:
 
 @pytest.mark.parametrize("table", (*SNAPSHOT_TABLES, *REPORT_TABLES), ids=lambda each: each.name)
 def test_a_table_as_declared_fits(table: Table) -> None:
-    check_columns(table, table.schema)
+    check_tables([(table, table.schema)])
 
 
 def test_every_missing_and_every_mistyped_column_is_named_at_once() -> None:
     texts = {"broker_ids": pa.list_(pa.string()), "read_queue_nums": pa.string()}
     with pytest.raises(ContractError) as raised:
-        check_columns(TOPIC_ROUTES, changed(TOPIC_ROUTES, "topic", "perm", **texts))
+        check_tables([(TOPIC_ROUTES, changed(TOPIC_ROUTES, "topic", "perm", **texts))])
 
     first, *problems = str(raised.value).splitlines()
     assert first.startswith("table topic_routes (cluster, snapshot_time, namesrv_addr, ")
@@ -46,7 +46,7 @@ def test_every_missing_and_every_mistyped_column_is_named_at_once() -> None:
 def test_a_struct_without_one_of_its_fields_is_a_mistyped_column() -> None:
     topics = pa.list_(pa.struct({"topic": pa.string()}))
     with pytest.raises(ContractError, match="subscriptions: expected array<struct<topic:string"):
-        check_columns(HEARTBEATS, changed(HEARTBEATS, subscriptions=topics))
+        check_tables([(HEARTBEATS, changed(HEARTBEATS, subscriptions=topics))])
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_struct_without_one_of_its_fields_is_a_mistyped_column() -> None:
     ids=str,
 )
 def test_what_can_be_read_as_declared_fits(types: dict[str, pa.DataType]) -> None:
-    check_columns(HEARTBEATS, changed(HEARTBEATS, "language", "strategy", **types))
+    check_tables([(HEARTBEATS, changed(HEARTBEATS, "language", "strategy", **types))])
 
 
 @pytest.mark.parametrize(
@@ -82,4 +82,4 @@ def test_what_can_be_read_as_declared_fits(types: dict[str, pa.DataType]) -> Non
 def test_what_cannot_is_refused(types: dict[str, pa.DataType]) -> None:
     (name,) = types
     with pytest.raises(ContractError, match=f"  {name}: expected "):
-        check_columns(HEARTBEATS, changed(HEARTBEATS, **types))
+        check_tables([(HEARTBEATS, changed(HEARTBEATS, **types))])

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
+from functools import cache
 from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le
@@ -75,6 +76,7 @@ def _text(model: type) -> str:
     return " ".join(str(inspect.getdoc(model)).split())
 
 
+@cache
 def _meanings(model: type) -> dict[str, str]:
     """By setting the comment above it; those of the classes that it is a kind of come first."""
     found = {}
