@@ -89,8 +89,8 @@ def audit(
 
     Warns where more lines were not understood than the settings allow, and of snapshots that are
     left out because they lie in the future. Raises SettingsError for settings that are wrong,
-    InputError where there is nothing to audit, and ContractError, before anything runs, where a
-    table has not the columns that it must have.
+    InputError where there is nothing to audit, ContractError, before anything runs, where a table
+    has not the columns that it must have, and SparkError where Spark fails over dumps.
 
     >>> report = audit("dumps/")  # doctest: +SKIP
     >>> report["orphaned_queues"].to_pandas()  # doctest: +SKIP
@@ -270,10 +270,10 @@ def _engine_on(spark: SparkSession | None) -> Iterator[Engine]:
         with LocalEngine() as local:
             yield local
         return
-    from .spark.engine import SparkEngine  # noqa: PLC0415 - Spark takes its time
+    from .spark.engine import SparkEngine, in_a_sentence  # noqa: PLC0415 - Spark takes its time
     from .spark.session import suited  # noqa: PLC0415
 
-    with suited(spark) as own, SparkEngine(own) as engine:
+    with in_a_sentence(), suited(spark) as own, SparkEngine(own) as engine:
         yield engine
 
 

@@ -118,6 +118,9 @@ UnknownHostException: (?P<what>[\w.-]+)
 Service '(?P<what>[\w ]+)' failed after \d+ retries
     Spark found no free port for its {what}: set spark.driver.bindAddress or
     spark.port.maxRetries, or stop other sessions of Spark
+Failed to open local file '(?P<what>[^'\n]+)'[^\n]*No such file
+    a worker of Spark has no file {what}: put the files where the driver and all workers see them
+    under one path, or give the audit DataFrames
 (?:AccessControlException|AccessDeniedException|Permission denied)[: ]*(?P<what>[^\n]*)
     permission denied: {what}: give the user of the job the right to it
 ConnectException: (?P<what>[^\n]*)

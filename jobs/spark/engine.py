@@ -56,7 +56,7 @@ from ..engines.engine import (
     in_tasks,
 )
 from ..environment import sentence_of_spark
-from ..errors import InputError
+from ..errors import InputError, SparkError
 from ..failures import one_line
 from ..pieces import Piece
 from ..storage import Location
@@ -285,6 +285,15 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             yield
         finally:
             context.setLocalProperty(_DESCRIPTION, before)
+
+
+@contextmanager
+def in_a_sentence() -> Iterator[None]:
+    """A failure of Spark in the block is a SparkError: its cause, and what to do."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise SparkError(sentence_of_spark(str(error))) from error
 
 
 #: Names that Spark's listing leaves out, also of files that are named.

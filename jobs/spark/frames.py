@@ -62,7 +62,9 @@ def replace_date(rows: DataFrame, table: str, day: date) -> None:
     spark = rows.sparkSession
     dated = rows.withColumn("date", F.lit(day))
     if not spark.catalog.tableExists(table):
-        dated.writeTo(table).partitionedBy(F.col("date")).create()
+        writer = dated.writeTo(table).partitionedBy(F.col("date"))
+        provider = _provider_of_spark(spark, table)
+        (writer.using(provider) if provider else writer).create()
         return
     there = spark.table(table).columns
     if new := [field for field in rows.schema if field.name not in there]:
@@ -77,6 +79,16 @@ def replace_date(rows: DataFrame, table: str, day: date) -> None:
     columns = ", ".join(f"`{name}`" for name in names)
     into = f"INSERT OVERWRITE TABLE {table} PARTITION (date = '{day}')"
     spark.sql(f"{into} SELECT {columns} FROM {{rows}}", rows=rows)  # noqa: S608 - the caller's own
+
+
+def _provider_of_spark(spark: SparkSession, table: str) -> str | None:
+    """The format of new tables in Spark's own catalogue, where 3.5 would make one of Hive; other
+    catalogues have their own.
+    """
+    names = table.split(".")
+    catalogue = names[0] if len(names) > 2 else spark.catalog.currentCatalog()
+    is_own = catalogue == "spark_catalog"
+    return spark.conf.get("spark.sql.sources.default") if is_own else None
 
 
 # ---------------------------------------------------------------- published reports

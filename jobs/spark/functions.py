@@ -246,7 +246,9 @@ def _groups(columns: Sequence[pd.Series]) -> Iterator[_Group | None]:
             "expected strategy, queues, client_ids and, if any, parameters as JSON: came "
             f"{len(columns)} columns"
         )
-    for strategy, queues, client_ids, *parameters in zip(*columns, strict=True):
+    # A null of a text is NaN from pandas 3 on.
+    plain = [each.astype(object).where(each.notna(), None) for each in columns]
+    for strategy, queues, client_ids, *parameters in zip(*plain, strict=True):
         lists = (strategy, queues, client_ids)
         if any(each is None for each in lists) or any(each is None for each in client_ids):
             yield None

@@ -21,7 +21,8 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from rebalance_audit import audit, read_reports
+from rebalance_audit import read_reports
+from rebalance_audit.spark import allocate, audit, register
 from rebalance_audit.storage import Location, Snapshots
 from rebalance_core import separate_ids
 
@@ -32,13 +33,22 @@ spark.conf.set("spark.sql.shuffle.partitions", "1")
 
 snapshots = Snapshots.open(Location(f"{output}/snapshots"))
 names = ("heartbeats", "topic_routes", "broker_polls", "queue_offsets", "client_states")
-report = audit({name: spark.read.parquet(snapshots.table(name).uri) for name in names})
+report = audit(**{name: spark.read.parquet(snapshots.table(name).uri) for name in names})
 at = datetime(2026, 11, 21, 2, 5, 10)
 
 
 columns = ["topic", "broker_name", "queue_id", "severity", "persistence"]
 published = read_reports(spark, f"{output}/reports", "orphaned_queues").select(*columns)
 audited = report["orphaned_queues"].select(columns).to_pylist()
+lazily = report.orphaned_queues.select(*columns).collect()
+queues = [("a", 0), ("a", 1), ("a", 2)]
+group = "queues array<struct<broker_name:string,queue_id:int>>, ids array<string>"
+groups = spark.createDataFrame([(queues, ["x", "x", "y"])], group)
+register(spark)
+groups.createOrReplaceTempView("groups")
+in_sql = spark.sql("SELECT rocketmq_allocate('AVG', queues, ids) AS shares FROM groups")
+shares = groups.select(allocate("AVG", "queues", "ids").alias("shares")).unionAll(in_sql)
+shares = shares.selectExpr("inline(shares)")
 repaired = report.what_if("G_S2", "T_S2", [separate_ids()], at)
 
 
@@ -46,6 +56,9 @@ print(json.dumps({
     "explained": report.explain("G_S2", "T_S2", at),
     "moves": len(repaired.values["topics"][0]["moves"]),
     "read": sorted(map(list, published.collect())),
+    "lazily": sorted(map(list, lazily)),
+    "allocations": [report.allocations.count(), len(report["allocations"])],
+    "shares": [list(row) for row in shares.collect()],
     "audited": sorted(list(row.values()) for row in audited),
 }))
 spark.stop()
@@ -68,5 +81,10 @@ def test_a_session_of_spark_connect_reads_explains_and_audits(
     assert len(orphaned) > 0
     assert said["read"] == orphaned
     assert [each[:3] for each in said["audited"]] == [each[:3] for each in orphaned]
+    assert said["lazily"] == said["audited"]
+    assert said["allocations"][0] == said["allocations"][1] > 0
+    # Two processes have the id x: both take queue 0, and nobody takes queue 1.
+    shares = [["x", 2, [[None, "a", 0]]], ["y", 1, [[None, "a", 2]]]]
+    assert said["shares"] == shares * 2
     assert "DUPLICATE_CLIENT_ID" in said["explained"]
     assert said["moves"] == 6

@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import QUICK_JAVA
 from tests.e2e.conftest import Run
+from tests.support.event_log import rows_of_udfs, situations
 from tests.support.reports import PublishedReports
 from tests.support.truth import CAPTURES
 
@@ -56,7 +57,11 @@ def test_what_is_submitted_publishes_what_one_process_does(
     ingest = ["--dumps", *dumps, "--snapshots", snapshots, *settings]
     run_command(submit(package, entries / "ingest.py", *ingest))
     audit = ["--snapshots", snapshots, "--reports", reports, *settings]
-    done = run_command(submit(package, entries / "audit.py", *audit))
+    (events := tmp_path / "events").mkdir()
+    logged = ("spark.eventLog.enabled=true", f"spark.eventLog.dir={events.as_uri()}")
+    command = submit(package, entries / "audit.py", *audit)
+    command[1:1] = [word for each in logged for word in ("--conf", each)]
+    done = run_command(command)
     # Spark passes on what the command says on standard error as standard output.
     assert "engine spark, by spark-submit" in done.stdout
     here, there = sample_reports, PublishedReports(tmp_path / "reports")
@@ -68,6 +73,8 @@ def test_what_is_submitted_publishes_what_one_process_does(
     for table in sorted(tables - {"quarantine", "events"}):
         assert there.comparable(table) == here.comparable(table, groups), table
     assert there.rows("duplicate_queues")
+    # Its event log has the UDF, with a row for each situation.
+    assert rows_of_udfs(events) == {"recompute_allocations": situations(there.reports)}
 
 
 @pytest.mark.spark

@@ -125,6 +125,11 @@ JAVA = "An error occurred while calling o1.parquet.\n: org.apache.spark.SparkExc
             "",
             "be reached: Call to lake:",
         ),
+        (
+            "[Errno 2] Failed to open local file '/d/x'. x: No such file",
+            "",
+            "no file /d/x: put the",
+        ),
         ("Answer from Java side is empty", "", "Java ended in the midst of its work"),
         ("[Errno 111] Connection refused", "", "Java ended in the midst of its work"),
     ],

@@ -18,7 +18,7 @@ from chispa.schema_comparer import assert_schema_equality
 from jobs.errors import InputError
 from jobs.schemas import EVENTS, HEARTBEATS
 from tests.support.runs import audit_locally, task
-from tests.support.snapshots import at, frame, heartbeat_row, poll_row, route_row, table
+from tests.support.snapshots import at, frame, frame_of, heartbeat_row, poll_row, route_row, table
 from tests.support.stacked import STALLED
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def set_to(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
 
 def as_others_have_them(spark: SparkSession) -> dict[str, DataFrame]:
     """The tables with other names, cases and types, in several partitions."""
-    found = {of.name: spark.createDataFrame(rows_of(of, rows)) for of, rows in TABLES}
+    found = {of.name: frame_of(spark, rows_of(of, rows)) for of, rows in TABLES}
     found["heartbeats"] = found["heartbeats"].selectExpr(
         *[
             f"`{name}` AS {name.upper()}"

@@ -49,12 +49,19 @@ def seen(caller: SparkSession) -> dict[str, Any]:
 
 
 def taken_for_active() -> list[Any]:
-    """What PySpark takes where no session is named: Java's sessions, for 3.5 wraps them anew."""
-    from pyspark import RDD  # noqa: PLC0415 - Spark takes its time to import
+    """What PySpark takes where no session is named: Java's sessions, for 3.5 wraps them anew.
+
+    Whoever asks 3.5 for the active session gives that one to ``rdd.toDF()``, too.
+    """
+    import pyspark  # noqa: PLC0415 - Spark takes its time to import
+    from pyspark import RDD  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     of_rdds = getclosurevars(RDD.toDF).nonlocals["sparkSession"]
-    return [each and each._jsparkSession for each in (SparkSession.getActiveSession(), of_rdds)]
+    taken = [SparkSession.getActiveSession(), of_rdds]
+    if pyspark.__version__ < "4":
+        del taken[1]
+    return [each and each._jsparkSession for each in taken]
 
 
 def rows_of(report: Any) -> dict[str, Any]:

@@ -317,7 +317,14 @@ def write_tables(folder: Path, tables: Sequence[tuple[Table, Sequence[Row]]]) ->
 
 def frame(spark: SparkSession, of: Table, rows: Sequence[Row]) -> DataFrame:
     """The rows as a DataFrame."""
-    return spark.createDataFrame(table(of, rows))
+    return frame_of(spark, table(of, rows))
+
+
+def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """A table of Arrow as a DataFrame, also of a Spark that takes none, before 4.0."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - most need no Spark
+
+    return spark.createDataFrame(rows.to_pylist(), from_arrow_schema(rows.schema))
 
 
 # ---------------------------------------------------------------- lines of a dump

@@ -30,10 +30,18 @@ def environment() -> dict[str, str]:
     }
 
 
+#: Starts a command for which one folder is an empty one of its own: a machine without a share.
+APART = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
+
+
 @contextmanager
-def _daemon(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def _daemon(
+    log: Path, *arguments: str, apart: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """One of Spark's daemons in the foreground, stopped at the end, by force if it must be."""
     command = [str(_SPARK / "bin" / "spark-class"), *arguments]
+    if apart is not None:
+        command = [*APART, str(apart), *command]
     with log.open("wb") as output:
         running = subprocess.Popen(
             command, env=environment(), stdout=output, stderr=output, cwd=log.parent
@@ -67,8 +75,12 @@ def _await_text(
 
 
 @contextmanager
-def cluster(folder: Path, workers: int, memory: str = "2g") -> Iterator[str]:
+def cluster(
+    folder: Path, workers: int, memory: str = "2g", apart: Path | None = None
+) -> Iterator[str]:
     """A master and its workers, each with one core and so much memory; gives the master's URL.
+
+    ``apart``: a folder that each worker has for itself, and empty.
 
     Their logs lie in the folder: ``master.log``, ``worker-0.log``, ...
     """
@@ -87,7 +99,7 @@ def cluster(folder: Path, workers: int, memory: str = "2g") -> Iterator[str]:
             worker += ("--memory", memory, "--work-dir", str(place))
             worker += ("--webui-port", str(_free_port()), url)
             log = folder / f"worker-{number}.log"
-            daemons.append(stack.enter_context(_daemon(log, *worker)))
+            daemons.append(stack.enter_context(_daemon(log, *worker, apart=apart)))
         _await_text(master_log, "Registering worker", workers, daemons)
         yield url
 
