@@ -67,14 +67,32 @@ class Kind:
 
     @property
     def page(self) -> str:
-        """The file name of the page on it: what it means, how to confirm it, how to repair it.
+        """The page on it: what it means, how to confirm it, how to repair it.
 
-        >>> KINDS["ORPHANED"].page
-        'orphaned.md'
+        >>> KINDS["ORPHANED"].page, KINDS["STACKED"].page
+        ('orphaned.md', 'duplicate_client_id.md#stacked')
         """
-        return f"{self.name.lower()}.md"
+        name = self.name.lower()
+        return f"{_PAGES[self.name].lower()}.md#{name}" if self.name in _PAGES else f"{name}.md"
 
 
+#: By kind the one on whose page it is: kinds with one cause or one remedy share a page.
+_PAGES = {
+    STACKED: DUPLICATE_CLIENT_ID,
+    STALE_CHANNEL: RECONNECTING,
+    CLIENT_NOT_ANSWERING: FROZEN_PROCESS,
+    "GHOST_MEMBER": FROZEN_PROCESS,
+    ALLOCATES_OTHERWISE: "STRATEGY_MISMATCH",
+    "CONFIG_OVERLAP": "CONFIG_GAP",
+    "ROOM_NOT_SERVED": "CONFIG_GAP",
+    EXPRESSION_MISMATCH: "SUBSCRIPTION_MISMATCH",
+    "MIXED_MESSAGE_MODEL": "MANUAL_ASSIGNMENT",
+    "MIXED_REQUEST_MODE": READ_TWICE,
+    ROUTE_CHANGED: "ROUTE_DIVERGENCE",
+    UNREADABLE: QUEUES_LEFT_ROUTE,
+    COMPUTED_NOT_HELD: QUEUE_NOT_HELD,
+    HELD_NOT_COMPUTED: QUEUE_NOT_HELD,
+}
 #: These pass by themselves, however long they are seen.
 _PASSING = (STALE_CHANNEL, ROUTE_CHANGED)
 _FINDINGS = """

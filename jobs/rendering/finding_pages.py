@@ -20,6 +20,8 @@ from ..settings import installed_folder
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 _CODE = re.compile(r"`([^`]+)`")
+#: What a page that several kinds share says of one of them alone.
+_OF_ONE = re.compile(r"^### ([A-Z_]+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 #: The heading of the section with the commands, as each language has it.
 TO_CONFIRM = Text("How to confirm")
 _FOLDER = "findings"
@@ -27,7 +29,7 @@ _TOOLS = ("mqadmin ", "rebalance-audit show ")
 
 
 class FindingPages:
-    """The pages of folders, one per kind, as Markdown: of the first folder that has the page."""
+    """The pages of folders, as Markdown: of the first folder that has the page."""
 
     def __init__(self, *folders: Path, language: Language = ENGLISH) -> None:
         self._folders = folders
@@ -45,12 +47,13 @@ class FindingPages:
         return cls(root / language.code / _FOLDER, root / _FOLDER, language=language)
 
     def text(self, name: str) -> str:
-        """The page on a kind, as Markdown; "" where there is none."""
+        """The page on a kind, as Markdown, without what is of other kinds; "" if there is none."""
         if name not in KINDS:
             return ""
-        pages = (folder / KINDS[name].page for folder in self._folders)
+        pages = (folder / KINDS[name].page.partition("#")[0] for folder in self._folders)
         page = next((each for each in pages if each.is_file()), None)
-        return page.read_text(encoding="utf-8") if page else ""
+        text = page.read_text(encoding="utf-8") if page else ""
+        return _OF_ONE.sub(lambda found: found[2] if found[1] == name else "", text)
 
     def html(self, name: str, shown: Collection[str]) -> Markup:
         """The page on a kind without its title; "" where there is none.

@@ -91,7 +91,7 @@ def test_the_image_gets_all_that_the_project_is_built_of(tmp_path: Path) -> None
         "rebalance_audit/cli.py",
         "rebalance_core/",
         "conf/audit.toml",
-        "findings/stacked.md",
+        "findings/orphaned.md",
     ):
         assert name in listed, name
 

@@ -27,10 +27,20 @@ SECTIONS = (
 )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_has_a_page_with_what_to_know_and_to_do(kind: str) -> None:
-    page = (FINDINGS / f"{kind.lower()}.md").read_text(encoding="utf-8")
-    assert page.startswith(f"# {kind}: ")
+#: By page the kinds that it is about.
+SHARED = {
+    page: {name for name, kind in KINDS.items() if kind.page.partition("#")[0] == page}
+    for page in {kind.page.partition("#")[0] for kind in KINDS.values()}
+}
+
+
+@pytest.mark.parametrize("name", sorted(SHARED))
+def test_every_kind_has_a_page_with_what_to_know_and_to_do(name: str) -> None:
+    page = (FINDINGS / name).read_text(encoding="utf-8")
+    titled = page.partition("\n")[0].removeprefix("# ").partition(": ")[0].split(", ")
+    assert set(titled) == SHARED[name]
+    # Of a page that several share each has a part of its own, to which links lead.
+    assert set(re.findall(r"^### (.*)$", page, re.M)) == set(titled if titled[1:] else [])
     assert [line for line in page.splitlines() if line.startswith("## ")] == list(SECTIONS)
     for section in page.split("\n## ")[1:]:
         assert len(section) > 60
@@ -45,18 +55,16 @@ def test_a_page_names_what_users_reported_of_its_kind(language: str) -> None:
         # Most reports are of these two.
         for kind in KINDS.keys() - {"ORPHANED", "DUPLICATE"}:
             if f"`{kind}`" in section:
-                page = DOCS / language / "findings" / f"{kind.lower()}.md"
+                page = DOCS / language / "findings" / KINDS[kind].page.partition("#")[0]
                 assert f"/field_book.md#{anchor})" in page.read_text("utf-8"), (kind, anchor)
                 reported += 1
     assert reported > 20
 
 
 def test_no_page_is_of_a_kind_that_is_not_there_and_the_index_has_all() -> None:
-    pages = {path.stem for path in FINDINGS.glob("*.md")} - {"README"}
-    assert pages == {kind.lower() for kind in KINDS}
-    listed = re.findall(r"^\| \[(\w+)\]\((\w+)\.md\)", INDEX.read_text(), re.MULTILINE)
-    assert sorted(kind for kind, _ in listed) == sorted(KINDS)
-    assert all(kind.lower() == page for kind, page in listed)
+    assert {path.name for path in FINDINGS.glob("*.md")} == {"README.md", *SHARED}
+    listed = re.findall(r"^\| \[(\w+)\]\(([\w.#]+)\)", INDEX.read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted((name, kind.page) for name, kind in KINDS.items())
 
 
 def slugs(page: str) -> set[str]:

@@ -133,7 +133,9 @@ def fleet_page(code: str) -> str:
 
 
 def english_on(html: str, names: set[str]) -> set[str]:
-    return english_in("\n".join(Visible(html).texts), names) - LATIN
+    text = "\n".join(Visible(html).texts)
+    # Where it was reported: apache/rocketmq#316.
+    return english_in(re.sub(r"\b[\w-]+/[\w-]+#\d+", " ", text), names) - LATIN
 
 
 @pytest.mark.long
@@ -281,9 +283,9 @@ def test_a_page_on_a_finding_gives_the_same_commands_in_every_language(name: str
 
 
 def test_a_page_that_a_language_lacks_is_english(tmp_path: Path) -> None:
-    (tmp_path / "stacked.md").write_text("# S\n\n## How to confirm\n`mqadmin a`\n")
+    (tmp_path / "orphaned.md").write_text("# O\n\n## How to confirm\n`mqadmin a`\n")
     pages = FindingPages(tmp_path / "zh", tmp_path, language=CHINESE)
-    assert pages.checks("STACKED") == ["mqadmin a"]
+    assert pages.checks("ORPHANED") == ["mqadmin a"]
 
 
 def test_every_coverage_and_certainty_has_words() -> None:

@@ -121,13 +121,16 @@ def test_a_page_holds_what_the_findings_mean_and_links_to_no_file(
         return (ticket if options[0] == "--format" else page).read_text()
 
     html = written("--top", "9")
-    assert "Expiry goes by the connection's last heartbeat" in html  # of the page on GHOST_MEMBER
+    # Of the page on GHOST_MEMBER, which other kinds share.
+    assert "stopped sending heartbeats, and a list has it still" in html
+    assert "of one client that have messages" not in html
     # Both are read elsewhere: they link to pages that everybody can reach, or to none.
-    assert "ghost_member.md" not in html
-    assert "ghost_member.md" not in written("--format", "markdown")
+    assert "frozen_process.md" not in html
+    assert "frozen_process.md" not in written("--format", "markdown")
     elsewhere = ("--set", "paths.finding_pages=https://wiki.example/x/")
-    assert "(https://wiki.example/x/ghost_member.md)" in written("--format", "markdown", *elsewhere)
-    assert 'href="https://wiki.example/x/ghost_member.md"' in written("--top", "9", *elsewhere)
+    there = "https://wiki.example/x/frozen_process.md#ghost_member"
+    assert f"({there})" in written("--format", "markdown", *elsewhere)
+    assert f'href="{there}"' in written("--top", "9", *elsewhere)
 
 
 @pytest.mark.parametrize(("options", "cards"), [([], 10), (["--top", "2"], 2), (["--top", "0"], 0)])
