@@ -176,7 +176,7 @@ def test_no_pod_of_a_manifest_is_root_or_without_a_limit(manifest: Path) -> None
 
 
 def test_every_image_of_a_manifest_has_the_version_of_the_project() -> None:
-    files = [*MANIFESTS, *DOCKERFILES, DEPLOY / "README.md"]
+    files = [*MANIFESTS, *DOCKERFILES, ROOT / "docs" / "nightly.md"]
     named = {
         (file.name, version)
         for file in files
