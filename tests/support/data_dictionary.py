@@ -19,7 +19,7 @@ from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table, comment_of
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGE = DOCS / "data_dictionary.md"
 INDEX = DOCS / "findings" / "README.md"
-#: What comes before the tables of the index is written by hand.
+#: What comes before the lists of the index is written by hand.
 _INDEX_MARK = "<!-- What follows is written by `make docs` from jobs/kinds.py. -->\n"
 
 _INTRODUCTION = """\
@@ -88,7 +88,7 @@ def _values(values: Values) -> str:
 
 
 def index(page: str) -> str:
-    """The index of docs/findings with its tables written anew."""
+    """The index of docs/findings with its lists written anew."""
     by_hand, mark, _ = page.partition(_INDEX_MARK)
     findings = [name for name in KINDS if name not in FAULTS]
     faults = [name for name in KINDS if name in FAULTS]
@@ -96,11 +96,8 @@ def index(page: str) -> str:
 
 
 def _kinds(title: str, names: Iterable[str]) -> str:
-    rows = [
-        f"| [{name}]({KINDS[name].page}) | {KINDS[name].title} | {KINDS[name].meaning} |\n"
-        for name in names
-    ]
-    return f"## {title}\n\n| kind | what it is | what it means |\n|---|---|---|\n{''.join(rows)}"
+    rows = [f"- [{name}]({KINDS[name].page}): {KINDS[name].title}\n" for name in names]
+    return f"## {title}\n\n{''.join(rows)}"
 
 
 def cell(text: str) -> str:
