@@ -27,10 +27,9 @@ _INTRODUCTION = """\
 
 <!-- Written by `make docs` from jobs/schemas.py; whatever is changed here is lost. -->
 
-All times are UTC instants. A column that may be null says so; in a snapshot table it may also be
-missing. A row of a snapshot table whose values are others is not audited: the table `quarantine`
-names it, and the run counts as incomplete. Columns are added to report tables, never changed or
-removed.
+All times are UTC instants. A column whose type has a `?` may be null; in a snapshot table it may
+also be missing. A row of a snapshot table whose values are others is not audited: `quarantine` names
+it, and the run counts as incomplete. Columns are added to report tables, never changed or removed.
 """
 
 
@@ -67,17 +66,19 @@ def _table(table: Table, shared: Collection[str]) -> str:
 
 def _described(field: pa.Field) -> str:
     """All that the page says of a column, whatever its values must be."""
-    type_ = f"`{type_name(field.type)}`" + (", may be null" if field.nullable else "")
+    type_ = f"`{type_name(field.type)}{'?' if field.nullable else ''}`"
     return f"`{field.name}` {type_}: {cell(comment_of(field))}"
 
 
 def _column(field: pa.Field, table: Table) -> str:
-    values = _values(values_of(field)) if table in SNAPSHOT_TABLES else ""
+    values = _values(values_of(field), comment_of(field)) if table in SNAPSHOT_TABLES else ""
     return f"- {_described(field)}{values and f' ({values})'}\n"
 
 
-def _values(values: Values) -> str:
-    """What the values of a column must be, where the type does not say it."""
+def _values(values: Values, comment: str) -> str:
+    """What the values of a column must be, where neither its type nor its comment says it."""
+    if values.one_of and all(each in comment for each in values.one_of):
+        return ""
     if values.one_of:
         return f"one of {cell(', '.join(values.one_of))}"
     if values.filled:
