@@ -28,8 +28,9 @@ _INTRODUCTION = """\
 <!-- Written by `make docs` from jobs/schemas.py; whatever is changed here is lost. -->
 
 All times are UTC instants. A column whose type has a `?` may be null; in a snapshot table it may
-also be missing. A row of a snapshot table whose values are others is not audited: `quarantine` names
-it, and the run counts as incomplete. Columns are added to report tables, never changed or removed.
+also be missing. A row of a snapshot table whose values are others is not audited: `quarantine`
+names it, and the run counts as incomplete. Columns are added to report tables, never changed or
+removed.
 """
 
 
