@@ -328,10 +328,8 @@ class Settings(Section):
     heartbeat_expiry_seconds: WholeNumber = Field(default=130, ge=0)
     #: The time zone in which the clients print the times of their logs: a name such as
     #: `Asia/Shanghai`, or `GMT+8`, which 5.1 and later print unless they are configured otherwise
-    #: (4.x: the local time of the host). Without it each log's offset from UTC is inferred: no line
-    #: is collected before it is written. That is exact where at least one line of a log was
-    #: collected within 14 minutes of being written; set the zone where logs are gathered hours
-    #: later, or where it changed within the dumps.
+    #: (4.x: the local time of the host). Without it each log's offset from UTC is inferred; set the
+    #: zone where logs are gathered hours later, or where it changed within the dumps.
     client_log_time_zone: Annotated[str, AfterValidator(_is_time_zone)] | None = None
     #: The strategy of clients of which none was observed and for which none is configured.
     default_strategy: Annotated[str, AfterValidator(_is_strategy)] = "AVG"

@@ -45,7 +45,7 @@ def test_every_column_has_its_type_and_a_meaning(table: Table) -> None:
         table.schema.names
     )
     for field in table.schema:
-        null = ", may be null" if field.nullable else ""
-        line = f"\n- `{field.name}` `{type_name(field.type)}`{null}: {cell(comment_of(field))}"
+        type_ = type_name(field.type) + ("?" if field.nullable else "")
+        line = f"\n- `{field.name}` `{type_}`: {cell(comment_of(field))}"
         assert line in (described if f"`{field.name}`" in also else own), field.name
         assert len(comment_of(field)) > 5

@@ -171,7 +171,7 @@ def test_the_dashboard_shows_every_metric_or_a_rule_watches_it() -> None:
 
 def test_the_page_has_every_metric_of_a_run_with_its_labels() -> None:
     page = (FOLDER / "README.md").read_text()
-    rows = re.findall(r"^\| `(rebalance_audit_\w+)` \| (.*?) \|", page, re.M)
+    rows = re.findall(r"^- `(rebalance_audit_\w+)`(.*?): ", page, re.M)
     listed = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
     of_run = {name: set(labels) for name, labels in written().items() if "_collect_" not in name}
     assert listed == of_run

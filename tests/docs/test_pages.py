@@ -63,7 +63,7 @@ def test_a_page_names_what_users_reported_of_its_kind(language: str) -> None:
 
 def test_no_page_is_of_a_kind_that_is_not_there_and_the_index_has_all() -> None:
     assert {path.name for path in FINDINGS.glob("*.md")} == {"README.md", *SHARED}
-    listed = re.findall(r"^\| \[(\w+)\]\(([\w.#]+)\)", INDEX.read_text(), re.MULTILINE)
+    listed = re.findall(r"^- \[(\w+)\]\(([\w.#]+)\): ", INDEX.read_text(), re.MULTILINE)
     assert sorted(listed) == sorted((name, kind.page) for name, kind in KINDS.items())
 
 

@@ -467,6 +467,6 @@ def test_a_change_and_its_steps_are_chinese(change: Change) -> None:
 
 def test_the_page_calls_every_kind_as_the_chinese_index_of_the_findings_does() -> None:
     index = (ROOT / "docs" / "zh" / "findings" / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| \[(\w+)\]\([\w.#]+\) \| (.+) \| (.+) \|$", index, re.MULTILINE)
-    called = {name: (CHINESE.of(k.title), CHINESE.of(k.meaning)) for name, k in KINDS.items()}
-    assert called == {name: (title, meaning) for name, title, meaning in rows}
+    rows = re.findall(r"^- \[(\w+)\]\([\w.#]+\): (.+)$", index, re.MULTILINE)
+    called = {name: CHINESE.of(kind.title) for name, kind in KINDS.items()}
+    assert called == dict(rows)

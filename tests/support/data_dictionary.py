@@ -19,7 +19,7 @@ from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table, comment_of
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGE = DOCS / "data_dictionary.md"
 INDEX = DOCS / "findings" / "README.md"
-#: What comes before the tables of the index is written by hand.
+#: What comes before the lists of the index is written by hand.
 _INDEX_MARK = "<!-- What follows is written by `make docs` from jobs/kinds.py. -->\n"
 
 _INTRODUCTION = """\
@@ -27,8 +27,8 @@ _INTRODUCTION = """\
 
 <!-- Written by `make docs` from jobs/schemas.py; whatever is changed here is lost. -->
 
-All times are UTC instants. A column that may be null says so; in a snapshot table it may also be
-missing. A row of a snapshot table whose values are others is not audited: the table `quarantine`
+All times are UTC instants. A column whose type has a `?` may be null; in a snapshot table it may
+also be missing. A row of a snapshot table whose values are others is not audited: `quarantine`
 names it, and the run counts as incomplete. Columns are added to report tables, never changed or
 removed.
 """
@@ -67,17 +67,19 @@ def _table(table: Table, shared: Collection[str]) -> str:
 
 def _described(field: pa.Field) -> str:
     """All that the page says of a column, whatever its values must be."""
-    type_ = f"`{type_name(field.type)}`" + (", may be null" if field.nullable else "")
+    type_ = f"`{type_name(field.type)}{'?' if field.nullable else ''}`"
     return f"`{field.name}` {type_}: {cell(comment_of(field))}"
 
 
 def _column(field: pa.Field, table: Table) -> str:
-    values = _values(values_of(field)) if table in SNAPSHOT_TABLES else ""
+    values = _values(values_of(field), comment_of(field)) if table in SNAPSHOT_TABLES else ""
     return f"- {_described(field)}{values and f' ({values})'}\n"
 
 
-def _values(values: Values) -> str:
-    """What the values of a column must be, where the type does not say it."""
+def _values(values: Values, comment: str) -> str:
+    """What the values of a column must be, where neither its type nor its comment says it."""
+    if values.one_of and all(each in comment for each in values.one_of):
+        return ""
     if values.one_of:
         return f"one of {cell(', '.join(values.one_of))}"
     if values.filled:
@@ -88,7 +90,7 @@ def _values(values: Values) -> str:
 
 
 def index(page: str) -> str:
-    """The index of docs/findings with its tables written anew."""
+    """The index of docs/findings with its lists written anew."""
     by_hand, mark, _ = page.partition(_INDEX_MARK)
     findings = [name for name in KINDS if name not in FAULTS]
     faults = [name for name in KINDS if name in FAULTS]
@@ -96,11 +98,8 @@ def index(page: str) -> str:
 
 
 def _kinds(title: str, names: Iterable[str]) -> str:
-    rows = [
-        f"| [{name}]({KINDS[name].page}) | {KINDS[name].title} | {KINDS[name].meaning} |\n"
-        for name in names
-    ]
-    return f"## {title}\n\n| kind | what it is | what it means |\n|---|---|---|\n{''.join(rows)}"
+    rows = [f"- [{name}]({KINDS[name].page}): {KINDS[name].title}\n" for name in names]
+    return f"## {title}\n\n{''.join(rows)}"
 
 
 def cell(text: str) -> str:

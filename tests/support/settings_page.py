@@ -28,7 +28,7 @@ PAGE = DOCS / "settings.md"
 #: What comes before it is written by hand.
 MARK = "<!-- What follows is written by `make docs` from jobs/settings.py. -->\n"
 #: How a type is called; a text of patterns is one too.
-_TYPES = {"int": "a whole number", "float": "a number", "str": "a text", "dict": "a table"}
+_TYPES = {"int": "whole number", "float": "number", "str": "text", "dict": "table"}
 
 
 def page(before: str) -> str:
@@ -126,16 +126,16 @@ def _values(field: FieldInfo) -> str:
         shown = ", ".join(f"`{each}`" for each in literals)
         return f"{'some' if _is_list(field) else 'one'} of {shown}"
     if _is_list(field):
-        return "a list of texts"
+        return "list of texts"
     kind = re.search(r"\b(int|float|str|dict)\b", str(field.annotation))
     assert kind is not None, field
     marks = {type(each): each for each in field.metadata}
     limits = [
-        f"{word} {getattr(marks[type_], attribute):,}"
-        for type_, attribute, word in ((Ge, "ge", "from"), (Gt, "gt", "above"), (Le, "le", "up to"))
+        f"{sign} {getattr(marks[type_], attribute):,}"
+        for type_, attribute, sign in ((Ge, "ge", "≥"), (Gt, "gt", ">"), (Le, "le", "≤"))
         if type_ in marks
     ]
-    return ", ".join([_TYPES[kind[1]], *limits])
+    return " ".join([_TYPES[kind[1]], *limits])
 
 
 def _is_list(field: FieldInfo) -> bool:
