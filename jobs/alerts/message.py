@@ -29,7 +29,7 @@ from ..reports.tables import Place, PublishedTables, anchor_of, place_of
 from ..reports.words import within
 from ..settings import Alerts
 from ..storage import Published
-from ..text import in_utc, of_the_time, visible
+from ..text import of_the_time, visible
 from ..verdict.verdict import WELL, Verdict, make_verdict
 
 #: In place of a group and topic: all that a message leaves out.
@@ -518,8 +518,8 @@ def _repair(remedy: str, language: Language) -> Text:
     return Text("Repair: {remedy}", remedy=shown(language.of(remedy), _LONGEST_REMEDY))
 
 
-def _time(time: datetime) -> str:
-    return f"{in_utc(time):%Y-%m-%d %H:%M} UTC"
+def _time(time: datetime) -> Text:
+    return Text("{at:day_minuteZ}", at=time)
 
 
 def shown(text: str, longest: int = _LONGEST_NAME) -> str:
