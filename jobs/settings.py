@@ -500,7 +500,10 @@ def read_text(path: str | Path) -> str:
             content = file.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SettingsError(f"{path} cannot be read: {reason}") from error
+        raise SettingsError(
+            f"{path} cannot be read: {reason}; check the path; "
+            "rebalance-audit init writes files of settings"
+        ) from error
     return _decoded(path, content)
 
 
@@ -573,7 +576,9 @@ def parse_toml(source: str, text: str) -> dict[str, Any]:
     try:
         return _loaded(text.removeprefix("\ufeff"))
     except ValueError as error:
-        raise SettingsError(f"settings {source}: expected TOML: {visible(str(error))}") from error
+        raise SettingsError(
+            f"settings {source}: expected TOML: {visible(str(error))}; mend it there"
+        ) from error
 
 
 def _loaded(text: str) -> dict[str, Any]:

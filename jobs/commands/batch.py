@@ -259,7 +259,7 @@ def _what_stands(task: Task, error: BaseException) -> str:
     return f"the report of {published.date} that was published before is unchanged"
 
 
-def what_happened(published: Published, language: Language) -> list[str]:
+def what_happened(published: Published, language: Language = ENGLISH) -> list[str]:
     """A line for each event that leads, and one for the others."""
     events, others = leading_events(published.summary, _MOST_EVENTS)
     lines = [visible(language.of(each.headline)) for each in events]
