@@ -33,7 +33,6 @@ from .engines.local import LocalEngine
 from .errors import InputError, QuarantineError, SettingsError
 from .judge.moment import Moment
 from .known_issues import KnownIssues
-from .languages.language import language
 from .pipeline.explain import Prediction, ShellText, explain_moment, predict_moments
 from .pipeline.ingest import ingest
 from .pipeline.inputs import Inputs
@@ -196,12 +195,12 @@ class Report(Mapping[str, pa.Table]):
         problems = find_problems(self._tables)
         verdict = make_verdict(published.summary, self._tables, problems)
         lines = closing_lines(published, verdict, problems, self._settings, WIDTH)
-        return "\n".join([*what_is_missing(verdict), *lines])
+        return "\n".join([*what_is_missing(verdict, self._settings.console), *lines])
 
     def _repr_html_(self) -> str:
         """The page, in a frame: its style and script are not the notebook's."""
         settings = self._settings
-        look = Look(_TOP, settings.paths.finding_pages, language(settings.language))
+        look = Look(_TOP, settings.paths.finding_pages, settings.reader)
         page, _ = report_text(self._reports, self._published, "html", look)
         return f'<iframe srcdoc="{escape(page)}" width="100%" height="800"></iframe>'
 

@@ -37,7 +37,7 @@ from rebalance_core.errors import nearest
 from .bounds import DEFAULT_BOUNDS, Bounds
 from .choices import DEFAULT_SETTINGS, LANGUAGES, Severity, WebhookService
 from .errors import SettingsError
-from .languages.language import ENGLISH
+from .languages.language import ENGLISH, Language, language, time_zone
 from .masking import Masking
 from .text import did_you_mean, visible
 
@@ -310,6 +310,11 @@ def _is_language(code: str) -> str:
     raise ValueError(f"expected one of the languages {', '.join(LANGUAGES)}")
 
 
+def _is_zone(name: str) -> str:
+    time_zone(name)
+    return name
+
+
 class Settings(Section):
     """All settings; docs/settings.md is made of the comments and docstrings here."""
 
@@ -343,6 +348,11 @@ class Settings(Section):
     #: English, `zh` is Chinese; `--language` overrides it for one command. Names, codes, tables,
     #: logs and errors are English.
     language: Annotated[str, AfterValidator(_is_language)] = ENGLISH.code
+    #: The time zone of what people read: pages, tickets, alerts, the console, explain and what-if,
+    #: and of a time without a zone in `--at`, `--since` and `--until`: `UTC`, `local`, which is
+    #: that of the machine, or a name such as `Asia/Shanghai`. Tables, metrics, CSV and JSON have
+    #: UTC, and a date is a day of UTC.
+    display_time_zone: Annotated[str, AfterValidator(_is_zone)] = "UTC"
     masking: MaskingSetting = MaskingSetting()
     bounds: Bounds = DEFAULT_BOUNDS
     publishing: Publishing = Publishing()
@@ -358,10 +368,20 @@ class Settings(Section):
         judged = flat(self.model_dump(mode="json", include=_JUDGED))
         return [f"{name}={_as_toml(value)}" for name, value in judged if value != _DEFAULTS[name]]
 
+    @property
+    def reader(self) -> Language:
+        """The language and the zone of what people read."""
+        return language(self.language, self.display_time_zone)
+
+    @property
+    def console(self) -> Language:
+        """Those of the lines of a run, which are English."""
+        return language(ENGLISH.code, self.display_time_zone)
+
     def fingerprint(self) -> str:
         """A hash of the settings that the reports follow from: equal settings, equal hash."""
         # How a published run is shown and kept does not change it.
-        others = {"alerts", "language", "publishing", "retention"}
+        others = {"alerts", "display_time_zone", "language", "publishing", "retention"}
         values = self.model_dump(mode="json", exclude=others)
         text = json.dumps(values, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -478,7 +498,10 @@ def read_text(path: str | Path) -> str:
             content = file.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SettingsError(f"{path} cannot be read: {reason}") from error
+        raise SettingsError(
+            f"{path} cannot be read: {reason}; check the path; "
+            "rebalance-audit init writes files of settings"
+        ) from error
     return _decoded(path, content)
 
 
@@ -551,7 +574,9 @@ def parse_toml(source: str, text: str) -> dict[str, Any]:
     try:
         return _loaded(text.removeprefix("\ufeff"))
     except ValueError as error:
-        raise SettingsError(f"settings {source}: expected TOML: {visible(str(error))}") from error
+        raise SettingsError(
+            f"settings {source}: expected TOML: {visible(str(error))}; mend it there"
+        ) from error
 
 
 def _loaded(text: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from itertools import accumulate
 from typing import Any, TextIO
 
@@ -206,39 +206,27 @@ def iso(time: datetime, timespec: str = "milliseconds") -> str:
 
 
 def day_and_time(time: datetime) -> str:
-    """The time in UTC as a person reads it.
+    """The time as a person reads it.
 
     >>> day_and_time(datetime(2026, 11, 20, 2, 4, 7))
     '2026-11-20 02:04:07'
     """
-    return f"{in_utc(time):%Y-%m-%d %H:%M:%S}"
-
-
-def time_of_day(time: datetime) -> str:
-    """The time of day in UTC.
-
-    >>> time_of_day(datetime(2026, 11, 20, 2, 4, 7))
-    '02:04:07'
-    """
-    return f"{in_utc(time):%H:%M:%S}"
-
-
-def span(since: datetime, until: datetime) -> str:
-    """From when until when; the date of the end only where it is another.
-
-    >>> begin = datetime(2026, 11, 20, 2, 4, 7)
-    >>> span(begin, begin.replace(hour=3)), span(begin, begin)
-    ('2026-11-20 02:04:07 to 03:04:07', '2026-11-20 02:04:07')
-    >>> span(begin, begin.replace(day=21))
-    '2026-11-20 02:04:07 to 2026-11-21 02:04:07'
-    """
     from rebalance_core.texts import Text  # noqa: PLC0415 - brings NumPy, which usage needs not
 
-    if since == until:
-        return day_and_time(since)
-    same_day = in_utc(since).date() == in_utc(until).date()
-    end = (time_of_day if same_day else day_and_time)(until)
-    return Text("{since} to {until}", since=day_and_time(since), until=end)
+    return Text("{at:day}", at=time)
+
+
+def ends_at(since: datetime, until: datetime, zone: tzinfo) -> str:
+    """The end of a time; with its date only where that is another in this zone.
+
+    >>> begin = datetime(2026, 11, 20, 2, 4, 7)
+    >>> ends_at(begin, begin.replace(hour=3), UTC), ends_at(begin, begin.replace(day=21), UTC)
+    ('03:04:07', '2026-11-21 02:04:07')
+    """
+    from rebalance_core.texts import Text  # noqa: PLC0415 - see day_and_time
+
+    days = {in_utc(time).astimezone(zone).date() for time in (since, until)}
+    return Text("{at:clock}", at=until) if len(days) == 1 else day_and_time(until)
 
 
 def of_the_time(share: float | None) -> str:
@@ -249,7 +237,7 @@ def of_the_time(share: float | None) -> str:
     >>> of_the_time(0.88), of_the_time(0.999), of_the_time(1.0), of_the_time(None)
     ('88 % of the time', '99 % of the time', '', '')
     """
-    from rebalance_core.texts import Text  # noqa: PLC0415 - see span
+    from rebalance_core.texts import Text  # noqa: PLC0415 - see day_and_time
 
     if share is None or share >= 1:
         return ""

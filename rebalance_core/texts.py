@@ -3,20 +3,34 @@
 import json
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, Self
 
 #: A name, a number, or a text again.
 Value = Any
-#: ``{name}``, or ``{name:,}`` with how a number is written; nothing else, for what is published may
-#: come back changed by strangers.
-_SLOT = re.compile(r"\{(\w+)(?::([,.0-9]{0,3}[df%]?))?\}")
+#: ``{name}``, ``{name:,}`` with how a number is written, or ``{name:clock}`` with how a time is;
+#: nothing else, for what is published may come back changed by strangers.
+_SLOT = re.compile(r"\{(\w+)(?::([,.0-9]{0,3}[df%]?|[a-z_]+Z?))?\}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: How a time is written, by form. With a ``Z`` its offset follows; ``offset`` is that alone.
+_TIMES = {
+    "clock": "%H:%M:%S",
+    "day": "%Y-%m-%d %H:%M:%S",
+    "day_minute": "%Y-%m-%d %H:%M",
+    "minute": "%H:%M",
+    "month_minute": "%m-%d %H:%M",
+    "iso": "",
+    "offset": "",
+}
 
 
 class Text(str):
     """An English text with its template and the values in it.
 
     To whoever needs a ``str`` it is the English text. ``template`` with ``{slots}`` is what another
-    language has a translation of; ``values`` are names, numbers and texts again, by slot.
+    language has a translation of; ``values`` are names, numbers, times and texts again, by slot.
+    A time is whole microseconds since 1970 UTC, so that each reader has it in their own zone; the
+    English text has it in UTC.
 
     >>> queues = Text("{number:,} queues", number=1200)
     >>> found = Text("{queues} of {broker}", queues=queues, broker="a")
@@ -69,6 +83,8 @@ def _changed(value: Value, change: Callable[[str], str]) -> Value:
 def fill(template: str, values: Mapping[str, Value]) -> str:
     """The template with the values in its slots; a slot without a value is an error (KeyError).
 
+    Times are in UTC.
+
     A value is never read as a template.
 
     >>> fill("{client}: {share:.0%} of {n:,}", {"client": "{x}", "share": 0.5, "n": 1200})
@@ -77,7 +93,7 @@ def fill(template: str, values: Mapping[str, Value]) -> str:
     return "".join(pieces(template, values))
 
 
-def pieces(template: str, values: Mapping[str, Value]) -> list[str]:
+def pieces(template: str, values: Mapping[str, Value], zone: tzinfo = UTC) -> list[str]:
     """What ``fill`` joins: a part of the template, a value, a part of the template, and so on.
 
     >>> pieces("{number:,} queues of {broker}", {"number": 1200, "broker": "a"})
@@ -86,17 +102,42 @@ def pieces(template: str, values: Mapping[str, Value]) -> list[str]:
     first, *others = _SLOT.split(template)
     every = [first]
     for name, form, after in zip(others[::3], others[1::3], others[2::3], strict=True):
-        every += [_filled(values[name], form), after]
+        every += [_filled(values[name], form, zone), after]
     return every
 
 
-def _filled(value: Value, form: str | None) -> str:
-    if not form or not isinstance(value, int | float):
+def _filled(value: Value, form: str | None, zone: tzinfo) -> str:
+    if not form or not isinstance(value, int | float | datetime):
         return str(value)
     try:
-        return format(value, form)
+        is_time = form.removesuffix("Z") in _TIMES
+        return written(value, form, zone) if is_time else format(value, form)
     except (ValueError, OverflowError):  # a published text that somebody changed
         return str(value)
+
+
+def written(time: datetime | float, form: str, zone: tzinfo) -> str:
+    """A time in a zone; one without a zone is in UTC, a number is microseconds since 1970 UTC.
+
+    In the hour that comes twice, when summer ends, the offset is beside the time in any form.
+
+    >>> from zoneinfo import ZoneInfo
+    >>> written(datetime(2026, 11, 20, 9), "clockZ", UTC)
+    '09:00:00 UTC'
+    >>> written(datetime(2026, 10, 25, 1), "clock", ZoneInfo("Europe/Berlin"))
+    '02:00:00 UTC+01:00'
+    """
+    if not isinstance(time, datetime):
+        time = _EPOCH + timedelta(microseconds=time)
+    time = (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(zone)
+    if form == "iso":
+        return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    offset = time.utcoffset() or timedelta()
+    comes_twice = time.replace(fold=1 - time.fold).utcoffset() != offset
+    if form == "offset":
+        return str(timezone(offset))
+    beside = f" {timezone(offset)}" if form.endswith("Z") or comes_twice else ""
+    return f"{time:{_TIMES[form.removesuffix('Z')]}}{beside}"
 
 
 #: ``[uses|use]`` in a template: the word for one, and the word for any other number.

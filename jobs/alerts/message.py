@@ -26,10 +26,11 @@ from ..languages.language import ENGLISH, Language
 from ..leading_events import leading_events
 from ..reports.problems import Finding, Problem, find_problems, heads_of, remedies_of
 from ..reports.tables import Place, PublishedTables, anchor_of, place_of
+from ..reports.waiting import Waiting
 from ..reports.words import within
 from ..settings import Alerts
 from ..storage import Published
-from ..text import in_utc, of_the_time, visible
+from ..text import of_the_time, visible
 from ..verdict.verdict import WELL, Verdict, make_verdict
 
 #: In place of a group and topic: all that a message leaves out.
@@ -401,13 +402,17 @@ def _found(digest: Digest, chosen: Chosen, *, is_new: bool) -> Text:
     severities = [f"{counts[each]} {each}" for each in reversed(SEVERITIES) if counts[each]]
     of_new = "{topics} of {groups} [has|have] new findings ({severities})"
     of_open = "{topics} of {groups} [has|have] open findings ({severities})"
-    return agreeing(
+    found = agreeing(
         len(places),
         of_new if is_new else of_open,
         topics=count(len(places), "topic"),
         groups=count(len({each[:2] for each in places}), "group"),
         severities=joined(severities, "{before}, {next}"),
     )
+    waits = Waiting.of_all(each.waiting for each in digest.problems if each.place in places)
+    if waiting := waits._replace(since=None).text:
+        return Text("{what}; {waiting}", what=found, waiting=waiting)
+    return found
 
 
 class _Writer(NamedTuple):
@@ -518,8 +523,8 @@ def _repair(remedy: str, language: Language) -> Text:
     return Text("Repair: {remedy}", remedy=shown(language.of(remedy), _LONGEST_REMEDY))
 
 
-def _time(time: datetime) -> str:
-    return f"{in_utc(time):%Y-%m-%d %H:%M} UTC"
+def _time(time: datetime) -> Text:
+    return Text("{at:day_minuteZ}", at=time)
 
 
 def shown(text: str, longest: int = _LONGEST_NAME) -> str:

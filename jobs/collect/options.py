@@ -201,7 +201,10 @@ def load_options(
     """
     if path is None:
         if not cluster.get("namesrv"):
-            raise SettingsError("expected --namesrv HOST:PORT, or --config FILE, came neither")
+            raise SettingsError(
+                "expected --namesrv HOST:PORT, or --config FILE, came neither: give a nameserver "
+                "of the cluster, as 10.0.0.1:9876; its brokers have it as namesrvAddr"
+            )
         try:
             namesrvs = [each for text in cluster["namesrv"] for each in namesrvs_of(text)]
         except ValueError as error:

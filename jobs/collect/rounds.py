@@ -156,7 +156,10 @@ class Round:
         if not namesrvs:
             raise SettingsError(_no_namesrv(self._no_namesrvs))
         if namesrvs <= self._client.given_up.keys():
-            raise CollectError(f"no nameserver answers: {'; '.join(self.troubles())}")
+            raise CollectError(
+                f"no nameserver answers: {'; '.join(self.troubles())}; check the "
+                "address and the network: mqadmin clusterList -n HOST:PORT asks as this does"
+            )
         troubles = "; ".join(self.troubles()[:MOST_TROUBLES])
         if self._lines.refusing:
             raise CollectError(troubles)

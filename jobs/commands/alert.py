@@ -4,7 +4,6 @@ import os
 
 from ..alerts.alert import Sender, alert
 from ..arguments import Options
-from ..languages.language import language
 from ..output import text_file_at
 from ..progress import complain
 from .clock import now
@@ -17,7 +16,7 @@ def run(args: Options) -> int:
     reports = reports_of(args, settings)
     metrics = text_file_at(args.metrics) if args.metrics else None
     say_what = say_beside(args, args.metrics)
-    sender = Sender(settings.alerts, os.environ, now(), complain, language(settings.language))
+    sender = Sender(settings.alerts, os.environ, now(), complain, settings.reader)
     for line in alert(reports, args.date, sender, metrics, webhook=args.webhook):
         say_what(line)
     return 0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from itertools import chain
 
 from rebalance_core.english import agreeing, count, list_of
@@ -16,6 +16,7 @@ from ..errors import AuditError, InputError, QuarantineError, SettingsError
 from ..failures import sentence_of
 from ..kinds import QUEUE_FINDINGS
 from ..known_issues import load_known_issues
+from ..languages.language import ENGLISH, Language
 from ..leading_events import leading_events
 from ..output import say
 from ..pipeline.engine import choose_engine, open_engine
@@ -171,8 +172,8 @@ def _window(args: Options, settings: Settings) -> Window:
         raise SettingsError("expected --date or --since/--until, came both")
     if args.date:
         return Window.of_date(date.fromisoformat(args.date))
-    since = common.time_of("--since", since_text, f", or {LAST_RUN}")
-    until = common.time_of("--until", args.until)
+    since = since_text and common.time_of_option("since", args, settings, f", or {LAST_RUN}")
+    until = common.time_of_option("until", args, settings)
     if since and until and since >= until:
         raise SettingsError(f"expected --since before --until, came {args.since} and {args.until}")
     return Window(since, until, common.future(settings))
@@ -186,7 +187,10 @@ def _conclude(published: Published, task: Task, progress: Progress) -> None:
     problems = find_problems(tables)
     verdict = make_verdict(published.summary, tables, problems)
     lines = closing_lines(published, verdict, problems, task.settings, width, task.reports)
-    for text in (*expired_known_issues(published), *what_is_missing(verdict)):
+    for text in (
+        *expired_known_issues(published),
+        *what_is_missing(verdict, task.settings.console),
+    ):
         complain(text)
     for line in lines:
         say(line)
@@ -210,11 +214,14 @@ def closing_lines(
     window = published.summary["window"]
     first, last = (datetime.fromisoformat(window[f"{name}_snapshot"]) for name in ("first", "last"))
     is_short = (last - first).total_seconds() < settings.persistence_seconds
+    language = settings.console
+    times = [] if language.zone is UTC else [f"times: {language.zone}"]
     return [
-        *what_happened(published),
-        *ending_lines(problems, width, is_short=is_short),
+        *times,
+        *what_happened(published, language),
+        *ending_lines(problems, width, language, is_short=is_short),
         *none_lasts(published, settings),
-        *folded(visible(sentences([verdict.sentence, *verdict.remarks])), width),
+        *folded(visible(language.of(sentences([verdict.sentence, *verdict.remarks]))), width),
         sum_up(published, verdict, reports),
     ]
 
@@ -252,10 +259,10 @@ def _what_stands(task: Task, error: BaseException) -> str:
     return f"the report of {published.date} that was published before is unchanged"
 
 
-def what_happened(published: Published) -> list[str]:
+def what_happened(published: Published, language: Language = ENGLISH) -> list[str]:
     """A line for each event that leads, and one for the others."""
     events, others = leading_events(published.summary, _MOST_EVENTS)
-    lines = [visible(each.headline) for each in events]
+    lines = [visible(language.of(each.headline)) for each in events]
     if lines and others:
         lines.append(f"and {count(others, 'more event')}: rebalance-audit show events")
     return lines
@@ -324,9 +331,11 @@ def is_closed(published: Published, gates: Iterable[str]) -> bool:
     return any(closed_by[gate] for gate in gates)
 
 
-def what_is_missing(verdict: Verdict) -> list[str]:
+def what_is_missing(verdict: Verdict, language: Language = ENGLISH) -> list[str]:
     """A line for each thing that was not read or not audited; of many the first ones."""
-    lines = [f"not complete: {visible(each)}" for each in verdict.missing[:_MOST_MISSING]]
+    lines = [
+        f"not complete: {visible(language.of(each))}" for each in verdict.missing[:_MOST_MISSING]
+    ]
     more = len(verdict.missing) - _MOST_MISSING
     return [*lines, f"and {more} more: see the page"] if more > 0 else lines
 

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..progress import Progress
 from ..settings import Settings, find_settings, load_settings, source_of, variable_of, variables_of
 from ..storage import Location, Reports
 from ..terminal import console_on, is_terminal
-from ..text import in_utc
+from ..text import in_utc, iso
 from ..window import future_after
 from .clock import now
 
@@ -146,12 +146,15 @@ def future(settings: Settings) -> datetime:
     return future_after(now(), settings.bounds.future_days)
 
 
-def time_of(option: str, text: str | None, otherwise: str = "") -> datetime | None:
-    """The time that an option names, in UTC, which is meant where no zone is named."""
+def time_of(
+    option: str, text: str | None, otherwise: str = "", zone: tzinfo = UTC
+) -> datetime | None:
+    """The time that an option names, in UTC; ``zone`` is meant where none is named."""
     if text is None:
         return None
     try:
-        return in_utc(datetime.fromisoformat(text))
+        time = datetime.fromisoformat(text)
+        return in_utc(time if time.tzinfo else time.replace(tzinfo=zone))
     except ValueError as error:
         raise SettingsError(
             f"{option}: expected a time as ISO 8601{otherwise}, came {text!r}"
@@ -160,6 +163,17 @@ def time_of(option: str, text: str | None, otherwise: str = "") -> datetime | No
         raise SettingsError(
             f"{option}: expected a time of the years 1 to 9999 in UTC, came {text!r}"
         ) from error
+
+
+def time_of_option(
+    name: str, args: Options, settings: Settings, otherwise: str = ""
+) -> datetime | None:
+    """The time of an option, in ``display_time_zone`` where it has no zone; it says so then."""
+    text, zone = getattr(args, name), settings.reader.zone
+    time = time_of(f"--{name}", text, otherwise, zone)
+    if time is not None and zone is not UTC and not datetime.fromisoformat(text).tzinfo:
+        Progress(quiet=args.quiet).say(f"--{name} {text} is read as {zone}, which is {iso(time)}")
+    return time
 
 
 def say_beside(args: Options, output: str | None) -> Callable[[str], None]:

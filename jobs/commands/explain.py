@@ -1,13 +1,14 @@
 """``explain`` and ``what-if``: a moment of a group, as it is and as changes would make it."""
 
 from collections.abc import Sequence
+from datetime import tzinfo
 
 from rebalance_core import ChangeError, separate_ids, subscribe_all
 from rebalance_core.message_queue import is_retry_topic
+from rebalance_core.texts import written
 
 from ..arguments import Options
 from ..errors import SettingsError
-from ..instants import to_datetime
 from ..judge.moment import Moment
 from ..output import give, say
 from ..pipeline.explain import explain_moment, predict_moments
@@ -16,8 +17,8 @@ from ..progress import Progress
 from ..reports.explain import elsewhere
 from ..settings import Settings
 from ..storage import Location
-from ..text import iso, json_text, shortened, visible
-from .common import of_last_run, settings_of, text_width, time_of
+from ..text import json_text, shortened, visible
+from .common import of_last_run, settings_of, text_width, time_of_option
 
 
 def run(args: Options) -> int:
@@ -31,7 +32,7 @@ def run(args: Options) -> int:
         topics = ", ".join(shortened(each.state.topic) for each in named)
         raise SettingsError(f"expected --topic: {shortened(args.group)} has {topics}")
     say(explain_moment(named[0], settings, text_width()))
-    _say_when(args, named)
+    _say_when(args, named, settings.reader.zone)
     return 0
 
 
@@ -49,15 +50,15 @@ def _predict(args: Options, settings: Settings) -> int:
         give(json_text(predicted.values, indent=2))
     else:
         say(predicted.text)
-        _say_when(args, moments)
+        _say_when(args, moments, settings.reader.zone)
         for text in filter(None, map(elsewhere, moments)):
-            Progress(quiet=args.quiet).say(text)
+            Progress(quiet=args.quiet).say(settings.console.of(text))
     return 0 if predicted.safe else 1
 
 
 def _moments_of(args: Options, settings: Settings) -> tuple[list[Moment], Settings]:
     """The moments that are asked about, of each topic one; the settings that they are of."""
-    question = Question(args.group, args.topic, time_of("--at", args.at), args.cluster)
+    question = Question(args.group, args.topic, time_of_option("at", args, settings), args.cluster)
     if args.dumps:
         return moments_of_dumps(args.dumps, question, settings), settings
     if not args.snapshots:
@@ -65,11 +66,11 @@ def _moments_of(args: Options, settings: Settings) -> tuple[list[Moment], Settin
     return moments_of_tables(Location(args.snapshots), question, settings), settings
 
 
-def _say_when(args: Options, moments: Sequence[Moment]) -> None:
+def _say_when(args: Options, moments: Sequence[Moment], zone: tzinfo) -> None:
     """On standard error: when the data is."""
     moment = moments[0]
     if moment.snapshots is not None and moment.snapshot_time == moment.snapshots[1]:
-        first, last = (iso(to_datetime(each)) for each in moment.snapshots)
+        first, last = (written(each, "iso", zone) for each in moment.snapshots)
         Progress(quiet=args.quiet).say(
             f"the snapshots go from {first} to {last}; this is the last one (--at: another one)"
         )

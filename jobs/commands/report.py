@@ -5,7 +5,6 @@ from rebalance_core.english import count
 from ..arguments import Options
 from ..choices import STANDARD_OUTPUT
 from ..errors import AuditError, SettingsError
-from ..languages.language import language
 from ..output import say
 from ..progress import complain
 from ..rendering.site import write_site
@@ -59,4 +58,4 @@ def _write_site(args: Options, settings: Settings) -> None:
 
 
 def _look(args: Options, settings: Settings) -> Look:
-    return Look(args.top, settings.paths.finding_pages, language(settings.language))
+    return Look(args.top, settings.paths.finding_pages, settings.reader)

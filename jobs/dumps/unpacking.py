@@ -143,7 +143,9 @@ class Lines:
                     packed, is_begun = member.unused_data, False
                     member = zlib.decompressobj(wbits=31)
         if is_begun:
-            self.problem = self.problem or Text("the gzip stream ends early")
+            self.problem = self.problem or Text(
+                "the gzip stream ends early: copy the file again when it is whole"
+            )
 
 
 def _before_damage(member: "zlib._Decompress", packed: bytes) -> Iterator[bytes]:

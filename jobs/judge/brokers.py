@@ -14,7 +14,7 @@ from ..instants import SECOND, Instant
 from ..schemas import NO_ANSWER
 from .dossier import Broker, Dossier, RouteRun
 from .extents import Extent, Timed
-from .words import between, clock
+from .words import between, zoned_clock
 
 #: A silence of the master is no absence before it lasts so long ...
 _LASTS: Instant = 60 * SECOND
@@ -52,9 +52,9 @@ class Absence(NamedTuple):
         """It in words, with its time."""
         if self.ends is None:
             return Text(
-                "the master of {broker} has been away since {time} UTC",
+                "the master of {broker} has been away since {time}",
                 broker=self.broker_name,
-                time=clock(self.begins),
+                time=zoned_clock(self.begins),
             )
         return Text(
             "the master of {broker} was away {time}",

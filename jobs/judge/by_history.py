@@ -25,7 +25,7 @@ from .events import restarts
 from .extents import Extent
 from .facts import members_elsewhere
 from .findings import Fault, Found
-from .words import MOST_NAMES, clock, queues_in_words
+from .words import MOST_NAMES, clock, queues_in_words, zoned_clock
 
 
 def with_history(case: Case, found: Found) -> Found:
@@ -65,7 +65,7 @@ def _of_offline(fault: Fault, case: Case) -> Fault:
             listed[run.broker[0]] = max(last, listed.get(run.broker[0], last))
     happened = [_happened(case, name, time, fault.first_seen) for name, time in listed.items()]
     if happened and all(happened):
-        since = Text("the members were listed until {time} UTC", time=clock(max(listed.values())))
+        since = Text("the members were listed until {time}", time=zoned_clock(max(listed.values())))
         return replace(
             fault,
             evidence=joined([fault.evidence, since, *[each.what for each in happened if each]]),
@@ -143,7 +143,7 @@ def _of_deleted(fault: Fault, dossier: Dossier) -> Fault:
     ]
     if not routed:
         return fault
-    had = Text("it had a route until {time} UTC: it was deleted", time=clock(max(routed)))
+    had = Text("it had a route until {time}: it was deleted", time=zoned_clock(max(routed)))
     return replace(
         fault,
         evidence=joined([fault.evidence, had]),
@@ -238,11 +238,11 @@ def _of_topic(case: Case, topic: str, steps: Sequence[_Step]) -> Fault:
     again = sum(each.again for each in steps)
     evidence = agreeing(
         again,
-        "the offsets of {queues} went back, last between {before} and {after} UTC: {number:,} "
+        "the offsets of {queues} went back, last between {before} and {after}: {number:,} "
         "[message that was|messages that were] consumed [is|are] consumed again",
         queues=queues_in_words({(each.broker_name, each.queue_id) for each in steps}),
         before=clock(last.since),
-        after=clock(last.until),
+        after=zoned_clock(last.until),
         number=again,
     )
     far = Text(
@@ -307,9 +307,9 @@ def _happened(case: Case, broker_name: str, since: Instant, until: Instant) -> _
     if moved:
         change = moved[-1]
         what = Text(
-            "the master of {broker} changed at {time} UTC, from {before} to {now}",
+            "the master of {broker} changed at {time}, from {before} to {now}",
             broker=broker_name,
-            time=clock(change.since),
+            time=zoned_clock(change.since),
             before=change.before,
             now=change.now,
         )
@@ -332,8 +332,8 @@ def _happened(case: Case, broker_name: str, since: Instant, until: Instant) -> _
     ]
     if not silent:
         return None
-    time = clock(min(silent))
-    return _Happened(Text("{broker} did not answer at {time} UTC", broker=broker_name, time=time))
+    time = zoned_clock(min(silent))
+    return _Happened(Text("{broker} did not answer at {time}", broker=broker_name, time=time))
 
 
 def _went_back(case: Case, offsets: QueueOffsets) -> Iterator[_Step]:

@@ -15,7 +15,7 @@ from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE
 from ..kinds import FROZEN_PROCESS
 from .case import Case
 from .findings import Fault, Found, Stall
-from .words import clock, queues_in_words
+from .words import queues_in_words, zoned_clock
 
 
 def cut_off(case: Case, found: Found) -> Found:
@@ -60,10 +60,10 @@ def _since(fault: Fault, stopped: Sequence[Stall]) -> Fault:
     queues = {each.queue for each in stopped}
     why = agreeing(
         len(queues),
-        "{queues} [has|have] not moved since {time} UTC, before the list changed: a broker drops a "
+        "{queues} [has|have] not moved since {time}, before the list changed: a broker drops a "
         "member some two minutes after its last heartbeat",
         queues=queues_in_words(queues),
-        time=clock(since),
+        time=zoned_clock(since),
     )
     extent = fault.extent._replace(first_seen=since)
     return replace(fault, extent=extent, evidence=joined([fault.evidence, why]))

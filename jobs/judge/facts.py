@@ -16,7 +16,7 @@ from .case import Case
 from .dossier import Dossier, QueueOffsets
 from .failing import retries, steps
 from .tables import Row
-from .words import MOST_NAMES, clock
+from .words import MOST_NAMES, zoned_clock
 
 #: Fewer messages say nothing of what is usual.
 _FEWEST = 100
@@ -72,10 +72,10 @@ def members_elsewhere(dossier: Dossier) -> Iterator[Text]:
         yield agreeing(
             last.members,
             "no broker of this cluster lists a member, and cluster {cluster} {members} "
-            "[member|members] at {time} UTC",
+            "[member|members] at {time}",
             cluster=cluster,
             members=last.members,
-            time=clock(last.time),
+            time=zoned_clock(last.time),
         )
 
 

@@ -17,7 +17,7 @@ from .evaluated import QueueKey
 from .extents import Extent, persistence
 from .findings import Fault, Found
 from .routes import Readable, RouteChange, queues_of
-from .words import clock, queues_in_words
+from .words import queues_in_words, zoned_clock
 
 
 def route_changed(case: Case, found: Found) -> Found:
@@ -134,9 +134,9 @@ def _evidence(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> Text:
         left = Text("{unread} ({at_first} at the first poll)", unread=left, at_first=at_first)
     return agreeing(
         len(unread),
-        "{queues} left the route at {time} UTC with {unread}: no client reads [it|them]",
+        "{queues} left the route at {time} with {unread}: no client reads [it|them]",
         queues=queues_in_words(unread),
-        time=clock(change.first_seen),
+        time=zoned_clock(change.first_seen),
         unread=left,
     )
 

@@ -24,7 +24,7 @@ from .extents import Extent, persistence, widest
 from .findings import Fault, Found, QueueFinding
 from .stalls import spans
 from .witnessed import witnessed
-from .words import MOST_NAMES, between, clock, queues_in_words
+from .words import MOST_NAMES, between, queues_in_words, zoned_clock
 
 #: The causes of orphans on brokers that list no member of the group.
 _NOBODY_LISTED = frozenset({GROUP_OFFLINE, GROUP_NOT_ON_BROKER})
@@ -118,9 +118,9 @@ def _of_standing(
     evidence = agreeing(
         len(queues),
         "no broker lists a member of the group, and its offsets moved all the same; since {time} "
-        "UTC messages wait in {queues}, and [its offset does|their offsets do] not move: nobody "
+        "messages wait in {queues}, and [its offset does|their offsets do] not move: nobody "
         "reads [it|them]",
-        time=clock(extent.first_seen),
+        time=zoned_clock(extent.first_seen),
         queues=queues_in_words(queues),
     )
     remedy = Text(

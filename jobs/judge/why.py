@@ -18,7 +18,7 @@ from .evaluated import QueueKey
 from .extents import Extent
 from .findings import Fault, Found, Stall
 from .holdings import Holding
-from .words import clock
+from .words import zoned_clock
 
 NOBODY_HOLDS_IT = Text(
     "no process holds it: see the running infos of those that it is computed for"
@@ -179,10 +179,10 @@ def _unfinished(case: Case, stall: Stall) -> Text:
     offset = int(offsets.consumer_offsets[last_up_to(offsets, stall.last_seen)])
     return Text(
         "one message is not finished, whatever newer ones are: that at offset {offset:,}, since "
-        "{time} UTC; its listener waits, or fails at it again and again (mqadmin queryMsgByOffset "
+        "{time}; its listener waits, or fails at it again and again (mqadmin queryMsgByOffset "
         "-t {topic} -b {broker} -i {queue} -o {number})",
         offset=offset,
-        time=clock(stall.first_seen),
+        time=zoned_clock(stall.first_seen),
         topic=shell_word(stall.topic),
         broker=shell_word(name),
         queue=number,

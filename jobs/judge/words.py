@@ -6,8 +6,7 @@ from itertools import groupby
 from rebalance_core.english import agreeing, list_of, queues_of
 from rebalance_core.texts import Text
 
-from ..instants import Instant, to_datetime
-from ..text import time_of_day
+from ..instants import Instant
 from .evaluated import QueueKey
 
 #: More names than this in one sentence nobody reads; the columns have them all.
@@ -21,15 +20,24 @@ def between(first_seen: Instant, last_seen: Instant) -> Text:
     'from 00:00:00 to 00:01:00 UTC'
     """
     return Text(
-        "from {first_seen} to {last_seen} UTC",
+        "from {first_seen} to {last_seen}",
         first_seen=clock(first_seen),
-        last_seen=clock(last_seen),
+        last_seen=zoned_clock(last_seen),
     )
 
 
-def clock(moment: Instant) -> str:
-    """The time of day in UTC."""
-    return time_of_day(to_datetime(moment))
+def clock(moment: Instant) -> Text:
+    """The time of day."""
+    return Text("{at:clock}", at=moment)
+
+
+def zoned_clock(moment: Instant) -> Text:
+    """The time of day with its offset from UTC.
+
+    >>> zoned_clock(60_000_000)
+    '00:01:00 UTC'
+    """
+    return Text("{at:clockZ}", at=moment)
 
 
 def queues_in_words(queues: Iterable[QueueKey]) -> str:

@@ -8,7 +8,6 @@ from rebalance_core import Change, Situation
 from rebalance_core import what_if_of_group as predict_group
 
 from ..judge.moment import Moment
-from ..languages.language import language
 from ..reports.explain import explain_lines
 from ..reports.texts import WIDTH
 from ..reports.what_if import what_if_group_lines, what_if_lines, what_if_values
@@ -28,7 +27,7 @@ class ShellText(str):
 def explain_moment(moment: Moment, settings: Settings, width: int = WIDTH) -> ShellText:
     """The text of ``explain`` for a moment that was found."""
     situation = Situation(moment.state, strategy_rules(settings))
-    lines = explain_lines(situation, moment, language(settings.language), width)
+    lines = explain_lines(situation, moment, settings.reader, width)
     return _masked(lines, settings)
 
 
@@ -63,9 +62,9 @@ def predict_moments(
     predictions = [(each, answers[each.state.topic]) for each in moments]
     if len(predictions) == 1:
         ((moment, answer),) = predictions
-        lines = what_if_lines(answer, moment, language(settings.language), width)
+        lines = what_if_lines(answer, moment, settings.reader, width)
     else:
-        lines = what_if_group_lines(predictions, language(settings.language), width)
+        lines = what_if_group_lines(predictions, settings.reader, width)
     values = settings.masking.to_masking().mask_all(what_if_values(predictions))
     is_safe = all(each.safe for each in answers.values())
     return Prediction(_masked(lines, settings), values, is_safe)

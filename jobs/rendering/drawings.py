@@ -66,7 +66,7 @@ class Shape(NamedTuple):
 
 
 class Label(NamedTuple):
-    """A short text at a place; ``time``: the moment that it gives, in UTC."""
+    """A short text at a place; ``time``: the moment that it gives."""
 
     css: str
     x: float
@@ -192,11 +192,12 @@ def draw_timeline(
         height=bottom + 24,
         title=Text("Who consumed which queue, and when"),
         description=Text(
-            "{queues} from {start} to {end} UTC, {owners}; {marked}. "
+            "{queues} from {start} to {end} {zone}, {owners}; {marked}. "
             "The table of findings says the same in words.",
             queues=count(len(timeline.lanes), "queue"),
             start=_clock(timeline.start, timeline),
             end=_clock(timeline.end, timeline),
+            zone=Text("{at:offset}", at=timeline.end),
             owners=count(len(timeline.client_ids), "owner"),
             marked=joined(marked, "{before}, {next}") or Text("nothing marked"),
         ),
@@ -262,11 +263,13 @@ def _ticks(timeline: pictures.Timeline, most: int) -> list[datetime]:
     return [time for time in times if time <= timeline.end]
 
 
-def _clock(time: datetime, timeline: pictures.Timeline) -> str:
+def _clock(time: datetime, timeline: pictures.Timeline) -> Text:
     length = timeline.end - timeline.start
     if length > timedelta(days=1):
-        return f"{time:%m-%d %H:%M}"
-    return f"{time:%H:%M}" if length > timedelta(hours=1) else f"{time:%H:%M:%S}"
+        return Text("{at:month_minute}", at=time)
+    if length > timedelta(hours=1):
+        return Text("{at:minute}", at=time)
+    return Text("{at:clock}", at=time)
 
 
 def draw_allocation(

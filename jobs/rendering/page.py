@@ -1,8 +1,8 @@
 """The report as a page and as a ticket: the templates, and what they escape.
 
 The page may run one script, ``templates/page.js``: the Content-Security-Policy names it by its
-hash, and lets nothing load. It filters, and adds local times beside those in UTC, in the pictures
-too; without it all can be read.
+hash, and lets nothing load. It filters, and adds the times of the browser's zone where the page
+has others, in the pictures too; without it all can be read.
 
 Every value that a template prints is escaped, unless it is Markup: in HTML by Jinja2's autoescape,
 in Markdown by ``_markdown``, and in both control and direction characters are shown as escapes.
@@ -34,7 +34,7 @@ from ..reports.commands import commands_for, where_published
 from ..reports.problems import Problem, Queue
 from ..reports.words import begin, in_general, in_words, sentences, within
 from ..templates import templates_of
-from ..text import day_and_time, in_utc, iso, of_the_time, time_of_day, visible
+from ..text import day_and_time, ends_at, iso, of_the_time, visible
 from .drawings import NARROW, colour, draw_allocation, draw_timeline, shorten
 from .finding_pages import FindingPages
 from .nights import INDEX, SHOWN_LEVELS, History, Nights
@@ -103,32 +103,43 @@ def _named(name: str) -> Markup:
     return Markup('<bdi class="id"{}>{}</bdi>').format(title, text)
 
 
-def _when(t: Translate) -> Callable[..., Markup]:
-    """As ``text.span``, with times that a browser understands; and for how much of it.
+def _when(language: Language, t: Translate) -> Callable[..., Markup]:
+    """From when until when, with times that a browser understands; and for how much of it.
 
-    >>> when = _when(_translate(ENGLISH, _shown(ENGLISH)))
+    >>> when = _when(ENGLISH, _translate(ENGLISH, _shown(ENGLISH)))
     >>> print(when(datetime(2026, 11, 20, 10), datetime(2026, 11, 20, 10), 0.5, zone=" UTC"))
     <span class="when"><time datetime="2026-11-20T10:00:00Z">2026-11-20 10:00:00</time> UTC</span>,\
  50 % of the time
     """
 
+    def element(time: datetime, shown: str) -> Markup:
+        machine, text = iso(time, "seconds"), language.of(shown)
+        return Markup('<time datetime="{}">{}</time>').format(machine, text)
+
     def when(
         first: datetime, last: datetime, share: float | None = None, *, zone: str = ""
     ) -> Markup:
-        time = _time(first, day_and_time(first))
+        time = element(first, day_and_time(first))
         if last != first:
-            same_day = in_utc(first).date() == in_utc(last).date()
-            until = _time(last, (time_of_day if same_day else day_and_time)(last))
+            until = element(last, ends_at(first, last, language.zone))
             time = t("{since} to {until}", since=time, until=until)
-        element = Markup('<span class="when">{}{}</span>').format(time, zone)
+        whole = Markup('<span class="when">{}{}</span>').format(time, zone)
         gaps = of_the_time(share)
-        return t("{time}, {gaps}", time=element, gaps=gaps) if gaps else element
+        return t("{time}, {gaps}", time=whole, gaps=gaps) if gaps else whole
 
     return when
 
 
-def _time(time: datetime, shown: str) -> Markup:
-    return Markup('<time datetime="{}">{}</time>').format(iso(time, "seconds"), shown)
+def _span(language: Language) -> Callable[[datetime, datetime], str]:
+    """From when until when, as a text."""
+
+    def span(first: datetime, last: datetime) -> str:
+        since = day_and_time(first)
+        if first == last:
+            return since
+        return Text("{since} to {until}", since=since, until=ends_at(first, last, language.zone))
+
+    return span
 
 
 def _minutes(minutes: float) -> str:
@@ -199,7 +210,9 @@ def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment
         "shown_levels": SHOWN_LEVELS,
         "t": t,
         "version": __version__,
-        "when": _when(t),
+        "span": _span(language),
+        "when": _when(language, t),
+        "zone": str(language.zone),
     }
     return environment
 

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from rebalance_core.english import count, list_of
+from rebalance_core.texts import Text
 
-from ..text import day_and_time, folded, visible
+from ..languages.language import ENGLISH, Language
+from ..text import folded, visible
 from .problems import Problem, heads_of
 
 #: So many problems are named, and of each so many client ids.
@@ -13,7 +15,11 @@ _MOST_PROBLEMS, _MOST_CLIENTS = 5, 3
 
 
 def ending_lines(
-    problems: Sequence[Problem], width: int, *, is_short: bool = False
+    problems: Sequence[Problem],
+    width: int,
+    language: Language = ENGLISH,
+    *,
+    is_short: bool = False,
 ) -> Iterator[str]:
     """The problems that count, worst first, in lines of so many columns.
 
@@ -36,37 +42,47 @@ def ending_lines(
         heads = heads_of(shown)
         first = [each for each in shown if heads[each.place] is each][:_MOST_PROBLEMS]
         for line in chain.from_iterable(lines_of(each, several) for each in first):
-            yield from folded(visible(line), width)
+            yield from folded(visible(language.of(line)), width)
         more = len(shown) - len(first)
         if more > 0:
             yield f"and {count(more, 'more topic')} {which}: see the page"
 
 
-def _lines_of_begun(problem: Problem, several_clusters: bool) -> Iterator[str]:
+def _lines_of_begun(problem: Problem, several_clusters: bool) -> Iterator[Text]:
     """What one round shows: the evidence has the queues, and the addresses of a shared id."""
     yield _first_line("NOW", problem, several_clusters)
     yield from _who(problem)
     if problem.cause:
-        yield f"  why:    {problem.cause.evidence}"
+        yield Text("  why:    {why}", why=problem.cause.evidence)
 
 
-def _first_line(label: str, problem: Problem, several_clusters: bool) -> str:
+def _first_line(label: str, problem: Problem, several_clusters: bool) -> Text:
     cluster, group, topic = problem.place
-    of_cluster = f"{cluster} / " if several_clusters else ""
-    return f"{label:<8}  {of_cluster}{group} / {topic}: {problem.headline}"
+    place = f"{cluster} / {group}" if several_clusters else group
+    return Text(
+        "{label}  {place} / {topic}: {headline}",
+        label=f"{label:<8}",
+        place=place,
+        topic=topic,
+        headline=problem.headline,
+    )
 
 
-def _who(problem: Problem) -> Iterator[str]:
+def _who(problem: Problem) -> Iterator[Text]:
     if problem.client_ids:
-        yield f"  who:    {list_of(problem.client_ids, _MOST_CLIENTS)}"
+        yield Text("  who:    {clients}", clients=list_of(problem.client_ids, _MOST_CLIENTS))
 
 
-def _lines(problem: Problem, several_clusters: bool) -> Iterator[str]:
+def _lines(problem: Problem, several_clusters: bool) -> Iterator[Text]:
     yield _first_line(problem.severity, problem, several_clusters)
     yield from _who(problem)
     nights = f", open for {problem.nights_open} nights" if problem.nights_open > 1 else ""
-    since = problem.open_since or problem.first_seen
-    until = "" if problem.ongoing else f" to {day_and_time(problem.last_seen)}"
-    yield f"  since:  {day_and_time(since)}{until}{nights}, {problem.certainty.lower()}"
+    yield Text(
+        "  since:  {since:day}{until}{nights}, {certainty}",
+        since=problem.open_since or problem.first_seen,
+        until="" if problem.ongoing else Text(" to {at:day}", at=problem.last_seen),
+        nights=nights,
+        certainty=problem.certainty.lower(),
+    )
     if problem.remedy:
-        yield f"  to do:  {problem.remedy}"
+        yield Text("  to do:  {remedy}", remedy=problem.remedy)

@@ -25,7 +25,6 @@ from rebalance_core.texts import Text
 
 from .. import kinds
 from ..languages.rows import TEXTS, with_texts
-from ..text import span
 from .tables import PLACE, Place, Tables, by_place, place_of
 from .waiting import COLUMNS, NOTHING, Waiting
 from .words import in_general, titles
@@ -316,11 +315,6 @@ class Problem:
     def last_seen(self) -> datetime:
         """Until when it is there in this run."""
         return max(each.last_seen for each in self._times)
-
-    @property
-    def time(self) -> str:
-        """When it was, in this run."""
-        return span(self.first_seen, self.last_seen)
 
     @cached_property
     def open_since(self) -> datetime | None:

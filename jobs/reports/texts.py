@@ -18,11 +18,11 @@ from rebalance_core.english import agreeing, count, joined, list_of, named_broke
 from rebalance_core.moves import shown_id
 from rebalance_core.texts import Text
 
-from ..instants import Instant, to_datetime
+from ..instants import Instant
 from ..languages.language import ENGLISH, Language
 from ..masking import Masking
 from ..templates import templates_of
-from ..text import folded, iso, of_the_time, padded, visible
+from ..text import folded, of_the_time, padded, visible
 
 #: Wide enough for a terminal, narrow enough for a ticket.
 WIDTH = 100
@@ -50,9 +50,9 @@ class Reader(NamedTuple):
             yield from folded(line, self.width)
 
 
-def clock(time: Instant) -> str:
+def clock(time: Instant) -> Text:
     """The time as ISO 8601."""
-    return iso(to_datetime(time))
+    return Text("{at:iso}", at=time)
 
 
 #: What templates call by its name.

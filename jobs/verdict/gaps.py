@@ -19,9 +19,8 @@ from rebalance_core.english import agreeing
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text, from_parts
 
-from ..instants import SECOND, Instant, to_datetime
+from ..instants import SECOND, Instant, to_instant
 from ..schemas import Table
-from ..text import iso
 from ..window import Window
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
@@ -172,7 +171,7 @@ def short_nights(
 def times_ahead(tables: Iterable[tuple[Table, ds.Dataset]], future: datetime) -> Iterator[Gap]:
     """A gap for each cluster with rows of the future; these are in no run until then."""
     rows: dict[str, int] = defaultdict(int)
-    times: dict[str, list[str]] = defaultdict(list)
+    times: dict[str, list[datetime]] = defaultdict(list)
     names = ["cluster", "snapshot_time"]
     for table, read in tables:
         if not set(names) <= set(read.schema.names):
@@ -183,7 +182,7 @@ def times_ahead(tables: Iterable[tuple[Table, ds.Dataset]], future: datetime) ->
             for row in of_clusters.aggregate(_SPAN).to_pylist():
                 cluster = str(row["cluster"])
                 rows[cluster] += row["snapshot_time_count"]
-                times[cluster] += [iso(row["snapshot_time_min"]), iso(row["snapshot_time_max"])]
+                times[cluster] += [row["snapshot_time_min"], row["snapshot_time_max"]]
     for cluster, number in sorted(rows.items()):
         text = agreeing(
             number,
@@ -191,15 +190,15 @@ def times_ahead(tables: Iterable[tuple[Table, ds.Dataset]], future: datetime) ->
             "future of this machine, and [is|are] not audited: mend the clock that stamped them",
             cluster=cluster,
             rows=number,
-            first=min(times[cluster]),
-            last=max(times[cluster]),
+            first=time_text(min(times[cluster])),
+            last=time_text(max(times[cluster])),
         )
         yield Gap(TIMES_AHEAD, text)
 
 
-def time_text(instant: Instant) -> str:
+def time_text(time: Instant | datetime) -> Text:
     """The moment as a sentence has it."""
-    return iso(to_datetime(instant))
+    return Text("{at:iso}", at=time if isinstance(time, int) else to_instant(time))
 
 
 def first(gaps: Iterable[Gap]) -> list[Gap]:

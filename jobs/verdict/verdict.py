@@ -39,9 +39,8 @@ from ..reports.tables import PLACE, Place, Tables, place_of
 from ..reports.waiting import Waiting
 from ..reports.words import in_words
 from ..schemas import UNAUDITED
-from ..text import iso
 from .coverage import action_of, is_complete
-from .gaps import Gap, gaps_of
+from .gaps import Gap, gaps_of, time_text
 
 #: The states of a run.
 WRONG, WELL = "WRONG", "WELL"
@@ -77,7 +76,7 @@ class NotAudited(NamedTuple):
     def text(self) -> Text:
         """Which they are, why, and who is to do what."""
         if self.times:
-            since, until = map(iso, self.times)
+            since, until = map(time_text, self.times)
             return Text(
                 "not audited for a time ({coverage}), as from {since} to {until}: {topics} of "
                 "{groups}. To do: {action}",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +31,22 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
     dumps = sorted(map(str, (ROOT / "tests" / "data" / "captures").glob("*/dump.jsonl.gz")))
     audit("run", "--engine", "local", "--output", "out", "--dumps", *dumps)
+    for each in LANGUAGES:
+        audit("report", "--reports", "out/reports", "--language", each, "--output", f"{each}.html")
+    return {each: folder / f"{each}.html" for each in LANGUAGES}
+
+
+@pytest.fixture(scope="session")
+def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The page of a night of 300 groups, of which 40 have faults that last, in each language."""
+    folder = tmp_path_factory.mktemp("large")
+    night = [sys.executable, "-m", "tests.support.night", "--groups", "300", "--faults", "40"]
+    subprocess.run([*night, "--output", str(folder)], check=True, cwd=ROOT)
+
+    def audit(*options: str) -> None:
+        subprocess.run(["rebalance-audit", *options, "--quiet"], check=True, cwd=folder)
+
+    audit("run", "--engine", "local", "--output", "out", "--dumps", "night.jsonl.gz")
     for each in LANGUAGES:
         audit("report", "--reports", "out/reports", "--language", each, "--output", f"{each}.html")
     return {each: folder / f"{each}.html" for each in LANGUAGES}

@@ -115,6 +115,22 @@ def test_nothing_lies_beyond_the_edge_and_all_can_be_read(
         assert (max(text, page) + 0.05) / (min(text, page) + 0.05) >= 4.5
 
 
+@in_each_language
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_faults_of_300_groups_can_be_read_without_scrolling_for_long(
+    browser: Browser, large: dict[str, Path], language: str, width: int
+) -> None:
+    assert large[language].stat().st_size < 500_000
+    with opened(browser, large[language], width=width) as seen:
+        assert seen.ask("document.documentElement.scrollWidth <= innerWidth")
+        bottoms = seen.page.locator(".cause .problem:visible").evaluate_all(
+            "all => all.map((each) => each.getBoundingClientRect().bottom + scrollY)"
+        )
+        # Every group with a fault that lasts has a card of its own, or a line of one.
+        assert len(bottoms) >= 40
+        assert max(bottoms) < 12_000
+
+
 def _light(colour: str) -> float:
     """The relative luminance of a colour of a browser, as WCAG 2 has it."""
 

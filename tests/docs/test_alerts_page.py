@@ -119,3 +119,32 @@ def test_the_fields_of_the_json_are_those_of_the_page(secrets: Path) -> None:
     section = PAGE.read_text(encoding="utf-8").partition("### JSON")[2].partition("```toml")[0]
     named = set(re.findall(r"`(\w+)`", section))
     assert {*body, *body["problems"][0]} <= named, json.dumps(body)
+
+
+@pytest.mark.parametrize(
+    ("page", "language"), [(PAGE, "en"), (PAGE.parent / "zh" / PAGE.name, "zh")]
+)
+def test_the_example_is_the_message_of_the_sample(
+    page: Path, language: str, sample: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = "https://audit.example.org/report/dt={date}.html"
+    alert = ["alert", *sample, "--set", f'alerts.report_url="{url}"', "--language", language]
+    assert main(alert) == 0
+    lines = iter(capsys.readouterr().out.splitlines())
+    blocks = re.findall(r"^```text\n(Rebalance audit.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    for shown in blocks[0].splitlines():
+        # What is left out of a line, or of lines, is three dots.
+        begin, whole = shown.removesuffix("...").rstrip(), not shown.endswith("...")
+        assert any(each == begin if whole else each.startswith(begin) for each in lines), shown
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The options that name the reports of the sample dumps, and its settings."""
+    data = PAGE.parent.parent / "tests" / "data"
+    settings = ["--settings", str(data / "sample.toml"), "--quiet"]
+    output = tmp_path_factory.mktemp("sample")
+    dumps = sorted(map(str, (data / "captures").glob("*/dump.jsonl.gz")))
+    run = ["run", "--engine", "local", "--output", str(output), *settings]
+    assert main([*run, "--dumps", *dumps]) == 0
+    return ["--reports", str(output / "reports"), *settings]

@@ -28,14 +28,15 @@ FOLDER = ROOT / "jobs" / "languages"
 CODES = sorted(LANGUAGES.keys() - {ENGLISH.code})
 #: What makes a text of a template that it is given, and whose templates ``declared`` has.
 GIVEN = {
-    ("jobs/api.py", "settings.language"),
     ("jobs/judge/evaluation.py", "because"),
     ("jobs/kinds.py", "title"),
     ("jobs/kinds.py", "meaning"),
+    ("jobs/languages/language.py", "code"),
     ("jobs/languages/language.py", "template"),
-    ("jobs/pipeline/explain.py", "settings.language"),
     ("jobs/rendering/page.py", "template"),
     ("jobs/reports/words.py", "kind.title"),
+    ("jobs/settings.py", "ENGLISH.code"),
+    ("jobs/settings.py", "self.language"),
     ("rebalance_core/changes.py", "step"),
     ("rebalance_core/client_kinds.py", "kind.value"),
     ("rebalance_core/descriptions.py", "what_to_do"),

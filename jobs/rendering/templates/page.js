@@ -36,7 +36,9 @@
   };
   const whens = [...document.querySelectorAll(".when")];
   const timesOf = (when) => [...when.querySelectorAll("time")].map((each) => new Date(each.dateTime || each.textContent.replace(" ", "T")));
-  if (whens.some((when) => timesOf(when).some((time) => time.getTimezoneOffset() !== 0))) {
+  // The page has times of a zone of its own, which may be the reader's.
+  const isOther = (when) => !when.querySelector("time").textContent.startsWith(written(timesOf(when)[0]));
+  if (whens.some(isOther)) {
     for (const svg of document.querySelectorAll("svg.timeline, svg.narrow")) addTicks(svg);
     for (const caption of document.querySelectorAll("figcaption.times")) add(caption, ` [${words.ticks}]`);
     for (const when of whens) add(when, ` [${local(timesOf(when))} ${words.local}]`);

@@ -1,0 +1,178 @@
+"""The reader's time zone: every surface has its times in it, and what programs read has UTC."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from jobs.choices import LANGUAGES
+from jobs.cli import main
+from jobs.errors import SettingsError
+from jobs.languages.language import language
+from jobs.settings import Settings, load_settings
+from rebalance_core.texts import Text, decode, encode
+from tests.cases.test_small_dumps import MEMBERS, MINUTES, members, route
+
+#: The first round is at 02:55 in Berlin, in summer; the sixth is at 02:00 there, in winter.
+BEGIN = datetime(2026, 10, 25, 0, 55, tzinfo=UTC)
+TIMES = re.compile(r"2026-11-20T10:[0-9:.]+Z")
+BERLIN, SHANGHAI = "Europe/Berlin", "Asia/Shanghai"
+
+
+def moved(match: re.Match[str]) -> str:
+    since = datetime.fromisoformat(match[0]) - datetime(2026, 11, 20, 10, tzinfo=UTC)
+    return (BEGIN + since).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in which the list of broker-b lacks a member from the third round on, 00:57 in UTC."""
+    folder = tmp_path_factory.mktemp("zones")
+    lines = [
+        each
+        for minute in MINUTES
+        for each in (
+            route(60 * minute, "broker-a", "broker-b"),
+            members(60 * minute, "broker-a", MEMBERS),
+            members(60 * minute, "broker-b", MEMBERS if minute < 2 else MEMBERS[1:]),
+        )
+    ]
+    text = "".join(f"{json.dumps(each)}\n" for each in lines)
+    (folder / "d.jsonl").write_text(TIMES.sub(moved, text), encoding="utf-8")
+    assert main([*run(folder), "--quiet"]) == 0
+    return folder
+
+
+def run(folder: Path) -> list[str]:
+    dumps = ["--dumps", str(folder / "d.jsonl"), "--engine", "local"]
+    return ["run", *dumps, "--output", str(folder / "out")]
+
+
+def answer(capsys: pytest.CaptureFixture[str], zone: str, *arguments: str) -> tuple[str, str]:
+    """What a command says to a reader of this zone, and beside it."""
+    capsys.readouterr()
+    assert main([*arguments, "--set", f'display_time_zone="{zone}"']) == 0
+    said = capsys.readouterr()
+    return said.out, said.err
+
+
+#: 00:57 in UTC, on the console and as a part of each other surface.
+AT_0057 = {
+    "UTC": ("2026-10-25 00:57:00", "2026-10-25 00:57 UTC", "2026-10-25T00:57:00.000Z"),
+    BERLIN: (
+        "2026-10-25 02:57:00 UTC+02:00",
+        "2026-10-25 02:57 UTC+02:00",
+        "2026-10-25T02:57:00.000+02:00",
+    ),
+    SHANGHAI: (
+        "2026-10-25 08:57:00",
+        "2026-10-25 08:57 UTC+08:00",
+        "2026-10-25T08:57:00.000+08:00",
+    ),
+}
+
+
+@pytest.mark.parametrize("zone", AT_0057)
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_every_surface_has_the_times_of_the_reader(
+    folder: Path, capsys: pytest.CaptureFixture[str], zone: str, code: str
+) -> None:
+    day, minute, iso = AT_0057[zone]
+    reports = ["--reports", str(folder / "out" / "reports"), "--language", code]
+    page, _ = answer(capsys, zone, "report", *reports, "--output", "-")
+    assert f'<time datetime="2026-10-25T00:57:00Z">{day}</time>' in page
+    heads = {"en": f"When ({zone})", "zh": f"时间（{zone}）"}
+    assert heads[code] in page
+    ticket, _ = answer(capsys, zone, "report", *reports, "--format", "markdown", "--output", "-")
+    assert day in ticket
+    assert heads[code] in ticket
+    assert minute in answer(capsys, zone, "alert", *reports)[0]
+    snapshots = ["--snapshots", str(folder / "out" / "snapshots"), "--language", code]
+    asked = ["explain", "--group", "G", *snapshots, "--at", iso]
+    text, beside = answer(capsys, zone, *asked)
+    assert iso in text
+    assert "is read as" not in beside
+
+
+def test_the_end_of_a_run_has_the_zone_and_its_times(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for zone, (day, _, _) in AT_0057.items():
+        text, _ = answer(capsys, zone, *run(folder), "--set", "persistence_seconds=60")
+        assert f"  since:  {day}, " in text
+        assert text.startswith(f"times: {zone}\n") is (zone != "UTC")
+
+
+def test_what_programs_read_is_the_same_in_every_zone(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reports = ["--reports", str(folder / "out" / "reports")]
+    for command in (
+        ["show", "group_faults", "--format", "csv", *reports],
+        ["show", "duplicate_queues", "--format", "json", *reports],
+        ["alert", "--metrics", "-", *reports],
+    ):
+        assert len({answer(capsys, zone, *command)[0] for zone in AT_0057}) == 1
+
+
+def test_a_time_without_a_zone_is_the_readers_and_that_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshots = ["--snapshots", str(folder / "out" / "snapshots")]
+    asked = ["explain", "--group", "G", *snapshots, "--at"]
+    text, beside = answer(capsys, SHANGHAI, *asked, "2026-10-25 08:57")
+    assert "2026-10-25T08:57:00.000+08:00" in text
+    said = "--at 2026-10-25 08:57 is read as Asia/Shanghai, which is 2026-10-25T00:57:00.000Z"
+    assert said in beside
+    text, beside = answer(capsys, "UTC", *asked, "2026-10-25 00:57")
+    assert "2026-10-25T00:57:00.000Z" in text
+    assert "is read as" not in beside
+
+
+def test_a_published_text_remembers_its_times() -> None:
+    #: 00:30 and 01:30 in UTC, both 02:30 in Berlin.
+    summer, winter = 1_792_888_200_000_000, 1_792_891_800_000_000
+    text = Text(
+        "from {since:clock} to {until:clockZ}, in {at:month_minute}",
+        since=summer,
+        until=winter,
+        at=summer,
+    )
+    assert text == "from 00:30:00 to 01:30:00 UTC, in 10-25 00:30"
+    read = decode(encode({"why": text}), {"why": str(text)})["why"]
+    assert read is not None
+    assert language("en", SHANGHAI).of(read) == (
+        "from 08:30:00 to 09:30:00 UTC+08:00, in 10-25 08:30"
+    )
+    assert language("zh", BERLIN).of(read) == (
+        "from 02:30:00 UTC+02:00 to 02:30:00 UTC+01:00, in 10-25 02:30 UTC+02:00"
+    )
+
+
+def test_a_time_that_a_stranger_changed_is_shown_as_it_is() -> None:
+    for value in ("x", 1e300, float("nan")):
+        assert Text("at {at:clock}", at=value) == f"at {value}"
+    assert Text("at {at:strange}", at=1) == "at 1"
+
+
+@pytest.mark.parametrize("name", ["Berlin", "UTC+1", "", "../../etc/passwd", "europe/berlin "])
+def test_a_zone_that_is_none_is_refused_with_what_is_one(tmp_path: Path, name: str) -> None:
+    settings = tmp_path / "audit.toml"
+    settings.write_text(f'display_time_zone = "{name}"\n', encoding="utf-8")
+    expected = "display_time_zone.*expected UTC, local or the name of a time zone such as"
+    with pytest.raises(SettingsError, match=expected):
+        load_settings(settings)
+
+
+def test_local_is_the_zone_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", ":Asia/Shanghai")
+    settings = Settings(display_time_zone="local")
+    assert str(settings.reader.zone) == SHANGHAI
+
+
+def test_the_zone_of_the_reader_does_not_change_what_a_run_finds() -> None:
+    assert Settings(display_time_zone=BERLIN).fingerprint() == Settings().fingerprint()
