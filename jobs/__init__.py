@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api import Report, audit
+    from .config.settings import Settings, load_settings
     from .reports.read import report_rows
-    from .settings import Settings, load_settings
-    from .spark.frames import read_reports
+    from .spark.dataframes import read_reports
 
 #: That of the package; the zip of spark-submit has no other place for it.
 __version__ = "0.2.0"
@@ -32,10 +32,10 @@ __all__ = ["Report", "Settings", "audit", "load_settings", "read_reports", "repo
 _HOMES = {
     "Report": ".api",
     "audit": ".api",
-    "read_reports": ".spark.frames",
+    "read_reports": ".spark.dataframes",
     "report_rows": ".reports.read",
-    "Settings": ".settings",
-    "load_settings": ".settings",
+    "Settings": ".config.settings",
+    "load_settings": ".config.settings",
 }
 
 
@@ -55,7 +55,7 @@ def __getattr__(name: str) -> Any:
         try:
             return getattr(import_module(_HOMES[name], __name__), name)
         except ModuleNotFoundError as error:
-            from .environment import SPARK_PACKAGE  # noqa: PLC0415 - only where it is missing
+            from .engines.environment import SPARK_PACKAGE  # noqa: PLC0415 - only where it is missing
 
             if error.name != SPARK_PACKAGE:
                 raise

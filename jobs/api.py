@@ -27,25 +27,26 @@ from .audit import audit as publish_audit
 from .commands.batch import closing_lines, what_is_missing
 from .commands.clock import now
 from .commands.common import time_of
+from .config.known_issues import KnownIssues
+from .config.settings import Settings, checked, load_settings
+from .config.window import Window, future_after
+from .console.progress import Progress
 from .contract import check_tables, plain_type
 from .engines.engine import Engine
 from .engines.local import LocalEngine
 from .errors import InputError, QuarantineError, SettingsError
 from .judge.moment import Moment
-from .known_issues import KnownIssues
-from .pipeline.explain import Prediction, ShellText, explain_moment, predict_moments
 from .pipeline.ingest import ingest
 from .pipeline.inputs import Inputs
+from .pipeline.moment_texts import Prediction, ShellText, explain_moment, predict_moments
 from .pipeline.moments import Question, moments_of_tables
-from .progress import Progress
 from .publish.run import Run, Task
 from .rendering.write import Look, report_text
 from .reports.problems import find_problems
 from .reports.read import declared_table
 from .reports.tables import PublishedTables
-from .reports.texts import WIDTH
+from .reports.text_templates import WIDTH
 from .schemas import HEARTBEATS, SNAPSHOT_TABLES, TOPIC_ROUTES
-from .settings import Settings, checked, load_settings
 from .storage import (
     Location,
     Published,
@@ -55,7 +56,6 @@ from .storage import (
     new_run_id,
 )
 from .verdict.verdict import make_verdict
-from .window import Window, future_after
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -269,8 +269,8 @@ def _engine_on(spark: SparkSession | None) -> Iterator[Engine]:
         with LocalEngine() as local:
             yield local
         return
-    from .spark.engine import SparkEngine, in_a_sentence  # noqa: PLC0415 - Spark takes its time
     from .spark.session import suited  # noqa: PLC0415
+    from .spark.spark_engine import SparkEngine, in_a_sentence  # noqa: PLC0415 - Spark takes its time
 
     with in_a_sentence(), suited(spark) as own, SparkEngine(own) as engine:
         yield engine
@@ -280,7 +280,7 @@ def _is_here(spark: SparkSession | None) -> bool:
     """Whether the engine's workers see the temporary folders of this machine."""
     if spark is None:
         return True
-    from .spark.engine import is_here  # noqa: PLC0415 - Spark takes its time
+    from .spark.spark_engine import is_here  # noqa: PLC0415 - Spark takes its time
 
     return is_here(spark)
 

@@ -8,7 +8,7 @@ snapshots    rows of heartbeats, topic routes, polls (schemas.py) -> pieces of g
 allocations  each distinct situation is a row of the pandas UDF ``recompute_allocations`` around
              rebalance_core (spark/functions.py), between what its shard begins and what it comes
              to: mapInArrow -> select(recompute_allocations("question")) -> mapInArrow, in ``ask``
-             (spark/engine.py)
+             (spark/spark_engine.py)
 reports      the rows of orphaned_queues, duplicate_queues, allocations, ..., published as one run
              under the date of the last snapshot (publish/)
 
@@ -21,9 +21,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .console.progress import Progress
     from .engines.engine import Engine
     from .pipeline.inputs import Inputs
-    from .progress import Progress
     from .publish.run import Task
     from .storage import Published
 

@@ -1,6 +1,6 @@
 """The command line: ``rebalance-audit`` and, with the same arguments, the spark-submit entries.
 
-The only place that reads argv (by ``arguments.py``), and that decides the exit code:
+The only place that reads argv (by ``console/arguments.py``), and that decides the exit code:
 0 ran, findings or not; 1 findings at or above --fail-on, or a change (what-if) that is not safe;
 2 usage or settings; 3 input missing or too much of it quarantined; 4 anything else; 130 stopped by
 Ctrl-C; 143 stopped by SIGTERM.
@@ -18,10 +18,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
-from .arguments import parse_arguments
 from .commands import module_of
+from .console.arguments import parse_arguments
+from .console.progress import complain
 from .errors import AuditError, TerminatedError, stop_before
-from .progress import complain
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,7 +81,7 @@ def _reported(arguments: Sequence[str] | None) -> int:
         if isinstance(error, AuditError):
             text, code = f"{error}{error.console}", error.exit_code
         else:
-            from .failures import is_of_the_machine, sentence_of
+            from .console.failures import is_of_the_machine, sentence_of
 
             text, code = sentence_of(error), 4
             if not verbose and not is_of_the_machine(error):
@@ -106,8 +106,8 @@ def _keep_stack() -> str:
     import tempfile
     import traceback
 
-    from .failures import sentence_of
-    from .secret_patterns import Secrets
+    from .config.secret_patterns import Secrets
+    from .console.failures import sentence_of
 
     try:
         with tempfile.NamedTemporaryFile(

@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .contents import DOUBTFUL_TOPICS, MEMBER_FACTS, ROUTE_FACTS, SUBSCRIPTIONS
+from .declared.contents import DOUBTFUL_TOPICS, MEMBER_FACTS, ROUTE_FACTS, SUBSCRIPTIONS
 
 
 @dataclass(frozen=True)

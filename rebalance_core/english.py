@@ -1,7 +1,7 @@
 """English: counts, lists and ranges as a person writes them, once for every text.
 
 What has words in it is a ``Text``, so that another language has its words and its order. What is
-one name alone is that name. Times are not here, for the core has none: see ``jobs.text``.
+one name alone is that name. Times are not here, for the core has none: see ``jobs.texts.shown``.
 """
 
 from collections.abc import Iterable, Sequence

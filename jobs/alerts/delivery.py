@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+from ..engines.background import in_background
 from ..errors import AuditError
-from ..threads import in_background
 
 #: Seconds before a second attempt; each later one waits twice as long as the one before.
 _FIRST_PAUSE = 1.0

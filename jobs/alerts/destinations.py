@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ..config.settings import Destination, Email, NamedDestination
 from ..errors import SettingsError
-from ..settings import Destination, Email, NamedDestination
 from .delivery import Attempts, Refusal
 from .message import Message
 from .services.apprise import by_apprise

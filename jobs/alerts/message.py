@@ -21,16 +21,16 @@ from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.texts import Text
 
-from ..kinds import PERSISTENT, SEVERITIES, Kind, worst
+from ..config.settings import Alerts
+from ..declared.kinds import PERSISTENT, SEVERITIES, Kind, worst
 from ..languages.language import ENGLISH, Language
-from ..leading_events import leading_events
+from ..reports.leading_events import leading_events
 from ..reports.problems import Finding, Problem, find_problems, heads_of, remedies_of
 from ..reports.tables import Place, PublishedTables, anchor_of, place_of
 from ..reports.waiting import Waiting
 from ..reports.words import within
-from ..settings import Alerts
 from ..storage import Published
-from ..text import of_the_time, visible
+from ..texts.shown import of_the_time, visible
 from ..verdict.verdict import WELL, Verdict, make_verdict
 
 #: In place of a group and topic: all that a message leaves out.

@@ -19,10 +19,10 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from rebalance_core.grouping import grouped
 
 from .. import __version__
-from ..kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, VERDICTS
+from ..declared.kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, VERDICTS
 from ..reports.tables import PublishedTables
 from ..reports.waiting import Waiting
-from ..text import visible
+from ..texts.shown import visible
 from ..verdict.coverage import ACTIONS
 from ..verdict.gaps import GAPS
 from ..verdict.verdict import STATES, Verdict

@@ -16,12 +16,12 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from ssl import SSLCertVerificationError
 from typing import NamedTuple
 
-from ..instants import Instant
-from ..threads import in_background
+from ..declared.instants import Instant
+from ..engines.background import in_background
 from . import frames
+from .collect_options import Cluster, CollectOptions, split_address
+from .figures import Figures
 from .frames import Frame, FrameError, read_frame
-from .metrics import Figures
-from .options import Cluster, CollectOptions, split_address
 from .questions import Question, RequestCode
 from .signature import Account
 

@@ -8,15 +8,15 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from ..console.failures import sentence_of
+from ..console.output import Output, text_file_at, write_metrics
+from ..declared.instants import SECOND, Instant, to_datetime
 from ..errors import AuditError, SettingsError
-from ..failures import sentence_of
-from ..instants import SECOND, Instant, to_datetime
-from ..output import Output, text_file_at, write_metrics
-from ..text import iso, visible
+from ..texts.shown import iso, visible
 from .client import RemotingClient
-from .files import DumpFolder
-from .metrics import Figures, metrics_text
-from .options import CollectOptions
+from .collect_options import CollectOptions
+from .dump_folder import DumpFolder
+from .figures import Figures, metrics_text
 from .rounds import MOST_TROUBLES, CollectError, Round
 from .signature import find_account
 

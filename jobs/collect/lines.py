@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from typing import Any
 
-from ..instants import Instant, to_datetime
-from ..text import iso
+from ..declared.instants import Instant, to_datetime
+from ..texts.shown import iso
 from .client import EXPECTED, NOT_UNDERSTOOD, OK, Answer, RemotingClient
 from .memory import Broker
 from .questions import Question

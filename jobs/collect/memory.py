@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from ..instants import SECOND, Instant
+from ..declared.instants import SECOND, Instant
 
 #: What was not seen for so long is forgotten.
 KEPT: Instant = 3600 * SECOND

@@ -12,7 +12,7 @@ named the topic: one server that hangs costs the round one time-out, whichever i
 
 Each answer is one line of the dump, failed or not: a line that is missing is no evidence.
 
-No server is trusted. What it names is bounded (``shares.py``, ``reading.py``), what it sends is
+No server is trusted. What it names is bounded (``shares.py``, ``names.py``), what it sends is
 read for a part of the round's time, and the round ends when its time is over; what is left out of
 it is a line, too.
 """
@@ -28,15 +28,15 @@ from typing import Any
 
 from rebalance_core.errors import near_names, nearest
 
+from ..declared.instants import SECOND, Instant
 from ..errors import AuditError, SettingsError
-from ..instants import SECOND, Instant
 from . import questions
 from .client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
+from .collect_options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
 from .lines import Lines
 from .memory import Broker, GroupMemory, Memory
-from .options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
+from .names import Listed, Named
 from .questions import EARLY, LATER, Question, RequestCode
-from .reading import Listed, Named
 from .shares import Shares
 from .signature import ACCESS_KEY, SECRET_KEY
 from .turns import NOT_SUPPORTED, Then, Turns

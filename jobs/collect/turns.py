@@ -22,8 +22,8 @@ from itertools import count
 from time import thread_time
 from typing import Any
 
-from ..instants import Instant
-from . import reading
+from ..declared.instants import Instant
+from . import names
 from .client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
 from .lines import Lines
 from .memory import Memory
@@ -111,7 +111,7 @@ class Turns:
     def put(self, address: str, question: Question, then: Then, before: Instant = 0) -> None:
         """Has the question asked in its turn; what waits longest since ``before`` comes first.
 
-        ``then`` gets the answer, and what was found in it (``reading.READERS``); None where it was
+        ``then`` gets the answer, and what was found in it (``names.READERS``); None where it was
         not read.
         """
         urgency = question.code.urgency
@@ -211,7 +211,7 @@ class Turns:
 
     async def _read(self, of: _Address, job: _Job, answer: Answer) -> Any:
         """What the answer shows; None where its server has taken too much time with others."""
-        read = reading.READERS.get(job.question.code)
+        read = names.READERS.get(job.question.code)
         if read is None:
             return None
         is_long = len(answer.body) > _LONG
@@ -227,7 +227,7 @@ class Turns:
             loop = asyncio.get_running_loop()
             try:
                 return await loop.run_in_executor(self._worker, _timed, of, read, answer)
-            except reading.TooMuchError as error:
+            except names.TooMuchError as error:
                 self._lines.leave_out(answer.address, str(error))
                 return None
 

@@ -2,10 +2,10 @@
 
 import os
 
-from ..alerts.alert import Sender, alert
-from ..arguments import Options
-from ..output import text_file_at
-from ..progress import complain
+from ..alerts.alerting import Sender, alert
+from ..console.arguments import Options
+from ..console.output import text_file_at
+from ..console.progress import complain
 from .clock import now
 from .common import reports_of, say_beside, settings_of
 

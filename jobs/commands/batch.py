@@ -8,34 +8,34 @@ from itertools import chain
 
 from rebalance_core.english import agreeing, count, list_of
 
-from ..arguments import Options
 from ..audit import audit
-from ..choices import LAST_RUN
+from ..config.choices import LAST_RUN
+from ..config.known_issues import load_known_issues
+from ..config.settings import Settings
+from ..config.window import Window
+from ..console.arguments import Options
+from ..console.failures import sentence_of
+from ..console.output import say
+from ..console.progress import Progress, complain
+from ..declared.kinds import QUEUE_FINDINGS
 from ..engines.engine import Engine
 from ..errors import AuditError, InputError, QuarantineError, SettingsError
-from ..failures import sentence_of
-from ..kinds import QUEUE_FINDINGS
-from ..known_issues import load_known_issues
 from ..languages.language import ENGLISH, Language
-from ..leading_events import leading_events
-from ..output import say
-from ..pipeline.engine import choose_engine, open_engine
+from ..pipeline.engine_choice import choose_engine, open_engine
 from ..pipeline.ingest import ingest
 from ..pipeline.plan import plan_audit, plan_ingest, plan_settings, times_there
 from ..pipeline.steps import STEPS
-from ..progress import Progress, complain
 from ..publish.run import Run, Task
 from ..reports.commands import option
 from ..reports.ending import ending_lines
+from ..reports.leading_events import leading_events
 from ..reports.problems import Problem, find_problems
 from ..reports.tables import PublishedTables
 from ..reports.words import sentences
-from ..settings import Settings
 from ..storage import Location, Published, Reports, SnapshotWriter, new_run_id
 from ..storage.retention import Retention, prune_reports
-from ..text import folded, visible
+from ..texts.shown import folded, visible
 from ..verdict.verdict import Verdict, make_verdict
-from ..window import Window
 from . import common
 from .clock import now
 

@@ -4,11 +4,11 @@ import asyncio
 import os
 from typing import Any
 
-from ..arguments import Options
+from ..collect.collect_options import load_options
 from ..collect.collector import collect
-from ..collect.options import load_options
-from ..instants import to_instant
-from ..progress import Progress, complain
+from ..console.arguments import Options
+from ..console.progress import Progress, complain
+from ..declared.instants import to_instant
 from .clock import now
 
 

@@ -9,16 +9,23 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
-from ..arguments import Options
-from ..choices import DEFAULT_KNOWN_ISSUES, DEFAULT_SETTINGS, STANDARD_OUTPUT
+from ..config.choices import DEFAULT_KNOWN_ISSUES, DEFAULT_SETTINGS, STANDARD_OUTPUT
+from ..config.settings import (
+    Settings,
+    find_settings,
+    load_settings,
+    source_of,
+    variable_of,
+    variables_of,
+)
+from ..config.window import future_after
+from ..console.arguments import Options
+from ..console.output import say
+from ..console.progress import Progress
+from ..console.terminal import console_on, is_terminal
 from ..errors import SettingsError
-from ..output import say
-from ..progress import Progress
-from ..settings import Settings, find_settings, load_settings, source_of, variable_of, variables_of
 from ..storage import Location, Reports
-from ..terminal import console_on, is_terminal
-from ..text import in_utc, iso
-from ..window import future_after
+from ..texts.shown import in_utc, iso
 from .clock import now
 
 #: Columns of a text in a file, and those that one on a terminal has at least and at most.

@@ -15,9 +15,9 @@ from argcomplete import autocomplete
 from argcomplete.completers import BaseCompleter, DirectoriesCompleter, FilesCompleter
 from argcomplete.shell_integration import shellcode
 
-from ..arguments import Options, build_parser
+from ..console.arguments import Options, build_parser
+from ..console.output import give
 from ..errors import AuditError
-from ..output import give
 
 if TYPE_CHECKING:
     from ..storage import Reports
@@ -99,7 +99,7 @@ def _dates(_prefix: str, args: Any) -> Iterable[str]:
 
 def _of_health(column: str) -> _Names:
     def names(_prefix: str, args: Any) -> Iterable[str]:
-        from ..reports.show import read_table
+        from ..reports.table_text import read_table
 
         reports = _reports(args)
         published = reports.resolve(getattr(args, "date", None))
@@ -111,7 +111,7 @@ def _of_health(column: str) -> _Names:
 
 
 def _settings(_prefix: str, _args: Any) -> Iterable[str]:
-    from ..settings import Settings, names_of
+    from ..config.settings import Settings, names_of
 
     return [f"{name}=" for name in names_of(Settings)]
 

@@ -7,17 +7,17 @@ from rebalance_core import ChangeError, separate_ids, subscribe_all
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.texts import written
 
-from ..arguments import Options
+from ..config.settings import Settings
+from ..console.arguments import Options
+from ..console.output import give, say
+from ..console.progress import Progress
 from ..errors import SettingsError
 from ..judge.moment import Moment
-from ..output import give, say
-from ..pipeline.explain import explain_moment, predict_moments
+from ..pipeline.moment_texts import explain_moment, predict_moments
 from ..pipeline.moments import Question, moments_of_dumps, moments_of_tables
-from ..progress import Progress
-from ..reports.explain import elsewhere
-from ..settings import Settings
+from ..reports.situation_text import elsewhere
 from ..storage import Location
-from ..text import json_text, shortened, visible
+from ..texts.shown import json_text, shortened, visible
 from .common import of_last_run, settings_of, text_width, time_of_option
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..arguments import Options
-from ..choices import (
+from ..collect.collect_options import namesrvs_of
+from ..config.choices import (
     DEFAULT_SETTINGS,
     LANGUAGES,
     NOTHING,
@@ -16,12 +16,12 @@ from ..choices import (
     SCHEDULES,
     WEBHOOK_SERVICES,
 )
-from ..collect.options import namesrvs_of
+from ..config.settings import Settings, checked, parse_toml, shipped_text
+from ..console.arguments import Options
+from ..console.output import say
+from ..console.terminal import ask, is_terminal
 from ..errors import SettingsError
-from ..output import say
-from ..settings import Settings, checked, parse_toml, shipped_text
-from ..terminal import ask, is_terminal
-from ..text import shell_word
+from ..texts.shown import shell_word
 
 _TO = ",".join((*WEBHOOK_SERVICES, NOWHERE))
 #: By schedule the templates of files beside the settings, which have the same names there.

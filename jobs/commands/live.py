@@ -2,10 +2,10 @@
 
 import time
 
-from ..arguments import Options, parse_arguments
-from ..choices import LOCAL
-from ..output import say
-from ..settings import Settings
+from ..config.choices import LOCAL
+from ..config.settings import Settings
+from ..console.arguments import Options, parse_arguments
+from ..console.output import say
 from .batch import Batch
 from .clock import now
 from .collect import collect_from

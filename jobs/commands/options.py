@@ -1,12 +1,13 @@
-"""What each command is for, an example of it, and its options, as ``jobs.arguments`` reads them.
+"""What each command is for, an example of it, and its options, as ``jobs.console.arguments`` reads
+them.
 
 Nothing but names is imported: ``--help``, an error of usage and completion wait for no library.
 """
 
 from collections.abc import Mapping
 
-from .. import choices
-from ..choices import AUTO, INCOMPLETE, LAST_RUN, LOCAL, NOWHERE, SPARK
+from ..config import choices
+from ..config.choices import AUTO, INCOMPLETE, LAST_RUN, LOCAL, NOWHERE, SPARK
 
 #: Options that a command has by their names alone.
 SHARED = f"""

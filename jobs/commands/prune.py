@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from ..arguments import Options
-from ..collect.retention import prune_dumps
+from ..collect.old_days import prune_dumps
+from ..console.arguments import Options
+from ..console.output import say
+from ..console.progress import complain
 from ..errors import AuditError, InputError, SettingsError
-from ..output import say
-from ..progress import complain
 from ..storage import Location, Reports
 from ..storage.retention import Pruned, Retention, prune_reports, prune_snapshots
 from .clock import now

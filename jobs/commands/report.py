@@ -2,14 +2,14 @@
 
 from rebalance_core.english import count
 
-from ..arguments import Options
-from ..choices import STANDARD_OUTPUT
+from ..config.choices import STANDARD_OUTPUT
+from ..config.settings import Settings
+from ..console.arguments import Options
+from ..console.output import say
+from ..console.progress import complain
 from ..errors import AuditError, SettingsError
-from ..output import say
-from ..progress import complain
 from ..rendering.site import write_site
 from ..rendering.write import Look, write_picture, write_report
-from ..settings import Settings
 from .common import reports_of, say_beside, settings_of
 
 

@@ -4,14 +4,14 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from ..arguments import Options
-from ..output import give, write_in_pages
-from ..progress import Progress, complain
-from ..reports import show
+from ..console.arguments import Options
+from ..console.output import give, write_in_pages
+from ..console.progress import Progress, complain
+from ..console.terminal import is_terminal
+from ..reports import table_text
 from ..schemas import QUARANTINE
 from ..storage import Published
-from ..terminal import is_terminal
-from ..text import json_text, visible
+from ..texts.shown import json_text, visible
 from .common import refused_by_last_run, reports_of, settings_of
 
 
@@ -21,11 +21,13 @@ def run(args: Options) -> int:
     if args.table == QUARANTINE.name and (snapshots := refused_by_last_run(args)):
         Progress(quiet=args.quiet).say("the last run here published nothing of what it ingested")
         masking = settings.masking.to_masking()
-        _print(show.read_refused(snapshots, masking), "", args)
+        _print(table_text.read_refused(snapshots, masking), "", args)
         return 0
     reports = reports_of(args, settings)
     if args.table is None:
-        text = show.format_table(show.tables_of(reports.resolve(args.date)), sys.stdout, whole=True)
+        text = table_text.format_table(
+            table_text.tables_of(reports.resolve(args.date)), sys.stdout, whole=True
+        )
         write_in_pages(text, pages=not args.no_pager)
         return 0
     if args.table == "summary":
@@ -38,8 +40,8 @@ def run(args: Options) -> int:
 
     def read(published: Published) -> tuple[Any, str]:
         asked = (reports, published, args.table, args.group, args.topic)
-        rows = show.read_table(*asked)
-        return rows, "" if rows.num_rows else show.why_no_rows(*asked)
+        rows = table_text.read_table(*asked)
+        return rows, "" if rows.num_rows else table_text.why_no_rows(*asked)
 
     _print(*reports.read(args.date, read), args)
     return 0
@@ -49,16 +51,18 @@ def _print(table: Any, reason: str, args: Options) -> None:
     """Prints a table as the options say; ``reason``: why it has no rows."""
     is_for_a_person = args.format == "table"
     if is_for_a_person:
-        table = show.worst_first(table)
+        table = table_text.worst_first(table)
     if args.columns:
-        table = show.select_columns(table, args.columns)
+        table = table_text.select_columns(table, args.columns)
     elif is_for_a_person and not args.all_columns:
-        table = show.columns_that_matter(table)
+        table = table_text.columns_that_matter(table)
     if is_for_a_person:
-        text = show.format_table(table, sys.stdout, whole=bool(args.columns), is_wide=args.wide)
+        text = table_text.format_table(
+            table, sys.stdout, whole=bool(args.columns), is_wide=args.wide
+        )
         write_in_pages(text, pages=not args.no_pager, is_wide=args.wide)
     else:
-        _give_lines(show.format_data(table, args.format), args)
+        _give_lines(table_text.format_data(table, args.format), args)
     if reason:
         Progress(quiet=args.quiet).say(f"0 rows: {reason}")
 

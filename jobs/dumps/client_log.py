@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
 
-from ..instants import Instant, to_instant
+from ..declared.instants import Instant, to_instant
 from .queue_maps import Queue, parse_message_queue
 from .statement import LogLine
 from .values import LineError

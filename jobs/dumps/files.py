@@ -19,7 +19,7 @@ from urllib.parse import quote
 from ..engines.engine import MOST_BYTES, Slice
 from ..errors import InputError
 from ..storage.location import local_path
-from ..text import visible
+from ..texts.shown import visible
 
 _URI = re.compile(r"file:|[a-zA-Z][a-zA-Z0-9+.-]*://")
 #: Bytes of text for a byte of an archive: lines that repeat themselves compress to a 27th.

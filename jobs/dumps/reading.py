@@ -21,10 +21,10 @@ from typing import Any, TypeAlias
 from rebalance_core.english import agreeing
 from rebalance_core.texts import Text
 
-from ..bounds import Bounds
+from ..config.bounds import Bounds
+from ..declared.instants import Instant
 from ..engines.engine import Opened, Slice
-from ..instants import Instant
-from ..pieces import FOR_ALL, Piece, all_values, pack_value, shard_of
+from ..engines.pieces import FOR_ALL, Piece, all_values, pack_value, shard_of
 from ..schemas import QUARANTINE
 from .files import file_uri
 from .statement import CLIENT_LOG, TOPIC_ROUTE, Log, LogLine, Statement, log_of

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rebalance_core.errors import nearest
 
-from ..bounds import DEFAULT_BOUNDS, Bounds
-from ..instants import SECOND, Instant, in_calendar, to_instant
-from .memory import Memory
+from ..config.bounds import DEFAULT_BOUNDS, Bounds
+from ..declared.instants import SECOND, Instant, in_calendar, to_instant
+from .cache import Memory
 from .parsing import parse_json
 from .repeated import Timeless, without_times
 from .statement import KINDS, Content, Source, Statement

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..bounds import Bounds
-from ..instants import SECOND, Instant, to_datetime
+from ..config.bounds import Bounds
+from ..declared.instants import SECOND, Instant, to_datetime
 from .statement import CLIENT_LOG
 
 DAY: Instant = 86_400 * SECOND

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rebalance_core.texts import Text
 
-from ..bounds import Bounds, beyond
+from ..config.bounds import Bounds, beyond
 from ..engines.engine import Slice
 from ..storage import Location
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..bounds import Bounds, beyond
+from ..config.bounds import Bounds, beyond
 from . import statement
 from .values import BoundError
 

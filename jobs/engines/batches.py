@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from ..pieces import Piece, in_parts, pack_value, unpack_value
 from .engine import Opened, ShardStep, Slice, SliceStep, Work, tuned
+from .pieces import Piece, in_parts, pack_value, unpack_value
 
 _Made = TypeVar("_Made")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from ..pieces import Piece
+from .pieces import Piece
 
 if TYPE_CHECKING:
     from ..dumps.files import InputFile

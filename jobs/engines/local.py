@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from ..dumps.files import InputFile, list_local_files
 from ..errors import InputError
-from ..pieces import Piece
 from .engine import ShardStep, Slice, SliceStep, Work, in_tasks, tuned
+from .pieces import Piece
 
 #: Pieces of so many bytes in all are held in memory; those beyond lie in files, one for each shard.
 _MOST_IN_MEMORY = 256 << 20

@@ -12,8 +12,8 @@ import numpy as np
 from rebalance_core.message_queue import RETRY_PREFIX, is_dead_letters
 from rebalance_core.state import POP, PULL, RouteBroker
 
-from ..contents import MEMBER_FACTS
-from ..instants import Instant
+from ..declared.contents import MEMBER_FACTS
+from ..declared.instants import Instant
 from ..judge.dossier import (
     ClientRun,
     Dossier,

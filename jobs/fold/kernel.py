@@ -15,9 +15,9 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from .. import schemas
-from ..bounds import DEFAULT_BOUNDS
-from ..instants import Instant
-from ..pieces import (
+from ..config.bounds import DEFAULT_BOUNDS
+from ..declared.instants import Instant
+from ..engines.pieces import (
     FOR_ALL,
     Piece,
     all_rows,
@@ -28,10 +28,10 @@ from ..pieces import (
     shard_of,
 )
 from ..schemas import Table
-from . import dossiers, parts
+from . import dossiers, runs_of_slices
+from .checked_rows import Lost, Reading
 from .dossiers import Group, Subject, distinct
 from .numbers import Rows, Source, pc
-from .reading import Lost, Reading
 from .runs import (
     CLIENT_RUNS,
     OFFSET_RUNS,
@@ -261,16 +261,16 @@ class Cutting:
     def _contents(self, table: Table, rows: Reading) -> Iterator[Contents]:
         """What is in some rows of a table, part by part; of runs that name no content, they."""
         if table is schemas.HEARTBEATS:
-            return parts.member_runs(rows, self.heartbeat_expiry_seconds)
+            return runs_of_slices.member_runs(rows, self.heartbeat_expiry_seconds)
         if table is schemas.TOPIC_ROUTES:
-            return parts.route_runs(rows)
+            return runs_of_slices.route_runs(rows)
         if table in (schemas.MEMBER_LISTS, schemas.ROUTE_CONTENTS):
-            return parts.contents_by_id(table, rows)
+            return runs_of_slices.contents_by_id(table, rows)
         runs_of: Mapping[str, Callable[[Reading], Iterator[Rows]]] = {
-            schemas.BROKER_POLLS.name: partial(parts.poll_runs, has_ids=self.list_ids),
-            schemas.ROUTE_POLLS.name: parts.route_runs_by_id,
-            schemas.CLIENT_STATES.name: parts.client_runs,
-            schemas.QUEUE_OFFSETS.name: parts.offset_runs,
+            schemas.BROKER_POLLS.name: partial(runs_of_slices.poll_runs, has_ids=self.list_ids),
+            schemas.ROUTE_POLLS.name: runs_of_slices.route_runs_by_id,
+            schemas.CLIENT_STATES.name: runs_of_slices.client_runs,
+            schemas.QUEUE_OFFSETS.name: runs_of_slices.offset_runs,
         }
         return (Contents(runs, {}) for runs in runs_of[table.name](rows))
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from ..pieces import in_parts
+from ..engines.pieces import in_parts
 from ..schemas import LONG, STRING, Table
 
 if TYPE_CHECKING:  # it imports pandas, which takes a worker longer than most shards

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ..contents import MEMBER_FACTS, ROUTE_FACTS, Fact, RecordTexts, content_id
+from ..declared.contents import MEMBER_FACTS, ROUTE_FACTS, Fact, RecordTexts, content_id
 from ..judge.dossier import ClientRun
 from ..schemas import BROKER_POLLS, CLIENT_STATES, LONG, QUEUE_OFFSETS, ROUTE_POLLS, Table
 from .numbers import (
@@ -200,7 +200,7 @@ class ContentIds:
 def reunite(parts: Contents) -> Contents:
     """Of each statement the whole content, where parts of its rows lie in several slices.
 
-    ``parts``: of each slice its runs, of contents that are those of its rows alone.
+    ``runs_of_slices``: of each slice its runs, of contents that are those of its rows alone.
     """
     runs, id_name = parts.runs, parts.id_name
     if not runs.num_rows:

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..config.window import Window
 from ..engines.engine import Opened, Slice
-from ..pieces import Piece
+from ..engines.pieces import Piece
 from ..schemas import ROUTE_POLLS, SNAPSHOT_TABLES, TIMESTAMP, TOPIC_ROUTES, Table
 from ..storage import Location
-from ..window import Window
 from .kernel import Cutting
 from .numbers import Source, of_group, open_files
 

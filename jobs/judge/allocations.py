@@ -23,10 +23,10 @@ import pyarrow as pa
 from rebalance_core.findings import Allocation
 from rebalance_core.message_queue import MessageQueue
 
-from ..masking import Masking
-from ..pieces import Piece, all_rows, pack_rows
+from ..config.masking import Masking
+from ..engines.pieces import Piece, all_rows, pack_rows
 from ..schemas import ALLOCATIONS, QUEUES, STRING
-from .evaluated import Allocated
+from .core_verdict import Allocated
 
 _SCHEMA = ALLOCATIONS.schema
 #: What all rows of a situation begin with.

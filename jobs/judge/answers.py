@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.grouping import grouped
 
-from ..instants import SECOND, Instant
+from ..declared.instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE, RUNNING_INFO
 from .dossier import Broker, ClientRun, Dossier, PollRun, RouteRun
 from .intervals import usual_gap

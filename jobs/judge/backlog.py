@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..instants import SECOND, Instant
+from ..declared.instants import SECOND, Instant
 from .dossier import QueueOffsets
 
 #: So often at least the offset of a queue moves that somebody reads: an administrator who resets

@@ -10,11 +10,11 @@ import numpy as np
 
 from rebalance_core.texts import Text
 
-from ..instants import SECOND, Instant
+from ..declared.instants import SECOND, Instant
 from ..schemas import NO_ANSWER
 from .dossier import Broker, Dossier, RouteRun
 from .extents import Extent, Timed
-from .words import between, zoned_clock
+from .in_words import between, zoned_clock
 
 #: A silence of the master is no absence before it lasts so long ...
 _LASTS: Instant = 60 * SECOND

@@ -15,8 +15,8 @@ from rebalance_core.grouping import grouped
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.texts import Text
 
-from ..instants import SECOND, Instant
-from ..kinds import OFFSETS_WENT_BACK, PERSISTENT
+from ..declared.instants import SECOND, Instant
+from ..declared.kinds import OFFSETS_WENT_BACK, PERSISTENT
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from .brokers import address_changes
 from .case import Case
@@ -24,8 +24,8 @@ from .dossier import Dossier, PollRun, QueueOffsets
 from .events import restarts
 from .extents import Extent
 from .facts import members_elsewhere
-from .findings import Fault, Found
-from .words import MOST_NAMES, clock, queues_in_words, zoned_clock
+from .found import Fault, Found
+from .in_words import MOST_NAMES, clock, queues_in_words, zoned_clock
 
 
 def with_history(case: Case, found: Found) -> Found:

@@ -9,14 +9,14 @@ from itertools import chain
 from rebalance_core.findings import STRATEGY_NOT_KNOWN
 from rebalance_core.message_queue import is_retry_topic
 
-from ..instants import SECOND, Instant
+from ..declared.instants import SECOND, Instant
 from .brokers import Absence, masters_away
 from .confirmation import HoldingsIndex, index_holdings
+from .core_verdict import Evaluated, QueueKey
 from .dossier import Dossier, EarlierFinding, QueueOffsets
 from .drift import Drift, find_drift
-from .evaluated import Evaluated, QueueKey
 from .holdings import find_holdings
-from .known_issues import entries_of
+from .matching_issues import entries_of
 from .reassignments import Reassignment, find_reassignments
 from .routes import RouteChange, find_route_changes, readable_queues
 from .situations import Situations

@@ -20,7 +20,7 @@ from rebalance_core.processes import confirmed_processes
 from rebalance_core.state import ProcessCount
 from rebalance_core.texts import Text
 
-from ..instants import Instant
+from ..declared.instants import Instant
 from ..schemas import NOT_ONLINE, RUNNING_INFO
 from .answers import Answers
 from .dossier import Broker, ClientRun, Dossier

@@ -12,10 +12,10 @@ from rebalance_core.findings import CERTAIN, DUPLICATE
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import MIXED_REQUEST_MODE
 
-from ..instants import Instant
-from .evaluated import QueueKey
+from ..declared.instants import Instant
+from .core_verdict import QueueKey
 from .extents import Extent
-from .findings import QueueFinding
+from .found import QueueFinding
 from .holdings import Holding
 
 _moment = attrgetter("moment")

@@ -12,10 +12,10 @@ from dataclasses import replace
 from rebalance_core.english import agreeing, joined
 from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE
 
-from ..kinds import FROZEN_PROCESS
+from ..declared.kinds import FROZEN_PROCESS
 from .case import Case
-from .findings import Fault, Found, Stall
-from .words import queues_in_words, zoned_clock
+from .found import Fault, Found, Stall
+from .in_words import queues_in_words, zoned_clock
 
 
 def cut_off(case: Case, found: Found) -> Found:

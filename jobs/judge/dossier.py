@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.state import PULL, RouteBroker
 
-from ..instants import SECOND, Instant
+from ..declared.instants import SECOND, Instant
 from ..schemas import NOT_ONLINE, RUNNING_INFO
 
 #: (name, id) of a broker; 0 is the master.

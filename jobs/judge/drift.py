@@ -11,13 +11,13 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
-from ..instants import Instant
-from ..kinds import COMPUTED_NOT_HELD, HELD_NOT_COMPUTED, PERSISTENT
+from ..declared.instants import Instant
+from ..declared.kinds import COMPUTED_NOT_HELD, HELD_NOT_COMPUTED, PERSISTENT
+from .arrow_tables import Row
+from .core_verdict import QueueKey
 from .dossier import ClientRun
-from .evaluated import QueueKey
 from .extents import persistence
 from .holdings import Holding, Process
-from .tables import Row
 
 SHARE_KEPT = "SHARE_KEPT"
 

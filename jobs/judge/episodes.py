@@ -13,13 +13,13 @@ from rebalance_core.grouping import grouped
 from rebalance_core.processes import StackedId
 from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, STALE_CHANNEL
 
-from ..instants import SECOND
-from ..kinds import OF_ONE_CLIENT, TRANSIENT
+from ..declared.instants import SECOND
+from ..declared.kinds import OF_ONE_CLIENT, TRANSIENT
 from . import extents
 from .case import Case
-from .evaluated import FoundQueue, QueueKey
+from .core_verdict import FoundQueue, QueueKey
 from .extents import Episode, Part, Run
-from .findings import Fault, Found, QueueFinding, StackedEpisode
+from .found import Fault, Found, QueueFinding, StackedEpisode
 from .timeline import Phase, Timeline
 
 Value = TypeVar("Value", str, int)

@@ -16,13 +16,13 @@ from rebalance_core import Member, State
 from rebalance_core.state import CLUSTERING, SURE, ProcessCount
 from rebalance_core.texts import Text
 
-from ..contents import MEMBER_FACTS
-from ..pieces import in_parts
+from ..declared.contents import MEMBER_FACTS
+from ..engines.pieces import in_parts
 from ..schemas import NO_ANSWER, NOT_ONLINE
-from ..text import visible
+from ..texts.shown import visible
 from .allocations import AllocationRows, allocation_rows
+from .core_verdict import Evaluated, FoundQueue
 from .dossier import Broker
-from .evaluated import Evaluated, FoundQueue
 from .situations import Situation
 
 #: A member of a list: its facts, in the order of ``contents.MEMBER_FACTS``.

@@ -24,19 +24,19 @@ from rebalance_core.message_queue import RETRY_PREFIX
 from rebalance_core.state import RouteBroker
 from rebalance_core.texts import Text
 
-from .. import kinds
-from ..finding_ids import event_id
-from ..instants import SECOND, Instant, together
+from ..declared import kinds
+from ..declared.finding_ids import event_id
+from ..declared.instants import SECOND, Instant, together
 from ..schemas import EVENTS, NO_ANSWER, RUNNING_INFO
+from .arrow_tables import Row
 from .brokers import address_changes, topics_by_broker
 from .case import Case
 from .dossier import ClientRun, Dossier
+from .in_words import clock
 from .intervals import usual_gap, usual_gap_but_for_one
 from .routes import RouteChange, readable_queues
 from .situations import Period
 from .stalls import spans
-from .tables import Row
-from .words import clock
 
 #: For so long clients follow what changed: the route is polled each 30 s, queues are divided anew
 #: each 20 s (``ClientConfig.pollNameServerInterval``, ``RebalanceService.waitInterval``).

@@ -15,8 +15,8 @@ import numpy as np
 
 from rebalance_core.grouping import grouped
 
-from ..instants import SECOND, Instant
-from ..kinds import PERSISTENT, TRANSIENT
+from ..declared.instants import SECOND, Instant
+from ..declared.kinds import PERSISTENT, TRANSIENT
 from .intervals import usual_gap_but_for_one
 
 Key = TypeVar("Key")

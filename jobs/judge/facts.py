@@ -12,11 +12,11 @@ from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.texts import Text
 
+from .arrow_tables import Row
 from .case import Case
 from .dossier import Dossier, QueueOffsets
 from .failing import retries, steps
-from .tables import Row
-from .words import MOST_NAMES, zoned_clock
+from .in_words import MOST_NAMES, zoned_clock
 
 #: Fewer messages say nothing of what is usual.
 _FEWEST = 100

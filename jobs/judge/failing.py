@@ -20,14 +20,14 @@ from rebalance_core.english import agreeing, joined
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.texts import Text
 
-from ..instants import SECOND
-from ..kinds import MESSAGES_FAIL
+from ..declared.instants import SECOND
+from ..declared.kinds import MESSAGES_FAIL
 from .case import Case
 from .dossier import Dossier
 from .extents import Extent, persistence
-from .findings import Fault, Found
+from .found import Fault, Found
+from .in_words import between
 from .read_twice import covered
-from .words import between
 
 #: Of a queue the times of its polls, and an offset at each.
 _Polls: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -19,13 +19,13 @@ from rebalance_core.english import count, list_of
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..instants import SECOND, Instant, together
-from ..kinds import FLAPPING, PERSISTENT
+from ..declared.instants import SECOND, Instant, together
+from ..declared.kinds import FLAPPING, PERSISTENT
 from .case import Case
 from .extents import Extent, persistence
-from .findings import Fault, Found
+from .found import Fault, Found
+from .in_words import MOST_NAMES
 from .reassignments import Reassignment
-from .words import MOST_NAMES
 
 #: At least so many lives follow one another; a deploy and its rollback are two.
 _FEWEST_LIVES = 4

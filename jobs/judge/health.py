@@ -27,20 +27,20 @@ from rebalance_core.findings import (
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..instants import SECOND
-from ..kinds import NO_GROUP, worst
+from ..declared.instants import SECOND
+from ..declared.kinds import NO_GROUP, worst
 from ..schemas import NO_ANSWER, UNAUDITED
 from .answers import asked_answers
+from .arrow_tables import Row
 from .backlog import Waiting, waiting
 from .case import Case
+from .core_verdict import Evaluated
 from .dossier import Dossier, RouteRun
-from .evaluated import Evaluated
-from .findings import QueueFinding, Stall
+from .found import QueueFinding, Stall
+from .in_words import MOST_NAMES
 from .intervals import usual_gap
 from .routes import readable
 from .situations import Period
-from .tables import Row
-from .words import MOST_NAMES
 
 _MINUTE = 60 * SECOND
 

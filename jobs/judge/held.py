@@ -15,19 +15,19 @@ from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, Claimant
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..instants import Instant, together
-from ..kinds import ALLOCATES_OTHERWISE, PERSISTENT, QUEUE_NOT_HELD
+from ..declared.instants import Instant, together
+from ..declared.kinds import ALLOCATES_OTHERWISE, PERSISTENT, QUEUE_NOT_HELD
 from ..schemas import NOT_LOCKED
 from .backlog import reading
 from .case import Case
 from .confirmation import Round
+from .core_verdict import QueueKey
 from .drift import SHARE_KEPT, Drift
-from .evaluated import QueueKey
 from .extents import Episode, Part, episodes_of, runs_of, widest
-from .findings import Fault, Found, QueueFinding
+from .found import Fault, Found, QueueFinding
+from .in_words import between, clients_in_words, queues_in_words, waiting_in_words
 from .routes import queues_of
 from .witnessed import witnessed
-from .words import between, clients_in_words, queues_in_words, waiting_in_words
 
 #: What a finding is put down to that the holdings show and the computation does not.
 CAUSES = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})

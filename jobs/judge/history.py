@@ -7,14 +7,15 @@ another.
 from collections.abc import Callable
 from typing import TypeAlias
 
+from .arrow_tables import Row
 from .by_history import went_back, with_history
 from .case import Case
 from .cut_off import cut_off
 from .episodes import faults_of_states, stacked_ids
 from .events import find_events
 from .failing import failing
-from .findings import Found
 from .flapping import flapping_members
+from .found import Found
 from .held import held_queues
 from .not_consuming import not_consuming
 from .old_copies import old_copies
@@ -27,7 +28,6 @@ from .severity import graded
 from .silent import silent_clients
 from .stalls import stalled_queues
 from .still_offline import still_offline
-from .tables import Row
 from .unlisted import queues_of_states
 from .why import explained, without_refused
 

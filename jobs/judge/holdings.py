@@ -20,12 +20,12 @@ import numpy as np
 from rebalance_core.grouping import grouped
 from rebalance_core.state import BROADCASTING, Unreachable
 
-from ..instants import SECOND, Instant
-from ..kinds import ROUTE_CHANGED
+from ..declared.instants import SECOND, Instant
+from ..declared.kinds import ROUTE_CHANGED
 from ..schemas import CLIENT_LOG, RUNNING_INFO
 from .answers import longest_bridge
+from .core_verdict import QueueKey
 from .dossier import ClientRun, Dossier
-from .evaluated import QueueKey
 from .routes import RouteChange
 from .timeline import Phase, Timeline
 

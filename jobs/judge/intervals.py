@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..instants import SECOND, Instant
+from ..declared.instants import SECOND, Instant
 
 #: Between two that are further apart than so many usual gaps one is missing.
 ONE_IS_MISSING = 1.5

@@ -22,9 +22,9 @@ from rebalance_core.moves import shown_id
 from rebalance_core.repairs import GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL
 from rebalance_core.texts import Text
 
+from .arrow_tables import Row
 from .case import Case
-from .evaluated import Allocated, Evaluated
-from .tables import Row
+from .core_verdict import Allocated, Evaluated
 
 #: The members that these faults name do not share the queues with the others.
 _NO_PART = frozenset((GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL))

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..instants import SECOND, Instant
+from ..declared.instants import SECOND, Instant
 from ..schemas import NOT_ONLINE
 from .answers import BRIDGED_AT_LEAST, Answers, Numbers
 from .dossier import Broker, Dossier

@@ -11,21 +11,21 @@ from typing import NamedTuple
 
 from rebalance_core import MessageQueue, State, StrategyRules, near_names
 
+from ..config.masking import Masking
+from ..declared.instants import Instant, to_datetime
+from ..declared.kinds import GRADED_TABLES, QUEUE_FINDINGS, SEVERITIES
 from ..errors import InputError
-from ..instants import Instant, to_datetime
-from ..kinds import GRADED_TABLES, QUEUE_FINDINGS, SEVERITIES
-from ..masking import Masking
 from ..schemas import RUNNING_INFO
-from ..text import iso
+from ..texts.shown import iso
+from .arrow_tables import Row
 from .backlog import last_up_to
 from .case import Case
+from .core_verdict import Evaluated, QueueKey
 from .dossier import Dossier
-from .evaluated import Evaluated, QueueKey
 from .evaluation import MemberFacts, answer, at_once, questions, state_of
 from .history import judge
 from .holdings import Report
 from .situations import find_situations
-from .tables import Row
 from .terms import Terms
 
 

@@ -15,17 +15,17 @@ from rebalance_core.english import agreeing, count, joined, list_of
 from rebalance_core.findings import AUDITED, NOT_SUBSCRIBED, STRATEGY_NOT_KNOWN, Evaluation
 from rebalance_core.texts import Text
 
-from ..instants import Instant
-from ..kinds import GROUP_NOT_CONSUMING
+from ..declared.instants import Instant
+from ..declared.kinds import GROUP_NOT_CONSUMING
 from ..schemas import NOT_CONSUMING
-from ..text import shell_word
+from ..texts.shown import shell_word
 from .brokers import refusals
 from .case import Case
 from .dossier import Dossier
 from .extents import Extent
-from .findings import Fault, Found, QueueFinding
+from .found import Fault, Found, QueueFinding
+from .in_words import MOST_NAMES, between, clients_in_words, waiting_in_words
 from .stalls import Flags, Longs, Polls, not_moving, orphans_by_topic, spans
-from .words import MOST_NAMES, between, clients_in_words, waiting_in_words
 
 #: Two polls show one interval alone.
 _POLLS_AT_LEAST = 3

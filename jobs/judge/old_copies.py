@@ -14,11 +14,11 @@ from rebalance_core.grouping import grouped
 from rebalance_core.repairs import DUPLICATE_CLIENT_ID
 from rebalance_core.texts import Text
 
-from ..instants import Instant
+from ..declared.instants import Instant
 from .case import Case
 from .channels import Channel
-from .findings import Fault, Found
-from .words import between
+from .found import Fault, Found
+from .in_words import between
 
 
 class _OldCopy(NamedTuple):

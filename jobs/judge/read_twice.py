@@ -20,14 +20,14 @@ from rebalance_core.grouping import grouped
 from rebalance_core.repairs import MIXED_REQUEST_MODE
 from rebalance_core.texts import Text
 
-from ..instants import SECOND, Instant
-from ..kinds import PERSISTENT, READ_TWICE
+from ..declared.instants import SECOND, Instant
+from ..declared.kinds import PERSISTENT, READ_TWICE
 from .case import Case
 from .dossier import QueueOffsets
 from .extents import Extent, widest
-from .findings import Fault, Found
+from .found import Fault, Found
+from .in_words import MOST_NAMES, between
 from .stalls import spans
-from .words import MOST_NAMES, between
 
 _MINUTE = 60 * SECOND
 #: A rate is that of one minute: a longer time between two polls it does not describe.

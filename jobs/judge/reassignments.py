@@ -8,8 +8,8 @@ change, and no fault of it.
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..instants import Instant
-from .evaluated import QueueKey
+from ..declared.instants import Instant
+from .core_verdict import QueueKey
 from .timeline import Phase, Timeline
 
 

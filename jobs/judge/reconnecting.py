@@ -19,15 +19,15 @@ from rebalance_core.grouping import grouped
 from rebalance_core.repairs import STALE_CHANNEL
 from rebalance_core.texts import Text
 
-from ..instants import SECOND, Instant, together
-from ..kinds import FLAPPING, PERSISTENT, RECONNECTING
+from ..declared.instants import SECOND, Instant, together
+from ..declared.kinds import FLAPPING, PERSISTENT, RECONNECTING
 from .case import Case
 from .channels import Channel, Starts, by_broker, starts_of
 from .dossier import Broker
 from .extents import Extent
-from .findings import Fault, Found, QueueFinding
 from .flapping import Life, per_hour, successions
-from .words import MOST_NAMES
+from .found import Fault, Found, QueueFinding
+from .in_words import MOST_NAMES
 
 #: At least so many connections were replaced on a broker: a deploy and its rollback replace two.
 _FEWEST = 3

@@ -9,15 +9,15 @@ import numpy as np
 from rebalance_core.english import agreeing, joined
 from rebalance_core.texts import Text
 
-from ..instants import Instant
-from ..kinds import QUEUES_LEFT_ROUTE, ROUTE_CHANGED, TRANSIENT
+from ..declared.instants import Instant
+from ..declared.kinds import QUEUES_LEFT_ROUTE, ROUTE_CHANGED, TRANSIENT
 from .case import Case
+from .core_verdict import QueueKey
 from .dossier import QueueOffsets
-from .evaluated import QueueKey
 from .extents import Extent, persistence
-from .findings import Fault, Found
+from .found import Fault, Found
+from .in_words import queues_in_words, zoned_clock
 from .routes import Readable, RouteChange, queues_of
-from .words import queues_in_words, zoned_clock
 
 
 def route_changed(case: Case, found: Found) -> Found:

@@ -12,9 +12,9 @@ from rebalance_core.grouping import grouped
 from rebalance_core.state import RouteBroker
 from rebalance_core.strategy_rules import MOST_QUEUES
 
-from ..instants import Instant
+from ..declared.instants import Instant
+from .core_verdict import QueueKey
 from .dossier import RouteRun
-from .evaluated import QueueKey
 
 #: (broker name, how many of its queues can be read).
 Readable = tuple[str, int]

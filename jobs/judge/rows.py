@@ -5,17 +5,17 @@ from itertools import chain
 
 from rebalance_core.grouping import grouped
 
-from ..finding_ids import fault_id, finding_id, stall_id
-from ..kinds import QUEUE_FINDINGS
+from ..declared.finding_ids import fault_id, finding_id, stall_id
+from ..declared.kinds import QUEUE_FINDINGS
 from . import health
+from .arrow_tables import Row
 from .case import Case
 from .facts import with_facts
-from .findings import Fault, Finding, Found, QueueFinding, StackedEpisode, Stall
+from .found import Fault, Finding, Found, QueueFinding, StackedEpisode, Stall
 from .held import CAUSES
-from .known_issues import known_coverage, known_issue
 from .load import group_load, with_load
+from .matching_issues import known_coverage, known_issue
 from .statuses import PERSISTING, former_findings, openness
-from .tables import Row
 
 #: The column with the reason of the known issue that a finding matches; null: it matches none.
 KNOWN_ISSUE = "known_issue"

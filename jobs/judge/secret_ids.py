@@ -8,11 +8,11 @@ from rebalance_core.client_kinds import without_secret
 from rebalance_core.english import agreeing, joined, list_of
 from rebalance_core.texts import Text
 
-from ..kinds import PERSISTENT, SECRET_IN_CLIENT_ID
+from ..declared.kinds import PERSISTENT, SECRET_IN_CLIENT_ID
 from .case import Case
 from .extents import Extent
-from .findings import Fault, Found
-from .words import MOST_NAMES
+from .found import Fault, Found
+from .in_words import MOST_NAMES
 
 
 def secrets(case: Case, found: Found) -> Found:

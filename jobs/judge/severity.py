@@ -15,11 +15,11 @@ from rebalance_core.english import joined
 from rebalance_core.findings import ORPHANED
 from rebalance_core.texts import Text
 
-from .. import kinds
-from ..instants import Instant
-from ..kinds import CRITICAL, INFO, SEVERITIES, WARNING
+from ..declared import kinds
+from ..declared.instants import Instant
+from ..declared.kinds import CRITICAL, INFO, SEVERITIES, WARNING
 from .case import Case
-from .findings import Fault, Found, QueueFinding, Stall
+from .found import Fault, Found, QueueFinding, Stall
 from .terms import Terms
 from .why import OTHER_FILTER
 

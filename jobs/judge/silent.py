@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rebalance_core.texts import Text
 
-from ..kinds import CLIENT_NOT_ANSWERING
+from ..declared.kinds import CLIENT_NOT_ANSWERING
 from .answers import Asked, asked_of
 from .case import Case
 from .extents import Part, episodes_of, runs_of
-from .findings import Fault, Found
+from .found import Fault, Found
+from .in_words import between
 from .timeline import Phase, Timeline
-from .words import between
 
 #: A single question that is lost is no evidence.
 _ASKED_AT_LEAST = 3

@@ -19,8 +19,8 @@ from rebalance_core.state import ProcessCount, RouteBroker, Unreachable
 from rebalance_core.texts import Text
 from rebalance_core.views import candidate_ids
 
-from ..contents import value_text
-from ..instants import SECOND, Instant
+from ..declared.contents import value_text
+from ..declared.instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER
 from . import answers
 from .answers import NOTHING, Answers, Gone, Numbers, Witness

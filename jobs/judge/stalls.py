@@ -22,17 +22,17 @@ from rebalance_core.findings import AUDITED, ORPHANED
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..instants import SECOND, Instant
-from ..kinds import FROZEN_PROCESS
+from ..declared.instants import SECOND, Instant
+from ..declared.kinds import FROZEN_PROCESS
 from ..schemas import NOT_LOCKED
 from .case import Case
+from .core_verdict import QueueKey
 from .dossier import QueueOffsets
-from .evaluated import QueueKey
 from .extents import Extent, Run, join_episodes, persistence
-from .findings import Fault, Found, QueueFinding, Stall
+from .found import Fault, Found, QueueFinding, Stall
 from .holdings import Holding
+from .in_words import between, queues_in_words, waiting_in_words
 from .why import moves
-from .words import between, queues_in_words, waiting_in_words
 
 Flags: TypeAlias = NDArray[np.bool_]
 Longs: TypeAlias = NDArray[np.int64]

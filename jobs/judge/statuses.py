@@ -9,8 +9,8 @@ a late night leaves the chain whole.
 from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
-from ..instants import Instant
-from ..kinds import (
+from ..declared.instants import Instant
+from ..declared.kinds import (
     FROZEN_PROCESS,
     GROUP_NOT_CONSUMING,
     MESSAGES_FAIL,
@@ -22,9 +22,9 @@ from ..kinds import (
     STALLED,
     kind_of,
 )
+from .arrow_tables import Row
 from .dossier import EarlierFinding
 from .extents import Extent
-from .tables import Row
 
 NEW = "NEW"
 PERSISTING = "PERSISTING"

@@ -14,12 +14,12 @@ from rebalance_core.grouping import grouped
 
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from .case import Case
-from .evaluated import QueueKey
+from .core_verdict import QueueKey
 from .extents import Extent, Part, extent_of, runs_of
-from .findings import Fault, Found, QueueFinding
+from .found import Fault, Found, QueueFinding
+from .in_words import queues_in_words
 from .intervals import watches
 from .witnessed import witnessed
-from .words import queues_in_words
 
 
 def still_offline(case: Case, found: Found) -> Found:

@@ -7,7 +7,7 @@ PyArrow.
 import re
 from dataclasses import dataclass
 
-from ..masking import Masking
+from ..config.masking import Masking
 
 
 @dataclass(frozen=True)

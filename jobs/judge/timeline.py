@@ -14,8 +14,8 @@ from typing import NamedTuple
 from rebalance_core.findings import POSSIBLE, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN, Evaluation
 from rebalance_core.state import Unreachable
 
-from ..instants import Instant
-from .evaluated import Evaluated
+from ..declared.instants import Instant
+from .core_verdict import Evaluated
 from .extents import Part, Run, runs_of
 from .intervals import watches
 from .situations import Period

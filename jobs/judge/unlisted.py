@@ -16,15 +16,15 @@ from rebalance_core.grouping import grouped
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER, MASTER_AWAY
 from rebalance_core.texts import Text
 
-from ..kinds import UNLISTED_CONSUMER
+from ..declared.kinds import UNLISTED_CONSUMER
 from .backlog import READ_AGAIN, last_up_to, reading
 from .case import Case
 from .episodes import queue_episodes
 from .extents import Extent, persistence, widest
-from .findings import Fault, Found, QueueFinding
+from .found import Fault, Found, QueueFinding
+from .in_words import MOST_NAMES, between, queues_in_words, zoned_clock
 from .stalls import spans
 from .witnessed import witnessed
-from .words import MOST_NAMES, between, queues_in_words, zoned_clock
 
 #: The causes of orphans on brokers that list no member of the group.
 _NOBODY_LISTED = frozenset({GROUP_OFFLINE, GROUP_NOT_ON_BROKER})

@@ -7,18 +7,18 @@ from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE
 from rebalance_core.texts import Text
 
-from ..kinds import FROZEN_PROCESS
+from ..declared.kinds import FROZEN_PROCESS
 from ..schemas import NOT_CONSUMING, NOT_FINISHING, NOT_LOCKED, NOT_PULLING
-from ..text import shell_word
+from ..texts.shown import shell_word
 from .backlog import last_up_to, reading
 from .brokers import refusals
 from .case import Case
+from .core_verdict import QueueKey
 from .cut_off import is_of
-from .evaluated import QueueKey
 from .extents import Extent
-from .findings import Fault, Found, Stall
+from .found import Fault, Found, Stall
 from .holdings import Holding
-from .words import zoned_clock
+from .in_words import zoned_clock
 
 NOBODY_HOLDS_IT = Text(
     "no process holds it: see the running infos of those that it is computed for"

@@ -7,7 +7,7 @@ from rebalance_core.findings import DUPLICATE
 from .backlog import backlog, reading
 from .case import Case
 from .confirmation import confirm
-from .findings import QueueFinding
+from .found import QueueFinding
 
 #: Offsets of a smaller part of a finding's time do not show that the queue is read all of it.
 _MOST = 0.5

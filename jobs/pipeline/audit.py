@@ -11,24 +11,24 @@ import pyarrow as pa
 
 from rebalance_core.english import count, names
 
+from ..config.settings import Settings
+from ..console.progress import Progress
 from ..engines.engine import Engine
+from ..engines.pieces import all_rows, all_values
 from ..fold.kernel import FACTS, OF_GROUPS, OF_TOPICS, Cutting, Dealing, Facts
 from ..judge.terms import Terms
-from ..pieces import all_rows, all_values
-from ..progress import Progress
 from ..publish.earlier import open_findings
 from ..publish.gone import BROKERS, NAMESERVERS
 from ..publish.run import Made, Scope, Task
 from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES
-from ..settings import Settings
 from ..storage import Reports, Snapshots
-from ..text import visible
+from ..texts.shown import visible
 from ..verdict.silence import OFFSETS, ROUTES
-from .events import with_events
-from .groups import GroupAudit, earlier_pieces
+from .group_audit import GroupAudit, earlier_pieces
 from .inputs import Inputs, window_of_last
-from .lost import check_lost, lost_rows, without_content
-from .terms import strategy_rules, terms_of
+from .lost_rows import check_lost, lost_rows, without_content
+from .merged_events import with_events
+from .terms_of_settings import strategy_rules, terms_of
 
 _LOGGER = logging.getLogger(__name__)
 

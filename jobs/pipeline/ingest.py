@@ -13,24 +13,24 @@ import pyarrow as pa
 
 from rebalance_core.english import count
 
+from ..config.settings import Settings
+from ..console.progress import Progress, Share
 from ..dumps.files import InputFile, slices_of
 from ..dumps.reading import COUNTS, STATEMENTS, Counts, DumpStep
 from ..dumps.times import Apart, PlausibleTimes
 from ..dumps.unpacking import READ
 from ..engines.engine import Engine, Slice
+from ..engines.pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, unpack_value
 from ..errors import InputError, QuarantineError
-from ..pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, unpack_value
-from ..progress import Progress, Share
-from ..publish.tables import write_tables
+from ..publish.table_writer import write_tables
 from ..schemas import QUARANTINE, SNAPSHOT_TABLES
-from ..settings import Settings
 from ..snapshots.clients import log_offset
 from ..snapshots.groups import SnapshotTerms
 from ..snapshots.subjects import SubjectTables
 from ..storage import Snapshots, SnapshotWriter
-from ..text import visible
+from ..texts.shown import visible
 from ..verdict.gaps import Gap, packed
-from .losses import losses, too_much
+from .lost_lines import losses, too_much
 
 _LOGGER = logging.getLogger(__name__)
 _MB = 1_000_000

@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
+from ..config.settings import Settings
+from ..config.window import Window
 from ..contract import check_tables, has_columns
 from ..engines.engine import MOST_BYTES, Engine, Slice
 from ..errors import InputError
@@ -28,10 +30,8 @@ from ..schemas import (
     TOPIC_ROUTES,
     Table,
 )
-from ..settings import Settings
 from ..storage import Location, Published, Snapshots
-from ..text import iso
-from ..window import Window
+from ..texts.shown import iso
 
 _LOGGER = logging.getLogger(__name__)
 #: Without them there is nothing to audit.

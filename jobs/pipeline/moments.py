@@ -13,22 +13,22 @@ import pyarrow.compute as pc
 
 from rebalance_core import near_names
 
+from ..config.settings import Settings
+from ..config.window import Window
+from ..declared.instants import to_instant
 from ..engines.engine import Engine
 from ..engines.local import LocalEngine
 from ..errors import InputError
 from ..fold.kernel import Cutting
 from ..fold.numbers import of_group
-from ..instants import to_instant
 from ..judge.moment import Moment, find_moments
 from ..schemas import BROKER_POLLS, HEARTBEATS, QUARANTINE
-from ..settings import Settings
 from ..storage import Location, Snapshots
-from ..window import Window
 from .audit import Folded, fold_pieces
-from .groups import read_dossiers_of
+from .group_audit import read_dossiers_of
 from .ingest import tables_of_dumps
 from .inputs import Inputs
-from .terms import strategy_rules, terms_of
+from .terms_of_settings import strategy_rules, terms_of
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,16 @@ import pyarrow.dataset as ds
 
 from rebalance_core.english import count
 
-from ..choices import SPARK
+from ..config.choices import SPARK
+from ..config.settings import Settings, flat
+from ..console.progress import Progress
 from ..dumps.files import list_local_files
 from ..errors import InputError
-from ..progress import Progress
 from ..publish.run import Task
 from ..schemas import HEARTBEATS, SNAPSHOT_TABLES
-from ..settings import Settings, flat
 from ..storage import Location, Reports, Snapshots
-from ..text import in_utc, iso, json_text, visible
-from .engine import Choice, open_engine
+from ..texts.shown import in_utc, iso, json_text, visible
+from .engine_choice import Choice, open_engine
 from .inputs import Inputs, require_tables, window_of_last
 
 _to_second = partial(iso, timespec="seconds")

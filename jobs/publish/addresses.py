@@ -2,10 +2,10 @@
 
 from datetime import datetime, timedelta
 
-from ..masking import Masking
+from ..config.masking import Masking
+from ..config.window import Window
 from ..schemas import BROKER_POLLS
 from ..storage import Snapshots
-from ..window import Window
 
 #: The last rounds are read alone: a day of a large fleet has too many rows for a few addresses.
 _RECENT = timedelta(minutes=10)

@@ -8,8 +8,9 @@ import pyarrow.dataset as ds
 
 from rebalance_core.findings import AUDITED
 
-from ..choices import SEVERITIES
-from ..kinds import (
+from ..config.choices import SEVERITIES
+from ..config.window import Window
+from ..declared.kinds import (
     GRADED_TABLES,
     INFO,
     LEVELS,
@@ -24,7 +25,6 @@ from ..reports.tables import Tables
 from ..schemas import CLIENT_STATES, GROUP_FAULTS, GROUP_HEALTH, REPORT_TABLES, RUNNING_INFO
 from ..storage import Snapshots
 from ..verdict.coverage import was_audited
-from ..window import Window
 
 Row = dict[str, Any]
 #: A cluster, and a consumer group of it.

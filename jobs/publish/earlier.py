@@ -7,9 +7,9 @@ import pyarrow.dataset as ds
 
 from rebalance_core.grouping import grouped
 
+from ..declared.kinds import GRADED_TABLES, NOT_AUDITED, QUEUE_FINDINGS
 from ..errors import DamagedError
 from ..judge.dossier import EarlierFinding
-from ..kinds import GRADED_TABLES, NOT_AUDITED, QUEUE_FINDINGS
 from ..schemas import FORMER_FINDINGS, GROUP_FAULTS, LONG
 from ..storage import Published, Reports
 

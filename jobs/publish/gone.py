@@ -18,9 +18,9 @@ from rebalance_core.english import count, names
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
+from ..config.masking import Masking
+from ..declared.kinds import NO_GROUP, NOT_AUDITED
 from ..errors import DamagedError
-from ..kinds import NO_GROUP, NOT_AUDITED
-from ..masking import Masking
 from ..reports.tables import PublishedTables, Tables
 from ..schemas import FORMER_FINDINGS, GROUP_HEALTH
 from ..storage import Published, Reports

@@ -8,11 +8,12 @@ import pyarrow.dataset as ds
 
 from rebalance_core.texts import Text
 
-from ..instants import to_instant
-from ..known_issues import KnownIssues
-from ..leading_events import packed as packed_events
-from ..masking import Masking
-from ..progress import Progress
+from ..config.known_issues import KnownIssues
+from ..config.masking import Masking
+from ..config.window import future_after
+from ..console.progress import Progress
+from ..declared.instants import to_instant
+from ..reports.leading_events import packed as packed_events
 from ..reports.problems import find_problems
 from ..reports.tables import Tables
 from ..schemas import (
@@ -24,7 +25,7 @@ from ..schemas import (
     TOPIC_ROUTES,
 )
 from ..storage import Location, Published, Reports, Snapshots, TableFiles
-from ..text import iso
+from ..texts.shown import iso
 from ..verdict.gaps import (
     Gap,
     first,
@@ -36,12 +37,11 @@ from ..verdict.gaps import (
 )
 from ..verdict.silence import silences
 from ..verdict.verdict import make_verdict
-from ..window import future_after
 from .addresses import broker_addresses
 from .counts import count_findings, count_groups, count_marked, group_levels
 from .gone import gone, witnesses_of
 from .run import Made, Scope, Task
-from .tables import masked_pieces, write_tables
+from .table_writer import masked_pieces, write_tables
 
 #: Of summary.json and the report tables; a higher number only adds.
 SCHEMA_VERSION = 1

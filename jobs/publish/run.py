@@ -7,16 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..config.known_issues import KnownIssue, KnownIssues
+from ..config.settings import Settings
+from ..config.window import Window
+from ..declared.instants import Instant, to_datetime
+from ..engines.pieces import Piece
 from ..errors import InputError
-from ..instants import Instant, to_datetime
-from ..known_issues import KnownIssue, KnownIssues
-from ..pieces import Piece
 from ..schemas import Table
-from ..settings import Settings
 from ..storage import Location, Published, Reports
 from ..verdict.gaps import Gap, gaps_of
 from ..verdict.silence import Given
-from ..window import Window
 from .gone import Witnesses
 
 

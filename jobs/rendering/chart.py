@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rebalance_core.texts import Text
 
-from ..kinds import Kind
+from ..declared.kinds import Kind
 
 #: So many causes have bars of their own, the commonest.
 _MOST_CAUSES = 8

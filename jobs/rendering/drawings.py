@@ -13,10 +13,10 @@ from rebalance_core.english import count, joined
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..kinds import kind_of
+from ..declared.kinds import kind_of
 from ..reports.problems import Queue
 from ..reports.words import in_words
-from ..text import beginning, display_width
+from ..texts.shown import beginning, display_width
 from . import pictures
 from .pictures import client_of, is_at_times, named_taker, whole
 

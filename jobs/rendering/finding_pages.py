@@ -12,9 +12,9 @@ from markupsafe import Markup, escape
 
 from rebalance_core.texts import Text
 
-from ..kinds import KINDS, kind_of
+from ..config.settings import installed_folder
+from ..declared.kinds import KINDS, kind_of
 from ..languages.language import ENGLISH, Language
-from ..settings import installed_folder
 
 #: Raw HTML is shown as text.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from rebalance_core.english import count, joined
 from rebalance_core.texts import Text
 
-from ..choices import INCOMPLETE
+from ..config.choices import INCOMPLETE
+from ..declared.kinds import CRITICAL, INFO, LEVELS, NOT_AUDITED, OK, SEVERITIES, WARNING
 from ..errors import AuditError
-from ..kinds import CRITICAL, INFO, LEVELS, NOT_AUDITED, OK, SEVERITIES, WARNING
 from ..storage import Published, Reports
 from ..verdict.verdict import packed_verdict
 

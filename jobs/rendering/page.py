@@ -26,19 +26,19 @@ from rebalance_core.english import agreeing, count
 from rebalance_core.texts import Text
 
 from .. import __version__
+from ..declared.kinds import kind_of
 from ..errors import InputError
-from ..kinds import kind_of
 from ..languages.language import ENGLISH, Language
-from ..leading_events import leading_events
 from ..reports.commands import commands_for, where_published
+from ..reports.leading_events import leading_events
 from ..reports.problems import Problem, Queue
 from ..reports.words import begin, in_general, in_words, sentences, within
-from ..templates import templates_of
-from ..text import day_and_time, ends_at, iso, of_the_time, visible
+from ..texts.shown import day_and_time, ends_at, iso, of_the_time, visible
+from ..texts.templates import templates_of
 from .drawings import NARROW, colour, draw_allocation, draw_timeline, shorten
 from .finding_pages import FindingPages
 from .nights import INDEX, SHOWN_LEVELS, History, Nights
-from .report import MOST_GROUPS, MOST_LISTED, Card, Report, ranges
+from .page_values import MOST_GROUPS, MOST_LISTED, Card, Report, ranges
 
 _MOST_EVENTS = 5
 #: How many names of groups the index of the page has at most.

@@ -19,7 +19,7 @@ from rebalance_core.grouping import grouped
 from rebalance_core.repairs import ROUTE_DIVERGENCE
 from rebalance_core.texts import Text
 
-from ..kinds import PERSISTENT, STALLED
+from ..declared.kinds import PERSISTENT, STALLED
 from ..reports.problems import Finding, Queue
 
 #: A row that a template shows: of a table, or put together of several of its rows.

@@ -8,15 +8,15 @@ from typing import NamedTuple
 from rebalance_core.english import joined
 from rebalance_core.texts import Text
 
+from ..console.failures import sentence_of
+from ..declared.kinds import Kind
 from ..errors import AuditError
-from ..failures import sentence_of
-from ..kinds import Kind
 from ..languages.language import ENGLISH, Language
 from ..storage import Location, Published, Reports
 from .chart import chart_of
 from .nights import INDEX, STRIP_NIGHTS, History, Nights, read_history
 from .page import html_environment
-from .report import Report
+from .page_values import Report
 from .write import Look, report_text
 
 

@@ -2,15 +2,15 @@
 
 from typing import NamedTuple
 
-from ..choices import STANDARD_OUTPUT
+from ..config.choices import STANDARD_OUTPUT
+from ..console.output import Output, output_at
 from ..languages.language import ENGLISH, Language
-from ..output import Output, output_at
 from ..reports.tables import PublishedTables
 from ..storage import Location, Published, Reports
 from .finding_pages import FindingPages
 from .nights import STRIP_NIGHTS, History, Nights, read_history
 from .page import to_html, to_markdown, to_svg
-from .report import Report, build_report, card_of
+from .page_values import Report, build_report, card_of
 
 #: By format the ending of the file's name.
 _ENDINGS = {"html": "html", "markdown": "md"}

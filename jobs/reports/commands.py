@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rebalance_core.repairs import REPAIRS
 
 from ..storage import Published
-from ..text import iso, shell_word
+from ..texts.shown import iso, shell_word
 from .problems import Problem
 
 #: Of a fault's brokers and clients so many have their line each, and of the cluster's, where the

@@ -7,7 +7,7 @@ from rebalance_core.english import count, list_of
 from rebalance_core.texts import Text
 
 from ..languages.language import ENGLISH, Language
-from ..text import folded, visible
+from ..texts.shown import folded, visible
 from .problems import Problem, heads_of
 
 #: So many problems are named, and of each so many client ids.

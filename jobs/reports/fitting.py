@@ -14,7 +14,7 @@ from rich.text import Text
 
 from rebalance_core.english import count
 
-from ..text import padded
+from ..texts.shown import padded
 
 _GAP = "  "
 #: A folded column is no narrower, so that a name or a few words are on one line of it.

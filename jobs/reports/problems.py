@@ -23,8 +23,8 @@ from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import MessageQueue
 from rebalance_core.texts import Text
 
-from .. import kinds
-from ..languages.rows import TEXTS, with_texts
+from ..declared import kinds
+from ..languages.translated_rows import TEXTS, with_texts
 from .tables import PLACE, Place, Tables, by_place, place_of
 from .waiting import COLUMNS, NOTHING, Waiting
 from .words import in_general, titles

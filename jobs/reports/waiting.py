@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from rebalance_core.english import agreeing, count
 from rebalance_core.texts import Text
 
-from ..text import day_and_time
+from ..texts.shown import day_and_time
 
 #: The columns of ``group_health`` that a ``Waiting`` is made of.
 COLUMNS = ("backlog", "backlog_per_minute", "waiting_since")

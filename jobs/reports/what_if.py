@@ -21,8 +21,8 @@ from rebalance_core.texts import Text
 
 from ..judge.moment import Moment
 from ..languages.language import ENGLISH, Language
-from .explain import draw, size_and_wrong, wrong_of
-from .texts import WIDTH, Reader, clock
+from .situation_text import draw, size_and_wrong, wrong_of
+from .text_templates import WIDTH, Reader, clock
 
 #: Of every topic of a group: the topic's moment, and what the changes do to it.
 Predictions = Sequence[tuple[Moment, WhatIf]]

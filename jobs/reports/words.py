@@ -3,7 +3,7 @@
 from rebalance_core.english import joined, list_of
 from rebalance_core.texts import Text, fill
 
-from ..kinds import Kind
+from ..declared.kinds import Kind
 
 #: By slot what a text that is shown for several groups has in the place of the names of one.
 _OF_SEVERAL = {
@@ -75,7 +75,7 @@ def in_general(text: str) -> str:
 def titles(kinds: list[Kind]) -> str:
     """The titles of some kinds, in one sentence.
 
-    >>> from rebalance_audit.kinds import KINDS
+    >>> from rebalance_audit.declared.kinds import KINDS
     >>> titles([KINDS["CONFIG_GAP"], KINDS["STACKED"]])
     'A queue is in no CONFIG list and stacked client id'
     """

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
+from ..declared.instants import SECOND, Instant, to_datetime, to_instant
 from ..dumps.statement import GroupFlags, InfoQueue, LogLine, RequestMode, RunningInfo, Statement
-from ..instants import SECOND, Instant, to_datetime, to_instant
 from ..schemas import (
     CLIENT_LOG,
     CONSUME_DISABLED,

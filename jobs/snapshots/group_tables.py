@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeAlias
 
 from rebalance_core.grouping import grouped
 
+from ..declared.instants import SECOND, Instant, together
 from ..dumps.statement import Connections, Subscriptions
-from ..instants import SECOND, Instant, together
 from ..judge.dossier import Broker
 
 #: A member's heartbeat overwrites the group's table every 30 s, an expired member is gone after

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
+from ..declared.instants import Instant
 from ..dumps.statement import (
     CONSUMER_CONNECTION,
     CONSUMER_RUNNING_INFO,
@@ -31,9 +32,8 @@ from ..dumps.statement import (
     Stats,
     log_of,
 )
-from ..instants import Instant
+from ..engines.pieces import in_parts
 from ..judge.dossier import Broker
-from ..pieces import in_parts
 from ..schemas import (
     ANSWERED,
     BROKER_POLLS,
@@ -45,10 +45,10 @@ from ..schemas import (
     QUEUE_OFFSETS,
 )
 from .clients import FirstCached, broker_row, log_line_row, logged_at, running_info_row
+from .exact_types import PIECE_ROWS, table_of
 from .group_tables import GroupTables
 from .lists import ListRows, Stays
 from .members import Members
-from .tables import PIECE_ROWS, table_of
 
 #: ``ResponseCode.CONSUMER_NOT_ONLINE``: the broker knows no member of the group.
 CONSUMER_NOT_ONLINE = 206

@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..contents import MEMBER_FACTS, content_id, record_text
+from ..declared.contents import MEMBER_FACTS, content_id, record_text
+from ..declared.instants import SECOND, Instant
+from ..declared.member_flags import is_expired, silence_bounds
 from ..dumps.statement import Connections
-from ..instants import SECOND, Instant
+from ..engines.pieces import in_parts
 from ..judge.dossier import Broker
-from ..member_flags import is_expired, silence_bounds
-from ..pieces import in_parts
 from ..schemas import GROUP_TABLE, HEARTBEATS, MEMBER_LISTS, MEMBERS
+from .exact_types import PIECE_ROWS, table_of
 from .group_tables import Doubt, GroupTables, Shown, share_of_others
-from .history import NEVER
 from .members import Member, Members, member_at
-from .tables import PIECE_ROWS, table_of
+from .value_history import NEVER
 
 #: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``). Where two in a row did
 #: not come, they were not lost: the client stopped ...

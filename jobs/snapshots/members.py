@@ -18,7 +18,9 @@ from typing import Any, NamedTuple
 
 from rebalance_core.strategies.machine_room_nearby import NEARBY
 
-from ..contents import MEMBER_FACTS
+from ..declared.contents import MEMBER_FACTS
+from ..declared.instants import SECOND, Instant
+from ..declared.member_flags import HEARD_SECONDS, chooses_queues
 from ..dumps.statement import (
     Connection,
     Connections,
@@ -28,12 +30,10 @@ from ..dumps.statement import (
     Source,
     Subscriptions,
 )
-from ..instants import SECOND, Instant
 from ..judge.dossier import Broker
-from ..member_flags import HEARD_SECONDS, chooses_queues
 from ..schemas import CLIENT_LOG, GROUP_TABLE, RUNNING_INFO
 from .group_tables import Doubt, Shown
-from .history import NEVER, History
+from .value_history import NEVER, History
 
 #: (broker name, broker id, client id, address): a connection, as long as it lives.
 ConnectionKey = tuple[str | None, int | None, str, str | None]

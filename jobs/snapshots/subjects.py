@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ..dumps.reading import statements_of
-from ..pieces import Piece, in_parts, pack_tables
+from ..engines.pieces import Piece, in_parts, pack_tables
 from .groups import SnapshotTerms, group_tables
 from .topics import topic_tables
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..contents import ROUTE_FACTS, content_id, record_text
+from ..declared.contents import ROUTE_FACTS, content_id, record_text
+from ..declared.instants import Instant
 from ..dumps.statement import Route, RouteBroker, Source, Statement
-from ..instants import Instant
-from ..pieces import in_parts
+from ..engines.pieces import in_parts
 from ..schemas import ROUTE_CONTENTS, ROUTE_POLLS, TOPIC_ROUTES
-from .tables import PIECE_ROWS, table_of
+from .exact_types import PIECE_ROWS, table_of
 
 #: ``ResponseCode.TOPIC_NOT_EXIST``: the nameserver answered, and knows no such topic.
 TOPIC_NOT_EXIST = 17

@@ -23,7 +23,9 @@ from rebalance_core.errors import near_names
 from ..api import QUIET, GivenSettings, Report, check_named, new_task, settings_of, temporary_folder
 from ..audit import audit as publish_audit
 from ..commands.common import time_of
-from ..environment import sentence_of_spark
+from ..config.settings import Settings
+from ..config.window import Window
+from ..engines.environment import sentence_of_spark
 from ..errors import InputError
 from ..fold.kernel import Cutting
 from ..fold.slices import TableStep
@@ -39,14 +41,12 @@ from ..schemas import (
     ROUTE_POLLS,
     TOPIC_ROUTES,
 )
-from ..settings import Settings
 from ..storage import Location, Published, Snapshots
-from ..window import Window
-from .engine import SparkEngine
-from .frames import replace_date, rows_of_pieces, to_frame
-from .rows import Names, RowsStep, brief_kinds, briefly, prepared
+from .dataframe_rows import Names, RowsStep, brief_kinds, briefly, prepared
+from .dataframes import replace_date, rows_of_pieces, to_frame
 from .schemas import spark_schema
 from .session import adopted, fitting_workers, suited
+from .spark_engine import SparkEngine
 
 #: Of many rows, which no page and no verdict wants whole: they are read where they were made.
 _BY_SHARD = (ALLOCATIONS.name, "state_runs")

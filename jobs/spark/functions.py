@@ -37,8 +37,8 @@ from rebalance_core import (
 
 from ..engines.batches import in_worker
 from ..engines.engine import Work
+from ..engines.pieces import pack_value, unpack_value
 from ..errors import InputError
-from ..pieces import pack_value, unpack_value
 
 #: A pandas UDF: from columns, or their names, to a column.
 Udf: TypeAlias = Callable[..., Column]

@@ -28,7 +28,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
-from ..environment import check_packages, numbers_of, sentence_of_spark
+from ..engines.environment import check_packages, numbers_of, sentence_of_spark
 from ..errors import SparkError, stop_before
 from ..java import find_java
 

@@ -23,9 +23,9 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 
-from .. import disk
 from ..errors import LeaseError
-from ..text import visible
+from ..texts.shown import visible
+from . import disk
 from .location import Location
 
 #: Renewed so often, in seconds; a claim that was not renewed for as long as ``_LAPSE`` counts no

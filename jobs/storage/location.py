@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow.fs as pafs
 
-from .. import disk
 from ..errors import InputError
-from ..text import visible
+from ..texts.shown import visible
+from . import disk
 from .conditional import put_if_absent
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB

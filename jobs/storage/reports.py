@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
 
 
+from ..declared.instants import is_date
 from ..errors import DamagedError, InputError
-from ..instants import is_date
 from .location import Location
 from .publication import Publication, Published
 

@@ -21,10 +21,10 @@ import pyarrow.fs as pafs
 
 from rebalance_core.english import count
 
-from .. import disk
+from ..console.failures import sentence_of
+from ..declared.instants import is_date
 from ..errors import LeaseError
-from ..failures import sentence_of
-from ..instants import is_date
+from . import disk
 from .location import Location
 from .publication import AT_WORK, SNAPSHOTS, Publication, began
 from .reports import Reports

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.fs as pafs
 
-from .. import disk
 from ..errors import DamagedError, InputError
+from . import disk
 from .location import Location
 from .manifest import TableFiles
 from .publication import Publication, Published

@@ -19,18 +19,18 @@ from rebalance_core.english import agreeing
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text, from_parts
 
-from ..instants import SECOND, Instant, to_instant
+from ..config.window import Window
+from ..declared.instants import SECOND, Instant, to_instant
 from ..schemas import Table
-from ..window import Window
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
 
 #: The key of the summary.
 _KEY = "incomplete"
-#: The kinds of gaps. Of dump files (``pipeline/losses.py``): one ends early, is empty, has bytes
-#: that a crash left, has much that no collector wrote, has lines that are too long to be read; of
-#: all files too much was not understood.
+#: The kinds of gaps. Of dump files (``pipeline/lost_lines.py``): one ends early, is empty, has
+#: bytes that a crash left, has much that no collector wrote, has lines that are too long to be
+#: read; of all files too much was not understood.
 DUMP_CUT = "DUMP_CUT"
 DUMP_EMPTY = "DUMP_EMPTY"
 NUL_BYTES = "NUL_BYTES"

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
+from ..config.settings import Settings
+from ..config.window import Window
+from ..declared.instants import SECOND, Instant
 from ..fold.numbers import micros
-from ..instants import SECOND, Instant
 from ..schemas import BROKER_POLLS, NO_ANSWER
-from ..settings import Settings
-from ..window import Window
 from .gaps import (
     BROKER_SILENT,
     NAMESERVER_SILENT,

@@ -20,8 +20,8 @@ from rebalance_core.english import agreeing, count, list_of
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..choices import INCOMPLETE, SEVERITIES
-from ..kinds import (
+from ..config.choices import INCOMPLETE, SEVERITIES
+from ..declared.kinds import (
     COMPUTED_NOT_HELD,
     CRITICAL,
     HELD_NOT_COMPUTED,
@@ -33,7 +33,7 @@ from ..kinds import (
     UNREADABLE,
     worst,
 )
-from ..languages.rows import TEXTS, with_texts
+from ..languages.translated_rows import TEXTS, with_texts
 from ..reports.problems import Problem
 from ..reports.tables import PLACE, Place, Tables, place_of
 from ..reports.waiting import Waiting

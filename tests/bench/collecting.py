@@ -20,8 +20,8 @@ import time
 from pathlib import Path
 
 from jobs.collect.collector import Collector
-from jobs.collect.files import DumpFolder
-from jobs.instants import SECOND
+from jobs.collect.dump_folder import DumpFolder
+from jobs.declared.instants import SECOND
 from tests.support.asking import client_of
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import Replay, remembered

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs.audit import audit
+from jobs.config.settings import Settings
 from jobs.engines.local import LocalEngine
 from jobs.pipeline.ingest import ingest
-from jobs.settings import Settings
 from tests.support.runs import QUIET, writing
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def _engine(spark: SparkSession | None) -> Iterator[Engine]:
         with LocalEngine() as local:
             yield local
         return
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415 - pyspark, where it is used
     from jobs.spark.session import suited  # noqa: PLC0415
+    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415 - pyspark, where it is used
 
     with suited(spark) as own, SparkEngine(own) as engine:
         yield engine

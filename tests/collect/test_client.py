@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import threads
 from jobs.collect import client as client_module
 from jobs.collect import questions
 from jobs.collect.client import (
@@ -28,6 +27,7 @@ from jobs.collect.memory import Memory
 from jobs.collect.questions import Question, RequestCode
 from jobs.collect.signature import Account
 from jobs.collect.turns import Turns
+from jobs.engines import background
 from tests.support.asking import client_of
 from tests.support.frames import Frame, decode, encode, encode_binary
 from tests.support.replay import Answering, Manners, Replay, answer_frame, answering, recorded
@@ -492,7 +492,7 @@ def test_a_system_without_threads_is_a_name_that_is_not_found(
         raise RuntimeError("can't start new thread")
 
     async def body(client: RemotingClient, _: Replay) -> list[Answer]:
-        monkeypatch.setattr(threads.Thread, "start", start)
+        monkeypatch.setattr(background.Thread, "start", start)
         return await many(client, 1, "broker.example:10911")
 
     (answer,) = run(body)

@@ -24,17 +24,17 @@ import pytest
 from pydantic import BaseModel
 
 from jobs import cli
-from jobs.collect import collector, files
+from jobs.collect import collector, dump_folder
 from jobs.collect.client import Answer
+from jobs.collect.collect_options import CollectOptions, Tls, load_options
 from jobs.collect.collector import Collector
-from jobs.collect.files import DumpFolder
-from jobs.collect.metrics import Figures, metrics_text
-from jobs.collect.options import CollectOptions, Tls, load_options
+from jobs.collect.dump_folder import DumpFolder
+from jobs.collect.figures import Figures, metrics_text
 from jobs.collect.questions import members
 from jobs.collect.signature import ACCESS_KEY, SECRET_KEY, find_account
 from jobs.commands.collect import collect_from
+from jobs.declared.instants import SECOND
 from jobs.errors import SettingsError
-from jobs.instants import SECOND
 from tests.support.asking import client_of
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import Answering, Manners, Replay, answering, in_thread, recorded
@@ -168,7 +168,7 @@ def test_a_round_that_fails_is_told_and_the_next_one_goes_on(
         if len(said) == 2 and not any("a round failed" in each for each in complained):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", fsync)
+    monkeypatch.setattr(dump_folder.os, "fsync", fsync)
     metrics = tmp_path / "m.prom"
     with servers(tmp_path, cluster.answers(), tuple(cluster.namesrvs)) as (_, config):
         given = {"dumps": str(tmp_path / "d"), "every_seconds": 0.1, "for_seconds": 1.45}

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import disk
-from jobs.collect.files import DumpFolder
+from jobs.collect.dump_folder import DumpFolder
 from jobs.collect.memory import Broker, GroupMemory, Memory
 from jobs.dumps.files import list_local_files
 from jobs.errors import AuditError, InputError
+from jobs.storage import disk
 
 #: 2026-11-20T10:00:00.250Z.
 AT = 1_795_168_800_250_000
@@ -28,7 +28,7 @@ AT = 1_795_168_800_250_000
 WRITER = """
 import sys
 from pathlib import Path
-from jobs.collect.files import DumpFolder
+from jobs.collect.dump_folder import DumpFolder
 folder = DumpFolder(Path(sys.argv[1]))
 with folder.locked():
     print("ready", flush=True)
@@ -101,7 +101,7 @@ def test_a_full_disk_leaves_no_half_round_and_the_next_one_goes_on(tmp_path: Pat
     code = """
 import resource, sys
 from pathlib import Path
-from jobs.collect.files import DumpFolder
+from jobs.collect.dump_folder import DumpFolder
 folder = DumpFolder(Path(sys.argv[1]))
 with folder.locked():
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))

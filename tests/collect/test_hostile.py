@@ -20,10 +20,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jobs.collect import questions, reading
+from jobs.collect import names as reading
+from jobs.collect import questions
 from jobs.collect.client import Answer
 from jobs.collect.collector import Collector
-from jobs.collect.files import DumpFolder
+from jobs.collect.dump_folder import DumpFolder
 from jobs.collect.memory import Memory
 from jobs.collect.questions import RequestCode, members
 from jobs.collect.rounds import Round

@@ -13,11 +13,11 @@ from typing import Any, TypeVar, get_args
 import pytest
 
 from jobs.collect.client import RemotingClient
+from jobs.collect.collect_options import Part
 from jobs.collect.memory import Memory
-from jobs.collect.options import Part
 from jobs.collect.rounds import Round
+from jobs.declared.instants import SECOND
 from jobs.dumps.statements import Reader, Refused
-from jobs.instants import SECOND
 from tests.support.asking import client_of
 from tests.support.frames import Frame
 from tests.support.remote_cluster import RemoteCluster

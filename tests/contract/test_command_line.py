@@ -17,7 +17,7 @@ from jobs import __main__ as console
 from jobs.cli import main
 from jobs.commands.batch import expired_known_issues, is_closed
 from jobs.errors import QuarantineError
-from jobs.pipeline.engine import Choice
+from jobs.pipeline.engine_choice import Choice
 from jobs.pipeline.ingest import Ingested
 from jobs.publish.run import Task
 from jobs.storage import Published

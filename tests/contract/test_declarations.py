@@ -1,8 +1,8 @@
 """What is declared once and used in many places: each test fails for what was forgotten.
 
-A setting stands in jobs/settings.py and in conf/audit.toml; a table in jobs/schemas.py, and is made
-by one step; a member's fact in jobs/contents.py and in the core's Member; a kind in jobs/kinds.py
-and on its page (tests/docs/test_pages.py has more on pages).
+A setting stands in jobs/config/settings.py and in conf/audit.toml; a table in jobs/schemas.py, and
+is made by one step; a member's fact in jobs/declared/contents.py and in the core's Member; a kind
+in jobs/declared/kinds.py and on its page (tests/docs/test_pages.py has more on pages).
 """
 
 from __future__ import annotations
@@ -14,15 +14,10 @@ from typing import get_args
 
 import pytest
 
-from jobs import choices, settings
-from jobs.contents import MEMBER_FACTS, content_id, record_text
-from jobs.judge.case import Case
-from jobs.judge.dossier import Dossier
-from jobs.judge.evaluation import state_of
-from jobs.judge.history import judge
-from jobs.judge.situations import Situation, Situations
-from jobs.judge.terms import Terms
-from jobs.kinds import (
+from jobs.config import choices, settings
+from jobs.config.masking import Masking
+from jobs.declared.contents import MEMBER_FACTS, content_id, record_text
+from jobs.declared.kinds import (
     COMPUTED_NOT_HELD,
     EVENT_KINDS,
     FAULTS,
@@ -33,7 +28,12 @@ from jobs.kinds import (
     UNREADABLE,
     VERDICTS,
 )
-from jobs.masking import Masking
+from jobs.judge.case import Case
+from jobs.judge.dossier import Dossier
+from jobs.judge.evaluation import state_of
+from jobs.judge.history import judge
+from jobs.judge.situations import Situation, Situations
+from jobs.judge.terms import Terms
 from jobs.rendering import drawings
 from jobs.reports import problems
 from jobs.schemas import ALLOCATIONS, EVENTS, GROUP_FAULTS, QUARANTINE, REPORT_TABLES, comment_of

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.arguments import build_parser
+from jobs.console.arguments import build_parser
 
 #: By command its options and arguments, each with its value or with all that it may be.
 PINNED = Path(__file__).parent / "options_v1.json"

@@ -184,8 +184,8 @@ def test_what_runs_in_a_worker_needs_only_numpy_pandas_and_pyarrow() -> None:
         for path in modules(f"jobs/{step}")
     ]
     assert len(steps) > 30
-    names = ", ".join(["jobs", "jobs.pieces", "jobs.pipeline.groups", *steps])
-    loaded, of_the_engine = loaded_by(f"import {names}", "import jobs.spark.engine")
+    names = ", ".join(["jobs", "jobs.engines.pieces", "jobs.pipeline.group_audit", *steps])
+    loaded, of_the_engine = loaded_by(f"import {names}", "import jobs.spark.spark_engine")
     assert {"numpy", "pyarrow"} <= loaded
     assert not {"pyspark", "py4j", "pydantic", "prometheus_client", "jinja2"} & loaded
     assert not {"pydantic", "prometheus_client", "jinja2"} & of_the_engine
@@ -201,7 +201,7 @@ def test_an_alert_and_a_run_on_a_small_input_import_no_spark() -> None:
         f"    code = jobs.cli.main(['run', '--dumps', {str(captures)!r}, '--output', folder])\n"
         "assert code == 0\n"
     )
-    by_alert, by_run = loaded_by("import jobs.alerts.alert", run)
+    by_alert, by_run = loaded_by("import jobs.alerts.alerting", run)
     assert "pyarrow" in by_run
     assert not {"pyspark", "py4j"} & (by_alert | by_run)
 

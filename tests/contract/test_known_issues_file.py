@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from jobs.config.known_issues import KnownIssue, KnownIssues, load_known_issues
 from jobs.errors import SettingsError
-from jobs.known_issues import KnownIssue, KnownIssues, load_known_issues
 
 
 def test_the_file_that_ships_has_no_entry_and_its_examples_are_right(

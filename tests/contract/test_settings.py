@@ -13,11 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from jobs.bounds import Bounds
-from jobs.choices import DEFAULT_SETTINGS
-from jobs.collect.options import CollectOptions
-from jobs.errors import SettingsError
-from jobs.settings import (
+from jobs.collect.collect_options import CollectOptions
+from jobs.config.bounds import Bounds
+from jobs.config.choices import DEFAULT_SETTINGS
+from jobs.config.settings import (
     Section,
     Settings,
     find_settings,
@@ -27,6 +26,7 @@ from jobs.settings import (
     variable_of,
     variables_of,
 )
+from jobs.errors import SettingsError
 from tests.support.truth import SAMPLE_SETTINGS
 
 
@@ -302,7 +302,9 @@ def test_an_installed_wheel_reads_the_settings_that_it_brought(
 ) -> None:
     """Whoever changes them there expects it; a wheel has nothing beside its packages."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("jobs.settings.__file__", str(tmp_path / "site" / "jobs" / "settings.py"))
+    monkeypatch.setattr(
+        "jobs.config.settings.__file__", str(tmp_path / "site" / "jobs" / "config" / "settings.py")
+    )
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path / name))
     assert source_of(None, DEFAULT_SETTINGS) is None
     installed = tmp_path / "data" / "share" / "rebalance-audit" / "conf" / "audit.toml"

@@ -1,4 +1,6 @@
-"""The page of the settings: written from jobs/settings.py, up to date, with every setting."""
+"""The page of the settings: written from jobs/config/settings.py, up to date, with every
+setting.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import re
 
 import pytest
 
-from jobs.settings import NamedDestination, Settings
+from jobs.config.settings import NamedDestination, Settings
 from tests.contract.test_declarations import declared
 from tests.support.settings_page import MARK, PAGE, page
 

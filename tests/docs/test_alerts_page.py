@@ -11,7 +11,7 @@ import pytest
 
 from jobs.alerts.destinations import SERVICES, find_destination
 from jobs.cli import main
-from jobs.settings import Alerts, load_settings
+from jobs.config.settings import Alerts, load_settings
 from tests.support import services
 from tests.support.services import SIGNING_SECRET, fake
 from tests.support.written_reports import publish, report_row

@@ -26,10 +26,10 @@ from packaging.requirements import Requirement
 
 import tests.support.blocks
 from jobs import __version__
-from jobs.arguments import build_parser
 from jobs.cli import main
-from jobs.known_issues import load_known_issues
-from jobs.settings import load_settings
+from jobs.config.known_issues import load_known_issues
+from jobs.config.settings import load_settings
+from jobs.console.arguments import build_parser
 from tests.support.blocks import ROOT, Block, blocks, shows
 
 DOCS = ROOT / "docs"

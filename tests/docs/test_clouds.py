@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jobs.arguments import build_parser
+from jobs.console.arguments import build_parser
 from tests.support.blocks import ROOT, blocks
 
 PAGE = ROOT / "docs" / "clouds.md"

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from jobs import __version__
-from jobs.arguments import build_parser
+from jobs.console.arguments import build_parser
 
 ROOT = Path(__file__).parent.parent.parent
 DEPLOY = ROOT / "docs" / "deploy"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.kinds import KINDS, QUEUE_FINDINGS
+from jobs.declared.kinds import KINDS, QUEUE_FINDINGS
 from tests.cases.test_field import CASES, rows
 from tests.support.audited import lasting
 

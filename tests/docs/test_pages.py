@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from jobs.collect.questions import RequestCode
-from jobs.environment import RANGES
-from jobs.kinds import KINDS
+from jobs.declared.kinds import KINDS
+from jobs.engines.environment import RANGES
 from jobs.schemas import REPORT_TABLES
 
 ROOT = Path(__file__).parent.parent.parent

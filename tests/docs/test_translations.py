@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.kinds import KINDS
+from jobs.declared.kinds import KINDS
 from jobs.languages.language import language
 from tests.docs.test_blocks import DOCS, IN_CHINESE, ROOT, TRANSLATED, original
 from tests.support.blocks import blocks

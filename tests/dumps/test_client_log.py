@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.declared.instants import Instant, to_instant
 from jobs.dumps.client_log import parse_rebalance_line
 from jobs.dumps.statement import LogLine
 from jobs.dumps.values import LineError
-from jobs.instants import Instant, to_instant
 
 
 def queue(topic: str, broker_name: str, queue_id: int) -> str:

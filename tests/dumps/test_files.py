@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from jobs.cli import main
 from jobs.dumps.files import file_uri, list_local_files
 from jobs.errors import InputError
-from jobs.spark.engine import SparkEngine
+from jobs.spark.spark_engine import SparkEngine
 from tests.dumps.samples import line
 
 #: Names of files that a glob, a URI, a shell or a terminal would take for something else.

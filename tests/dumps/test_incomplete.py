@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from jobs.bounds import Bounds
 from jobs.cli import main
+from jobs.config.bounds import Bounds
+from jobs.config.settings import Settings
+from jobs.config.window import Window
+from jobs.declared.instants import Instant, to_instant
 from jobs.dumps.unpacking import Lines
 from jobs.engines.engine import Slice
-from jobs.instants import Instant, to_instant
 from jobs.schemas import BROKER_POLLS
-from jobs.settings import Settings
 from jobs.storage import Location, Reports
 from jobs.verdict.gaps import gaps_of, missed_rounds
 from jobs.verdict.silence import OFFSETS, ROUTES, silences
-from jobs.window import Window
 
 BOUNDS = Bounds()
 DATA = Path(__file__).parents[1] / "data" / "captures"

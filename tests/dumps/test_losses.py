@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from jobs.config.settings import Settings
 from jobs.dumps import files
 from jobs.dumps.unpacking import Lines
 from jobs.engines.engine import Slice
 from jobs.engines.local import LocalEngine
 from jobs.errors import QuarantineError
 from jobs.pipeline.ingest import check_quarantine, read_dumps
-from jobs.settings import Settings
 from jobs.storage import Location, Snapshots
 
 DATA = Path(__file__).parents[1] / "data"

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.bounds import Bounds
+from jobs.config.bounds import Bounds
 from jobs.dumps import unpacking
-from jobs.dumps.memory import ENTRY_BYTES, Memory
+from jobs.dumps.cache import ENTRY_BYTES, Memory
 from jobs.dumps.reading import COUNTS, Counts, DumpStep, statements_of
 from jobs.dumps.statement import KINDS, Statement
 from jobs.dumps.statements import Reader, Refused
 from jobs.dumps.unpacking import BEGINNING, Line, Lines, split_lines
 from jobs.engines.engine import Slice
-from jobs.pieces import Piece, all_values, shard_of
+from jobs.engines.pieces import Piece, all_values, shard_of
 from jobs.schemas import QUARANTINE
 from tests.dumps.samples import BODIES, line
 

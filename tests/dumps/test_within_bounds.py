@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.bounds import Bounds
+from jobs.config.bounds import Bounds
 from jobs.dumps.statements import Reader, Refused
 from jobs.dumps.times import DAY, PlausibleTimes
 from tests.dumps.samples import BODIES, line

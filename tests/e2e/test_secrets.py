@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.cli import main
+from jobs.config.masking import Masking
+from jobs.config.settings import Settings
 from jobs.engines.local import LocalEngine
-from jobs.masking import Masking
-from jobs.pieces import unpack_rows
+from jobs.engines.pieces import unpack_rows
 from jobs.pipeline.audit import fold_inputs
 from jobs.pipeline.inputs import Inputs
-from jobs.pipeline.terms import terms_of
+from jobs.pipeline.terms_of_settings import terms_of
 from jobs.schemas import REPORT_TABLES
-from jobs.settings import Settings
 from jobs.storage import Snapshots
 from tests.support.runs import task
 

@@ -24,8 +24,8 @@ def test_the_package_has_the_settings_and_the_known_issues(
 ) -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(package)!r})\n"
-        "from rebalance_audit.choices import DEFAULT_KNOWN_ISSUES, DEFAULT_SETTINGS\n"
-        "from rebalance_audit.settings import find_text\n"
+        "from rebalance_audit.config.choices import DEFAULT_KNOWN_ISSUES, DEFAULT_SETTINGS\n"
+        "from rebalance_audit.config.settings import find_text\n"
         "for default in (DEFAULT_KNOWN_ISSUES, DEFAULT_SETTINGS):\n"
         "    print(*find_text(default), sep='\\n', end='')\n"
     )

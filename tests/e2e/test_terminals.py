@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import main
-from jobs.text import display_width
+from jobs.texts.shown import display_width
 from tests.support.terminals import Seen, on_terminal
 from tests.support.truth import CAPTURES
 from tests.support.written_reports import publish, report_row

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from jobs.instants import to_datetime
+from jobs.config.settings import Settings, load_settings
+from jobs.declared.instants import to_datetime
 from jobs.judge.allocations import allocation_rows
+from jobs.judge.arrow_tables import to_table
 from jobs.judge.moment import Moment
-from jobs.judge.tables import to_table
 from jobs.pipeline.moments import Question, moments_of_dumps, moments_of_tables
-from jobs.pipeline.terms import strategy_rules
+from jobs.pipeline.terms_of_settings import strategy_rules
 from jobs.schemas import REPORT_TABLES
-from jobs.settings import Settings, load_settings
 from jobs.storage import Location
 from rebalance_core import evaluate
 from tests.support.reports import PublishedReports

@@ -47,7 +47,7 @@ def engine(request: pytest.FixtureRequest, local_engines: dict[str, LocalEngine]
     if request.param in local_engines:
         yield local_engines[request.param]
         return
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
 
     with SparkEngine(request.getfixturevalue("spark")) as on_spark:
         yield on_spark

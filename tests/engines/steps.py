@@ -12,7 +12,7 @@ from itertools import chain, starmap
 import pyarrow as pa
 
 from jobs.engines.engine import About, Opened, Slice, SliceStep
-from jobs.pieces import Piece, in_parts, pack_value, unpack_value
+from jobs.engines.pieces import Piece, in_parts, pack_value, unpack_value
 from jobs.storage import Location
 
 SHARDS = 3

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from jobs.config.settings import Settings
+from jobs.config.window import Window
 from jobs.engines.local import LocalEngine
 from jobs.publish.run import Task
-from jobs.settings import Settings
-from jobs.window import Window
 from tests.fold.fleets import EXPIRY_SECONDS, START, fleet
 from tests.support.ids import ids_locally
 from tests.support.reports import PublishedReports

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from jobs.engines.engine import Slice, in_tasks
 from jobs.engines.local import LocalEngine
+from jobs.engines.pieces import FOR_ALL, Piece, pack_value, unpack_value
 from jobs.errors import InputError
-from jobs.pieces import FOR_ALL, Piece, pack_value, unpack_value
 from tests.engines.conftest import ENGINES, LOCAL, local_engine
 from tests.engines.steps import (
     SHARDS,
@@ -253,7 +253,7 @@ def test_a_step_fails_with_its_own_error(
 def test_the_error_of_a_step_is_in_that_of_spark(spark: Any, tmp_path: Path) -> None:
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
+    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
 
     with SparkEngine(spark) as engine:
         frame = engine.map(slices_of(tmp_path, x=LINES), fail_on)
@@ -322,7 +322,7 @@ def test_an_engine_shows_what_it_goes_through(tmp_path: Path) -> None:
 def test_pieces_are_rows_of_three_columns_and_let_go_with_the_engine(
     spark: Any, tmp_path: Path
 ) -> None:
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
+    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
 
     wanted = spark.createDataFrame(
         [(len(each) % SHARDS, "line", bytearray(each)) for each in LINES.split()],
@@ -347,7 +347,7 @@ def test_pieces_are_rows_of_three_columns_and_let_go_with_the_engine(
 
 @pytest.mark.spark
 def test_the_questions_of_one_shard_are_spread_over_all_cores(spark: Any) -> None:
-    from jobs.spark.engine import SparkEngine, cores_of  # noqa: PLC0415
+    from jobs.spark.spark_engine import SparkEngine, cores_of  # noqa: PLC0415
 
     with SparkEngine(spark) as engine:
         pieces = engine.given(pack_value(0, "number", number) for number in range(100))
@@ -357,7 +357,7 @@ def test_the_questions_of_one_shard_are_spread_over_all_cores(spark: Any) -> Non
 
 @pytest.mark.spark
 def test_the_few_questions_of_a_shard_are_answered_beside_it(spark: Any) -> None:
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
+    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
 
     with SparkEngine(spark) as engine:
         pieces = engine.given(
@@ -375,7 +375,7 @@ _REMOTE_NAMES = ["two words", "100%", "a%20b", "a#b", "a?b=c", "a+b&c", "{a,b}",
 
 @pytest.mark.spark
 def test_spark_hands_over_the_files_of_other_file_systems(spark: Any, tmp_path: Path) -> None:
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
+    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
 
     conf = spark.sparkContext._jsc.hadoopConfiguration()
     conf.set("fs.viewfs.mounttable.remote.link./data", f"file:{tmp_path}")
@@ -394,7 +394,7 @@ def test_spark_hands_over_the_files_of_other_file_systems(spark: Any, tmp_path: 
 
 @pytest.mark.spark
 def test_a_large_file_that_spark_alone_can_open_is_refused(spark: Any, tmp_path: Path) -> None:
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
+    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
 
     large = Slice(0, "x", "viewfs://remote/data/x", 257 << 20)
     with (
@@ -422,7 +422,7 @@ def test_tasks_have_all_slices_in_their_order_and_about_equally_much(
 
 @pytest.mark.spark
 def test_files_that_follow_each_other_are_opened_by_one_task(spark: Any, tmp_path: Path) -> None:
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
+    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
 
     slices = [written(tmp_path, f"{size}", b"x" * size, "x") for size in (1, 2, 30, 40)]
     with SparkEngine(spark) as engine:
@@ -437,8 +437,8 @@ def test_files_that_follow_each_other_are_opened_by_one_task(spark: Any, tmp_pat
 @pytest.mark.spark
 @pytest.mark.parametrize("pieces", [[], SOME])
 def test_pieces_that_are_given_need_no_worker(spark: Any, pieces: list[Piece]) -> None:
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415
     from jobs.spark.session import suited  # noqa: PLC0415
+    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
 
     with suited(spark) as own, SparkEngine(own) as engine:
         given_ = engine.given(pieces)
@@ -450,7 +450,7 @@ def test_pieces_that_are_given_need_no_worker(spark: Any, pieces: list[Piece]) -
 
 @pytest.mark.spark
 def test_much_is_collected_part_by_part(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jobs.spark import engine as on_spark  # noqa: PLC0415
+    from jobs.spark import spark_engine as on_spark  # noqa: PLC0415
 
     with on_spark.SparkEngine(spark) as engine:
         pieces = engine.given(SOME)

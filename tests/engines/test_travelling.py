@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from jobs.config.masking import Masking
+from jobs.config.window import Window
+from jobs.engines.pieces import in_parts, pack_value, unpack_value
 from jobs.fold.kernel import Cutting, runs_of
 from jobs.fold.slices import TableStep
 from jobs.judge.dossier import EarlierFinding
@@ -15,10 +18,7 @@ from jobs.judge.evaluation import Question, Verdicts, answer, questions
 from jobs.judge.situations import find_situations
 from jobs.judge.terms import KnownIssueTerms, Terms
 from jobs.languages.language import language
-from jobs.masking import Masking
-from jobs.pieces import in_parts, pack_value, unpack_value
-from jobs.pipeline.groups import GroupAudit, earlier_pieces
-from jobs.window import Window
+from jobs.pipeline.group_audit import GroupAudit, earlier_pieces
 from rebalance_core import StrategyRule, StrategyRules
 from rebalance_core.texts import Text
 from tests.fold.fleets import EXPIRY_SECONDS, START, fleet

@@ -1,7 +1,7 @@
 """Every storage call of this process, counted, so that a fault can be put before any of them.
 
 ``Storage`` stands between the project and the disk: PyArrow's file system, and what
-``jobs.disk`` asks of the operating system. Before a call is made a hook is called with it;
+``jobs.storage.disk`` asks of the operating system. Before a call is made a hook is called with it;
 the hook may raise, end the process, write half of the bytes, or wait for its turn.
 """
 
@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
-from jobs import disk
-from jobs.storage import location
+from jobs.storage import disk, location
 
 #: Of the faults and interleavings every so many-th is tried: 1 is all of them.
 EVERY = int(os.environ.get("EVERY", "1"))

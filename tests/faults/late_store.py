@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow.fs as pafs
 import pytest
 
-from jobs import disk
-from jobs.storage import location
+from jobs.storage import disk, location
 from tests.faults.calls import Handler, Hook, Storage
 
 

@@ -21,8 +21,8 @@ from jobs.cli import main
 from jobs.errors import AuditError
 from jobs.pipeline import audit as _audit  # noqa: F401 - before the fork: each child has it
 from jobs.pipeline import ingest as _ingest  # noqa: F401 - as above
-from jobs.rendering.report import build_report
-from jobs.reports.show import read_table
+from jobs.rendering.page_values import build_report
+from jobs.reports.table_text import read_table
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Published, Reports, publication
 from tests.faults.calls import Hook, Storage

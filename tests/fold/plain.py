@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, content_id, record_text
+from jobs.declared.contents import MEMBER_FACTS, ROUTE_FACTS, content_id, record_text
+from jobs.declared.member_flags import HEARD_SECONDS
 from jobs.fold.numbers import NO_NUMBER
 from jobs.judge.dossier import ClientRun, Dossier
-from jobs.member_flags import HEARD_SECONDS
 from tests.fold.fleets import EXPIRY_SECONDS, START
 
 Parts = dict[tuple[str, str], set[Any]]

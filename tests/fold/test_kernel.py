@@ -19,14 +19,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pyarrow.fs import LocalFileSystem
 
+from jobs.config.window import Window
 from jobs.engines.engine import Slice
-from jobs.fold import kernel, numbers, parts
+from jobs.engines.pieces import FOR_ALL, pack_rows, shard_of, unpack_rows, unpack_value
+from jobs.fold import kernel, numbers, runs_of_slices
 from jobs.fold.dossiers import group_of_nobody
 from jobs.fold.kernel import Cutting, Facts, runs_of
 from jobs.fold.slices import TableStep
-from jobs.pieces import FOR_ALL, pack_rows, shard_of, unpack_rows, unpack_value
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, SNAPSHOT_TABLES
-from jobs.window import Window
 from tests.fold.fleets import EXPIRY_SECONDS, HEARTBEAT, START, fleet
 from tests.fold.plain import fold_plainly, parts_of
 from tests.support.folding import FoldedShards, fold_slices, whole
@@ -111,7 +111,7 @@ def sliced(tables: dict[str, pa.Table], cuts: Cuts, cutting: Cutting) -> list[tu
 
 
 def folded(tables: dict[str, pa.Table], cuts: Cuts, cutting: Cutting) -> FoldedShards:
-    with mock.patch.object(parts, "_MOST_HELD", cuts.most_held):
+    with mock.patch.object(runs_of_slices, "_MOST_HELD", cuts.most_held):
         return fold_slices(sliced(tables, cuts, cutting), cutting, cuts.tasks)
 
 
@@ -157,7 +157,7 @@ def test_small_batches_and_small_pieces_are_put_together(monkeypatch, rows_at_a_
     tables = fleet(1, groups=2)
     monkeypatch.setattr(numbers, "_ROWS_AT_A_TIME", rows_at_a_time)
     monkeypatch.setattr(kernel, "_MOST_RECORDS", rows_at_a_time)
-    monkeypatch.setattr("jobs.pieces._MOST_BYTES", 200)
+    monkeypatch.setattr("jobs.engines.pieces._MOST_BYTES", 200)
     cutting = Cutting(3, EXPIRY_SECONDS, has_ids, has_ids)
     came = fold_slices(whole(with_ids(tables) if has_ids else tables, cutting), cutting)
     assert parts_of(came.all()) == fold_plainly(tables)
@@ -490,7 +490,7 @@ def test_a_run_has_the_address_that_was_asked_and_another_address_is_another_run
 
 def test_pieces_are_packed_rows_and_nothing_is_packed_of_none(monkeypatch):
     rows = fleet(1)["broker_polls"]
-    monkeypatch.setattr("jobs.pieces._MOST_BYTES", 1000)
+    monkeypatch.setattr("jobs.engines.pieces._MOST_BYTES", 1000)
     pieces = list(pack_rows(3, "polls", rows))
     assert len(pieces) > 1
     assert {(each.shard, each.kind) for each in pieces} == {(3, "polls")}

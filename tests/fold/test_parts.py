@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow.fs import LocalFileSystem
 
-from jobs.contents import MEMBER_FACTS
-from jobs.fold import numbers, parts
+from jobs.declared.contents import MEMBER_FACTS
+from jobs.declared.member_flags import chooses_queues, is_expired, silence_bounds
+from jobs.engines.pieces import all_values
+from jobs.fold import numbers, runs_of_slices
+from jobs.fold.checked_rows import Reading
 from jobs.fold.kernel import FACTS, Cutting
-from jobs.fold.parts import client_runs, member_runs, poll_runs, route_runs
-from jobs.fold.reading import Reading
-from jobs.member_flags import chooses_queues, is_expired, silence_bounds
-from jobs.pieces import all_values
+from jobs.fold.runs_of_slices import client_runs, member_runs, poll_runs, route_runs
 from jobs.schemas import BROKER_POLLS, CLIENT_STATES, HEARTBEATS, TOPIC_ROUTES
 from tests.fold.fleets import EXPIRY_SECONDS, HEARTBEAT, START, SUBSCRIPTION, fleet
 
@@ -176,7 +176,7 @@ def test_what_is_held_is_given_away_part_by_part_and_then_forgotten(
     monkeypatch: pytest.MonkeyPatch, most_held: int, statements: list[int], contents: list[int]
 ) -> None:
     """A batch of each slice is one statement of three records; the last slice is the first."""
-    monkeypatch.setattr(parts, "_MOST_HELD", most_held)
+    monkeypatch.setattr(runs_of_slices, "_MOST_HELD", most_held)
     slices = [
         heartbeats(*[{"broker_name": name, "client_id": name + end} for end in "123"])
         for name in "xyzx"

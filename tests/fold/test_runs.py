@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, content_id, record_text
+from jobs.declared.contents import MEMBER_FACTS, ROUTE_FACTS, content_id, record_text
 from jobs.fold.numbers import NO_NUMBER, collect
 from jobs.fold.runs import (
     CLIENT_RUNS,

@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
+from jobs.config.settings import Settings
 from jobs.contract import check_tables
+from jobs.declared.kinds import GRADED_TABLES
 from jobs.engines.local import LocalEngine
+from jobs.engines.pieces import Piece, unpack_rows
 from jobs.errors import ContractError
+from jobs.fold.checked_rows import Reading
 from jobs.fold.kernel import Cutting
-from jobs.fold.reading import Reading
-from jobs.kinds import GRADED_TABLES
-from jobs.pieces import Piece, unpack_rows
 from jobs.pipeline.audit import fold_pieces
 from jobs.pipeline.ingest import tables_of_dumps
-from jobs.pipeline.lost import lost_rows
-from jobs.pipeline.terms import terms_of
+from jobs.pipeline.lost_rows import lost_rows
+from jobs.pipeline.terms_of_settings import terms_of
 from jobs.schemas import BROKER_POLLS, QUARANTINE, SNAPSHOT_TABLES, Table
-from jobs.settings import Settings
 from jobs.verdict.gaps import ROWS_LOST
 from tests.support.snapshots import (
     BROKER,

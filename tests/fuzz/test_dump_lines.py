@@ -6,12 +6,12 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.bounds import Bounds
+from jobs.config.bounds import Bounds
 from jobs.dumps.reading import COUNTS, Counts, DumpStep, statements_of
 from jobs.dumps.statement import KINDS, MESSAGE_REQUEST_MODE, SUBSCRIPTION_GROUP, Statement
 from jobs.dumps.statements import Reader, Refused
 from jobs.engines.engine import Slice
-from jobs.pieces import all_values
+from jobs.engines.pieces import all_values
 from jobs.schemas import QUARANTINE
 from tests.dumps.samples import line as sample_line
 from tests.fuzz.mutations import ODD_VALUES, changed_lines

@@ -14,12 +14,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import settings
-from jobs.arguments import parse_arguments
 from jobs.cli import main
+from jobs.config import settings
+from jobs.config.known_issues import KnownIssues
+from jobs.config.settings import Settings, load_settings
+from jobs.console.arguments import parse_arguments
 from jobs.errors import SettingsError
-from jobs.known_issues import KnownIssues
-from jobs.settings import Settings, load_settings
 from tests.fuzz.mutations import ODD_TEXTS, ODD_VALUES, changed_text, changed_texts
 
 ROOT = Path(__file__).parent.parent.parent

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from jobs.collect import frames
 from jobs.collect.frames import FrameError
+from jobs.config.masking import Masking
 from jobs.dumps.client_log import parse_rebalance_line
 from jobs.dumps.queue_maps import parse_message_queue
 from jobs.dumps.values import LineError
-from jobs.masking import Masking
-from jobs.text import visible
+from jobs.texts.shown import visible
 from rebalance_core import parse_client_id
 from tests.dumps.test_client_log import BY_BROKER, V4, V5
 from tests.fuzz.mutations import changed_bytes, changed_texts

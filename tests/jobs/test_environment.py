@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 from pyspark.errors import PySparkRuntimeError
 
 import jobs
-from jobs.environment import RANGES, check_packages
+from jobs.engines.environment import RANGES, check_packages
 from jobs.errors import SparkError
 from jobs.spark import session as sessions
 from jobs.spark.session import fitting_workers
@@ -71,7 +71,7 @@ def test_an_old_spark_on_a_python_without_distutils_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, version: str, is_refused: bool
 ) -> None:
     install(monkeypatch, pyspark=version, pandas="2.3.3")
-    monkeypatch.setattr("jobs.environment.find_spec", lambda _: None)
+    monkeypatch.setattr("jobs.engines.environment.find_spec", lambda _: None)
     if not is_refused:
         return check_packages()
     with pytest.raises(SparkError, match=r"module distutils.*: pip install setuptools"):

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobs.choices import WEBHOOK_SERVICES
 from jobs.cli import main
-from jobs.settings import Settings, load_settings
+from jobs.config.choices import WEBHOOK_SERVICES
+from jobs.config.settings import Settings, load_settings
 
 ROOT = Path(__file__).parent.parent.parent
 

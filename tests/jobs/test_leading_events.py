@@ -10,12 +10,12 @@ import pytest
 
 from jobs.alerts.message import make_message, problems_to_send, read_digest
 from jobs.commands.batch import what_happened
+from jobs.config.settings import Alerts
 from jobs.languages.language import language
-from jobs.leading_events import leading_events, packed
 from jobs.rendering.page import to_html, to_markdown
-from jobs.rendering.report import build_report
+from jobs.rendering.page_values import build_report
+from jobs.reports.leading_events import leading_events, packed
 from jobs.reports.tables import PublishedTables
-from jobs.settings import Alerts
 from jobs.storage import Location, Reports
 from jobs.storage.summaries import check_summary
 from rebalance_core.texts import Text

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.masking import Masking, is_masked, shows_secret
-from jobs.secret_patterns import DEFAULT_PATTERNS
+from jobs.config.masking import Masking, is_masked, shows_secret
+from jobs.config.secret_patterns import DEFAULT_PATTERNS
 from rebalance_core.texts import Text
 
 MASKING = Masking()
@@ -200,7 +200,7 @@ def test_the_time_grows_with_the_length_alone(text) -> None:
 def test_the_settings_name_the_patterns_that_are_there() -> None:
     from typing import get_args  # noqa: PLC0415
 
-    from jobs.settings import DefaultPattern  # noqa: PLC0415
+    from jobs.config.settings import DefaultPattern  # noqa: PLC0415
 
     assert get_args(DefaultPattern) == tuple(DEFAULT_PATTERNS)
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from jobs.terminal import console_on, is_terminal, moves, pager, show_in_pages
+from jobs.console.terminal import console_on, is_terminal, moves, pager, show_in_pages
 
 
 class Screen(io.StringIO):

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import jobs.declared.kinds
 import jobs.dumps.files
-import jobs.kinds
 import jobs.rendering.drawings
 import jobs.rendering.page
-import jobs.text
-from jobs.text import (
+import jobs.texts.shown
+from jobs.texts.shown import (
     as_plain,
     csv_line,
     cut,
@@ -186,8 +186,8 @@ def test_what_is_padded_or_cut_fills_its_columns(text: str, width: int) -> None:
 
 def test_the_examples_hold() -> None:
     for module in (
-        jobs.text,
-        jobs.kinds,
+        jobs.texts.shown,
+        jobs.declared.kinds,
         jobs.rendering.page,
         jobs.rendering.drawings,
         jobs.dumps.files,

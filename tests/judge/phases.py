@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from jobs.instants import SECOND, Instant
+from jobs.config.masking import Masking
+from jobs.declared.instants import SECOND, Instant
+from jobs.judge.core_verdict import Allocated, Evaluated, FoundQueue
 from jobs.judge.dossier import Dossier, RouteRun
-from jobs.judge.evaluated import Allocated, Evaluated, FoundQueue
 from jobs.judge.extents import Extent
-from jobs.judge.findings import QueueFinding, Stall
+from jobs.judge.found import QueueFinding, Stall
 from jobs.judge.situations import Period, Situation
 from jobs.judge.terms import Terms
 from jobs.judge.timeline import Phase, Timeline
-from jobs.masking import Masking
 from rebalance_core.faults import Fault
 from rebalance_core.findings import AUDITED, Claimant, Evaluation
 from rebalance_core.moves import Move

@@ -14,7 +14,7 @@ from jobs.judge.dossier import (
     QueueOffsets,
     RouteRun,
 )
-from jobs.judge.findings import Found
+from jobs.judge.found import Found
 from rebalance_core.state import RouteBroker
 from tests.judge.phases import at, case
 from tests.judge.test_severity import fault_of

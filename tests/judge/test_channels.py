@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.instants import SECOND
+from jobs.declared.instants import SECOND
 from jobs.judge.answers import broker_answers
 from jobs.judge.channels import Channel, ProcessCounts, channels_of
 from tests.judge.lists import group, started

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobs.judge.confirmation import confirm, index_holdings
 from jobs.judge.extents import Extent
-from jobs.judge.findings import QueueFinding
+from jobs.judge.found import QueueFinding
 from rebalance_core.findings import Claimant
 from tests.judge.witnesses import BROKER, TOPIC, allocated, at, holdings_of, info, log
 

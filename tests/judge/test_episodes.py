@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.episodes import fault_episodes, queue_episodes, stacked_ids
-from jobs.judge.findings import Found
+from jobs.judge.found import Found
 from rebalance_core.findings import Claimant
 from rebalance_core.moves import Move
 from tests.judge.phases import at, case, fault, finding, phase, stacked_id, timeline

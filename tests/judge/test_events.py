@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.instants import SECOND
+from jobs.declared.instants import SECOND
 from jobs.judge import events
+from jobs.judge.arrow_tables import Row, to_table
 from jobs.judge.brokers import masters_away
 from jobs.judge.dossier import Dossier
 from jobs.judge.events import (
@@ -34,7 +35,6 @@ from jobs.judge.events import (
 )
 from jobs.judge.routes import find_route_changes
 from jobs.judge.situations import Situations, find_situations
-from jobs.judge.tables import Row, to_table
 from jobs.schemas import EVENTS
 from rebalance_core.texts import Text
 from tests.judge.lists import NO_ANSWER, group, started

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.channels import Channel
-from jobs.judge.findings import Found
 from jobs.judge.flapping import Life, flapping_members, successions
+from jobs.judge.found import Found
 from jobs.judge.reassignments import Reassignment
 from jobs.judge.situations import Situations
 from tests.judge.phases import at, case

@@ -8,7 +8,7 @@ from jobs.judge import stalls
 from jobs.judge.confirmation import index_holdings
 from jobs.judge.dossier import Dossier
 from jobs.judge.extents import Extent
-from jobs.judge.findings import Fault, Found
+from jobs.judge.found import Fault, Found
 from jobs.judge.situations import Situations
 from jobs.judge.stalls import frozen_processes, stalled_queues
 from tests.judge.phases import case

@@ -6,13 +6,13 @@ import re
 
 import pytest
 
+from jobs.config.masking import Masking
+from jobs.declared.kinds import QUEUE_FINDINGS
 from jobs.judge.dossier import Dossier
-from jobs.judge.findings import Fault, StackedEpisode
-from jobs.judge.known_issues import entries_of, known_issue
+from jobs.judge.found import Fault, StackedEpisode
+from jobs.judge.matching_issues import entries_of, known_issue
 from jobs.judge.rows import KNOWN_ISSUE
 from jobs.judge.terms import KnownIssueTerms
-from jobs.kinds import QUEUE_FINDINGS
-from jobs.masking import Masking
 from jobs.schemas import REPORT_TABLES
 from rebalance_core.findings import Claimant
 from tests.judge.phases import extent, queue_finding, stacked_id, stall

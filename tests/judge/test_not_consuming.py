@@ -8,7 +8,7 @@ import pytest
 
 from jobs.judge.confirmation import index_holdings
 from jobs.judge.dossier import Dossier, PollRun
-from jobs.judge.findings import Found
+from jobs.judge.found import Found
 from jobs.judge.not_consuming import not_consuming
 from jobs.judge.situations import Situations
 from tests.judge.phases import case, extent, queue_finding, route

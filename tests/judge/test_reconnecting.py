@@ -9,7 +9,7 @@ import pytest
 
 from jobs.judge.channels import Channel
 from jobs.judge.dossier import ClientRun, Dossier, PollRun
-from jobs.judge.findings import Found
+from jobs.judge.found import Found
 from jobs.judge.reconnecting import blamed, reconnecting_clients
 from jobs.judge.situations import Situations
 from tests.judge.phases import at, case, queue_finding

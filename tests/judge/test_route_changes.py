@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.judge.dossier import Dossier
-from jobs.judge.findings import Found
+from jobs.judge.found import Found
 from jobs.judge.route_changes import queues_left_route, route_changed
 from jobs.judge.routes import find_route_changes
 from tests.judge.phases import at, broker, case, route

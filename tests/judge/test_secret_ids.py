@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from jobs.config.masking import Masking
+from jobs.declared.kinds import SECRET_IN_CLIENT_ID
 from jobs.judge.allocations import AllocationRows
 from jobs.judge.dossier import Dossier, ListedMembers, PollRun
-from jobs.judge.findings import Fault, Found
+from jobs.judge.found import Fault, Found
 from jobs.judge.secret_ids import secrets
-from jobs.kinds import SECRET_IN_CLIENT_ID
-from jobs.masking import Masking
 from jobs.schemas import ALLOCATIONS
 from tests.judge.phases import at, case
 

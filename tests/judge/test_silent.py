@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.judge.dossier import Dossier
-from jobs.judge.findings import Found
+from jobs.judge.found import Found
 from jobs.judge.silent import silent_clients
 from tests.judge.phases import case
 from tests.judge.witnesses import AGREED, TOPIC, evaluated, info, timeline

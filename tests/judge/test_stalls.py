@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jobs.judge.brokers import Absence
 from jobs.judge.dossier import Dossier
 from jobs.judge.extents import Extent
-from jobs.judge.findings import Stall
+from jobs.judge.found import Stall
 from jobs.judge.situations import Situations
 from jobs.judge.stalls import not_moving, stall_episodes
 from tests.judge.phases import case

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.judge.core_verdict import Evaluated
 from jobs.judge.episodes import fault_episodes, queue_episodes
-from jobs.judge.evaluated import Evaluated
 from jobs.judge.reassignments import find_reassignments
 from jobs.judge.timeline import build_timeline, phases_of, without_route
 from rebalance_core.findings import NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN

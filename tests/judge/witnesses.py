@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from jobs.instants import SECOND, Instant
+from jobs.declared.instants import SECOND, Instant
 from jobs.judge.brokers import Absence
+from jobs.judge.core_verdict import Allocated, Evaluated, QueueKey
 from jobs.judge.dossier import ClientRun, Dossier, HeldQueue, QueueOffsets
-from jobs.judge.evaluated import Allocated, Evaluated, QueueKey
 from jobs.judge.extents import Extent, persistence
 from jobs.judge.holdings import Holding, find_holdings
 from jobs.judge.routes import RouteChange

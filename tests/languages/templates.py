@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jinja2 import Environment, nodes
 
-from jobs.kinds import EVENT_KINDS, KINDS
+from jobs.declared.kinds import EVENT_KINDS, KINDS
 from rebalance_core.client_kinds import ClientKind
 from rebalance_core.english import counted
 from rebalance_core.texts import forms
@@ -36,10 +36,10 @@ NOUNS = {"count": (1, 2), "counted": (0, 1)}
 #: What is read by operators of the audit alone, in English: counts there have no translation.
 IN_ENGLISH = (
     "jobs/commands/",
-    "jobs/alerts/alert.py",
+    "jobs/alerts/alerting.py",
     "jobs/pipeline/ingest.py",
     "jobs/pipeline/plan.py",
-    "jobs/progress.py",
+    "jobs/console/progress.py",
     "jobs/reports/ending.py",
     "jobs/reports/fitting.py",
     "jobs/storage/retention.py",

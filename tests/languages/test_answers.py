@@ -18,15 +18,15 @@ from jobs.alerts.destinations import SERVICES
 from jobs.alerts.message import OTHERS, Digest, Message, make_message, problems_to_send, read_digest
 from jobs.alerts.services.mail import mail_of
 from jobs.alerts.services.service import Access
-from jobs.choices import LANGUAGES
+from jobs.config.choices import LANGUAGES
+from jobs.config.masking import Masking
+from jobs.config.settings import Alerts, Email, Settings
 from jobs.judge.moment import Moment
 from jobs.languages.language import language
-from jobs.masking import Masking
-from jobs.pipeline.explain import explain_moment, predict_moments
+from jobs.pipeline.moment_texts import explain_moment, predict_moments
 from jobs.pipeline.moments import Question, moments_of_dumps
-from jobs.reports.show import read_table
+from jobs.reports.table_text import read_table
 from jobs.reports.tables import PublishedTables
-from jobs.settings import Alerts, Email, Settings
 from jobs.storage import Reports
 from rebalance_core import (
     Change,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.choices import LANGUAGES
+from jobs.config.choices import LANGUAGES
 from jobs.languages.language import ENGLISH, language
 from rebalance_core.texts import Text, forms
 from tests.languages.templates import (
@@ -29,14 +29,14 @@ CODES = sorted(LANGUAGES.keys() - {ENGLISH.code})
 #: What makes a text of a template that it is given, and whose templates ``declared`` has.
 GIVEN = {
     ("jobs/judge/evaluation.py", "because"),
-    ("jobs/kinds.py", "title"),
-    ("jobs/kinds.py", "meaning"),
+    ("jobs/declared/kinds.py", "title"),
+    ("jobs/declared/kinds.py", "meaning"),
     ("jobs/languages/language.py", "code"),
     ("jobs/languages/language.py", "template"),
     ("jobs/rendering/page.py", "template"),
     ("jobs/reports/words.py", "kind.title"),
-    ("jobs/settings.py", "ENGLISH.code"),
-    ("jobs/settings.py", "self.language"),
+    ("jobs/config/settings.py", "ENGLISH.code"),
+    ("jobs/config/settings.py", "self.language"),
     ("rebalance_core/changes.py", "step"),
     ("rebalance_core/client_kinds.py", "kind.value"),
     ("rebalance_core/descriptions.py", "what_to_do"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from jobs.kinds import KINDS
+from jobs.declared.kinds import KINDS
 from jobs.languages.language import language
 from rebalance_core import (
     AllocationError,

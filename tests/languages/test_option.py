@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.choices import LANGUAGES
 from jobs.cli import main
+from jobs.config.choices import LANGUAGES
+from jobs.config.settings import load_settings
 from jobs.errors import SettingsError
-from jobs.settings import load_settings
 from jobs.storage import Reports
 from tests.support.truth import CAPTURES
 

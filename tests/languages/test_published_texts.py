@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from jobs.config.settings import Settings
 from jobs.languages.language import language
-from jobs.languages.rows import with_texts
-from jobs.settings import Settings
+from jobs.languages.translated_rows import with_texts
 from rebalance_core.texts import Text
 from tests.languages.english_left import english_in, every_part
 from tests.support.audited import Rows, audit_dumps

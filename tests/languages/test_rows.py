@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.config.masking import Masking
+from jobs.engines.pieces import pack_value, unpack_value
+from jobs.judge.arrow_tables import to_table
 from jobs.judge.evaluation import to_evaluated
-from jobs.judge.tables import to_table
 from jobs.languages.language import Language, language
-from jobs.languages.rows import with_texts
-from jobs.masking import Masking
-from jobs.pieces import pack_value, unpack_value
+from jobs.languages.translated_rows import with_texts
 from jobs.reports.read import declared_table
 from jobs.schemas import REPORT_TABLES, Table
 from rebalance_core import Situation, StrategyRules, evaluate

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.choices import LANGUAGES
 from jobs.cli import main
+from jobs.config.choices import LANGUAGES
+from jobs.config.settings import Settings, load_settings
 from jobs.errors import SettingsError
 from jobs.languages.language import language
-from jobs.settings import Settings, load_settings
 from rebalance_core.texts import Text, decode, encode
 from tests.cases.test_small_dumps import MEMBERS, MINUTES, members, route
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.masking import Masking
+from jobs.config.masking import Masking
 from jobs.publish.addresses import broker_addresses
 from jobs.storage import Location, Snapshots
 

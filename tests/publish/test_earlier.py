@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.instants import to_instant
+from jobs.declared.instants import to_instant
 from jobs.publish.earlier import NIGHTS, open_findings
 from jobs.storage import Location, Reports
 from tests.support.written_reports import NOON, Row, publish, report_row

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from jobs.instants import Instant, to_instant
+from jobs.config.window import Window
+from jobs.declared.instants import Instant, to_instant
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
 from jobs.verdict.gaps import gaps_of, short_nights
-from jobs.window import Window
 from tests.support.published import minute
 from tests.support.reports import PublishedReports
 from tests.support.runs import audit_locally, task

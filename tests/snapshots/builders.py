@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+from jobs.declared.instants import SECOND, Instant
 from jobs.dumps.statement import (
     CLIENT_LOG,
     CONSUME_STATS,
@@ -29,7 +30,6 @@ from jobs.dumps.statement import (
     Subscriptions,
     log_of,
 )
-from jobs.instants import SECOND, Instant
 from jobs.snapshots.clients import log_offset
 from jobs.snapshots.groups import SnapshotTerms, group_tables
 from jobs.snapshots.topics import topic_tables

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.dumps import reading
-from jobs.pieces import all_rows, pack_value
+from jobs.engines.pieces import all_rows, pack_value
 from jobs.schemas import SNAPSHOT_TABLES
-from jobs.snapshots import tables as pieces
+from jobs.snapshots import exact_types as pieces
 from jobs.snapshots.group_tables import GroupTables
 from jobs.snapshots.groups import SnapshotTerms, group_tables
 from jobs.snapshots.members import Members, member_at

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from jobs.config.settings import Settings
 from jobs.engines.engine import Engine
 from jobs.engines.local import LocalEngine
 from jobs.errors import QuarantineError
 from jobs.pipeline.ingest import Ingested
 from jobs.pipeline.ingest import ingest as run_ingest
 from jobs.schemas import SNAPSHOT_TABLES
-from jobs.settings import Settings
 from jobs.storage import Location, Snapshots
 from jobs.verdict.gaps import gaps_of, packed
 from tests.support.runs import QUIET, writing
@@ -266,7 +266,7 @@ def test_line_numbers_count_on_over_the_ranges_of_a_large_file(
 def test_spark_makes_the_same_tables_of_the_captures_and_of_bad_files(
     spark: Any, repository: Path, dumps: Path, tmp_path: Path
 ) -> None:
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
 
     captures = repository / "tests" / "data" / "captures"
     copytree(captures, dumps / "captures")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from jobs.config.settings import Settings
 from jobs.engines.local import LocalEngine
 from jobs.pipeline.ingest import Ingested
 from jobs.pipeline.ingest import ingest as run_ingest
-from jobs.settings import Settings
 from jobs.storage import Location, Snapshots
 from tests.dumps.samples import line
 from tests.support.runs import QUIET, writing

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from jobs.contents import MEMBER_FACTS, content_id, record_text
+from jobs.declared.contents import MEMBER_FACTS, content_id, record_text
 from jobs.dumps.statement import Connection, Connections, Statement
 from jobs.fold.kernel import Cutting
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, MEMBER_LISTS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.contents import content_id
+from jobs.declared.contents import content_id
 from jobs.dumps.statement import RouteBroker
 from tests.snapshots.builders import CLUSTER, NAMESRV, TOPIC, at, route, tables_of_topic
 

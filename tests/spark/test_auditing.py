@@ -180,7 +180,7 @@ def test_what_is_no_table_is_said_in_a_sentence(spark: SparkSession) -> None:
 def test_a_date_that_is_saved_again_is_replaced_and_others_stay(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    from jobs.spark.frames import replace_date  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.spark.dataframes import replace_date  # noqa: PLC0415 - Spark takes its time to import
 
     spark.sql("CREATE DATABASE audits")
     try:

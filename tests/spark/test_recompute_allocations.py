@@ -10,10 +10,10 @@ import pytest
 
 from jobs.engines import batches
 from jobs.engines.engine import About
+from jobs.engines.pieces import pack_value
 from jobs.judge.evaluation import Question
-from jobs.pieces import pack_value
-from jobs.pipeline.groups import GroupAudit
-from jobs.spark import engine as on_spark
+from jobs.pipeline.group_audit import GroupAudit
+from jobs.spark import spark_engine as on_spark
 from tests.engines.steps import Squares
 from tests.support.reports import PublishedReports
 from tests.support.runs import audit_by, audit_by_spark, audit_locally, ingest_locally, task

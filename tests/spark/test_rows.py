@@ -41,7 +41,7 @@ TRAVELLING: list[tuple[str, str, Any]] = [
 def test_what_is_lossless_is_taken_and_what_is_not_is_the_least_number(
     spark: SparkSession, ansi: str
 ) -> None:
-    from jobs.spark.rows import prepared  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.spark.dataframe_rows import prepared  # noqa: PLC0415 - Spark takes its time to import
 
     settings = {"spark.sql.ansi.enabled": ansi, "spark.sql.session.timeZone": "Asia/Shanghai"}
     before = {name: spark.conf.get(name) for name in settings}
@@ -62,7 +62,7 @@ def test_what_is_lossless_is_taken_and_what_is_not_is_the_least_number(
 def test_columns_come_in_any_order_and_case_and_those_that_are_not_there_are_null(
     spark: SparkSession,
 ) -> None:
-    from jobs.spark.rows import prepared  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.spark.dataframe_rows import prepared  # noqa: PLC0415 - Spark takes its time to import
 
     rows = frame(spark, HEARTBEATS, [heartbeat_row(language=None, version=None)])
     expected = prepared({"heartbeats": rows})["heartbeats"]
@@ -81,7 +81,7 @@ def test_columns_come_in_any_order_and_case_and_those_that_are_not_there_are_nul
 def test_one_error_has_every_column_of_all_tables_and_what_to_type(spark: SparkSession) -> None:
     from pyspark.sql import functions as F  # noqa: PLC0415 - Spark takes its time to import
 
-    from jobs.spark.rows import prepared  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.spark.dataframe_rows import prepared  # noqa: PLC0415 - Spark takes its time to import
 
     heartbeats = frame(spark, HEARTBEATS, [heartbeat_row()]).withColumnsRenamed(
         {"client_id": "clientId", "consumer_group": "grp"}
@@ -109,7 +109,7 @@ def test_one_error_has_every_column_of_all_tables_and_what_to_type(spark: SparkS
 def test_a_column_may_be_made_of_others_in_the_tables_that_have_them(spark: SparkSession) -> None:
     from pyspark.sql import functions as F  # noqa: PLC0415
 
-    from jobs.spark.rows import prepared  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.spark.dataframe_rows import prepared  # noqa: PLC0415 - Spark takes its time to import
 
     heartbeats = frame(spark, HEARTBEATS, [heartbeat_row()])
     routes = frame(spark, TOPIC_ROUTES, [route_row()])
@@ -122,7 +122,7 @@ def test_a_column_may_be_made_of_others_in_the_tables_that_have_them(spark: Spar
 
 
 def test_times_within_lists_travel_as_microseconds(spark: SparkSession) -> None:
-    from jobs.spark.rows import prepared  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.spark.dataframe_rows import prepared  # noqa: PLC0415 - Spark takes its time to import
 
     states = frame(spark, CLIENT_STATES, [])
     came = prepared({"client_states": states})["client_states"]

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import disk
-from jobs.storage import Location
+from jobs.storage import Location, disk
 
 
 def test_a_new_file_is_not_written_over_another_or_through_a_link(tmp_path: Path):

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs import disk
 from jobs.errors import LeaseError
-from jobs.storage import Location
+from jobs.storage import Location, disk
 from jobs.storage import lease as module
 from jobs.storage.lease import claimed_runs, lease
 

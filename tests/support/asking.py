@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jobs.collect.client import VERSION, RemotingClient
-from jobs.collect.options import Cluster, CollectOptions
+from jobs.collect.collect_options import Cluster, CollectOptions
 from jobs.collect.signature import Account
 
 NAMESRVS = ("ns1:9876", "ns2:9876")

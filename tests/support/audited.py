@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from jobs.config.settings import Settings
 from jobs.engines.local import LocalEngine
+from jobs.engines.pieces import unpack_rows
 from jobs.fold.kernel import Cutting
-from jobs.pieces import unpack_rows
 from jobs.pipeline.audit import fold_pieces
 from jobs.pipeline.ingest import tables_of_dumps
-from jobs.pipeline.terms import terms_of
-from jobs.settings import Settings
+from jobs.pipeline.terms_of_settings import terms_of
 
 Rows = list[dict[str, Any]]
 

@@ -1,7 +1,8 @@
 """Writes the docs about tables and kinds: python -m tests.support.data_dictionary, or make docs.
 
 docs/data_dictionary.md has every table with its grain, every column with its type and its meaning,
-as jobs/schemas.py has them. The index of docs/findings has every kind, as jobs/kinds.py has it.
+as jobs/schemas.py has them. The index of docs/findings has every kind, as jobs/declared/kinds.py
+has it.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from jobs.contract import Values, type_name, values_of
-from jobs.kinds import FAULTS, KINDS
+from jobs.declared.kinds import FAULTS, KINDS
 from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table, comment_of
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGE = DOCS / "data_dictionary.md"
 INDEX = DOCS / "findings" / "README.md"
 #: What comes before the lists of the index is written by hand.
-_INDEX_MARK = "<!-- What follows is written by `make docs` from jobs/kinds.py. -->\n"
+_INDEX_MARK = "<!-- What follows is written by `make docs` from jobs/declared/kinds.py. -->\n"
 
 _INTRODUCTION = """\
 # Data dictionary

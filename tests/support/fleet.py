@@ -19,8 +19,8 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.config.settings import Settings, StrategySetting
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES, Table
-from jobs.settings import Settings, StrategySetting
 from jobs.spark.schemas import spark_schema
 
 CLUSTER = "fleet"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.contents import MEMBER_FACTS, ROUTE_FACTS, SUBSCRIPTION_FIELDS
+from jobs.declared.contents import MEMBER_FACTS, ROUTE_FACTS, SUBSCRIPTION_FIELDS
+from jobs.fold.checked_rows import Reading
 from jobs.fold.numbers import Source
-from jobs.fold.parts import member_runs, poll_runs, route_runs
-from jobs.fold.reading import Reading
 from jobs.fold.runs import Contents, reunite
+from jobs.fold.runs_of_slices import member_runs, poll_runs, route_runs
 from jobs.schemas import (
     ANSWERED,
     BROKER_POLLS,

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.audit import audit
+from jobs.config.known_issues import KnownIssues
+from jobs.config.settings import Settings
+from jobs.config.window import Window
+from jobs.console.progress import Progress
 from jobs.engines.engine import Engine
 from jobs.engines.local import LocalEngine
-from jobs.known_issues import KnownIssues
 from jobs.pipeline.ingest import ingest
-from jobs.progress import Progress
 from jobs.publish.run import Run, Task
-from jobs.settings import Settings
 from jobs.storage import Location, Snapshots, SnapshotWriter, new_run_id
-from jobs.window import Window
 from tests.support.reports import PublishedReports
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def audit_locally(to_do: Task, workers: int = 1) -> PublishedReports:
 
 def audit_by_spark(spark: SparkSession, to_do: Task) -> PublishedReports:
     """What the run publishes, made by Spark."""
-    from jobs.spark.engine import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
+    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415 - Spark takes its time to import
 
     with SparkEngine(spark) as engine:
         return audit_by(engine, to_do)

@@ -1,7 +1,7 @@
 """Writes the second half of docs/settings.md: python -m tests.support.settings_page.
 
 Every setting with its values, its default and its meaning, which is the comment (#:) above it in
-jobs/settings.py, or jobs/bounds.py; of a section its docstring.
+jobs/config/settings.py, or jobs/config/bounds.py; of a section its docstring.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pydantic import BaseModel
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pydantic.fields import FieldInfo
 
-from jobs import bounds, settings
-from jobs.settings import Settings
+from jobs.config import bounds, settings
+from jobs.config.settings import Settings
 from tests.support.data_dictionary import DOCS, cell
 
 PAGE = DOCS / "settings.md"
 #: What comes before it is written by hand.
-MARK = "<!-- What follows is written by `make docs` from jobs/settings.py. -->\n"
+MARK = "<!-- What follows is written by `make docs` from jobs/config/settings.py. -->\n"
 #: How a type is called; a text of patterns is one too.
 _TYPES = {"int": "whole number", "float": "number", "str": "text", "dict": "table"}
 

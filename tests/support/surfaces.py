@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from jobs.alerts.alert import Sender, alert
+from jobs.alerts.alerting import Sender, alert
 from jobs.alerts.message import read_digest
 from jobs.alerts.metrics import metrics_text
 from jobs.api import Report
-from jobs.choices import GATES
 from jobs.commands.batch import closing_lines, is_closed, what_is_missing
+from jobs.config.choices import GATES
+from jobs.config.settings import Alerts, Settings
 from jobs.rendering.nights import read_history
 from jobs.rendering.write import Look, report_text
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import PublishedTables
-from jobs.settings import Alerts, Settings
 from jobs.storage import Location, Published, Reports
 from jobs.verdict.verdict import make_verdict
 from tests.support.written_reports import NOON

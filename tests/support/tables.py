@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from jobs.publish.tables import TableWriter
+from jobs.publish.table_writer import TableWriter
 from jobs.schemas import Table
 from jobs.storage import Location
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import main
-from jobs.kinds import INFO
+from jobs.declared.kinds import INFO
 from jobs.rendering.nights import read_history
 from jobs.rendering.page import to_html
-from jobs.rendering.report import Report, build_report
+from jobs.rendering.page_values import Report, build_report
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Reports
 from tests.support.night import FAULTS, Group, groups_of, write_night

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from jobs.choices import GATES
-from jobs.kinds import FAULTS, KINDS, QUEUE_FINDINGS
-from jobs.known_issues import KNOWN_KINDS
+from jobs.config.choices import GATES
+from jobs.config.known_issues import KNOWN_KINDS
+from jobs.declared.kinds import FAULTS, KINDS, QUEUE_FINDINGS
 from jobs.verdict.coverage import ACTIONS, COMPLETE
 from jobs.verdict.gaps import GAPS, Gap, packed
 from rebalance_core import findings as core

@@ -16,9 +16,9 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
+from ...config.extras import library
+from ...declared.kinds import worst
 from ...errors import SettingsError
-from ...extras import library
-from ...kinds import worst
 from ..delivery import Attempts, DeliveryError, within
 from ..message import Link, Message, shown
 from .service import inert

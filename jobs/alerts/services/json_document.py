@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from ...text import iso
+from ...texts.shown import iso
 from ..delivery import Refusal
 from ..message import Item, Message
 from ..webhook import Answer, Request

@@ -11,7 +11,7 @@ from datetime import datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
 
-from ...settings import Email
+from ...config.settings import Email
 from ..delivery import Refusal, within
 from ..message import Message
 from ..webhook import shut_down, why

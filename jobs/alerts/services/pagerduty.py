@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from ...reports.tables import Place
-from ...text import iso
+from ...texts.shown import iso
 from ..delivery import Refusal
 from ..message import MISSING, OTHERS, Item, Message
 from ..webhook import Answer, Request

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from jobs.known_issues import KnownIssues
+from jobs.config.known_issues import KnownIssues
+from jobs.config.window import Window
 from jobs.publish.run import Run, Task
 from jobs.storage import Location, Reports
-from jobs.window import Window
 from tests.bench.engines import audit_on
 from tests.support.fleet import fleet_settings
 

@@ -17,8 +17,8 @@ from jobs.alerts.destinations import WEBHOOK_VARIABLE, Ready, find_destination
 from jobs.alerts.message import Link, Message
 from jobs.alerts.services.apprise import literal, masked
 from jobs.cli import main
+from jobs.config.settings import Alerts
 from jobs.errors import AuditError, SettingsError
-from jobs.settings import Alerts
 from tests.jobs.alerts.test_alert import DATE, audit, orphan
 from tests.jobs.alerts.test_services import HOSTILE, message
 from tests.support.services import TOKEN, Answer, Fake, Posted, fake, taken

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from jobs.alerts.destinations import SECRET_VARIABLE, WEBHOOK_VARIABLE, Secrets, find_destination
+from jobs.config.settings import Alerts, NamedDestination, load_settings
 from jobs.errors import SettingsError
-from jobs.settings import Alerts, NamedDestination, load_settings
 
 SECRET = "T0/B1/s3cr3t"  # noqa: S105
 

@@ -19,9 +19,9 @@ from jobs.alerts.delivery import Refusal
 from jobs.alerts.destinations import SECRET_VARIABLE, find_destination
 from jobs.alerts.message import Item, Message
 from jobs.alerts.services.mail import mail_of, send
+from jobs.config.settings import Alerts, Email
 from jobs.errors import SettingsError
 from jobs.reports.tables import Place
-from jobs.settings import Alerts, Email
 from tests.support.services import MailServer, mail_server
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -24,11 +24,11 @@ from jobs.alerts.message import (
     shown,
 )
 from jobs.alerts.services.service import inert
+from jobs.config.settings import Alerts
 from jobs.languages.language import ENGLISH, Language
 from jobs.languages.language import language as language_of
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import Place, PublishedTables
-from jobs.settings import Alerts
 from jobs.storage import Location, Published, Reports
 from tests.support.written_reports import NOON, publish, report_row
 

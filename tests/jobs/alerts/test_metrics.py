@@ -14,7 +14,7 @@ from jobs.alerts.message import read_digest
 from jobs.alerts.metrics import metrics_text
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Published, Reports
-from jobs.text import visible
+from jobs.texts.shown import visible
 from tests.support.written_reports import NOON, publish, report_row
 
 LATER = NOON + timedelta(hours=1)

@@ -29,9 +29,9 @@ from jobs.alerts.services.pagerduty import incident_key
 from jobs.alerts.services.robots import signed
 from jobs.alerts.services.service import Access, inert
 from jobs.alerts.webhook import Answer, json_bytes
+from jobs.config.settings import Alerts
 from jobs.reports.problems import Finding
 from jobs.reports.tables import Place
-from jobs.settings import Alerts
 from tests.support import services
 from tests.support.services import SIGNING_SECRET, TOKEN, Fake, fake
 

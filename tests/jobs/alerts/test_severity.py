@@ -10,12 +10,12 @@ import pytest
 
 from jobs.alerts.message import ids_of, problems_to_send, read_digest
 from jobs.commands.batch import is_closed
-from jobs.kinds import FAULTS, QUEUE_FINDINGS
+from jobs.config.settings import Alerts
+from jobs.declared.kinds import FAULTS, QUEUE_FINDINGS
 from jobs.publish.counts import count_findings, group_levels
 from jobs.reports.ending import ending_lines
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import PublishedTables
-from jobs.settings import Alerts
 from jobs.storage import Location, Published, Reports
 from tests.support.written_reports import publish, report_row
 

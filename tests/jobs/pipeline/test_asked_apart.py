@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs import audit
+from jobs.config.settings import Settings
 from jobs.pipeline.inputs import Inputs
 from jobs.schemas import ROUTE_CONTENTS
-from jobs.settings import Settings
 from jobs.storage import Location, Snapshots
 from tests.support.reports import PublishedReports
 from tests.support.runs import as_a_lake, audit_locally, ingest_locally, task

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from jobs.config.window import Window
 from jobs.errors import ContractError, InputError
 from jobs.pipeline.inputs import Inputs
 from jobs.schemas import (
@@ -22,7 +23,6 @@ from jobs.schemas import (
     comment_of,
 )
 from jobs.storage import Location, Snapshots
-from jobs.window import Window
 from tests.support.ids import ids_locally
 from tests.support.reports import PublishedReports
 from tests.support.runs import as_ingested, audit_locally, table_of, task

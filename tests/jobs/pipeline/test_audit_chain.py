@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from jobs.config.window import Window
 from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
-from jobs.window import Window
 from tests.support.reports import PublishedReports
 from tests.support.runs import audit_locally, task
 from tests.support.snapshots import heartbeat_row, route_row, write_tables

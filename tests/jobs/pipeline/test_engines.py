@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from jobs.console.progress import Progress
 from jobs.errors import InputError, SettingsError
-from jobs.pipeline import engine
-from jobs.pipeline.engine import AUTO, LOCAL, SPARK, check_input, choose_engine
-from jobs.progress import Progress
+from jobs.pipeline import engine_choice
+from jobs.pipeline.engine_choice import AUTO, LOCAL, SPARK, check_input, choose_engine
 from jobs.schemas import HEARTBEATS, Table
 from jobs.storage import Location
 from tests.support.runs import ingest_locally
@@ -39,7 +39,7 @@ def chosen_for(
     master: str | None = None,
     *,
     is_submitted: bool = False,
-) -> engine.Choice:
+) -> engine_choice.Choice:
     with patch.dict(os.environ, {"PYSPARK_GATEWAY_PORT": "1"} if is_submitted else {}):
         return choose_engine(asked, dumps, Location(snapshots), master=master)
 
@@ -48,11 +48,11 @@ def test_a_little_text_is_read_here_and_much_of_it_by_spark(
     dumps: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # An archive counts as what is likely in it: 25 bytes for each of its bytes.
-    monkeypatch.setattr(engine, "_MOST_BYTES", 26_000)
+    monkeypatch.setattr(engine_choice, "_MOST_BYTES", 26_000)
     choice = chosen_for([str(dumps)])
     assert choice.engine == LOCAL
     assert choice.sentence == "engine local, without Spark: about 0.0 MB of text"
-    monkeypatch.setattr(engine, "_MOST_BYTES", 25_999)
+    monkeypatch.setattr(engine_choice, "_MOST_BYTES", 25_999)
     choice = chosen_for([str(dumps)])
     assert choice.engine == SPARK
     assert choice.sentence == "engine spark: about 0.0 MB of text, more than 0.0"
@@ -64,12 +64,12 @@ def test_a_few_rows_are_folded_here_and_many_by_spark(
     write_tables(tmp_path, [(HEARTBEATS, [heartbeat_row()] * 3)])
     rows = pa.table({"line": ["x"] * 2})
     write_table(Table("quarantine", "line", rows.schema), rows, Location(tmp_path) / "quarantine")
-    monkeypatch.setattr(engine, "_MOST_ROWS", 5)
+    monkeypatch.setattr(engine_choice, "_MOST_ROWS", 5)
     choice = chosen_for(None, tmp_path)
     assert choice.engine == LOCAL
     assert choice.sentence == "engine local, without Spark: 5 rows in the snapshot tables"
-    monkeypatch.setattr(engine, "_MOST_ROWS", 4)
-    assert chosen_for(None, tmp_path) == engine.Choice(
+    monkeypatch.setattr(engine_choice, "_MOST_ROWS", 4)
+    assert chosen_for(None, tmp_path) == engine_choice.Choice(
         SPARK, "engine spark: 5 rows in the snapshot tables, more than 4"
     )
 
@@ -89,7 +89,9 @@ def test_rows_are_counted_by_footers_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["hdfs:///dumps", "s3a://b/dumps", "viewfs:///dumps"])
 def test_what_does_not_lie_on_this_machine_is_for_spark(path: str) -> None:
     choice = chosen_for([path])
-    assert choice == engine.Choice(SPARK, "engine spark: the dumps do not lie on this machine")
+    assert choice == engine_choice.Choice(
+        SPARK, "engine spark: the dumps do not lie on this machine"
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,8 +143,8 @@ def test_an_input_that_is_missing_here_is_an_error_before_java_starts(tmp_path: 
         check_input([str(tmp_path)], Location(tmp_path))
     with pytest.raises(InputError, match="no table heartbeats"):
         check_input(None, Location(tmp_path))
-    choice = engine.Choice(SPARK, "")
-    opened = engine.open_engine(
+    choice = engine_choice.Choice(SPARK, "")
+    opened = engine_choice.open_engine(
         choice, "ingest", [str(tmp_path)], Location(tmp_path), "local[1]", Progress(quiet=True)
     )
     with pytest.raises(InputError, match="no dump file below"), opened:

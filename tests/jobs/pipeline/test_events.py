@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from jobs.config.masking import Masking
+from jobs.config.settings import Settings
+from jobs.declared.instants import SECOND
 from jobs.engines.local import LocalEngine
+from jobs.engines.pieces import pack_rows, unpack_rows
 from jobs.fold.kernel import Cutting, Facts
-from jobs.instants import SECOND
-from jobs.masking import Masking
-from jobs.pieces import pack_rows, unpack_rows
 from jobs.pipeline.audit import fold_pieces
-from jobs.pipeline.events import with_events
 from jobs.pipeline.ingest import tables_of_dumps
-from jobs.pipeline.terms import terms_of
-from jobs.settings import Settings
+from jobs.pipeline.merged_events import with_events
+from jobs.pipeline.terms_of_settings import terms_of
 
 FIELD = Path(__file__).parent.parent.parent / "data" / "field"
 SETTINGS = Settings(persistence_seconds=60)

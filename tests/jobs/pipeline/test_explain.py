@@ -16,17 +16,17 @@ import pytest
 
 import jobs
 from jobs.cli import main
+from jobs.config.settings import Settings
+from jobs.declared.instants import to_datetime
 from jobs.errors import InputError
-from jobs.instants import to_datetime
 from jobs.judge.moment import Moment
-from jobs.pipeline.explain import explain_moment
+from jobs.pipeline.moment_texts import explain_moment
 from jobs.pipeline.moments import (
     Question,
     moments_of_dumps,
     moments_of_tables,
 )
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
-from jobs.settings import Settings
 from jobs.storage import Location
 from rebalance_core import ChangeError, leave, separate_ids
 from tests.support.snapshots import (

@@ -6,13 +6,13 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from jobs.commands.batch import expired_known_issues, is_closed, sum_up
-from jobs.known_issues import KnownIssue, KnownIssues
+from jobs.config.known_issues import KnownIssue, KnownIssues
+from jobs.config.window import Window
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import PublishedTables
 from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
 from jobs.storage import Location, Published, Reports
 from jobs.verdict.verdict import make_verdict
-from jobs.window import Window
 from tests.support.reports import PublishedReports
 from tests.support.runs import audit_locally, task
 from tests.support.snapshots import heartbeat_row, route_row, write_tables

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from jobs.config.window import Window
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
 from jobs.storage import Reports
-from jobs.window import Window
 from tests.support.reports import PublishedReports
 from tests.support.runs import audit_locally, task
 from tests.support.snapshots import at, heartbeat_row, poll_row, route_row, write_tables

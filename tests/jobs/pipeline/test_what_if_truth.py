@@ -13,10 +13,10 @@ from itertools import pairwise
 
 import pytest
 
-from jobs.instants import to_datetime
+from jobs.config.settings import load_settings
+from jobs.declared.instants import to_datetime
 from jobs.pipeline.moments import Question, moments_of_dumps
-from jobs.pipeline.terms import strategy_rules
-from jobs.settings import load_settings
+from jobs.pipeline.terms_of_settings import strategy_rules
 from rebalance_core import Change, Situation, join, leave, resize, what_if
 from tests.support.truth import CAPTURES, SAMPLE_SETTINGS, Queue, TopicTruth, rounds
 

@@ -7,8 +7,8 @@ from datetime import datetime
 import pyarrow.dataset as ds
 import pytest
 
+from jobs.config.window import Window
 from jobs.schemas import CLIENT_STATES, HEARTBEATS
-from jobs.window import Window
 from tests.support.snapshots import at, heartbeat_row, info_row, log_row, table
 
 STATES = table(

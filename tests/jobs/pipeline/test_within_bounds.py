@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
+from jobs.config.window import Window, future_after
 from jobs.errors import InputError
 from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
 from jobs.storage import Location, Published, Reports
-from jobs.window import Window, future_after
 from tests.support.runs import audit_locally, task
 from tests.support.snapshots import (
     at,

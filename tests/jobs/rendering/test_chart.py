@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from jobs.kinds import KINDS, Kind
+from jobs.declared.kinds import KINDS, Kind
 from jobs.rendering.chart import Bars, chart_of
 
 FIRST, SECOND, *OTHERS = KINDS.values()

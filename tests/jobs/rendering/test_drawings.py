@@ -20,7 +20,7 @@ from jobs.rendering.pictures import (
     Timeline,
 )
 from jobs.reports.problems import Queue
-from jobs.text import display_width
+from jobs.texts.shown import display_width
 from tests.support.published import minute
 
 Box = tuple[int, int, int, int]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.kinds import KINDS
+from jobs.declared.kinds import KINDS
 from jobs.rendering.finding_pages import FindingPages
 
 PAGES = FindingPages.of_this_installation()

@@ -17,17 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import escape
 
-from jobs.choices import LANGUAGES
-from jobs.kinds import KINDS
+from jobs.config.choices import LANGUAGES
+from jobs.config.settings import Settings
+from jobs.declared.kinds import KINDS
 from jobs.languages.language import ENGLISH, Language, language
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.nights import History, Nights, history_of
 from jobs.rendering.page import html_environment, to_html, to_markdown
-from jobs.rendering.report import build_report
+from jobs.rendering.page_values import build_report
 from jobs.rendering.site import to_html as to_index
 from jobs.reports import words
-from jobs.settings import Settings
-from jobs.text import visible
+from jobs.texts.shown import visible
 from rebalance_core import findings
 from rebalance_core.texts import Text, encode
 from tests.jobs.rendering.test_nights import a_page, missing, night

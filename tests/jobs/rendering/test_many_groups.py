@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from jobs.kinds import INFO
+from jobs.config.settings import Settings
+from jobs.declared.kinds import INFO
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.page import to_html
-from jobs.rendering.report import Report, build_report
+from jobs.rendering.page_values import Report, build_report
 from jobs.reports.words import in_general
-from jobs.settings import Settings
 from tests.support.audited import Rows, audit_dumps
 from tests.support.published import RowTables, published
 

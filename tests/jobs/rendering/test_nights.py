@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
-from jobs.kinds import KINDS, kind_of
+from jobs.declared.kinds import KINDS, kind_of
 from jobs.rendering.nights import Night, Nights, history_of, read_history
-from jobs.rendering.report import MOST_GROUPS
+from jobs.rendering.page_values import MOST_GROUPS
 from jobs.rendering.site import NightPage, to_html, write_site
 from jobs.rendering.write import Look
 from jobs.storage import Location, Reports

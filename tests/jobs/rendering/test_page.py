@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from jobs import __version__
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.page import to_html, to_markdown
-from jobs.rendering.report import Report, build_report
+from jobs.rendering.page_values import Report, build_report
 from jobs.reports.words import within
 from rebalance_core.texts import Text, encode
 from tests.support.published import (

@@ -11,7 +11,7 @@ import pytest
 
 from jobs.errors import DamagedError
 from jobs.rendering.page import to_html
-from jobs.rendering.report import build_report
+from jobs.rendering.page_values import build_report
 from jobs.reports.tables import Place, PublishedTables
 from jobs.storage import Location, Published, Reports, TableFiles
 from tests.support.published import (

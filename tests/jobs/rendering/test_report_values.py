@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.rendering.page import to_html
-from jobs.rendering.report import Card, Pictures, Report, build_report, ranges
+from jobs.rendering.page_values import Card, Pictures, Report, build_report, ranges
 from tests.support.published import (
     RowTables,
     allocation,

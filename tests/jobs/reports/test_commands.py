@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from jobs.kinds import KINDS
+from jobs.config.settings import Settings, load_settings
+from jobs.declared.kinds import KINDS
 from jobs.rendering.finding_pages import FindingPages
 from jobs.reports.commands import Commands, commands_for
 from jobs.reports.problems import find_problems
-from jobs.settings import Settings, load_settings
-from jobs.text import shell_word
+from jobs.texts.shown import shell_word
 from tests.support.published import RowTables, fault, finding, published
 
 PAGES = FindingPages.of_this_installation()

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from jobs.choices import LANGUAGES
-from jobs.instants import SECOND, to_instant
+from jobs.config.choices import LANGUAGES
+from jobs.declared.instants import SECOND, to_instant
 from jobs.judge.moment import Moment
 from jobs.languages.language import ENGLISH, language
-from jobs.reports.explain import explain_lines
+from jobs.reports.situation_text import explain_lines
 from jobs.reports.what_if import what_if_lines
-from jobs.text import display_width
+from jobs.texts.shown import display_width
 from rebalance_core import (
     Change,
     Situation,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from jobs.reports.fitting import fitted, wide
-from jobs.text import display_width
+from jobs.texts.shown import display_width
 
 LONG = "10.0.0.1@app and 10.0.0.2@app use AVG; 10.0.0.3@app uses AVG_BY_CIRCLE"
 #: What a cell may have: what is visible, in scripts of one column, of two and of none.

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from jobs.instants import to_instant
+from jobs.config.settings import Settings
+from jobs.declared.instants import to_instant
 from jobs.judge.moment import Moment
-from jobs.pipeline.explain import predict_moments
-from jobs.settings import Settings
+from jobs.pipeline.moment_texts import predict_moments
 from rebalance_core import (
     Change,
     ChangeError,

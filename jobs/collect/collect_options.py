@@ -1,0 +1,250 @@
+"""What the command line and a file of clusters say, checked whole.
+
+The file is for several clusters, and for what the command line has no option for;
+docs/collect/collect.toml shows every key with its default.
+"""
+
+import re
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, Field, IPvAnyNetwork, field_validator
+
+from ..config.settings import (
+    NamePattern,
+    Number,
+    Section,
+    WholeNumber,
+    checked,
+    parse_toml,
+    read_text,
+)
+from ..errors import SettingsError
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+#: Longer than anything is waited for, and short enough for every clock.
+_LONGEST_SECONDS = 10_000 * 86_400
+#: A secret, which belongs into no file of settings and into no message; its name.
+_SECRET = re.compile(
+    r"(?im)^[^#\n]*?\b((?:access|secret)_?key|security_token|password)\b[\"']?\s*="
+)
+
+#: Where nameservers listen if nobody says otherwise.
+_NAMESRV_PORT = 9876
+
+#: What need not be asked, by the word that leaves it out.
+Part = Literal["routes", "running-infos", "offsets", "request-modes"]
+ROUTES, RUNNING_INFOS, OFFSETS, REQUEST_MODES = get_args(Part)
+
+#: The groups that RocketMQ keeps for itself (``MixAll.isSysConsumerGroup``, ``TopicValidator``).
+_SYSTEM_GROUPS = re.compile(
+    r"CID_RMQ_SYS_.*|CID_ONS.*|%SYS%.*|TOOLS_CONSUMER|FILTERSRV_CONSUMER|SELF_TEST_C_GROUP|"
+    r"CID_DefaultHeartBeatSyncerTopic|__MONITOR_CONSUMER"
+)
+#: A pattern without anything special in it is a name.
+_NAME = re.compile(r"[A-Za-z0-9_%-]+")
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port; ValueError where it is no address.
+
+    >>> split_address("10.0.0.1:9876"), split_address("[::1]:9876")
+    (('10.0.0.1', 9876), ('::1', 9876))
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise ValueError(f"expected host:port, came {address!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _is_address(address: str) -> str:
+    split_address(address)
+    return address
+
+
+def namesrvs_of(text: str) -> list[str]:
+    """The addresses of a text as operators have them; without a port they get the usual one.
+
+    >>> namesrvs_of("10.0.0.1:9876;10.0.0.2, [::1]")
+    ['10.0.0.1:9876', '10.0.0.2:9876', '[::1]:9876']
+    """
+    if "://" in text:
+        raise ValueError(
+            f"expected host:port of a nameserver, came {text!r}: it is asked over RocketMQ's own "
+            "protocol, without http://"
+        )
+    found = []
+    for each in re.split(r"[;,\s]+", text.strip(";, \t")):
+        has_port = ":" in each.rpartition("]")[2]
+        is_bare = each.count(":") > 1 and not each.startswith("[")
+        address = each if has_port or not each else f"{each}:{_NAMESRV_PORT}"
+        if is_bare:
+            raise ValueError(f"expected an IPv6 address in brackets, as [::1]:9876, came {each!r}")
+        found.append(_is_address(address))
+    return found
+
+
+Address = Annotated[str, AfterValidator(_is_address)]
+
+
+class Tls(Section):
+    """How connections are encrypted.
+
+    ``verify``: full, the certificate and its name; chain, the certificate alone (brokers are asked
+    by their IP addresses, which few certificates name); none.
+    """
+
+    verify: Literal["full", "chain", "none"] = "full"
+    authorities: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+
+    def to_context(self) -> ssl.SSLContext:
+        """The context of the connections; SettingsError where a file is none of those."""
+        try:
+            for file in filter(None, (self.authorities, self.certificate, self.key)):
+                Path(file).open("rb").close()  # OpenSSL does not say which file is not there
+            context = ssl.create_default_context(cafile=self.authorities)
+            if self.certificate is not None:
+                context.load_cert_chain(self.certificate, self.key)
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"tls: a file cannot be read as a certificate: {error}") from error
+        context.check_hostname = self.verify == "full"
+        if self.verify == "none":
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+class Cluster(Section):
+    """What one list of nameservers gives, and how it is asked.
+
+    ``name``: the cluster's name in the dump; empty: the one that RocketMQ gives it. The patterns
+    are regular expressions over whole names. ``connect_to``: where an address is reached, if not by
+    itself. ``brokers``: the networks in which brokers may lie, for a nameserver names what it
+    likes; without it anywhere but on this machine or its link, unless a nameserver lies there.
+    """
+
+    namesrv: tuple[Address, ...] = Field(min_length=1)
+    name: str = ""
+    clusters: NamePattern = ".*"
+    groups: tuple[NamePattern, ...] = Field(default=(".*",), min_length=1)
+    topics: NamePattern = ".*"
+    without: frozenset[Part] = frozenset()
+    account_file: str | None = None
+    tls: Tls | None = None
+    connect_to: dict[Address, Address] = Field(default_factory=dict)
+    brokers: tuple[IPvAnyNetwork, ...] = ()
+
+    @field_validator("namesrv", mode="before")
+    @classmethod
+    def _are_namesrvs(cls, given: Any) -> Any:
+        texts = [given] if isinstance(given, str) else given
+        if not isinstance(texts, list | tuple) or not all(isinstance(it, str) for it in texts):
+            return given
+        return list(dict.fromkeys(address for text in texts for address in namesrvs_of(text)))
+
+    def takes_group(self, group: str) -> bool:
+        """Whether the group is collected."""
+        if group in self.groups:
+            return True
+        is_named = any(re.fullmatch(each, group) for each in self.groups)
+        return is_named and not _SYSTEM_GROUPS.fullmatch(group)
+
+    @property
+    def named_groups(self) -> tuple[str, ...]:
+        """The groups that are asked even where no broker names them."""
+        return tuple(each for each in self.groups if _NAME.fullmatch(each))
+
+
+class CollectOptions(Section):
+    """All options of ``collect``.
+
+    ``timeout_seconds`` for an answer, connecting and asking again included; ``parallel`` questions
+    at a time at one address, ``rate`` questions a second (None: as they come). Running infos of a
+    group whose lists do not change are asked every ``running_infos_seconds``, of one broker that
+    lists the member or of each. ``most_...``: how many a round asks of.
+    """
+
+    dumps: str
+    metrics: str | None = None
+    every_seconds: Number | None = Field(default=None, ge=0.1)
+    for_seconds: Number | None = Field(default=None, gt=0)
+    timeout_seconds: Number = Field(default=5.0, gt=0, le=120)
+    parallel: WholeNumber = Field(default=4, ge=1, le=32)
+    parallel_in_all: WholeNumber = Field(default=64, ge=1, le=1024)
+    rate: Number | None = Field(default=None, gt=0)
+    running_infos_seconds: WholeNumber = Field(default=300, ge=0)
+    running_infos_of_each_broker: bool = False
+    round_seconds: Number | None = Field(default=None, gt=0)
+    most_bytes: WholeNumber = Field(default=8 << 20, ge=1 << 16)
+    most_brokers: WholeNumber = Field(default=1_000, ge=1)
+    most_groups: WholeNumber = Field(default=10_000, ge=1)
+    most_topics: WholeNumber = Field(default=20_000, ge=1)
+    most_members: WholeNumber = Field(default=20_000, ge=1)
+    clusters: tuple[Cluster, ...] = Field(min_length=1)
+
+    @field_validator("clusters")
+    @classmethod
+    def _have_names(cls, clusters: tuple[Cluster, ...]) -> tuple[Cluster, ...]:
+        names = [each.name for each in clusters]
+        if len(names) > 1 and (len(set(names)) < len(names) or "" in names):
+            raise ValueError("expected a name for each of several clusters, each another")
+        return clusters
+
+    @property
+    def longest_seconds(self) -> float:
+        """What was not asked so long after the round began is not asked any more."""
+        return self.round_seconds or max(self.every_seconds or 300, 3 * self.timeout_seconds)
+
+
+def load_options(
+    path: str | None, given: Mapping[str, Any], cluster: Mapping[str, Any]
+) -> CollectOptions:
+    """The options of a file with those that were ``given``, or of one ``cluster`` without a file.
+
+    Raises SettingsError with every error that was found.
+    """
+    if path is None:
+        if not cluster.get("namesrv"):
+            raise SettingsError(
+                "expected --namesrv HOST:PORT, or --config FILE, came neither: give a nameserver "
+                "of the cluster, as 10.0.0.1:9876; its brokers have it as namesrvAddr"
+            )
+        try:
+            namesrvs = [each for text in cluster["namesrv"] for each in namesrvs_of(text)]
+        except ValueError as error:
+            raise SettingsError(f"--namesrv: {error}") from error
+        values: dict[str, Any] = {"clusters": [{**cluster, "namesrv": namesrvs}]}
+    elif cluster:
+        options = ", ".join(sorted(cluster))
+        raise SettingsError(f"expected clusters from --config {path} alone, came also {options}")
+    else:
+        text = read_text(path)
+        if secret := _SECRET.search(text):
+            raise SettingsError(
+                f"settings {path}: {secret[1]} is a secret; put it into a file that account_file "
+                "names, which only the collector can read (tools.yml has its form)"
+            )
+        values = parse_toml(path, text)
+    values |= given
+    if "dumps" not in values:
+        raise SettingsError("expected --dumps DIR, or dumps in the file, came neither")
+    return checked(CollectOptions, path or "of the command line", values)
+
+
+def seconds_of(text: str) -> float:
+    """A duration in seconds; ValueError where it is none.
+
+    >>> seconds_of("60"), seconds_of("24h"), seconds_of("1.5m")
+    (60.0, 86400.0, 90.0)
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"expected a duration such as 60, 90s, 5m or 24h, came {text!r}")
+    seconds = float(match.group(1)) * _UNITS[match.group(2)]
+    if seconds > _LONGEST_SECONDS:
+        raise ValueError(f"expected at most {_LONGEST_SECONDS // 86_400:,} days")
+    return seconds

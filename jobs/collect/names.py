@@ -1,0 +1,213 @@
+"""What an answer shows of what is still to be asked: names, each within RocketMQ's own limits.
+
+Pure functions of an answer: a long one is read in a thread. What cannot be read shows nothing; the
+line has the body as it came.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from sys import getsizeof
+from typing import Any, NamedTuple
+
+from ..config.bounds import DEFAULT_BOUNDS
+from ..dumps.parsing import parse_body, parse_json, without_half_pairs
+from .client import Answer
+from .memory import Broker
+from .questions import RequestCode
+
+#: ``Validators.CHARACTER_MAX_LENGTH`` and ``TOPIC_MAX_LENGTH`` of 5.x; brokers make the retry topic
+#: of a group whatever its length.
+MOST_OF_A_NAME, _MOST_OF_A_TOPIC, _RETRY = 255, 127, "%RETRY%"
+_MOST_OF_AN_ID = DEFAULT_BOUNDS.name_length
+#: ``BrokerData.brokerAddrs`` is keyed by a long.
+_BROKER_ID = re.compile(r"[0-9]{1,18}")
+_INTEGER_KEY = re.compile(r"([{,])([0-9]{1,18}):")
+#: A longer body is read as JSON alone: the tokenizer of what is none takes a second a megabyte.
+_MOST_OF_NO_JSON = 1 << 15
+#: What a text takes while it is read, by its copies; an object, or an empty one; a list; a value
+#: with its name.
+_COPIES, _OBJECT, _EMPTY, _LIST, _VALUE = 3, 200, 80, 90, 130
+#: What may become of a body: so many times its size, or that of one that has so many bytes.
+_MOST_TIMES, _MOST_BYTES = 11, 8 << 20
+
+
+class TooMuchError(Exception):
+    """A body that would take too much memory to read."""
+
+
+class Named(NamedTuple):
+    """Names that an answer has: those to be asked of, and how many are too long to be names."""
+
+    names: list[str]
+    too_long: int = 0
+
+
+class Listed(NamedTuple):
+    """A broker's list of a group: how often it has each id, the topics, and a digest of it all."""
+
+    ids: Counter[str]
+    topics: Named
+    digest: str
+    too_long: int = 0
+
+
+def is_topic(name: str) -> bool:
+    """Whether a topic may have this name.
+
+    >>> is_topic("T"), is_topic("T" * 128), is_topic("%RETRY%" + "G" * 255)
+    (True, False, True)
+    """
+    if name.startswith(_RETRY):
+        return len(name) <= len(_RETRY) + MOST_OF_A_NAME
+    return 0 < len(name) <= _MOST_OF_A_TOPIC
+
+
+def is_group(name: str) -> bool:
+    """Whether a consumer group may have this name."""
+    return 0 < len(name) <= MOST_OF_A_NAME
+
+
+def brokers_in(answer: Answer) -> list[Broker]:
+    """The brokers of a ``ClusterInfo``, in RocketMQ's clusters.
+
+    The one with the least id of its name is the master.
+
+    >>> body = b'{"brokerAddrTable":{"a":{"cluster":"C","brokerAddrs":{0:"10.0.0.1:1",2:"b:1"}}}}'
+    >>> [each[1:] for each in brokers_in(Answer("ns:1", 0, None, body, 0))]
+    [('a', 0, '10.0.0.1:1', True), ('a', 2, 'b:1', False)]
+    """
+    found = []
+    for broker_name, data in _dict(_value(answer), "brokerAddrTable").items():
+        cluster = data.get("cluster") if isinstance(data, dict) else None
+        if not isinstance(cluster, str) or not all(map(is_group, (cluster, broker_name))):
+            continue
+        addresses = {
+            int(broker_id): address
+            for broker_id, address in _dict(data, "brokerAddrs").items()
+            if _BROKER_ID.fullmatch(broker_id) and isinstance(address, str) and is_group(address)
+        }
+        for broker_id, address in sorted(addresses.items()):
+            is_master = broker_id == min(addresses)
+            found.append(Broker(cluster, broker_name, broker_id, address, is_master))
+    return found
+
+
+def groups_in(answer: Answer) -> Named:
+    """The consumer groups that a broker has a configuration of."""
+    return _named(_dict(_value(answer), "subscriptionGroupTable"), is_group)
+
+
+def topics_in_list(answer: Answer) -> Named:
+    """The topics of a ``TopicList``."""
+    topics = _value(answer).get("topicList")
+    return _named(topics if isinstance(topics, list) else (), is_topic)
+
+
+def listed_in(answer: Answer) -> Listed:
+    """What a ``ConsumerConnection`` lists; nothing where nobody is online."""
+    value = _value(answer)
+    listed = value.get("connectionSet")
+    connections = sorted(
+        (each["clientId"], str(each.get("clientAddr")))
+        for each in (listed if isinstance(listed, list) else ())
+        if isinstance(each, dict) and isinstance(each.get("clientId"), str)
+    )
+    ids = Counter(client_id for client_id, _ in connections)
+    short = Counter({each: times for each, times in ids.items() if len(each) <= _MOST_OF_AN_ID})
+    digest = hashlib.md5(repr(connections).encode(), usedforsecurity=False).hexdigest()[:16]
+    topics = _named(_dict(value, "subscriptionTable"), is_topic)
+    return Listed(short, topics, digest, len(ids) - len(short))
+
+
+#: What follows on a name whose value is a text.
+_IS_TEXT = rb' ?: ?("(?:[^"\\]|\\.)*")'
+#: Of a message queue or a subscription; nothing else in a ``ConsumeStats`` or in a
+#: ``ConsumerRunningInfo`` is named so. Their keys are objects, and they are long: to find the
+#: topics costs a tenth of parsing them.
+_TOPIC = b'"topic"'
+#: Of a broker in a ``TopicRouteData``.
+_CLUSTER = b'"cluster"'
+
+
+def topics_in(answer: Answer) -> Named:
+    """The topics of a ``ConsumeStats``, or of a ``ConsumerRunningInfo``.
+
+    >>> body = b'{"offsetTable":{{"brokerName":"a","queueId":0,"topic":"T"}:{"brokerOffset":1}}}'
+    >>> topics_in(Answer("a:1", 0, None, body, 0))
+    Named(names=['T'], too_long=0)
+    """
+    return _named(filter(None, _texts(_TOPIC, answer)), is_topic)
+
+
+def clusters_in(answer: Answer) -> set[str]:
+    """The clusters whose brokers a route has."""
+    return set(filter(None, _texts(_CLUSTER, answer)))
+
+
+def _texts(name: bytes, answer: Answer) -> list[str]:
+    """The different texts of this name in a body, sorted."""
+    body = answer.body if answer.is_ok else b""
+    _check_room(body, body.count(name) * _VALUE)
+    return [_text(each) for each in sorted(set(re.findall(name + _IS_TEXT, body)))]
+
+
+def _check_room(body: bytes, room: int) -> None:
+    if room > _MOST_TIMES * max(len(body), _MOST_BYTES):
+        raise TooMuchError("answers that take too much memory to read")
+
+
+def _text(quoted: bytes) -> str:
+    """The text of a JSON string; an empty one where it is none."""
+    try:
+        return str(without_half_pairs(parse_json(quoted.decode())))
+    except ValueError:
+        return ""
+
+
+def _named(names: Iterable[Any], is_name: Any) -> Named:
+    texts = [each for each in names if isinstance(each, str)]
+    fitting = [*filter(is_name, texts)]
+    return Named(fitting, len(texts) - len(fitting))
+
+
+def _value(answer: Answer) -> dict[str, Any]:
+    """The object of a body; an empty one where there is none that can be read."""
+    if not answer.is_ok:
+        return {}
+    try:
+        text = answer.body.decode()
+        if len(text) <= _MOST_OF_NO_JSON:
+            value = parse_body(text)
+        else:
+            empty = text.count("{}")
+            of_values = (text.count("{") - empty) * _OBJECT + empty * _EMPTY
+            of_values += text.count("[") * _LIST + text.count(",") * _VALUE
+            _check_room(answer.body, _COPIES * getsizeof(text) + of_values)
+            try:
+                value = parse_json(text)
+            except ValueError:
+                # The ids of brokers are no texts.
+                value = parse_json(_INTEGER_KEY.sub(r'\1"\2":', text))
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _dict(value: dict[str, Any], name: str) -> dict[str, Any]:
+    """The object under a name; an empty one where there is none."""
+    found = value.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+#: By what was asked: what reads the answer.
+READERS: dict[RequestCode, Callable[[Answer], Any]] = {
+    RequestCode.GET_BROKER_CLUSTER_INFO: brokers_in,
+    RequestCode.GET_ROUTEINFO_BY_TOPIC: clusters_in,
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: groups_in,
+    RequestCode.GET_CONSUMER_CONNECTION_LIST: listed_in,
+    RequestCode.GET_CONSUME_STATS: topics_in,
+    RequestCode.GET_CONSUMER_RUNNING_INFO: topics_in,
+    RequestCode.QUERY_TOPICS_BY_CONSUMER: topics_in_list,
+}

@@ -1,0 +1,1 @@
+"""What a run is given: settings, bounds, window, known issues, and what counts as a secret."""

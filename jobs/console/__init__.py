@@ -1,0 +1,1 @@
+"""The console: arguments in, lines, progress and failures out, on a terminal or not."""

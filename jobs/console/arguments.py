@@ -1,0 +1,295 @@
+"""The parser: argv in, a namespace out; which options there are is in ``commands.options``."""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from functools import partial
+from itertools import takewhile
+from types import MappingProxyType
+from typing import Any, NoReturn, TypeAlias
+
+from .. import __version__
+from ..commands.options import COMMANDS, EVERY_DAY, OTHERS, SHARED, USAGES
+from ..config.choices import GATES, STANDARD_OUTPUT
+from ..declared.instants import is_date
+from ..errors import SettingsError
+from ..texts.shown import did_you_mean, shortened, visible
+from .output import write
+
+#: What a command adds its options to, and what comes of them.
+Parser: TypeAlias = argparse.ArgumentParser
+Group: TypeAlias = argparse._ActionsContainer
+Options: TypeAlias = argparse.Namespace
+UsageError = argparse.ArgumentTypeError
+
+_EXIT_CODES = """\
+exit codes: 0 ran, findings or not; 1 findings at or above --fail-on, or what-if: not safe;
+2 usage, settings; 3 no input, too much not understood; 4 anything else; 130 Ctrl-C; 143 SIGTERM"""
+
+
+class _Parser(argparse.ArgumentParser):
+    #: By name, of the parser of all of them.
+    commands: Mapping[str, argparse.ArgumentParser] = MappingProxyType({})
+
+    def error(self, message: str) -> NoReturn:
+        raise SettingsError(f"{shortened(message)}; {self.prog} --help lists the options")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Adds the command or value that was meant, where one is near, to those that there are."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            names = {str(each).lower(): str(each) for each in action.choices or ()}
+            near = get_close_matches(str(value).lower(), names)
+            error.message += did_you_mean([names[each] for each in near])
+            raise
+
+    def print_help(self, _file: object = None) -> None:
+        write(self.format_help().removesuffix("\n"))
+
+
+class _Versions(argparse.Action):
+    """Prints the versions that matter to whoever reads a report of a defect."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from ..engines.environment import versions  # noqa: PLC0415 - only here
+
+        write(f"rebalance-audit {__version__} ({', '.join(versions())})")
+        parser.exit()
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> Options:
+    """The options of a command; None: those of the process. SettingsError for what is no text."""
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    for each in given:
+        try:
+            each.encode()
+        except UnicodeEncodeError as error:
+            # Bytes that are no UTF-8 come as halves of characters: no table can have them.
+            raise SettingsError(f"expected arguments in UTF-8, came {visible(each)}") from error
+    parser = build_parser(given[0])
+    command = parser.commands.get(given[0], parser)
+    if command is not parser:
+        _check_names(command, given)
+    args, others = parser.parse_known_args(given)
+    if others:
+        command.error(f"unrecognized arguments: {' '.join(others)}")
+    return args
+
+
+def _check_names(command: Parser, given: Sequence[str]) -> None:
+    """SettingsError for the first option that the command has not; it may be why others lack."""
+    there = sorted(command._option_string_actions)
+    for word in takewhile(lambda word: word != "--", given[1:]):
+        name = word.partition("=")[0]
+        # A word with a blank is a value to argparse, and the beginning of an option the option.
+        is_option = word.startswith("--") and " " not in word
+        if is_option and not any(each.startswith(name) for each in there):
+            meant = did_you_mean(get_close_matches(name, there))
+            command.error(f"unrecognized arguments: {word}{meant}")
+
+
+def build_parser(only: str | None = None) -> _Parser:
+    """The parser of all commands; ``only``: of the others it has the names, and no options."""
+    parser = _Parser(
+        prog="rebalance-audit",
+        usage="%(prog)s [-h] [--version] COMMAND ...",
+        description="Finds the RocketMQ queues that are consumed twice or by nobody.",
+        epilog=f"{_listed('every day', EVERY_DAY)}\n\n{_listed('besides', OTHERS)}\n\n"
+        f"example:\n  rebalance-audit run --dumps dumps/ --output out/\n\n{_EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Versions, nargs=0, help="print the version, and exit")
+    subparsers = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog=parser.prog
+    )
+    parser.commands = subparsers.choices
+    for name, text in COMMANDS.items():
+        command = subparsers.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter)
+        if only in (None, name):
+            about, _, rest = text.partition("\nexample: ")
+            example, _, table = rest.partition("\n")
+            summary, feed, detail = about.partition("\n")
+            command.description = f"{summary[0].upper()}{summary[1:]}.{feed}{detail}"
+            command.epilog = f"example:\n  rebalance-audit {example}\n\n{_EXIT_CODES}"
+            command.usage = USAGES.get(name)
+            command.add_argument(
+                "-v",
+                "--verbose",
+                action="store_true",
+                help="show the stack of an error, and Spark's log",
+            )
+            _add_options(command, table)
+    return parser
+
+
+def _listed(title: str, commands: Mapping[str, str]) -> str:
+    lines = [f"  {name:<12}{text.splitlines()[0]}" for name, text in commands.items()]
+    return "\n".join([f"{title}:", *lines])
+
+
+#: An option of a table: its name, what follows it, how often, what it is where it is not given.
+_OPTION = re.compile(
+    r"(?P<alternative>\| )?(?P<name>[\w-]+)"
+    r"(?: (?:(?P<metavar>[A-Z]+(?:[.=,][A-Z]+)*)|\{(?P<choices>[\w,]+)\})"
+    r"(?P<many>\.\.\.|\*)?)?(?: \[(?P<default>\w+)\])?(?P<required>!)?"
+)
+#: Names of options that are shared.
+_NAMES = re.compile(r"(\| )?(--[a-z-]+(?: --[a-z-]+)*)")
+
+
+def _lines(table: str) -> Iterator[str]:
+    """The lines of a table, those of the shared options in the place of their names."""
+    for line in map(str.strip, re.sub(r"\n {8,}", " ", table).strip().splitlines()):
+        if names := _NAMES.fullmatch(line):
+            yield from (f"{names[1] or ''}{_SHARED[name]}" for name in names[2].split())
+        else:
+            yield line
+
+
+_SHARED = {line.split()[0]: line for line in _lines(SHARED)}
+
+
+def _add_options(command: Parser, table: str) -> None:
+    """Adds the options of a table: in each line one, and behind two blanks its help.
+
+    ``--x`` is a flag, ``--x N`` has a value, ``--x N...`` several, ``--x N*`` comes again and
+    again, ``--x {a,b} [a]`` is one of these and has a default; ``!``: it must be given. ``X`` is
+    what comes without a name, if it comes. Of those with a ``|`` before them one may be given,
+    with ``!`` one must be. Below a title, which ends with a colon, are changes: they go into one
+    list, in the order in which they are given. An option that is shared has its name alone.
+    """
+    place: Group = command
+    alternatives: dict[str | None, Group] = {}
+    are_changes = False
+    for line in _lines(table):
+        if line.endswith(":"):
+            place, are_changes = command.add_argument_group(line.removesuffix(":")), True
+            continue
+        spec, _, help_ = line.partition("  ")
+        option = _OPTION.fullmatch(spec)
+        assert option is not None, spec  # noqa: S101 - it is a line of ours
+        alternative, name, metavar, choices, many, default, required = option.groups()
+        given: dict[str, Any] = {"help": help_.strip()}
+        if choices:
+            given["choices"] = choices.split(",")
+        if not name.startswith("-"):
+            given |= {} if choices else {"metavar": name, "nargs": "?"}
+            name = name.lower()
+        elif metavar or choices:
+            reader = _READERS.get(name, _READERS.get(metavar, str))
+            read = partial(_change, name) if are_changes else reader
+            given |= {"metavar": metavar, "default": default, "type": read}
+        else:
+            given["action"] = "store_true"
+        if many:
+            given |= {"nargs": "+"} if many == "..." else {"action": "append", "default": []}
+        if are_changes:
+            given["dest"] = "changes"
+            if not metavar:
+                given |= {"action": "append_const", "const": name}
+        if alternative:
+            if required not in alternatives:
+                group = command.add_mutually_exclusive_group(required=required is not None)
+                alternatives[required] = group
+            alternatives[required].add_argument(name, **given)
+            continue
+        if required:
+            given["required"] = True
+        place.add_argument(name, **given)
+
+
+def date_of(text: str) -> str:
+    """A date, in the one form in which it is written everywhere."""
+    if is_date(text):
+        return text
+    raise UsageError(f"expected a date as YYYY-MM-DD, came {text!r}")
+
+
+def _folder(text: str) -> str:
+    """A folder, which standard output is none."""
+    if text == STANDARD_OUTPUT:
+        raise UsageError(
+            f"expected a folder, came {text!r}: what has several files does not go to standard "
+            "output"
+        )
+    return text
+
+
+#: By an option, or by what follows it: what is expected, the form of that, and what reads it.
+_FORMS: Mapping[str, tuple[str, str, Callable[[str], Any]]] = {
+    "N": ("a whole number from 0 on", r"\d+", int),
+    "--workers": ("a number of processes, 1 to 999", r"(?a)[1-9]\d{0,2}", int),
+    "--nights": ("a number of nights, 1 to 999", r"(?a)[1-9]\d{0,2}", int),
+    "--keep": (
+        "a number of days or weeks from 1 on, such as 90d or 12w",
+        r"(?a)[1-9]\d{0,4}[dw]",
+        lambda text: int(text[:-1]) * (7 if text.endswith("w") else 1),
+    ),
+    # Spark 4 has these masters and no other; what a cluster's address means it says itself.
+    "--master": (
+        "local, local[4], local[*], spark://host:7077, yarn or k8s://...",
+        r"(?a)local(?:\[(?:\*|[1-9]\d{0,3})(?:,[1-9]\d{0,3})?\])?|local-cluster\[\d+,\d+,\d+\]"
+        r"|spark://[^\s/:,]+:\d{1,5}(?:,[^\s/:,]+:\d{1,5})*|yarn|k8s://\S+",
+        str,
+    ),
+}
+
+
+def _formed(name: str, text: str) -> Any:
+    expected, form, read = _FORMS[name]
+    if not re.fullmatch(form, text):
+        raise UsageError(f"expected {expected}, came {text!r}")
+    return read(text)
+
+
+def _columns(text: str) -> list[str]:
+    names = [each.strip() for each in text.split(",")]
+    if not any(names):
+        raise UsageError(f"expected names with commas between, came {text!r}")
+    return list(dict.fromkeys(filter(None, names)))
+
+
+def _gates(text: str) -> list[str]:
+    gates = [each.strip() for each in text.split(",")]
+    if unknown := [each for each in gates if each not in GATES]:
+        raise UsageError(
+            f"expected some of {', '.join(GATES)} with commas between, came {unknown[0]!r}"
+        )
+    return gates
+
+
+def _duration(text: str) -> float:
+    """Seconds, as 60, 5m or 24h say."""
+    from ..collect.collect_options import seconds_of  # noqa: PLC0415 - it brings libraries
+
+    try:
+        return seconds_of(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _change(option: str, text: str) -> Any:
+    """The change that an option of ``what-if`` makes with a value."""
+    from .change_options import CHANGES  # noqa: PLC0415 - it brings NumPy
+
+    try:
+        return CHANGES[option](text)
+    except ValueError as error:
+        raise UsageError(visible(str(error))) from error
+    except RecursionError as error:
+        raise UsageError("lists or tables are nested too deep") from error
+
+
+#: What reads a value, by its option or by what follows that.
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    **{name: partial(_formed, name) for name in _FORMS},
+    "D": date_of,
+    "DIR": _folder,
+    "--columns": _columns,
+    "--fail-on": _gates,
+    "--rate": float,
+    **dict.fromkeys(("--timeout", "--every", "--for", "--watch"), _duration),
+}

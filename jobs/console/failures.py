@@ -1,0 +1,128 @@
+"""Any failure as one sentence: what happened, and what to do about it.
+
+``sentence_of`` is for what Python raises; for what Spark and Java say see
+``engines/environment.py``. Both know the failures of machines, disks and clusters, which are the
+operator's to mend. Of all others they give the root cause alone: its class and its message.
+"""
+
+import errno
+import os
+import re
+from concurrent.futures import BrokenExecutor
+from pathlib import Path
+
+from ..texts.shown import shortened, visible
+
+#: By errno what to do.
+_REMEDIES = {
+    errno.ENOSPC: "make room on that disk, and run again",
+    errno.EDQUOT: "raise the quota or make room, and run again",
+    errno.EFBIG: "raise the limit of the size of files (ulimit -f), and run again",
+    errno.EROFS: "name a folder that can be written to, or mount it so",
+    errno.EMFILE: "raise the limit of open files (ulimit -n), and run again",
+    errno.ENFILE: "raise the system's limit of open files, and run again",
+    errno.EIO: "check the disk or the network share, and run again",
+    errno.ESTALE: "check the network share, and run again",
+    errno.ENOMEM: "free memory, and run again",
+}
+
+
+def sentence_of(error: BaseException) -> str:
+    """What a Python exception means for whoever runs the command.
+
+    >>> sentence_of(OSError(28, "No space left on device", "/lake/x"))
+    'No space left on device: /lake/x: make room on that disk, and run again'
+    >>> sentence_of(ZeroDivisionError("division by zero"))
+    'ZeroDivisionError: division by zero'
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        return _of_system(error)
+    if isinstance(error, MemoryError):
+        return (
+            "out of memory: give the process more, audit a shorter time (--since, --until), or "
+            "take --engine spark"
+        )
+    if isinstance(error, BrokenExecutor):
+        return (
+            "a process of the audit ended in the midst of its work, killed for want of memory as "
+            "likely as not: take fewer (--workers), or give the machine more"
+        )
+    if isinstance(error, ModuleNotFoundError):
+        return (
+            f"the Python package {error.name} is not installed: install it, "
+            "pip install 'rocketmq-rebalance-audit[spark]' for what Spark needs"
+        )
+    text = one_line(str(error))
+    if _is_of_damage(error):
+        return of_damage(text)
+    if isinstance(error, OSError) and text:
+        # PyArrow's, of a server: an object store, HDFS.
+        return f"{text}: check the server, the path and who may use it, and run again"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def is_of_the_machine(error: BaseException) -> bool:
+    """Whether it is the machine's failure and no defect of the program: no stack explains more."""
+    # An OSError without a number is PyArrow's: an object store that does not answer, say.
+    kinds = MemoryError | BrokenExecutor | ModuleNotFoundError | OSError
+    return isinstance(error, kinds) or _is_of_damage(error)
+
+
+#: What PyArrow raises for a file whose bytes are not what was written.
+DAMAGE = (
+    r"(?i)\bcorrupt|magic bytes not found|is not a parquet file|deserialize thrift|"
+    r"Unexpected end of (?:stream|input)|(?:CRC|checksum) verification failed"
+)
+
+
+def _is_of_damage(error: BaseException) -> bool:
+    is_of_arrow = type(error).__module__.startswith("pyarrow") or isinstance(error, OSError)
+    return is_of_arrow and re.search(DAMAGE, str(error)) is not None
+
+
+def of_damage(text: str) -> str:
+    """What to do about a damaged file, by its name where the message has it.
+
+    >>> of_damage("Could not open Parquet input source '/lake/a.parquet': magic bytes not found")
+    'the file /lake/a.parquet is damaged: restore it, or write its table again, and run again'
+    """
+    file = re.search(r"'((?:/|\w+:/)[^']+)'|((?:/|\w+:/)\S+\.parquet)", text)
+    what = f"the file {file[1] or file[2]} is damaged" if file else f"a file is damaged: {text}"
+    return f"{what}: restore it, or write its table again, and run again"
+
+
+def _of_system(error: OSError) -> str:
+    names = [visible(str(each)) for each in (error.filename, error.filename2) if each is not None]
+    # PyArrow has the name of the file in its message alone.
+    what = ": ".join([error.strerror or "", *names]) if names else _of_arrow(str(error))
+    if error.errno in (errno.EACCES, errno.EPERM):
+        remedy = f"give user {os.geteuid()} the right to it, or run as another user"
+    elif error.errno == errno.ENOENT and not names and _is_nowhere():
+        return "the current directory is gone: change to one that is there, and run again"
+    else:
+        other = "check the path, and run again" if "/" in what else "--verbose shows where"
+        remedy = _REMEDIES.get(error.errno or 0, other)
+    return f"{what}: {remedy}"
+
+
+def _of_arrow(text: str) -> str:
+    """PyArrow's message, the system's part of it first.
+
+    >>> _of_arrow("[Errno 13] Failed to open local file '/x'. Detail: [errno 13] Permission denied")
+    "Permission denied: Failed to open local file '/x'"
+    """
+    what, _, detail = one_line(re.sub(r"\[[Ee]rrno \d+\] ", "", text)).partition(". Detail: ")
+    return f"{detail}: {what}" if detail else what
+
+
+def _is_nowhere() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def one_line(text: str) -> str:
+    """A message as one line that a person reads."""
+    return shortened(" ".join(text.split()))

@@ -1,0 +1,265 @@
+"""Rows of a snapshot table, held to their contract: what breaks it is refused, by name.
+
+Whole columns are looked at: how many nulls, the least and the most number, the distinct texts. A
+mask of rows is made only where a column breaks its contract. A refused row goes to the quarantine,
+with the reason and its plain columns, and the others are audited as if it had not come.
+
+A row is part of a broker's list, or of a nameserver's route. Without it the list would show one
+member less, and so faults that are none: the whole statement of such a row is lost, and is no
+evidence. Where the columns that name the statement are broken, the row alone is lost.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..config.bounds import DEFAULT_BOUNDS
+from ..contract import Values, values_of
+from ..schemas import (
+    CLIENT_LOG,
+    CLIENT_STATES,
+    NESTED_VALUES,
+    QUARANTINE,
+    SNAPSHOT_TABLES,
+    STRING,
+    TOPIC_ROUTES,
+    Table,
+)
+from ..texts.shown import json_text
+from .numbers import Array, Batch, Rows, Source, int64, micros, pc, read, text
+
+#: The column of a batch with whether the statement of each row is lost.
+IS_LOST = "is_lost"
+
+#: The years 1 to 9999, in microseconds: what a time of Python can be.
+_YEARS = -62_135_596_800_000_000, 253_402_300_799_999_999
+_LONGEST = 100
+
+Mask = NDArray[np.bool_]
+
+
+class Breach(NamedTuple):
+    """The rows in which a column breaks its contract; what was expected, and what came first."""
+
+    column: str
+    rows: Mask
+    reason: str
+
+
+@dataclass
+class Lost:
+    """How many rows of a table were refused, by column the reason of one, and of which groups or
+    topics they were, with their clusters.
+    """
+
+    rows: int = 0
+    reasons: dict[str, str] = field(default_factory=dict)
+    subjects: set[tuple[Any, ...]] = field(default_factory=set)
+
+    def add(self, other: "Lost") -> None:
+        """Those of others too; of several reasons the same one, in whichever order they come."""
+        self.rows += other.rows
+        self.subjects |= other.subjects
+        for column, reason in other.reasons.items():
+            self.reasons[column] = min(reason, self.reasons.get(column, reason))
+
+
+class Reading:
+    """Rows of one table as they are read. ``lost``: what was refused so far of so many ``rows``.
+
+    ``files``: the names of the sources. Of each the first ``most`` refused rows are kept.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        sources: Iterable[Source],
+        files: Iterable[str] | None = None,
+        most: int = DEFAULT_BOUNDS.quarantined_lines,
+    ) -> None:
+        self.rows = 0
+        self.lost = Lost()
+        #: The columns that were asked for.
+        self.columns: list[str] = []
+        self._table = table
+        self._sources = zip(sources, files or repeat(table.name), strict=False)
+        self._most = most
+        self._kept: list[dict[str, Any]] = []
+        #: Of the source that is read now.
+        self._file, self._refused = "", 0
+
+    def batches(
+        self,
+        columns: Iterable[str],
+        statement: Collection[str] = (),
+        rows_at_a_time: int | None = None,
+    ) -> Iterator[Batch]:
+        """The columns by name, some rows at a time, without the rows that are refused.
+
+        ``statement``: the columns that name what a row is a part of. Then ``IS_LOST`` comes too,
+        and a refused row whose statement is known stays, so that all of it is known to be lost.
+        """
+        columns = self.columns = list(columns)
+        for source, file in self._sources:
+            self._file, self._refused = file, 0
+            for batch in read([source], columns, rows_at_a_time):
+                found = list(breaches(self._table, batch))
+                size = _size(batch)
+                self.rows += size
+                refused = _any(size, found)
+                if found:
+                    self._refuse(batch, found, refused)
+                kept, out = batch, refused
+                if statement:
+                    batch[IS_LOST] = pa.array(refused)
+                    out = _any(size, [each for each in found if each.column in statement])
+                if out.any():
+                    kept = {name: each.filter(pa.array(~out)) for name, each in batch.items()}
+                if _size(kept):
+                    yield kept
+            if (more := self._refused - self._most) > 0:
+                self._keep(
+                    f"table {self._table.name}: {more:,} more rows of this file break its contract "
+                    "(bounds.quarantined_lines)"
+                )
+
+    def take_refused(self) -> Rows:
+        """The rows of the quarantine that came since the last time."""
+        kept, self._kept = self._kept, []
+        return pa.Table.from_pylist(kept, schema=QUARANTINE.schema)
+
+    def _refuse(self, batch: Batch, found: list[Breach], refused: Mask) -> None:
+        places = np.flatnonzero(refused)
+        room = max(0, self._most - self._refused)
+        self._refused += len(places)
+        names = ("consumer_group", "topic")
+        subject = ["cluster", next(name for name in names if name in batch)]
+        of_rows = [text(batch[name]).take(pa.array(places)).to_pylist() for name in subject]
+        reasons = {breach.column: breach.reason for breach in found}
+        self.lost.add(Lost(len(places), reasons, set(zip(*of_rows, strict=True))))
+        plain = {
+            column.name: _plain(batch[column.name].take(pa.array(places[:room])))
+            for column in self._table.schema
+            if column.name in batch and not pa.types.is_nested(column.type)
+        }
+        for place, row in zip(places[:room], pa.table(plain).to_pylist(), strict=True):
+            why = "; ".join(breach.reason for breach in found if breach.rows[place])
+            self._keep(f"table {self._table.name}: {why}", json_text(row))
+
+    def _keep(self, reason: str, line: str = "") -> None:
+        self._kept.append({"file": self._file, "line_number": 0, "reason": reason, "line": line})
+
+
+def _size(batch: Batch) -> int:
+    return len(next(iter(batch.values())))
+
+
+def _any(size: int, found: Iterable[Breach]) -> Mask:
+    rows = np.zeros(size, np.bool_)
+    for breach in found:
+        rows |= breach.rows
+    return rows
+
+
+# ---------------------------------------------------------------- columns
+
+
+def breaches(table: Table, batch: Batch) -> Iterator[Breach]:
+    """The columns of some rows that break their contract, and what is within them."""
+    for name, values in _VALUES[table.name].items():
+        if name in batch:
+            yield from _breaches(name, batch[name], values)
+    name, expected, of_rows = _NEVER_NULL.get(table.name, ("", "", None))
+    if of_rows is not None and name in batch and batch[name].null_count:
+        missing = pc.and_(batch[name].is_null(), of_rows(batch)).fill_null(False)
+        if pc.any(missing).as_py():
+            mask = missing.to_numpy(zero_copy_only=False)
+            yield Breach(name, mask, f"{name}: expected {expected}, came null")
+
+
+def _breaches(path: str, came: Array, values: Values) -> Iterator[Breach]:
+    wrong = _wrong(came, values)
+    if wrong is not None:
+        mask: Mask = wrong.to_numpy(zero_copy_only=False)
+        shown = repr(_plain(came.slice(int(mask.argmax()), 1))[0].as_py())[:_LONGEST]
+        expected = f"expected {values}, came {'null' if shown == 'None' else shown}"
+        yield Breach(path, mask, f"{path}: {expected}")
+    if pa.types.is_list(came.type):
+        for breach in _within(path, came.flatten()):
+            owners = np.repeat(np.arange(len(came)), int64(pc.list_value_length(came)))
+            rows = np.bincount(owners[breach.rows], minlength=len(came)) > 0
+            yield breach._replace(rows=rows)
+
+
+def _within(path: str, elements: Array) -> Iterator[Breach]:
+    """Of the elements of a list which break their contract."""
+    declared = _NESTED[path.rpartition(".")[2]]
+    yield from _breaches(f"{path}[]", elements, declared.get("", _REQUIRED))
+    if pa.types.is_struct(elements.type):
+        for field_, of_field in zip(elements.type, elements.flatten(), strict=True):
+            yield from _breaches(f"{path}.{field_.name}", of_field, declared.get(field_.name, _ANY))
+
+
+def _wrong(came: Array, values: Values) -> Array | None:
+    """Which values are wrong; None: none."""
+    wrong = []
+    if values.required and came.null_count:
+        wrong.append(came.is_null())
+    if values.filled or values.one_of:
+        texts = came.dictionary if pa.types.is_dictionary(came.type) else came
+        if values.filled:
+            bad = pc.equal(texts, "")
+        else:
+            bad = pc.invert(pc.is_in(texts, pa.array([*values.one_of, None], STRING)))
+        if pc.any(bad).as_py():
+            wrong.append((bad if texts is came else bad.take(came.indices)).fill_null(False))
+    is_time = pa.types.is_timestamp(came.type)
+    least, most = _YEARS if is_time else (values.least, values.most)
+    if least is not None:
+        numbers = micros(came) if is_time else came
+        lowest, highest = pc.min_max(numbers).values()
+        below = lowest.is_valid and lowest.as_py() < least
+        above = most is not None and highest.is_valid and highest.as_py() > most
+        if below or above:
+            bad = pc.less(numbers, least)
+            bad = bad if most is None else pc.or_(bad, pc.greater(numbers, most))
+            wrong.append(bad.fill_null(False))
+    return reduce(pc.or_, wrong) if wrong else None
+
+
+def _plain(column: Array) -> Array:
+    """The column without times, of which some are none of Python's."""
+    return column.cast(STRING) if pa.types.is_timestamp(column.type) else text(column)
+
+
+def _has_queues(routes: Batch) -> Array:
+    return pc.or_(
+        pc.greater(routes["read_queue_nums"], 0), pc.greater(routes["write_queue_nums"], 0)
+    )
+
+
+def _is_of_a_round(states: Batch) -> Array:
+    return pc.not_equal(text(states["source"]), CLIENT_LOG)
+
+
+#: By table a column that may be null in some rows, what is expected in the others, and which those
+#: are.
+_NEVER_NULL: Mapping[str, tuple[str, str, Callable[[Batch], Array]]] = {
+    TOPIC_ROUTES.name: ("broker_name", "the name of the broker that has the queues", _has_queues),
+    CLIENT_STATES.name: ("snapshot_time", "the round, as of all but a log line", _is_of_a_round),
+}
+_VALUES = {
+    table.name: {column.name: values_of(column) for column in table.schema}
+    for table in SNAPSHOT_TABLES
+}
+_NESTED = {
+    name: {part: Values.declared(words) for part, words in fields.items()}
+    for name, fields in NESTED_VALUES.items()
+}
+_REQUIRED, _ANY = Values(required=True), Values(required=False)

@@ -1,0 +1,173 @@
+"""What the rules of time find: queues, and faults of topics, each with the time of its episode.
+
+All of it is frozen: a rule that knows better makes another one with ``replace``. Rows are made of
+it once, at the end (``rows``).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeAlias
+
+from rebalance_core.faults import Fault as FoundFault
+from rebalance_core.findings import ORPHANED, POSSIBLE
+from rebalance_core.processes import StackedId
+from rebalance_core.repairs import STALE_CHANNEL
+
+from ..declared.instants import Instant
+from ..declared.kinds import INFO, STACKED, STALLED
+from .backlog import NOT_KNOWN, Backlog
+from .core_verdict import FoundQueue, QueueKey
+from .extents import Extent, Timed
+
+
+@dataclass(frozen=True)
+class _OfTopic:
+    """Something of a topic, in its time."""
+
+    topic: str
+    extent: Extent
+
+    @property
+    def first_seen(self) -> Instant:
+        """The first snapshot that shows it."""
+        return self.extent.first_seen
+
+    @property
+    def last_seen(self) -> Instant:
+        """The last snapshot that shows it."""
+        return self.extent.last_seen
+
+    def overlaps(self, other: Timed) -> bool:
+        """Whether both were there at some time."""
+        return self.extent.overlaps(other)
+
+
+@dataclass(frozen=True)
+class QueueFinding(FoundQueue, _OfTopic):
+    """One queue, orphaned or duplicate, over an episode that may have gaps: see ``extents``.
+
+    Worked example: the queue has no owner at 10:00, 10:01 and 10:03 for certain and at 10:04 with a
+    probability of 0.6. The episode is from 10:00 to 10:04, CERTAIN (3 of 4 snapshots are), with a
+    probability of 0.9 where it is shown and a share of 0.8: for 0.72 of the time nobody read it.
+
+    CERTAIN where at least half of the snapshots that show it are, and the mean is 0.9. The
+    probability is the mean over these snapshots, the claimants are those of the last phase. The
+    causes, sorted, are those that lasted themselves; all of them where none did.
+    """
+
+    #: The lowest in the episode.
+    completeness: float
+    #: As of the last phase.
+    strategy_source: str | None
+    #: The first and the last snapshot of each phase that shows it.
+    times: tuple[tuple[Instant, Instant], ...] = ()
+    #: What was not consumed when it ended.
+    left: Backlog = NOT_KNOWN
+    #: Whether what the processes held shows it; None: too few of them answered.
+    held: bool | None = None
+    #: Whether the offsets show it; None: they do not decide it.
+    moved: bool | None = None
+    #: Its offsets advance at each poll of the episode, and nothing is left.
+    is_always_read: bool = False
+    #: At least half of the snapshots that show it are certain, whatever the others.
+    is_mostly_certain: bool = False
+    severity: str = INFO
+
+    @property
+    def all_times(self) -> tuple[tuple[Instant, Instant], ...]:
+        """When it was so: the times of its phases, or all of its time."""
+        return self.times or ((self.first_seen, self.last_seen),)
+
+    @property
+    def share(self) -> float:
+        """For which share of the time the queue was so, as far as the snapshots show."""
+        return self.probability * self.extent.share_of_time
+
+    @property
+    def is_read_throughout(self) -> bool:
+        """Whether it may be an orphan by the lists, and its offsets show none."""
+        return self.kind == ORPHANED and self.certainty == POSSIBLE and self.is_always_read
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it depends on what clients draw, and nothing they hold and no offset shows it."""
+        depends = self.certainty == POSSIBLE and not self.is_mostly_certain
+        return depends and True not in (self.held, self.moved)
+
+
+@dataclass(frozen=True)
+class Stall(_OfTopic):
+    """One queue that had an owner and did not move, over an unbroken run of its polls."""
+
+    kind: ClassVar[str] = STALLED
+
+    queue: QueueKey
+    #: Messages not consumed at the end, and how many of them came in the run.
+    backlog: int
+    backlog_growth: int
+    #: The client ids that it was computed for at the run's last poll but one.
+    owners: tuple[str, ...]
+    #: Whether a process reported that it held the queue; None: too few of them answered.
+    held: bool | None = None
+    #: What its process does not do.
+    why: str | None = None
+    severity: str = INFO
+
+
+@dataclass(frozen=True)
+class Fault(FoundFault, _OfTopic):
+    """One fault of a topic over an episode that may have gaps, as its last phase describes it.
+
+    ``queues_affected`` is the most of all phases. ``unread_messages``: those in queues that left.
+    """
+
+    severity: str = INFO
+    unread_messages: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """Its name among the kinds."""
+        return self.fault
+
+
+#: What has a severity and an id, and is compared with the previous published run.
+Finding: TypeAlias = QueueFinding | Stall | Fault
+
+
+@dataclass(frozen=True)
+class StackedEpisode:
+    """A client id that was more than once in a broker's list, over an episode."""
+
+    topics: tuple[str, ...]
+    extent: Extent
+    #: Its evidence and remedy are those of the last phase that knew of most processes.
+    stacked: StackedId
+
+    @property
+    def kind(self) -> str:
+        """STACKED; or STALE_CHANNEL of one process that reconnected."""
+        return STACKED if self.stacked.processes > 1 else STALE_CHANNEL
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that was found of a group so far."""
+
+    queues: tuple[QueueFinding, ...] = ()
+    stalls: tuple[Stall, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    stacked: tuple[StackedEpisode, ...] = ()
+
+    def plus(
+        self,
+        faults: Iterable[Fault] = (),
+        queues: Iterable[QueueFinding] = (),
+        stalls: Iterable[Stall] = (),
+    ) -> "Found":
+        """The same with more."""
+        return replace(
+            self,
+            queues=(*self.queues, *queues),
+            stalls=(*self.stalls, *stalls),
+            faults=(*self.faults, *faults),
+        )

@@ -1,0 +1,80 @@
+"""Moments, queues and clients in words, as an operator reads them."""
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+
+from rebalance_core.english import agreeing, list_of, queues_of
+from rebalance_core.texts import Text
+
+from ..declared.instants import Instant
+from .core_verdict import QueueKey
+
+#: More names than this in one sentence nobody reads; the columns have them all.
+MOST_NAMES = 5
+
+
+def between(first_seen: Instant, last_seen: Instant) -> Text:
+    """From when to when, by the time of day.
+
+    >>> between(0, 60_000_000)
+    'from 00:00:00 to 00:01:00 UTC'
+    """
+    return Text(
+        "from {first_seen} to {last_seen}",
+        first_seen=clock(first_seen),
+        last_seen=zoned_clock(last_seen),
+    )
+
+
+def clock(moment: Instant) -> Text:
+    """The time of day."""
+    return Text("{at:clock}", at=moment)
+
+
+def zoned_clock(moment: Instant) -> Text:
+    """The time of day with its offset from UTC.
+
+    >>> zoned_clock(60_000_000)
+    '00:01:00 UTC'
+    """
+    return Text("{at:clockZ}", at=moment)
+
+
+def queues_in_words(queues: Iterable[QueueKey]) -> str:
+    """The queues by broker.
+
+    >>> queues_in_words([("broker-b", 0), ("broker-a", 1), ("broker-a", 0)])
+    'queues 0-1 of broker-a and queue 0 of broker-b'
+    """
+    return list_of(
+        (
+            queues_of(broker_name, [queue_id for _, queue_id in of_broker])
+            for broker_name, of_broker in groupby(sorted(queues), key=lambda queue: queue[0])
+        ),
+        MOST_NAMES,
+        ("more broker", "more brokers"),
+    )
+
+
+def clients_in_words(client_ids: Iterable[str], languages: Mapping[str, str]) -> str:
+    """The client ids, each with the language of its SDK where a list has it.
+
+    >>> clients_in_words(["b", "a"], {"a": "GO"})
+    'a (GO) and b'
+    """
+    named = (
+        Text("{client} ({language})", client=client_id, language=languages[client_id])
+        if client_id in languages
+        else client_id
+        for client_id in sorted(client_ids)
+    )
+    return list_of(named, MOST_NAMES)
+
+
+def waiting_in_words(messages: int) -> Text:
+    """So many messages that nobody reads.
+
+    >>> waiting_in_words(1), waiting_in_words(30)
+    ('1 message waits', '30 messages wait')
+    """
+    return agreeing(messages, "{messages} [message waits|messages wait]", messages=messages)

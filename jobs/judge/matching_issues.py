@@ -1,0 +1,79 @@
+"""findings, against the known issues -> the reasons of those that match one."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..config.masking import Masking
+from .dossier import Dossier
+from .found import Fault, Finding, QueueFinding, StackedEpisode, Stall
+from .terms import KnownIssueTerms
+
+
+def entries_of(dossier: Dossier, entries: Iterable[KnownIssueTerms]) -> list[KnownIssueTerms]:
+    """The entries that may be about a group: few are about any one."""
+    place = {"clusters": [dossier.cluster], "groups": [dossier.consumer_group]}
+    return [each for each in entries if _match(each, place)]
+
+
+def known_issue(
+    finding: Finding | StackedEpisode, entries: Sequence[KnownIssueTerms], masking: Masking
+) -> str | None:
+    """The reason of the first entry that a finding matches; None: it matches none.
+
+    All that an entry says has to fit. Where several names are concerned (the clients of a fault,
+    the topics of a client id), a pattern has to match each; a finding that has no such name is not
+    matched by a pattern for it. A client may be named by its true id, or as reports show it.
+    """
+    if not entries:
+        return None
+    queue_id = finding.queue[1] if isinstance(finding, QueueFinding | Stall) else None
+    for names in (names_of(finding), masking.mask_all(names_of(finding))):
+        for entry in entries:
+            if (
+                _match(entry, names)
+                and (entry.queues is None or queue_id in entry.queues)
+                and (entry.kinds is None or finding.kind in entry.kinds)
+            ):
+                return entry.reason
+    return None
+
+
+def known_coverage(topic: str, coverage: str, entries: Iterable[KnownIssueTerms]) -> str | None:
+    """The reason of the first entry whose kinds name the coverage of a topic; None: there is none.
+
+    A coverage is on no queue, broker or client. An entry without kinds is about findings alone.
+    """
+    names = {"topics": [topic], "brokers": (), "clients": ()}
+    return next(
+        (
+            each.reason
+            for each in entries
+            if each.kinds and coverage in each.kinds and not each.queues and _match(each, names)
+        ),
+        None,
+    )
+
+
+def names_of(finding: Finding | StackedEpisode) -> Mapping[str, Sequence[str]]:
+    """What a finding is about, by the keys of the patterns."""
+    match finding:
+        case StackedEpisode():
+            # It is on no broker in particular.
+            client_id = finding.stacked.client_id
+            return {"topics": finding.topics, "brokers": (), "clients": [client_id]}
+        case Fault():
+            brokers, clients = finding.broker_names, finding.client_ids
+        case Stall():
+            brokers, clients = (finding.queue[0],), finding.owners
+        case QueueFinding():
+            brokers = (finding.queue[0],)
+            clients = tuple(each.client_id for each in finding.claimants)
+    return {"topics": [finding.topic], "brokers": brokers, "clients": clients}
+
+
+def _match(entry: KnownIssueTerms, names: Mapping[str, Sequence[str]]) -> bool:
+    """Whether there are names for each of the entry's patterns of these keys, and all fit."""
+    return all(
+        bool(names[key]) and all(pattern.fullmatch(name) for name in names[key])
+        for key, pattern in entry.patterns
+        if key in names
+    )

@@ -1,0 +1,128 @@
+"""A shard of groups: pieces of runs -> dossiers -> situations -> report tables."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from rebalance_core import StrategyRules
+from rebalance_core.grouping import grouped
+
+from ..engines.engine import About
+from ..engines.pieces import Piece, all_values, in_parts, pack_rows, pack_value, shard_of
+from ..fold.dossiers import make_dossiers
+from ..fold.kernel import runs_of
+from ..fold.runs import Records
+from ..judge.arrow_tables import to_table
+from ..judge.case import Case
+from ..judge.core_verdict import Evaluated
+from ..judge.dossier import Dossier, EarlierFinding
+from ..judge.evaluation import Question, Verdicts, answer, at_once, questions
+from ..judge.history import judge
+from ..judge.situations import Situations, find_situations
+from ..judge.terms import Terms
+from ..schemas import ALLOCATIONS, REPORT_TABLES
+
+#: The piece with the open findings of the run before, of a shard.
+EARLIER = "earlier"
+
+_TABLES = {table.name: table for table in REPORT_TABLES}
+#: So many rows of tables are made before they leave a shard.
+_ROWS_AT_ONCE = 20_000
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The groups of a shard with their situations, and by id the lists that these name."""
+
+    number: int
+    groups: list[tuple[Dossier, Situations]]
+    members: Mapping[str, Records]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The lists are for the questions alone, which have theirs with them.
+        return Shard, (self.number, self.groups, {})
+
+
+def read_dossiers_of(pieces: Sequence[Piece]) -> tuple[list[Dossier], Mapping[str, Records]]:
+    """The dossiers of a shard's pieces, and by id the lists that brokers gave."""
+    runs = runs_of(pieces)
+    return make_dossiers(runs), runs.lists.records
+
+
+def earlier_pieces(
+    earlier: Mapping[tuple[str, str], Sequence[EarlierFinding]], shards: int
+) -> Iterator[Piece]:
+    """The open findings of the run before, by group, each for its shard."""
+    of_shards = grouped((shard_of(group[1], shards), (group, of)) for group, of in earlier.items())
+    return (pack_value(shard, EARLIER, groups) for shard, groups in of_shards.items())
+
+
+@dataclass(frozen=True)
+class GroupAudit:
+    """The audit of a shard of groups: ``engines.engine.Work``."""
+
+    terms: Terms
+    rules: StrategyRules
+
+    def begin(self, pieces: Sequence[Piece]) -> Shard:
+        """The groups with their situations, those among them that the run before alone knows."""
+        found, members = read_dossiers_of(pieces)
+        dossiers = {(each.cluster, each.consumer_group): each for each in found}
+        for of_shard in all_values(pieces, EARLIER):
+            for group, earlier in of_shard:
+                dossiers.setdefault(group, Dossier(*group)).earlier = list(earlier)
+        for of_name in grouped((each.consumer_group, each) for each in dossiers.values()).values():
+            several = of_name if len(of_name) > 1 else []
+            online = [each for each in several if not each.is_offline]
+            for each in several:
+                # Groups of one name at different nameservers have nothing to do with each other.
+                each.elsewhere = {
+                    other.cluster: last
+                    for other in online
+                    if other is not each
+                    and not each.nameservers.isdisjoint(other.nameservers)
+                    and (last := other.last_listed)
+                }
+        groups = [(dossier, find_situations(dossier, self.terms)) for dossier in dossiers.values()]
+        return Shard(pieces[0].shard, groups, members)
+
+    def questions(self, begun: Shard) -> Iterator[Question]:
+        """One for each distinct situation of the groups."""
+        distinct = (each.distinct().values() for _, each in begun.groups)
+        return questions(chain.from_iterable(distinct), begun.members)
+
+    def about(self, question: Question) -> About:
+        """Whose situation it is, and how large."""
+        situation = question.situation
+        routes = (sum(each.read_queue_nums for each in route) for _, route in situation.routes)
+        subject = situation.cluster, situation.consumer_group, situation.topic
+        return About(*subject, situation.situation_id, question.size(), max(routes, default=0))
+
+    def at_once(self, questions: Iterable[Question]) -> Iterator[list[Question]]:
+        """Parts of about equal work."""
+        return at_once(questions)
+
+    def answer(self, questions: Sequence[Question]) -> Verdicts:
+        """The core's verdicts."""
+        return answer(questions, self.rules)
+
+    def end(self, begun: Shard, answers: Iterable[Verdicts]) -> Iterator[Piece]:
+        """The rows of all report tables but ``quarantine``."""
+        masking = self.terms.masking
+        evaluated: dict[str, Evaluated] = {}
+        for verdicts in answers:
+            evaluated |= verdicts.by_id()
+            allocations = verdicts.allocations.masked(masking)
+            yield from pack_rows(begun.number, ALLOCATIONS.name, allocations)
+        rows = (
+            # The last thing that is done: until here the order of the true ids counts.
+            (name, masking.mask_all(row))
+            for dossier, situations in begun.groups
+            for name, of_table in judge(Case(dossier, situations, evaluated, self.terms)).items()
+            for row in of_table
+        )
+        for some in in_parts(rows, _ROWS_AT_ONCE):
+            for name, of_table in grouped(some).items():
+                yield from pack_rows(begun.number, name, to_table(_TABLES[name], of_table))
+            some.clear()

@@ -1,0 +1,75 @@
+"""``explain`` and ``what_if``: the answers about moments that were found, as texts."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rebalance_core import Change, Situation
+from rebalance_core import what_if_of_group as predict_group
+
+from ..config.settings import Settings
+from ..judge.moment import Moment
+from ..reports.situation_text import explain_lines
+from ..reports.text_templates import WIDTH
+from ..reports.what_if import what_if_group_lines, what_if_lines, what_if_values
+from .terms_of_settings import strategy_rules
+
+
+class ShellText(str):
+    """A text that a shell shows as it is, when it is the value of a line."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def explain_moment(moment: Moment, settings: Settings, width: int = WIDTH) -> ShellText:
+    """The text of ``explain`` for a moment that was found."""
+    situation = Situation(moment.state, strategy_rules(settings))
+    lines = explain_lines(situation, moment, settings.reader, width)
+    return _masked(lines, settings)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What changes would do to each topic of a group that was asked about.
+
+    ``text`` for a person, ``values`` for a program (the keys of ``--format json``), both without
+    the secrets that client ids hold. ``safe``: no topic has a state on the way, or an end, that
+    speaks against it.
+    """
+
+    text: ShellText
+    values: dict[str, Any]
+    safe: bool
+
+    def __repr__(self) -> str:
+        return str(self.text)
+
+
+def predict_moments(
+    moments: Sequence[Moment], changes: Sequence[Change], settings: Settings, width: int = WIDTH
+) -> Prediction:
+    """What the changes do to the topics of a group; each moment is of one topic.
+
+    Raises ChangeError where no topic allows a change.
+    """
+    rules = strategy_rules(settings)
+    situations = {each.state.topic: Situation(each.state, rules) for each in moments}
+    unread = {each.state.topic: each.backlog for each in moments}
+    answers = predict_group(situations, changes, unread)
+    predictions = [(each, answers[each.state.topic]) for each in moments]
+    if len(predictions) == 1:
+        ((moment, answer),) = predictions
+        lines = what_if_lines(answer, moment, settings.reader, width)
+    else:
+        lines = what_if_group_lines(predictions, settings.reader, width)
+    values = settings.masking.to_masking().mask_all(what_if_values(predictions))
+    is_safe = all(each.safe for each in answers.values())
+    return Prediction(_masked(lines, settings), values, is_safe)
+
+
+def _masked(lines: Iterable[str], settings: Settings) -> ShellText:
+    """The lines as they are shown: without the secrets that client ids hold."""
+    return ShellText(settings.masking.to_masking().mask("\n".join(lines)))

@@ -1,0 +1,39 @@
+"""settings, known issues -> the terms of the judgement."""
+
+import re
+from collections.abc import Iterable
+
+from rebalance_core import StrategyRule, StrategyRules
+
+from ..config.known_issues import KnownIssue
+from ..config.settings import Settings
+from ..judge.terms import KnownIssueTerms, Terms
+
+
+def terms_of(settings: Settings, known_issues: Iterable[KnownIssue] = ()) -> Terms:
+    """What the judgement depends on; the known issues are those that are in force."""
+    return Terms(
+        persistence_seconds=settings.persistence_seconds,
+        heartbeat_expiry_seconds=settings.heartbeat_expiry_seconds,
+        route_max_age_seconds=settings.route_max_age_seconds,
+        warning_probability=settings.severity.warning_probability,
+        critical_probability=settings.severity.critical_probability,
+        masking=settings.masking.to_masking(),
+        topic_queues=settings.bounds.topic_queues,
+        known_issues=tuple(map(_known_issue, known_issues)),
+    )
+
+
+def _known_issue(entry: KnownIssue) -> KnownIssueTerms:
+    return KnownIssueTerms(
+        reason=entry.reason,
+        patterns=tuple((key, re.compile(text)) for key, text in entry.patterns().items()),
+        queues=None if entry.queues is None else frozenset(entry.queues),
+        kinds=None if entry.kinds is None else frozenset(entry.kinds),
+    )
+
+
+def strategy_rules(settings: Settings) -> StrategyRules:
+    """The settings' strategies as the core has them."""
+    rules = [StrategyRule(**each.model_dump()) for each in settings.strategies]
+    return StrategyRules(rules, settings.default_strategy, settings.bounds.topic_queues)

@@ -1,0 +1,105 @@
+"""Pieces of tables -> Parquet files, on any file system that PyArrow reaches.
+
+The driver writes them, from the pieces as they come: no worker needs a way to the reports.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from ..config.masking import Masking
+from ..engines.pieces import FOR_ALL, Piece, pack_rows, unpack_rows
+from ..schemas import Table
+from ..storage import Location
+
+_TEXTS = (pa.string(), pa.binary())
+#: A file is ended at about this size: whoever reads it may hold it whole.
+_BYTES_OF_A_FILE = 128 << 20
+#: Rows are gathered up to about this size before they are written as a group.
+_BYTES_OF_A_GROUP = 32 << 20
+
+
+def write_tables(
+    pieces: Iterable[Piece], tables: Sequence[Table], place_of: Callable[[str], Location]
+) -> dict[str, int]:
+    """Writes the pieces of tables as they come; by table the number of its rows.
+
+    ``place_of``: by table its folder. A table without any row has a file too: its reader finds
+    the columns.
+    """
+    with ExitStack() as stack:
+        writers = {
+            table.name: stack.enter_context(TableWriter(table, place_of(table.name)))
+            for table in tables
+        }
+        for piece in pieces:
+            writers[piece.kind].add(unpack_rows(piece.data))
+        for writer in writers.values():
+            writer.end()
+        return {name: writer.rows for name, writer in writers.items()}
+
+
+def masked_pieces(table: Table, source: ds.Dataset, masking: Masking) -> Iterator[Piece]:
+    """The rows of a table that is elsewhere, their texts masked, as pieces."""
+    for batch in source.to_batches(columns=table.schema.names):
+        columns = [
+            masking.mask_column(column) if column.type in _TEXTS else column
+            for column in batch.cast(table.schema).columns
+        ]
+        rows = pa.Table.from_arrays(columns, schema=table.schema)
+        yield from pack_rows(FOR_ALL, table.name, rows)
+
+
+class TableWriter(ExitStack):
+    """The files of one table: ``part-0.parquet`` and, of many rows, further ones."""
+
+    def __init__(self, table: Table, location: Location) -> None:
+        super().__init__()
+        self.rows = 0
+        self._schema = table.schema
+        self._location = location
+        self._held: list[pa.Table] = []
+        self._held_bytes = 0
+        self._files = 0
+        #: The file under way.
+        self._open: tuple[pa.NativeFile, pq.ParquetWriter] | None = None
+
+    def add(self, rows: pa.Table) -> None:
+        """Further rows."""
+        if not rows.num_rows:
+            return
+        self.rows += rows.num_rows
+        self._held.append(rows.cast(self._schema))
+        self._held_bytes += rows.nbytes
+        if self._held_bytes >= _BYTES_OF_A_GROUP:
+            self._write()
+
+    def end(self) -> None:
+        """Writes what is left, and ends the last file."""
+        if self._held or not self._files:
+            self._write()
+        self._end_file()
+
+    def _write(self) -> None:
+        stream, writer = self._open = self._open or self._begin_file()
+        rows = pa.concat_tables([self._schema.empty_table(), *self._held])
+        self._held, self._held_bytes = [], 0
+        writer.write_table(rows)
+        if stream.tell() >= _BYTES_OF_A_FILE:
+            self._end_file()
+
+    def _begin_file(self) -> tuple[pa.NativeFile, pq.ParquetWriter]:
+        location = self._location
+        location.file_system.create_dir(location.base, recursive=True)
+        path = (location / f"part-{self._files}.parquet").base
+        self._files += 1
+        stream = self.enter_context(location.file_system.open_output_stream(path, compression=None))
+        writer = pq.ParquetWriter(stream, self._schema, write_page_checksum=True)
+        return stream, self.enter_context(writer)
+
+    def _end_file(self) -> None:
+        self.close()
+        self._open = None

@@ -1,0 +1,496 @@
+"""The report of a published run, as values: everything that the page shows, and no markup.
+
+It is built from the published tables alone: whoever has these can make the page again. What finds
+the problems of a large fleet is put together in Arrow; rows are read for the topics alone that have
+pictures. Problems are grouped by their main cause, for what repairs one group repairs the next.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from operator import itemgetter
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core import MessageQueue
+from rebalance_core.descriptions import queue_ranges
+from rebalance_core.english import list_of
+from rebalance_core.findings import AUDITED
+from rebalance_core.grouping import grouped
+from rebalance_core.texts import Text
+
+from ..declared.kinds import GRADED_TABLES, NO_GROUP, SEVERITIES, Kind, worst
+from ..errors import InputError
+from ..languages.translated_rows import TEXTS, with_texts
+from ..reports.problems import (
+    Finding,
+    Problem,
+    Queue,
+    Standing,
+    find_problems,
+    heads_of,
+    remedies_of,
+)
+from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
+from ..reports.waiting import Waiting
+from ..schemas import GROUP_HEALTH
+from ..storage import Published
+from ..texts.shown import shortened
+from ..verdict.coverage import was_audited
+from ..verdict.verdict import Verdict, make_verdict
+from .pictures import (
+    AfterRepair,
+    Row,
+    States,
+    Timeline,
+    after_repair,
+    client_of,
+    named_taker,
+    number_clients,
+    timeline,
+)
+
+#: So long after an event clients follow it.
+_FOLLOWED = timedelta(seconds=60)
+#: How many rows the lists of the page have at most; the tables have them all.
+MOST_LISTED = 50
+#: How many faulty topics have a card at most; of what passed and the like ``MOST_LISTED`` have.
+_MOST_CARDS = 450
+#: How many cards are open, each the worst of its cause; the others open when they are asked for.
+_MOST_OPEN = 2
+#: How many groups the table of health has at most, worst first.
+MOST_GROUPS = 300
+
+
+class Pictures(NamedTuple):
+    """Who had which queue when, and who would after the repair.
+
+    ``numbers`` has the number of each owner; ``moved`` are rows of queues.
+    """
+
+    timeline: Timeline | None
+    repair: AfterRepair | None
+    numbers: Mapping[str, int]
+    moved: tuple[Row, ...]
+
+
+class Card(NamedTuple):
+    """A problem as the page shows it; ``retry`` is that of the group's retry topic.
+
+    ``pictures`` are None where others of its cause are worse. ``is_open``: it is shown whole.
+    """
+
+    anchor: str
+    problem: Problem
+    pictures: Pictures | None = None
+    retry: "Card | None" = None
+    is_open: bool = False
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What its queues show, worst first; where something lasts that alone."""
+        lasting = self.problem.counts
+        return sorted(
+            (each for each in self.problem.findings if each.queues and each.is_severe >= lasting),
+            key=lambda each: (-SEVERITIES.index(each.severity), not each.ongoing, each.first_seen),
+        )
+
+
+@dataclass(frozen=True)
+class OfKind:
+    """The problems that have one main cause, worst first.
+
+    ``remedies`` are the different ones, each with how many of the groups it is for. Those that
+    differ in names alone are one, without the names.
+    """
+
+    kind: Kind
+    cards: tuple[Card, ...]
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong, the worst first."""
+        return [card.problem for card in self.cards]
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return len({problem.place[:2] for problem in self.problems})
+
+    @property
+    def waiting(self) -> Waiting:
+        """The messages that wait in their topics, their retry topics among them."""
+        retries = (card.retry.problem for card in self.cards if card.retry)
+        return Waiting.of_all(each.waiting for each in (*self.problems, *retries))
+
+    @cached_property
+    def remedies(self) -> list[tuple[str, int]]:
+        """The different remedies, the commonest first."""
+        return remedies_of(self.problems)
+
+    @property
+    def remedy(self) -> str:
+        """The remedy, where it is the same for all."""
+        return self.remedies[0][0] if len(self.remedies) == 1 else ""
+
+
+class Passed(NamedTuple):
+    """What passed by itself with one event; ``headline`` is empty where it began with none."""
+
+    headline: str
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that the page shows.
+
+    ``cards`` has every problem that did not pass, but those of retry topics that are in the card of
+    their group; ``passed`` has the others, those of the event that touched most groups first.
+    ``health`` has a row a group, ``former`` and ``unreadable`` one for the queues of a place.
+    """
+
+    published: Published
+    verdict: Verdict
+    problems: tuple[Problem, ...]
+    cards: tuple[Card, ...]
+    passed: tuple[Passed, ...]
+    former: tuple[Row, ...]
+    unreadable: tuple[Row, ...]
+    health: tuple[Row, ...]
+    coverage: Row
+    quarantine: Row
+
+    def standing(self, standing: Standing) -> list[Problem]:
+        """The problems of which this becomes."""
+        return [problem for problem in self.problems if problem.standing == standing]
+
+    @property
+    def counted(self) -> list[Problem]:
+        """The problems that last and are no known issues."""
+        return self.standing("COUNTED")
+
+    @property
+    def left_out(self) -> int:
+        """How many problems that did not pass have no card."""
+        shown = sum(2 if card.retry else 1 for card in self.cards)
+        return len(self.problems) - len(self.standing("PASSED")) - shown
+
+    def with_status(self, status: str) -> list[Problem]:
+        """The problems with findings that are NEW, or PERSISTING."""
+        return [problem for problem in self.problems if status in problem.statuses]
+
+    @cached_property
+    def anchors(self) -> dict[Place, str]:
+        """By place where the page shows it."""
+        cards = [*self.cards, *(card.retry for card in self.cards if card.retry)]
+        several = len(self.clusters) > 1
+        listed = (each.place for passed in self.passed for each in passed.problems[:MOST_LISTED])
+        return {card.problem.place: card.anchor for card in cards} | {
+            place: anchor_of(place, several=several) for place in listed
+        }
+
+    @cached_property
+    def causes(self) -> list[OfKind]:
+        """The problems that count, by main cause; that of the worst problem first."""
+        by_kind = grouped(
+            (each.problem.main_kind, each) for each in self.cards if each.problem.counts
+        )
+        return [OfKind(kind, tuple(cards)) for kind, cards in by_kind.items()]
+
+    @property
+    def anchors_of_groups(self) -> dict[tuple[str, ...], str]:
+        """By cluster and group where the page shows most of it: its worst card, else its health."""
+        found: dict[tuple[str, ...], str] = {
+            (row["cluster"], row["consumer_group"]): f"group-{number}"
+            for number, row in enumerate(self.health[:MOST_GROUPS], 1)
+        }
+        return found | {each.problem.place[:2]: each.anchor for each in reversed(self.cards)}
+
+    @property
+    def clusters(self) -> list[str]:
+        """The clusters that it is about."""
+        return sorted({row["cluster"] for row in self.health})
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of findings and faults that occur."""
+        found = {k for p in self.problems for k in (*p.lasting, *p.passing)}
+        found |= {fault.fault for problem in self.problems for fault in problem.faults}
+        found |= {"UNREADABLE"} if self.unreadable else set()
+        return sorted(found)
+
+
+def build_report(published: Published, tables: PublishedTables, top: int) -> Report:
+    """The report of a run; so many problems at least have pictures (``_with_pictures``)."""
+    problems = tuple(find_problems(tables))
+    columns = list(dict.fromkeys([*GROUP_HEALTH.schema.names, TEXTS]))
+    rows = [with_texts(row) for row in tables.read("group_health", columns).to_pylist()]
+    health = _health(rows, problems)
+    there = [each for each in problems if each.standing != "PASSED"]
+    return Report(
+        published=published,
+        verdict=make_verdict(published.summary, tables, problems),
+        problems=problems,
+        cards=_cards(tables, there, top, {row["cluster"] for row in health}),
+        passed=_passed(tables, [each for each in problems if each.standing == "PASSED"]),
+        former=_rows_of_places(tables, "former_findings", ("status", "kind", "severity")),
+        unreadable=_rows_of_places(tables, "unreadable_queues", ()),
+        health=health,
+        coverage=_coverage(rows),
+        quarantine=_quarantine(published, tables),
+    )
+
+
+def card_of(tables: PublishedTables, finding_id: str) -> Card:
+    """The card of the group and topic that a finding is of, with its pictures.
+
+    InputError where the run has no such finding.
+    """
+    for name in GRADED_TABLES:
+        for row in tables.read(name, ["finding_id", *PLACE]).to_pylist():
+            if row["finding_id"] == finding_id:
+                place = place_of(row)
+                problems = [each for each in find_problems(tables) if each.place == place]
+                return _cards(tables, problems, 1, {place.cluster})[0]
+    raise InputError(
+        f"no finding {shortened(finding_id)} in this run; its finding_id is a column of "
+        f"{', '.join(GRADED_TABLES)}: show TABLE --columns finding_id,consumer_group,topic"
+    )
+
+
+# ---------------------------------------------------------------- cards
+
+_FAULT = ("fault", "last_seen", "first_seen", "moves", "findings_cleared", "findings_left")
+_STATE_RUN = ("state_id", "first_seen", "last_seen", "snapshots")
+_ALLOCATION = ("state_id", "client_id", "strategy", "processes", "view_weight", "queues")
+_REASSIGNMENT = (
+    *("changed_at", "clients_joined", "clients_left"),
+    *("queues_before", "queues", "queues_moved"),
+)
+
+
+def _cards(
+    tables: PublishedTables, problems: Sequence[Problem], top: int, clusters: set[str]
+) -> tuple[Card, ...]:
+    # What counts is not hidden behind what passed: each has its list on the page.
+    shown_with = heads_of(problems, lambda each: (*each.place[:2], each.standing))
+    retries = {
+        head.place: each for each in problems if (head := shown_with[each.place]) is not each
+    }
+    heads = _bounded(each for each in problems if shown_with[each.place] is each)
+    drawn = _with_pictures(heads, top)
+    places = [*drawn, *(retries[place].place for place in drawn if place in retries)]
+    faults = by_place(tables, "group_faults", _FAULT, places)
+    runs = by_place(tables, "state_runs", _STATE_RUN, places)
+    allocations = by_place(tables, "allocations", _ALLOCATION, places)
+    reassignments = by_place(tables, "reassignments", _REASSIGNMENT, places)
+
+    def card(problem: Problem) -> Card:
+        place, pictures = problem.place, None
+        retry = card(retries[place]) if place in retries else None
+        if place in places:
+            states = States(runs[place], allocations[place])
+            pictures = _pictures(problem, faults[place], states, reassignments[place])
+        anchor = anchor_of(place, several=len(clusters) > 1)
+        return Card(anchor, problem, pictures, retry, is_open=place in drawn[:_MOST_OPEN])
+
+    return tuple(map(card, heads))
+
+
+def _bounded(heads: Iterable[Problem]) -> list[Problem]:
+    """The worst that have room on the page."""
+    of_list: Counter[Standing] = Counter()
+    shown = []
+    for each in heads:
+        of_list[each.standing] += 1
+        if of_list[each.standing] <= (_MOST_CARDS if each.counts else MOST_LISTED):
+            shown.append(each)
+    return shown
+
+
+def _with_pictures(heads: Sequence[Problem], top: int) -> list[Place]:
+    """The worst problem of each cause, then the worst of all, until there are ``top``."""
+    first = {each.main_kind: each.place for each in reversed(heads) if each.counts}.values()
+    in_order = sorted((each.place for each in heads), key=lambda place: place not in first)
+    return in_order[: max(top, len(first))] if top else []
+
+
+def _pictures(
+    problem: Problem, faults: Sequence[Row], states: States, reassignments: Sequence[Row]
+) -> Pictures:
+    seen = timeline(states, problem.findings, faults, reassignments)
+    repair = _best_repair(states, problem, faults)
+    takers = {*(seen.client_ids if seen else ()), *(repair.takers if repair else ())}
+    return Pictures(
+        timeline=seen,
+        repair=repair,
+        numbers=number_clients(takers & set().union(*states.members.values())),
+        moved=_moved(problem.place.topic, repair) if repair else (),
+    )
+
+
+_EVENT = ("event_id", "begins", "ends", "last_seen", "headline", "groups_touched", TEXTS)
+
+
+def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[Passed, ...]:
+    """The problems by the event that touched most groups, of those with which they began."""
+    ids: set[str | None] = set().union(*(each.event_ids for each in problems))
+    rows = tables.read("events", _EVENT)
+    rows = rows.filter(pc.is_in(rows["event_id"].cast(pa.string()), pa.array(ids, pa.string())))
+    events = sorted(rows.to_pylist(), key=lambda row: (-row["groups_touched"], row["begins"]))
+
+    def number(problem: Problem) -> int:
+        # What happens to a subject again has its id again.
+        found = (
+            number
+            for number, row in enumerate(events)
+            if row["event_id"] in problem.event_ids
+            and row["begins"] <= problem.last_seen
+            and problem.first_seen <= (row["ends"] or row["last_seen"]) + _FOLLOWED
+        )
+        return next(found, len(events))
+
+    heads = heads_of(problems)
+    by_event = grouped((number(each), each) for each in problems if heads[each.place] is each)
+    return tuple(
+        Passed(with_texts(events[of])["headline"] if of < len(events) else "", tuple(by_event[of]))
+        for of in sorted(by_event)
+    )
+
+
+def _best_repair(states: States, problem: Problem, faults: Sequence[Row]) -> AfterRepair | None:
+    """The repair of the fault that explains most, of those that move anything."""
+    for fault in problem.why:
+        for row in faults:
+            if (row["fault"], row["last_seen"]) == (fault.fault, fault.last_seen):
+                repair = after_repair(states, row)
+                if repair is not None:
+                    return repair
+    return None
+
+
+def _moved(topic: str, repair: AfterRepair) -> tuple[Row, ...]:
+    """Queues that the repair moves alike, a row each."""
+    alike: dict[tuple[str, str], list[Queue]] = defaultdict(list)
+    for queue, before in repair.now.items():
+        after = repair.then[queue]
+        if before != after:
+            then = Text("not there") if queue in repair.gone else _names(after)
+            alike[_names(before), then].append(queue)
+    return tuple(
+        {"queues": ranges(topic, queues), "before": before, "after": after}
+        for (before, after), queues in sorted(alike.items(), key=lambda each: min(each[1]))
+    )
+
+
+def _names(takers: Sequence[str]) -> str:
+    if not takers:
+        return Text("nobody")
+    named = [(named_taker(each, client_of(each)), n) for each, n in Counter(takers).items()]
+    return list_of(
+        [Text("{client} x {number}", client=name, number=n) if n > 1 else name for name, n in named]
+    )
+
+
+# ---------------------------------------------------------------- the other sections
+
+
+def _rows_of_places(tables: PublishedTables, name: str, columns: Sequence[str]) -> tuple[Row, ...]:
+    """The queues of a table by place and some columns, a row each."""
+    read = [*PLACE, *columns, "broker_name", "queue_id", "first_seen", "last_seen"]
+    found = tables.read(name, read).to_pylist()
+    alike = grouped(((place_of(row), *(row[each] for each in columns)), row) for row in found)
+    return tuple(
+        {
+            "place": place,
+            **dict(zip(columns, values, strict=True)),
+            # A fault has no queue.
+            "queues": ranges(
+                place.topic,
+                [(r["broker_name"], r["queue_id"]) for r in rows if r["queue_id"] >= 0],
+            ),
+            "first_seen": min(row["first_seen"] for row in rows),
+            "last_seen": max(row["last_seen"] for row in rows),
+        }
+        for (place, *values), rows in sorted(alike.items(), key=lambda each: each[0])
+    )
+
+
+def ranges(topic: str, queues: Iterable[tuple[str, int]]) -> str:
+    """The queues in words."""
+    return queue_ranges(MessageQueue(topic, *queue) for queue in queues)
+
+
+def _health(rows: Sequence[Row], problems: Sequence[Problem]) -> tuple[Row, ...]:
+    """A group over all its topics, in the order of the problems; then those without any."""
+    ranks = {each.place[:2]: rank for rank, each in reversed([*enumerate(problems)])}
+    by_group = grouped((place_of(row)[:2], row) for row in rows if row["coverage"] != NO_GROUP)
+    most = ("members", "processes", "idle_clients", "imbalance")
+    health = [
+        {
+            "cluster": cluster,
+            "consumer_group": group,
+            "severity": worst((r["worst_severity"] for r in topics if r["worst_severity"]), ""),
+            "topics": len(topics),
+            "audited": sum(row["coverage"] == AUDITED for row in topics),
+            "left_out": sum(not was_audited(row) for row in topics),
+            **{name: max(row[name] for row in topics) for name in most},
+            "queues": sum(row["queues"] for row in topics),
+            "orphan_minutes": sum(row["orphan_queue_minutes"] for row in topics),
+            "duplicate_minutes": sum(row["duplicate_queue_minutes"] for row in topics),
+            "completeness": min(row["completeness"] for row in topics),
+        }
+        for (cluster, group), topics in by_group.items()
+    ]
+    return tuple(
+        sorted(
+            health,
+            key=lambda row: (
+                ranks.get((row["cluster"], row["consumer_group"]), len(problems)),
+                -("", *SEVERITIES).index(row["severity"]),
+                -row["left_out"],
+                -(row["orphan_minutes"] + row["duplicate_minutes"]),
+                row["completeness"],
+                row["cluster"],
+                row["consumer_group"],
+            ),
+        )
+    )
+
+
+def _coverage(rows: Sequence[Row]) -> Row:
+    """What was audited, and how complete the dumps of it are."""
+    audited = [row for row in rows if row["coverage"] == AUDITED]
+    others = [{**row, "place": place_of(row)} for row in rows if row["coverage"] != AUDITED]
+    incomplete = [(place_of(row), row["completeness"]) for row in audited]
+    return {
+        "audited": len(audited),
+        "not_audited": sorted(others, key=itemgetter("coverage", "place")),
+        "by_coverage": sorted(Counter(each["coverage"] for each in others).items()),
+        "partly": sum(row["audited_snapshots"] < row["snapshots"] for row in audited),
+        "incomplete": sorted((each for each in incomplete if each[1] < 1), key=itemgetter(1, 0)),
+        "assumed": sum(row["strategy_source"] == "assumed" for row in audited),
+    }
+
+
+def _quarantine(published: Published, tables: PublishedTables) -> Row:
+    """The lines that were not understood, by reason; a file is named without its folders."""
+    rows = tables.read("quarantine", ["reason", "file"])
+    ingested = published.summary["inputs"]["ingested"]
+    reasons: list[tuple[str, int, str]] = []
+    if rows.num_rows:
+        totals = rows.group_by("reason").aggregate([("reason", "count"), ("file", "min")])
+        reasons = [
+            (row["reason"], row["reason_count"], row["file_min"].rpartition("/")[2])
+            for row in totals.to_pylist()
+        ]
+    return {
+        "lines_in": ingested["lines"] if ingested else None,
+        "lines": ingested["quarantined"] if ingested else rows.num_rows,
+        "reasons": sorted(reasons, key=lambda each: (-each[1], each[0]))[:20],
+    }

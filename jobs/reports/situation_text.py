@@ -1,0 +1,365 @@
+"""A situation in words and as a small picture: who takes what, why, what is wrong.
+
+``templates/explain.txt`` has how it is laid out; here is what it says.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import rebalance_core as core
+from rebalance_core import Evaluation, MessageQueue, Situation, TopicRoute
+from rebalance_core.causes import Causes
+from rebalance_core.descriptions import queue_ranges
+from rebalance_core.english import agreeing, count, joined, list_of
+from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED, TOO_MANY_QUEUES
+from rebalance_core.grouping import grouped
+from rebalance_core.moves import find_moves, shown_id
+from rebalance_core.processes import Process, find_processes
+from rebalance_core.texts import Text
+from rebalance_core.views import possible_views
+
+from ..declared.kinds import OF_ONE_CLIENT
+from ..judge.core_verdict import QueueKey
+from ..judge.moment import Moment
+from ..languages.language import ENGLISH, Language
+from ..texts.shown import cut, display_width, padded, visible
+from .text_templates import WIDTH, Reader, clock
+
+_MOST_CLIENTS = 40
+_MOST_QUEUES = 120
+_MOST_BROKERS = 40
+#: What a client that leaves would do is shown for so few clients at most.
+_MOST_LEAVING = 12
+#: So many queues with a backlog are named.
+_MOST_BACKLOGS = 8
+
+
+def explain_lines(
+    situation: Situation, moment: Moment, language: Language = ENGLISH, width: int = WIDTH
+) -> Iterator[str]:
+    """Who takes what of a topic, why, what is wrong, what causes and repairs it, and what if."""
+    reader = Reader(moment.masking, language, width)
+    evaluation = core.evaluate(situation.state, situation.rules)
+    causes = core.find_causes(situation, evaluation)
+    holders = Counter(queue for held in moment.held for queue in held.queues)
+    waiting = sorted((moment.backlog or {}).items(), key=lambda each: (-each[1], each[0]))
+    return reader.lines(
+        "explain.txt",
+        state=situation.state,
+        moment=moment,
+        evaluation=evaluation,
+        size_and_wrong=size_and_wrong,
+        wrong_of=wrong_of,
+        elsewhere=elsewhere(moment),
+        draw=partial(draw, reader),
+        most_clients=_MOST_CLIENTS,
+        most_brokers=_MOST_BROKERS,
+        views=None if evaluation.coverage == TOO_MANY_QUEUES else possible_views(situation.state),
+        route_line=_route,
+        traits=_traits(situation),
+        faults=core.find_faults(situation, evaluation, causes),
+        since=list(_since(moment)),
+        queues_of=_queues_of,
+        of_one_client=OF_ONE_CLIENT,
+        ranges=partial(_ranges, moment),
+        held_by_several=[queue for queue, number in holders.items() if number > 1],
+        most_waiting=[each for each in waiting if each[1]][:_MOST_BACKLOGS],
+        cured=_cured(evaluation, causes),
+        leaving=_leaving(situation, evaluation, reader),
+    )
+
+
+def _cured(evaluation: Evaluation, causes: Causes) -> tuple[tuple[str, ...], Evaluation] | None:
+    """The cure of the first finding: of a group with several faults one after the other."""
+    if not (evaluation.findings and causes.after):
+        return None
+    cure = causes.cures[evaluation.findings[0].kind, evaluation.findings[0].queue][0]
+    return (cure, causes.after[cure]) if cure in causes.after else None
+
+
+# ------------------------------------------------------------------ in a few words
+
+
+def elsewhere(moment: Moment) -> Text | None:
+    """What the topic has at other times, where nothing is found of it at the moment."""
+    found = moment.elsewhere
+    if found is None:
+        return None
+    first, last = map(clock, found[1:])
+    return Text(
+        "nothing is found at this moment; {topic} had {kinds}, the worst from {first} to {last}: "
+        "--at {last}",
+        topic=visible(moment.state.topic),
+        kinds=list_of(found.kinds),
+        first=first,
+        last=last,
+    )
+
+
+def size_and_wrong(evaluation: Evaluation) -> Text:
+    """How many queues and processes there are, and how many queues are taken by several or none."""
+    return Text("{size}; {wrong}", size=size_of(evaluation), wrong=wrong_of(evaluation))
+
+
+def size_of(evaluation: Evaluation) -> Text:
+    """How many queues, processes and client ids there are."""
+    queues = count(evaluation.queues, "queue")
+    processes = count(evaluation.processes, "process", "processes")
+    number = len({allocation.client_id for allocation in evaluation.allocations})
+    if number in (0, evaluation.processes):
+        return Text("{queues}, {processes}", queues=queues, processes=processes)
+    ids = count(number, "client id")
+    template = "{queues}, {processes} behind {client_ids}"
+    return Text(template, queues=queues, processes=processes, client_ids=ids)
+
+
+def wrong_of(evaluation: Evaluation) -> Text:
+    """How many queues are taken by several or by nobody."""
+    if evaluation.coverage != AUDITED:
+        return Text("not audited")
+    kinds = Counter(finding.kind for finding in evaluation.findings)
+    if not kinds:
+        return Text("every queue has one owner")
+    return Text(
+        "{duplicate:,} duplicate, {orphaned:,} orphaned",
+        duplicate=kinds[DUPLICATE],
+        orphaned=kinds[ORPHANED],
+    )
+
+
+# ------------------------------------------------------------------ the picture
+
+
+#: A line of a picture: its label, and by queue what is below the queue's number.
+_Line = tuple[str, Mapping[MessageQueue, str]]
+
+
+class Drawn(NamedTuple):
+    """A picture: its lines, none where nobody takes anything; how much it does not show."""
+
+    lines: list[str]
+    left_out: Text | None = None
+
+
+def draw(reader: Reader, evaluation: Evaluation) -> Drawn:
+    """Clients by queues, and a last row that marks what is wrong; ``legend.txt`` says how.
+
+    No line is wider than the reader has columns, but for a queue alone.
+    """
+    marks = _marks(evaluation)
+    queues = core.sort_message_queues(evaluation.seen_queues)
+    if not queues:
+        return Drawn([])
+    shown = queues
+    if len(queues) > _MOST_QUEUES:
+        shown = ([queue for queue in queues if queue in marks] or queues)[:_MOST_QUEUES]
+    rows = _rows(evaluation)
+    clients = list(rows)
+    if len(clients) > _MOST_CLIENTS:
+        wanted = {c.client_id for f in evaluation.findings for c in f.claimants}
+        of_wanted = [row for row in clients if row[0] in wanted]
+        clients = (of_wanted or clients)[:_MOST_CLIENTS]
+    # Before a label is cut: what is left of a secret then would not be recognised.
+    labels = [reader.shown(_id_of(*row[:2])) for row in clients]
+    lines: list[_Line] = [("", {queue: str(queue.queue_id) for queue in shown})]
+    for label, row in zip(labels, clients, strict=True):
+        mark = str(row[1]) if row[1] > 1 else "#"
+        lines.append((label, {queue: _cell(rows[row].get(queue, 0.0), mark) for queue in shown}))
+    lines.append((reader.language("wrong"), {queue: marks.get(queue, "") for queue in shown}))
+    width = min(max(display_width(label) for label, _ in lines), reader.width // 2)
+    drawn = [
+        line
+        for block in _blocks(shown, reader.width - width - 4)
+        for line in _block(block, lines, width)
+    ]
+    return Drawn(drawn, _left_out(len(queues) - len(shown), len(rows) - len(clients)))
+
+
+def _left_out(queues: int, clients: int) -> Text | None:
+    parts = [count(queues, "more queue")] if queues else []
+    parts += [count(clients, "more client")] if clients else []
+    template = "({parts} [is|are] not shown)"
+    return agreeing(queues + clients, template, parts=list_of(parts)) if parts else None
+
+
+def _id_of(client_id: str, processes: int) -> str:
+    """The id as a person reads it, and how many processes have it, where there are several."""
+    shown = shown_id(client_id)
+    return Text("{client_id} (x{n})", client_id=shown, n=processes) if processes > 1 else shown
+
+
+def _rows(evaluation: Evaluation) -> dict[tuple[str, int, bool], dict[MessageQueue, float]]:
+    """By client id and processes the share of the views under which each queue is taken."""
+    rows: dict[tuple[str, int, bool], dict[MessageQueue, float]] = {}
+    for each in evaluation.allocations:
+        row = rows.setdefault((each.client_id, each.processes, each.subscribed), {})
+        for queue in set(each.queues):
+            row[queue] = row.get(queue, 0.0) + each.view_weight
+    return rows
+
+
+def _marks(evaluation: Evaluation) -> dict[MessageQueue, str]:
+    """By queue the letters that mark what is wrong with it."""
+    marks: dict[MessageQueue, str] = {}
+    for finding in evaluation.findings:
+        letter = finding.kind[0]
+        letter = letter if finding.certainty == "CERTAIN" else letter.lower()
+        marks[finding.queue] = marks.get(finding.queue, "") + letter
+    return marks
+
+
+def _blocks(queues: Sequence[MessageQueue], width: int) -> Iterator[list[list[MessageQueue]]]:
+    """The queues broker by broker, as many as go side by side."""
+    by_broker = grouped((queue.broker_name, queue) for queue in queues)
+    most = max(1, width // _cell_width(queues) - 1)
+    parts = [of[n : n + most] for of in by_broker.values() for n in range(0, len(of), most)]
+    block: list[list[MessageQueue]] = []
+    for part in parts:
+        if block and sum(map(_part_width, [*block, part])) > width:
+            yield block
+            block = []
+        block.append(part)
+    if block:
+        yield block
+
+
+def _cell_width(queues: Sequence[MessageQueue]) -> int:
+    return max(3, 1 + len(str(max(queue.queue_id for queue in queues))))
+
+
+def _part_width(part: Sequence[MessageQueue]) -> int:
+    name_width = min(display_width(visible(part[0].broker_name)), 24)
+    return max(_cell_width(part) * len(part), name_width) + 2
+
+
+def _block(
+    parts: Sequence[Sequence[MessageQueue]], lines: Sequence[_Line], width: int
+) -> Iterator[str]:
+    """The lines of some queues below the names of their brokers; none that says nothing of them."""
+    widths = [_part_width(part) - 2 for part in parts]
+
+    def line(label: str, texts: Iterable[str]) -> str:
+        cells = "  ".join(map(padded, texts, widths))
+        return f"  {padded(cut(label, width), width)}  {cells}".rstrip()
+
+    names = (visible(part[0].broker_name) for part in parts)
+    yield line("", map(cut, names, widths))
+    for label, of_queues in lines:
+        if any(of_queues[queue] for part in parts for queue in part):
+            yield line(label, ("".join(_in_cells(of_queues, part)) for part in parts))
+
+
+def _in_cells(of_queues: Mapping[MessageQueue, str], part: Sequence[MessageQueue]) -> Iterator[str]:
+    width = _cell_width(part)
+    return (f"{of_queues[queue]:>{width}}" for queue in part)
+
+
+def _cell(share: float, full: str) -> str:
+    if share <= 0:
+        return "."
+    return full if share > 1 - 1e-9 else "~"
+
+
+# ------------------------------------------------------------------ why
+
+
+def _route(route: TopicRoute) -> Text:
+    """Which queues a nameserver gives to consumers."""
+    in_order = sorted(route.brokers, key=lambda each: each.broker_name)
+    brokers = [
+        Text(
+            "{broker} {queues}" if broker.is_readable else "{broker} {queues} (not readable)",
+            broker=broker.broker_name,
+            queues=broker.read_queue_nums,
+        )
+        for broker in in_order[:_MOST_BROKERS]
+    ]
+    if more := in_order[_MOST_BROKERS:]:
+        brokers.append(Text("and {number} more brokers", number=len(more)))
+    return Text(
+        "route of {nameserver}: queues to read: {brokers}",
+        nameserver=route.namesrv_addr,
+        brokers=joined(brokers, "{before}, {next}") or Text("no broker"),
+    )
+
+
+def _traits(situation: Situation) -> dict[Text, list[str]]:
+    """What processes do, in words, and the ids of those that do."""
+    processes = find_processes(situation.state, situation.rules)
+    return grouped((_trait(each), _id_of(each.client_id, each.count)) for each in processes)
+
+
+#: What shows a strategy.
+_SOURCES = {
+    "observed": Text("observed"),
+    "configured": Text("configured"),
+    "group": Text("as others of the group"),
+    "assumed": Text("assumed"),
+}
+
+
+def _trait(process: Process) -> Text:
+    if process.chooses_queues:
+        return Text("takes a slot and no queue: chooses its queues itself, by assign()")
+    if not process.subscribed:
+        return Text("takes a slot and no queue: does not subscribe to the topic")
+    if process.silent:
+        return Text("takes a slot and no queue: its last heartbeat is too old")
+    if process.broadcasting:
+        return Text("reads every queue and takes a slot: broadcasts")
+    strategy, source = process.strategy.strategy, _SOURCES[process.strategy.source]
+    if strategy is None:
+        reason = process.strategy.unknown
+        return Text("strategy not computed, {reason} ({source})", reason=reason, source=source)
+    text = Text("strategy {name} ({source})", name=strategy.full_name, source=source)
+    if process.share < 1:
+        template = "{strategy}, if it subscribes at all, which is {share:.0%} probable"
+        return Text(template, strategy=text, share=process.share)
+    return text
+
+
+def _leaving(
+    situation: Situation, evaluation: Evaluation, reader: Reader
+) -> list[tuple[str, int, Text]]:
+    """What each client's leaving would do: the smallest of the what-ifs, and the commonest.
+
+    The client, how many queues move, and what is wrong then; only of a group of few clients.
+    """
+    clients = sorted({a.client_id for a in evaluation.allocations if a.subscribed})
+    if evaluation.coverage != AUDITED or not 1 < len(clients) <= _MOST_LEAVING:
+        return []
+    shown = {client_id: reader.shown(client_id) for client_id in clients}
+    width = max(map(display_width, shown.values()))
+    left = []
+    for client_id, name in shown.items():
+        changed = core.apply_change(situation, core.leave(client_id))
+        after = core.evaluate(changed.state, changed.rules)
+        left.append((padded(name, width), len(find_moves(evaluation, after)), wrong_of(after)))
+    return left
+
+
+# ------------------------------------------------------------------ since when
+
+Row = Mapping[str, Any]
+#: What queues have in common that share a line.
+_ALIKE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
+
+
+def _since(moment: Moment) -> Iterator[tuple[str, Sequence[Row]]]:
+    """The rows that share a line, with their table: the queues of an episode, a stall, a fault."""
+    for table in ("orphaned_queues", "duplicate_queues"):
+        rows = moment.episodes[table]
+        of_episode = grouped((tuple(row[name] for name in _ALIKE), row) for row in rows)
+        yield from ((table, of_episode[alike]) for alike in sorted(of_episode))
+    for table in ("stalled_queues", "group_faults"):
+        yield from ((table, [row]) for row in moment.episodes[table])
+
+
+def _queues_of(rows: Iterable[Row]) -> list[QueueKey]:
+    return [(row["broker_name"], row["queue_id"]) for row in rows]
+
+
+def _ranges(moment: Moment, queues: Iterable[QueueKey]) -> str:
+    return queue_ranges(MessageQueue(moment.state.topic, *queue) for queue in sorted(queues))

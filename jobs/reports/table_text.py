@@ -1,0 +1,275 @@
+"""Published tables in a terminal, read by PyArrow: no Spark, so within a second."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from rebalance_core.english import list_of
+from rebalance_core.errors import near_names, nearest
+from rebalance_core.findings import AUDITED
+
+from ..config.masking import Masking
+from ..console.terminal import console_on, is_terminal
+from ..declared.kinds import badness
+from ..errors import SettingsError
+from ..languages.translated_rows import TEXTS
+from ..schemas import GROUP_HEALTH, QUARANTINE, REPORT_TABLES
+from ..storage import Location, Published, Reports, Snapshots
+from ..texts.shown import as_plain, csv_line, cut, json_text, visible
+from .fitting import fitted, wide
+
+_LOGGER = logging.getLogger(__name__)
+
+#: A cell where every row is one line; csv and json have all of it.
+_WIDEST_CELL = 60
+#: A cell that is folded: a quarantined line may have megabytes.
+_LONGEST_CELL = 2_000
+#: So many rows are folded to the width of a terminal: nobody reads more there.
+_MOST_FITTED = 1_000
+
+
+def read_table(
+    reports: Reports,
+    published: Published,
+    name: str,
+    group: str | None = None,
+    topic: str | None = None,
+) -> pa.Table:
+    """A table of a published run, sorted; only a group's or a topic's rows where it has such.
+
+    A warning names the filter that a table has no column for. SettingsError where the run has no
+    table of that name.
+    """
+    if name not in published.tables:
+        there = (*published.tables, "summary")
+        raise SettingsError(
+            f"no table {_with_nearest(name, there)} in the run of {published.date}; "
+            f"there are {', '.join(there)}"
+        )
+    dataset = reports.dataset(published, name)
+    names = dataset.schema.names
+    table = dataset.to_table()
+    for what, column, wanted in (("group", "consumer_group", group), ("topic", "topic", topic)):
+        if wanted is None:
+            continue
+        if column in names:
+            table = table.filter(ds.field(column) == wanted)
+        elif _lists(table, several := f"{what}s"):
+            keep = [wanted in (each or ()) for each in table[several].to_pylist()]
+            table = table.filter(pa.array(keep, pa.bool_()))
+        else:
+            _LOGGER.warning("%s is not by %s: --%s was left out", name, what, what)
+    keys = [key for key in _SORTED_BY if key in names]
+    return table.sort_by([(key, "ascending") for key in keys]) if keys else table
+
+
+def read_refused(snapshots: Location, masking: Masking) -> pa.Table:
+    """The quarantine of an ingest of which no run published anything, masked as one would be."""
+    table = Snapshots.open(snapshots).parquet(QUARANTINE.name).to_table()
+    rows = masking.mask_all(table.to_pylist())
+    shown = pa.Table.from_pylist(rows, schema=QUARANTINE.schema)
+    return shown.sort_by([("file", "ascending"), ("line_number", "ascending")])
+
+
+def _lists(table: pa.Table, several: str) -> bool:
+    """Whether a row is of several groups or topics; ``group_load.topics`` is their number."""
+    return several in table.column_names and pa.types.is_list(table.schema.field(several).type)
+
+
+_SORTED_BY = (
+    *("cluster", "begins", "consumer_group", "topic", "broker_name", "queue_id", "client_id"),
+    *("first_seen", "file", "line_number"),
+)
+
+
+def worst_first(table: pa.Table) -> pa.Table:
+    """The rows as the page has its problems, the worst first; equal ones stay in their order.
+
+    A table without a severity stays as it is.
+    """
+    column = next((each for each in _SEVERITIES if each in table.column_names), None)
+    if column is None:
+        return table
+    read = {column, "ongoing", "certainty", "backlog", *_QUEUE_MINUTES}
+    rows = table.select([name for name in table.column_names if name in read]).to_pylist()
+
+    def rank(number: int) -> tuple[Any, ...]:
+        row = rows[number]
+        if row[column] is None:  # of group_health: nothing was found
+            return (1,)
+        return 0, badness(
+            row[column],
+            certain=row.get("certainty") != "POSSIBLE",
+            ongoing=bool(row.get("ongoing")),
+            backlog=row.get("backlog") or 0,
+            queue_minutes=sum(row.get(name) or 0.0 for name in _QUEUE_MINUTES),
+            queues=0,
+        )
+
+    return table.take(pa.array(sorted(range(table.num_rows), key=rank), pa.int64()))
+
+
+#: The columns by which a table has its worst rows: it has one of the first two at most.
+_SEVERITIES = ("severity", "worst_severity")
+_QUEUE_MINUTES = ("orphan_queue_minutes", "duplicate_queue_minutes")
+
+
+#: The columns that matter most, and how many of them a person gets who does not ask for all.
+_MATTER = (
+    *("consumer_group", "topic", "fault", "kind", "client_id", "broker_name", "queue_id", "drift"),
+    *("severity", "worst_severity", "verdict", "status", "coverage", "first_seen", "changed_at"),
+    *("causes", "owners", "evidence", "remedy", "ongoing", "processes", "queues_moved"),
+    *("orphan_queue_minutes", "duplicate_queue_minutes", "members", "strategy", "queues"),
+)
+_MOST_COLUMNS = 8
+
+
+def columns_that_matter(table: pa.Table) -> pa.Table:
+    """The columns of a table that matter most, in the table's order; the cluster if of several."""
+    names = table.column_names
+    several = "cluster" in names and len(table["cluster"].unique()) > 1
+    ranked = [*["cluster"] * several, *_MATTER, *(each for each in names if each != "cluster")]
+    kept = [each for each in dict.fromkeys(ranked) if each in names][:_MOST_COLUMNS]
+    return table.select([each for each in names if each in kept])
+
+
+def tables_of(published: Published) -> pa.Table:
+    """The tables of a run, with their rows and what a row is."""
+    grains = {table.name: table.grain for table in (*REPORT_TABLES, QUARANTINE)}
+    rows = published.summary["rows"]
+    found = [(name, rows.get(name), grains.get(name, "")) for name in sorted(published.tables)]
+    found.append(("summary", None, "one JSON document, of the whole run"))
+    names = ("table", "rows", "a row is")
+    return pa.Table.from_pylist([dict(zip(names, each, strict=True)) for each in found])
+
+
+def select_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Only these columns, in this order; SettingsError where there is no such column."""
+    unknown = [name for name in columns if name not in table.column_names]
+    if unknown:
+        raise SettingsError(
+            f"no column {', '.join(_with_nearest(name, table.column_names) for name in unknown)}; "
+            f"there are {', '.join(table.column_names)}"
+        )
+    return table.select(list(columns))
+
+
+def _with_nearest(name: str, names: Sequence[str]) -> str:
+    near = nearest(name, names)
+    return f"{name} (did you mean {' or '.join(near)}?)" if near else name
+
+
+def why_no_rows(
+    reports: Reports, published: Published, name: str, group: str | None, topic: str | None
+) -> str:
+    """Why a table has no rows of a group or topic; '' where it is of no group and topic.
+
+    SettingsError where the run has no such group or topic: a name that is mistyped is no all-clear.
+    """
+    rows = read_table(reports, published, name)
+    group = group if "consumer_group" in rows.column_names else None
+    topic = topic if "topic" in rows.column_names or _lists(rows, "topics") else None
+    if group is None and topic is None:
+        return ""
+    coverage = _coverage(reports, published)
+    there = coverage.keys() | _named(rows)
+    run = f"in the run of {published.date}"
+    groups, topics = {each for each, _ in there}, {each for _, each in there}
+    if group is not None and group not in groups:
+        raise SettingsError(f"no group {group!r} {run}: {near_names(group, groups)}")
+    of_group = {each for of, each in there if group in (None, of)}
+    if topic is not None and topic not in topics:
+        raise SettingsError(f"no topic {topic!r} {run}: {near_names(topic, of_group)}")
+    if topic is not None and topic not in of_group:
+        return f"group {group} has no topic {topic} {run}"
+    asked = [
+        (f"group {of}, topic {each}: {text}", text)
+        for (of, each), text in coverage.items()
+        if group in (None, of) and topic in (None, each)
+    ]
+    if gaps := [why for why, text in asked if text != AUDITED]:
+        return f"not all of it was audited: {list_of(gaps, 3)}"
+    return f"it was audited {run}, and there are none in {name}" if asked else ""
+
+
+def _coverage(reports: Reports, published: Published) -> dict[tuple[str, str], str]:
+    """By group and topic whether it was audited, or why not; in several clusters the worse."""
+    rows = read_table(reports, published, GROUP_HEALTH.name).to_pylist()
+    rows.sort(key=lambda row: row["coverage"] != AUDITED)
+    return {(row["consumer_group"], row["topic"]): row["coverage"] for row in rows}
+
+
+def _named(rows: pa.Table) -> set[tuple[str, str]]:
+    """The groups and topics that some rows are of, '' where they have none."""
+    found = set()
+    names = [each for each in ("consumer_group", "topic", "topics") if each in rows.column_names]
+    lists_topics = _lists(rows, "topics")
+    for row in rows.select(names).to_pylist():
+        topics = (row["topics"] or [""]) if lists_topics else [row.get("topic") or ""]
+        found |= {(row.get("consumer_group") or "", topic) for topic in topics}
+    return found
+
+
+def format_table(
+    table: pa.Table, stream: TextIO, *, whole: bool = False, is_wide: bool = False
+) -> str:
+    """The table as a person reads it.
+
+    On a terminal it is as wide as that, with folded cells; a row of a table that cannot fit is a
+    block of lines, and after the first rows one line says how many there are. Where there is no
+    terminal, or ``is_wide``, a row is one line. Long cells are cut, but for ``whole`` and
+    ``is_wide``. What texts are made of is for programs: a person gets it with ``whole`` alone.
+    """
+    if not whole and TEXTS in table.column_names:
+        table = table.drop_columns([TEXTS])
+    fits = is_terminal(stream) and not is_wide
+    widest = None if whole or is_wide else _LONGEST_CELL if fits else _WIDEST_CELL
+    shown = table.slice(0, _MOST_FITTED) if fits else table
+    rows = [[_cell(as_plain(value), widest) for value in row.values()] for row in shown.to_pylist()]
+    names = [visible(name) for name in table.column_names]
+    if not fits:
+        return "\n".join(wide(names, rows))
+    console = console_on(stream)
+    with console.capture() as captured:
+        console.print(fitted(names, rows, console))
+    lines = [captured.get().rstrip("\n")]
+    if shown.num_rows < table.num_rows:
+        lines.append(f"of {table.num_rows:,}: --wide and --format csv have all of them")
+    return "\n".join(lines)
+
+
+def format_data(table: pa.Table, form: str) -> Iterator[str]:
+    """The table's lines for a program, whole: ``json`` (one object a line) or ``csv``."""
+    if form == "csv":
+        yield csv_line(table.column_names)
+    for row in table.to_pylist():
+        yield csv_line(list(row.values())) if form == "csv" else json_text(as_plain(row))
+
+
+def _cell(value: Any, widest: int | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        value = " ".join(_item(each) for each in value)
+    text = visible(str(value))
+    return text if widest is None else cut(text, widest)
+
+
+def _item(value: Any) -> str:
+    if not isinstance(value, dict):
+        return str(value)
+    if set(value) == {"broker_name", "queue_id"}:
+        return f"{value['broker_name']}:{value['queue_id']}"
+    if set(value) == {"broker_name", "queue_id", "before", "after"}:
+        before, after = [",".join(value[each] or ["nobody"]) for each in ("before", "after")]
+        return f"{value['broker_name']}:{value['queue_id']} {before} -> {after};"
+    if "client_id" in value:
+        count = f" x{value['processes']}" if value.get("processes", 1) > 1 else ""
+        share = f" p={value['probability']:.2g}" if value.get("probability", 1.0) < 1 else ""
+        return f"{value['client_id']}{count}{share}"
+    return str(value)

@@ -1,0 +1,319 @@
+"""Rows of DataFrames -> the fold: what a DataFrame must have, and how its rows travel.
+
+Nothing depends on the settings of the session: times travel as microseconds, the names of columns
+count without regard to case, and a cast that would fail under ANSI, and give null without it, is
+neither: a value that the declared type cannot hold becomes the least number there is, which the
+contract of values refuses, row by row.
+
+What is lossless is taken: whole numbers of any width, decimals without digits behind the point,
+times as text of ISO 8601 (UTC where it has no zone).
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from inspect import signature
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    IntegralType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from ..contract import check_tables, type_name
+from ..engines.pieces import FOR_ALL, Piece, all_rows, pack_rows
+from ..errors import ContractError, InputError
+from ..fold.numbers import Rows, pc
+from ..fold.slices import TableStep
+from ..schemas import (
+    BROKER_POLLS,
+    CLIENT_STATES,
+    HEARTBEATS,
+    NO_ANSWER,
+    RUNNING_INFO,
+    SNAPSHOT_TABLES,
+    STRING,
+    TIMESTAMP,
+    TOPIC_ROUTES,
+    Table,
+)
+
+#: Our name of a column to theirs, or to a column that is made of theirs; or by table such names.
+Names: TypeAlias = Mapping[str, Any]
+
+_TABLES = {table.name: table for table in SNAPSHOT_TABLES}
+#: No backslash: whether it escapes is a setting of the session.
+_HAS_ZONE = "(Z|[+-][0-9][0-9]:?[0-9][0-9])$"
+_LEAST = {"tinyint": -(1 << 7), "smallint": -(1 << 15), "int": -(1 << 31)}
+
+# ---------------------------------------------------------------- the contract of columns
+
+
+def prepared(frames: Mapping[str, DataFrame], columns: Names | None = None) -> dict[str, DataFrame]:
+    """By table the columns that it declares, as they travel; those that are missing are null.
+
+    Raises ContractError with all that is missing or of a wrong type in any of the tables, and what
+    to type; InputError for a name in ``columns`` that no table has.
+    """
+    _check_names(columns or {})
+    named, came = {}, []
+    for name, rows in frames.items():
+        table = _TABLES[name]
+        theirs = {**(columns or {}), **(columns or {}).get(name, {})}
+        found, twice = _by_our_names(table, rows, theirs)
+        named[name] = found
+        came.append((table, pa.schema([*_came(table, found.schema), *twice])))
+    try:
+        check_tables(came)
+    except ContractError as error:
+        raise ContractError(f"{error}\n{_what_to_type(came, frames)}") from None
+    return {
+        name: rows.selectExpr(*_travelling(_TABLES[name], rows)) for name, rows in named.items()
+    }
+
+
+def _check_names(columns: Names) -> None:
+    declared = {name for table in SNAPSHOT_TABLES for name in table.schema.names}
+    for name, theirs in columns.items():
+        known = _TABLES[name].schema.names if name in _TABLES else declared
+        given = theirs if name in _TABLES and isinstance(theirs, Mapping) else [name]
+        for each in given:
+            if each not in known:
+                near = ", ".join(get_close_matches(each, known)) or "see docs/data_dictionary.md"
+                raise InputError(
+                    f"columns: no snapshot table has a column {each!r}: {near}; expected "
+                    'columns={"client_id": "clientId"}, our name first'
+                )
+
+
+def _by_our_names(table: Table, rows: DataFrame, columns: Names) -> tuple[DataFrame, list[Any]]:
+    """The columns that are there, by our names; those that are there twice."""
+    places = defaultdict(list)
+    for name in rows.columns:
+        places[name.lower()].append(name)
+    picked, twice = [], []
+    for field in table.schema:
+        theirs = columns.get(field.name, field.name)
+        if not isinstance(theirs, str):
+            if _resolves(rows, theirs):
+                picked.append(theirs.alias(field.name))
+                continue
+            theirs = field.name
+        there = places[theirs.lower()] or places[field.name]
+        if len(there) > 1:
+            twice += [pa.field(field.name, field.type)] * len(there)
+        elif there:
+            quoted = there[0].replace("`", "``")
+            picked.append(F.col(f"`{quoted}`").alias(field.name))
+    return rows.select(*picked), twice
+
+
+def _resolves(rows: DataFrame, column: Column) -> bool:
+    try:
+        return bool(rows.select(column).schema)
+    except PySparkException:
+        return False
+
+
+def _came(table: Table, struct: StructType) -> Iterator["pa.Field[Any]"]:
+    for field in struct:
+        expected = table.schema.field(field.name).type
+        fits = _travels(field.dataType, expected, "x") is not None
+        yield pa.field(field.name, expected if fits else _arrow_type(field))
+
+
+def _arrow_type(field: StructField) -> pa.DataType:
+    # Some versions of Spark take no time zone: theirs is UTC.
+    takes_zone = "timezone" in signature(to_arrow_schema).parameters
+    zone: dict[str, Any] = {"timezone": "UTC"} if takes_zone else {}
+    try:
+        type_: pa.DataType = to_arrow_schema(StructType([field]), **zone).field(0).type
+    except PySparkException:  # a type that Arrow has not
+        return pa.null()
+    return type_
+
+
+def _what_to_type(came: list[tuple[Table, pa.Schema]], frames: Mapping[str, DataFrame]) -> str:
+    """The argument that mends the columns, as far as names and types show it."""
+    lines = []
+    for table, schema in came:
+        theirs = {re.sub(r"[\W_]", "", name).lower(): name for name in frames[table.name].columns}
+        parts = []
+        for field in table.schema:
+            if field.name not in schema.names:
+                if field.nullable:
+                    continue
+                near = get_close_matches(field.name.replace("_", ""), theirs, 1, 0.7)
+                parts.append(f'"{field.name}": "{theirs[near[0]] if near else "..."}"')
+            elif schema.names.count(field.name) == 1 and (
+                schema.field(field.name).type != field.type
+            ):
+                # A text of a time without a zone is one of UTC.
+                type_ = "string" if field.type == TIMESTAMP else type_name(field.type)
+                parts.append(f'"{field.name}": F.col("{field.name}").cast("{type_}")')
+        if parts:
+            lines.append(f'"{table.name}": {{{", ".join(parts)}}}')
+    return f"name, or make, what is there: audit(..., columns={{{', '.join(lines)}}})"
+
+
+# ---------------------------------------------------------------- how a column travels
+
+
+def _travelling(table: Table, rows: DataFrame) -> Iterator[str]:
+    there = {field.name: field.dataType for field in rows.schema}
+    for field in table.schema:
+        name = f"`{field.name}`"
+        made = _travels(there.get(field.name, NullType()), field.type, name)
+        yield name if made == name else f"{made} AS {name}"
+
+
+def _travels(came: DataType, expected: Any, x: str, depth: int = 0) -> str | None:
+    """What Spark makes of ``x``, a column that came: its travelling type. None: it does not fit."""
+    if isinstance(came, NullType):
+        return f"CAST(NULL AS {_type_name(expected)})"
+    if pa.types.is_list(expected):
+        if not isinstance(came, ArrayType):
+            return None
+        each = f"each{depth}"
+        made = _travels(came.elementType, expected.value_type, each, depth + 1)
+        return x if made == each else made and f"transform({x}, {each} -> {made})"
+    if pa.types.is_struct(expected):
+        return _struct_travels(came, expected, x, depth)
+    if pa.types.is_timestamp(expected):
+        if isinstance(came, StringType):
+            zoned = f"IF({x} RLIKE '{_HAS_ZONE}', {x}, concat({x}, 'Z'))"
+            return _held(x, f"unix_micros(try_cast({zoned} AS timestamp))", "bigint")
+        return f"unix_micros({x})" if isinstance(came, TimestampType) else None
+    type_ = type_name(expected)
+    if came.simpleString() == type_ or (type_ == "string" and isinstance(came, StringType)):
+        return x
+    is_whole = isinstance(came, IntegralType) or (isinstance(came, DecimalType) and not came.scale)
+    if pa.types.is_integer(expected) and is_whole:
+        return _held(x, f"try_cast({x} AS {type_})", type_)
+    return None
+
+
+def _struct_travels(came: DataType, expected: Any, x: str, depth: int) -> str | None:
+    if not isinstance(came, StructType):
+        return None
+    there = {field.name.lower(): field for field in came}
+    fields = []
+    for field in expected:
+        if (theirs := there.get(field.name)) is None:
+            return None
+        path = f"{x}.`{theirs.name}`"
+        if (made := _travels(theirs.dataType, field.type, path, depth)) is None:
+            return None
+        fields.append((field.name, path, made))
+    if [name for name, *_ in fields] == came.names and all(
+        path == made for _, path, made in fields
+    ):
+        return x
+    made = ", ".join(f"'{name}', {made}" for name, _, made in fields)
+    return f"IF({x} IS NULL, NULL, named_struct({made}))"
+
+
+def _held(x: str, made: str, type_: str) -> str:
+    """What is made of ``x``; where the type cannot hold it, the least number there is."""
+    least = _LEAST.get(type_)
+    worst = "(-9223372036854775807L - 1L)" if least is None else f"CAST({least} AS {type_})"
+    return f"IF({x} IS NULL, NULL, coalesce({made}, {worst}))"
+
+
+def _type_name(expected: Any) -> str:
+    return type_name(expected).replace("timestamp", "bigint")
+
+
+# ---------------------------------------------------------------- in a worker
+
+#: The kind of the pieces of what the driver reads of a table besides the fold's pieces.
+_BRIEF = "brief of "
+#: By table the columns that the driver looks at: when there are rows, and who was asked.
+_BRIEFLY: Mapping[str, list[str]] = {
+    HEARTBEATS.name: ["cluster", "snapshot_time"],
+    TOPIC_ROUTES.name: ["cluster", "snapshot_time"],
+    BROKER_POLLS.name: [
+        *("cluster", "snapshot_time", "broker_name", "broker_id", "broker_addr", "outcome"),
+        "consumer_group",
+    ],
+    CLIENT_STATES.name: ["cluster", "snapshot_time", "consumer_group", "source"],
+}
+
+
+@dataclass(frozen=True)
+class RowsStep:
+    """Feeds rows to the fold, and gathers what the driver looks at: each distinct row of it once,
+    and those that lie in the future as often as they came.
+    """
+
+    step: TableStep
+    future: datetime | None = None
+
+    def __call__(self, name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
+        """The pieces of rows that travelled."""
+        seen: list[pa.Table] = []
+        declared = pa.schema(field.with_nullable(True) for field in _TABLES[name].schema)
+
+        def came() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                of_batch = pa.schema(declared.field(each) for each in batch.schema.names)
+                rows = pa.Table.from_batches([batch]).cast(of_batch)
+                if name in _BRIEFLY and rows.num_rows:
+                    seen.append(self._briefly(name, rows.select(_BRIEFLY[name])))
+                yield from rows.to_batches()
+
+        yield from self.step.of_batches(name, came())
+        if seen:
+            yield from pack_rows(
+                FOR_ALL, _BRIEF + name, self._briefly(name, pa.concat_tables(seen))
+            )
+
+    def _briefly(self, name: str, rows: Rows) -> Rows:
+        if name == CLIENT_STATES.name:
+            rows = rows.filter(pc.equal(rows["source"], RUNNING_INFO))
+        if name == BROKER_POLLS.name:
+            # Only where no answer came it matters about which group: else there are few rows.
+            is_missing = pc.equal(rows["outcome"], NO_ANSWER)
+            groups = pc.if_else(is_missing, rows["consumer_group"], pa.scalar(None, STRING))
+            rows = rows.set_column(rows.num_columns - 1, "consumer_group", groups)
+        ahead = np.zeros(rows.num_rows, np.bool_)
+        if self.future is not None:
+            is_ahead = pc.greater_equal(rows["snapshot_time"], pa.scalar(self.future, TIMESTAMP))
+            ahead = is_ahead.fill_null(False).to_numpy()
+        once = rows.filter(pa.array(~ahead)).group_by(rows.column_names).aggregate([])
+        return pa.concat_tables([once.select(rows.column_names), rows.filter(pa.array(ahead))])
+
+
+def brief_kinds() -> list[str]:
+    """The kinds of pieces that ``briefly`` takes."""
+    return [_BRIEF + name for name in _BRIEFLY]
+
+
+def briefly(pieces: list[Piece], name: str) -> Rows:
+    """What the driver looks at of a table, from the pieces of its rows; other columns are null."""
+    schema = pa.schema(field.with_nullable(True) for field in _TABLES[name].schema)
+    names = _BRIEFLY.get(name, [])
+    rows: Rows = all_rows(pieces, _BRIEF + name, pa.schema(map(schema.field, names)))
+    return pa.table(
+        {
+            field.name: rows[field.name] if field.name in names else pa.nulls(len(rows), field.type)
+            for field in schema
+        },
+        schema=schema,
+    )

@@ -1,0 +1,127 @@
+"""Tables of Arrow as DataFrames, and published reports. Nothing here starts or stops a session."""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from ..contract import plain_type
+from ..engines.pieces import unpack_rows
+from ..reports.read import declared_table, published_runs
+from ..storage import Location, Reports
+from .schemas import spark_schema
+from .session import AS_NAMED
+
+# ---------------------------------------------------------------- tables of Arrow
+
+
+def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType | None = None) -> DataFrame:
+    """Rows that the driver has, in the types of ``schema``, or in those that Spark has for theirs.
+
+    They travel with the plan, and by Arrow: neither the session's settings nor its version decide
+    what becomes of them.
+    """
+    plain = pa.schema([(field.name, plain_type(field.type)) for field in rows.schema])
+    schema = schema or from_arrow_schema(plain, prefer_timestamp_ntz=True)
+    batches = rows.cast(plain, safe=False).to_batches()
+    return spark.range(0, 1, 1, 1).mapInArrow(_given(batches), schema)
+
+
+def _given(batches: list[pa.RecordBatch]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
+    return lambda _: iter(batches)
+
+
+def rows_of_pieces(pieces: DataFrame, table: str) -> DataFrame:
+    """The rows of a table that are packed in pieces, unpacked where they lie."""
+    of_table = pieces.where(pieces["kind"] == table).select("data")
+    return of_table.mapInArrow(_unpacked, spark_schema(declared_table(table)))
+
+
+def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for data in batch.column("data"):
+            yield from unpack_rows(data.as_py()).to_batches()
+
+
+# ---------------------------------------------------------------- tables of a catalogue
+
+#: Providers without a transaction: a partition is a folder.
+_OF_FOLDERS = {"parquet", "orc", "avro", "json", "csv", "hive"}
+
+
+def replace_date(rows: DataFrame, table: str, day: date) -> None:
+    """Writes rows as those of a date of a table, in place of those that it has; others stay.
+
+    A table that is not there is made, with the date as partitions, in the catalogue's own format.
+    """
+    spark = rows.sparkSession
+    dated = rows.withColumn("date", F.lit(day))
+    if not spark.catalog.tableExists(table):
+        writer = dated.writeTo(table).partitionedBy(F.col("date"))
+        provider = _provider_of_spark(spark, table)
+        (writer.using(provider) if provider else writer).create()
+        return
+    there = spark.table(table).columns
+    if new := [field for field in rows.schema if field.name not in there]:
+        named = ", ".join(f"`{each.name}` {each.dataType.simpleString()}" for each in new)
+        spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({named})")
+    details = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Provider'").first()
+    if details is not None and details["data_type"].lower() not in _OF_FOLDERS:
+        dated.writeTo(table).overwrite(F.col("date") == F.lit(day))
+        return
+    # Also of no row: to overwrite partitions dynamically would leave those of the date.
+    names = [name for name in spark.table(table).columns if name != "date"]
+    columns = ", ".join(f"`{name}`" for name in names)
+    into = f"INSERT OVERWRITE TABLE {table} PARTITION (date = '{day}')"
+    spark.sql(f"{into} SELECT {columns} FROM {{rows}}", rows=rows)  # noqa: S608 - the caller's own
+
+
+def _provider_of_spark(spark: SparkSession, table: str) -> str | None:
+    """The format of new tables in Spark's own catalogue, where 3.5 would make one of Hive; other
+    catalogues have their own.
+    """
+    names = table.split(".")
+    catalogue = names[0] if len(names) > 2 else spark.catalog.currentCatalog()
+    is_own = catalogue == "spark_catalog"
+    return spark.conf.get("spark.sql.sources.default") if is_own else None
+
+
+# ---------------------------------------------------------------- published reports
+
+
+def read_reports(
+    spark: SparkSession,
+    path: str,
+    table: str,
+    dates: str | date | Iterable[str | date] | None = None,
+) -> DataFrame:
+    """A report table of some dates (None: of all that are published), with the column ``date``.
+
+    Of each date only what its pointer names is read, and it is checked first: a run that is being
+    written, or that died, adds nothing. Columns that an older run has not are null. Where a date is
+    audited again before the rows are read, Spark misses its files: read again.
+
+    Raises InputError where there is no such table or a date has no report, DamagedError where files
+    of one are gone or are others.
+
+    >>> read_reports(spark, "out/reports", "orphaned_queues").groupBy("date").count().show()
+    ... # doctest: +SKIP
+    """
+    declared = declared_table(table)
+    reports = Reports(Location(path))
+    paths: list[str] = []
+    for published in published_runs(reports, dates):
+        if table in published.tables:
+            reports.dataset(published, table)  # DamagedError where it is not what was published
+            paths += [(reports.root / file.path).uri for file in published.files[table].files]
+    schema = spark_schema(declared).add("dt", "date")
+    columns = ["dt AS date", *(f"`{name}`" for name in declared.schema.names)]
+    if not paths:
+        return spark.createDataFrame([], schema).selectExpr(*columns)
+    rows = spark.read.schema(schema).options(**AS_NAMED, basePath=(reports.root / table).uri)
+    return rows.parquet(*paths).selectExpr(*columns)

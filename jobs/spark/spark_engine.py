@@ -1,0 +1,330 @@
+"""The engine on Spark: it loads the files, brings pieces to their shards, and lends its cores.
+
+Files on a disk, or on a mount that all machines have, are opened where they are read, as one
+process does. Others are read by Spark's own source ``binaryFile``, so with its file systems and
+credentials, and their bytes are handed to the step.
+
+That is so of files of up to 256 MB, which all are that ingest writes. A larger plain dump is read
+in ranges, a larger table by its row groups, a larger archive as a stream: PyArrow opens each where
+it is read. One that it cannot open is refused in one sentence before anything runs.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from math import inf
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.utils import is_remote
+
+from ..console.failures import one_line
+from ..dumps.files import InputFile, check_visible, given_paths, is_local, list_local_files
+from ..engines.batches import (
+    ANSWER,
+    ASKED,
+    BEGUN,
+    PIECE_COLUMNS,
+    QUESTIONS,
+    WAITING,
+    RowStep,
+    begun,
+    end_large,
+    ended,
+    of_contents,
+    of_numbers,
+    of_rows,
+    of_shards,
+    unpacked_questions,
+)
+from ..engines.engine import (
+    MOST_BYTES,
+    About,
+    ShardStep,
+    Slice,
+    SliceStep,
+    Work,
+    in_tasks,
+)
+from ..engines.environment import sentence_of_spark
+from ..engines.pieces import Piece
+from ..errors import InputError, SparkError
+from ..storage import Location
+from ..texts.shown import visible
+from .functions import recompute_allocations
+from .session import unnoticed
+
+_DDL = "shard int, kind string, data binary"
+_ASKED_DDL = from_arrow_schema(ASKED)
+
+_DESCRIPTION = "spark.job.description"
+
+#: Files are read by their very names.
+_BY_NAME = {"__globPaths__": "false", "recursiveFileLookup": "true"}
+#: So many bytes are collected at once; more come in parts of so many.
+_COLLECTED_AT_ONCE = 64 << 20
+_COLLECTED_PART = 16 << 20
+#: A task costs as much as a megabyte of input. For each core there are two, so that it seldom waits
+#: for another one; of a large input each holds about so many bytes.
+_LEAST_BYTES_OF_A_SHARD = 1 << 20
+_MOST_BYTES_OF_A_SHARD = 32 << 20
+_TASKS_OF_A_CORE = 2
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Pieces as rows. ``most_bytes``: they have about so many at most, as far as that is known.
+
+    ``what``: what they are made of, in words, for whoever looks at Spark's jobs.
+    """
+
+    rows: DataFrame
+    most_bytes: float = inf
+    what: str = "pieces"
+
+    def only(self, *kinds: str) -> "Frame":
+        """Those of some kinds."""
+        return replace(self, rows=self.rows.where(F.col("kind").isin(*kinds)))
+
+    def and_also(self, others: "Frame") -> "Frame":
+        """These and others."""
+        rows = self.rows.unionAll(others.rows)
+        return Frame(rows, self.most_bytes + others.most_bytes, self.what)
+
+
+class SparkEngine(AbstractContextManager["SparkEngine"]):
+    """Runs the steps in Spark's workers. What is kept between steps is let go when it is closed."""
+
+    name = "spark"
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.versions: Mapping[str, str] = {"spark": spark.version, "pyspark": pyspark.__version__}
+        self._kept: list[DataFrame] = []
+        self._most_tasks = _TASKS_OF_A_CORE * cores_of(spark)
+        self._tasks = self._most_tasks
+        self._input_bytes = inf
+        #: What the shards came to that were asked last.
+        self.answered: Frame | None = None
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of what is kept."""
+        for rows in self._kept:
+            rows.unpersist()
+
+    def shards(self, input_bytes: int) -> int:
+        """Some for each core, fewer of a small input, more of a large one: a task holds one."""
+        least = max(1, input_bytes // _LEAST_BYTES_OF_A_SHARD)
+        self._tasks = min(self._most_tasks, least)
+        self._input_bytes = input_bytes
+        return max(self._tasks, -(-input_bytes // _MOST_BYTES_OF_A_SHARD))
+
+    def list_files(self, paths: Sequence[str]) -> list[InputFile]:
+        """This machine's files as every engine lists them, others as Spark does, with globs."""
+        given = given_paths(paths)
+        files = list_local_files([path for path in given if is_local(path)]) or []
+        for path in given:
+            if not is_local(path):
+                files += self._list(path)
+        return sorted(files, key=lambda file: file.path)
+
+    def _list(self, path: str) -> list[InputFile]:
+        """The files below a folder, or those that a glob names, and their sizes."""
+        check_visible(path, path.rstrip("/").rsplit("/", 1)[-1])
+        files = self.spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+        try:
+            rows = files.load(path).select("path", "length").collect()
+            return [InputFile(*row) for row in rows]
+        except (PySparkException, Py4JError) as error:
+            if "PATH_NOT_FOUND" in str(error):
+                raise InputError(f"no dump at {visible(path)}") from error
+            raise InputError(
+                f"cannot list {visible(path)}: {sentence_of_spark(str(error))}"
+            ) from error
+
+    def map(self, slices: Sequence[Slice], step: SliceStep) -> Frame:
+        """The pieces of all slices; files that cannot be handed over are opened where they are
+        read. InputError, before anything runs, for one that only Spark can open.
+        """
+        frames = []
+        handed = list(filter(_is_handed, slices))
+        opened = [each for each in slices if not _is_handed(each)]
+        for path, size in {each.path: each.size for each in opened if each.size}.items():
+            _check_can_be_opened(path, size)
+        if handed:
+            files = self.spark.read.format("binaryFile").options(**_BY_NAME)
+            contents = files.load([each.path for each in handed])
+            contents = contents.select("path", "content")
+            frames.append(contents.mapInArrow(of_contents(handed, step), _DDL))
+        if opened:
+            size = sum(each.size for each in opened)
+            of_tasks = list(in_tasks(opened, size, self._tasks))
+            numbers = self.spark.range(0, len(of_tasks), 1, len(of_tasks))
+            frames.append(numbers.mapInArrow(of_numbers(of_tasks, step), _DDL))
+        rows = reduce(DataFrame.unionAll, frames or [self.given([]).rows])
+        tables = ", ".join(dict.fromkeys(each.what for each in slices))
+        return self._keep(rows, self._input_bytes, f"slices -> pieces: {tables}")
+
+    def map_rows(self, tables: Mapping[str, DataFrame], step: RowStep) -> Frame:
+        """The pieces of the rows of tables, which go from Spark to the step as batches of Arrow."""
+        mapped = [each.mapInArrow(of_rows(name, step), _DDL) for name, each in tables.items()]
+        rows = reduce(DataFrame.unionAll, mapped)
+        what = f"rows -> pieces: {', '.join(tables)}"
+        return self._keep(rows.coalesce(1) if self._tasks == 1 else rows, self._input_bytes, what)
+
+    @property
+    def tasks(self) -> int:
+        """In so many tasks an input is read whose rows can be dealt at will."""
+        return self._tasks
+
+    def given(self, pieces: Iterable[Piece]) -> Frame:
+        """Pieces that the caller has."""
+        there = list(pieces)
+        # By way of pandas and Arrow: rows of Python, and none at all, would need a worker.
+        if not there:
+            return Frame(self.spark.sql("SELECT 0 shard, '' kind, X'' data WHERE false"), 0)
+        with unnoticed(self.spark):
+            rows = self.spark.createDataFrame(pd.DataFrame(there), _DDL)
+        return Frame(rows, sum(len(piece.data) for piece in there))
+
+    def by_shard(self, pieces: Frame, step: ShardStep) -> Frame:
+        """What the pieces of each shard become."""
+        rows = self._grouped(pieces.rows).mapInArrow(of_shards(step), _DDL)
+        return self._keep(rows, pieces.most_bytes, f"shards: {pieces.what}")
+
+    def _grouped(self, rows: DataFrame) -> DataFrame:
+        """All pieces of a shard next to each other."""
+        return rows.repartition(self._tasks, "shard").sortWithinPartitions("shard")
+
+    def ask(self, pieces: Frame, work: Work) -> Frame:
+        """Every question goes through the UDF ``recompute_allocations``, beside its shard: a shard
+        begins, its questions are answered, and it ends, in one stage.
+
+        The questions of a large shard are spread over all cores: a giant group has all the cores
+        there are. What the shard has begun waits for the answers.
+        """
+        self.answered = self._ask(pieces, work)
+        return self.answered
+
+    def _ask(self, pieces: Frame, work: Work) -> Frame:
+        recompute = recompute_allocations(work)
+        asked = self._grouped(pieces.rows).mapInArrow(begun(work), _ASKED_DDL)
+        answered = asked.select(
+            *About._fields, *PIECE_COLUMNS, recompute("question").alias("answer")
+        )
+        what = "shards of groups: situations -> allocations -> rows of tables"
+        made = self._keep(answered.mapInArrow(ended(work), _DDL), pieces.most_bytes, what)
+        is_waiting = F.col("kind").isin(*WAITING)
+        # Told apart here: Spark would do it in tasks of its own, by default 200 of them.
+        with self._described(what):
+            sizes = made.rows.select(is_waiting, F.length("data")).collect()
+        size = sum(size for waits, size in sizes if not waits)
+        done = Frame(made.rows.where(~is_waiting), size, what)
+        if not any(waits for waits, _ in sizes):
+            return done
+        spread = made.only(QUESTIONS).rows.mapInArrow(unpacked_questions, _ASKED_DDL)
+        answers = spread.repartition(self._most_tasks).select(
+            *About._fields,
+            "shard",
+            F.lit(ANSWER).alias("kind"),
+            recompute("question").alias("data"),
+        )
+        of_large = made.only(BEGUN, ANSWER).rows.unionAll(answers.select(*PIECE_COLUMNS))
+        return done.and_also(self.by_shard(Frame(of_large), partial(end_large, work)))
+
+    def collect(self, pieces: Frame) -> Iterator[Piece]:
+        """The pieces; few of them are held in the driver at a time.
+
+        Java holds a partition as a whole, and those of a giant group are in one.
+        """
+        is_little = pieces.most_bytes <= _COLLECTED_AT_ONCE
+        with self._described(pieces.what):
+            size = 0 if is_little else self._size_of(pieces)
+            parts = -(-size // _COLLECTED_PART)
+            rows = (
+                pieces.rows.collect()
+                if size <= _COLLECTED_AT_ONCE
+                # By a hash: to deal rows out in turn, Spark would sort them all first.
+                else pieces.rows.repartition(parts, F.xxhash64("data")).toLocalIterator()
+            )
+        for row in rows:
+            yield Piece(row[0], row[1], bytes(row[2]))
+
+    def _size_of(self, pieces: Frame) -> int:
+        row = pieces.rows.select(F.sum(F.length("data"))).first()
+        return 0 if row is None else row[0] or 0
+
+    def _keep(self, rows: DataFrame, most_bytes: float, what: str) -> Frame:
+        # Java would keep in its memory what it reads once or twice.
+        self._kept.append(rows.persist(StorageLevel.DISK_ONLY))
+        return Frame(self._kept[-1], most_bytes, what)
+
+    @contextmanager
+    def _described(self, what: str) -> Iterator[None]:
+        """Spark's jobs that are begun in the block have this description, others their own."""
+        if is_remote():  # Spark Connect has none.
+            yield
+            return
+        context = self.spark.sparkContext
+        before: Any = context.getLocalProperty(_DESCRIPTION)
+        context.setLocalProperty(_DESCRIPTION, f"rebalance audit: {what}")
+        try:
+            yield
+        finally:
+            context.setLocalProperty(_DESCRIPTION, before)
+
+
+@contextmanager
+def in_a_sentence() -> Iterator[None]:
+    """A failure of Spark in the block is a SparkError: its cause, and what to do."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise SparkError(sentence_of_spark(str(error))) from error
+
+
+#: Names that Spark's listing leaves out, also of files that are named.
+_LEFT_OUT = re.compile(r".*/[._][^/]*|.*\._COPYING_", re.DOTALL)
+
+
+def _is_handed(slice_: Slice) -> bool:
+    """Whether Spark reads the file. It leaves out empty files and some names."""
+    is_small = slice_.is_whole and 0 < slice_.size <= MOST_BYTES
+    return is_small and not is_local(slice_.path) and not _LEFT_OUT.fullmatch(slice_.path)
+
+
+def _check_can_be_opened(path: str, size: int) -> None:
+    try:
+        Location(path).exists()
+    except (OSError, ValueError, pa.ArrowException) as error:
+        reason = one_line(str(error))
+        raise InputError(
+            f"{visible(path)} has {size:,} bytes. Spark hands over files of up to {MOST_BYTES:,} "
+            f"bytes; larger ones are opened by PyArrow, which cannot: {reason}. Split the file"
+        ) from error
+
+
+def cores_of(spark: SparkSession) -> int:
+    """How many tasks run at a time; of a session of Spark Connect, which does not tell it, some."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:
+        return 4
+
+
+def is_here(spark: SparkSession) -> bool:
+    """Whether all workers are on this machine, and see its temporary folders."""
+    return not is_remote() and str(spark.sparkContext.master).startswith("local")
