@@ -39,7 +39,7 @@ from .judge.moment import Moment
 from .pipeline.ingest import ingest
 from .pipeline.inputs import Inputs
 from .pipeline.moment_texts import Prediction, ShellText, explain_moment, predict_moments
-from .pipeline.moments import Question, moments_of_tables
+from .pipeline.moments import MomentQuestion, moments_of_tables
 from .publish.run import Run, Task
 from .rendering.write import Look, report_text
 from .reports.problems import find_problems
@@ -187,7 +187,7 @@ class Report(Mapping[str, pa.Table]):
         self, group: str, topic: str | None, at: Time | None, cluster: str | None
     ) -> list[Moment]:
         time = time_of("at", None if at is None else str(at))
-        question = Question(group, topic, time, cluster)
+        question = MomentQuestion(group, topic, time, cluster)
         return moments_of_tables(self._snapshots, question, self._settings)
 
     def __repr__(self) -> str:

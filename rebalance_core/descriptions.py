@@ -21,7 +21,7 @@ from .state import BROADCASTING, GROUP_TABLE, SURE, Member, State, TopicRoute
 from .strategies.base import AllocationStrategy
 from .strategies.by_machine_room import MachineRoomUnfiltered
 from .strategies.sdk import Sdk, sdk_of
-from .texts import Text, Value, for_slots
+from .texts import Text, TextValue, for_slots
 from .views import asked_brokers
 
 EXPRESSION_MISMATCH = "EXPRESSION_MISMATCH"
@@ -61,7 +61,7 @@ def _and(parts: Iterable[str]) -> str:
     return list_of(parts, _MOST_NAMES)
 
 
-def _of_clients(client_ids: Collection[str], template: str, **values: Value) -> Text:
+def _of_clients(client_ids: Collection[str], template: str, **values: TextValue) -> Text:
     """What the template says of some ``{clients}``, of one or of many."""
     return agreeing(len(client_ids), template, clients=_and(client_ids), **values)
 

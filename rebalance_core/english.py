@@ -6,7 +6,7 @@ one name alone is that name. Times are not here, for the core has none: see ``jo
 
 from collections.abc import Iterable, Sequence
 
-from .texts import Text, Value, forms
+from .texts import Text, TextValue, forms
 
 
 def count(number: int, singular: str, plural: str | None = None) -> Text:
@@ -27,7 +27,7 @@ def counted(singular: str, plural: str | None = None) -> str:
     return f"{{number:,}} [{singular}|{plural or singular + 's'}]"
 
 
-def agreeing(number: int, template: str, /, **values: Value) -> Text:
+def agreeing(number: int, template: str, /, **values: TextValue) -> Text:
     """The text of a template that has ``[one|many]`` wherever its words go with a number of things.
 
     The text has the template for that number alone; a catalogue of ``jobs.languages`` has both in

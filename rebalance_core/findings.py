@@ -32,7 +32,7 @@ CERTAIN: Certainty = "CERTAIN"
 POSSIBLE: Certainty = "POSSIBLE"
 
 _Source = TypeVar("_Source", bound=str)
-Queue = TypeVar("Queue")
+AnyQueue = TypeVar("AnyQueue")
 
 #: The group's queues of the topic were recomputed. Every other coverage is a reason why not.
 AUDITED = "AUDITED"
@@ -80,7 +80,7 @@ class Finding:
     claimants: tuple[Claimant, ...]
 
 
-class Allocation(NamedTuple, Generic[Queue]):
+class Allocation(NamedTuple, Generic[AnyQueue]):
     """What the processes of one client id take under one view.
 
     ``view_queues`` and ``view_clients`` are the lengths of the view's two lists, which the client
@@ -97,7 +97,7 @@ class Allocation(NamedTuple, Generic[Queue]):
     view_weight: float
     view_queues: int
     view_clients: int
-    queues: tuple[Queue, ...]
+    queues: tuple[AnyQueue, ...]
 
 
 @dataclass(frozen=True, slots=True)

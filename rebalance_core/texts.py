@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, Self
 
 #: A name, a number, or a text again.
-Value = Any
+TextValue = Any
 #: ``{name}``, ``{name:,}`` with how a number is written, or ``{name:clock}`` with how a time is;
 #: nothing else, for what is published may come back changed by strangers.
 _SLOT = re.compile(r"\{(\w+)(?::([,.0-9]{0,3}[df%]?|[a-z_]+Z?))?\}")
@@ -41,14 +41,14 @@ class Text(str):
     """
 
     template: str
-    values: Mapping[str, Value]
+    values: Mapping[str, TextValue]
 
-    def __new__(cls, template: str, **values: Value) -> Self:
+    def __new__(cls, template: str, **values: TextValue) -> Self:
         """The text of a template with a value for each of its slots."""
         return cls.of(fill(template, values), template, values)
 
     @classmethod
-    def of(cls, english: str, template: str, values: Mapping[str, Value]) -> Self:
+    def of(cls, english: str, template: str, values: Mapping[str, TextValue]) -> Self:
         """A text whose English is there already."""
         text = super().__new__(cls, english)
         text.template, text.values = template, values
@@ -74,13 +74,13 @@ class Text(str):
         return [self.template, values] if values else [self.template]
 
 
-def _changed(value: Value, change: Callable[[str], str]) -> Value:
+def _changed(value: TextValue, change: Callable[[str], str]) -> TextValue:
     if isinstance(value, Text):
         return value.with_values(change)
     return change(value) if isinstance(value, str) else value
 
 
-def fill(template: str, values: Mapping[str, Value]) -> str:
+def fill(template: str, values: Mapping[str, TextValue]) -> str:
     """The template with the values in its slots; a slot without a value is an error (KeyError).
 
     Times are in UTC.
@@ -93,7 +93,7 @@ def fill(template: str, values: Mapping[str, Value]) -> str:
     return "".join(pieces(template, values))
 
 
-def pieces(template: str, values: Mapping[str, Value], zone: tzinfo = UTC) -> list[str]:
+def pieces(template: str, values: Mapping[str, TextValue], zone: tzinfo = UTC) -> list[str]:
     """What ``fill`` joins: a part of the template, a value, a part of the template, and so on.
 
     >>> pieces("{number:,} queues of {broker}", {"number": 1200, "broker": "a"})
@@ -106,7 +106,7 @@ def pieces(template: str, values: Mapping[str, Value], zone: tzinfo = UTC) -> li
     return every
 
 
-def _filled(value: Value, form: str | None, zone: tzinfo) -> str:
+def _filled(value: TextValue, form: str | None, zone: tzinfo) -> str:
     if not form or not isinstance(value, int | float | datetime):
         return str(value)
     try:
@@ -162,7 +162,7 @@ def slots(template: str) -> list[str]:
     return [slot[1] for slot in _SLOT.finditer(template)]
 
 
-def for_slots(template: str, values: Mapping[str, Value]) -> dict[str, Value]:
+def for_slots(template: str, values: Mapping[str, TextValue]) -> dict[str, TextValue]:
     """Those of the values that a template has a slot for.
 
     >>> for_slots("{client} subscribes", {"client": "a", "topic": "T"})

@@ -27,7 +27,7 @@ from .services.robots import DINGTALK, FEISHU, WECOM
 from .services.service import Access, Service
 from .services.slack import SLACK
 from .services.teams import TEAMS
-from .webhook import Request, post
+from .webhook import HttpRequest, post
 
 #: The environment variables that have the URL and the secret.
 WEBHOOK_VARIABLE = "REBALANCE_AUDIT_WEBHOOK"
@@ -92,7 +92,7 @@ def find_destination(
             )
         return Ready(name, service, has_incidents, severity, deliver, groups, mentions)
 
-    secrets = Secrets(where, name, environment, warn)
+    secrets = SecretSources(where, name, environment, warn)
     secret = secrets.find(SECRET_VARIABLE, "secret_file", settings.secret_file)
     if settings.email is not None:
         return ready("EMAIL", _by_mail(settings.email, secret, where))
@@ -133,7 +133,7 @@ def service_at(url: str) -> str:
 
 
 def _by_webhook(service: Service, access: Access) -> Deliver:
-    def once(request: Request, timeout_seconds: float) -> Refusal | None:
+    def once(request: HttpRequest, timeout_seconds: float) -> Refusal | None:
         answer = post(request, timeout_seconds)
         return answer if isinstance(answer, Refusal) else service.refusal(answer)
 
@@ -158,7 +158,7 @@ def _by_mail(email: Email, password: str, where: str) -> Deliver:
 
 
 @dataclass(frozen=True)
-class Secrets:
+class SecretSources:
     """Where the secrets of one destination come from: ``name`` is its name, "" where it has none.
 
     ``where`` names its settings.

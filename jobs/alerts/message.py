@@ -25,13 +25,13 @@ from ..config.settings import Alerts
 from ..declared.kinds import PERSISTENT, SEVERITIES, Kind, worst
 from ..languages.language import ENGLISH, Language
 from ..reports.leading_events import leading_events
-from ..reports.problems import Finding, Problem, find_problems, heads_of, remedies_of
+from ..reports.problems import PlaceFinding, Problem, find_problems, heads_of, remedies_of
 from ..reports.tables import Place, PublishedTables, anchor_of, place_of
-from ..reports.waiting import Waiting
+from ..reports.waiting import WaitingMessages
 from ..reports.words import within
 from ..storage import Published
 from ..texts.shown import of_the_time, visible
-from ..verdict.verdict import WELL, Verdict, make_verdict
+from ..verdict.verdict import WELL, RunVerdict, make_verdict
 
 #: In place of a group and topic: all that a message leaves out.
 OTHERS = Place("", "", "")
@@ -73,7 +73,7 @@ class Digest:
     """
 
     published: Published
-    verdict: Verdict
+    verdict: RunVerdict
     problems: tuple[Problem, ...]
     judged: frozenset[Place]
     resolved: tuple[str, ...]
@@ -87,7 +87,7 @@ class Digest:
         return replace(self, verdict=verdict, problems=problems, resolved=resolved)
 
     @property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[PlaceFinding]:
         """What was found, of the worst problem first."""
         return [each for problem in self.problems for each in problem.findings]
 
@@ -120,7 +120,7 @@ class Item:
     is_ongoing: bool
     summary: str
     explanations: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[PlaceFinding, ...]
     url: str = ""
     owner: str = ""
 
@@ -239,7 +239,7 @@ class Message:
 
 
 #: The problems that a message is about, the worst first, each with the findings that it is for.
-Chosen = Sequence[tuple[Problem, tuple[Finding, ...]]]
+Chosen = Sequence[tuple[Problem, tuple[PlaceFinding, ...]]]
 
 
 def problems_to_send(
@@ -254,7 +254,7 @@ def problems_to_send(
     """
     severe = SEVERITIES[SEVERITIES.index(severity or alerts.severity) :]
 
-    def wanted(each: Finding) -> Finding | None:
+    def wanted(each: PlaceFinding) -> PlaceFinding | None:
         if not _is_open(each) or each.severity not in severe:
             return None
         if alerts.send == "NEW":
@@ -271,7 +271,7 @@ def problems_to_send(
     return [(heads[place], tuple(findings)) for place, findings in by_head.items()]
 
 
-def _is_open(finding: Finding) -> bool:
+def _is_open(finding: PlaceFinding) -> bool:
     return finding.persistence == PERSISTENT and finding.known_issue is None
 
 
@@ -409,7 +409,7 @@ def _found(digest: Digest, chosen: Chosen, *, is_new: bool) -> Text:
         groups=count(len({each[:2] for each in places}), "group"),
         severities=joined(severities, "{before}, {next}"),
     )
-    waits = Waiting.of_all(each.waiting for each in digest.problems if each.place in places)
+    waits = WaitingMessages.of_all(each.waiting for each in digest.problems if each.place in places)
     if waiting := waits._replace(since=None).text:
         return Text("{what}; {waiting}", what=found, waiting=waiting)
     return found
@@ -422,7 +422,7 @@ class _Writer(NamedTuple):
     alerts: Alerts
     several: bool
 
-    def item(self, problem: Problem, findings: tuple[Finding, ...]) -> Item:
+    def item(self, problem: Problem, findings: tuple[PlaceFinding, ...]) -> Item:
         """The problem, with the findings that it is sent for."""
         language, url = self.message.language, self.message.url
         cluster, group, topic = map(shown, problem.place)
@@ -487,13 +487,13 @@ class _Writer(NamedTuple):
         return self.message.language("{summary}, owner: {owner}", summary=summary, owner=name)
 
 
-def _what(problem: Problem, findings: Iterable[Finding]) -> str:
+def _what(problem: Problem, findings: Iterable[PlaceFinding]) -> str:
     if all(each.place == problem.place for each in findings):
         return problem.headline
     return Text("{found}, retry topic too", found=problem.headline)
 
 
-def _until(problem: Problem, findings: Sequence[Finding]) -> Text:
+def _until(problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
     """Until when it was so, for how much of the time, and since when over the runs before."""
     until = Text("ongoing")
     if not problem.ongoing:

@@ -21,11 +21,11 @@ from rebalance_core.grouping import grouped
 from .. import __version__
 from ..declared.kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, VERDICTS
 from ..reports.tables import PublishedTables
-from ..reports.waiting import Waiting
+from ..reports.waiting import WaitingMessages
 from ..texts.shown import visible
 from ..verdict.coverage import ACTIONS
 from ..verdict.gaps import GAPS
-from ..verdict.verdict import STATES, Verdict
+from ..verdict.verdict import STATES, RunVerdict
 from .message import Digest
 
 _PERSISTENCES = (PERSISTENT, TRANSIENT)
@@ -190,7 +190,7 @@ def _of_backlog(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_Metric
     waiting = grouped(
         (clusters[each.place.cluster], each.waiting) for each in digest.problems if each.counts
     )
-    found = {name: Waiting.of_all(waiting.get(name, ())) for name in clusters.values()}
+    found = {name: WaitingMessages.of_all(waiting.get(name, ())) for name in clusters.values()}
     what = "Messages that wait in topics with lasting faults, known issues left out"
     values: dict[tuple[str, ...], float] = {(name,): each.messages for name, each in found.items()}
     yield _Metric("backlog_messages", what, ["cluster"], values)
@@ -202,7 +202,7 @@ def _of_backlog(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_Metric
     yield _Metric("backlog_oldest_timestamp_seconds", what, ["cluster"], values)
 
 
-def _of_verdict(verdict: Verdict) -> Iterator[_Metric]:
+def _of_verdict(verdict: RunVerdict) -> Iterator[_Metric]:
     what = "The state of the run: 1 is the one that it has"
     yield _counted("state", what, {"state": STATES}, [{"state": verdict.state}])
     what = "What was not read, by kind"

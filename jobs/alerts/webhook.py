@@ -20,7 +20,7 @@ _TOO_MANY_REQUESTS = 429
 
 
 @dataclass(frozen=True)
-class Request:
+class HttpRequest:
     """What is posted, as JSON, and where."""
 
     url: str = field(repr=False)
@@ -28,7 +28,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """What a server answered; ``text`` is its beginning."""
 
     status: int
@@ -61,7 +61,7 @@ def json_size(value: Any) -> int:
     return len(json_bytes(value))
 
 
-def post(request: Request, timeout_seconds: float) -> Answer | Refusal:
+def post(request: HttpRequest, timeout_seconds: float) -> Reply | Refusal:
     """Posts once; the whole of it, from the look-up of the name to the answer, has this time.
 
     A Refusal is what may pass: no answer, 5xx, 429 (with what its Retry-After says).
@@ -78,7 +78,7 @@ def post(request: Request, timeout_seconds: float) -> Answer | Refusal:
     return answer
 
 
-def _exchange(request: Request, timeout_seconds: float, connections: "_Ending") -> Answer:
+def _exchange(request: HttpRequest, timeout_seconds: float, connections: "_Ending") -> Reply:
     sent = urllib.request.Request(  # noqa: S310 - what reads the URL lets http and https through
         request.url,
         data=json_bytes(request.body),
@@ -89,7 +89,7 @@ def _exchange(request: Request, timeout_seconds: float, connections: "_Ending") 
     with opener.open(sent, timeout=timeout_seconds) as answer:
         text = answer.read(_LONGEST_ANSWER).decode("utf-8", errors="replace")
         seconds = answer.headers.get("Retry-After", "")
-        return Answer(answer.status, text, float(seconds) if seconds.isdecimal() else 0.0)
+        return Reply(answer.status, text, float(seconds) if seconds.isdecimal() else 0.0)
 
 
 def why(error: Exception, timeout_seconds: float) -> str:

@@ -22,7 +22,7 @@ from . import frames
 from .collect_options import Cluster, CollectOptions, split_address
 from .figures import Figures
 from .frames import Frame, FrameError, read_frame
-from .questions import Question, RequestCode
+from .questions import Request, RequestCode
 from .signature import Account
 
 #: In place of a response code, for what no server answers: RocketMQ has no codes below 0.
@@ -164,7 +164,7 @@ class RemotingClient:
                 if longest is connection:
                     return
 
-    async def ask(self, address: str, question: Question) -> Answer:
+    async def ask(self, address: str, question: Request) -> Answer:
         """What the address answers; it raises for a code that is not in the list, nothing else."""
         RequestCode(question.code)
         await self._pace(address)
@@ -180,7 +180,7 @@ class RemotingClient:
             self.figures.count_error(address, answer.code)
         return answer
 
-    async def _asked(self, address: str, question: Question) -> Answer:
+    async def _asked(self, address: str, question: Request) -> Answer:
         request, seconds = question.code, self.options.timeout_seconds
         what = f"{request.name} ({request:d})"
         self._opaque = opaque = (self._opaque + 1) & 0x7FFFFFFF

@@ -36,8 +36,8 @@ _SECRET = re.compile(
 _NAMESRV_PORT = 9876
 
 #: What need not be asked, by the word that leaves it out.
-Part = Literal["routes", "running-infos", "offsets", "request-modes"]
-ROUTES, RUNNING_INFOS, OFFSETS, REQUEST_MODES = get_args(Part)
+Omission = Literal["routes", "running-infos", "offsets", "request-modes"]
+ROUTES, RUNNING_INFOS, OFFSETS, REQUEST_MODES = get_args(Omission)
 
 #: The groups that RocketMQ keeps for itself (``MixAll.isSysConsumerGroup``, ``TopicValidator``).
 _SYSTEM_GROUPS = re.compile(
@@ -132,7 +132,7 @@ class Cluster(Section):
     clusters: NamePattern = ".*"
     groups: tuple[NamePattern, ...] = Field(default=(".*",), min_length=1)
     topics: NamePattern = ".*"
-    without: frozenset[Part] = frozenset()
+    without: frozenset[Omission] = frozenset()
     account_file: str | None = None
     tls: Tls | None = None
     connect_to: dict[Address, Address] = Field(default_factory=dict)

@@ -13,8 +13,8 @@ from typing import Any
 from ..declared.instants import Instant, to_datetime
 from ..texts.shown import iso
 from .client import EXPECTED, NOT_UNDERSTOOD, OK, Answer, RemotingClient
-from .memory import Broker
-from .questions import Question
+from .memory import ListedBroker
+from .questions import Request
 
 #: What an answer without an account says (``AclException``; ACL 2.0: NO_PERMISSION).
 _NO_PERMISSION, _ACL = 16, "AclException"
@@ -27,7 +27,7 @@ _LITTLE, _MOST_UNWRITTEN = 1 << 16, 4 << 20
 _MOST_TROUBLES = 1_000
 
 
-class Lines:
+class RoundLines:
     """The lines of one round. ``brokers``: those of the round, by address."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Lines:
         snapshot_time: Instant,
         write: Callable[[dict[str, Any]], None],
         client: RemotingClient,
-        brokers: Mapping[str, Broker],
+        brokers: Mapping[str, ListedBroker],
         worker: Executor,
     ) -> None:
         self._snapshot_time, self._write = iso(to_datetime(snapshot_time)), write
@@ -52,7 +52,7 @@ class Lines:
         #: By address: the brokers that refuse to answer without an account, or with this one.
         self.refusing: dict[str, str] = {}
 
-    def add(self, question: Question, cluster: str, answer: Answer, **server: Any) -> None:
+    def add(self, question: Request, cluster: str, answer: Answer, **server: Any) -> None:
         """Adds the line of an answer; ``server``: who was asked."""
         self._add(question.code.kind, cluster, answer, **server, **question.who)
 

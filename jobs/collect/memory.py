@@ -21,7 +21,7 @@ KEPT: Instant = 3600 * SECOND
 SETTLES: Instant = 60 * SECOND
 
 
-class Broker(NamedTuple):
+class ListedBroker(NamedTuple):
     """A broker as a nameserver gives it. ``is_master``: it has the least id of its name."""
 
     cluster: str
@@ -70,7 +70,7 @@ class Memory:
     and nameserver a digest of the last route.
     """
 
-    brokers: dict[Broker, Instant] = field(default_factory=dict)
+    brokers: dict[ListedBroker, Instant] = field(default_factory=dict)
     groups: dict[tuple[str, str], GroupMemory] = field(default_factory=dict)
     topics: dict[tuple[str, str], Instant] = field(default_factory=dict)
     refused: dict[tuple[str, int], Instant] = field(default_factory=dict)
@@ -81,12 +81,12 @@ class Memory:
         """What is remembered of the group, which is remembered from now on."""
         return self.groups.setdefault((cluster, name), GroupMemory())
 
-    def replace_brokers(self, given: Iterable[Broker], now: Instant) -> None:
+    def replace_brokers(self, given: Iterable[ListedBroker], now: Instant) -> None:
         """Remembers what a nameserver gives; an old address or role of one of them is forgotten.
 
         >>> memory = Memory()
-        >>> memory.replace_brokers([Broker("C", "a", 0, "10.0.0.1:10911", True)], 1)
-        >>> memory.replace_brokers([Broker("C", "a", 0, "10.0.0.2:10911", True)], 2)
+        >>> memory.replace_brokers([ListedBroker("C", "a", 0, "10.0.0.1:10911", True)], 1)
+        >>> memory.replace_brokers([ListedBroker("C", "a", 0, "10.0.0.2:10911", True)], 2)
         >>> [broker.address for broker in memory.brokers]
         ['10.0.0.2:10911']
         """

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..config.bounds import DEFAULT_BOUNDS
 from ..dumps.parsing import parse_body, parse_json, without_half_pairs
 from .client import Answer
-from .memory import Broker
+from .memory import ListedBroker
 from .questions import RequestCode
 
 #: ``Validators.CHARACTER_MAX_LENGTH`` and ``TOPIC_MAX_LENGTH`` of 5.x; brokers make the retry topic
@@ -69,7 +69,7 @@ def is_group(name: str) -> bool:
     return 0 < len(name) <= MOST_OF_A_NAME
 
 
-def brokers_in(answer: Answer) -> list[Broker]:
+def brokers_in(answer: Answer) -> list[ListedBroker]:
     """The brokers of a ``ClusterInfo``, in RocketMQ's clusters.
 
     The one with the least id of its name is the master.
@@ -90,7 +90,7 @@ def brokers_in(answer: Answer) -> list[Broker]:
         }
         for broker_id, address in sorted(addresses.items()):
             is_master = broker_id == min(addresses)
-            found.append(Broker(cluster, broker_name, broker_id, address, is_master))
+            found.append(ListedBroker(cluster, broker_name, broker_id, address, is_master))
     return found
 
 

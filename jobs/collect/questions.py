@@ -1,6 +1,6 @@
 """The requests that the collector may send: a closed list, all of which only read.
 
-A ``Question`` is made by the functions below. There is no other way to a request, and the client
+A ``Request`` is made by the functions below. There is no other way to a request, and the client
 refuses a code that is not in ``RequestCode``.
 """
 
@@ -49,7 +49,7 @@ class RequestCode(IntEnum):
     GET_ALL_MESSAGE_REQUEST_MODE = 402, "message_request_mode", LATER
 
 
-class Question(NamedTuple):
+class Request(NamedTuple):
     """A request without its number: the code, and the fields that the code needs."""
 
     code: RequestCode
@@ -68,49 +68,49 @@ class Question(NamedTuple):
         return who
 
 
-def route(topic: str) -> Question:
+def route(topic: str) -> Request:
     """The route of a topic; to a nameserver."""
-    return Question(RequestCode.GET_ROUTEINFO_BY_TOPIC, (("topic", topic),))
+    return Request(RequestCode.GET_ROUTEINFO_BY_TOPIC, (("topic", topic),))
 
 
-def brokers() -> Question:
+def brokers() -> Request:
     """All clusters and brokers; to a nameserver."""
-    return Question(RequestCode.GET_BROKER_CLUSTER_INFO)
+    return Request(RequestCode.GET_BROKER_CLUSTER_INFO)
 
 
-def groups() -> Question:
+def groups() -> Request:
     """All consumer groups that a broker has a configuration of."""
-    return Question(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+    return Request(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
 
 
-def members(group: str) -> Question:
+def members(group: str) -> Request:
     """The connections that a broker lists of a group."""
-    return Question(RequestCode.GET_CONSUMER_CONNECTION_LIST, (("consumerGroup", group),))
+    return Request(RequestCode.GET_CONSUMER_CONNECTION_LIST, (("consumerGroup", group),))
 
 
-def offsets(group: str) -> Question:
+def offsets(group: str) -> Request:
     """How far a group has consumed the queues of a broker, all topics."""
-    return Question(RequestCode.GET_CONSUME_STATS, (("consumerGroup", group),))
+    return Request(RequestCode.GET_CONSUME_STATS, (("consumerGroup", group),))
 
 
-def dead_letters(group: str) -> Question:
+def dead_letters(group: str) -> Request:
     """How many messages a group has given up."""
-    return Question(RequestCode.GET_TOPIC_STATS_INFO, (("topic", f"{_DLQ}{group}"),))
+    return Request(RequestCode.GET_TOPIC_STATS_INFO, (("topic", f"{_DLQ}{group}"),))
 
 
-def running_info(group: str, client_id: str) -> Question:
+def running_info(group: str, client_id: str) -> Request:
     """What a client reports of itself; the broker asks it and waits up to 10 s for it."""
-    return Question(
+    return Request(
         RequestCode.GET_CONSUMER_RUNNING_INFO,
         (("consumerGroup", group), ("clientId", client_id), ("jstackEnable", "false")),
     )
 
 
-def topics_of(group: str) -> Question:
+def topics_of(group: str) -> Request:
     """The topics of which a broker (5.0 and later) has offsets of the group."""
-    return Question(RequestCode.QUERY_TOPICS_BY_CONSUMER, (("group", group),))
+    return Request(RequestCode.QUERY_TOPICS_BY_CONSUMER, (("group", group),))
 
 
-def request_modes() -> Question:
+def request_modes() -> Request:
     """Which groups consume which topics by POP; of brokers 5.0 and later."""
-    return Question(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
+    return Request(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)

@@ -33,10 +33,10 @@ from ..errors import AuditError, SettingsError
 from . import questions
 from .client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
 from .collect_options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
-from .lines import Lines
-from .memory import Broker, GroupMemory, Memory
+from .lines import RoundLines
+from .memory import GroupMemory, ListedBroker, Memory
 from .names import Listed, Named
-from .questions import EARLY, LATER, Question, RequestCode
+from .questions import EARLY, LATER, Request, RequestCode
 from .shares import Shares
 from .signature import ACCESS_KEY, SECRET_KEY
 from .turns import NOT_SUPPORTED, Then, Turns
@@ -57,7 +57,7 @@ class _Members:
     memory: GroupMemory
     is_due: bool
     #: By client id: the brokers that list it.
-    brokers: dict[str, list[Broker]] = field(default_factory=dict)
+    brokers: dict[str, list[ListedBroker]] = field(default_factory=dict)
     #: The ids that a list has twice: different processes answer on different brokers.
     twice: set[str] = field(default_factory=set)
     asked: set[tuple[str, str]] = field(default_factory=set)
@@ -70,7 +70,7 @@ class CollectError(AuditError):
 
 
 #: A group in its cluster.
-_Group = tuple[str, str]
+_AskedGroup = tuple[str, str]
 
 
 class Round:
@@ -87,15 +87,15 @@ class Round:
         self._options, self._target = options, target = client.options, client.cluster
         self._snapshot_time = snapshot_time
         self._namesrvs_left = len(target.namesrv)
-        self._brokers: dict[str, Broker] = {}
+        self._brokers: dict[str, ListedBroker] = {}
         self._taken: set[tuple[str, str, int]] = set()
-        self._too_many: set[Broker] = set()
-        self._groups: Shares[_Group] = Shares(options.most_groups)
+        self._too_many: set[ListedBroker] = set()
+        self._groups: Shares[_AskedGroup] = Shares(options.most_groups)
         self._topics: Shares[tuple[str, str]] = Shares(options.most_topics)
         self._ids: Shares[tuple[str, str, str]] = Shares(options.most_members)
-        self._members: dict[_Group, _Members] = {}
+        self._members: dict[_AskedGroup, _Members] = {}
         #: By topic in its cluster: its groups; and the topics whose route is not what it was.
-        self._groups_of: defaultdict[tuple[str, str], set[_Group]] = defaultdict(set)
+        self._groups_of: defaultdict[tuple[str, str], set[_AskedGroup]] = defaultdict(set)
         self._rerouted: set[tuple[str, str]] = set()
         #: The nameservers that are none.
         self._no_namesrvs: list[str] = []
@@ -108,7 +108,7 @@ class Round:
         self._is_doubtful = False
         # One thread: each has its own room that it does not give back.
         self._worker = ThreadPoolExecutor(1)
-        self._lines = Lines(snapshot_time, write, client, self._brokers, self._worker)
+        self._lines = RoundLines(snapshot_time, write, client, self._brokers, self._worker)
         self._turns = Turns(client, memory, snapshot_time, self._lines, self._worker)
 
     async def run(self) -> None:
@@ -204,7 +204,7 @@ class Round:
 
     # What follows from an answer
 
-    def _on_brokers(self, answer: Answer, found: list[Broker] | None) -> None:
+    def _on_brokers(self, answer: Answer, found: list[ListedBroker] | None) -> None:
         self._namesrvs_left -= 1
         if answer.code == NOT_SUPPORTED:
             self._no_namesrvs.append(answer.address)
@@ -226,7 +226,7 @@ class Round:
             for broker in sorted(of.brokers, key=lambda each: each.address not in of.answered):
                 self._add_broker(broker)
 
-    def _add_broker(self, broker: Broker) -> None:
+    def _add_broker(self, broker: ListedBroker) -> None:
         # An address belongs to one broker, in one cluster.
         if broker.address in self._brokers or broker[:3] in self._taken:
             return
@@ -249,13 +249,13 @@ class Round:
         self._turns.wake([broker.address])
 
     def _ask(
-        self, broker: Broker, question: Question, then: Then | None = None, before: Instant = 0
+        self, broker: ListedBroker, question: Request, then: Then | None = None, before: Instant = 0
     ) -> None:
         on_answer = partial(self._on_answer, broker, question, then)
         self._turns.put(broker.address, question, on_answer, before)
 
     def _on_answer(
-        self, broker: Broker, question: Question, then: Then | None, answer: Answer, found: Any
+        self, broker: ListedBroker, question: Request, then: Then | None, answer: Answer, found: Any
     ) -> None:
         """Adds the line of what a broker answers, and the topics that it names of a group."""
         if question.code != RequestCode.GET_CONSUMER_RUNNING_INFO or answer.code != NOT_REACHED:
@@ -269,7 +269,7 @@ class Round:
         if then is not None:
             then(answer, found)
 
-    def _on_groups(self, broker: Broker, answer: Answer, found: Named | None) -> None:
+    def _on_groups(self, broker: ListedBroker, answer: Answer, found: Named | None) -> None:
         self._is_doubtful |= not answer.is_ok
         found = found or Named([])
         self._lines.leave_out(broker.address, "groups with names that are too long", found.too_long)
@@ -282,12 +282,12 @@ class Round:
                 memory.seen_at, memory.giver = self._snapshot_time, memory.giver or broker.address
         self._turns.wake(each.address for each in self._brokers.values() if each[0] == broker[0])
 
-    def _add_group(self, key: _Group, giver: str) -> bool:
+    def _add_group(self, key: _AskedGroup, giver: str) -> bool:
         """Takes the group in, to be asked of all brokers of its cluster; whether it is taken."""
         cluster, group = key
         return self._target.takes_group(group) and self._groups.add(key, (cluster, giver))
 
-    def _of_group(self, key: _Group) -> _Members:
+    def _of_group(self, key: _AskedGroup) -> _Members:
         if key not in self._members:
             memory = self._memory.group(*key)
             if key[1] in self._target.named_groups:
@@ -297,10 +297,10 @@ class Round:
             self._members[key] = _Members(memory, is_due)
         return self._members[key]
 
-    def _put_members(self, broker: Broker, key: _Group) -> None:
+    def _put_members(self, broker: ListedBroker, key: _AskedGroup) -> None:
         self._ask(broker, questions.members(key[1]), partial(self._on_members, broker, key))
 
-    def _put_rest(self, broker: Broker, key: _Group) -> None:
+    def _put_rest(self, broker: ListedBroker, key: _AskedGroup) -> None:
         is_due = self._of_group(key).is_due
         if OFFSETS not in self._target.without:
             self._put_offsets(broker, key)
@@ -309,11 +309,11 @@ class Round:
         if is_due:
             self._ask(broker, questions.topics_of(key[1]))
 
-    def _put_offsets(self, broker: Broker, key: _Group) -> None:
+    def _put_offsets(self, broker: ListedBroker, key: _AskedGroup) -> None:
         self._ask(broker, questions.offsets(key[1]), partial(self._on_offsets, broker, key))
 
     def _on_members(
-        self, broker: Broker, key: _Group, answer: Answer, found: Listed | None
+        self, broker: ListedBroker, key: _AskedGroup, answer: Answer, found: Listed | None
     ) -> None:
         cluster, group = key
         self._has_asked_groups = True
@@ -343,7 +343,9 @@ class Round:
         # A list that changed makes all members due, those that other brokers list too.
         self._ask_members(group, members, members.brokers if members.is_due else found.ids)
 
-    def _on_offsets(self, broker: Broker, key: _Group, answer: Answer, found: Named | None) -> None:
+    def _on_offsets(
+        self, broker: ListedBroker, key: _AskedGroup, answer: Answer, found: Named | None
+    ) -> None:
         if found and found.names:
             self._known.add(key[1])
         if answer.code < OK:
@@ -358,7 +360,7 @@ class Round:
         cluster: str,
         found: Named,
         giver: str,
-        group: _Group | None,
+        group: _AskedGroup | None,
         seen_at: Instant | None = None,
     ) -> None:
         """Has the routes asked of every nameserver, in this round and in those of an hour."""
@@ -400,7 +402,7 @@ class Round:
 
     # Running infos
 
-    def _make_due(self, group: _Group) -> None:
+    def _make_due(self, group: _AskedGroup) -> None:
         """Has all members of the group asked, in this round and for as long as they divide anew."""
         members = self._of_group(group)
         members.memory.changed_at = self._snapshot_time
@@ -420,7 +422,9 @@ class Round:
                 for broker in brokers if every else brokers[:1]:
                     self._ask_member_at(broker, group, members, client_id)
 
-    def _ask_member_at(self, broker: Broker, group: str, members: _Members, client_id: str) -> None:
+    def _ask_member_at(
+        self, broker: ListedBroker, group: str, members: _Members, client_id: str
+    ) -> None:
         if (client_id, broker.address) not in members.asked:
             members.asked.add((client_id, broker.address))
             self._ask(
@@ -431,7 +435,13 @@ class Round:
             )
 
     def _on_running_info(
-        self, broker: Broker, group: str, members: _Members, client_id: str, answer: Answer, _: Any
+        self,
+        broker: ListedBroker,
+        group: str,
+        members: _Members,
+        client_id: str,
+        answer: Answer,
+        _: Any,
     ) -> None:
         unanswered = members.memory.unanswered
         if answer.code == NOT_REACHED:

@@ -25,9 +25,9 @@ from typing import Any
 from ..declared.instants import Instant
 from . import names
 from .client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
-from .lines import Lines
+from .lines import RoundLines
 from .memory import Memory
-from .questions import EARLY, LAST, LATER, Question, RequestCode
+from .questions import EARLY, LAST, LATER, Request, RequestCode
 
 #: After so many questions the others get each fourth turn: the groups may be made up.
 _MANY = 500
@@ -54,7 +54,7 @@ class _Job:
     """A question that waits for its turn at an address."""
 
     urgency: tuple[int, Instant, int]
-    question: Question = field(compare=False)
+    question: Request = field(compare=False)
     then: Then = field(compare=False)
 
 
@@ -82,7 +82,7 @@ class Turns:
         client: RemotingClient,
         memory: Memory,
         snapshot_time: Instant,
-        lines: Lines,
+        lines: RoundLines,
         worker: Executor,
     ) -> None:
         self._client, self._memory, self._snapshot_time = client, memory, snapshot_time
@@ -108,7 +108,7 @@ class Turns:
         if self._not_asked >= _MOST_NOT_ASKED:
             self._lines.leave_out("", "questions to servers that did not answer, or not in time")
 
-    def put(self, address: str, question: Question, then: Then, before: Instant = 0) -> None:
+    def put(self, address: str, question: Request, then: Then, before: Instant = 0) -> None:
         """Has the question asked in its turn; what waits longest since ``before`` comes first.
 
         ``then`` gets the answer, and what was found in it (``names.READERS``); None where it was

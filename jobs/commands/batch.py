@@ -35,7 +35,7 @@ from ..reports.words import sentences
 from ..storage import Location, Published, Reports, SnapshotWriter, new_run_id
 from ..storage.retention import Retention, prune_reports
 from ..texts.shown import folded, visible
-from ..verdict.verdict import Verdict, make_verdict
+from ..verdict.verdict import RunVerdict, make_verdict
 from . import common
 from .clock import now
 
@@ -47,11 +47,11 @@ _NOT_CLEARED = "the run is published, but older reports were not removed; the ne
 
 def run(args: Options) -> int:
     """Ingests, audits, or both; returns the exit code."""
-    return Batch.of(args, common.settings_of(args)).run()
+    return Job.of(args, common.settings_of(args)).run()
 
 
 @dataclass(frozen=True)
-class Batch:
+class Job:
     """What one of the commands does. ``dumps``: what is ingested; None: only an audit.
 
     ``task``: the audit; None: only an ingest.
@@ -64,7 +64,7 @@ class Batch:
     task: Task | None
 
     @classmethod
-    def of(cls, args: Options, settings: Settings) -> "Batch":
+    def of(cls, args: Options, settings: Settings) -> "Job":
         """What the options ask for; SettingsError where they do not fit."""
         window = None if args.command == "ingest" else _window(args, settings)
         dumps = None if args.command == "audit" else common.path_of("dumps", args, settings)
@@ -204,7 +204,7 @@ def _conclude(published: Published, task: Task, progress: Progress) -> None:
 
 def closing_lines(
     published: Published,
-    verdict: Verdict,
+    verdict: RunVerdict,
     problems: Sequence[Problem],
     settings: Settings,
     width: int,
@@ -272,7 +272,7 @@ def what_happened(published: Published, language: Language = ENGLISH) -> list[st
 _FOUND = dict(zip(QUEUE_FINDINGS, ("orphaned", "duplicated", "stalled queues"), strict=True))
 
 
-def sum_up(published: Published, verdict: Verdict, reports: Location | None = None) -> str:
+def sum_up(published: Published, verdict: RunVerdict, reports: Location | None = None) -> str:
     """The one line for people on how it went; machines read summary.json."""
     rows, findings = published.summary["rows"], published.summary["findings"]
     figures = [
@@ -331,7 +331,7 @@ def is_closed(published: Published, gates: Iterable[str]) -> bool:
     return any(closed_by[gate] for gate in gates)
 
 
-def what_is_missing(verdict: Verdict, language: Language = ENGLISH) -> list[str]:
+def what_is_missing(verdict: RunVerdict, language: Language = ENGLISH) -> list[str]:
     """A line for each thing that was not read or not audited; of many the first ones."""
     lines = [
         f"not complete: {visible(language.of(each))}" for each in verdict.missing[:_MOST_MISSING]

@@ -14,7 +14,7 @@ from ..console.progress import Progress
 from ..errors import SettingsError
 from ..judge.moment import Moment
 from ..pipeline.moment_texts import explain_moment, predict_moments
-from ..pipeline.moments import Question, moments_of_dumps, moments_of_tables
+from ..pipeline.moments import MomentQuestion, moments_of_dumps, moments_of_tables
 from ..reports.situation_text import elsewhere
 from ..storage import Location
 from ..texts.shown import json_text, shortened, visible
@@ -58,7 +58,9 @@ def _predict(args: Options, settings: Settings) -> int:
 
 def _moments_of(args: Options, settings: Settings) -> tuple[list[Moment], Settings]:
     """The moments that are asked about, of each topic one; the settings that they are of."""
-    question = Question(args.group, args.topic, time_of_option("at", args, settings), args.cluster)
+    question = MomentQuestion(
+        args.group, args.topic, time_of_option("at", args, settings), args.cluster
+    )
     if args.dumps:
         return moments_of_dumps(args.dumps, question, settings), settings
     if not args.snapshots:

@@ -6,7 +6,7 @@ from ..config.choices import LOCAL
 from ..config.settings import Settings
 from ..console.arguments import Options, parse_arguments
 from ..console.output import say
-from .batch import Batch
+from .batch import Job
 from .clock import now
 from .collect import collect_from
 from .common import settings_of
@@ -52,7 +52,7 @@ def _judge(args: Options, settings: Settings, place: str) -> int:
     run = parse_arguments(given)
     for name in ("settings", "set", "verbose", "fail_on"):
         setattr(run, name, getattr(args, name))
-    code = Batch.of(run, settings).run()
+    code = Job.of(run, settings).run()
     page = ["report", "--reports", f"{place}/reports", "--output", f"{place}/report.html"]
     write_page(parse_arguments(page), settings)
     return code

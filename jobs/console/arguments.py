@@ -20,7 +20,7 @@ from .output import write
 
 #: What a command adds its options to, and what comes of them.
 Parser: TypeAlias = argparse.ArgumentParser
-Group: TypeAlias = argparse._ActionsContainer
+OptionGroup: TypeAlias = argparse._ActionsContainer
 Options: TypeAlias = argparse.Namespace
 UsageError = argparse.ArgumentTypeError
 
@@ -161,8 +161,8 @@ def _add_options(command: Parser, table: str) -> None:
     with ``!`` one must be. Below a title, which ends with a colon, are changes: they go into one
     list, in the order in which they are given. An option that is shared has its name alone.
     """
-    place: Group = command
-    alternatives: dict[str | None, Group] = {}
+    place: OptionGroup = command
+    alternatives: dict[str | None, OptionGroup] = {}
     are_changes = False
     for line in _lines(table):
         if line.endswith(":"):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FORGED = re.compile(r"\n(?!  )")
 
 #: How much of a step is done: so many, of so many, of what.
-Share = tuple[int, int, str]
+StepShare = tuple[int, int, str]
 
 _Item = TypeVar("_Item")
 
@@ -43,7 +43,7 @@ def complain(text: str) -> None:
             sys.stderr.flush()
 
 
-class Step:
+class ProgressStep:
     """A step under way; set ``rows`` where their number is there without counting again.
 
     ``share`` is how much of it is done, for the line that moves; ``meter`` is asked for it before,
@@ -52,8 +52,8 @@ class Step:
 
     def __init__(self) -> None:
         self.rows: int | None = None
-        self.share: Share | None = None
-        self.meter: Callable[[], Share | None] = lambda: None
+        self.share: StepShare | None = None
+        self.meter: Callable[[], StepShare | None] = lambda: None
 
 
 class Progress:
@@ -64,15 +64,15 @@ class Progress:
         self._started = time.monotonic()
         self._steps: Sequence[str] = ()
         self._at = 0
-        self._share_of: Callable[[], Share | None] = lambda: None
-        self._step = Step()
+        self._share_of: Callable[[], StepShare | None] = lambda: None
+        self._step = ProgressStep()
         self._moves = moves
 
     def plan(self, steps: Sequence[str]) -> None:
         """The names of the steps ahead, in their order; without it no step has a number."""
         self._steps, self._at = steps, 0
 
-    def watch(self, share_of: Callable[[], Share | None]) -> None:
+    def watch(self, share_of: Callable[[], StepShare | None]) -> None:
         """Whom to ask how much is done of a step that does not report it itself."""
         self._share_of = share_of
 
@@ -81,10 +81,10 @@ class Progress:
         return time.monotonic() - self._started
 
     @contextmanager
-    def step(self, name: str) -> Iterator[Step]:
+    def step(self, name: str) -> Iterator[ProgressStep]:
         """Announces a step when it ends; a step that raises is announced as failed."""
         started = time.monotonic()
-        step = self._step = Step()
+        step = self._step = ProgressStep()
         title = self._numbered(name)
         try:
             with self._moving(title, step, started):
@@ -114,7 +114,9 @@ class Progress:
         self._at = self._steps.index(name, self._at) + 1
         return f"{self._at} of {len(self._steps)}: {name}"
 
-    def _moving(self, title: str, step: Step, started: float) -> AbstractContextManager[object]:
+    def _moving(
+        self, title: str, step: ProgressStep, started: float
+    ) -> AbstractContextManager[object]:
         """The line that moves, until the block ends; lines that stay are written above it."""
         if self._quiet or not self._moves or not moves(sys.stderr):
             return nullcontext()
@@ -130,7 +132,7 @@ class Progress:
         )
 
 
-def moving_line(what: str, share: Share | None, seconds: float) -> Table:
+def moving_line(what: str, share: StepShare | None, seconds: float) -> Table:
     """What is seen of a step under way: a bar where there is a ``share`` that is done."""
     from rich.progress_bar import ProgressBar  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415

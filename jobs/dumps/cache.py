@@ -13,7 +13,7 @@ MEMORY_BYTES = 32 << 20
 ENTRY_BYTES = 500
 
 
-class Memory(dict[Key, Value]):
+class Cache(dict[Key, Value]):
     """A dict that forgets all of its entries when it is full.
 
     All, and not the oldest: what repeats itself is soon there again, and no entry costs more than

@@ -20,7 +20,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from ..declared.instants import Instant, to_instant
-from .queue_maps import Queue, parse_message_queue
+from .queue_maps import QueueName, parse_message_queue
 from .statement import LogLine
 from .values import LineError
 
@@ -107,7 +107,7 @@ def _elements(printed: str, start: str) -> list[str]:
     return elements if elements != [""] else []
 
 
-def _queues(printed: str, start: str) -> tuple[Queue, ...]:
+def _queues(printed: str, start: str) -> tuple[QueueName, ...]:
     queues = []
     for element in _elements(printed, start):
         text = element

@@ -16,7 +16,7 @@ from .fastjson import FastjsonError
 from .parsing import parse_body
 
 #: Topic, broker name, queue id.
-Queue: TypeAlias = tuple[str, str, int]
+QueueName: TypeAlias = tuple[str, str, int]
 
 TOPIC_QUEUES = "queueStatInfoList"
 
@@ -28,7 +28,7 @@ _PRINTED = re.compile(
 _MOST, _LEAST = 2**31 - 1, -(2**31)
 
 
-def read_queue_map(field: str, table: Any, text: str) -> Iterator[tuple[Queue, Any]]:
+def read_queue_map(field: str, table: Any, text: str) -> Iterator[tuple[QueueName, Any]]:
     """The entries of a map keyed by message queue, in its order; ``text`` is what it was read of.
 
     Raises FastjsonError: where it is no map, or a key is no message queue; at the field's name.
@@ -61,7 +61,7 @@ def is_list_of_topics(data: Any) -> TypeGuard[list[Any]]:
     )
 
 
-def read_topics(topics: list[Any], text: str) -> Iterator[tuple[Queue, dict[str, Any]]]:
+def read_topics(topics: list[Any], text: str) -> Iterator[tuple[QueueName, dict[str, Any]]]:
     """The queues of the dashboard's topics, each with the row that it came in.
 
     Raises FastjsonError: where a topic has no list, or a row of it is no message queue.
@@ -84,7 +84,7 @@ def read_topics(topics: list[Any], text: str) -> Iterator[tuple[Queue, dict[str,
             yield queue, row
 
 
-def parse_message_queue(text: str) -> Queue | None:
+def parse_message_queue(text: str) -> QueueName | None:
     """What ``MessageQueue.toString()`` printed, else None.
 
     The names may hold commas and brackets. Where ``, brokerName=`` occurs more than once the first
@@ -101,7 +101,7 @@ def parse_message_queue(text: str) -> Queue | None:
 
 
 @lru_cache(maxsize=50_000)  # the keys of a group's queues come with every poll
-def _spelled(key: str) -> Queue | None:
+def _spelled(key: str) -> QueueName | None:
     if not key.startswith("{"):
         return parse_message_queue(key)
     try:
@@ -110,7 +110,7 @@ def _spelled(key: str) -> Queue | None:
         return None
 
 
-def _object(key: Any) -> Queue | None:
+def _object(key: Any) -> QueueName | None:
     match key:
         case {"topic": str(topic), "brokerName": str(broker_name), "queueId": int(queue_id)}:
             is_id = not isinstance(queue_id, bool) and _LEAST <= queue_id <= _MOST

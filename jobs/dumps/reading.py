@@ -28,15 +28,15 @@ from ..engines.pieces import FOR_ALL, Piece, all_values, pack_value, shard_of
 from ..schemas import QUARANTINE
 from .files import file_uri
 from .statement import CLIENT_LOG, TOPIC_ROUTE, Log, LogLine, Statement, log_of
-from .statements import Reader, Refused, as_quarantined
+from .statements import Refused, StatementReader, as_quarantined
 from .times import PlausibleTimes, day_of
-from .unpacking import BEGINNING, Archive, Line, Lines, too_long
+from .unpacking import BEGINNING, Archive, Line, SliceLines, too_long
 
 #: Kinds of pieces.
 STATEMENTS, COUNTS = "statements", "counts"
 
 #: What statements are about: a topic or a group, its cluster, its name.
-Subject: TypeAlias = tuple[bool, str, str]
+StatementSubject: TypeAlias = tuple[bool, str, str]
 
 #: Files come one after the other in the order of statements, and lines by their place in a slice:
 #: this many bits hold the place, a size of 16 TiB.
@@ -49,7 +49,7 @@ _REFUSED_AT_ONCE = 8 << 20
 _shard_of = lru_cache(maxsize=50_000)(shard_of)
 
 
-def subject_of(statement: Statement) -> Subject:
+def subject_of(statement: Statement) -> StatementSubject:
     """What a statement is about."""
     return statement.kind == TOPIC_ROUTE, statement.cluster, statement.subject
 
@@ -125,7 +125,7 @@ class DumpStep:
     def __call__(self, opened: Iterable[Opened]) -> Iterator[Piece]:
         """The pieces, slice by slice."""
         for slice_, content in opened:
-            yield from _Reading(self, slice_).pieces(Lines(slice_, self.bounds, content))
+            yield from _Reading(self, slice_).pieces(SliceLines(slice_, self.bounds, content))
 
 
 class _Reading:
@@ -135,7 +135,7 @@ class _Reading:
         self._slice = slice_
         self._bounds = step.bounds
         self._shards = step.shards
-        self._reader = Reader(step.bounds, step.plausible)
+        self._reader = StatementReader(step.bounds, step.plausible)
         self._counts = Counts()
         self._damage = Damage()
         self._statements: dict[int, list[Statement]] = defaultdict(list)
@@ -143,7 +143,7 @@ class _Reading:
         self._refused: list[dict[str, Any]] = []
         self._refused_bytes = 0
 
-    def pieces(self, lines: Lines) -> Iterator[Piece]:
+    def pieces(self, lines: SliceLines) -> Iterator[Piece]:
         archive = Archive(self._slice.size, self._bounds) if lines.is_archive else None
         begins = place = self._slice.number << _PLACE_BITS
         number, line, refused = 0, Line(b"", 0), None
@@ -249,9 +249,9 @@ class _Reading:
         return piece
 
 
-def statements_of(pieces: Sequence[Piece]) -> dict[Subject, list[Statement]]:
+def statements_of(pieces: Sequence[Piece]) -> dict[StatementSubject, list[Statement]]:
     """The statements of a shard's pieces, by subject, each subject's in order of time."""
-    found: dict[Subject, list[Statement]] = defaultdict(list)
+    found: dict[StatementSubject, list[Statement]] = defaultdict(list)
     for columns in all_values(pieces, STATEMENTS):
         for statement in map(Statement, *columns):
             found[subject_of(statement)].append(statement)

@@ -66,7 +66,7 @@ class Connections(NamedTuple):
     subscriptions: Subscriptions
 
 
-class RouteBroker(NamedTuple):
+class RouteEntry(NamedTuple):
     """One broker of a route, in the order of ``contents.ROUTE_FACTS``; ids ascend."""
 
     broker_name: str
@@ -80,7 +80,7 @@ class RouteBroker(NamedTuple):
 class Route(NamedTuple):
     """A topic's route as clients read it: static topics have their logical queues."""
 
-    brokers: tuple[RouteBroker, ...]
+    brokers: tuple[RouteEntry, ...]
 
 
 class InfoQueue(NamedTuple):
@@ -183,7 +183,7 @@ Content: TypeAlias = (
 )
 
 
-class Source(NamedTuple):
+class LineSource(NamedTuple):
     """Who was asked and who spoke; None for what the kind does not have.
 
     Its fields have the names of the tables' columns. ``error_code`` and ``error_message`` are the
@@ -204,7 +204,7 @@ class Source(NamedTuple):
     def says(self, code: int, words: str) -> bool:
         """Whether it answered with this error; the dashboard has a code within its message alone.
 
-        >>> Source(error_code=-1, error_message="CODE: 17").says(17, "No topic route info")
+        >>> LineSource(error_code=-1, error_message="CODE: 17").says(17, "No topic route info")
         True
         """
         found = re.search(rf"CODE: *{code}\b|{words}", self.error_message or "", re.ASCII)
@@ -225,7 +225,7 @@ class Statement(NamedTuple):
     snapshot_time: int | None
     collected_at: int
     order: int
-    source: Source
+    source: LineSource
     content: Content
 
 

@@ -14,12 +14,12 @@ from rebalance_core.errors import nearest
 
 from ..config.bounds import DEFAULT_BOUNDS, Bounds
 from ..declared.instants import SECOND, Instant, in_calendar, to_instant
-from .cache import Memory
+from .cache import Cache
 from .parsing import parse_json
 from .repeated import Timeless, without_times
-from .statement import KINDS, Content, Source, Statement
+from .statement import KINDS, Content, LineSource, Statement
 from .times import PlausibleTimes, iso_of
-from .typed import LINES, Kind, Read, read_body
+from .typed import LINES, LineKind, Read, read_body
 from .values import BoundError, LineError, Value, as_text, expected, integer_in
 from .within import check_content, check_names
 
@@ -57,7 +57,7 @@ def as_quarantined(line: bytes) -> tuple[str, bytes | None]:
 
 
 #: The time of a line's round, and when it was collected.
-_Times: TypeAlias = tuple[Instant | None, Instant]
+_LineTimes: TypeAlias = tuple[Instant | None, Instant]
 
 
 class _Meaning(NamedTuple):
@@ -65,11 +65,11 @@ class _Meaning(NamedTuple):
 
     kind: str
     cluster: str
-    source: Source
+    source: LineSource
     #: By subject.
     contents: tuple[tuple[str, Content], ...]
 
-    def at(self, times: _Times, order: int) -> list[Statement]:
+    def at(self, times: _LineTimes, order: int) -> list[Statement]:
         """The statements of the line."""
         return [
             Statement(self.kind, self.cluster, subject, *times, order, self.source, content)
@@ -77,7 +77,7 @@ class _Meaning(NamedTuple):
         ]
 
 
-class Reader:
+class StatementReader:
     """Reads the lines of dumps; to be kept, because it remembers what repeats itself.
 
     What is equal is mostly the same object in all statements of a reader: sources and, of
@@ -86,10 +86,10 @@ class Reader:
     >>> line = b'''{"kind":"topic_route", "cluster":"C", "namesrv_addr":"ns:9876", "topic":"T",
     ... "snapshot_time":"1970-01-01T00:00:01Z", "collected_at":"1970-01-01T00:00:02Z",
     ... "error_code":17, "error_message":"No topic route info"}'''
-    >>> [statement] = Reader().read(line)
+    >>> [statement] = StatementReader().read(line)
     >>> statement.subject, statement.collected_at, statement.source.error_code, statement.content
     ('T', 2000000, 17, None)
-    >>> Reader().read(b"17")
+    >>> StatementReader().read(b"17")
     Refused(reason="expected one JSON object, came '17'", kind='')
     """
 
@@ -98,9 +98,9 @@ class Reader:
     ) -> None:
         self._bounds = bounds
         self._plausible = plausible
-        self._meanings: Memory[bytes, _Meaning] = Memory()
-        self._bodies: Memory[tuple[str, str], Read] = Memory()
-        self._values: Memory[Any, Any] = Memory()
+        self._meanings: Cache[bytes, _Meaning] = Cache()
+        self._bodies: Cache[tuple[str, str], Read] = Cache()
+        self._values: Cache[Any, Any] = Cache()
 
     def read(self, line: bytes, order: int = 0) -> list[Statement] | Refused:
         """The statements of a line, or why it has none.
@@ -151,7 +151,7 @@ class Reader:
             self._meanings.remember(timeless.rest, meaning, len(timeless.rest))
         return meaning.at(times, order)
 
-    def _read(self, envelope: dict[str, Any]) -> tuple[_Meaning, _Times]:
+    def _read(self, envelope: dict[str, Any]) -> tuple[_Meaning, _LineTimes]:
         name = envelope.get("kind")
         kind = LINES.get(name) if isinstance(name, str) else None
         if name is None or kind is None:
@@ -183,7 +183,7 @@ class Reader:
         of_subjects = [(subject or group or "", content) for group, content in contents]
         return _Meaning(name, cluster, source, tuple(of_subjects)), times
 
-    def _impossible(self, kind: str, times: _Times) -> str | None:
+    def _impossible(self, kind: str, times: _LineTimes) -> str | None:
         """Why the times of a line cannot be; None where they can."""
         snapshot_time, collected_at = times
         hours = self._bounds.round_hours
@@ -235,7 +235,7 @@ def _no_kind(name: Any) -> str:
     return f"{reason}: did you mean {' or '.join(near)}?" if near else reason
 
 
-def _fields(kind: Kind, envelope: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
+def _fields(kind: LineKind, envelope: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
     """The fields of an envelope, each None where it is not what it should be.
 
     Raises LineError: for one that is missing, an error code that is none, a name that is too long.
@@ -252,10 +252,10 @@ def _fields(kind: Kind, envelope: dict[str, Any], bounds: Bounds) -> dict[str, A
 
 
 def _who(
-    kind: Kind, fields: dict[str, Any], envelope: dict[str, Any]
-) -> tuple[str, str | None, Source]:
+    kind: LineKind, fields: dict[str, Any], envelope: dict[str, Any]
+) -> tuple[str, str | None, LineSource]:
     """The cluster, the subject where the envelope names it, and who was asked and who spoke."""
-    source = Source(**{name: fields[name] for name in kind.source})
+    source = LineSource(**{name: fields[name] for name in kind.source})
     if kind.may_fail:
         message = as_text(envelope.get("error_message"))
         source = source._replace(error_code=fields["error_code"] or None, error_message=message)

@@ -19,7 +19,7 @@ from . import statement
 from .client_log import parse_rebalance_line
 from .fastjson import FastjsonError
 from .parsing import parse_body
-from .queue_maps import Queue, is_list_of_topics, read_queue_map, read_topics
+from .queue_maps import QueueName, is_list_of_topics, read_queue_map, read_topics
 from .values import (
     Fields,
     LineError,
@@ -190,11 +190,11 @@ def _route(body: Fields, _: str) -> Read:
         broker_ids, zone_name = brokers.get(name, ((), None))
         perm, *queue_numbers = numbers.get(name, (0, 0, 0))
         reads, writes = (0, 0) if logical else queue_numbers
-        physical.append(statement.RouteBroker(name, broker_ids, perm, reads, writes, zone_name))
+        physical.append(statement.RouteEntry(name, broker_ids, perm, reads, writes, zone_name))
     mocks = []
     for scope, number in logical.items():
         mock = _MOCK_BROKER + ("global__" if scope == _GLOBAL_SCOPE else scope)
-        mocks.append(statement.RouteBroker(mock, (), 6, number, number, None))
+        mocks.append(statement.RouteEntry(mock, (), 6, number, number, None))
     return _one(statement.Route((*physical, *mocks)))
 
 
@@ -342,7 +342,7 @@ def _thousandths(rate: Any) -> int | None:
     return round(1000 * rate) if is_rate else None
 
 
-def _stats(entries: Iterable[tuple[Queue, Any]], given: int | None = None) -> Read:
+def _stats(entries: Iterable[tuple[QueueName, Any]], given: int | None = None) -> Read:
     """``given``: messages in 1,000 seconds; the dashboard's answer does not have it."""
     offsets = []
     for queue, value in entries:
@@ -432,7 +432,7 @@ _POLL, _GROUP = ("snapshot_time", "broker_name", "broker_id"), "consumer_group"
 
 
 @dataclass(frozen=True)
-class Kind:
+class LineKind:
     """How the lines of a kind are read: their bodies, and their envelopes.
 
     ``read`` reads a body, which is of the class ``class_name`` of RocketMQ's. ``required``: the
@@ -462,21 +462,21 @@ class Kind:
 
 
 #: By kind.
-LINES: Mapping[str, Kind] = {
-    statement.HEARTBEAT: Kind(
+LINES: Mapping[str, LineKind] = {
+    statement.HEARTBEAT: LineKind(
         "HeartbeatData",
         _heartbeat,
         ("broker_name", "broker_id", "client_addr"),
         source=(*_BROKER, "client_addr"),
         may_fail=False,
     ),
-    statement.CONSUMER_CONNECTION: Kind(
+    statement.CONSUMER_CONNECTION: LineKind(
         "ConsumerConnection", _connections, (*_POLL, _GROUP), _GROUP
     ),
-    statement.TOPIC_ROUTE: Kind(
+    statement.TOPIC_ROUTE: LineKind(
         "TopicRouteData", _route, ("snapshot_time", *_NAMESERVER, "topic"), "topic", _NAMESERVER
     ),
-    statement.CONSUMER_RUNNING_INFO: Kind(
+    statement.CONSUMER_RUNNING_INFO: LineKind(
         "ConsumerRunningInfo",
         _running_info,
         ("snapshot_time", _GROUP, "client_id"),
@@ -484,29 +484,29 @@ LINES: Mapping[str, Kind] = {
         (*_BROKER, "client_id", "process"),
         comes_again=False,
     ),
-    statement.CONSUME_STATS: Kind(
+    statement.CONSUME_STATS: LineKind(
         "ConsumeStats", _consume_stats, ("snapshot_time", _GROUP), _GROUP, comes_again=False
     ),
-    statement.TOPIC_STATS: Kind(
+    statement.TOPIC_STATS: LineKind(
         "TopicStatsTable", _dead_letters, (*_POLL, _GROUP), _GROUP, comes_again=False
     ),
-    statement.MESSAGE_REQUEST_MODE: Kind(
+    statement.MESSAGE_REQUEST_MODE: LineKind(
         "MessageRequestModeSerializeWrapper", _request_modes, _POLL
     ),
-    statement.CLIENT_LOG: Kind(
+    statement.CLIENT_LOG: LineKind(
         "a line of a log", _log_line, source=("process",), may_fail=False, comes_again=False
     ),
-    statement.CLUSTER_INFO: Kind(
+    statement.CLUSTER_INFO: LineKind(
         "ClusterInfo",
         _unused("brokerAddrTable", dict),
         ("snapshot_time", *_NAMESERVER),
         source=_NAMESERVER,
     ),
-    statement.SUBSCRIPTION_GROUP: Kind("SubscriptionGroupWrapper", _group_flags, _POLL),
-    statement.CONSUMER_TOPICS: Kind(
+    statement.SUBSCRIPTION_GROUP: LineKind("SubscriptionGroupWrapper", _group_flags, _POLL),
+    statement.CONSUMER_TOPICS: LineKind(
         "TopicList", _unused("topicList", list), (*_POLL, _GROUP), _GROUP
     ),
-    statement.LEFT_OUT: Kind(
+    statement.LEFT_OUT: LineKind(
         "what was left out",
         _unused("what", object),
         ("snapshot_time",),

@@ -71,7 +71,7 @@ def too_long(came: int, bounds: Bounds) -> str:
     return f"{reason}; its beginning is kept"
 
 
-class Lines:
+class SliceLines:
     """The lines of a slice, and then what is wrong with its file.
 
     They end at a line feed alone, the last one also where there is none. A range has the lines that

@@ -32,7 +32,7 @@ from ..schemas import (
     Table,
 )
 from ..texts.shown import json_text
-from .numbers import Array, Batch, Rows, Source, int64, micros, pc, read, text
+from .numbers import Array, Batch, Rows, TableSource, int64, micros, pc, read, text
 
 #: The column of a batch with whether the statement of each row is lost.
 IS_LOST = "is_lost"
@@ -53,7 +53,7 @@ class Breach(NamedTuple):
 
 
 @dataclass
-class Lost:
+class RefusedRows:
     """How many rows of a table were refused, by column the reason of one, and of which groups or
     topics they were, with their clusters.
     """
@@ -62,7 +62,7 @@ class Lost:
     reasons: dict[str, str] = field(default_factory=dict)
     subjects: set[tuple[Any, ...]] = field(default_factory=set)
 
-    def add(self, other: "Lost") -> None:
+    def add(self, other: "RefusedRows") -> None:
         """Those of others too; of several reasons the same one, in whichever order they come."""
         self.rows += other.rows
         self.subjects |= other.subjects
@@ -70,7 +70,7 @@ class Lost:
             self.reasons[column] = min(reason, self.reasons.get(column, reason))
 
 
-class Reading:
+class TableReading:
     """Rows of one table as they are read. ``lost``: what was refused so far of so many ``rows``.
 
     ``files``: the names of the sources. Of each the first ``most`` refused rows are kept.
@@ -79,12 +79,12 @@ class Reading:
     def __init__(
         self,
         table: Table,
-        sources: Iterable[Source],
+        sources: Iterable[TableSource],
         files: Iterable[str] | None = None,
         most: int = DEFAULT_BOUNDS.quarantined_lines,
     ) -> None:
         self.rows = 0
-        self.lost = Lost()
+        self.lost = RefusedRows()
         #: The columns that were asked for.
         self.columns: list[str] = []
         self._table = table
@@ -142,7 +142,7 @@ class Reading:
         subject = ["cluster", next(name for name in names if name in batch)]
         of_rows = [text(batch[name]).take(pa.array(places)).to_pylist() for name in subject]
         reasons = {breach.column: breach.reason for breach in found}
-        self.lost.add(Lost(len(places), reasons, set(zip(*of_rows, strict=True))))
+        self.lost.add(RefusedRows(len(places), reasons, set(zip(*of_rows, strict=True))))
         plain = {
             column.name: _plain(batch[column.name].take(pa.array(places[:room])))
             for column in self._table.schema

@@ -28,11 +28,11 @@ from .numbers import NO_NUMBER, Array, Rows, int64, pc
 from .runs import OFFSET_RUNS, Contents, Record, Records, Runs, is_whole
 
 #: (cluster, consumer group).
-Group: TypeAlias = tuple[str, str]
+ClusterGroup: TypeAlias = tuple[str, str]
 #: (cluster, topic).
-Subject: TypeAlias = tuple[str, str]
+ClusterTopic: TypeAlias = tuple[str, str]
 
-_Times: TypeAlias = tuple[Instant, ...]
+_RunTimes: TypeAlias = tuple[Instant, ...]
 
 _GROUP = ("cluster", "consumer_group")
 _CLIENT_ID, CLIENT_ADDR = (
@@ -57,17 +57,17 @@ def topics_of(records: Iterable[Record]) -> list[str]:
 
 
 def subscribers(
-    list_ids: Mapping[Group, Iterable[str]],
+    list_ids: Mapping[ClusterGroup, Iterable[str]],
     topics: Mapping[str, Iterable[str]],
-    offsets: Mapping[Group, Iterable[str]],
-) -> dict[Subject, list[str]]:
+    offsets: Mapping[ClusterGroup, Iterable[str]],
+) -> dict[ClusterTopic, list[str]]:
     """By topic the groups that subscribe to it.
 
     ``list_ids``: by group of which brokers were asked the ids of its lists; ``topics``: by id those
     of a list. ``offsets``: by group the topics of its offsets; they count of a group of which no
     broker ever had a member, for nothing else shows what such a group consumed.
     """
-    found: dict[Subject, dict[str, None]] = {}
+    found: dict[ClusterTopic, dict[str, None]] = {}
     for (cluster, name), ids in list_ids.items():
         listed = chain.from_iterable(topics.get(id_, ()) for id_ in ids)
         for topic in listed if ids else offsets.get((cluster, name), ()):
@@ -75,9 +75,9 @@ def subscribers(
     return {subject: list(groups) for subject, groups in found.items()}
 
 
-def offset_topics(offsets: Rows) -> dict[Group, set[str]]:
+def offset_topics(offsets: Rows) -> dict[ClusterGroup, set[str]]:
     """By group the topics of its offsets."""
-    found: dict[Group, set[str]] = defaultdict(set)
+    found: dict[ClusterGroup, set[str]] = defaultdict(set)
     for cluster, name, topic in distinct(offsets, *_GROUP, "topic"):
         found[cluster, name].add(topic)
     return found
@@ -89,7 +89,7 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
     A list or a route of which something was refused, or whose content did not come, is no evidence.
     """
     dossiers = _Dossiers()
-    list_ids: dict[Group, set[str]] = defaultdict(set)
+    list_ids: dict[ClusterGroup, set[str]] = defaultdict(set)
     topics = {id_: tuple(topics_of(records)) for id_, records in runs.lists.records.items()}
     for (cluster, name, broker_name, broker_id, addr, outcome, list_id), times in _polled(
         runs.lists.runs
@@ -131,10 +131,10 @@ def _whole(lists: Contents, list_id: str | None) -> Records | None:
     return records if records is not None and is_whole(records) else None
 
 
-class _Dossiers(dict[Group, Dossier]):
+class _Dossiers(dict[ClusterGroup, Dossier]):
     """Dossiers by group, made as they are asked for."""
 
-    def __missing__(self, group: Group) -> Dossier:
+    def __missing__(self, group: ClusterGroup) -> Dossier:
         return self.setdefault(group, Dossier(*group))
 
 
@@ -145,7 +145,7 @@ def _members(records: Records) -> ListedMembers:
     )
 
 
-def _polled(runs: Rows) -> Iterator[tuple[Sequence[Any], tuple[_Times, _Times]]]:
+def _polled(runs: Rows) -> Iterator[tuple[Sequence[Any], tuple[_RunTimes, _RunTimes]]]:
     """Of each run, whose times ascend and come last: all else, and the snapshots, each once, with
     when the last answer came.
     """

@@ -29,9 +29,9 @@ from ..engines.pieces import (
 )
 from ..schemas import Table
 from . import dossiers, runs_of_slices
-from .checked_rows import Lost, Reading
-from .dossiers import Group, Subject, distinct
-from .numbers import Rows, Source, pc
+from .checked_rows import RefusedRows, TableReading
+from .dossiers import ClusterGroup, ClusterTopic, distinct
+from .numbers import Rows, TableSource, pc
 from .runs import (
     CLIENT_RUNS,
     OFFSET_RUNS,
@@ -88,23 +88,23 @@ class Facts:
     """
 
     rounds: dict[str, set[Instant]] = field(default_factory=lambda: defaultdict(set))
-    list_ids: dict[Group, set[str]] = field(default_factory=lambda: defaultdict(set))
+    list_ids: dict[ClusterGroup, set[str]] = field(default_factory=lambda: defaultdict(set))
     topics_of_lists: dict[str, list[str]] = field(default_factory=dict)
-    offsets: dict[Group, set[str]] = field(default_factory=lambda: defaultdict(set))
+    offsets: dict[ClusterGroup, set[str]] = field(default_factory=lambda: defaultdict(set))
     #: Groups with a member without an address: copies of its id cannot be counted.
-    unaddressed: set[Group] = field(default_factory=set)
+    unaddressed: set[ClusterGroup] = field(default_factory=set)
     brokers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     nameservers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    routes_at: dict[Subject, set[Instant]] = field(default_factory=lambda: defaultdict(set))
-    offsets_at: dict[Subject, set[Instant]] = field(default_factory=lambda: defaultdict(set))
+    routes_at: dict[ClusterTopic, set[Instant]] = field(default_factory=lambda: defaultdict(set))
+    offsets_at: dict[ClusterTopic, set[Instant]] = field(default_factory=lambda: defaultdict(set))
     #: Groups with an answer of a broker that names no list.
-    unnamed: set[Group] = field(default_factory=set)
+    unnamed: set[ClusterGroup] = field(default_factory=set)
     #: By topic the ids of its routes; of lists and of routes the ids whose contents came.
-    route_ids: dict[Subject, set[str]] = field(default_factory=lambda: defaultdict(set))
-    given: dict[Subject, set[str]] = field(default_factory=lambda: defaultdict(set))
+    route_ids: dict[ClusterTopic, set[str]] = field(default_factory=lambda: defaultdict(set))
+    given: dict[ClusterTopic, set[str]] = field(default_factory=lambda: defaultdict(set))
     #: By table how many rows were read, and what was refused of them.
     rows: Counter[str] = field(default_factory=Counter, compare=False)
-    lost: dict[str, Lost] = field(default_factory=lambda: defaultdict(Lost))
+    lost: dict[str, RefusedRows] = field(default_factory=lambda: defaultdict(RefusedRows))
 
     @classmethod
     def of(cls, slices: "Iterable[Facts]") -> "Facts":
@@ -126,7 +126,7 @@ class Facts:
         return whole
 
     @property
-    def polled(self) -> set[Group]:
+    def polled(self) -> set[ClusterGroup]:
         """The groups about which brokers were asked."""
         return set(self.list_ids)
 
@@ -173,7 +173,9 @@ class Facts:
             if outcome == schemas.ANSWERED and id_ is None:
                 self.unnamed.add((group[0], group[1]))
 
-    def without_content(self, *, list_ids: bool) -> Iterator[tuple[str, str, Subject, str | None]]:
+    def without_content(
+        self, *, list_ids: bool
+    ) -> Iterator[tuple[str, str, ClusterTopic, str | None]]:
         """Table, column, group or topic and value of each id whose content did not come; None: no
         id, of an answer that brought a list. ``list_ids``: lists come by their ids.
         """
@@ -187,7 +189,7 @@ class Facts:
                 for id_ in sorted(of_subject - self.given.get(subject, set())):
                     yield table, column, subject, id_
 
-    def subscribers(self) -> dict[Subject, list[str]]:
+    def subscribers(self) -> dict[ClusterTopic, list[str]]:
         """By topic the groups that subscribe to it."""
         return dossiers.subscribers(self.list_ids, self.topics_of_lists, self.offsets)
 
@@ -232,16 +234,16 @@ class Cutting:
         """The columns of a table that are read, as the table has them: of no row they are asked
         for as well.
         """
-        rows = Reading(table, ())
+        rows = TableReading(table, ())
         list(self._contents(table, rows))
         return [name for name in table.schema.names if name in rows.columns]
 
     def pieces(
-        self, table: Table, sources: Iterable[Source], files: Iterable[str] | None = None
+        self, table: Table, sources: Iterable[TableSource], files: Iterable[str] | None = None
     ) -> Iterator[Piece]:
         """The pieces of some rows of a table; ``files``: where each of the sources came from."""
         facts = Facts()
-        rows = Reading(table, sources, files, self.quarantined_lines)
+        rows = TableReading(table, sources, files, self.quarantined_lines)
         given: set[tuple[int, str]] = set()
         of_runs, of_records = _KINDS[table.name]
         for contents in self._contents(table, rows):
@@ -258,7 +260,7 @@ class Cutting:
             facts.lost[table.name] = rows.lost
         yield pack_value(FOR_ALL, FACTS, facts)
 
-    def _contents(self, table: Table, rows: Reading) -> Iterator[Contents]:
+    def _contents(self, table: Table, rows: TableReading) -> Iterator[Contents]:
         """What is in some rows of a table, part by part; of runs that name no content, they."""
         if table is schemas.HEARTBEATS:
             return runs_of_slices.member_runs(rows, self.heartbeat_expiry_seconds)
@@ -266,7 +268,7 @@ class Cutting:
             return runs_of_slices.route_runs(rows)
         if table in (schemas.MEMBER_LISTS, schemas.ROUTE_CONTENTS):
             return runs_of_slices.contents_by_id(table, rows)
-        runs_of: Mapping[str, Callable[[Reading], Iterator[Rows]]] = {
+        runs_of: Mapping[str, Callable[[TableReading], Iterator[Rows]]] = {
             schemas.BROKER_POLLS.name: partial(runs_of_slices.poll_runs, has_ids=self.list_ids),
             schemas.ROUTE_POLLS.name: runs_of_slices.route_runs_by_id,
             schemas.CLIENT_STATES.name: runs_of_slices.client_runs,
@@ -310,7 +312,7 @@ class Dealing:
     """Deals the routes of a shard of topics to the shards of the groups that subscribe to them."""
 
     shards: int
-    subscribers: Mapping[Subject, Sequence[str]]
+    subscribers: Mapping[ClusterTopic, Sequence[str]]
 
     def deal(self, pieces: Sequence[Piece]) -> Iterator[Piece]:
         """The routes, each topic's once for every shard that has a group for it."""

@@ -29,7 +29,7 @@ Batch: TypeAlias = dict[str, Array]
 pc: Any = pyarrow.compute
 
 #: A snapshot table, cut to the window: in memory, as files, or as the batches that come, once.
-Source: TypeAlias = "pa.Table | ds.Dataset | pa.RecordBatchReader"
+TableSource: TypeAlias = "pa.Table | ds.Dataset | pa.RecordBatchReader"
 Numbers: TypeAlias = NDArray[np.int64]
 Hashes: TypeAlias = NDArray[np.uint64]
 
@@ -86,7 +86,7 @@ def _with_dictionaries(type_: pa.DataType) -> pa.DataType:
 
 
 def read(
-    sources: Iterable[Source], columns: Iterable[str], rows_at_a_time: int | None = None
+    sources: Iterable[TableSource], columns: Iterable[str], rows_at_a_time: int | None = None
 ) -> Iterator[Batch]:
     """The columns by name, some rows at a time."""
     columns = list(columns)
@@ -96,7 +96,7 @@ def read(
                 yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
-def _batches(source: Source, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+def _batches(source: TableSource, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
     if isinstance(source, pa.RecordBatchReader):
         for some in in_parts(source, rows, lambda batch: batch.num_rows):
             together = pa.Table.from_batches(some).select(columns).combine_chunks()
@@ -352,7 +352,7 @@ def key_numbers(column: Array) -> list[Numbers]:
     return [np.broadcast_to(each, len(column)) for each in parts]
 
 
-class Collected(NamedTuple):
+class Grouped(NamedTuple):
     """Rows with equal keys next to each other, each once: ``order`` has the places of the rows,
     ``starts`` where in it another key begins."""
 
@@ -372,7 +372,7 @@ class Collected(NamedTuple):
         return pa.ListArray.from_arrays(offsets, numbers)
 
 
-def collect(keys: Sequence[Numbers], values: Sequence[Numbers]) -> Collected:
+def collect(keys: Sequence[Numbers], values: Sequence[Numbers]) -> Grouped:
     """Rows by their keys, and by their values where keys are equal; equal rows count once.
 
     This one function makes runs of statements, and one run of its parts, for all witnesses.
@@ -380,7 +380,7 @@ def collect(keys: Sequence[Numbers], values: Sequence[Numbers]) -> Collected:
     columns = [*keys, *values]
     order = np.lexsort(columns[::-1])
     order = order[segments((column[order] for column in columns), len(order))]
-    return Collected(order, segments((key[order] for key in keys), len(order)))
+    return Grouped(order, segments((key[order] for key in keys), len(order)))
 
 
 def distinct_rows(columns: Sequence[Numbers]) -> tuple[Numbers, Numbers]:

@@ -19,8 +19,8 @@ from ..schemas import BROKER_POLLS, CLIENT_STATES, LONG, QUEUE_OFFSETS, ROUTE_PO
 from .numbers import (
     NO_NUMBER,
     Array,
-    Collected,
     Column,
+    Grouped,
     Numbers,
     Rows,
     collect,
@@ -129,7 +129,7 @@ class Runs(NamedTuple):
 
 
 def collected(
-    runs: Collected, values: Iterable[Numbers], fields: "Iterable[pa.Field[Any]]"
+    runs: Grouped, values: Iterable[Numbers], fields: "Iterable[pa.Field[Any]]"
 ) -> dict[str, Array]:
     """What is collected of runs, as columns: one list of numbers for each, of ``POLLED`` two."""
     lists = map(runs.lists, values)

@@ -23,7 +23,7 @@ from ..declared.member_flags import chooses_queues, is_expired, silence_bounds
 from ..engines.pieces import in_parts
 from ..schemas import ANSWERED, BOOLEAN, CLIENT_LOG, CONSUME_DISABLED, NOT_ONLINE, STRING, Table
 from . import numbers
-from .checked_rows import IS_LOST, Reading
+from .checked_rows import IS_LOST, TableReading
 from .numbers import NO_NUMBER, Array, Batch, Hashes, Numbers, Rows, int64, micros, pc, text
 from .runs import (
     CLIENT_RUNS,
@@ -235,7 +235,7 @@ def _member(*values: Any) -> Record:
     return tuple(facts)
 
 
-def member_runs(heartbeats: Reading, heartbeat_expiry_seconds: int) -> Iterator[Contents]:
+def member_runs(heartbeats: TableReading, heartbeat_expiry_seconds: int) -> Iterator[Contents]:
     """The lists of brokers, from their rows; a refused row is a record that shows no member."""
     lists = _Lists(POLL_RUNS, MEMBER_FACTS, _Records(_MEMBER, _member))
     bounds = silence_bounds(heartbeat_expiry_seconds)
@@ -264,7 +264,7 @@ def member_runs(heartbeats: Reading, heartbeat_expiry_seconds: int) -> Iterator[
     return lists.parts(map(as_answered, heartbeats.batches(names, key)))
 
 
-def poll_runs(broker_polls: Reading, *, has_ids: bool) -> Iterator[Rows]:
+def poll_runs(broker_polls: TableReading, *, has_ids: bool) -> Iterator[Rows]:
     """The polls that brought no list, and of those that brought one the id where there is one.
 
     An answer with an empty list counts as NOT_ONLINE. Of an answer with a list and without an id
@@ -304,7 +304,7 @@ def _broker(*values: Any) -> Record:
 _ROUTE = {fact.name: fact.type for fact in ROUTE_FACTS}
 
 
-def route_runs(topic_routes: Reading) -> Iterator[Contents]:
+def route_runs(topic_routes: TableReading) -> Iterator[Contents]:
     """The routes of nameservers, from their rows; a refused row is a record that shows no broker.
 
     A row without a broker: the nameserver does not know the topic, which is a route of none.
@@ -320,7 +320,7 @@ def _is_record(batch: Batch) -> NDArray[np.bool_]:
     return int64(is_record).astype(np.bool_)
 
 
-def route_runs_by_id(route_polls: Reading) -> Iterator[Rows]:
+def route_runs_by_id(route_polls: TableReading) -> Iterator[Rows]:
     """The routes of nameservers, from the ids that the polls have."""
     batches = route_polls.batches([*ROUTE_RUNS.names[:-1], *_POLLED])
     return _runs(batches, ROUTE_RUNS, *_POLLED)
@@ -333,7 +333,7 @@ def route_runs_by_id(route_polls: Reading) -> Iterator[Rows]:
 _CONTENTS_AT_A_TIME = 64
 
 
-def contents_by_id(table: Table, rows: Reading) -> Iterator[Contents]:
+def contents_by_id(table: Table, rows: TableReading) -> Iterator[Contents]:
     """The contents of ``member_lists`` or ``route_contents``; of runs the subject and the id of
     each.
     """
@@ -364,7 +364,7 @@ def contents_by_id(table: Table, rows: Reading) -> Iterator[Contents]:
 # ---------------------------------------------------------------- what clients report, offsets
 
 
-def client_runs(client_states: Reading) -> Iterator[Rows]:
+def client_runs(client_states: TableReading) -> Iterator[Rows]:
     """What client processes report of themselves."""
     names = [name for name in CLIENT_RUNS.names if name != "times"]
 
@@ -392,7 +392,7 @@ def _each_alone(values: Array) -> Array:
     return pa.ListArray.from_arrays(pa.array(np.arange(len(values) + 1), pa.int32()), values)
 
 
-def offset_runs(queue_offsets: Reading) -> Iterator[Rows]:
+def offset_runs(queue_offsets: TableReading) -> Iterator[Rows]:
     """The offsets of queues, poll by poll."""
     queue = ("cluster", "consumer_group", "topic", "broker_name", "queue_id")
     values = ("snapshot_time", "broker_offset", "consumer_offset", "given_per_1000_seconds")

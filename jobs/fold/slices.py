@@ -16,7 +16,7 @@ from ..engines.pieces import Piece
 from ..schemas import ROUTE_POLLS, SNAPSHOT_TABLES, TIMESTAMP, TOPIC_ROUTES, Table
 from ..storage import Location
 from .kernel import Cutting
-from .numbers import Source, of_group, open_files
+from .numbers import TableSource, of_group, open_files
 
 _TABLES = {table.name: table for table in SNAPSHOT_TABLES}
 _OF_ROUTES = (TOPIC_ROUTES, ROUTE_POLLS)
@@ -57,7 +57,7 @@ class TableStep:
         rows = pa.RecordBatchReader.from_batches(first.schema, every)
         yield from self.cutting.pieces(table, [rows], [name])
 
-    def _rows(self, slice_: Slice, content: pa.Buffer | None) -> Source:
+    def _rows(self, slice_: Slice, content: pa.Buffer | None) -> TableSource:
         """The rows of a slice that count."""
         table = _TABLES[slice_.what]
         if content is not None:

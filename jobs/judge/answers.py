@@ -26,7 +26,7 @@ from .dossier import Broker, ClientRun, Dossier, PollRun, RouteRun
 from .intervals import usual_gap
 
 Witness = TypeVar("Witness")
-Numbers = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 #: So many usual intervals between two answers are bridged: two polls in a row that are missing are
 #: bad luck, three are a broker (or a client) that does not answer ...
@@ -48,23 +48,23 @@ class Answers(Generic[Witness]):
     """
 
     witness: Witness
-    snapshots: Numbers
-    collected_at: Numbers
-    contents: Numbers
+    snapshots: Integers
+    collected_at: Integers
+    contents: Integers
     names: Sequence[str]
 
-    def at(self, snapshots: Numbers) -> Numbers:
+    def at(self, snapshots: Integers) -> Integers:
         """By snapshot the place of the last poll up to it, or NOTHING."""
-        places: Numbers = np.searchsorted(self.snapshots, snapshots, side="right") - 1
+        places: Integers = np.searchsorted(self.snapshots, snapshots, side="right") - 1
         return places
 
-    def are_of(self, polls: Numbers, snapshots: Numbers) -> NDArray[np.bool_]:
+    def are_of(self, polls: Integers, snapshots: Integers) -> NDArray[np.bool_]:
         """By snapshot whether the poll was asked in it; NOTHING never was."""
         own: NDArray[np.bool_] = (polls >= 0) & (self.snapshots[polls] == snapshots)
         return own
 
     @property
-    def answered(self) -> Numbers:
+    def answered(self) -> Integers:
         """The polls, in time, that show whom the witness lists, if anybody: ANSWERED without a list
         shows as little as no answer, and NO_ANSWER is what is published of both.
         """
@@ -92,7 +92,7 @@ def asked_answers(polls: Iterable[PollRun]) -> list[Answers[Broker]]:
     return _by_witness(run[:4] for run in polls)
 
 
-def _when_answered(answers: Answers[Broker], rounds: Numbers) -> Answers[Broker]:
+def _when_answered(answers: Answers[Broker], rounds: Integers) -> Answers[Broker]:
     """The answers in the order in which they came, each in the round that went on when it came.
 
     A round may take longer than the time to the next one, and two collectors' rounds overlap: what
@@ -108,15 +108,15 @@ def _when_answered(answers: Answers[Broker], rounds: Numbers) -> Answers[Broker]
 
 
 #: Who gave what (a list, an outcome, a route), in which snapshots, and when.
-_Run: TypeAlias = tuple[Witness, str, tuple[Instant, ...], tuple[Instant, ...]]
+_WitnessRun: TypeAlias = tuple[Witness, str, tuple[Instant, ...], tuple[Instant, ...]]
 
 
-def _by_witness(runs: Iterable[_Run[Witness]]) -> list[Answers[Witness]]:
+def _by_witness(runs: Iterable[_WitnessRun[Witness]]) -> list[Answers[Witness]]:
     of_witnesses = grouped((run[0], run) for run in runs)
     return [_of_witness(each) for _, each in sorted(of_witnesses.items(), key=itemgetter(0))]
 
 
-def _of_witness(runs: Sequence[_Run[Witness]]) -> Answers[Witness]:
+def _of_witness(runs: Sequence[_WitnessRun[Witness]]) -> Answers[Witness]:
     names = sorted({name for _, name, _, _ in runs})
     place_of = {name: place for place, name in enumerate(names)}
     snapshots = np.concatenate([np.array(times, np.int64) for _, _, times, _ in runs])
@@ -147,13 +147,13 @@ def nameserver_answers(routes: Iterable[RouteRun]) -> list[Answers[str]]:
     )
 
 
-def snapshots_of(answers: Iterable[Answers[Witness]]) -> Numbers:
+def snapshots_of(answers: Iterable[Answers[Witness]]) -> Integers:
     """Every snapshot in which some witness was asked, ascending."""
     every = [each.snapshots for each in answers]
     return np.unique(np.concatenate(every)) if every else np.zeros(0, np.int64)
 
 
-def longest_bridge(snapshots: Numbers) -> float:
+def longest_bridge(snapshots: Integers) -> float:
     """How far apart two answers may be so that the list in between follows from both.
 
     >>> longest_bridge(np.array([0, 10, 20, 30, 40, 80])) / 10
@@ -162,7 +162,7 @@ def longest_bridge(snapshots: Numbers) -> float:
     return _BRIDGED_INTERVALS * usual_gap(np.diff(snapshots))
 
 
-def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:
+def in_force(answers: Answers[Broker], snapshots: Integers) -> Integers:
     """By snapshot the broker's poll that counts, or NOTHING where it was not asked.
 
     In a round in which it did not answer, or was not asked, the answer before counts, where the
@@ -182,13 +182,13 @@ def in_force(answers: Answers[Broker], snapshots: Numbers) -> Numbers:
     following = answered[np.minimum(after, len(answered) - 1)]
     bridged &= answers.collected_at[following] - answers.collected_at[last] <= longest
     counts = bridged | (is_own & (last == places))
-    found: Numbers = np.select([counts, is_own], [last, places], NOTHING)
+    found: Integers = np.select([counts, is_own], [last, places], NOTHING)
     return found
 
 
 def times_of(
-    answers: Sequence[Answers[Witness]], places: Mapping[Witness, Numbers], snapshots: Numbers
-) -> Numbers:
+    answers: Sequence[Answers[Witness]], places: Mapping[Witness, Integers], snapshots: Integers
+) -> Integers:
     """By snapshot when the last of the witnesses answered in that round."""
     latest = snapshots.copy()
     for each in answers:

@@ -100,7 +100,7 @@ def waiting(queues: Iterable[QueueOffsets]) -> Waiting:
     return Waiting(messages, round(per_minute, 6), min(since, default=None))
 
 
-class Reading(NamedTuple):
+class ReadIntervals(NamedTuple):
     """What the offsets of a queue show of its readers in some times: how many intervals between two
     polls there are of each kind, of those in which there was something to read.
     """
@@ -140,7 +140,9 @@ class Reading(NamedTuple):
         return self.moved >= READ_AGAIN and not self.unmoved and self.kept_up == self.moved
 
 
-def reading(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant]]) -> Reading:
+def reading(
+    offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant]]
+) -> ReadIntervals:
     """What the offsets show of a queue's readers in these times (both ends included).
 
     >>> def shown(*consumed):
@@ -159,7 +161,7 @@ def reading(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant
     0.3333333333333333
     """
     if offsets is None:
-        return Reading()
+        return ReadIntervals()
     moved = unmoved = kept_up = worked_off = shown = whole = 0
     for since, until in times:
         start, end = np.searchsorted(offsets.times, since), last_up_to(offsets, until) + 1
@@ -173,7 +175,7 @@ def reading(offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant
         worked_off += int(np.count_nonzero((steps > 0) & (left > came)))
         shown += int(offsets.times[end - 1] - offsets.times[start]) if start < end else 0
         whole += until - since
-    return Reading(moved, unmoved, kept_up, worked_off, shown / whole if whole else 0.0)
+    return ReadIntervals(moved, unmoved, kept_up, worked_off, shown / whole if whole else 0.0)
 
 
 def last_up_to(offsets: QueueOffsets, time: Instant) -> int:

@@ -24,7 +24,7 @@ from .dossier import Dossier, PollRun, QueueOffsets
 from .events import restarts
 from .extents import Extent
 from .facts import members_elsewhere
-from .found import Fault, Found
+from .found import FaultEpisode, Found
 from .in_words import MOST_NAMES, clock, queues_in_words, zoned_clock
 
 
@@ -36,7 +36,7 @@ def with_history(case: Case, found: Found) -> Found:
     before was deleted, and its name is right. Members that are all gone need what made them go.
     """
 
-    def better(fault: Fault) -> Fault:
+    def better(fault: FaultEpisode) -> FaultEpisode:
         if fault.fault == UNKNOWN_TOPIC:
             return _of_deleted(fault, case.dossier)
         if fault.remedy == GROUP_OFFLINE_REMEDY:
@@ -50,7 +50,7 @@ def with_history(case: Case, found: Found) -> Found:
 _CAME_BACK = 3
 
 
-def _of_offline(fault: Fault, case: Case) -> Fault:
+def _of_offline(fault: FaultEpisode, case: Case) -> FaultEpisode:
     """A group without members with what the dumps show beside it.
 
     Each broker that listed them was away between its last list and the time of the fault: they went
@@ -133,7 +133,7 @@ def _back_at(runs: Sequence[PollRun], dossier: Dossier, until: Instant) -> int:
     return back
 
 
-def _of_deleted(fault: Fault, dossier: Dossier) -> Fault:
+def _of_deleted(fault: FaultEpisode, dossier: Dossier) -> FaultEpisode:
     """Of a topic that no nameserver knows; as it is where none ever did."""
     routed = [
         time
@@ -155,7 +155,7 @@ def _of_deleted(fault: Fault, dossier: Dossier) -> Fault:
     )
 
 
-def _remedy(fault: Fault, dossier: Dossier) -> str:
+def _remedy(fault: FaultEpisode, dossier: Dossier) -> str:
     if fault.fault != GROUP_NOT_ON_BROKER:
         return fault.remedy
     names = set(fault.broker_names)
@@ -233,7 +233,7 @@ def went_back(case: Case, found: Found) -> Found:
     )
 
 
-def _of_topic(case: Case, topic: str, steps: Sequence[_Step]) -> Fault:
+def _of_topic(case: Case, topic: str, steps: Sequence[_Step]) -> FaultEpisode:
     last, furthest = max(steps), max(steps, key=lambda each: each.again)
     again = sum(each.again for each in steps)
     evidence = agreeing(
@@ -252,7 +252,7 @@ def _of_topic(case: Case, topic: str, steps: Sequence[_Step]) -> Fault:
         now=furthest.now,
     )
     why, remedy = _why(case, last)
-    return Fault(
+    return FaultEpisode(
         topic,
         Extent(
             min(steps).since,

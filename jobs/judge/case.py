@@ -12,7 +12,7 @@ from rebalance_core.message_queue import is_retry_topic
 from ..declared.instants import SECOND, Instant
 from .brokers import Absence, masters_away
 from .confirmation import HoldingsIndex, index_holdings
-from .core_verdict import Evaluated, QueueKey
+from .core_verdict import QueueKey, Verdict
 from .dossier import Dossier, EarlierFinding, QueueOffsets
 from .drift import Drift, find_drift
 from .holdings import find_holdings
@@ -34,7 +34,7 @@ class Case:
 
     dossier: Dossier
     situations: Situations
-    evaluated: Mapping[str, Evaluated]
+    evaluated: Mapping[str, Verdict]
     terms: Terms
 
     @property

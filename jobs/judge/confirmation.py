@@ -22,7 +22,7 @@ _moment = attrgetter("moment")
 
 
 @dataclass
-class Round:
+class AnswerRound:
     """The answers of one round about one topic."""
 
     round_: Instant
@@ -94,7 +94,7 @@ class HoldingsOfTopic:
             if each.process.client_id in client_ids and time.those_of(each.moments)
         ]
 
-    def within(self, time: Extent) -> Sequence[Round]:
+    def within(self, time: Extent) -> Sequence[AnswerRound]:
         """The rounds whose last answers came in that time."""
         first = bisect_left(self.rounds, time.first_seen, key=_moment)
         return self.rounds[first : bisect_right(self.rounds, time.last_seen, key=_moment)]
@@ -104,14 +104,14 @@ class HoldingsOfTopic:
         return self._holders.get(queue, ())
 
     @cached_property
-    def rounds(self) -> Sequence[Round]:
+    def rounds(self) -> Sequence[AnswerRound]:
         """In the order of their last answers."""
-        rounds: dict[Instant, Round] = {}
+        rounds: dict[Instant, AnswerRound] = {}
         for each in self.holdings:
             for round_, moment in zip(each.rounds, each.moments, strict=True):
                 found = rounds.get(round_)
                 if found is None:
-                    found = rounds[round_] = Round(round_, moment, set(), 0, set(), 0, True)
+                    found = rounds[round_] = AnswerRound(round_, moment, set(), 0, set(), 0, True)
                 found.moment = max(found.moment, moment)
                 found.positions.add(each.phase.position)
                 found.answered += 1

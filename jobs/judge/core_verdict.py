@@ -27,7 +27,7 @@ class FoundQueue:
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class Verdict:
     """The evaluation of one situation.
 
     ``allocations`` makes them anew at each call: of a large group there are many, and only what

@@ -14,7 +14,7 @@ from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE
 
 from ..declared.kinds import FROZEN_PROCESS
 from .case import Case
-from .found import Fault, Found, Stall
+from .found import FaultEpisode, Found, Stall
 from .in_words import queues_in_words, zoned_clock
 
 
@@ -26,8 +26,8 @@ def cut_off(case: Case, found: Found) -> Found:
     Worked example: at 10:04 c is cut off from broker-b, and its two queues there stop. At 10:06:10
     broker-b drops c. The lists differ since then, and the outage is from 10:04 on.
     """
-    faults: list[Fault] = []
-    outages: list[Fault] = []
+    faults: list[FaultEpisode] = []
+    outages: list[FaultEpisode] = []
     for fault in found.faults:
         stopped = [
             each for each in found.stalls if is_of(fault, each) and _leads_to(each, fault, case)
@@ -45,17 +45,17 @@ def cut_off(case: Case, found: Found) -> Found:
     return replace(found, faults=tuple(kept))
 
 
-def is_of(outage: Fault, stall: Stall) -> bool:
+def is_of(outage: FaultEpisode, stall: Stall) -> bool:
     """Whether a queue that stalls is one of its members' on its brokers, whatever the topic."""
     is_theirs = bool(stall.owners) and {*stall.owners} <= {*outage.client_ids}
     return is_theirs and stall.queue[0] in outage.broker_names
 
 
-def _leads_to(stall: Stall, outage: Fault, case: Case) -> bool:
+def _leads_to(stall: Stall, outage: FaultEpisode, case: Case) -> bool:
     return stall.first_seen < outage.first_seen <= stall.last_seen + case.expiry
 
 
-def _since(fault: Fault, stopped: Sequence[Stall]) -> Fault:
+def _since(fault: FaultEpisode, stopped: Sequence[Stall]) -> FaultEpisode:
     since = min(each.first_seen for each in stopped)
     queues = {each.queue for each in stopped}
     why = agreeing(
@@ -69,6 +69,6 @@ def _since(fault: Fault, stopped: Sequence[Stall]) -> Fault:
     return replace(fault, extent=extent, evidence=joined([fault.evidence, why]))
 
 
-def _is_part(frozen: Fault, outage: Fault) -> bool:
+def _is_part(frozen: FaultEpisode, outage: FaultEpisode) -> bool:
     is_its = {*frozen.client_ids} <= {*outage.client_ids} and frozen.overlaps(outage)
     return is_its and {*frozen.broker_names} <= {*outage.broker_names}

@@ -17,7 +17,7 @@ from .arrow_tables import Row
 from .core_verdict import QueueKey
 from .dossier import ClientRun
 from .extents import persistence
-from .holdings import Holding, Process
+from .holdings import Holding, ReportingProcess
 
 SHARE_KEPT = "SHARE_KEPT"
 
@@ -26,7 +26,7 @@ class Drift(NamedTuple):
     """A row of ``allocation_drift``: a process, a queue and a time in which it drifted so."""
 
     topic: str
-    process: Process
+    process: ReportingProcess
     queue: QueueKey
     drift: str
     #: The largest share of the views under which the queue was computed for the process.

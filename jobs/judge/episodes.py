@@ -18,8 +18,8 @@ from ..declared.kinds import OF_ONE_CLIENT, TRANSIENT
 from . import extents
 from .case import Case
 from .core_verdict import FoundQueue, QueueKey
-from .extents import Episode, Part, Run
-from .found import Fault, Found, QueueFinding, StackedEpisode
+from .extents import Episode, PlacedPortion, Portion
+from .found import FaultEpisode, Found, QueueFinding, StackedEpisode
 from .timeline import Phase, Timeline
 
 Value = TypeVar("Value", str, int)
@@ -94,7 +94,7 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
 
 
 def _differs_for_long(
-    shown: Iterable[tuple[Run, Collection[str]]], persistence_seconds: int
+    shown: Iterable[tuple[PlacedPortion, Collection[str]]], persistence_seconds: int
 ) -> bool:
     """Whether the lists differ in one client for long, from the runs and in whom they do.
 
@@ -113,7 +113,7 @@ def _differs_for_long(
 
 
 def _causes(
-    sightings: Iterable[tuple[Run, _ShownQueue]], persistence_seconds: int
+    sightings: Iterable[tuple[PlacedPortion, _ShownQueue]], persistence_seconds: int
 ) -> tuple[str, ...]:
     """The causes that lasted themselves; all of them where none did.
 
@@ -124,7 +124,7 @@ def _causes(
     return tuple(sorted(lasting) or sorted(runs))
 
 
-def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fault]:
+def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[FaultEpisode]:
     """The episodes of each fault of a topic, of what is about one client id those of each id.
 
     Where a fault shows on no queue is another matter than where it does: its findings say how bad
@@ -143,7 +143,7 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
         ):
             extent = extent._replace(persistence=TRANSIENT)
         most = max(each.queues_affected for each in episode.shown)
-        yield Fault(timeline.topic, extent, **vars(last) | {"queues_affected": most})
+        yield FaultEpisode(timeline.topic, extent, **vars(last) | {"queues_affected": most})
 
 
 #: A phase that shows an id stacked.
@@ -184,7 +184,7 @@ def _shown_ids(phases: Iterable[Phase]) -> Iterable[tuple[str, Sequence[_ShownId
     ).items()
 
 
-def _part(phases: Sequence[Phase]) -> Part:
+def _part(phases: Sequence[Phase]) -> Portion:
     """The part of the window in which the group's lists stayed so, from the phases of its topics.
 
     It has the snapshots of the topic with most: another had no route for a time.
@@ -192,7 +192,7 @@ def _part(phases: Sequence[Phase]) -> Part:
     snapshots: Counter[str] = Counter()
     for phase in phases:
         snapshots[phase.topic] += phase.snapshots
-    return Part(
+    return Portion(
         min(phase.first_seen for phase in phases),
         max(phase.last_seen for phase in phases),
         max(snapshots.values()),

@@ -21,9 +21,9 @@ from ..engines.pieces import in_parts
 from ..schemas import NO_ANSWER, NOT_ONLINE
 from ..texts.shown import visible
 from .allocations import AllocationRows, allocation_rows
-from .core_verdict import Evaluated, FoundQueue
+from .core_verdict import FoundQueue, Verdict
 from .dossier import Broker
-from .situations import Situation
+from .situations import TopicSituation
 
 #: A member of a list: its facts, in the order of ``contents.MEMBER_FACTS``.
 MemberFacts = tuple[Any, ...]
@@ -44,7 +44,7 @@ class ListPart(NamedTuple):
         return (client_id in self.client_ids) == self.only
 
 
-def listed(situation: Situation) -> list[ListPart]:
+def listed(situation: TopicSituation) -> list[ListPart]:
     """The lists that the brokers gave, part by part: see ``membership.Patch``."""
     parts: list[ListPart] = []
     for broker, answer in situation.answers:
@@ -101,7 +101,7 @@ class Subscribed:
 
 
 def state_of(
-    situation: Situation,
+    situation: TopicSituation,
     members: Mapping[str, Sequence[MemberFacts]],
     subscribed: Subscribed | None = None,
 ) -> State:
@@ -208,7 +208,7 @@ class Question:
     group with thousands of topics each question would else have all of them.
     """
 
-    situation: Situation
+    situation: TopicSituation
     #: By list id.
     members: Mapping[str, Sequence[MemberFacts]]
     #: The same for all questions about these members.
@@ -230,10 +230,10 @@ class Question:
 class Verdicts(NamedTuple):
     """The core's verdicts on some situations, in their order."""
 
-    evaluated: list[tuple[str, Evaluated]]
+    evaluated: list[tuple[str, Verdict]]
     allocations: AllocationRows
 
-    def by_id(self) -> dict[str, Evaluated]:
+    def by_id(self) -> dict[str, Verdict]:
         """By situation, each with its allocations."""
         of_each = zip(self.evaluated, self.allocations.of_each(), strict=True)
         return {id_: replace(each, allocations=rows) for (id_, each), rows in of_each}
@@ -244,7 +244,7 @@ class EvaluationError(Exception):
 
 
 def questions(
-    situations: Iterable[Situation], members: Mapping[str, Sequence[MemberFacts]]
+    situations: Iterable[TopicSituation], members: Mapping[str, Sequence[MemberFacts]]
 ) -> Iterator[Question]:
     """A question for each situation; ``members`` by list id."""
     subscribed = Subscribed()
@@ -266,7 +266,7 @@ def answer(asked: Iterable[Question], rules: core.StrategyRules) -> Verdicts:
 
     Raises EvaluationError where the core fails, which is a defect of it.
     """
-    found: list[tuple[str, Evaluated]] = []
+    found: list[tuple[str, Verdict]] = []
     places: list[Any] = []
     allocations = []
     for each in asked:
@@ -274,7 +274,7 @@ def answer(asked: Iterable[Question], rules: core.StrategyRules) -> Verdicts:
         try:
             state = state_of(each.situation, each.members, each.subscribed)
             evaluation = core.evaluate(state, rules)
-            evaluated = to_evaluated(evaluation, core.Situation(state, rules))
+            evaluated = to_verdict(evaluation, core.Situation(state, rules))
         except Exception as error:
             cluster, group, topic = map(visible, subject)
             raise EvaluationError(
@@ -287,10 +287,10 @@ def answer(asked: Iterable[Question], rules: core.StrategyRules) -> Verdicts:
     return Verdicts(found, allocation_rows(places, allocations))
 
 
-def to_evaluated(evaluation: core.Evaluation, situation: core.Situation) -> Evaluated:
+def to_verdict(evaluation: core.Evaluation, situation: core.Situation) -> Verdict:
     """The verdict without its allocations; only a state with findings pays for their causes."""
     causes = core.find_causes(situation, evaluation)
-    return Evaluated(
+    return Verdict(
         verdict=replace(evaluation, findings=(), allocations=()),
         nameservers=len(situation.state.topic_routes),
         findings=tuple(_found_queue(each, causes.names(each)) for each in evaluation.findings),

@@ -228,17 +228,17 @@ def topic_resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]
         yield Event(kinds.TOPIC_RESIZED, topic, begins, ends, ends, what, why, *about)
 
 
-class Members(NamedTuple):
+class ListedIds(NamedTuple):
     """The client ids that brokers list, from a snapshot on."""
 
     since: Instant
     client_ids: frozenset[str]
 
 
-def _members_in_time(dossier: Dossier, by_topic: Mapping[str, Sequence[Period]]) -> list[Members]:
+def _members_in_time(dossier: Dossier, by_topic: Mapping[str, Sequence[Period]]) -> list[ListedIds]:
     """The group's members, each time that they change: all its topics have the same lists."""
     of_lists: dict[str, frozenset[str]] = {}
-    found: list[Members] = []
+    found: list[ListedIds] = []
     for period in next(iter(by_topic.values()), ()):
         lists = {answer for _, answer in period.situation.answers if answer != NO_ANSWER}
         # Those of one period are kept: of a giant group each has others, of half a megabyte each.
@@ -249,7 +249,7 @@ def _members_in_time(dossier: Dossier, by_topic: Mapping[str, Sequence[Period]])
         members: frozenset[str] = frozenset().union(*of_lists.values())
         # Without a list nobody knows.
         if lists and (not found or found[-1].client_ids != members):
-            found.append(Members(period.first_seen, members))
+            found.append(ListedIds(period.first_seen, members))
     return found
 
 
@@ -275,7 +275,7 @@ def restarts(clients: Iterable[ClientRun]) -> list[tuple[Instant, str]]:
 
 def members_that_changed(
     group: str,
-    in_time: Sequence[Members],
+    in_time: Sequence[ListedIds],
     snapshots: Sequence[Instant],
     restarted: Iterable[tuple[Instant, str]] = (),
     began: Sequence[Instant] = (),

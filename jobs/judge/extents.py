@@ -20,13 +20,13 @@ from ..declared.kinds import PERSISTENT, TRANSIENT
 from .intervals import usual_gap_but_for_one
 
 Key = TypeVar("Key")
-Shown = TypeVar("Shown")
+Observed = TypeVar("Observed")
 
 #: What was gone for longer has ended: a person who looked at it then found nothing wrong.
 _LONGEST_GAP = 30 * 60 * SECOND
 
 
-class Part(NamedTuple):
+class Portion(NamedTuple):
     """A part of the window in which the snapshots show the same.
 
     ``counts``: what its snapshots do not show was not there. Else they show too little for that,
@@ -41,7 +41,7 @@ class Part(NamedTuple):
     watch: int = 0
 
 
-class Run(NamedTuple):
+class PlacedPortion(NamedTuple):
     """A part, and where in the window it is."""
 
     first_seen: Instant
@@ -99,23 +99,25 @@ class Extent(NamedTuple):
         return moments[first : bisect_right(moments, self.last_seen)]
 
 
-class Episode(NamedTuple, Generic[Key, Shown]):
+class Episode(NamedTuple, Generic[Key, Observed]):
     """Runs that show one thing and belong together, each with what it shows, and their time."""
 
     key: Key
     extent: Extent
     #: In time.
-    sightings: Sequence[tuple[Run, Shown]]
+    sightings: Sequence[tuple[PlacedPortion, Observed]]
 
     @property
-    def shown(self) -> list[Shown]:
+    def shown(self) -> list[Observed]:
         """What each of the runs shows, in time."""
         return [each for _, each in self.sightings]
 
 
 def episodes_of(
-    runs: Sequence[Run], shown: Iterable[Iterable[tuple[Key, Shown]]], persistence_seconds: int
-) -> Iterator[Episode[Key, Shown]]:
+    runs: Sequence[PlacedPortion],
+    shown: Iterable[Iterable[tuple[Key, Observed]]],
+    persistence_seconds: int,
+) -> Iterator[Episode[Key, Observed]]:
     """The episodes of each key in a window; ``shown``: by run what it shows, by key.
 
     See ``join_episodes`` and ``extent_of``.
@@ -143,10 +145,10 @@ def widest(extents: Sequence[Extent]) -> Extent:
     )
 
 
-def runs_of(parts: Sequence[Part]) -> list[Run]:
+def runs_of(parts: Sequence[Portion]) -> list[PlacedPortion]:
     """The parts of a window, in time, as runs.
 
-    >>> [run.covers for run in runs_of([Part(0, 120, 3), Part(300, 300, 1)])]
+    >>> [run.covers for run in runs_of([Portion(0, 120, 3), Portion(300, 300, 1)])]
     [180, 60]
     """
     if not parts:
@@ -155,20 +157,24 @@ def runs_of(parts: Sequence[Part]) -> list[Run]:
     first, last, gaps = np.array(times, np.int64).reshape(-1, 3).T
     within = np.repeat((last - first) // np.maximum(gaps, 1), gaps)
     gap = usual_gap_but_for_one(np.append(within, first[1:] - last[:-1]))
-    runs: list[Run] = []
+    runs: list[PlacedPortion] = []
     counted = 0
     for part, following in zip_longest(parts, parts[1:]):
         end = following.first_seen if following else part.last_seen + gap
         after = counted + part.snapshots * part.counts
         covers = min(end - part.first_seen, part.snapshots * gap)
         runs.append(
-            Run(part.first_seen, part.last_seen, part.snapshots, counted, after, covers, part.watch)
+            PlacedPortion(
+                part.first_seen, part.last_seen, part.snapshots, counted, after, covers, part.watch
+            )
         )
         counted = after
     return runs
 
 
-def join_episodes(runs: Sequence[Run], counted: int | None = None) -> list[list[Run]]:
+def join_episodes(
+    runs: Sequence[PlacedPortion], counted: int | None = None
+) -> list[list[PlacedPortion]]:
     """The runs that show one thing, in time, put together to episodes.
 
     Two runs belong to one episode where, read from either end of it, what shows it outweighs what
@@ -184,7 +190,7 @@ def join_episodes(runs: Sequence[Run], counted: int | None = None) -> list[list[
     episodes of a moment: nothing shows that nobody read it for 8 h.
 
     >>> def episodes(snapshots):
-    ...     runs = runs_of([Part(n, n, 1) for n in range(len(snapshots))])
+    ...     runs = runs_of([Portion(n, n, 1) for n in range(len(snapshots))])
     ...     shown = [run for run, mark in zip(runs, snapshots) if mark == "x"]
     ...     joined = join_episodes(shown, counted=len(snapshots))
     ...     return [(each[0].before, each[-1].after) for each in joined]
@@ -194,10 +200,10 @@ def join_episodes(runs: Sequence[Run], counted: int | None = None) -> list[list[
     [(0, 1), (4, 13), (15, 16)]
     >>> episodes("xxx..xxx..x"), episodes("xxx.xxx..x")
     ([(0, 11)], [(0, 7), (9, 10)])
-    >>> len(join_episodes(runs_of([Part(0, 0, 1), Part(8, 8, 1, watch=1)])))
+    >>> len(join_episodes(runs_of([Portion(0, 0, 1), Portion(8, 8, 1, watch=1)])))
     2
     """
-    episodes: list[list[Run]] = []
+    episodes: list[list[PlacedPortion]] = []
     start = 0
     for number, (one, following) in enumerate(pairwise(runs), start=1):
         is_gap = following.before > one.after
@@ -211,25 +217,25 @@ def join_episodes(runs: Sequence[Run], counted: int | None = None) -> list[list[
     return episodes + latest
 
 
-def _came_again(before: Sequence[Run], last: Sequence[Run]) -> bool:
+def _came_again(before: Sequence[PlacedPortion], last: Sequence[PlacedPortion]) -> bool:
     """Whether what ``last`` shows is what came again ``before``."""
     gap = last[0].before - before[-1].after
     shown, in_all = _weight([*before, *last])
     return gap <= max(_gaps(before), default=0) and 2 * shown >= in_all
 
 
-def _weight(runs: Sequence[Run]) -> tuple[int, int]:
+def _weight(runs: Sequence[PlacedPortion]) -> tuple[int, int]:
     """In how many snapshots that count the runs are, of how many from the first to the last."""
     return sum(run.after - run.before for run in runs), runs[-1].after - runs[0].before
 
 
-def _gaps(runs: Sequence[Run]) -> list[int]:
+def _gaps(runs: Sequence[PlacedPortion]) -> list[int]:
     """How many snapshots that count are between the runs."""
     gaps = (following.before - one.after for one, following in pairwise(runs))
     return [gap for gap in gaps if gap]
 
 
-def _outweighing(runs: Sequence[Run]) -> list[list[Run]]:
+def _outweighing(runs: Sequence[PlacedPortion]) -> list[list[PlacedPortion]]:
     """As ``join_episodes``, whatever the length of a gap.
 
     These are the maximal scoring subsequences of Ruzzo and Tompa (1999), where each snapshot that
@@ -254,14 +260,14 @@ def _outweighing(runs: Sequence[Run]) -> list[list[Run]]:
     return [list(runs[start:end]) for start, end in pairwise([*starts, len(runs)])]
 
 
-def extent_of(runs: Sequence[Run], counted: int, persistence_seconds: int) -> Extent:
+def extent_of(runs: Sequence[PlacedPortion], counted: int, persistence_seconds: int) -> Extent:
     """The time of an episode of these runs, in a window of which ``counted`` snapshots count.
 
     It lasts where it was seen over at least so many seconds, and the snapshots that show it cover
     as many. It is ongoing where the window's last snapshot shows it, or where it has been gone
     for no longer than it usually is: it came back each time before.
 
-    >>> runs = runs_of([Part(0, 0, 1), Part(1, 1, 1), Part(2, 2, 1), Part(3, 3, 1)])
+    >>> runs = runs_of([Portion(0, 0, 1), Portion(1, 1, 1), Portion(2, 2, 1), Portion(3, 3, 1)])
     >>> extent = extent_of([runs[0], runs[2]], counted=4, persistence_seconds=180)
     >>> extent.share_of_time, extent.ongoing
     (0.6666666666666666, True)

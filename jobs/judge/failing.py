@@ -25,7 +25,7 @@ from ..declared.kinds import MESSAGES_FAIL
 from .case import Case
 from .dossier import Dossier
 from .extents import Extent, persistence
-from .found import Fault, Found
+from .found import FaultEpisode, Found
 from .in_words import between
 from .read_twice import covered
 
@@ -77,7 +77,7 @@ def failing(case: Case, found: Found) -> Found:
             "then send again what is in %DLQ%{group}",
             group=case.dossier.consumer_group,
         )
-        faults.append(Fault(case.main_topic, extent, MESSAGES_FAIL, evidence, remedy))
+        faults.append(FaultEpisode(case.main_topic, extent, MESSAGES_FAIL, evidence, remedy))
     return found.plus(faults)
 
 

@@ -23,7 +23,7 @@ from ..declared.instants import SECOND, Instant, together
 from ..declared.kinds import FLAPPING, PERSISTENT
 from .case import Case
 from .extents import Extent, persistence
-from .found import Fault, Found
+from .found import FaultEpisode, Found
 from .in_words import MOST_NAMES
 from .reassignments import Reassignment
 
@@ -153,7 +153,7 @@ def _flappers(case: Case, who: str, lives: Sequence[Life]) -> list[_Flapper]:
     ]
 
 
-def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
+def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> FaultEpisode:
     lives = [life for flapper in flappers for life in flapper.lives]
     first_seen = min(life.start for life in lives)
     last_seen = max(life.start if life.end is None else life.end for life in lives)
@@ -176,7 +176,7 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> Fault:
     lives_of = grouped((flapper.who, life) for flapper in flappers for life in flapper.lives)
     # Who joined when, those that did most often first.
     often = dict(sorted(lives_of.items(), key=lambda each: (-len(each[1]), each[0])))
-    return Fault(
+    return FaultEpisode(
         topic,
         Extent(first_seen, last_seen, len(set(times)), PERSISTENT, ongoing),
         FLAPPING,

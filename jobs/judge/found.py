@@ -21,7 +21,7 @@ from .extents import Extent, Timed
 
 
 @dataclass(frozen=True)
-class _OfTopic:
+class _InTime:
     """Something of a topic, in its time."""
 
     topic: str
@@ -43,7 +43,7 @@ class _OfTopic:
 
 
 @dataclass(frozen=True)
-class QueueFinding(FoundQueue, _OfTopic):
+class QueueFinding(FoundQueue, _InTime):
     """One queue, orphaned or duplicate, over an episode that may have gaps: see ``extents``.
 
     Worked example: the queue has no owner at 10:00, 10:01 and 10:03 for certain and at 10:04 with a
@@ -96,7 +96,7 @@ class QueueFinding(FoundQueue, _OfTopic):
 
 
 @dataclass(frozen=True)
-class Stall(_OfTopic):
+class Stall(_InTime):
     """One queue that had an owner and did not move, over an unbroken run of its polls."""
 
     kind: ClassVar[str] = STALLED
@@ -115,7 +115,7 @@ class Stall(_OfTopic):
 
 
 @dataclass(frozen=True)
-class Fault(FoundFault, _OfTopic):
+class FaultEpisode(FoundFault, _InTime):
     """One fault of a topic over an episode that may have gaps, as its last phase describes it.
 
     ``queues_affected`` is the most of all phases. ``unread_messages``: those in queues that left.
@@ -131,7 +131,7 @@ class Fault(FoundFault, _OfTopic):
 
 
 #: What has a severity and an id, and is compared with the previous published run.
-Finding: TypeAlias = QueueFinding | Stall | Fault
+Graded: TypeAlias = QueueFinding | Stall | FaultEpisode
 
 
 @dataclass(frozen=True)
@@ -155,12 +155,12 @@ class Found:
 
     queues: tuple[QueueFinding, ...] = ()
     stalls: tuple[Stall, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[FaultEpisode, ...] = ()
     stacked: tuple[StackedEpisode, ...] = ()
 
     def plus(
         self,
-        faults: Iterable[Fault] = (),
+        faults: Iterable[FaultEpisode] = (),
         queues: Iterable[QueueFinding] = (),
         stalls: Iterable[Stall] = (),
     ) -> "Found":

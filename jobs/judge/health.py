@@ -34,7 +34,7 @@ from .answers import asked_answers
 from .arrow_tables import Row
 from .backlog import Waiting, waiting
 from .case import Case
-from .core_verdict import Evaluated
+from .core_verdict import Verdict
 from .dossier import Dossier, RouteRun
 from .found import QueueFinding, Stall
 from .in_words import MOST_NAMES
@@ -172,7 +172,7 @@ def state_runs(periods: Iterable[Period]) -> list[Row]:
     ]
 
 
-def unreadable_queues(periods: Iterable[Period], evaluated: Mapping[str, Evaluated]) -> list[Row]:
+def unreadable_queues(periods: Iterable[Period], evaluated: Mapping[str, Verdict]) -> list[Row]:
     """The rows of ``unreadable_queues``: from the first to the last period that shows a queue."""
     shown = grouped(
         (queue, period)

@@ -20,11 +20,11 @@ from ..declared.kinds import ALLOCATES_OTHERWISE, PERSISTENT, QUEUE_NOT_HELD
 from ..schemas import NOT_LOCKED
 from .backlog import reading
 from .case import Case
-from .confirmation import Round
+from .confirmation import AnswerRound
 from .core_verdict import QueueKey
 from .drift import SHARE_KEPT, Drift
-from .extents import Episode, Part, episodes_of, runs_of, widest
-from .found import Fault, Found, QueueFinding
+from .extents import Episode, Portion, episodes_of, runs_of, widest
+from .found import FaultEpisode, Found, QueueFinding
 from .in_words import between, clients_in_words, queues_in_words, waiting_in_words
 from .routes import queues_of
 from .witnessed import witnessed
@@ -33,7 +33,7 @@ from .witnessed import witnessed
 CAUSES = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})
 
 #: Rounds that show that a queue is held by nobody, or by several.
-_Rounds = Episode[QueueKey, Round]
+_Rounds = Episode[QueueKey, AnswerRound]
 
 
 def held_queues(case: Case, found: Found) -> Found:
@@ -54,12 +54,12 @@ def held_queues(case: Case, found: Found) -> Found:
     queues = [
         witnessed(case, each)
         for topic in case.holdings
-        for each in _OfTopic(case, topic).findings(drift.get(topic, ()))
+        for each in _HeldTopic(case, topic).findings(drift.get(topic, ()))
     ]
     return found.plus(held_faults(case, queues), queues)
 
 
-class _OfTopic:
+class _HeldTopic:
     def __init__(self, case: Case, topic: str) -> None:
         self._case, self._timeline, self._held = case, case.timelines[topic], case.holdings[topic]
         #: The readable queues by phase, of those in which nothing is computed.
@@ -70,7 +70,7 @@ class _OfTopic:
         }
 
     @cached_property
-    def _settled(self) -> Sequence[Round]:
+    def _settled(self) -> Sequence[AnswerRound]:
         """What no change explains, of one phase."""
         return [each for each in self._held.rounds if each.is_settled and each.is_of_one_phase]
 
@@ -113,7 +113,7 @@ class _OfTopic:
         held = {round_ for each in self._held.holders(queue) for round_ in each.rounds}
         settled = [each for each in self._settled if each.position in owners]
 
-        def findings(rounds: Sequence[Round]) -> Iterator[QueueFinding]:
+        def findings(rounds: Sequence[AnswerRound]) -> Iterator[QueueFinding]:
             for episode in self._lasting(queue, rounds, {each.round_ for each in rounds} - held):
                 due = set().union(*[owners[each.position] for each in episode.shown])
                 cause = QUEUE_NOT_HELD if due.isdisjoint(odd) else ALLOCATES_OTHERWISE
@@ -163,12 +163,12 @@ class _OfTopic:
                 yield self._finding(DUPLICATE, ALLOCATES_OTHERWISE, episode, claimants)
 
     def _lasting(
-        self, queue: QueueKey, rounds: Sequence[Round], shown: Collection[Instant]
+        self, queue: QueueKey, rounds: Sequence[AnswerRound], shown: Collection[Instant]
     ) -> list[_Rounds]:
         """The lasting episodes over the rounds that count, of those that show it."""
         phases = self._timeline.phases
         parts = [
-            Part(each.moment, each.moment, 1, watch=phases[each.position - 1].watch)
+            Portion(each.moment, each.moment, 1, watch=phases[each.position - 1].watch)
             for each in rounds
         ]
         at_rounds = [[(queue, each)] if each.round_ in shown else [] for each in rounds]
@@ -200,7 +200,7 @@ class _OfTopic:
 # ---------------------------------------------------------------- in words
 
 
-def held_faults(case: Case, findings: Sequence[QueueFinding]) -> Iterator[Fault]:
+def held_faults(case: Case, findings: Sequence[QueueFinding]) -> Iterator[FaultEpisode]:
     """One fault for each cause and topic, over the findings of ``held_queues`` that overlap."""
     in_time = sorted(findings, key=lambda each: each.first_seen)
     by_cause = grouped(((each.topic, each.causes[0]), each) for each in in_time)
@@ -209,7 +209,7 @@ def held_faults(case: Case, findings: Sequence[QueueFinding]) -> Iterator[Fault]
             yield _fault(case, cause, overlapping)
 
 
-def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> Fault:
+def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> FaultEpisode:
     extent, topic = widest([each.extent for each in findings]), findings[0].topic
     queues = {each.queue for each in findings}
     drift = [
@@ -220,7 +220,7 @@ def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> Fault:
     words = _otherwise_in_words if cause == ALLOCATES_OTHERWISE else _not_held_in_words
     time = between(extent.first_seen, extent.last_seen)
     client_ids, evidence, remedy = words(case, findings, time, drift)
-    return Fault(
+    return FaultEpisode(
         topic,
         extent._replace(persistence=PERSISTENT),
         cause,

@@ -46,7 +46,7 @@ _FOR_EVER: Instant = 2**63
 _FILL_IN_THEIR_TABLE = (None, "JAVA", "GO")
 
 
-class Process(NamedTuple):
+class ReportingProcess(NamedTuple):
     """The process whose statements they are.
 
     Processes that share a client id differ in the start of their consumer (running infos), or in
@@ -64,7 +64,7 @@ class Process(NamedTuple):
         return self.source == CLIENT_LOG
 
 
-class Share(NamedTuple):
+class ComputedShare(NamedTuple):
     """What each process of a client id takes under one view."""
 
     queues: frozenset[QueueKey]
@@ -82,7 +82,7 @@ class Holding:
     ``first_seen`` until ``last_seen``.
     """
 
-    process: Process
+    process: ReportingProcess
     topic: str
     first_seen: Instant
     last_seen: Instant
@@ -93,7 +93,7 @@ class Holding:
     held: Mapping[QueueKey, str | None]
     phase: Phase
     #: What its client id takes, under each view of the phase; none where it does not subscribe.
-    computed: tuple[Share, ...]
+    computed: tuple[ComputedShare, ...]
     #: No change before it explains a difference any more.
     is_settled: bool
     #: What explains a difference: ROUTE_CHANGED, STATE_CHANGED or OTHER_LIST.
@@ -153,10 +153,10 @@ def find_holdings(
 # ---------------------------------------------------------------- what was computed
 
 
-class _Shares(NamedTuple):
+class _SituationShares(NamedTuple):
     """What is computed in a situation for the client ids that hold or log something."""
 
-    by_client: Mapping[str, tuple[Share, ...]]
+    by_client: Mapping[str, tuple[ComputedShare, ...]]
     #: By client id the processes behind it.
     copies: Mapping[str, int]
     #: (queues, clients) of the lists of every view.
@@ -170,20 +170,20 @@ class _Shares(NamedTuple):
         return frozenset(of_all | {name for name, times in lacking.items() if times >= processes})
 
 
-def _shares(phase: Phase, client_ids: Collection[str]) -> _Shares:
+def _shares(phase: Phase, client_ids: Collection[str]) -> _SituationShares:
     if not phase.is_computed:
-        return _Shares(dict.fromkeys(client_ids, ()), {}, frozenset())
+        return _SituationShares(dict.fromkeys(client_ids, ()), {}, frozenset())
     allocations = phase.evaluated.allocations()
-    by_client: dict[str, tuple[Share, ...]] = defaultdict(tuple)
+    by_client: dict[str, tuple[ComputedShare, ...]] = defaultdict(tuple)
     copies: dict[str, float] = defaultdict(float)
     for each in allocations:
         if each.client_id in client_ids:
             # Each view counts the processes once, and the weights add up to 1.
             copies[each.client_id] += each.processes * each.view_weight
             lengths = each.view_queues, each.view_clients
-            share = Share(frozenset(each.queues), each.view_weight, lengths)
+            share = ComputedShare(frozenset(each.queues), each.view_weight, lengths)
             by_client[each.client_id] += (share,) if each.subscribed else ()
-    return _Shares(
+    return _SituationShares(
         dict(by_client),
         # A half counts as one: nothing shows that the process is not there.
         {client_id: floor(number + 0.5) for client_id, number in copies.items()},
@@ -195,7 +195,7 @@ class _Segment(NamedTuple):
     """A phase, and from when on neither its route nor its lists explain that a client differs."""
 
     phase: Phase
-    shares: Callable[[], _Shares]
+    shares: Callable[[], _SituationShares]
     is_first: bool
     #: When the route last changed by then.
     changed_at: Instant
@@ -265,7 +265,7 @@ def _segments(
     return segments
 
 
-class Report:
+class ProcessReport:
     """What a process reported of all its topics.
 
     ``held``: by topic the queues that are not being released, with what it does not do with each.
@@ -285,8 +285,8 @@ class Report:
 class _Answer(NamedTuple):
     """What a process answered in rounds that follow each other."""
 
-    process: Process
-    report: Report
+    process: ReportingProcess
+    report: ProcessReport
     rounds: tuple[Instant, ...]
     moments: tuple[Instant, ...]
     bridged: frozenset[Instant]
@@ -341,11 +341,11 @@ def _in_time(
             between = {round_: (moment, before) for round_, moment in rounds[first:end]}
             bridged.update(between)
             latest |= between
-    process = Process(RUNNING_INFO, runs[0].client_id, runs[0].start_timestamp, None)
+    process = ReportingProcess(RUNNING_INFO, runs[0].client_id, runs[0].start_timestamp, None)
     in_time = sorted((moment, number, round_) for round_, (moment, number) in latest.items())
     for number, answers in groupby(in_time, key=itemgetter(1)):
         moments, _, of_run = zip(*answers, strict=True)
-        yield _Answer(process, Report(runs[number]), of_run, moments, frozenset(bridged))
+        yield _Answer(process, ProcessReport(runs[number]), of_run, moments, frozenset(bridged))
 
 
 def _shows_its_queues(run: ClientRun) -> bool:
@@ -389,11 +389,11 @@ def _of_answer(answer: _Answer, pieces: Sequence[_Piece]) -> Iterator[Holding]:
 class _Line(NamedTuple):
     """A log line, in force until another of its log replaces it."""
 
-    process: Process
+    process: ReportingProcess
     topic: str | None
     logged_at: Instant
     replaced_at: Instant
-    report: Report
+    report: ProcessReport
 
 
 def _logs(clients: Sequence[ClientRun]) -> Iterator[_Line]:
@@ -403,7 +403,7 @@ def _logs(clients: Sequence[ClientRun]) -> Iterator[_Line]:
     """
     by_log = grouped(
         (
-            (Process(CLIENT_LOG, run.client_id, None, run.process), run.topic),
+            (ReportingProcess(CLIENT_LOG, run.client_id, None, run.process), run.topic),
             (logged_at, observed_at, number),
         )
         for number, run in enumerate(clients)
@@ -416,7 +416,7 @@ def _logs(clients: Sequence[ClientRun]) -> Iterator[_Line]:
         for (logged_at, _, number), following in zip_longest(in_time, in_time[1:]):
             run, replaced_at = clients[number], following[0] if following else _FOR_EVER
             if run.client_rebalance is not False and run.queues is not None:
-                yield _Line(*log, logged_at, replaced_at, Report(run))
+                yield _Line(*log, logged_at, replaced_at, ProcessReport(run))
 
 
 #: Of a segment, when its phase begins and ends.

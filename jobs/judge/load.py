@@ -24,7 +24,7 @@ from rebalance_core.texts import Text
 
 from .arrow_tables import Row
 from .case import Case
-from .core_verdict import Allocated, Evaluated
+from .core_verdict import Allocated, Verdict
 
 #: The members that these faults name do not share the queues with the others.
 _NO_PART = frozenset((GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL))
@@ -192,7 +192,7 @@ def group_load(case: Case) -> GroupLoad:
 
     Only that one is looked at: of a giant group there are many, with many allocations each.
     """
-    at_end: dict[str, Evaluated] = {}
+    at_end: dict[str, Verdict] = {}
     for topic, periods in case.situations.by_topic.items():
         found = (case.evaluated[each.situation.situation_id] for each in reversed(periods))
         last = next((each for each in found if each.verdict.shows_owners), None)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..config.masking import Masking
 from .dossier import Dossier
-from .found import Fault, Finding, QueueFinding, StackedEpisode, Stall
+from .found import FaultEpisode, Graded, QueueFinding, StackedEpisode, Stall
 from .terms import KnownIssueTerms
 
 
@@ -15,7 +15,7 @@ def entries_of(dossier: Dossier, entries: Iterable[KnownIssueTerms]) -> list[Kno
 
 
 def known_issue(
-    finding: Finding | StackedEpisode, entries: Sequence[KnownIssueTerms], masking: Masking
+    finding: Graded | StackedEpisode, entries: Sequence[KnownIssueTerms], masking: Masking
 ) -> str | None:
     """The reason of the first entry that a finding matches; None: it matches none.
 
@@ -53,14 +53,14 @@ def known_coverage(topic: str, coverage: str, entries: Iterable[KnownIssueTerms]
     )
 
 
-def names_of(finding: Finding | StackedEpisode) -> Mapping[str, Sequence[str]]:
+def names_of(finding: Graded | StackedEpisode) -> Mapping[str, Sequence[str]]:
     """What a finding is about, by the keys of the patterns."""
     match finding:
         case StackedEpisode():
             # It is on no broker in particular.
             client_id = finding.stacked.client_id
             return {"topics": finding.topics, "brokers": (), "clients": [client_id]}
-        case Fault():
+        case FaultEpisode():
             brokers, clients = finding.broker_names, finding.client_ids
         case Stall():
             brokers, clients = (finding.queue[0],), finding.owners

@@ -25,7 +25,7 @@ import numpy as np
 
 from ..declared.instants import SECOND, Instant
 from ..schemas import NOT_ONLINE
-from .answers import BRIDGED_AT_LEAST, Answers, Numbers
+from .answers import BRIDGED_AT_LEAST, Answers, Integers
 from .dossier import Broker, Dossier
 from .intervals import ONE_IS_MISSING, longest_unseen, usual_gap
 
@@ -85,8 +85,8 @@ class Lists:
 def find_membership(
     lists: Lists,
     answers: Sequence[Answers[Broker]],
-    places: Mapping[Broker, Numbers],
-    ends: Numbers,
+    places: Mapping[Broker, Integers],
+    ends: Integers,
 ) -> dict[int, Shown]:
     """By the number of the snapshot what its lists come to, where they differ.
 
@@ -118,7 +118,7 @@ def find_membership(
 
 
 def _snapshots_that_differ(
-    lists: Lists, answers: Sequence[Answers[Broker]], places: Mapping[Broker, Numbers]
+    lists: Lists, answers: Sequence[Answers[Broker]], places: Mapping[Broker, Integers]
 ) -> list[int]:
     """The numbers of the snapshots in which two brokers list other members, or one has none where
     another has some.

@@ -20,11 +20,11 @@ from ..texts.shown import iso
 from .arrow_tables import Row
 from .backlog import last_up_to
 from .case import Case
-from .core_verdict import Evaluated, QueueKey
+from .core_verdict import QueueKey, Verdict
 from .dossier import Dossier
 from .evaluation import MemberFacts, answer, at_once, questions, state_of
 from .history import judge
-from .holdings import Report
+from .holdings import ProcessReport
 from .situations import find_situations
 from .terms import Terms
 
@@ -100,7 +100,7 @@ def find_moments(
         raise InputError(f"no snapshot of {group} up to {came}: they go from {first} to {last}")
     snapshot_time = early[-1]
     found = find_situations(dossier, terms)
-    evaluated: dict[str, Evaluated] = {}
+    evaluated: dict[str, Verdict] = {}
     for some in at_once(questions(found.distinct().values(), members)):
         evaluated |= answer(some, rules).by_id()
     judged = judge(Case(dossier, found, evaluated, terms))
@@ -167,7 +167,7 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
     last = {(run.client_id, run.start_timestamp): (said_at, run) for said_at, run in in_time}
     by_process = sorted(last.items(), key=lambda each: (each[0][0], each[0][1] or 0))
     return tuple(
-        Held(client_id, said_at, tuple(sorted(Report(run).held.get(topic, ()))))
+        Held(client_id, said_at, tuple(sorted(ProcessReport(run).held.get(topic, ()))))
         for (client_id, _), (said_at, run) in by_process
     )
 

@@ -23,7 +23,7 @@ from .brokers import refusals
 from .case import Case
 from .dossier import Dossier
 from .extents import Extent
-from .found import Fault, Found, QueueFinding
+from .found import FaultEpisode, Found, QueueFinding
 from .in_words import MOST_NAMES, between, clients_in_words, waiting_in_words
 from .stalls import Flags, Longs, Polls, not_moving, orphans_by_topic, spans
 
@@ -63,7 +63,7 @@ def not_consuming(case: Case, found: Found) -> Found:
     )
 
 
-def _of_topic(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> Iterator[Fault]:
+def _of_topic(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> Iterator[FaultEpisode]:
     in_force = case.situations.in_force(polls.topic, polls.times)
     verdicts = [None if each is None else case.evaluated[each].verdict for each in in_force]
     # The group then has members among which the topic is or would be divided.
@@ -96,7 +96,9 @@ def _may_move(polls: Polls) -> Flags:
     return np.asarray(np.cumsum(edges)[:-1] > 0)
 
 
-def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation | None) -> Iterator[Fault]:
+def _fault(
+    case: Case, polls: Polls, columns: Longs, verdict: Evaluation | None
+) -> Iterator[FaultEpisode]:
     """``verdict``: on the topic at the last of the columns."""
     last = int(columns[-1])
     rows = np.flatnonzero(polls.paired[:, columns].any(axis=1))
@@ -134,7 +136,7 @@ def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation | None)
     else:
         # What was read at neither of the last two polls is over.
         evidence, remedies = _why(case, polls.topic, extent, broker_names, polls.times[columns[-2]])
-    yield Fault(
+    yield FaultEpisode(
         polls.topic,
         extent,
         GROUP_NOT_CONSUMING,

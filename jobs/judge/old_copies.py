@@ -17,7 +17,7 @@ from rebalance_core.texts import Text
 from ..declared.instants import Instant
 from .case import Case
 from .channels import Channel
-from .found import Fault, Found
+from .found import FaultEpisode, Found
 from .in_words import between
 
 
@@ -34,7 +34,7 @@ def old_copies(case: Case, found: Found) -> Found:
     return replace(found, faults=tuple(_with_old_copy(case, each) for each in found.faults))
 
 
-def _with_old_copy(case: Case, fault: Fault) -> Fault:
+def _with_old_copy(case: Case, fault: FaultEpisode) -> FaultEpisode:
     if fault.fault != DUPLICATE_CLIENT_ID:
         return fault
     channels = case.situations.channels.get(fault.client_ids[0], ())

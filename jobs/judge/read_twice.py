@@ -25,7 +25,7 @@ from ..declared.kinds import PERSISTENT, READ_TWICE
 from .case import Case
 from .dossier import QueueOffsets
 from .extents import Extent, widest
-from .found import Fault, Found
+from .found import FaultEpisode, Found
 from .in_words import MOST_NAMES, between
 from .stalls import spans
 
@@ -123,10 +123,10 @@ def read_twice(case: Case, found: Found) -> Found:
     return replace(found, faults=faults).plus(more)
 
 
-def _fault(case: Case, twice: Sequence[_Given]) -> Fault:
+def _fault(case: Case, twice: Sequence[_Given]) -> FaultEpisode:
     moved = sum(each.moved for each in twice)
     again = sum(each.given for each in twice) - moved
-    return Fault(
+    return FaultEpisode(
         case.main_topic or min(case.dossier.offsets),
         widest([each.extent for each in twice]),
         READ_TWICE,
@@ -146,7 +146,7 @@ def _fault(case: Case, twice: Sequence[_Given]) -> Fault:
     )
 
 
-def _with_rates(fault: Fault, rates: Sequence[_Given], what: str) -> Fault:
+def _with_rates(fault: FaultEpisode, rates: Sequence[_Given], what: str) -> FaultEpisode:
     """The fault with what the rates show of it."""
     meanwhile = [each.what for each in rates if fault.overlaps(each)][:MOST_NAMES]
     if not meanwhile:
@@ -154,7 +154,7 @@ def _with_rates(fault: Fault, rates: Sequence[_Given], what: str) -> Fault:
     return replace(fault, evidence=joined([fault.evidence, *meanwhile, what]))
 
 
-class _Run:
+class _Sweep:
     """Polls of all queues that the group has on a broker, one soon after the other, with nothing
     between them after which members read again.
 
@@ -238,7 +238,7 @@ def covered(windows: Any, starts: _Longs, steps: Any) -> Iterator[tuple[int, int
         yield int(shown[0]) - 1, int(shown[-1]), end == len(starts)
 
 
-def _runs(case: Case, queues: Sequence[QueueOffsets]) -> Iterator[_Run]:
+def _runs(case: Case, queues: Sequence[QueueOffsets]) -> Iterator[_Sweep]:
     """The unbroken polls of all queues of a broker; without rates none."""
     name = queues[0].broker_name
     times = np.unique(np.concatenate([each.times for each in queues]))
@@ -264,7 +264,7 @@ def _runs(case: Case, queues: Sequence[QueueOffsets]) -> Iterator[_Run]:
     sums = np.stack([*np.where(is_polled, values[:2], 0).sum(axis=1), rate])
     for start, end in spans(~is_broken):
         part = slice(start, end + 1)
-        yield _Run(name, times[part], sums[:, part], is_last=end == len(is_broken))
+        yield _Sweep(name, times[part], sums[:, part], is_last=end == len(is_broken))
 
 
 def _disturbed(case: Case, broker_name: str) -> Iterator[tuple[Instant, Instant]]:

@@ -13,7 +13,7 @@ from .core_verdict import QueueKey
 from .timeline import Phase, Timeline
 
 
-class _Shares(NamedTuple):
+class _PhaseShares(NamedTuple):
     """Who takes what in a phase."""
 
     phase: Phase
@@ -58,9 +58,9 @@ def find_reassignments(timeline: Timeline) -> list[Reassignment]:
     return found[::-1]
 
 
-def _shares(phase: Phase) -> _Shares:
+def _shares(phase: Phase) -> _PhaseShares:
     allocations = phase.evaluated.allocations()
-    return _Shares(
+    return _PhaseShares(
         phase,
         frozenset(each.client_id for each in allocations),
         frozenset(
@@ -72,7 +72,9 @@ def _shares(phase: Phase) -> _Shares:
     )
 
 
-def _reassignment(before: _Shares, now: _Shares, settled_at: Instant | None) -> Reassignment | None:
+def _reassignment(
+    before: _PhaseShares, now: _PhaseShares, settled_at: Instant | None
+) -> Reassignment | None:
     joined, left = now.clients - before.clients, before.clients - now.clients
     moved = {queue for queue, *_ in now.takers ^ before.takers}
     queues_before, queues = before.phase.verdict.queues, now.phase.verdict.queues

@@ -26,7 +26,7 @@ from .channels import Channel, Starts, by_broker, starts_of
 from .dossier import Broker
 from .extents import Extent
 from .flapping import Life, per_hour, successions
-from .found import Fault, Found, QueueFinding
+from .found import FaultEpisode, Found, QueueFinding
 from .in_words import MOST_NAMES
 
 #: At least so many connections were replaced on a broker: a deploy and its rollback replace two.
@@ -267,7 +267,9 @@ def _times_by_broker(rows: Iterable[_Row]) -> Mapping[Broker, int]:
     return Counter(broker for broker, times in rows for _ in times)
 
 
-def _fault(case: Case, reconnecting: Reconnecting, several: int, stale: Iterable[Fault]) -> Fault:
+def _fault(
+    case: Case, reconnecting: Reconnecting, several: int, stale: Iterable[FaultEpisode]
+) -> FaultEpisode:
     """``several``: so many clients reconnect; ``stale``: this one's STALE_CHANNEL faults."""
     client_id, rows, restarts = reconnecting
     first_seen, last_seen = _time_of(rows)
@@ -320,7 +322,7 @@ def _fault(case: Case, reconnecting: Reconnecting, several: int, stale: Iterable
         parts.append(Text("so do {others:,} other clients of the group", others=several - 1))
     longest = max(later - one for _, times in rows for one, later in pairwise(times))
     seen = sum(first_seen <= time <= last_seen for time in case.snapshots)
-    fault = Fault(
+    fault = FaultEpisode(
         case.main_topic or "",
         Extent(first_seen, last_seen, seen, PERSISTENT, ongoing=end - last_seen <= longest),
         FLAPPING if restarts else RECONNECTING,

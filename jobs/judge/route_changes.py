@@ -15,7 +15,7 @@ from .case import Case
 from .core_verdict import QueueKey
 from .dossier import QueueOffsets
 from .extents import Extent, persistence
-from .found import Fault, Found
+from .found import FaultEpisode, Found
 from .in_words import queues_in_words, zoned_clock
 from .routes import Readable, RouteChange, queues_of
 
@@ -27,7 +27,7 @@ def route_changed(case: Case, found: Found) -> Found:
     lists; what they hold in that time lags what is computed.
     """
     return found.plus(
-        Fault(
+        FaultEpisode(
             topic,
             Extent(change.first_seen, change.first_seen, 1, TRANSIENT, ongoing=False),
             ROUTE_CHANGED,
@@ -76,7 +76,7 @@ def queues_left_route(case: Case, found: Found) -> Found:
     )
 
 
-def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fault]:
+def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[FaultEpisode]:
     snapshots = sorted({time for run in case.dossier.routes[topic] for time in run.times})
     for number, change in enumerate(changes):
         back: dict[Instant | None, dict[QueueKey, _Unread]] = defaultdict(dict)
@@ -88,7 +88,7 @@ def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fa
                 back[until][queue] = left
         for until, unread in back.items():
             last_seen = snapshots[-1] if until is None else until
-            yield Fault(
+            yield FaultEpisode(
                 topic,
                 Extent(
                     change.first_seen,

@@ -11,7 +11,7 @@ from . import health
 from .arrow_tables import Row
 from .case import Case
 from .facts import with_facts
-from .found import Fault, Finding, Found, QueueFinding, StackedEpisode, Stall
+from .found import FaultEpisode, Found, Graded, QueueFinding, StackedEpisode, Stall
 from .held import CAUSES
 from .load import group_load, with_load
 from .matching_issues import known_coverage, known_issue
@@ -74,15 +74,15 @@ def _health(case: Case, of_queues: Sequence[QueueFinding | Stall]) -> list[Row]:
     ]
 
 
-def _row(case: Case, finding: Finding) -> Row:
+def _row(case: Case, finding: Graded) -> Row:
     """The row of a finding, but for its group."""
     dossier, masking = case.dossier, case.terms.masking
     group, topic, extent = (dossier.cluster, dossier.consumer_group), finding.topic, finding.extent
     columns = vars(finding) | extent._asdict()
-    if not isinstance(finding, Fault):
+    if not isinstance(finding, FaultEpisode):
         columns["broker_name"], columns["queue_id"] = finding.queue
     match finding:
-        case Fault():
+        case FaultEpisode():
             id_ = fault_id(*group, topic, finding.fault, masking.mask_all(finding.client_ids))
             columns |= {
                 "findings_cleared": finding.cleared,

@@ -11,7 +11,7 @@ from rebalance_core.texts import Text
 from ..declared.kinds import PERSISTENT, SECRET_IN_CLIENT_ID
 from .case import Case
 from .extents import Extent
-from .found import Fault, Found
+from .found import FaultEpisode, Found
 from .in_words import MOST_NAMES
 
 
@@ -36,7 +36,7 @@ def secrets(case: Case, found: Found) -> Found:
     client_ids = tuple(sorted({client_id for client_id, _ in shown}))
     between = [time for time in every if times[0] <= time <= times[-1]]
     share, ongoing = len(times) / len(between), times[-1] == every[-1]
-    fault = Fault(
+    fault = FaultEpisode(
         next((each for each in topics if not each.startswith("%")), topics[0]),
         Extent(times[0], times[-1], len(times), PERSISTENT, ongoing, share),
         SECRET_IN_CLIENT_ID,

@@ -19,7 +19,7 @@ from ..declared import kinds
 from ..declared.instants import Instant
 from ..declared.kinds import CRITICAL, INFO, SEVERITIES, WARNING
 from .case import Case
-from .found import Fault, Found, QueueFinding, Stall
+from .found import FaultEpisode, Found, QueueFinding, Stall
 from .terms import Terms
 from .why import OTHER_FILTER
 
@@ -120,18 +120,18 @@ class Harms:
             if stall.why == OTHER_FILTER:
                 self._harms[stall.topic, EXPRESSION_MISMATCH, ""].add(_harm(stall))
 
-    def _of(self, fault: Fault) -> list[_Harm]:
+    def _of(self, fault: FaultEpisode) -> list[_Harm]:
         """Those that name the fault as a cause and overlap it in time."""
         of_clients = fault.client_ids if fault.fault == kinds.FROZEN_PROCESS else ("",)
         culprits = [(fault.topic, fault.fault, client_id) for client_id in of_clients]
         harms = chain.from_iterable(self._harms.get(each, ()) for each in culprits)
         return [harm for harm in harms if fault.overlaps(harm)]
 
-    def are_doubtful(self, fault: Fault) -> bool:
+    def are_doubtful(self, fault: FaultEpisode) -> bool:
         """Whether a lasting fault has findings of which nothing shows that they happen."""
         return fault.extent.lasts and any(harm.is_doubtful for harm in self._of(fault))
 
-    def severity_of(self, fault: Fault) -> str:
+    def severity_of(self, fault: FaultEpisode) -> str:
         """The worst severity of the findings that name the fault as a cause and overlap it in time.
 
         Of a frozen process, of the stalls of its queues; of filters that differ, of the stalls that

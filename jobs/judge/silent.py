@@ -12,8 +12,8 @@ from rebalance_core.texts import Text
 from ..declared.kinds import CLIENT_NOT_ANSWERING
 from .answers import Asked, asked_of
 from .case import Case
-from .extents import Part, episodes_of, runs_of
-from .found import Fault, Found
+from .extents import Portion, episodes_of, runs_of
+from .found import FaultEpisode, Found
 from .in_words import between
 from .timeline import Phase, Timeline
 
@@ -55,10 +55,10 @@ def silent_clients(case: Case, found: Found) -> Found:
     )
 
 
-def _faults(case: Case, client_id: str, questions: Sequence[Asked]) -> Iterator[Fault]:
+def _faults(case: Case, client_id: str, questions: Sequence[Asked]) -> Iterator[FaultEpisode]:
     topic, listed = _first_listed(client_id, case.timelines)
     of_listed = [(each, phase) for each in questions if (phase := _at(each, listed))]
-    runs = runs_of([Part(each.moment, each.moment, 1, watch=at.watch) for each, at in of_listed])
+    runs = runs_of([Portion(each.moment, each.moment, 1, watch=at.watch) for each, at in of_listed])
     silent = ([] if each.answered else [(client_id, each)] for each, _ in of_listed)
     for _, extent, _ in episodes_of(runs, silent, case.persistence_seconds):
         if extent.lasts and extent.snapshots >= _ASKED_AT_LEAST:
@@ -70,7 +70,7 @@ def _faults(case: Case, client_id: str, questions: Sequence[Asked]) -> Iterator[
                 time=between(extent.first_seen, extent.last_seen),
             )
             remedy = Text(_REMEDY, this_client=client_id)
-            yield Fault(
+            yield FaultEpisode(
                 topic, extent, CLIENT_NOT_ANSWERING, evidence, remedy, client_ids=(client_id,)
             )
 

@@ -23,19 +23,19 @@ from ..declared.contents import value_text
 from ..declared.instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER
 from . import answers
-from .answers import NOTHING, Answers, Gone, Numbers, Witness
+from .answers import NOTHING, Answers, Gone, Integers, Witness
 from .channels import Channel, ProcessCounts, channels_of
 from .dossier import Broker, Dossier, RouteRun
 from .membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
 from .terms import Terms
 
 #: What every broker that was asked gives at one snapshot: the id of its list, or an outcome.
-Given: TypeAlias = tuple[tuple[Broker, str], ...]
+BrokerAnswers: TypeAlias = tuple[tuple[Broker, str], ...]
 #: What every nameserver gives at one snapshot: the id of its route.
 GivenRoutes: TypeAlias = tuple[tuple[str, str], ...]
 
 
-class Situation(NamedTuple):
+class TopicSituation(NamedTuple):
     """All that a group's members could see of a topic: evaluated once, however often it was so.
 
     ``situation_id`` is a hash of all of it. ``routes`` has the brokers by nameserver; none: the
@@ -46,7 +46,7 @@ class Situation(NamedTuple):
     cluster: str
     consumer_group: str
     topic: str
-    answers: Given
+    answers: BrokerAnswers
     #: Where a broker's list is not what it was when the round ended.
     patches: tuple[Patch, ...]
     process_counts: tuple[ProcessCount, ...]
@@ -64,7 +64,7 @@ class Period(NamedTuple):
     ``group_run`` counts the changes of what the group's lists come to, whatever the topic.
     """
 
-    situation: Situation
+    situation: TopicSituation
     group_run: int
     first_seen: Instant
     last_seen: Instant
@@ -79,7 +79,7 @@ class Situations:
     #: By client id, of those with several: see ``channels_of``.
     channels: Mapping[str, Sequence[Channel]] = field(default_factory=dict)
 
-    def in_force(self, topic: str, times: Numbers) -> list[str | None]:
+    def in_force(self, topic: str, times: Integers) -> list[str | None]:
         """By time the id of the topic's situation; None before its first period.
 
         A situation holds until the snapshot that shows another: offsets have their polls at other
@@ -91,7 +91,7 @@ class Situations:
         found = [*[each.situation.situation_id for each in periods], None]
         return [found[place] for place in places.tolist()]
 
-    def distinct(self) -> dict[str, Situation]:
+    def distinct(self) -> dict[str, TopicSituation]:
         """By id every situation."""
         return {
             period.situation.situation_id: period.situation
@@ -118,7 +118,7 @@ def find_situations(dossier: Dossier, terms: Terms) -> Situations:
 class _OfLists(NamedTuple):
     """What the group's lists come to at a snapshot."""
 
-    answers: Given
+    answers: BrokerAnswers
     process_counts: tuple[ProcessCount, ...]
     shown: Shown
 
@@ -127,8 +127,8 @@ class _OfLists(NamedTuple):
 class _GroupInTime:
     """By snapshot of the group when its round ended, and what its lists come to."""
 
-    snapshots: Numbers
-    ends: Numbers
+    snapshots: Integers
+    ends: Integers
     #: By the number of the snapshot at which another run begins, the first one among them; equal
     #: ones are one object.
     runs: Mapping[int, _OfLists]
@@ -169,7 +169,7 @@ def _in_time(dossier: Dossier, expiry: Instant) -> _GroupInTime:
 
 
 def _changes(
-    witnesses: Iterable[Answers[Witness]], polls: Iterable[Numbers], snapshots: int
+    witnesses: Iterable[Answers[Witness]], polls: Iterable[Integers], snapshots: int
 ) -> list[int]:
     """The numbers of the snapshots at which a witness gives something else, the first among them;
     ``polls``: of each witness by snapshot the poll that counts, or NOTHING.
@@ -183,7 +183,7 @@ def _changes(
 
 
 def _held(
-    witnesses: Iterable[Answers[Witness]], polls: Iterable[Numbers], number: int
+    witnesses: Iterable[Answers[Witness]], polls: Iterable[Integers], number: int
 ) -> list[tuple[Answers[Witness], int]]:
     """The polls that count at a snapshot, each with its witness."""
     found = zip(witnesses, [int(row[number]) for row in polls], strict=True)
@@ -207,7 +207,7 @@ _ANSWERS_NO_MORE = Text("it answers no question for its running info any more")
 
 
 def routes_in_force(
-    routes: Sequence[RouteRun], snapshots: Numbers, ends: Numbers, max_age: Instant
+    routes: Sequence[RouteRun], snapshots: Integers, ends: Integers, max_age: Instant
 ) -> dict[int, GivenRoutes | None]:
     """By the number of the snapshot from which on they gave it, what the nameservers gave.
 
@@ -266,7 +266,7 @@ def _of_topic(
     brokers = {(run.namesrv_addr, run.route_id): run.brokers for run in routes}
     given = routes_in_force(routes, group.snapshots, group.ends, route_max_age)
     mode = dossier.request_mode(topic)
-    made: dict[tuple[int, GivenRoutes | None], Situation] = {}
+    made: dict[tuple[int, GivenRoutes | None], TopicSituation] = {}
     periods: list[Period] = []
     run = -1
     for start, end in pairwise([*sorted({*group.runs, *given}), len(group.snapshots)]):
@@ -290,7 +290,7 @@ def _situation(
     given: GivenRoutes | None,
     brokers: Mapping[tuple[str, str], tuple[RouteBroker, ...]],
     mode: str | None,
-) -> Situation:
+) -> TopicSituation:
     routes = tuple((name, brokers[name, route_id]) for name, route_id in given or ())
     given_lists, process_counts, (patches, _) = of_lists
     unreachable = _unreachable(of_lists, chain.from_iterable(of_route for _, of_route in routes))
@@ -301,7 +301,7 @@ def _situation(
     )
     text = value_text((*seen, given, mode, *["locks"] * locks))
     id_ = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-    return Situation(id_, *seen, routes, mode, locks)
+    return TopicSituation(id_, *seen, routes, mode, locks)
 
 
 def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBroker]) -> tuple[Unreachable, ...]:

@@ -28,8 +28,8 @@ from ..schemas import NOT_LOCKED
 from .case import Case
 from .core_verdict import QueueKey
 from .dossier import QueueOffsets
-from .extents import Extent, Run, join_episodes, persistence
-from .found import Fault, Found, QueueFinding, Stall
+from .extents import Extent, PlacedPortion, join_episodes, persistence
+from .found import FaultEpisode, Found, QueueFinding, Stall
 from .holdings import Holding
 from .in_words import between, queues_in_words, waiting_in_words
 from .why import moves
@@ -149,7 +149,7 @@ def not_moving(case: Case) -> Iterator[Polls]:
             yield Polls(offsets)
 
 
-class Owners:
+class PollOwners:
     """Who has the queues of a topic between two polls: [queue, poll] is what ends at the poll, as
     in ``Polls``.
 
@@ -201,7 +201,7 @@ class Intervals:
     counts: Flags
     #: The interval belongs to a stall.
     stalled: Flags
-    owners: Owners
+    owners: PollOwners
 
 
 def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> Intervals | None:
@@ -215,7 +215,7 @@ def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) ->
     if not (polls.unmoved & polls.any_keeps_up).any():
         return None
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | polls.keeps_up)
-    owners = Owners(case, polls, counts)
+    owners = PollOwners(case, polls, counts)
     lasting = [each for each in orphans if each.extent.lasts]
     unmoved = polls.unmoved & ~polls.orphaned(lasting)
     owned = unmoved & ~owners.unowned & ~polls.orphaned(orphans)
@@ -295,7 +295,9 @@ def _stalled(polls: Polls, unmoved: Flags, owned: Flags, shown: Flags, counts: F
             run = counted[start:end]
             at = polls.times[run].tolist()
             owned_runs = [
-                Run(at[since], at[until - 1], until - since, since, until, covers=0, watch=0)
+                PlacedPortion(
+                    at[since], at[until - 1], until - since, since, until, covers=0, watch=0
+                )
                 for since, until in spans(owned[row, run])
             ]
             for episode in join_episodes(owned_runs):
@@ -319,7 +321,7 @@ _REMEDY = (
 def stalled_queues(case: Case, found: Found) -> Found:
     """The stalled queues, and the faults FROZEN_PROCESS of those who should have moved them."""
     seconds, orphans = case.persistence_seconds, orphans_by_topic(found)
-    faults: list[Fault] = []
+    faults: list[FaultEpisode] = []
     stalls: list[Stall] = []
     for polls in not_moving(case):
         intervals = find_intervals(case, polls, orphans.get(polls.topic, ()))
@@ -337,7 +339,7 @@ def stalled_queues(case: Case, found: Found) -> Found:
 
 def frozen_processes(
     intervals: Intervals, persistence_seconds: int, holdings: Sequence[Holding] = ()
-) -> Iterator[Fault]:
+) -> Iterator[FaultEpisode]:
     """One fault per client and unbroken run of polls in which all its queues with messages stalled.
 
     Its queues are those that it reports to hold, if it answered between the two polls, else those
@@ -367,7 +369,7 @@ def frozen_processes(
             queues = sorted(every.queues[row] for row in rows[in_run.any(axis=1)])
             waiting = int(every.backlog[rows, of_run[-1]][in_run[:, -1]].sum())
             was_asked = bool(answered[of_run].any())
-            yield Fault(
+            yield FaultEpisode(
                 every.topic,
                 extent,
                 FROZEN_PROCESS,

@@ -15,8 +15,8 @@ from rebalance_core.grouping import grouped
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from .case import Case
 from .core_verdict import QueueKey
-from .extents import Extent, Part, extent_of, runs_of
-from .found import Fault, Found, QueueFinding
+from .extents import Extent, Portion, extent_of, runs_of
+from .found import FaultEpisode, Found, QueueFinding
 from .in_words import queues_in_words
 from .intervals import watches
 from .witnessed import witnessed
@@ -36,7 +36,7 @@ def still_offline(case: Case, found: Found) -> Found:
     snapshots = sorted({time for run in offline for time in run.times})
     # What it was before the last watch nobody knows any more.
     since = watches(snapshots)[-1]
-    runs = runs_of([Part(time, time, 1) for time in snapshots if time >= since])
+    runs = runs_of([Portion(time, time, 1) for time in snapshots if time >= since])
     extent = extent_of(runs, runs[-1].after, case.persistence_seconds)
     queues = [
         QueueFinding(
@@ -60,8 +60,8 @@ def still_offline(case: Case, found: Found) -> Found:
     return found.plus(faults, (witnessed(case, each) for each in queues))
 
 
-def _fault(topic: str, queues: Collection[QueueKey], extent: Extent) -> Fault:
-    return Fault(
+def _fault(topic: str, queues: Collection[QueueKey], extent: Extent) -> FaultEpisode:
+    return FaultEpisode(
         topic,
         extent,
         GROUP_OFFLINE,

@@ -15,8 +15,8 @@ from rebalance_core.findings import POSSIBLE, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOW
 from rebalance_core.state import Unreachable
 
 from ..declared.instants import Instant
-from .core_verdict import Evaluated
-from .extents import Part, Run, runs_of
+from .core_verdict import Verdict
+from .extents import PlacedPortion, Portion, runs_of
 from .intervals import watches
 from .situations import Period
 
@@ -31,7 +31,7 @@ class Phase(NamedTuple):
     first_seen: Instant
     last_seen: Instant
     snapshots: int
-    evaluated: Evaluated
+    evaluated: Verdict
     #: 1, 2, ... in time within the topic.
     position: int = 0
     #: It does not show whether what was found before has ended: see ``build_timeline``.
@@ -65,10 +65,10 @@ class Timeline:
         return self.phases[max(place - 1, 0)].verdict.members
 
     @cached_property
-    def runs(self) -> Sequence[Run]:
+    def runs(self) -> Sequence[PlacedPortion]:
         """Of each phase its run, as episodes count them."""
         parts = [
-            Part(each.first_seen, each.last_seen, each.snapshots, not each.is_blind, each.watch)
+            Portion(each.first_seen, each.last_seen, each.snapshots, not each.is_blind, each.watch)
             for each in self.phases
         ]
         return runs_of(parts)
@@ -109,7 +109,7 @@ def without_route(topic: str, phases: Iterable[Phase]) -> Timeline:
 
 def phases_of(
     periods: Sequence[Period],
-    evaluated: Mapping[str, Evaluated],
+    evaluated: Mapping[str, Verdict],
     snapshots: Sequence[Instant] = (),
 ) -> Iterator[Phase]:
     """The phases of a topic, not numbered yet, from its periods in time and, by situation id, the

@@ -21,7 +21,7 @@ from .backlog import READ_AGAIN, last_up_to, reading
 from .case import Case
 from .episodes import queue_episodes
 from .extents import Extent, persistence, widest
-from .found import Fault, Found, QueueFinding
+from .found import FaultEpisode, Found, QueueFinding
 from .in_words import MOST_NAMES, between, queues_in_words, zoned_clock
 from .stalls import spans
 from .witnessed import witnessed
@@ -98,8 +98,8 @@ def _parts(case: Case, orphan: QueueFinding) -> Iterable[QueueFinding]:
 
 
 def _of_standing(
-    fault: Fault, moving: Sequence[QueueFinding], kept: Sequence[QueueFinding]
-) -> Fault:
+    fault: FaultEpisode, moving: Sequence[QueueFinding], kept: Sequence[QueueFinding]
+) -> FaultEpisode:
     """GROUP_OFFLINE of a group that has readers in no list: it is about the queues that nobody
     reads. Where all are read it is what the lists say, and harms nothing.
     """
@@ -175,16 +175,16 @@ def _has_unlisted_reader(episode: QueueFinding) -> bool:
     return _is_read(episode) and _is_unlisted(episode)
 
 
-def unlisted_consumers(episodes: Iterable[QueueFinding]) -> list[Fault]:
+def unlisted_consumers(episodes: Iterable[QueueFinding]) -> list[FaultEpisode]:
     """One fault per topic, over its queues without an owner in the lists that somebody reads."""
     of_topics = grouped((each.topic, each) for each in episodes if _has_unlisted_reader(each))
     return [_fault(topic, of_topic) for topic, of_topic in of_topics.items()]
 
 
-def _fault(topic: str, episodes: Sequence[QueueFinding]) -> Fault:
+def _fault(topic: str, episodes: Sequence[QueueFinding]) -> FaultEpisode:
     extent = widest([each.extent for each in episodes])
     queues = {each.queue for each in episodes}
-    return Fault(
+    return FaultEpisode(
         topic,
         extent._replace(share_of_time=1.0),
         UNLISTED_CONSUMER,

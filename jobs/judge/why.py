@@ -16,7 +16,7 @@ from .case import Case
 from .core_verdict import QueueKey
 from .cut_off import is_of
 from .extents import Extent
-from .found import Fault, Found, Stall
+from .found import FaultEpisode, Found, Stall
 from .holdings import Holding
 from .in_words import zoned_clock
 
@@ -71,7 +71,7 @@ def without_refused(case: Case, found: Found) -> Found:
     """
     mismatches = _filters_that_differ(found.faults)
 
-    def is_well(fault: Fault) -> bool:
+    def is_well(fault: FaultEpisode) -> bool:
         away = (each for each in case.masters_away if each.explains(fault, case.snapshots))
         refusing = refusals(case.dossier, fault.extent).keys() | {each.broker_name for each in away}
         is_refused = _is_at_once(fault, mismatches) or refusing >= set(fault.broker_names)
@@ -82,11 +82,11 @@ def without_refused(case: Case, found: Found) -> Found:
     return replace(found, faults=tuple(kept))
 
 
-def _filters_that_differ(faults: Iterable[Fault]) -> list[Fault]:
+def _filters_that_differ(faults: Iterable[FaultEpisode]) -> list[FaultEpisode]:
     return [each for each in faults if each.fault == EXPRESSION_MISMATCH and each.extent.lasts]
 
 
-def _is_at_once(one: Stall | Fault, faults: Iterable[Fault]) -> bool:
+def _is_at_once(one: Stall | FaultEpisode, faults: Iterable[FaultEpisode]) -> bool:
     return any(each.topic == one.topic and each.overlaps(one) for each in faults)
 
 
@@ -122,9 +122,9 @@ def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[Queu
 def explain(
     case: Case,
     stall: Stall,
-    mismatches: Sequence[Fault],
-    frozen: Sequence[Fault],
-    differ: Sequence[Fault] = (),
+    mismatches: Sequence[FaultEpisode],
+    frozen: Sequence[FaultEpisode],
+    differ: Sequence[FaultEpisode] = (),
 ) -> Stall:
     """The stall with ``held`` and ``why``, from the other faults of the group."""
     of_topic, time = case.holdings[stall.topic], stall.extent

@@ -15,7 +15,7 @@ from ..fold.kernel import runs_of
 from ..fold.runs import Records
 from ..judge.arrow_tables import to_table
 from ..judge.case import Case
-from ..judge.core_verdict import Evaluated
+from ..judge.core_verdict import Verdict
 from ..judge.dossier import Dossier, EarlierFinding
 from ..judge.evaluation import Question, Verdicts, answer, at_once, questions
 from ..judge.history import judge
@@ -110,7 +110,7 @@ class GroupAudit:
     def end(self, begun: Shard, answers: Iterable[Verdicts]) -> Iterator[Piece]:
         """The rows of all report tables but ``quarantine``."""
         masking = self.terms.masking
-        evaluated: dict[str, Evaluated] = {}
+        evaluated: dict[str, Verdict] = {}
         for verdicts in answers:
             evaluated |= verdicts.by_id()
             allocations = verdicts.allocations.masked(masking)

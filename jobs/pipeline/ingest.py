@@ -14,7 +14,7 @@ import pyarrow as pa
 from rebalance_core.english import count
 
 from ..config.settings import Settings
-from ..console.progress import Progress, Share
+from ..console.progress import Progress, StepShare
 from ..dumps.files import InputFile, slices_of
 from ..dumps.reading import COUNTS, STATEMENTS, Counts, DumpStep
 from ..dumps.times import Apart, PlausibleTimes
@@ -133,11 +133,11 @@ def _commonest(snapshots: Snapshots) -> str:
     return f"{visible(first['file'].removeprefix('file:'))}{line}: {visible(first['reason'])}; "
 
 
-def _meter(size: int) -> Callable[[], Share | None]:
+def _meter(size: int) -> Callable[[], StepShare | None]:
     """How much of so many bytes this process has read; None where others read them."""
     before = READ.bytes
 
-    def share() -> Share | None:
+    def share() -> StepShare | None:
         done = min(READ.bytes - before, size)
         return (done // _MB, size // _MB, "MB") if done and size >= _MB else None
 

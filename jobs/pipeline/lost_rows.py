@@ -13,7 +13,7 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..errors import ContractError
-from ..fold.checked_rows import Lost
+from ..fold.checked_rows import RefusedRows
 from ..fold.kernel import Cutting, Facts
 from ..schemas import MEMBER_LISTS, QUARANTINE, ROUTE_CONTENTS
 from ..texts.shown import json_text, visible
@@ -36,7 +36,7 @@ def without_content(facts: Facts, cutting: Cutting) -> pa.Table:
         for column, subject, id_ in of_table:
             expected = f"{column}: expected an id that table {_CONTENTS[column]} has"
             reason = f"{expected}, came {'null' if id_ is None else repr(id_)}"
-            facts.lost[table].add(Lost(1, {column: reason}, {subject}))
+            facts.lost[table].add(RefusedRows(1, {column: reason}, {subject}))
             line = json_text({"cluster": subject[0], "of": subject[1], column: id_})
             rows.append(
                 {

@@ -32,7 +32,7 @@ from .terms_of_settings import strategy_rules, terms_of
 
 
 @dataclass(frozen=True)
-class Question:
+class MomentQuestion:
     """What somebody asks about. ``at``: the last snapshot up to it; None: the last one.
 
     ``topic`` None: every topic of the group. ``cluster`` may be None where the group is in one
@@ -45,7 +45,9 @@ class Question:
     cluster: str | None = None
 
 
-def moments_of_dumps(paths: Sequence[str], question: Question, settings: Settings) -> list[Moment]:
+def moments_of_dumps(
+    paths: Sequence[str], question: MomentQuestion, settings: Settings
+) -> list[Moment]:
     """The moments as ``ingest`` and ``audit`` would make them of these dump files, one per topic.
 
     Raises InputError where there is no such file, group, topic or time; it names what comes near.
@@ -68,7 +70,9 @@ def moments_of_dumps(paths: Sequence[str], question: Question, settings: Setting
         return _moments(fold_pieces(engine, pieces, cutting), question, settings, groups, aside)
 
 
-def moments_of_tables(snapshots: Location, question: Question, settings: Settings) -> list[Moment]:
+def moments_of_tables(
+    snapshots: Location, question: MomentQuestion, settings: Settings
+) -> list[Moment]:
     """The same of snapshot tables; only heartbeats and routes must be there.
 
     Raises ContractError where a table has not the columns that it must have.
@@ -81,7 +85,7 @@ def moments_of_tables(snapshots: Location, question: Question, settings: Setting
 
 
 def moments_of_inputs(
-    engine: Engine, inputs: Inputs, question: Question, groups: Iterable[str]
+    engine: Engine, inputs: Inputs, question: MomentQuestion, groups: Iterable[str]
 ) -> list[Moment]:
     """The same of tables wherever they are; ``groups``: the names of all of them."""
     pieces, cutting = inputs.cut(engine, Window(), question.group)
@@ -90,7 +94,11 @@ def moments_of_inputs(
 
 
 def _moments(
-    folded: Folded, question: Question, settings: Settings, groups: Iterable[str], aside: str = ""
+    folded: Folded,
+    question: MomentQuestion,
+    settings: Settings,
+    groups: Iterable[str],
+    aside: str = "",
 ) -> list[Moment]:
     found, lists = read_dossiers_of(list(folded.engine.collect(folded.pieces)))
     dossiers = {
@@ -117,7 +125,7 @@ def _groups(tables: Iterable[pa.Table]) -> set[str]:
     return {str(name) for column in named for name in pc.unique(column).to_pylist()}
 
 
-def _one_cluster(question: Question, clusters: Iterable[str]) -> str:
+def _one_cluster(question: MomentQuestion, clusters: Iterable[str]) -> str:
     there = sorted(clusters)
     if question.cluster is not None and question.cluster not in there:
         raise _unknown("cluster", question.cluster, there, f" with {question.group}")

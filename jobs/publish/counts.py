@@ -20,15 +20,15 @@ from ..declared.kinds import (
     QUEUE_FINDINGS,
     worst,
 )
-from ..reports.problems import Finding, Problem
+from ..reports.problems import PlaceFinding, Problem
 from ..reports.tables import Tables
 from ..schemas import CLIENT_STATES, GROUP_FAULTS, GROUP_HEALTH, REPORT_TABLES, RUNNING_INFO
 from ..storage import Snapshots
 from ..verdict.coverage import was_audited
 
-Row = dict[str, Any]
+CountedRow = dict[str, Any]
 #: A cluster, and a consumer group of it.
-Group: TypeAlias = tuple[str, str]
+GroupKey: TypeAlias = tuple[str, str]
 #: The column with the reason of the known issue that a finding matches; null: it matches none.
 KNOWN_ISSUE = "known_issue"
 
@@ -48,7 +48,7 @@ def count_findings(problems: Iterable[Problem]) -> dict[str, Any]:
     Of the faults those that no finding of a queue shows: the others would count twice. ``known``
     has the same counts of those that are known issues; they count in the others too.
     """
-    rows: dict[str, list[Finding]] = {name: [] for name in _MARKED if name in GRADED_TABLES}
+    rows: dict[str, list[PlaceFinding]] = {name: [] for name in _MARKED if name in GRADED_TABLES}
     for problem in problems:
         for finding in problem.findings:
             rows[_TABLE_OF.get(finding.kind, GROUP_FAULTS.name)].append(finding)
@@ -61,7 +61,7 @@ def count_findings(problems: Iterable[Problem]) -> dict[str, Any]:
     }
 
 
-def _count_grades(findings: Iterable[Finding]) -> dict[str, int]:
+def _count_grades(findings: Iterable[PlaceFinding]) -> dict[str, int]:
     """A finding has a row for each of its ids."""
     values: Counter[str | None] = Counter()
     for each in findings:
@@ -89,7 +89,7 @@ def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str
     rows = written.read(GROUP_HEALTH.name, columns).to_pylist()
     audited = [row for row in rows if row["coverage"] == AUDITED]
 
-    def groups(rows: Sequence[Row], column: str, value: object) -> set[Group]:
+    def groups(rows: Sequence[CountedRow], column: str, value: object) -> set[GroupKey]:
         return {(row["cluster"], row["consumer_group"]) for row in rows if row[column] == value}
 
     strategy = groups(audited, "strategy_source", "assumed")
@@ -113,7 +113,7 @@ def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str
     }
 
 
-def _asked(inputs: Snapshots, window: Window) -> set[Group]:
+def _asked(inputs: Snapshots, window: Window) -> set[GroupKey]:
     """(cluster, group) of which a member was asked for its running info."""
     if not inputs.has(CLIENT_STATES.name):
         return set()
@@ -144,8 +144,8 @@ def group_levels(problems: Iterable[Problem], written: Tables) -> dict[str, Any]
     too new to count, or is a known issue. OK: nothing was found.
     ``left_out``: groups that are not named, for there are more than ``MOST_GROUPS``.
     """
-    found: dict[Group, dict[str, str]] = defaultdict(dict)
-    audited: dict[Group, bool] = {}
+    found: dict[GroupKey, dict[str, str]] = defaultdict(dict)
+    audited: dict[GroupKey, bool] = {}
     for problem in problems:
         of_group = found[problem.place[:2]]
         for finding in problem.findings:

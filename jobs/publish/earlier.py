@@ -22,7 +22,7 @@ NIGHTS = 7
 #: By cluster and group.
 OpenFindings: TypeAlias = dict[tuple[str, str], list[EarlierFinding]]
 #: By id and kind, with the group of each.
-_Rows: TypeAlias = dict[tuple[str, str], tuple[tuple[str, str], EarlierFinding]]
+_EarlierRows: TypeAlias = dict[tuple[str, str], tuple[tuple[str, str], EarlierFinding]]
 
 _TIMES = ("first_seen", "last_seen", "open_since")
 
@@ -56,9 +56,9 @@ def open_findings(
     return grouped(rows.values())
 
 
-def _lasting(folder: Reports, previous: Published) -> _Rows:
+def _lasting(folder: Reports, previous: Published) -> _EarlierRows:
     """Those that the tables of a run have."""
-    rows: _Rows = {}
+    rows: _EarlierRows = {}
     is_open = (ds.field("persistence") == "PERSISTENT") & ds.field("ongoing")
     for name in GRADED_TABLES:
         if name not in previous.tables:

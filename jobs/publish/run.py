@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..schemas import Table
 from ..storage import Location, Published, Reports
 from ..verdict.gaps import Gap, gaps_of
-from ..verdict.silence import Given
+from ..verdict.silence import AnswerTimes
 from .gone import Witnesses
 
 
@@ -63,7 +63,7 @@ class Scope:
     last: datetime
     rounds: Mapping[str, Collection[Instant]]
     witnesses: Witnesses
-    given: Mapping[str, Given]
+    given: Mapping[str, AnswerTimes]
     date: str
     previous: Published | None
     known_issues: tuple[KnownIssue, ...]
@@ -74,7 +74,7 @@ class Scope:
         task: Task,
         rounds: Mapping[str, Collection[Instant]],
         witnesses: Witnesses,
-        given: Mapping[str, Given],
+        given: Mapping[str, AnswerTimes],
         ingested: Mapping[str, Any] | None = None,
     ) -> "Scope":
         """From the snapshots by cluster; InputError where there are none, with what the ingest

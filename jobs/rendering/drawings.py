@@ -14,7 +14,7 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..declared.kinds import kind_of
-from ..reports.problems import Queue
+from ..reports.problems import PlaceQueue
 from ..reports.words import in_words
 from ..texts.shown import beginning, display_width
 from . import pictures
@@ -40,7 +40,7 @@ _MARKED = {
 }
 
 
-class Frame(NamedTuple):
+class Canvas(NamedTuple):
     """How large a timeline is, in pixels.
 
     ``ticks``: so many steps of time fit; ``longest_name``: so many characters of a name do.
@@ -52,9 +52,9 @@ class Frame(NamedTuple):
     longest_name: int
 
 
-WIDE = Frame(width=960, left=_LEFT, ticks=6, longest_name=24)
+WIDE = Canvas(width=960, left=_LEFT, ticks=6, longest_name=24)
 #: For a telephone, on which nothing is to lie beyond the edge.
-NARROW = Frame(width=344, left=110, ticks=2, longest_name=15)
+NARROW = Canvas(width=344, left=110, ticks=2, longest_name=15)
 
 
 class Shape(NamedTuple):
@@ -127,7 +127,7 @@ def _run(start: float, end: float, y: float) -> str:
 
 
 def draw_timeline(
-    timeline: pictures.Timeline, numbers: Mapping[str, int], frame: Frame = WIDE
+    timeline: pictures.TimelinePicture, numbers: Mapping[str, int], frame: Canvas = WIDE
 ) -> Drawing:
     """Time across, queues down; a lane above them for each fault and one for who came and left.
 
@@ -252,7 +252,7 @@ def _numbers(takers: Sequence[pictures.Taker], numbers: Mapping[str, int]) -> st
     return ("/" if at_times else "+").join(f"{number}{times}" for number, times in named)
 
 
-def _ticks(timeline: pictures.Timeline, most: int) -> list[datetime]:
+def _ticks(timeline: pictures.TimelinePicture, most: int) -> list[datetime]:
     """Round times, with at most so many steps between them."""
     span = (timeline.end - timeline.start).total_seconds()
     steps = (1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
@@ -263,7 +263,7 @@ def _ticks(timeline: pictures.Timeline, most: int) -> list[datetime]:
     return [time for time in times if time <= timeline.end]
 
 
-def _clock(time: datetime, timeline: pictures.Timeline) -> Text:
+def _clock(time: datetime, timeline: pictures.TimelinePicture) -> Text:
     length = timeline.end - timeline.start
     if length > timedelta(days=1):
         return Text("{at:month_minute}", at=time)
@@ -355,7 +355,7 @@ def _cell(x: float, y: float) -> str:
     return _box(x + 1, y + 1, _CELL - 2, _CELL - 2)
 
 
-def _column_heads(places: Sequence[tuple[float, Queue]], top: float) -> list[Label]:
+def _column_heads(places: Sequence[tuple[float, PlaceQueue]], top: float) -> list[Label]:
     """The number of each queue, and above them the brokers'; ``places``: where a column begins."""
     heads = [Label("tick", x + _CELL / 2, top - 6, str(queue.queue_id)) for x, queue in places]
     for broker_name, columns in grouped((queue.broker_name, x) for x, queue in places).items():

@@ -31,14 +31,14 @@ from ..errors import InputError
 from ..languages.language import ENGLISH, Language
 from ..reports.commands import commands_for, where_published
 from ..reports.leading_events import leading_events
-from ..reports.problems import Problem, Queue
+from ..reports.problems import PlaceQueue, Problem
 from ..reports.words import begin, in_general, in_words, sentences, within
 from ..texts.shown import day_and_time, ends_at, iso, of_the_time, visible
 from ..texts.templates import templates_of
 from .drawings import NARROW, colour, draw_allocation, draw_timeline, shorten
 from .finding_pages import FindingPages
 from .nights import INDEX, SHOWN_LEVELS, History, Nights
-from .page_values import MOST_GROUPS, MOST_LISTED, Card, Report, ranges
+from .page_values import MOST_GROUPS, MOST_LISTED, Card, PageValues, ranges
 
 _MOST_EVENTS = 5
 #: How many names of groups the index of the page has at most.
@@ -217,7 +217,7 @@ def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment
     return environment
 
 
-def _values(report: Report, reports: str, finding_pages: str | None) -> dict[str, Any]:
+def _values(report: PageValues, reports: str, finding_pages: str | None) -> dict[str, Any]:
     """What templates know of a report, whatever they write."""
     return {
         "report": report,
@@ -230,7 +230,7 @@ def _values(report: Report, reports: str, finding_pages: str | None) -> dict[str
 
 def _queues_by_kind(problem: Problem) -> list[tuple[str, str]]:
     """Which of its queues have which finding."""
-    queues: dict[str, set[Queue]] = {}
+    queues: dict[str, set[PlaceQueue]] = {}
     for each in problem.findings:
         if each.queues and (each.is_severe or not problem.counts):
             queues.setdefault(each.kind, set()).update(each.queues)
@@ -238,7 +238,7 @@ def _queues_by_kind(problem: Problem) -> list[tuple[str, str]]:
 
 
 def to_html(
-    report: Report,
+    report: PageValues,
     reports: str,
     finding_pages: str | None = None,
     pages: FindingPages | None = None,
@@ -289,7 +289,7 @@ def to_svg(card: Card, language: Language = ENGLISH) -> str:
 
 
 def to_markdown(
-    report: Report,
+    report: PageValues,
     reports: str,
     finding_pages: str | None = None,
     language: Language = ENGLISH,

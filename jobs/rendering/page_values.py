@@ -27,26 +27,26 @@ from ..declared.kinds import GRADED_TABLES, NO_GROUP, SEVERITIES, Kind, worst
 from ..errors import InputError
 from ..languages.translated_rows import TEXTS, with_texts
 from ..reports.problems import (
-    Finding,
+    PlaceFinding,
+    PlaceQueue,
     Problem,
-    Queue,
     Standing,
     find_problems,
     heads_of,
     remedies_of,
 )
 from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
-from ..reports.waiting import Waiting
+from ..reports.waiting import WaitingMessages
 from ..schemas import GROUP_HEALTH
 from ..storage import Published
 from ..texts.shown import shortened
 from ..verdict.coverage import was_audited
-from ..verdict.verdict import Verdict, make_verdict
+from ..verdict.verdict import RunVerdict, make_verdict
 from .pictures import (
     AfterRepair,
-    Row,
+    ShownRow,
     States,
-    Timeline,
+    TimelinePicture,
     after_repair,
     client_of,
     named_taker,
@@ -72,10 +72,10 @@ class Pictures(NamedTuple):
     ``numbers`` has the number of each owner; ``moved`` are rows of queues.
     """
 
-    timeline: Timeline | None
+    timeline: TimelinePicture | None
     repair: AfterRepair | None
     numbers: Mapping[str, int]
-    moved: tuple[Row, ...]
+    moved: tuple[ShownRow, ...]
 
 
 class Card(NamedTuple):
@@ -91,7 +91,7 @@ class Card(NamedTuple):
     is_open: bool = False
 
     @property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[PlaceFinding]:
         """What its queues show, worst first; where something lasts that alone."""
         lasting = self.problem.counts
         return sorted(
@@ -122,10 +122,10 @@ class OfKind:
         return len({problem.place[:2] for problem in self.problems})
 
     @property
-    def waiting(self) -> Waiting:
+    def waiting(self) -> WaitingMessages:
         """The messages that wait in their topics, their retry topics among them."""
         retries = (card.retry.problem for card in self.cards if card.retry)
-        return Waiting.of_all(each.waiting for each in (*self.problems, *retries))
+        return WaitingMessages.of_all(each.waiting for each in (*self.problems, *retries))
 
     @cached_property
     def remedies(self) -> list[tuple[str, int]]:
@@ -146,7 +146,7 @@ class Passed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Report:
+class PageValues:
     """All that the page shows.
 
     ``cards`` has every problem that did not pass, but those of retry topics that are in the card of
@@ -155,15 +155,15 @@ class Report:
     """
 
     published: Published
-    verdict: Verdict
+    verdict: RunVerdict
     problems: tuple[Problem, ...]
     cards: tuple[Card, ...]
     passed: tuple[Passed, ...]
-    former: tuple[Row, ...]
-    unreadable: tuple[Row, ...]
-    health: tuple[Row, ...]
-    coverage: Row
-    quarantine: Row
+    former: tuple[ShownRow, ...]
+    unreadable: tuple[ShownRow, ...]
+    health: tuple[ShownRow, ...]
+    coverage: ShownRow
+    quarantine: ShownRow
 
     def standing(self, standing: Standing) -> list[Problem]:
         """The problems of which this becomes."""
@@ -225,14 +225,14 @@ class Report:
         return sorted(found)
 
 
-def build_report(published: Published, tables: PublishedTables, top: int) -> Report:
+def build_report(published: Published, tables: PublishedTables, top: int) -> PageValues:
     """The report of a run; so many problems at least have pictures (``_with_pictures``)."""
     problems = tuple(find_problems(tables))
     columns = list(dict.fromkeys([*GROUP_HEALTH.schema.names, TEXTS]))
     rows = [with_texts(row) for row in tables.read("group_health", columns).to_pylist()]
     health = _health(rows, problems)
     there = [each for each in problems if each.standing != "PASSED"]
-    return Report(
+    return PageValues(
         published=published,
         verdict=make_verdict(published.summary, tables, problems),
         problems=problems,
@@ -321,7 +321,7 @@ def _with_pictures(heads: Sequence[Problem], top: int) -> list[Place]:
 
 
 def _pictures(
-    problem: Problem, faults: Sequence[Row], states: States, reassignments: Sequence[Row]
+    problem: Problem, faults: Sequence[ShownRow], states: States, reassignments: Sequence[ShownRow]
 ) -> Pictures:
     seen = timeline(states, problem.findings, faults, reassignments)
     repair = _best_repair(states, problem, faults)
@@ -363,7 +363,9 @@ def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[Passe
     )
 
 
-def _best_repair(states: States, problem: Problem, faults: Sequence[Row]) -> AfterRepair | None:
+def _best_repair(
+    states: States, problem: Problem, faults: Sequence[ShownRow]
+) -> AfterRepair | None:
     """The repair of the fault that explains most, of those that move anything."""
     for fault in problem.why:
         for row in faults:
@@ -374,9 +376,9 @@ def _best_repair(states: States, problem: Problem, faults: Sequence[Row]) -> Aft
     return None
 
 
-def _moved(topic: str, repair: AfterRepair) -> tuple[Row, ...]:
+def _moved(topic: str, repair: AfterRepair) -> tuple[ShownRow, ...]:
     """Queues that the repair moves alike, a row each."""
-    alike: dict[tuple[str, str], list[Queue]] = defaultdict(list)
+    alike: dict[tuple[str, str], list[PlaceQueue]] = defaultdict(list)
     for queue, before in repair.now.items():
         after = repair.then[queue]
         if before != after:
@@ -400,7 +402,9 @@ def _names(takers: Sequence[str]) -> str:
 # ---------------------------------------------------------------- the other sections
 
 
-def _rows_of_places(tables: PublishedTables, name: str, columns: Sequence[str]) -> tuple[Row, ...]:
+def _rows_of_places(
+    tables: PublishedTables, name: str, columns: Sequence[str]
+) -> tuple[ShownRow, ...]:
     """The queues of a table by place and some columns, a row each."""
     read = [*PLACE, *columns, "broker_name", "queue_id", "first_seen", "last_seen"]
     found = tables.read(name, read).to_pylist()
@@ -426,7 +430,7 @@ def ranges(topic: str, queues: Iterable[tuple[str, int]]) -> str:
     return queue_ranges(MessageQueue(topic, *queue) for queue in queues)
 
 
-def _health(rows: Sequence[Row], problems: Sequence[Problem]) -> tuple[Row, ...]:
+def _health(rows: Sequence[ShownRow], problems: Sequence[Problem]) -> tuple[ShownRow, ...]:
     """A group over all its topics, in the order of the problems; then those without any."""
     ranks = {each.place[:2]: rank for rank, each in reversed([*enumerate(problems)])}
     by_group = grouped((place_of(row)[:2], row) for row in rows if row["coverage"] != NO_GROUP)
@@ -463,7 +467,7 @@ def _health(rows: Sequence[Row], problems: Sequence[Problem]) -> tuple[Row, ...]
     )
 
 
-def _coverage(rows: Sequence[Row]) -> Row:
+def _coverage(rows: Sequence[ShownRow]) -> ShownRow:
     """What was audited, and how complete the dumps of it are."""
     audited = [row for row in rows if row["coverage"] == AUDITED]
     others = [{**row, "place": place_of(row)} for row in rows if row["coverage"] != AUDITED]
@@ -478,7 +482,7 @@ def _coverage(rows: Sequence[Row]) -> Row:
     }
 
 
-def _quarantine(published: Published, tables: PublishedTables) -> Row:
+def _quarantine(published: Published, tables: PublishedTables) -> ShownRow:
     """The lines that were not understood, by reason; a file is named without its folders."""
     rows = tables.read("quarantine", ["reason", "file"])
     ingested = published.summary["inputs"]["ingested"]

@@ -20,10 +20,10 @@ from rebalance_core.repairs import ROUTE_DIVERGENCE
 from rebalance_core.texts import Text
 
 from ..declared.kinds import PERSISTENT, STALLED
-from ..reports.problems import Finding, Queue
+from ..reports.problems import PlaceFinding, PlaceQueue
 
 #: A row that a template shows: of a table, or put together of several of its rows.
-Row = Mapping[str, Any]
+ShownRow = Mapping[str, Any]
 #: From when to when.
 Span = tuple[datetime, datetime]
 
@@ -36,7 +36,7 @@ class Taker(NamedTuple):
     share: float
 
 
-class Period(NamedTuple):
+class Ownership(NamedTuple):
     """A queue and a time in which the same processes took it."""
 
     start: datetime
@@ -57,12 +57,12 @@ class Mark(NamedTuple):
 class Lane(NamedTuple):
     """A queue over time."""
 
-    queue: Queue
-    periods: tuple[Period, ...]
+    queue: PlaceQueue
+    periods: tuple[Ownership, ...]
     marks: tuple[Mark, ...]
 
 
-class Change(NamedTuple):
+class Handover(NamedTuple):
     """A moment in which queues changed hands, in words; ``sign`` is ``+``, ``-`` or ``*``."""
 
     at: datetime
@@ -70,7 +70,7 @@ class Change(NamedTuple):
     text: str
 
 
-class Timeline(NamedTuple):
+class TimelinePicture(NamedTuple):
     """Who had which queue when: of one topic of one group.
 
     ``faults`` has by fault when it was; ``client_ids`` are those that take any of its queues.
@@ -80,7 +80,7 @@ class Timeline(NamedTuple):
     end: datetime
     lanes: tuple[Lane, ...]
     lanes_left_out: int
-    changes: tuple[Change, ...]
+    changes: tuple[Handover, ...]
     faults: Mapping[str, Sequence[Span]]
     client_ids: frozenset[str]
 
@@ -92,12 +92,12 @@ class AfterRepair(NamedTuple):
     by queue who takes it, once for each process.
     """
 
-    fault: Row
+    fault: ShownRow
     takers: tuple[str, ...]
-    queues: tuple[Queue, ...]
+    queues: tuple[PlaceQueue, ...]
     queues_left_out: int
-    now: Mapping[Queue, tuple[str, ...]]
-    then: Mapping[Queue, tuple[str, ...]]
+    now: Mapping[PlaceQueue, tuple[str, ...]]
+    then: Mapping[PlaceQueue, tuple[str, ...]]
 
     @property
     def moved(self) -> int:
@@ -105,7 +105,7 @@ class AfterRepair(NamedTuple):
         return sum(before != self.then[queue] for queue, before in self.now.items())
 
     @property
-    def gone(self) -> frozenset[Queue]:
+    def gone(self) -> frozenset[PlaceQueue]:
         """The queues that are in no route any more: a repair leaves no finding, and no taker.
 
         A repair that makes all routes one may leave others: there only such queues lose theirs.
@@ -127,8 +127,8 @@ _AT_TIMES = " (at times)"
 _OF_SEVERAL = re.compile(r"(.*) \(process (\d+)\)", re.DOTALL)
 
 
-def _queue(row: Row) -> Queue:
-    return Queue(row["broker_name"], row["queue_id"])
+def _queue(row: ShownRow) -> PlaceQueue:
+    return PlaceQueue(row["broker_name"], row["queue_id"])
 
 
 class States:
@@ -137,14 +137,16 @@ class States:
     ``runs`` are rows of ``state_runs``, ``allocations`` rows of ``allocations``, of one place.
     """
 
-    def __init__(self, runs: Iterable[Row], allocations: Iterable[Row]) -> None:
+    def __init__(self, runs: Iterable[ShownRow], allocations: Iterable[ShownRow]) -> None:
         self._runs = sorted(runs, key=lambda run: run["first_seen"])
         self._starts: list[datetime] = [run["first_seen"] for run in self._runs]
         #: By state and queue who takes it.
-        self.takers: dict[str, dict[Queue, list[Taker]]] = defaultdict(lambda: defaultdict(list))
+        self.takers: dict[str, dict[PlaceQueue, list[Taker]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         #: By state its client ids, with queues or without.
         self.members: dict[str, set[str]] = defaultdict(set)
-        shares: dict[tuple[str, Queue, str, str, int], float] = defaultdict(float)
+        shares: dict[tuple[str, PlaceQueue, str, str, int], float] = defaultdict(float)
         for row in allocations:
             self.members[row["state_id"]].add(row["client_id"])
             for queue in set(map(_queue, row["queues"])):
@@ -175,9 +177,9 @@ class States:
             return None
         return str(self._runs[place]["state_id"])
 
-    def periods(self, queue: Queue, start: datetime, end: datetime) -> tuple[Period, ...]:
+    def periods(self, queue: PlaceQueue, start: datetime, end: datetime) -> tuple[Ownership, ...]:
         """Who took a queue, from one time to another; runs of the same takers are joined."""
-        joined: list[Period] = []
+        joined: list[Ownership] = []
         for run in self._runs:
             since, until = max(run["first_seen"], start), min(self.until(run["last_seen"]), end)
             taken = self.takers[run["state_id"]].get(queue, ())
@@ -186,11 +188,11 @@ class States:
                 continue
             if joined and joined[-1].takers == takers and joined[-1].end == since:
                 since = joined.pop().start
-            joined.append(Period(since, until, takers))
+            joined.append(Ownership(since, until, takers))
         return tuple(joined)
 
 
-def _interval(runs: Sequence[Row]) -> timedelta:
+def _interval(runs: Sequence[ShownRow]) -> timedelta:
     within: list[timedelta] = [
         (run["last_seen"] - run["first_seen"]) / (run["snapshots"] - 1)
         for run in runs
@@ -208,10 +210,10 @@ def number_clients(client_ids: Iterable[str]) -> dict[str, int]:
 
 def timeline(
     states: States,
-    findings: Sequence[Finding],
-    faults: Sequence[Row],
-    reassignments: Sequence[Row],
-) -> Timeline | None:
+    findings: Sequence[PlaceFinding],
+    faults: Sequence[ShownRow],
+    reassignments: Sequence[ShownRow],
+) -> TimelinePicture | None:
     """The picture of a place; None where no state of it was published.
 
     ``faults`` and ``reassignments`` are rows of their tables. The picture begins a little before
@@ -225,13 +227,13 @@ def timeline(
     times += [(row["first_seen"], row["last_seen"]) for row in faults]
     start, end = _focus(states, extent, times)
     marks = grouped((queue, _mark(states, each)) for each in of_queues for queue in each.queues)
-    queues = marks.keys() | set[Queue]().union(*states.takers.values())
+    queues = marks.keys() | set[PlaceQueue]().union(*states.takers.values())
     lanes = tuple(
         Lane(queue, states.periods(queue, start, end), tuple(marks.get(queue, ())))
         for queue in _first_of(marks, queues)
     )
     seen = {t.client_id for lane in lanes for each in lane.periods for t in each.takers}
-    return Timeline(
+    return TimelinePicture(
         start=start,
         end=end,
         lanes=lanes,
@@ -242,7 +244,7 @@ def timeline(
     )
 
 
-def _first_of(faulty: Iterable[Queue], queues: Iterable[Queue]) -> tuple[Queue, ...]:
+def _first_of(faulty: Iterable[PlaceQueue], queues: Iterable[PlaceQueue]) -> tuple[PlaceQueue, ...]:
     """As many of the queues as a picture has room for, in their order; the faulty come first."""
     chosen = dict.fromkeys([*sorted(faulty), *sorted(queues)])
     return tuple(sorted(list(chosen)[:MOST_LANES]))
@@ -257,7 +259,7 @@ def _focus(states: States, extent: Span, times: Sequence[Span]) -> Span:
     return max(extent[0], first - margin), min(extent[1], last + margin)
 
 
-def _mark(states: States, finding: Finding) -> Mark:
+def _mark(states: States, finding: PlaceFinding) -> Mark:
     is_stall = finding.kind == STALLED
     return Mark(
         kind=finding.kind,
@@ -268,7 +270,7 @@ def _mark(states: States, finding: Finding) -> Mark:
     )
 
 
-def _change(row: Row) -> Change:
+def _change(row: ShownRow) -> Handover:
     joined, left = row["clients_joined"], row["clients_left"]
     parts = [Text("{clients} joined", clients=list_of(joined, _MOST_NAMES))] if joined else []
     parts += [Text("{clients} left", clients=list_of(left, _MOST_NAMES))] if left else []
@@ -280,10 +282,10 @@ def _change(row: Row) -> Change:
     text, *further = parts
     for part in further:
         text = Text("{change}, {further}", change=text, further=part)
-    return Change(row["changed_at"], sign, text)
+    return Handover(row["changed_at"], sign, text)
 
 
-def _longest(states: States, faults: Sequence[Row]) -> dict[str, list[Span]]:
+def _longest(states: States, faults: Sequence[ShownRow]) -> dict[str, list[Span]]:
     """When each of the faults was that were there for longest, these first."""
     in_time = sorted(faults, key=itemgetter("first_seen"))
     periods = grouped(
@@ -294,7 +296,7 @@ def _longest(states: States, faults: Sequence[Row]) -> dict[str, list[Span]]:
     return {fault: periods[fault] for fault in reversed(shortest_first[-_MOST_FAULTS:])}
 
 
-def after_repair(states: States, fault: Row) -> AfterRepair | None:
+def after_repair(states: States, fault: ShownRow) -> AfterRepair | None:
     """The allocation in the last state that shows a fault, and that after its repair.
 
     The second follows from ``moves`` of the table: the page proves nothing by itself.

@@ -16,7 +16,7 @@ from ..storage import Location, Published, Reports
 from .chart import chart_of
 from .nights import INDEX, STRIP_NIGHTS, History, Nights, read_history
 from .page import html_environment
-from .page_values import Report
+from .page_values import PageValues
 from .write import Look, report_text
 
 
@@ -61,7 +61,7 @@ def write_site(reports: Reports, last: str, most: int, output: str | None, look:
     site = Site(folder / INDEX)
 
     def write(night: str, nights: Sequence[str]) -> None:
-        def read(published: Published) -> tuple[str, Report]:
+        def read(published: Published) -> tuple[str, PageValues]:
             around = Nights.around(night, nights)
             before = with_earlier.up_to(night, STRIP_NIGHTS)
             return report_text(reports, published, "html", look, around, before)

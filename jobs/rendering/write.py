@@ -10,7 +10,7 @@ from ..storage import Location, Published, Reports
 from .finding_pages import FindingPages
 from .nights import STRIP_NIGHTS, History, Nights, read_history
 from .page import to_html, to_markdown, to_svg
-from .page_values import Report, build_report, card_of
+from .page_values import PageValues, build_report, card_of
 
 #: By format the ending of the file's name.
 _ENDINGS = {"html": "html", "markdown": "md"}
@@ -30,7 +30,7 @@ class Look(NamedTuple):
 
 def write_report(
     reports: Reports, published: Published, form: str, output: str | None, look: Look
-) -> tuple[Report, Output]:
+) -> tuple[PageValues, Output]:
     """Writes the report of a run as ``html`` or ``markdown``: what was written, and where.
 
     A reader of the file sees the old report or the new, never a part of one. ``output`` is a file,
@@ -50,7 +50,7 @@ def report_text(
     look: Look,
     nights: Nights | None = None,
     history: History | None = None,
-) -> tuple[str, Report]:
+) -> tuple[str, PageValues]:
     """The same as a text, and what it shows.
 
     ``nights`` have their pages in the same folder; ``history`` has the nights up to this one, and

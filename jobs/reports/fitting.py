@@ -25,7 +25,7 @@ _RULE = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 _PAINTED = ("severity", "worst_severity")
 _STYLES = {"CRITICAL": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 
-Row = Sequence[str]
+Cells = Sequence[str]
 
 
 class _Hanging:
@@ -44,7 +44,7 @@ class _Hanging:
         return Measurement.get(console, options, self.text)
 
 
-def fitted(names: Row, rows: Sequence[Row], console: Console) -> ConsoleRenderable:
+def fitted(names: Cells, rows: Sequence[Cells], console: Console) -> ConsoleRenderable:
     """The rows as wide as the terminal.
 
     As a table where every column can have its name and some 24 characters, cells folded where they
@@ -57,7 +57,7 @@ def fitted(names: Row, rows: Sequence[Row], console: Console) -> ConsoleRenderab
     return Group(*parts, Text(f"({count(len(rows), 'row')})"))
 
 
-def _table(names: Row, rows: Sequence[Row], least: Sequence[int]) -> Table:
+def _table(names: Cells, rows: Sequence[Cells], least: Sequence[int]) -> Table:
     table = Table(
         box=_RULE, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="none"
     )
@@ -68,7 +68,7 @@ def _table(names: Row, rows: Sequence[Row], least: Sequence[int]) -> Table:
     return table
 
 
-def _blocks(names: Row, rows: Sequence[Row]) -> Iterator[Text | Table]:
+def _blocks(names: Cells, rows: Sequence[Cells]) -> Iterator[Text | Table]:
     for number, row in enumerate(rows, 1):
         yield Text(f"-- row {number} of {len(rows)} --")
         block = Table.grid(padding=(0, len(_GAP), 0, 0))
@@ -83,7 +83,7 @@ def _cell(name: str, cell: str) -> _Hanging:
     return _Hanging(cell, _STYLES.get(cell, "") if name in _PAINTED else "")
 
 
-def wide(names: Row, rows: Sequence[Row]) -> Iterable[str]:
+def wide(names: Cells, rows: Sequence[Cells]) -> Iterable[str]:
     """The rows as a table with a line for each row, as wide as they need it."""
     widths = [max(map(cell_len, column)) for column in zip(names, *rows, strict=True)]
     for row in (names, ["-" * width for width in widths], *rows):

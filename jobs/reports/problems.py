@@ -26,7 +26,7 @@ from rebalance_core.texts import Text
 from ..declared import kinds
 from ..languages.translated_rows import TEXTS, with_texts
 from .tables import PLACE, Place, Tables, by_place, place_of
-from .waiting import COLUMNS, NOTHING, Waiting
+from .waiting import COLUMNS, NOTHING, WaitingMessages
 from .words import in_general, titles
 
 #: What becomes of a problem: it belongs into the verdict, for it lasts and is no known issue; known
@@ -42,7 +42,7 @@ _HOW = {
 }
 
 
-class Queue(NamedTuple):
+class PlaceQueue(NamedTuple):
     """A queue of a topic."""
 
     broker_name: str
@@ -67,7 +67,7 @@ class Seen:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding(Seen):
+class PlaceFinding(Seen):
     """What was found of a place: rows of a table of queues that differ in nothing but the queue.
 
     Or a fault that no finding of a queue shows (``_is_finding``): it has no ``queues``. ``ids`` has
@@ -85,7 +85,7 @@ class Finding(Seen):
     causes: tuple[str, ...] = ()
     event_ids: frozenset[str | None] = frozenset()
     ids: tuple[str, ...] = ()
-    queues: tuple[Queue, ...] = ()
+    queues: tuple[PlaceQueue, ...] = ()
     backlog: int | None = None
     owners: tuple[str, ...] = ()
     why: str | None = None
@@ -96,11 +96,11 @@ class Finding(Seen):
         return self.severity != kinds.INFO
 
     @property
-    def rows(self) -> list[tuple[str, Queue | None]]:
+    def rows(self) -> list[tuple[str, PlaceQueue | None]]:
         """Its rows: the finding id, and the queue where it is of one."""
         return list(zip_longest(self.ids, self.queues))
 
-    def without(self, ids: Iterable[str]) -> "Finding | None":
+    def without(self, ids: Iterable[str]) -> "PlaceFinding | None":
         """What is left of it without the rows of some finding ids; None where nothing is."""
         others = [(each, queue) for each, queue in self.rows if each not in ids]
         queues = tuple(queue for _, queue in others if queue is not None)
@@ -149,7 +149,7 @@ class ShownFault(Seen):
         seconds = (self.last_seen - self.first_seen).total_seconds() + 1
         return self.lasts, self.ongoing, self.queues_affected * seconds
 
-    def explains(self, found: Finding) -> bool:
+    def explains(self, found: PlaceFinding) -> bool:
         """Whether it is why, in the time of the finding.
 
         A stall names no cause: what counts itself and is about an owner of the queue, or about no
@@ -168,21 +168,21 @@ class Problem:
     """What is wrong with one topic of one group; ``faults`` has what explains most of it first."""
 
     place: Place
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[PlaceFinding, ...] = ()
     faults: tuple[ShownFault, ...] = ()
     orphan_minutes: float = 0.0
     duplicate_minutes: float = 0.0
-    waiting: Waiting = NOTHING
+    waiting: WaitingMessages = NOTHING
 
     # ------------------------------------------------------------------ how bad
 
     @cached_property
-    def graded(self) -> list[Finding]:
+    def graded(self) -> list[PlaceFinding]:
         """What says how bad it is: findings of queues, and faults that are bad by themselves."""
         return [each for each in self.findings if each.queues or each.is_severe]
 
     @cached_property
-    def _counted(self) -> list[Finding]:
+    def _counted(self) -> list[PlaceFinding]:
         """What no known issue explains, or all of it where there is no such."""
         return [each for each in self.graded if each.known_issue is None] or self.graded
 
@@ -258,7 +258,7 @@ class Problem:
         return self._queues_of(lasting=False)
 
     def _queues_of(self, *, lasting: bool) -> dict[str, int]:
-        queues: dict[str, set[Queue]] = defaultdict(set)
+        queues: dict[str, set[PlaceQueue]] = defaultdict(set)
         for each in self.findings:
             if each.queues and (each.persistence == kinds.PERSISTENT) is lasting:
                 queues[each.kind].update(each.queues)
@@ -374,7 +374,7 @@ class Problem:
 
 def find_problems(tables: Tables) -> list[Problem]:
     """Every place with findings or faults, worst first."""
-    findings: dict[Place, list[Finding]] = defaultdict(list)
+    findings: dict[Place, list[PlaceFinding]] = defaultdict(list)
     faults: dict[Place, list[ShownFault]] = defaultdict(list)
     shown: dict[Place, set[str]] = defaultdict(set)
     for finding in _of_queues(tables):
@@ -401,7 +401,8 @@ def find_problems(tables: Tables) -> list[Problem]:
     minutes = ("orphan_queue_minutes", "duplicate_queue_minutes")
     health = tables.read("group_health", [*PLACE, *minutes, *COLUMNS, "last_seen"]).to_pylist()
     lost = {
-        place_of(row): (*(row[each] for each in minutes), Waiting.of_row(row)) for row in health
+        place_of(row): (*(row[each] for each in minutes), WaitingMessages.of_row(row))
+        for row in health
     }
     problems = [
         Problem(
@@ -469,7 +470,7 @@ _BETWEEN = "\n"
 _MOST_OWNERS = 3
 
 
-def _of_queues(tables: Tables) -> Iterator[Finding]:
+def _of_queues(tables: Tables) -> Iterator[PlaceFinding]:
     """The findings of queues, put together by Arrow: a run may have a million rows."""
     for table, kind in kinds.QUEUE_FINDINGS.items():
         is_stall = kind == kinds.STALLED
@@ -490,7 +491,7 @@ def _of_queues(tables: Tables) -> Iterator[Finding]:
                 why=with_texts(row)["why"] if is_stall else None,
                 event_ids=frozenset(row["event_id_list"]),
                 ids=tuple(row["finding_id_list"]),
-                queues=tuple(map(Queue, row["broker_name_list"], row["queue_id_list"])),
+                queues=tuple(map(PlaceQueue, row["broker_name_list"], row["queue_id_list"])),
             )
 
 
@@ -505,13 +506,13 @@ def _is_finding(fault: Mapping[str, Any], shown: Container[str]) -> bool:
     return not fault["queues_affected"] or (is_severe and fault["fault"] not in shown)
 
 
-def _finding(place: Place, kind: str, row: Mapping[str, Any], **values: Any) -> Finding:
+def _finding(place: Place, kind: str, row: Mapping[str, Any], **values: Any) -> PlaceFinding:
     columns = (*_ALIKE, "open_since", "nights_open", "backlog")
     of_row: dict[str, Any] = {name: row.get(name) for name in columns}
     # A stall is an unbroken run of offset polls, and has no share.
     if of_row["share_of_time"] is None:
         of_row["share_of_time"] = 1.0
-    return Finding(place=place, kind=kind, **of_row, **values)
+    return PlaceFinding(place=place, kind=kind, **of_row, **values)
 
 
 def _groupable(table: pa.Table) -> pa.Table:
@@ -539,7 +540,7 @@ def _shown_faults(rows: Iterable[Mapping[str, Any]]) -> list[ShownFault]:
 
 
 def _first_what_explains(
-    findings: Iterable[Finding], faults: Sequence[ShownFault]
+    findings: Iterable[PlaceFinding], faults: Sequence[ShownFault]
 ) -> tuple[ShownFault, ...]:
     """The faults of a place, what explains most of what counts first.
 
@@ -562,7 +563,7 @@ def _first_what_explains(
     )
 
 
-def _stalled(why: str | None, stalls: Sequence[Finding]) -> ShownFault:
+def _stalled(why: str | None, stalls: Sequence[PlaceFinding]) -> ShownFault:
     """Stalls as a fault: the queues, who owns them, and ``why`` they do not move."""
     longest = max(stalls, key=lambda each: each.last_seen - each.first_seen)
     queues = {MessageQueue(each.place.topic, *queue) for each in stalls for queue in each.queues}

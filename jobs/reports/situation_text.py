@@ -133,7 +133,7 @@ def wrong_of(evaluation: Evaluation) -> Text:
 
 
 #: A line of a picture: its label, and by queue what is below the queue's number.
-_Line = tuple[str, Mapping[MessageQueue, str]]
+_PictureLine = tuple[str, Mapping[MessageQueue, str]]
 
 
 class Drawn(NamedTuple):
@@ -163,7 +163,7 @@ def draw(reader: Reader, evaluation: Evaluation) -> Drawn:
         clients = (of_wanted or clients)[:_MOST_CLIENTS]
     # Before a label is cut: what is left of a secret then would not be recognised.
     labels = [reader.shown(_id_of(*row[:2])) for row in clients]
-    lines: list[_Line] = [("", {queue: str(queue.queue_id) for queue in shown})]
+    lines: list[_PictureLine] = [("", {queue: str(queue.queue_id) for queue in shown})]
     for label, row in zip(labels, clients, strict=True):
         mark = str(row[1]) if row[1] > 1 else "#"
         lines.append((label, {queue: _cell(rows[row].get(queue, 0.0), mark) for queue in shown}))
@@ -235,7 +235,7 @@ def _part_width(part: Sequence[MessageQueue]) -> int:
 
 
 def _block(
-    parts: Sequence[Sequence[MessageQueue]], lines: Sequence[_Line], width: int
+    parts: Sequence[Sequence[MessageQueue]], lines: Sequence[_PictureLine], width: int
 ) -> Iterator[str]:
     """The lines of some queues below the names of their brokers; none that says nothing of them."""
     widths = [_part_width(part) - 2 for part in parts]
@@ -342,12 +342,12 @@ def _leaving(
 
 # ------------------------------------------------------------------ since when
 
-Row = Mapping[str, Any]
+TableRow = Mapping[str, Any]
 #: What queues have in common that share a line.
 _ALIKE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
 
 
-def _since(moment: Moment) -> Iterator[tuple[str, Sequence[Row]]]:
+def _since(moment: Moment) -> Iterator[tuple[str, Sequence[TableRow]]]:
     """The rows that share a line, with their table: the queues of an episode, a stall, a fault."""
     for table in ("orphaned_queues", "duplicate_queues"):
         rows = moment.episodes[table]
@@ -357,7 +357,7 @@ def _since(moment: Moment) -> Iterator[tuple[str, Sequence[Row]]]:
         yield from ((table, [row]) for row in moment.episodes[table])
 
 
-def _queues_of(rows: Iterable[Row]) -> list[QueueKey]:
+def _queues_of(rows: Iterable[TableRow]) -> list[QueueKey]:
     return [(row["broker_name"], row["queue_id"]) for row in rows]
 
 

@@ -9,11 +9,11 @@ from rebalance_core.texts import Text
 
 from ..texts.shown import day_and_time
 
-#: The columns of ``group_health`` that a ``Waiting`` is made of.
+#: The columns of ``group_health`` that a ``WaitingMessages`` is made of.
 COLUMNS = ("backlog", "backlog_per_minute", "waiting_since")
 
 
-class Waiting(NamedTuple):
+class WaitingMessages(NamedTuple):
     """Messages that were not consumed at the last offsets; none where no offsets were collected.
 
     ``since``: by when the oldest of them had come; None where all are as new as the last offsets.
@@ -24,14 +24,14 @@ class Waiting(NamedTuple):
     since: datetime | None = None
 
     @classmethod
-    def of_row(cls, row: Mapping[str, Any]) -> "Waiting":
+    def of_row(cls, row: Mapping[str, Any]) -> "WaitingMessages":
         """That of a topic, from its row of ``group_health``."""
         messages, per_minute, since = (row[name] for name in COLUMNS)
         is_new = since is not None and since >= row["last_seen"]
         return cls(messages or 0, per_minute or 0.0, None if is_new else since)
 
     @classmethod
-    def of_all(cls, every: Iterable["Waiting"]) -> "Waiting":
+    def of_all(cls, every: Iterable["WaitingMessages"]) -> "WaitingMessages":
         """That of several topics together."""
         every = [each for each in every if each.messages]
         since = min((each.since for each in every if each.since is not None), default=None)
@@ -42,9 +42,9 @@ class Waiting(NamedTuple):
     def text(self) -> str:
         """In words; empty where nothing waits.
 
-        >>> Waiting(2_000, 61.5, datetime(2026, 11, 20, 10, 3)).text
+        >>> WaitingMessages(2_000, 61.5, datetime(2026, 11, 20, 10, 3)).text
         '2,000 messages wait, 62 more a minute, the oldest since 2026-11-20 10:03:00'
-        >>> Waiting(1, -0.2).text, Waiting().text
+        >>> WaitingMessages(1, -0.2).text, WaitingMessages().text
         ('1 message waits', '')
         """
         if not self.messages:
@@ -62,4 +62,4 @@ class Waiting(NamedTuple):
         return text
 
 
-NOTHING = Waiting()
+NOTHING = WaitingMessages()

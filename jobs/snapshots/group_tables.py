@@ -52,10 +52,10 @@ _EXPECTED = 4
 #: (topic, in how many percent of the polls the table had it).
 Doubt: TypeAlias = tuple[str, int]
 #: When a broker answered with a list, and what it answered.
-Reading: TypeAlias = tuple[Instant, Broker, Connections]
+TimedAnswer: TypeAlias = tuple[Instant, Broker, Connections]
 
 
-class Shown(NamedTuple):
+class ShownFacts(NamedTuple):
     """What the tables show of a member that reported no subscriptions itself."""
 
     subscriptions: Subscriptions
@@ -78,7 +78,7 @@ class _Flip(NamedTuple):
 class GroupTables:
     """What the subscription tables of a group showed, over all brokers' lists, in time."""
 
-    def __init__(self, readings: Sequence[Reading]) -> None:
+    def __init__(self, readings: Sequence[TimedAnswer]) -> None:
         """``readings``: in order of time."""
         numbers: dict[Subscriptions, int] = {}
         self._times = [time for time, _, _ in readings]
@@ -89,7 +89,7 @@ class GroupTables:
         self._unions: dict[frozenset[int], Subscriptions] = {}
         self._flips = _find_flips(readings) if len(numbers) > 1 else []
 
-    def at(self, time: Instant, broker: Broker) -> Shown:
+    def at(self, time: Instant, broker: Broker) -> ShownFacts:
         """What the tables show of the members that a broker lists.
 
         One reading of a table that flips does not show who subscribes to what: a member that
@@ -100,7 +100,7 @@ class GroupTables:
         flips = [flip for flip in self._flips if flip.first <= time <= flip.last]
         if flips:
             shown = tuple(sorted({*shown, *chain.from_iterable(it.subscriptions for it in flips)}))
-        return Shown(
+        return ShownFacts(
             shown, tuple((flip.topic, flip.percent) for flip in flips if broker not in flip.sure)
         )
 
@@ -150,7 +150,7 @@ def _rounded(part: float, whole: int) -> int:
     return min(max(_STEP * round(part / whole * 100 / _STEP), _STEP), 100 - _STEP)
 
 
-def _find_flips(readings: Iterable[Reading]) -> list[_Flip]:
+def _find_flips(readings: Iterable[TimedAnswer]) -> list[_Flip]:
     """All flips of all topics, sorted by topic and time."""
     by_broker: dict[Broker, list[tuple[Instant, Connections]]] = defaultdict(list)
     for time, broker, answer in readings:

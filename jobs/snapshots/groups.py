@@ -22,12 +22,12 @@ from ..dumps.statement import (
     Content,
     GroupFlags,
     HeartbeatOfGroup,
+    LineSource,
     Log,
     LogLine,
     Offset,
     RequestMode,
     RunningInfo,
-    Source,
     Statement,
     Stats,
     log_of,
@@ -193,10 +193,10 @@ def _broker_poll(poll: Statement, lists: ListRows) -> dict[str, Any]:
     }
 
 
-def outcome_of_poll(source: Source) -> str:
+def outcome_of_poll(source: LineSource) -> str:
     """ANSWERED, NOT_ONLINE or NO_ANSWER, of a broker that was asked for a group's list.
 
-    >>> [outcome_of_poll(Source(error_code=code)) for code in (None, 206, -1)]
+    >>> [outcome_of_poll(LineSource(error_code=code)) for code in (None, 206, -1)]
     ['ANSWERED', 'NOT_ONLINE', 'NO_ANSWER']
     """
     if source.error_code is None:

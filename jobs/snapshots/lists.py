@@ -23,8 +23,8 @@ from ..engines.pieces import in_parts
 from ..judge.dossier import Broker
 from ..schemas import GROUP_TABLE, HEARTBEATS, MEMBER_LISTS, MEMBERS
 from .exact_types import PIECE_ROWS, table_of
-from .group_tables import Doubt, GroupTables, Shown, share_of_others
-from .members import Member, Members, member_at
+from .group_tables import Doubt, GroupTables, ShownFacts, share_of_others
+from .members import MemberRow, Members, member_at
 from .value_history import NEVER
 
 #: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``). Where two in a row did
@@ -92,7 +92,7 @@ class _Resolved:
     #: When the heartbeats came, over each connection, and over any connection of its client.
     heartbeats: "list[tuple[array[int], array[int]]]" = field(default_factory=list)
     #: What the group's tables showed, where some member's subscriptions are from there.
-    shown: Shown | None = None
+    shown: ShownFacts | None = None
     #: The ids of the list, by which of its members are expired.
     ids: dict[tuple[bool | None, ...], str] = field(default_factory=dict)
 
@@ -111,8 +111,8 @@ class ListRows:
         self._members = members
         self._tables = tables
         self._bounds = silence_bounds(heartbeat_expiry_seconds)
-        self._numbers: dict[Member, int] = {}
-        self._distinct: list[Member] = []
+        self._numbers: dict[MemberRow, int] = {}
+        self._distinct: list[MemberRow] = []
         self._texts: dict[tuple[int, bool | None], str] = {}
         self._last: dict[Broker, _Resolved] = {}
         #: By list id its distinct members: their numbers, and whether they are expired.
@@ -169,7 +169,7 @@ class ListRows:
     def _resolve(self, time: Instant, broker: Broker, answer: Connections) -> _Resolved:
         resolved = _Resolved(answer)
         shown = self._tables.at(time, broker)
-        members: list[Member] = []
+        members: list[MemberRow] = []
         for connection in answer.connections:
             member, until = member_at(time, broker, connection, answer, self._members, shown)
             if member.subscription_source == GROUP_TABLE:
@@ -184,7 +184,7 @@ class ListRows:
         resolved.numbers = [self._number(member) for member in members]
         return resolved
 
-    def _number(self, member: Member) -> int:
+    def _number(self, member: MemberRow) -> int:
         number = self._numbers.setdefault(member, len(self._distinct))
         if number == len(self._distinct):
             self._distinct.append(member)
@@ -210,7 +210,7 @@ class ListRows:
         members = [self._distinct[number] for number in used]
         columns: dict[str, Any] = {
             name: pa.array(values, type=HEARTBEATS.schema.field(name).type).take(position)
-            for name, values in zip(Member._fields, zip(*members, strict=True), strict=True)
+            for name, values in zip(MemberRow._fields, zip(*members, strict=True), strict=True)
         }
         names = ("snapshot_time", "last_heartbeat_at", "is_silent")
         columns |= zip(names, times_and_flags, strict=True)
@@ -237,7 +237,7 @@ class ListRows:
             yield table_of(MEMBER_LISTS, columns, **subject)
 
 
-def _with_shares_of_others(members: Sequence[Member]) -> list[Member]:
+def _with_shares_of_others(members: Sequence[MemberRow]) -> list[MemberRow]:
     """The members of a list, where the shares of doubtful topics are those of the members that
     only the table shows: what the others report themselves is certain."""
     sure = [

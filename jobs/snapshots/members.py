@@ -25,15 +25,15 @@ from ..dumps.statement import (
     Connection,
     Connections,
     HeartbeatOfGroup,
+    LineSource,
     LogLine,
     RunningInfo,
-    Source,
     Subscriptions,
 )
 from ..judge.dossier import Broker
 from ..schemas import CLIENT_LOG, GROUP_TABLE, RUNNING_INFO
-from .group_tables import Doubt, Shown
-from .value_history import NEVER, History
+from .group_tables import Doubt, ShownFacts
+from .value_history import NEVER, ValueHistory
 
 #: (broker name, broker id, client id, address): a connection, as long as it lives.
 ConnectionKey = tuple[str | None, int | None, str, str | None]
@@ -50,7 +50,7 @@ class Profile(NamedTuple):
     subscriptions: Subscriptions | None
 
 
-class Member(NamedTuple):
+class MemberRow(NamedTuple):
     """A row of ``heartbeats`` but for its times: a connection, and what is true of its client."""
 
     broker_name: str
@@ -98,7 +98,7 @@ class OfConnection:
         #: When each heartbeat came, ascending.
         self.heartbeats = array("q")
         #: Those with subscriptions, see ``HeartbeatOfGroup.is_full``.
-        self.full = History[HeartbeatOfGroup]()
+        self.full = ValueHistory[HeartbeatOfGroup]()
 
     def heard_before(self, time: Instant) -> Instant:
         """When the last heartbeat by then came, else the first one."""
@@ -124,19 +124,19 @@ class OfClient:
         #: Its last full heartbeat that had anything new, over any connection. Several processes
         #: of one id repeat themselves without end: a repetition over the same connection is no
         #: news.
-        self.heartbeat = History[HeartbeatOfGroup]()
+        self.heartbeat = ValueHistory[HeartbeatOfGroup]()
         #: Of its running infos.
-        self.info = History[Profile]()
+        self.info = ValueHistory[Profile]()
         #: (name, RUNNING_INFO or CLIENT_LOG).
-        self.strategy = History[tuple[str, str]]()
+        self.strategy = ValueHistory[tuple[str, str]]()
         #: MACHINE_ROOM_NEARBY with what it wraps: log lines have it, running infos do not.
-        self.nearby = History[str]()
-        self.client_rebalance = History[bool]()
-        self.pull_consumer = History[bool]()
+        self.nearby = ValueHistory[str]()
+        self.client_rebalance = ValueHistory[bool]()
+        self.pull_consumer = ValueHistory[bool]()
 
     def next_change(self, time: Instant) -> Instant:
         """Until when all of it stays as it is at the time: the least of all its histories."""
-        histories: Iterable[History[Any]] = (getattr(self, name) for name in self.__slots__)
+        histories: Iterable[ValueHistory[Any]] = (getattr(self, name) for name in self.__slots__)
         return min(history.next_change(time) for history in histories)
 
 
@@ -152,7 +152,7 @@ class Members:
             lambda: array("q")
         )
 
-    def add_heartbeat(self, time: Instant, source: Source, content: HeartbeatOfGroup) -> None:
+    def add_heartbeat(self, time: Instant, source: LineSource, content: HeartbeatOfGroup) -> None:
         """A heartbeat that came over a connection."""
         broker = (source.broker_name, source.broker_id)
         connection = self._connections[*broker, content.client_id, source.client_addr]
@@ -227,7 +227,7 @@ def _last_reports(
     each has its own connections. Once it is heard no more, what the client reported last counts,
     wherever; what it reports first counts for the time before.
     """
-    histories: tuple[tuple[str, History[Any]], ...] = (
+    histories: tuple[tuple[str, ValueHistory[Any]], ...] = (
         (HEARTBEAT_SOURCE, connection.full),
         (RUNNING_INFO, client.info),
         (HEARTBEAT_SOURCE, client.heartbeat),
@@ -262,8 +262,8 @@ def member_at(
     connection: Connection,
     answer: Connections,
     members: Members,
-    shown: Shown,
-) -> tuple[Member, Instant]:
+    shown: ShownFacts,
+) -> tuple[MemberRow, Instant]:
     """What is true of a connection of a broker's list at the time of a poll, and until when.
 
     ``shown`` is what the group's tables show then. Where they had to serve (GROUP_TABLE) it holds
@@ -282,7 +282,7 @@ def member_at(
     strategy, strategy_source = client.strategy.nearest(time) or (None, None)
     if strategy == NEARBY:
         strategy = client.nearby.nearest(time) or NEARBY
-    member = Member(
+    member = MemberRow(
         *(*broker, *connection),
         _first(*[report.content.consume_type for report in reports], answer.consume_type),
         _first(*[report.content.message_model for report in reports], answer.message_model),

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..declared.contents import ROUTE_FACTS, content_id, record_text
 from ..declared.instants import Instant
-from ..dumps.statement import Route, RouteBroker, Source, Statement
+from ..dumps.statement import LineSource, Route, RouteEntry, Statement
 from ..engines.pieces import in_parts
 from ..schemas import ROUTE_CONTENTS, ROUTE_POLLS, TOPIC_ROUTES
 from .exact_types import PIECE_ROWS, table_of
@@ -45,21 +45,21 @@ def topic_tables(statements: Iterable[Statement]) -> Iterator[tuple[str, pa.Tabl
         yield ROUTE_CONTENTS.name, table_of(ROUTE_CONTENTS, columns, **_subject(answered[0]))
 
 
-def _has_answered(source: Source) -> bool:
+def _has_answered(source: LineSource) -> bool:
     """Whether a nameserver answered; that it knows no such topic is an answer too.
 
-    >>> _has_answered(Source(error_code=17)), _has_answered(Source(error_code=-1))
+    >>> _has_answered(LineSource(error_code=17)), _has_answered(LineSource(error_code=-1))
     (True, False)
     """
     return source.error_code is None or source.says(TOPIC_NOT_EXIST, "No topic route info")
 
 
-def route_id(brokers: Iterable[RouteBroker]) -> str:
+def route_id(brokers: Iterable[RouteEntry]) -> str:
     """The id of a route's content."""
     return content_id([record_text(ROUTE_FACTS, broker) for broker in brokers])
 
 
-def _brokers(poll: Statement) -> tuple[RouteBroker, ...]:
+def _brokers(poll: Statement) -> tuple[RouteEntry, ...]:
     return poll.content.brokers if isinstance(poll.content, Route) else ()
 
 
@@ -67,7 +67,7 @@ def _subject(poll: Statement) -> dict[str, str]:
     return {"cluster": poll.cluster, "topic": poll.subject}
 
 
-def _route_polls(polls: list[Statement], ids: dict[tuple[RouteBroker, ...], str]) -> pa.Table:
+def _route_polls(polls: list[Statement], ids: dict[tuple[RouteEntry, ...], str]) -> pa.Table:
     columns: dict[str, Any] = {
         "snapshot_time": [poll.snapshot_time for poll in polls],
         "namesrv_addr": [poll.source.namesrv_addr for poll in polls],
@@ -83,6 +83,6 @@ def _topic_routes(polls: list[Statement]) -> pa.Table:
         for poll in polls
         for broker in _brokers(poll) or (_NO_BROKER,)
     ]
-    names = ("snapshot_time", "namesrv_addr", *RouteBroker._fields)
+    names = ("snapshot_time", "namesrv_addr", *RouteEntry._fields)
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
     return table_of(TOPIC_ROUTES, columns, **_subject(polls[0]))

@@ -11,12 +11,12 @@ Value = TypeVar("Value")
 NEVER: Instant = 1 << 62
 
 
-class History(Generic[Value]):
+class ValueHistory(Generic[Value]):
     """The values of one thing in time. Values are added in the order of time.
 
     Only changes are kept, so that a client that repeats itself all day costs nothing.
 
-    >>> strategy = History[str]()
+    >>> strategy = ValueHistory[str]()
     >>> strategy.add(10, "AVG"), strategy.add(20, "AVG"), strategy.add(30, "CONFIG")
     (None, None, None)
     >>> strategy.nearest(9), strategy.nearest(29), strategy.nearest(30)

@@ -31,7 +31,7 @@ from ..fold.kernel import Cutting
 from ..fold.slices import TableStep
 from ..judge.moment import Moment
 from ..pipeline.inputs import Inputs
-from ..pipeline.moments import Question, moments_of_inputs
+from ..pipeline.moments import MomentQuestion, moments_of_inputs
 from ..reports.read import declared_table
 from ..schemas import (
     ALLOCATIONS,
@@ -290,7 +290,9 @@ class SparkReport(Report):
             replace_date(getattr(self, name), f"{schema}.{name}", day)
 
     def _moments(self, group: str, topic: str | None, at: Any, cluster: str | None) -> list[Moment]:
-        question = Question(group, topic, time_of("at", None if at is None else str(at)), cluster)
+        question = MomentQuestion(
+            group, topic, time_of("at", None if at is None else str(at)), cluster
+        )
         with fitting_workers(self._spark), SparkEngine(self._engine.spark) as engine:
             inputs = FrameInputs.read(
                 engine, self._rows, self._settings, Window(), self._folder, group

@@ -181,7 +181,7 @@ def _queue_findings() -> Udf:
     return udf
 
 
-class _Group(NamedTuple):
+class _GroupRow(NamedTuple):
     """A row: what a client of the group has at hand when it computes its share."""
 
     strategy: str
@@ -209,7 +209,7 @@ class _Findings(NamedTuple):
     error: str | None = None
 
 
-def _shares(group: _Group | None) -> list[dict[str, Any]] | None:
+def _shares(group: _GroupRow | None) -> list[dict[str, Any]] | None:
     if group is None:
         return None
     try:
@@ -221,7 +221,7 @@ def _shares(group: _Group | None) -> list[dict[str, Any]] | None:
         return None
 
 
-def _findings(group: _Group | None) -> _Findings:
+def _findings(group: _GroupRow | None) -> _Findings:
     if group is None:
         return _Findings()
     try:
@@ -240,7 +240,7 @@ def _findings(group: _Group | None) -> _Findings:
     )
 
 
-def _groups(columns: Sequence[pd.Series]) -> Iterator[_Group | None]:
+def _groups(columns: Sequence[pd.Series]) -> Iterator[_GroupRow | None]:
     if len(columns) not in (3, 4):
         raise InputError(
             "expected strategy, queues, client_ids and, if any, parameters as JSON: came "
@@ -257,7 +257,7 @@ def _groups(columns: Sequence[pd.Series]) -> Iterator[_Group | None]:
         there = [queue for queue in found if queue is not None]
         is_whole = len(there) == len(found)
         given = parameters[0] if parameters else None
-        yield _Group(strategy, there, list(client_ids), given) if is_whole else None
+        yield _GroupRow(strategy, there, list(client_ids), given) if is_whole else None
 
 
 def _queue(struct: Any) -> MessageQueue | None:

@@ -82,7 +82,7 @@ _TASKS_OF_A_CORE = 2
 
 
 @dataclass(frozen=True)
-class Frame:
+class PieceFrame:
     """Pieces as rows. ``most_bytes``: they have about so many at most, as far as that is known.
 
     ``what``: what they are made of, in words, for whoever looks at Spark's jobs.
@@ -92,14 +92,14 @@ class Frame:
     most_bytes: float = inf
     what: str = "pieces"
 
-    def only(self, *kinds: str) -> "Frame":
+    def only(self, *kinds: str) -> "PieceFrame":
         """Those of some kinds."""
         return replace(self, rows=self.rows.where(F.col("kind").isin(*kinds)))
 
-    def and_also(self, others: "Frame") -> "Frame":
+    def and_also(self, others: "PieceFrame") -> "PieceFrame":
         """These and others."""
         rows = self.rows.unionAll(others.rows)
-        return Frame(rows, self.most_bytes + others.most_bytes, self.what)
+        return PieceFrame(rows, self.most_bytes + others.most_bytes, self.what)
 
 
 class SparkEngine(AbstractContextManager["SparkEngine"]):
@@ -115,7 +115,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         self._tasks = self._most_tasks
         self._input_bytes = inf
         #: What the shards came to that were asked last.
-        self.answered: Frame | None = None
+        self.answered: PieceFrame | None = None
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -155,7 +155,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
                 f"cannot list {visible(path)}: {sentence_of_spark(str(error))}"
             ) from error
 
-    def map(self, slices: Sequence[Slice], step: SliceStep) -> Frame:
+    def map(self, slices: Sequence[Slice], step: SliceStep) -> PieceFrame:
         """The pieces of all slices; files that cannot be handed over are opened where they are
         read. InputError, before anything runs, for one that only Spark can open.
         """
@@ -178,7 +178,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         tables = ", ".join(dict.fromkeys(each.what for each in slices))
         return self._keep(rows, self._input_bytes, f"slices -> pieces: {tables}")
 
-    def map_rows(self, tables: Mapping[str, DataFrame], step: RowStep) -> Frame:
+    def map_rows(self, tables: Mapping[str, DataFrame], step: RowStep) -> PieceFrame:
         """The pieces of the rows of tables, which go from Spark to the step as batches of Arrow."""
         mapped = [each.mapInArrow(of_rows(name, step), _DDL) for name, each in tables.items()]
         rows = reduce(DataFrame.unionAll, mapped)
@@ -190,17 +190,17 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         """In so many tasks an input is read whose rows can be dealt at will."""
         return self._tasks
 
-    def given(self, pieces: Iterable[Piece]) -> Frame:
+    def given(self, pieces: Iterable[Piece]) -> PieceFrame:
         """Pieces that the caller has."""
         there = list(pieces)
         # By way of pandas and Arrow: rows of Python, and none at all, would need a worker.
         if not there:
-            return Frame(self.spark.sql("SELECT 0 shard, '' kind, X'' data WHERE false"), 0)
+            return PieceFrame(self.spark.sql("SELECT 0 shard, '' kind, X'' data WHERE false"), 0)
         with unnoticed(self.spark):
             rows = self.spark.createDataFrame(pd.DataFrame(there), _DDL)
-        return Frame(rows, sum(len(piece.data) for piece in there))
+        return PieceFrame(rows, sum(len(piece.data) for piece in there))
 
-    def by_shard(self, pieces: Frame, step: ShardStep) -> Frame:
+    def by_shard(self, pieces: PieceFrame, step: ShardStep) -> PieceFrame:
         """What the pieces of each shard become."""
         rows = self._grouped(pieces.rows).mapInArrow(of_shards(step), _DDL)
         return self._keep(rows, pieces.most_bytes, f"shards: {pieces.what}")
@@ -209,7 +209,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         """All pieces of a shard next to each other."""
         return rows.repartition(self._tasks, "shard").sortWithinPartitions("shard")
 
-    def ask(self, pieces: Frame, work: Work) -> Frame:
+    def ask(self, pieces: PieceFrame, work: Work) -> PieceFrame:
         """Every question goes through the UDF ``recompute_allocations``, beside its shard: a shard
         begins, its questions are answered, and it ends, in one stage.
 
@@ -219,7 +219,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         self.answered = self._ask(pieces, work)
         return self.answered
 
-    def _ask(self, pieces: Frame, work: Work) -> Frame:
+    def _ask(self, pieces: PieceFrame, work: Work) -> PieceFrame:
         recompute = recompute_allocations(work)
         asked = self._grouped(pieces.rows).mapInArrow(begun(work), _ASKED_DDL)
         answered = asked.select(
@@ -232,7 +232,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         with self._described(what):
             sizes = made.rows.select(is_waiting, F.length("data")).collect()
         size = sum(size for waits, size in sizes if not waits)
-        done = Frame(made.rows.where(~is_waiting), size, what)
+        done = PieceFrame(made.rows.where(~is_waiting), size, what)
         if not any(waits for waits, _ in sizes):
             return done
         spread = made.only(QUESTIONS).rows.mapInArrow(unpacked_questions, _ASKED_DDL)
@@ -243,9 +243,9 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             recompute("question").alias("data"),
         )
         of_large = made.only(BEGUN, ANSWER).rows.unionAll(answers.select(*PIECE_COLUMNS))
-        return done.and_also(self.by_shard(Frame(of_large), partial(end_large, work)))
+        return done.and_also(self.by_shard(PieceFrame(of_large), partial(end_large, work)))
 
-    def collect(self, pieces: Frame) -> Iterator[Piece]:
+    def collect(self, pieces: PieceFrame) -> Iterator[Piece]:
         """The pieces; few of them are held in the driver at a time.
 
         Java holds a partition as a whole, and those of a giant group are in one.
@@ -263,14 +263,14 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         for row in rows:
             yield Piece(row[0], row[1], bytes(row[2]))
 
-    def _size_of(self, pieces: Frame) -> int:
+    def _size_of(self, pieces: PieceFrame) -> int:
         row = pieces.rows.select(F.sum(F.length("data"))).first()
         return 0 if row is None else row[0] or 0
 
-    def _keep(self, rows: DataFrame, most_bytes: float, what: str) -> Frame:
+    def _keep(self, rows: DataFrame, most_bytes: float, what: str) -> PieceFrame:
         # Java would keep in its memory what it reads once or twice.
         self._kept.append(rows.persist(StorageLevel.DISK_ONLY))
-        return Frame(self._kept[-1], most_bytes, what)
+        return PieceFrame(self._kept[-1], most_bytes, what)
 
     @contextmanager
     def _described(self, what: str) -> Iterator[None]:

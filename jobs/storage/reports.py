@@ -26,7 +26,7 @@ from ..errors import DamagedError, InputError
 from .location import Location
 from .publication import Publication, Published
 
-Answer = TypeVar("Answer")
+_Read = TypeVar("_Read")
 
 
 def check_date(date: str) -> str:
@@ -65,7 +65,7 @@ class Reports:
                 "again, or restore the file"
             ) from error
 
-    def read(self, date: str | None, use: Callable[[Published], Answer]) -> Answer:
+    def read(self, date: str | None, use: Callable[[Published], _Read]) -> _Read:
         """What ``use`` makes of the run that counts for a date (None: the last one).
 
         A run that is replaced while it is read is read again, for its tables may be gone.

@@ -109,7 +109,7 @@ class Pruned:
 
 
 @dataclass
-class _Item:
+class _Stored:
     """A file, or a folder with all below it, that runs make; ``path`` is below the root."""
 
     kind: str
@@ -158,9 +158,9 @@ def prune_snapshots(root: Location, retention: Retention) -> Pruned:
     return _prune(root, _listed(root), retention, set())
 
 
-def _prune(root: Location, items: list[_Item], retention: Retention, old: set[str]) -> Pruned:
+def _prune(root: Location, items: list[_Stored], retention: Retention, old: set[str]) -> Pruned:
     pruned = Pruned()
-    of_names: dict[str, list[_Item]] = defaultdict(list)
+    of_names: dict[str, list[_Stored]] = defaultdict(list)
     for item in items:
         of_names[item.path if item.kind == "temporary" else item.name].append(item)
     for name, of_name in sorted(of_names.items()):
@@ -175,7 +175,7 @@ def _prune(root: Location, items: list[_Item], retention: Retention, old: set[st
 
 def _prune_name(
     publication: Publication,
-    items: list[_Item],
+    items: list[_Stored],
     retention: Retention,
     pruned: Pruned,
     *,
@@ -208,7 +208,7 @@ def _prune_name(
             _remove_if_empty(publication.root / each.path)
 
 
-def _dead(publication: Publication, items: list[_Item], retention: Retention) -> list[_Item]:
+def _dead(publication: Publication, items: list[_Stored], retention: Retention) -> list[_Stored]:
     """What is more than a day old and that nobody reads: of runs, and temporary files.
 
     Where there is no pointer, a run with a manifest stays: somebody may have lost the pointer.
@@ -222,17 +222,17 @@ def _dead(publication: Publication, items: list[_Item], retention: Retention) ->
     return [each for each in of_runs if each.run_id not in kept and each.is_past(retention.now)]
 
 
-def _listed(root: Location) -> list[_Item]:
+def _listed(root: Location) -> list[_Stored]:
     """What lies below the root and has the name of something that runs make, as it is to go."""
-    items: dict[str, _Item] = {}
+    items: dict[str, _Stored] = {}
     for info in _infos(root):
         match = _ITEM.match(info.path.removeprefix(root.base).lstrip("/"))
         if match is None:
             continue
-        name = _Item("", match[0]).name
+        name = _Stored("", match[0]).name
         if name != SNAPSHOTS and not is_date(name[3:]):
             continue
-        item = items.setdefault(match[0], _Item(str(match.lastgroup), match[0]))
+        item = items.setdefault(match[0], _Stored(str(match.lastgroup), match[0]))
         if info.type == pafs.FileType.File:
             item.files += 1
             item.size += info.size
@@ -250,7 +250,7 @@ def _infos(root: Location) -> list[pafs.FileInfo]:
     return root.infos(recursive=True)
 
 
-def _remove(place: Location, item: _Item) -> None:
+def _remove(place: Location, item: _Stored) -> None:
     place.delete()
     if item.kind == "pointer" and place.is_local:
         # When the power fails, the tables are not gone before their pointer is.

@@ -41,7 +41,7 @@ _BROKER = ("cluster", "broker_name", "broker_id")
 _ROUND = (*_BROKER, "snapshot_time")
 _ADDRESS = "broker_addr"
 #: By cluster, broker name and id, and maybe group.
-_Key: TypeAlias = tuple[Any, ...]
+_PollKey: TypeAlias = tuple[Any, ...]
 
 
 class Silence(NamedTuple):
@@ -78,17 +78,17 @@ def longest_silence(asked: Collection[Instant], without: Collection[Instant]) ->
     return Silence(since, until, len(without))
 
 
-#: What is ``Given``: routes by nameservers, offsets by brokers.
+#: What is ``AnswerTimes``: routes by nameservers, offsets by brokers.
 ROUTES, OFFSETS = "routes", "offsets"
 #: By cluster and who gave it the snapshots of it.
-Given: TypeAlias = Mapping[tuple[str, str], Collection[Instant]]
+AnswerTimes: TypeAlias = Mapping[tuple[str, str], Collection[Instant]]
 
 
 def silences(
     polls: ds.Dataset | None,
     window: Window,
     rounds: Mapping[str, Collection[Instant]],
-    given: Mapping[str, Given],
+    given: Mapping[str, AnswerTimes],
     settings: Settings,
 ) -> Iterator[Gap]:
     """The gaps of all who answered for a while and then no more, and of brokers that never did.
@@ -197,7 +197,7 @@ def silent_brokers(
             yield Gap(BROKER_SILENT, text)
 
 
-def _named(key: _Key, address: str | None) -> str:
+def _named(key: _PollKey, address: str | None) -> str:
     """A broker, and at which address it was last asked without an answer, where that is known."""
     name = f"{key[1]}/{key[2]}"
     return Text("{broker} at {address}", broker=name, address=address) if address else name
@@ -225,12 +225,12 @@ def _rounds(polls: ds.Dataset, window: Window) -> pa.Table:
 
 def _groups_without(
     polls: ds.Dataset, window: Window, answered: pa.Table
-) -> Mapping[_Key, Collection[Instant]]:
+) -> Mapping[_PollKey, Collection[Instant]]:
     """By broker and group the rounds in which it did not answer about that group; ``answered``: the
     rounds in which it answered about others.
     """
     names = [*_ROUND, "consumer_group"]
-    without: dict[_Key, set[Instant]] = defaultdict(set)
+    without: dict[_PollKey, set[Instant]] = defaultdict(set)
     for batch in _batches(polls, window, names, pc.field("outcome") == NO_ANSWER):
         of_one = batch.join(answered, [*_ROUND], join_type="left semi")
         for key, time in _rows(of_one, (*_BROKER, "consumer_group")):
@@ -247,7 +247,7 @@ def _batches(
         yield pa.Table.from_batches([batch])
 
 
-def _rows(table: pa.Table, key: Collection[str]) -> Iterator[tuple[_Key, Instant]]:
+def _rows(table: pa.Table, key: Collection[str]) -> Iterator[tuple[_PollKey, Instant]]:
     """The key and the time of each row."""
     keys = zip(*(table[name].to_pylist() for name in key), strict=True)
     times = micros(table["snapshot_time"].combine_chunks())

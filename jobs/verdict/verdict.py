@@ -5,7 +5,7 @@ and something was not read or not audited: then nothing is known, and it is neve
 Else it is WELL, whatever passed by itself. What is wrong may be incomplete, too.
 
 ``make_verdict`` reads tables. What has the summary alone (a strip of nights, the gate of the DAG)
-takes what ``Verdict.packed`` wrote into it.
+takes what ``RunVerdict.packed`` wrote into it.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ from ..declared.kinds import (
 from ..languages.translated_rows import TEXTS, with_texts
 from ..reports.problems import Problem
 from ..reports.tables import PLACE, Place, Tables, place_of
-from ..reports.waiting import Waiting
+from ..reports.waiting import WaitingMessages
 from ..reports.words import in_words
 from ..schemas import UNAUDITED
 from .coverage import action_of, is_complete
@@ -114,7 +114,7 @@ _FACTS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class RunVerdict:
     """What a run is worth.
 
     Of what lasts and is no known issue: ``topics`` by severity, ``kinds`` by main cause, the worst
@@ -131,7 +131,7 @@ class Verdict:
     kinds: Mapping[str, int]
     groups: int
     ongoing: int
-    waiting: Waiting
+    waiting: WaitingMessages
     others: Mapping[str, int]
     rows: Mapping[str, int]
     gaps: tuple[Gap, ...]
@@ -235,7 +235,7 @@ class Verdict:
             if (number := self.others.get(kind, 0))
         ]
 
-    def about(self, matches: Callable[[str], object]) -> "Verdict":
+    def about(self, matches: Callable[[str], object]) -> "RunVerdict":
         """The same of what was not audited of the groups alone whose names match."""
         of_groups = (each.of_groups(matches) for each in self.not_audited)
         return replace(self, not_audited=tuple(each for each in of_groups if each.groups))
@@ -273,7 +273,7 @@ class Verdict:
 
 def make_verdict(
     summary: Mapping[str, Any], tables: Tables, problems: Sequence[Problem]
-) -> Verdict:
+) -> RunVerdict:
     """The verdict on a run; ``problems``: those of its tables (``find_problems``)."""
     counted = [each for each in problems if each.counts]
     rows: Counter[str] = Counter()
@@ -281,12 +281,12 @@ def make_verdict(
         if finding.known_issue is None:
             rows[finding.severity] += len(finding.ids)
     statuses = tables.read("former_findings", ["status"])["status"].to_pylist()
-    return Verdict(
+    return RunVerdict(
         topics=Counter(each.severity for each in counted),
         kinds=Counter(each.main_kind.name for each in counted),
         groups=len({each.place[:2] for each in counted}),
         ongoing=sum(each.ongoing for each in counted),
-        waiting=Waiting.of_all(each.waiting for each in counted),
+        waiting=WaitingMessages.of_all(each.waiting for each in counted),
         others=_others(tables, problems),
         rows=rows,
         gaps=tuple(gaps_of(summary)),
@@ -343,5 +343,5 @@ def _not_audited(tables: Tables) -> Iterator[NotAudited]:
 
 
 def packed_verdict(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What the summary has of the verdict (``Verdict.packed``); None of an earlier version's."""
+    """What the summary has of the verdict (``RunVerdict.packed``); None of an earlier version's."""
     return summary.get(_KEY)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 
-from jobs.judge.evaluation import to_evaluated
+from jobs.judge.evaluation import to_verdict
 from rebalance_core import StrategyRule, StrategyRules
 from rebalance_core.findings import evaluate
 from rebalance_core.repairs import Situation
@@ -66,7 +66,7 @@ def milliseconds(states: list[State], times: int = 5) -> float:
         rules = StrategyRules([StrategyRule(**each.model_dump()) for each in settings])
         start = time.thread_time()
         for each in states:
-            to_evaluated(evaluate(each, rules), Situation(each, rules))
+            to_verdict(evaluate(each, rules), Situation(each, rules))
         best = min(best, (time.thread_time() - start) / len(states) * 1e3)
     return best
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.judge.evaluation import to_evaluated
+from jobs.judge.evaluation import to_verdict
 from rebalance_core import StrategyRule, StrategyRules
 from rebalance_core.findings import evaluate
 from rebalance_core.repairs import Situation
@@ -28,7 +28,7 @@ from tests.support.fleet import fleet_settings
 def test_a_state_has_the_fault_that_is_measured(fault: str, cause: str | None) -> None:
     rules = StrategyRules([StrategyRule(**e.model_dump()) for e in fleet_settings().strategies])
     measured = state(1, fault=fault)
-    found = to_evaluated(evaluate(measured, rules), Situation(measured, rules)).faults
+    found = to_verdict(evaluate(measured, rules), Situation(measured, rules)).faults
     assert {each.fault for each in found} == ({cause} if cause else set())
 
 

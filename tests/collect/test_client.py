@@ -22,9 +22,9 @@ from jobs.collect.client import (
     Answer,
     RemotingClient,
 )
-from jobs.collect.lines import Lines
+from jobs.collect.lines import RoundLines
 from jobs.collect.memory import Memory
-from jobs.collect.questions import Question, RequestCode
+from jobs.collect.questions import Request, RequestCode
 from jobs.collect.signature import Account
 from jobs.collect.turns import Turns
 from jobs.engines import background
@@ -73,7 +73,7 @@ async def many(client: RemotingClient, number: int, address: str = AT) -> list[A
             turns.put(address, questions.members(f"G{place}"), partial(keep, place))
 
     with ThreadPoolExecutor(1) as worker:
-        lines = Lines(0, lambda _: None, client, {}, worker)
+        lines = RoundLines(0, lambda _: None, client, {}, worker)
         turns = Turns(client, Memory(), 0, lines, worker)
         await turns.run(begin)
     return [answers[place] for place in range(number)]
@@ -99,7 +99,7 @@ def test_every_recorded_answer_comes_byte_for_byte(name: str, version: int) -> N
     async def ask(client: RemotingClient, _: Replay) -> None:
         for each in exchanges:
             client.forget()
-            question = Question(RequestCode(each.asked.code), tuple(each.asked.fields.items()))
+            question = Request(RequestCode(each.asked.code), tuple(each.asked.fields.items()))
             answer = await client.ask(each.address or "", question)
             assert answer.code == each.answered.code, each.name
             assert answer.remark == each.answered.remark, each.name
@@ -118,7 +118,7 @@ def test_every_recorded_answer_comes_byte_for_byte(name: str, version: int) -> N
 def test_no_code_but_those_of_the_list_is_sent() -> None:
     async def ask(client: RemotingClient, replay: Replay) -> int:
         with pytest.raises(ValueError, match="17"):
-            await client.ask(AT, Question(17))  # UPDATE_AND_CREATE_TOPIC
+            await client.ask(AT, Request(17))  # UPDATE_AND_CREATE_TOPIC
         return len(replay.requests)
 
     assert run(ask) == 0

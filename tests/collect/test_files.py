@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.collect.dump_folder import DumpFolder
-from jobs.collect.memory import Broker, GroupMemory, Memory
+from jobs.collect.memory import GroupMemory, ListedBroker, Memory
 from jobs.dumps.files import list_local_files
 from jobs.errors import AuditError, InputError
 from jobs.storage import disk
@@ -170,7 +170,7 @@ _GROUPS = st.builds(
 _MEMORIES = st.builds(
     Memory,
     brokers=st.dictionaries(
-        st.builds(Broker, _NAMES, _NAMES, st.integers(0, 9), _NAMES, st.booleans()), _TIMES
+        st.builds(ListedBroker, _NAMES, _NAMES, st.integers(0, 9), _NAMES, st.booleans()), _TIMES
     ),
     groups=st.dictionaries(st.tuples(_NAMES, _NAMES), _GROUPS),
     topics=st.dictionaries(st.tuples(_NAMES, _NAMES), _TIMES),
@@ -208,7 +208,7 @@ def test_the_names_of_new_folders_are_on_the_disk_too(
 def test_brokers_with_ever_new_names_leave_no_lists_in_the_memory() -> None:
     memory = Memory()
     for number in range(100):
-        broker = Broker("C", f"evil{number}", 0, "10.0.0.9:10911", True)
+        broker = ListedBroker("C", f"evil{number}", 0, "10.0.0.9:10911", True)
         memory.replace_brokers([broker], number)
         memory.group("C", "G").lists[broker.place] = "digest"
         memory.forget(number)

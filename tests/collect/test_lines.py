@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from jobs.collect.client import OK, Answer
-from jobs.collect.lines import Lines
+from jobs.collect.lines import RoundLines
 from jobs.collect.questions import route
 from tests.support.asking import client_of
 
@@ -17,12 +17,12 @@ MANY = b"x" * (2 << 20)
 
 
 def with_lines(
-    write: Callable[[dict[str, Any]], None], body: Callable[[Lines], Coroutine[Any, Any, None]]
+    write: Callable[[dict[str, Any]], None], body: Callable[[RoundLines], Coroutine[Any, Any, None]]
 ) -> None:
     async def run() -> None:
         client = client_of(lambda: 0)
         with ThreadPoolExecutor(1) as worker:
-            lines = Lines(0, write, client, {}, worker)
+            lines = RoundLines(0, write, client, {}, worker)
             for _ in range(3):
                 lines.add(route("T"), "C", Answer("a:1", OK, None, MANY, 0))
             await asyncio.wait_for(body(lines), 20)
@@ -37,7 +37,7 @@ def test_who_brings_little_does_not_wait_until_others_are_written() -> None:
         began.set()
         is_let.wait(10)
 
-    async def body(lines: Lines) -> None:
+    async def body(lines: RoundLines) -> None:
         much = asyncio.create_task(lines.make_room(len(MANY)))
         while not began.is_set():
             await asyncio.sleep(0.01)
@@ -59,7 +59,7 @@ def test_a_round_that_is_stopped_does_not_write_what_it_has() -> None:
         is_let.wait(10)
         written.append(line["kind"])
 
-    async def body(lines: Lines) -> None:
+    async def body(lines: RoundLines) -> None:
         flushing = asyncio.create_task(lines.flush())
         while not began.is_set():
             await asyncio.sleep(0.01)

@@ -13,11 +13,11 @@ from typing import Any, TypeVar, get_args
 import pytest
 
 from jobs.collect.client import RemotingClient
-from jobs.collect.collect_options import Part
+from jobs.collect.collect_options import Omission
 from jobs.collect.memory import Memory
 from jobs.collect.rounds import Round
 from jobs.declared.instants import SECOND
-from jobs.dumps.statements import Reader, Refused
+from jobs.dumps.statements import Refused, StatementReader
 from tests.support.asking import client_of
 from tests.support.frames import Frame
 from tests.support.remote_cluster import RemoteCluster
@@ -166,7 +166,7 @@ def test_every_recorded_answer_is_a_line_byte_for_byte(name: str, version: int) 
 @pytest.mark.parametrize(("name", "version"), [("494", 401), ("514", 441)])
 def test_every_line_is_understood_by_who_reads_dumps(name: str, version: int) -> None:
     exchanges = [each for each in recorded(name) if each.asked.version == version]
-    reader = Reader()
+    reader = StatementReader()
     for line in run(one_round, answering(exchanges), {"namesrv": NAMESRVS[name]}, version=version):
         read = reader.read(json.dumps(line, ensure_ascii=False).encode())
         assert not isinstance(read, Refused), read
@@ -508,7 +508,7 @@ def test_5_0_tells_request_modes_and_topics(cluster: RemoteCluster) -> None:
     assert "U" in {line.get("topic") for line in lines}
 
 
-@pytest.mark.parametrize("part", get_args(Part))
+@pytest.mark.parametrize("part", get_args(Omission))
 def test_what_need_not_be_asked_is_not_asked(cluster: RemoteCluster, part: str) -> None:
     cluster.is_5 = True
     all_kinds = {line["kind"] for line in run(one_round, cluster.answers(), of_cluster(cluster))}

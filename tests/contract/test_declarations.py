@@ -32,7 +32,7 @@ from jobs.judge.case import Case
 from jobs.judge.dossier import Dossier
 from jobs.judge.evaluation import state_of
 from jobs.judge.history import judge
-from jobs.judge.situations import Situation, Situations
+from jobs.judge.situations import Situations, TopicSituation
 from jobs.judge.terms import Terms
 from jobs.rendering import drawings
 from jobs.reports import problems
@@ -132,7 +132,7 @@ def test_a_fact_makes_another_list_and_reaches_the_core(changed: str) -> None:
         facts = {name: values[number * (name == changed)] for name, values in VALUES.items()}
         record = (*facts.values(), None, (("T", "TAG", "*"),))
         ids.append(content_id([record_text(MEMBER_FACTS, record)]))
-        situation = Situation("", "c", "G", "T", ((("x", 0), "list"),), (), (), (), ())
+        situation = TopicSituation("", "c", "G", "T", ((("x", 0), "list"),), (), (), (), ())
         of_state = state_of(situation, {"list": [record]})
         members.append(of_state.client_lists[0].members[0])
     assert ids[0] != ids[1]

@@ -15,7 +15,7 @@ from jobs.config.bounds import Bounds
 from jobs.config.settings import Settings
 from jobs.config.window import Window
 from jobs.declared.instants import Instant, to_instant
-from jobs.dumps.unpacking import Lines
+from jobs.dumps.unpacking import SliceLines
 from jobs.engines.engine import Slice
 from jobs.schemas import BROKER_POLLS
 from jobs.storage import Location, Reports
@@ -84,7 +84,7 @@ def test_a_file_that_changes_while_it_is_read(
     file.write_text("{}\n{}\n")
     if stop and what != "grew":
         return
-    lines = Lines(Slice(0, "dump", str(file), size, 0, stop and size), BOUNDS)
+    lines = SliceLines(Slice(0, "dump", str(file), size, 0, stop and size), BOUNDS)
     read = [line.text for line in lines]
     assert str(lines.problem) == f"it {what} while it was read"
     assert read[0] == b"{}"

@@ -11,7 +11,7 @@ import pytest
 
 from jobs.config.settings import Settings
 from jobs.dumps import files
-from jobs.dumps.unpacking import Lines
+from jobs.dumps.unpacking import SliceLines
 from jobs.engines.engine import Slice
 from jobs.engines.local import LocalEngine
 from jobs.errors import QuarantineError
@@ -146,7 +146,7 @@ def test_a_flipped_byte_loses_no_line_that_came_before_it(tmp_path: Path, place:
     packed[place] ^= 0xFF
     file = tmp_path / "a.jsonl.gz"
     file.write_bytes(packed)
-    lines = Lines(Slice(0, "dump", str(file), len(packed)), SETTINGS.bounds)
+    lines = SliceLines(Slice(0, "dump", str(file), len(packed)), SETTINGS.bounds)
     came = b"".join(line.text + b"\n" for line in lines)
     assert lines.problem is not None
     assert len(before) > 10_000

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jobs.dumps.fastjson import FastjsonError
 from jobs.dumps.parsing import parse_body
 from jobs.dumps.queue_maps import (
-    Queue,
+    QueueName,
     is_list_of_topics,
     parse_message_queue,
     read_queue_map,
@@ -22,7 +22,7 @@ from jobs.dumps.queue_maps import (
 QUEUE_0 = '{"brokerName":"b","queueId":0,"topic":"T"}'
 
 
-def entries(text: str) -> list[tuple[Queue, Any]]:
+def entries(text: str) -> list[tuple[QueueName, Any]]:
     return list(read_queue_map("mqTable", parse_body(text)["mqTable"], text))
 
 
@@ -44,7 +44,7 @@ def test_every_spelling_is_read(text: str) -> None:
 
 
 @given(st.lists(st.tuples(st.text(), st.text(), st.integers(-1, 9)), unique=True), st.booleans())
-def test_any_names_are_read_alike(queues: list[Queue], pretty: bool) -> None:
+def test_any_names_are_read_alike(queues: list[QueueName], pretty: bool) -> None:
     # Of two brokerName= the first separates: no topic holds one.
     queues = [queue for queue in queues if ", brokerName=" not in queue[0]]
     space = "\n\t" if pretty else ""
@@ -141,5 +141,5 @@ def test_topics_that_name_no_queue_are_refused(topics: list[Any]) -> None:
         ("", None),
     ],
 )
-def test_a_queue_is_told_from_both_ends_of_its_text(text: str, expected: Queue | None) -> None:
+def test_a_queue_is_told_from_both_ends_of_its_text(text: str, expected: QueueName | None) -> None:
     assert parse_message_queue(text) == expected

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from jobs.config.bounds import Bounds
 from jobs.dumps import unpacking
-from jobs.dumps.cache import ENTRY_BYTES, Memory
+from jobs.dumps.cache import ENTRY_BYTES, Cache
 from jobs.dumps.reading import COUNTS, Counts, DumpStep, statements_of
 from jobs.dumps.statement import KINDS, Statement
-from jobs.dumps.statements import Reader, Refused
-from jobs.dumps.unpacking import BEGINNING, Line, Lines, split_lines
+from jobs.dumps.statements import Refused, StatementReader
+from jobs.dumps.unpacking import BEGINNING, Line, SliceLines, split_lines
 from jobs.engines.engine import Slice
 from jobs.engines.pieces import Piece, all_values, shard_of
 from jobs.schemas import QUARANTINE
@@ -70,7 +70,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lines_of(slice_: Slice, content: bytes | None = None) -> tuple[list[bytes], str | None]:
-    lines = Lines(slice_, BOUNDS, None if content is None else pa.py_buffer(content))
+    lines = SliceLines(slice_, BOUNDS, None if content is None else pa.py_buffer(content))
     return [each.text for each in lines], lines.problem
 
 
@@ -157,7 +157,7 @@ def counted(pieces: Iterable[Piece]) -> Counts:
 
 
 def read(text: str) -> list[Statement]:
-    found = Reader().read(text.encode(), 0)
+    found = StatementReader().read(text.encode(), 0)
     assert not isinstance(found, Refused)
     return found
 
@@ -283,7 +283,7 @@ def test_a_log_line_says_how_far_its_print_is_ahead_and_of_which_log(tmp_path: P
 
 
 def test_a_memory_forgets_when_it_is_full() -> None:
-    memory: Memory[int, int] = Memory(most_bytes=3 * (10 + ENTRY_BYTES))
+    memory: Cache[int, int] = Cache(most_bytes=3 * (10 + ENTRY_BYTES))
     for number in range(4):
         assert memory.remember(number, number, 10) == number
     assert memory == {3: 3}

@@ -17,17 +17,17 @@ from jobs.dumps.statement import (
     GroupFlags,
     HeartbeatOfGroup,
     InfoQueue,
+    LineSource,
     LogLine,
     Offset,
     RequestMode,
     Route,
-    RouteBroker,
+    RouteEntry,
     RunningInfo,
-    Source,
     Statement,
     Stats,
 )
-from jobs.dumps.statements import Reader, Refused
+from jobs.dumps.statements import Refused, StatementReader
 from jobs.dumps.typed import STRATEGY_PACKAGE
 from tests.dumps.samples import BODIES, NINE, line
 
@@ -48,7 +48,7 @@ def _either_parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
 
 def read(text: str | bytes) -> list[Statement]:
-    said = Reader().read(text.encode() if isinstance(text, str) else text)
+    said = StatementReader().read(text.encode() if isinstance(text, str) else text)
     assert isinstance(said, list), said
     return said
 
@@ -63,7 +63,7 @@ def content(kind: str, body: Any) -> Any:
 
 
 def reason(text: str | bytes) -> str:
-    said = Reader().read(text.encode() if isinstance(text, str) else text)
+    said = StatementReader().read(text.encode() if isinstance(text, str) else text)
     assert isinstance(said, Refused), said
     return said.reason
 
@@ -77,13 +77,13 @@ def reason(text: str | bytes) -> str:
         (
             HEARTBEAT,
             "G",
-            Source(*BROKER, client_addr="10.0.0.1:40000"),
+            LineSource(*BROKER, client_addr="10.0.0.1:40000"),
             HeartbeatOfGroup("10.0.0.1@1", True, "CONSUME_PASSIVELY", "CLUSTERING", TAGS),
         ),
         (
             CONNECTION,
             "G",
-            Source(*BROKER),
+            LineSource(*BROKER),
             Connections(
                 (Connection("10.0.0.1@1", "10.0.0.1:40000", "JAVA", 401),),
                 "CONSUME_PASSIVELY",
@@ -94,13 +94,13 @@ def reason(text: str | bytes) -> str:
         (
             ROUTE,
             "T",
-            Source(namesrv_addr="ns-1:9876"),
-            Route((RouteBroker("broker-a", (0,), 6, 4, 8, None),)),
+            LineSource(namesrv_addr="ns-1:9876"),
+            Route((RouteEntry("broker-a", (0,), 6, 4, 8, None),)),
         ),
         (
             INFO,
             "G",
-            Source(client_id="10.0.0.1@1"),
+            LineSource(client_id="10.0.0.1@1"),
             RunningInfo(
                 start_timestamp=NINE,
                 strategy="AVG",
@@ -113,21 +113,26 @@ def reason(text: str | bytes) -> str:
                 queues=(InfoQueue("T", "broker-a", 3, True, NINE),),
             ),
         ),
-        (STATS, "G", Source(), Stats((Offset("T", "broker-a", 3, 9, 7, NINE),))),
-        (DEAD, "G", Source("broker-a", 0), Stats((Offset("%DLQ%G", "broker-a", 0, 9, -1, None),))),
+        (STATS, "G", LineSource(), Stats((Offset("T", "broker-a", 3, 9, 7, NINE),))),
+        (
+            DEAD,
+            "G",
+            LineSource("broker-a", 0),
+            Stats((Offset("%DLQ%G", "broker-a", 0, 9, -1, None),)),
+        ),
         (
             LOG,
             "G",
-            Source(process="host-1"),
+            LineSource(process="host-1"),
             LogLine("AVG", "T", "10.0.0.1@1", 4, 2, False, NINE, (("T", "broker-a", 3),)),
         ),
     ],
 )
-def test_a_line_of_each_kind(kind: str, subject: str, source: Source, said: Any) -> None:
+def test_a_line_of_each_kind(kind: str, subject: str, source: LineSource, said: Any) -> None:
     snapshot_time = None if kind in (HEARTBEAT, LOG) else NINE
     expected = Statement(kind, "C", subject, snapshot_time, NINE + 250_000, 7, source, said)
 
-    assert Reader().read(line(kind).encode(), order=7) == [expected]
+    assert StatementReader().read(line(kind).encode(), order=7) == [expected]
 
 
 def test_a_line_may_begin_with_a_byte_order_mark_and_end_as_windows_ends_it() -> None:
@@ -146,15 +151,15 @@ def test_who_was_asked_is_told_of_each_kind_by_its_fields_alone() -> None:
         "process": "p",
     }
 
-    def source(kind: str, **more: Any) -> Source:
+    def source(kind: str, **more: Any) -> LineSource:
         return one(line(kind, **asked | more)).source
 
-    of_broker = Source("b", 1, "10.0.1.1:10911")
+    of_broker = LineSource("b", 1, "10.0.1.1:10911")
     assert source(HEARTBEAT) == of_broker._replace(client_addr="10.0.0.1:1")
     assert source(CONNECTION) == source(STATS) == of_broker
-    assert source(ROUTE) == Source(namesrv_addr="ns")
+    assert source(ROUTE) == LineSource(namesrv_addr="ns")
     assert source(INFO, client_id="c") == of_broker._replace(client_id="c", process="p")
-    assert source(LOG) == Source(process="p")
+    assert source(LOG) == LineSource(process="p")
 
 
 # ------------------------------------------------------------------ envelopes
@@ -293,7 +298,7 @@ def test_a_number_may_come_as_its_text(broker_id: object) -> None:
 
 def test_true_is_no_broker_id_whatever_came_before() -> None:
     """A reader remembers envelopes, and to Python true equals 1."""
-    reader = Reader()
+    reader = StatementReader()
 
     assert isinstance(reader.read(line(HEARTBEAT, broker_id=1).encode()), list)
     assert isinstance(reader.read(line(HEARTBEAT, broker_id=True).encode()), Refused)
@@ -562,7 +567,7 @@ def test_subscriptions_are_sorted_and_each_there_once() -> None:
 def test_a_list_is_the_same_in_whatever_order_the_broker_prints_it() -> None:
     """The broker keeps its connections in a hash set by identity: each answer has another order."""
     given = [{"clientId": name, "clientAddr": f"{name}:{port}"} for name in "ab" for port in "12"]
-    reader = Reader()
+    reader = StatementReader()
 
     (said,), (again,) = (
         reader.read(line(CONNECTION, body={"connectionSet": each}).encode())
@@ -623,7 +628,7 @@ def test_the_first_of_equal_broker_names_counts() -> None:
         "queueDatas": [queues(8, name="b"), queues(2, name="b")],
     }
 
-    assert content(ROUTE, body) == Route((RouteBroker("b", (0,), 6, 8, 4, None),))
+    assert content(ROUTE, body) == Route((RouteEntry("b", (0,), 6, 8, 4, None),))
 
 
 def test_a_broker_id_that_is_no_integer_is_none() -> None:
@@ -647,9 +652,9 @@ def test_a_static_topic_has_its_logical_queues_under_the_names_that_clients_see(
     }
 
     assert content(ROUTE, body).brokers == (
-        RouteBroker("physical", (0,), 6, 0, 0, None),
-        RouteBroker("__syslo__global__", (), 6, 6, 6, None),
-        RouteBroker("__syslo__east", (), 6, 2, 2, None),
+        RouteEntry("physical", (0,), 6, 0, 0, None),
+        RouteEntry("__syslo__global__", (), 6, 6, 6, None),
+        RouteEntry("__syslo__east", (), 6, 2, 2, None),
     )
 
 
@@ -854,7 +859,7 @@ JSON_VALUES = st.recursive(
 
 @given(st.binary() | st.text().map(str.encode))
 def test_any_bytes_give_statements_or_a_reason(text: bytes) -> None:
-    assert isinstance(Reader().read(text), Refused)
+    assert isinstance(StatementReader().read(text), Refused)
 
 
 @given(st.sampled_from(KINDS), st.data())
@@ -865,7 +870,7 @@ def test_any_envelope_gives_statements_that_can_be_written_or_a_reason(
     for name in data.draw(st.sets(st.sampled_from([*envelope, "error_code"]), max_size=3)):
         envelope[name] = data.draw(JSON_VALUES)
 
-    said = Reader().read(json.dumps(envelope).encode())
+    said = StatementReader().read(json.dumps(envelope).encode())
 
     if isinstance(said, Refused):
         said.reason.encode()
@@ -883,17 +888,17 @@ def test_a_body_that_was_changed_anywhere_gives_statements_or_a_reason(
     end = data.draw(st.integers(start, min(start + 9, len(body))))
     body = body[:start] + data.draw(st.text(max_size=3)) + body[end:]
 
-    said = Reader().read(line(kind, body=body).encode())
+    said = StatementReader().read(line(kind, body=body).encode())
 
     assert isinstance(said, list | Refused)
 
 
 @given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 2)), max_size=20))
 def test_a_reader_remembers_nothing_that_changes_an_answer(given_: list[tuple[str, int]]) -> None:
-    reader = Reader()
+    reader = StatementReader()
     for kind, number in given_:
         text = line(kind, cluster=f"C{number}", body=BODIES[kind].replace("T", "TUV"[number]))
-        assert reader.read(text.encode()) == Reader().read(text.encode())
+        assert reader.read(text.encode()) == StatementReader().read(text.encode())
 
 
 @pytest.mark.parametrize(
@@ -906,6 +911,6 @@ def test_a_reader_remembers_nothing_that_changes_an_answer(given_: list[tuple[st
     ],
 )
 def test_a_time_without_a_date_in_utc_is_refused(time: str) -> None:
-    refused = Reader().read(line("topic_route", collected_at=time).encode())
+    refused = StatementReader().read(line("topic_route", collected_at=time).encode())
     assert isinstance(refused, Refused)
     assert "collected_at" in refused.reason

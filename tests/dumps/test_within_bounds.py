@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from jobs.config.bounds import Bounds
-from jobs.dumps.statements import Reader, Refused
+from jobs.dumps.statements import Refused, StatementReader
 from jobs.dumps.times import DAY, PlausibleTimes
 from tests.dumps.samples import BODIES, line
 
 
 def reason(text: str, **bounds: int) -> str:
-    said = Reader(Bounds(**bounds)).read(text.encode())
+    said = StatementReader(Bounds(**bounds)).read(text.encode())
     assert isinstance(said, Refused), said
     return said.reason
 
 
 def is_read(text: str, **bounds: int) -> bool:
-    return isinstance(Reader(Bounds(**bounds)).read(text.encode()), list)
+    return isinstance(StatementReader(Bounds(**bounds)).read(text.encode()), list)
 
 
 def route(*numbers: tuple[int, int]) -> str:

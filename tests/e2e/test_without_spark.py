@@ -17,7 +17,7 @@ from jobs.declared.instants import to_datetime
 from jobs.judge.allocations import allocation_rows
 from jobs.judge.arrow_tables import to_table
 from jobs.judge.moment import Moment
-from jobs.pipeline.moments import Question, moments_of_dumps, moments_of_tables
+from jobs.pipeline.moments import MomentQuestion, moments_of_dumps, moments_of_tables
 from jobs.pipeline.terms_of_settings import strategy_rules
 from jobs.schemas import REPORT_TABLES
 from jobs.storage import Location
@@ -112,11 +112,11 @@ def find(request: pytest.FixtureRequest, sample_output: Path, settings: Settings
 
     def of_dumps(group: str, topic: str, at: datetime) -> Moment:
         dump = CAPTURES / group.removeprefix("G_")
-        return moments_of_dumps([str(dump)], Question(group, topic, at), settings)[0]
+        return moments_of_dumps([str(dump)], MomentQuestion(group, topic, at), settings)[0]
 
     def of_tables(group: str, topic: str, at: datetime) -> Moment:
         location = Location(sample_output / "snapshots")
-        return moments_of_tables(location, Question(group, topic, at), settings)[0]
+        return moments_of_tables(location, MomentQuestion(group, topic, at), settings)[0]
 
     return of_dumps if request.param == "dumps" else of_tables
 

@@ -16,7 +16,7 @@ from jobs.declared.contents import MEMBER_FACTS
 from jobs.declared.member_flags import chooses_queues, is_expired, silence_bounds
 from jobs.engines.pieces import all_values
 from jobs.fold import numbers, runs_of_slices
-from jobs.fold.checked_rows import Reading
+from jobs.fold.checked_rows import TableReading
 from jobs.fold.kernel import FACTS, Cutting
 from jobs.fold.runs_of_slices import client_runs, member_runs, poll_runs, route_runs
 from jobs.schemas import BROKER_POLLS, CLIENT_STATES, HEARTBEATS, TOPIC_ROUTES
@@ -60,7 +60,7 @@ def test_columns_have_the_flags_that_one_member_has(data: st.DataObject, expiry:
         }
         for number, (values, silence) in enumerate(chosen)
     ]
-    (found,) = member_runs(Reading(HEARTBEATS, [heartbeats(*rows)]), expiry)
+    (found,) = member_runs(TableReading(HEARTBEATS, [heartbeats(*rows)]), expiry)
     assert found.runs.num_rows == len(rows)
     for run in found.runs.to_pylist():
         values, silence = chosen[run["broker_id"]]
@@ -130,7 +130,7 @@ def test_a_member_chooses_its_queues_itself_or_does_not(
 
 def only_list(rows: pa.Table) -> list[tuple[str, str | None]]:
     """Client id and address of the members of the one list."""
-    (lists,) = member_runs(Reading(HEARTBEATS, [rows]), EXPIRY_SECONDS)
+    (lists,) = member_runs(TableReading(HEARTBEATS, [rows]), EXPIRY_SECONDS)
     (records,) = lists.records.values()
     return [record[:2] for record in records]
 
@@ -153,7 +153,7 @@ def test_a_list_is_the_same_in_whatever_order_its_rows_come() -> None:
     (ids,) = {
         tuple(lists.runs["list_id"].to_pylist())
         for order in (rows, rows[::-1], [rows[1], rows[0], rows[2]])
-        for lists in member_runs(Reading(HEARTBEATS, [heartbeats(*order)]), EXPIRY_SECONDS)
+        for lists in member_runs(TableReading(HEARTBEATS, [heartbeats(*order)]), EXPIRY_SECONDS)
     }
     assert len(ids) == 1
 
@@ -161,7 +161,7 @@ def test_a_list_is_the_same_in_whatever_order_its_rows_come() -> None:
 def test_the_runs_of_a_list_have_all_its_times_and_no_time_of_an_answer() -> None:
     later = START + timedelta(minutes=1)
     rows = heartbeats({}, {"snapshot_time": later}, {"snapshot_time": later, "broker_name": "x"})
-    (lists,) = member_runs(Reading(HEARTBEATS, [rows]), EXPIRY_SECONDS)
+    (lists,) = member_runs(TableReading(HEARTBEATS, [rows]), EXPIRY_SECONDS)
     found = {run["broker_name"]: run["times"] for run in lists.runs.to_pylist()}
     at = [micros(START), micros(later)]
     assert found["b"] == [{"snapshot_time": time, "collected_at": None} for time in at]
@@ -181,7 +181,7 @@ def test_what_is_held_is_given_away_part_by_part_and_then_forgotten(
         heartbeats(*[{"broker_name": name, "client_id": name + end} for end in "123"])
         for name in "xyzx"
     ]
-    lists = member_runs(Reading(HEARTBEATS, slices), EXPIRY_SECONDS)
+    lists = member_runs(TableReading(HEARTBEATS, slices), EXPIRY_SECONDS)
     given_away = [(each.runs["list_id"].to_pylist(), {*each.records}) for each in lists]
     assert [len(ids) for ids, _ in given_away] == statements
     assert [len(records) for _, records in given_away] == contents
@@ -202,8 +202,8 @@ def test_a_file_may_lack_columns_that_may_be_null_and_have_times_of_another_unit
     written = rows.set_column(time, "snapshot_time", in_nanos).drop_columns("pull_consumer")
     pq.write_table(written, tmp_path / "rows.parquet")
     source = numbers.open_files(HEARTBEATS, [str(tmp_path / "rows.parquet")], LocalFileSystem())
-    (came,) = member_runs(Reading(HEARTBEATS, [source]), EXPIRY_SECONDS)
-    (wanted,) = member_runs(Reading(HEARTBEATS, [expected]), EXPIRY_SECONDS)
+    (came,) = member_runs(TableReading(HEARTBEATS, [source]), EXPIRY_SECONDS)
+    (wanted,) = member_runs(TableReading(HEARTBEATS, [expected]), EXPIRY_SECONDS)
     assert came.runs.sort_by("list_id").equals(wanted.runs.sort_by("list_id"))
     assert came.records == wanted.records
 
@@ -248,7 +248,7 @@ def test_what_a_poll_says_by_rows_and_by_ids(
 ) -> None:
     polls = broker_poll(outcome=outcome, connections=connections, list_id=list_id)
     for has_ids, wanted in ((False, by_rows), (True, by_ids)):
-        found = poll_runs(Reading(BROKER_POLLS, [polls]), has_ids=has_ids)
+        found = poll_runs(TableReading(BROKER_POLLS, [polls]), has_ids=has_ids)
         runs = [run for part in found for run in part.to_pylist()]
         assert [(run["outcome"], run["list_id"]) for run in runs] == wanted
 
@@ -257,7 +257,7 @@ def test_a_poll_has_the_time_of_its_answer_where_the_row_has_one() -> None:
     at = START + timedelta(seconds=4)
     polls = broker_poll(outcome="NO_ANSWER", collected_at=at)
     for rows, wanted in ((polls, micros(at)), (broker_poll(outcome="NO_ANSWER"), None)):
-        (runs,) = poll_runs(Reading(BROKER_POLLS, [rows]), has_ids=False)
+        (runs,) = poll_runs(TableReading(BROKER_POLLS, [rows]), has_ids=False)
         (run,) = runs.to_pylist()
         assert run["times"] == [{"snapshot_time": micros(START), "collected_at": wanted}]
 
@@ -281,9 +281,9 @@ NO_BROKER = {"broker_name": None, "perm": 0, "read_queue_nums": 0, "write_queue_
 
 
 def test_a_nameserver_that_does_not_know_the_topic_gives_a_route_of_no_broker() -> None:
-    (found,) = route_runs(Reading(TOPIC_ROUTES, [routes(NO_BROKER)]))
+    (found,) = route_runs(TableReading(TOPIC_ROUTES, [routes(NO_BROKER)]))
     assert list(found.records.values()) == [[]]
-    (both,) = route_runs(Reading(TOPIC_ROUTES, [routes(NO_BROKER, {})]))
+    (both,) = route_runs(TableReading(TOPIC_ROUTES, [routes(NO_BROKER, {})]))
     assert [[record[0] for record in each] for each in both.records.values()] == [["b"]]
 
 
@@ -293,7 +293,7 @@ def test_a_nameserver_that_does_not_know_the_topic_gives_a_route_of_no_broker() 
 def test_the_ids_of_a_broker_are_in_order_and_none_is_not_an_empty_list(
     ids: list[int] | None, expected: tuple[int, ...] | None
 ) -> None:
-    (found,) = route_runs(Reading(TOPIC_ROUTES, [routes({"broker_ids": ids})]))
+    (found,) = route_runs(TableReading(TOPIC_ROUTES, [routes({"broker_ids": ids})]))
     ((record,),) = found.records.values()
     assert record[1] == expected
 
@@ -314,7 +314,7 @@ def test_a_broker_that_forwards_a_question_makes_no_other_answer_and_one_that_re
         }
         rows = [row | {"snapshot_time": START, "broker_name": name} for name in ("a", "b")]
         (found,) = client_runs(
-            Reading(CLIENT_STATES, [pa.Table.from_pylist(rows, CLIENT_STATES.schema)])
+            TableReading(CLIENT_STATES, [pa.Table.from_pylist(rows, CLIENT_STATES.schema)])
         )
         return sorted((each["broker_name"], len(each["times"])) for each in found.to_pylist())
 

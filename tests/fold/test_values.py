@@ -19,7 +19,7 @@ from jobs.declared.kinds import GRADED_TABLES
 from jobs.engines.local import LocalEngine
 from jobs.engines.pieces import Piece, unpack_rows
 from jobs.errors import ContractError
-from jobs.fold.checked_rows import Reading
+from jobs.fold.checked_rows import TableReading
 from jobs.fold.kernel import Cutting
 from jobs.pipeline.audit import fold_pieces
 from jobs.pipeline.ingest import tables_of_dumps
@@ -280,7 +280,7 @@ def test_where_most_rows_break_the_contract_nothing_is_audited(
 
 def test_of_many_refused_rows_of_a_file_the_first_are_kept_and_the_others_counted() -> None:
     rows = pa.Table.from_pylist([poll_row(connections=-1)] * 5, BROKER_POLLS.schema)
-    reading = Reading(BROKER_POLLS, [rows, rows], ["one", "two"], most=2)
+    reading = TableReading(BROKER_POLLS, [rows, rows], ["one", "two"], most=2)
     assert not list(reading.batches(["cluster", "consumer_group", "connections"]))
     kept = [(row["file"], row["reason"]) for row in reading.take_refused().to_pylist()]
     reason = "table broker_polls: connections: expected 0 or more, came -1"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jobs.config.bounds import Bounds
 from jobs.dumps.reading import COUNTS, Counts, DumpStep, statements_of
 from jobs.dumps.statement import KINDS, MESSAGE_REQUEST_MODE, SUBSCRIPTION_GROUP, Statement
-from jobs.dumps.statements import Reader, Refused
+from jobs.dumps.statements import Refused, StatementReader
 from jobs.engines.engine import Slice
 from jobs.engines.pieces import all_values
 from jobs.schemas import QUARANTINE
@@ -39,11 +39,11 @@ ENVELOPES = st.fixed_dictionaries(
 ANY_LINE = changed_lines() | ENVELOPES | st.binary() | st.text().map(str.encode)
 
 #: Remembers what it read of earlier lines, as the reader of a task does.
-_OLD_READER = Reader()
+_OLD_READER = StatementReader()
 
 
 def read(line: bytes) -> list[Statement] | Refused:
-    return Reader().read(line)
+    return StatementReader().read(line)
 
 
 @given(ANY_LINE)
@@ -78,7 +78,7 @@ ALIKE = ("0", "-0", "0.0", "false", '"0"', "1", "1.0", "true", '"1"', "[]", "{}"
 def test_lines_that_are_nearly_equal_are_not_mixed_up(
     kind: str, name: str, values: list[str]
 ) -> None:
-    reader = Reader()
+    reader = StatementReader()
     for value in values:
         line = f'{sample_line(kind)[:-1]}, "{name}": {value}}}'.encode()
         assert repr(reader.read(line)) == repr(read(line))
@@ -99,7 +99,7 @@ def test_lines_become_statements_or_quarantine_rows_and_are_all_counted(lines: l
     slice_ = Slice(0, "dump", "file:/f", len(content))
     pieces = list(DumpStep(3, Bounds())([(slice_, pa.py_buffer(content))]))
 
-    expected = [Reader().read(line) for line in lines]
+    expected = [StatementReader().read(line) for line in lines]
     refused = [
         (at, it.reason, lines[at - 1])
         for at, it in enumerate(expected, 1)

@@ -8,11 +8,11 @@ from typing import Any
 
 from jobs.config.masking import Masking
 from jobs.declared.instants import SECOND, Instant
-from jobs.judge.core_verdict import Allocated, Evaluated, FoundQueue
+from jobs.judge.core_verdict import Allocated, FoundQueue, Verdict
 from jobs.judge.dossier import Dossier, RouteRun
 from jobs.judge.extents import Extent
 from jobs.judge.found import QueueFinding, Stall
-from jobs.judge.situations import Period, Situation
+from jobs.judge.situations import Period, TopicSituation
 from jobs.judge.terms import Terms
 from jobs.judge.timeline import Phase, Timeline
 from rebalance_core.faults import Fault
@@ -49,7 +49,7 @@ def at(second: float) -> Instant:
     return round(second * SECOND)
 
 
-def evaluated(allocations: Sequence[Allocated] = (), **overrides: Any) -> Evaluated:
+def evaluated(allocations: Sequence[Allocated] = (), **overrides: Any) -> Verdict:
     """A healthy situation, but for these; what is no field of it is of the core's verdict."""
     values: dict[str, Any] = {"nameservers": 1}
     values |= dict.fromkeys(("findings", "faults"), ())
@@ -68,7 +68,7 @@ def evaluated(allocations: Sequence[Allocated] = (), **overrides: Any) -> Evalua
     }
     for name, value in overrides.items():
         (values if name in values else verdict)[name] = value
-    return Evaluated(Evaluation(**verdict), **values, allocations=lambda: tuple(allocations))
+    return Verdict(Evaluation(**verdict), **values, allocations=lambda: tuple(allocations))
 
 
 def finding(
@@ -173,7 +173,7 @@ def period(
     situation_id: str, first: float, last: float, *, topic: str = TOPIC, group_run: int = 0
 ) -> Period:
     """Of a snapshot a minute."""
-    situation = Situation(situation_id, "c", "G", topic, (), (), (), (), ())
+    situation = TopicSituation(situation_id, "c", "G", topic, (), (), (), (), ())
     return Period(situation, group_run, at(first), at(last), int(last - first) // 60 + 1)
 
 

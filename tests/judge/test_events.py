@@ -21,7 +21,7 @@ from jobs.judge.events import (
     MOST_FINDINGS,
     MOST_GROUPS,
     Event,
-    Members,
+    ListedIds,
     addresses_that_changed,
     bounded,
     collector_away,
@@ -249,7 +249,7 @@ def test_a_broker_that_leaves_and_comes_back_as_it_was_makes_no_topic_grow() -> 
 
 def changed(*in_time: tuple[float, str], **others: Any) -> list[tuple[str, int, int, str]]:
     """(kind, begins, ends, what) of changes of members, each a letter; a round each minute."""
-    members = [Members(at(second), frozenset(ids)) for second, ids in in_time]
+    members = [ListedIds(at(second), frozenset(ids)) for second, ids in in_time]
     snapshots = [at(60 * n) for n in range(60)]
     return [
         (e.kind, e.begins // SECOND, (e.ends or 0) // SECOND, str(e.what))

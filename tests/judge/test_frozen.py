@@ -8,7 +8,7 @@ from jobs.judge import stalls
 from jobs.judge.confirmation import index_holdings
 from jobs.judge.dossier import Dossier
 from jobs.judge.extents import Extent
-from jobs.judge.found import Fault, Found
+from jobs.judge.found import FaultEpisode, Found
 from jobs.judge.situations import Situations
 from jobs.judge.stalls import frozen_processes, stalled_queues
 from tests.judge.phases import case
@@ -49,7 +49,7 @@ def frozen(queues, **inputs):
 
 def test_a_process_that_froze_after_a_burst_is_one_fault_with_what_was_seen_in_words():
     (fault,) = frozen_processes(intervals_of(burst()), 60)
-    assert fault == Fault(
+    assert fault == FaultEpisode(
         topic=TOPIC,
         fault="FROZEN_PROCESS",
         extent=Extent(at(27), at(123), 7, "PERSISTENT", ongoing=False),

@@ -9,7 +9,7 @@ import pytest
 from jobs.config.masking import Masking
 from jobs.declared.kinds import QUEUE_FINDINGS
 from jobs.judge.dossier import Dossier
-from jobs.judge.found import Fault, StackedEpisode
+from jobs.judge.found import FaultEpisode, StackedEpisode
 from jobs.judge.matching_issues import entries_of, known_issue
 from jobs.judge.rows import KNOWN_ISSUE
 from jobs.judge.terms import KnownIssueTerms
@@ -131,8 +131,8 @@ def test_a_stacked_id_is_known_by_its_verdict_and_where_all_its_topics_are():
 def test_a_fault_is_known_by_its_name_its_clients_and_its_brokers():
     def marked(**keys):
         found = [
-            Fault("T", extent(), "STRATEGY_MISMATCH", "", "", client_ids=("a", "b")),
-            Fault("T", extent(), "ROUTE_DIVERGENCE", "", "", broker_names=("broker-a",)),
+            FaultEpisode("T", extent(), "STRATEGY_MISMATCH", "", "", client_ids=("a", "b")),
+            FaultEpisode("T", extent(), "ROUTE_DIVERGENCE", "", "", broker_names=("broker-a",)),
         ]
         return [each is not None for each in reasons(found, entry(**keys))]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.core_verdict import Evaluated
+from jobs.judge.core_verdict import Verdict
 from jobs.judge.episodes import fault_episodes, queue_episodes
 from jobs.judge.reassignments import find_reassignments
 from jobs.judge.timeline import build_timeline, phases_of, without_route
@@ -106,7 +106,7 @@ def test_a_period_in_which_nobody_looked_for_a_time_becomes_a_phase_in_each_watc
     assert [each.watch for each in timeline.runs] == [0, 1, 1, 2]
 
 
-def state(name: str) -> Evaluated:
+def state(name: str) -> Verdict:
     """``differ``, ``certain`` or ``agree``, of so many of three brokers, by one route or two."""
     found, _, brokers = name.removesuffix(", one route").partition(" of ")
     findings = {"differ": (finding(0.5),), "certain": (finding(1.0),), "agree": ()}[found]

@@ -7,7 +7,7 @@ import pytest
 from jobs.judge import why
 from jobs.judge.confirmation import index_holdings
 from jobs.judge.dossier import Dossier
-from jobs.judge.found import Fault, Found
+from jobs.judge.found import FaultEpisode, Found
 from jobs.judge.stalls import frozen_processes, stall_episodes
 from jobs.judge.why import DISABLED, FROZEN, NOBODY_HOLDS_IT, OTHER_FILTER, REFUSED
 from tests.judge.phases import case, extent
@@ -76,7 +76,7 @@ def test_a_process_that_asks_and_gets_nothing_may_be_refused():
 
 def filters_differ(first=0, last=600, lasts="PERSISTENT"):
     time = extent(persistence=lasts)._replace(first_seen=at(first), last_seen=at(last))
-    return Fault(TOPIC, time, "EXPRESSION_MISMATCH", "", "")
+    return FaultEpisode(TOPIC, time, "EXPRESSION_MISMATCH", "", "")
 
 
 def test_where_filters_differ_the_broker_refuses_the_pulls_of_a_process_that_is_well():

@@ -11,12 +11,12 @@ import numpy as np
 
 from jobs.declared.instants import SECOND, Instant
 from jobs.judge.brokers import Absence
-from jobs.judge.core_verdict import Allocated, Evaluated, QueueKey
+from jobs.judge.core_verdict import Allocated, QueueKey, Verdict
 from jobs.judge.dossier import ClientRun, Dossier, HeldQueue, QueueOffsets
 from jobs.judge.extents import Extent, persistence
 from jobs.judge.holdings import Holding, find_holdings
 from jobs.judge.routes import RouteChange
-from jobs.judge.situations import Period, Situation, Situations
+from jobs.judge.situations import Period, Situations, TopicSituation
 from jobs.judge.stalls import find_intervals, not_moving
 from jobs.judge.timeline import Phase, Timeline
 from rebalance_core.state import Unreachable
@@ -62,7 +62,7 @@ AGREED = (allocated("a", [0, 1]), allocated("b", [2, 3]))
 
 def evaluated(
     allocations: Iterable[Allocated], processes: int = 2, coverage: str = "AUDITED"
-) -> Evaluated:
+) -> Verdict:
     """A healthy situation in which the queues are taken so."""
     verdict = {"coverage": coverage, "members": processes, "processes": processes}
     return phases.evaluated(tuple(allocations), **verdict, strategy_source="observed")
@@ -70,7 +70,7 @@ def evaluated(
 
 def timeline(
     segments: Sequence[tuple[str, float, float]],
-    situations: Mapping[str, Evaluated],
+    situations: Mapping[str, Verdict],
     unreachable: Iterable[Unreachable] = (),
 ) -> Timeline:
     """Phases as (situation, first second, last second); in all of them the same is unreachable."""
@@ -98,7 +98,11 @@ def periods(segments: Iterable[tuple[str, float]], topic: str = TOPIC) -> list[P
     """Periods as (situation, first second)."""
     return [
         Period(
-            Situation(name, "c", "G", topic, (), (), (), (), ()), number, at(first), at(first), 1
+            TopicSituation(name, "c", "G", topic, (), (), (), (), ()),
+            number,
+            at(first),
+            at(first),
+            1,
         )
         for number, (name, first) in enumerate(segments)
     ]

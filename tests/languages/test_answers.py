@@ -24,7 +24,7 @@ from jobs.config.settings import Alerts, Email, Settings
 from jobs.judge.moment import Moment
 from jobs.languages.language import language
 from jobs.pipeline.moment_texts import explain_moment, predict_moments
-from jobs.pipeline.moments import Question, moments_of_dumps
+from jobs.pipeline.moments import MomentQuestion, moments_of_dumps
 from jobs.reports.table_text import read_table
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Reports
@@ -51,7 +51,7 @@ def groups(dump: Path) -> tuple[tuple[Moment, ...], ...]:
     text = decompress(dump.read_bytes()).decode()
     names = re.findall(r'"consumer_group": ?"([^"]+)"', text)
     return tuple(
-        tuple(moments_of_dumps([str(dump)], Question(name, None), CHINESE))
+        tuple(moments_of_dumps([str(dump)], MomentQuestion(name, None), CHINESE))
         for name in sorted(set(names))
     )
 

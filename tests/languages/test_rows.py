@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jobs.config.masking import Masking
 from jobs.engines.pieces import pack_value, unpack_value
 from jobs.judge.arrow_tables import to_table
-from jobs.judge.evaluation import to_evaluated
+from jobs.judge.evaluation import to_verdict
 from jobs.languages.language import Language, language
 from jobs.languages.translated_rows import with_texts
 from jobs.reports.read import declared_table
@@ -162,7 +162,7 @@ def test_no_other_column_becomes_a_text() -> None:
 @pytest.mark.parametrize("fault", FAULTY)
 def test_an_evaluation_has_the_same_texts_wherever_it_was_made(fault: str) -> None:
     situation = FAULTY[fault]()
-    here = to_evaluated(evaluate(situation.state, situation.rules), situation)
+    here = to_verdict(evaluate(situation.state, situation.rules), situation)
     there = unpack_value(pack_value(0, "verdict", here).data)
     found = [*here.faults, *here.verdict.stacked]
     assert found
@@ -177,7 +177,7 @@ def test_an_evaluation_has_the_same_texts_wherever_it_was_made(fault: str) -> No
 def test_so_has_one_of_what_cannot_be_recomputed() -> None:
     state = replace(FAULTY["GHOST_MEMBER"]().state, topic_routes=())
     rules = StrategyRules()
-    here = to_evaluated(evaluate(state, rules), Situation(state, rules)).verdict.reason
+    here = to_verdict(evaluate(state, rules), Situation(state, rules)).verdict.reason
     there = unpack_value(pack_value(0, "reason", here).data)
     assert isinstance(here, Text)
     assert isinstance(there, Text)

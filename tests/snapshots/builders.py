@@ -18,13 +18,13 @@ from jobs.dumps.statement import (
     Connection,
     Connections,
     HeartbeatOfGroup,
+    LineSource,
     Log,
     LogLine,
     Offset,
     Route,
-    RouteBroker,
+    RouteEntry,
     RunningInfo,
-    Source,
     Statement,
     Stats,
     Subscriptions,
@@ -64,7 +64,7 @@ def shown(*topics: str) -> list[dict[str, str]]:
 
 
 def _statement(
-    kind: str, seconds: float, source: Source, content: Any, **overrides: Any
+    kind: str, seconds: float, source: LineSource, content: Any, **overrides: Any
 ) -> Statement:
     values = {
         "cluster": CLUSTER,
@@ -90,7 +90,7 @@ def heartbeat(
     return _statement(
         HEARTBEAT,
         seconds,
-        Source(broker, 0, client_addr=address or f"{client_id}:1"),
+        LineSource(broker, 0, client_addr=address or f"{client_id}:1"),
         HeartbeatOfGroup(client_id, is_full, consume_type, message_model, subscriptions(*topics)),
         snapshot_time=None,
     )
@@ -114,7 +114,7 @@ def poll(
     return _statement(
         CONSUMER_CONNECTION,
         seconds,
-        Source(
+        LineSource(
             **{"broker_name": broker, "broker_id": 0, "error_code": code, "error_message": message}
             | source
         ),
@@ -139,7 +139,7 @@ def running_info(
     return _statement(
         CONSUMER_RUNNING_INFO,
         seconds,
-        Source(client_id=client_id, error_code=code, **source or {}),
+        LineSource(client_id=client_id, error_code=code, **source or {}),
         None if code is not None else RunningInfo(**values | overrides),
     )
 
@@ -157,7 +157,7 @@ def log_line(
     return _statement(
         CLIENT_LOG,
         seconds,
-        Source(process=process),
+        LineSource(process=process),
         LogLine(
             strategy,
             TOPIC,
@@ -180,14 +180,14 @@ def stats(
     return _statement(
         CONSUME_STATS,
         seconds,
-        Source(),
+        LineSource(),
         Stats(tuple(Offset(TOPIC, BROKER, number, *two, None) for number, two in offsets.items())),
         collected_at=instant(seconds if collected is None else collected),
     )
 
 
 def route(
-    *brokers: RouteBroker,
+    *brokers: RouteEntry,
     seconds: float = 0,
     collected: float | None = None,
     namesrv: str = NAMESRV,
@@ -198,7 +198,7 @@ def route(
     return _statement(
         TOPIC_ROUTE,
         seconds,
-        Source(namesrv_addr=namesrv, error_code=code, error_message=message),
+        LineSource(namesrv_addr=namesrv, error_code=code, error_message=message),
         None if code is not None else Route(brokers),
         subject=TOPIC,
         collected_at=instant(seconds if collected is None else collected),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.snapshots.members import Member
+from jobs.snapshots.members import MemberRow
 from tests.snapshots.builders import (
     Rows,
     at,
@@ -276,7 +276,7 @@ def test_each_copy_of_an_id_is_a_row():
 def test_who_pulls_and_itself_subscribes_to_nothing_chooses_its_queues(
     consume_type, topics, source, pull_consumer, chooses
 ):
-    member = Member(
+    member = MemberRow(
         *("broker-a", 0, "a", "a:1", "JAVA", 401),
         *(consume_type, "CLUSTERING", subscriptions(*topics), source),
         *(None, None, None, pull_consumer),

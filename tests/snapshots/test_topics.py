@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from jobs.declared.contents import content_id
-from jobs.dumps.statement import RouteBroker
+from jobs.dumps.statement import RouteEntry
 from tests.snapshots.builders import CLUSTER, NAMESRV, TOPIC, at, route, tables_of_topic
 
-A = RouteBroker("broker-a", (0, 2), 6, 8, 4, "z1")
-B = RouteBroker("broker-b", (), 2, 4, 4, None)
+A = RouteEntry("broker-a", (0, 2), 6, 8, 4, "z1")
+B = RouteEntry("broker-b", (), 2, 4, 4, None)
 
 
 def test_a_route_has_a_row_for_each_of_its_brokers_and_its_content_once():

@@ -21,13 +21,13 @@ from jobs.fold.kernel import (
     Facts,
     runs_of,
 )
-from jobs.fold.numbers import Source
+from jobs.fold.numbers import TableSource
 from jobs.judge.dossier import Dossier
 from jobs.schemas import QUARANTINE, SNAPSHOT_TABLES
 
 _TABLES = {table.name: table for table in SNAPSHOT_TABLES}
 #: Some rows of a table, by its name.
-Slices = Iterable[tuple[str, Source]]
+Slices = Iterable[tuple[str, TableSource]]
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,6 @@ def by_shard(pieces: Iterable[Piece], kinds: Iterable[str]) -> dict[int, list[Pi
     return found
 
 
-def whole(tables: Mapping[str, Source], cutting: Cutting) -> Iterator[tuple[str, Source]]:
+def whole(tables: Mapping[str, TableSource], cutting: Cutting) -> Iterator[tuple[str, TableSource]]:
     """Each table that is read as one slice."""
     return ((table.name, tables[table.name]) for table in cutting.tables() if table.name in tables)

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.declared.contents import MEMBER_FACTS, ROUTE_FACTS, SUBSCRIPTION_FIELDS
-from jobs.fold.checked_rows import Reading
-from jobs.fold.numbers import Source
+from jobs.fold.checked_rows import TableReading
+from jobs.fold.numbers import TableSource
 from jobs.fold.runs import Contents, reunite
 from jobs.fold.runs_of_slices import member_runs, poll_runs, route_runs
 from jobs.schemas import (
@@ -26,20 +26,22 @@ _POLL = ("cluster", "consumer_group", "broker_name", "broker_id")
 
 
 def ids_locally(
-    heartbeats: Source,
-    broker_polls: Source | None,
-    topic_routes: Source,
+    heartbeats: TableSource,
+    broker_polls: TableSource | None,
+    topic_routes: TableSource,
     heartbeat_expiry_seconds: int,
 ) -> dict[str, pa.Table]:
     """By name ``broker_polls``, ``member_lists``, ``route_polls`` and ``route_contents``.
 
     One poll for each broker and snapshot that is known to have been asked.
     """
-    lists = reunite(whole(member_runs(Reading(HEARTBEATS, [heartbeats]), heartbeat_expiry_seconds)))
-    routes = reunite(whole(route_runs(Reading(TOPIC_ROUTES, [topic_routes]))))
+    lists = reunite(
+        whole(member_runs(TableReading(HEARTBEATS, [heartbeats]), heartbeat_expiry_seconds))
+    )
+    routes = reunite(whole(route_runs(TableReading(TOPIC_ROUTES, [topic_routes]))))
     runs = lists.runs.to_pylist()
     if broker_polls is not None:
-        for part in poll_runs(Reading(BROKER_POLLS, [broker_polls]), has_ids=False):
+        for part in poll_runs(TableReading(BROKER_POLLS, [broker_polls]), has_ids=False):
             runs += part.to_pylist()
     polls: dict[tuple[Any, ...], dict[str, Any]] = {}
     for run in sorted(runs, key=lambda each: each["list_id"] is None):

@@ -14,7 +14,7 @@ from jobs.cli import main
 from jobs.declared.kinds import INFO
 from jobs.rendering.nights import read_history
 from jobs.rendering.page import to_html
-from jobs.rendering.page_values import Report, build_report
+from jobs.rendering.page_values import PageValues, build_report
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Reports
 from tests.support.night import FAULTS, Group, groups_of, write_night
@@ -46,7 +46,7 @@ def surfaces(folder: Path) -> Surfaces:
 
 
 @pytest.fixture(scope="module")
-def report(folder: Path) -> Report:
+def report(folder: Path) -> PageValues:
     reports = Reports(Location(folder))
     published = reports.resolve(DAY)
     return build_report(published, PublishedTables(reports, published), 10)
@@ -70,7 +70,7 @@ def test_a_restart_is_one_line_on_each_surface_and_the_first_one(surfaces: Surfa
     assert passed.partition("10:30:03")[0].count(" / ") == 0
 
 
-def test_each_fault_that_lasts_is_found_and_no_other(report: Report) -> None:
+def test_each_fault_that_lasts_is_found_and_no_other(report: PageValues) -> None:
     """The truth is what was planted; GROUP_OFFLINE is there twice, with messages and without."""
     found = {each.place.consumer_group: each for each in reversed(report.counted)}
     assert set(found) == {each.name for each in FAULTY}
@@ -82,7 +82,7 @@ def test_each_fault_that_lasts_is_found_and_no_other(report: Report) -> None:
     assert [each.name for each in FAULTY if FAULTS[each.fault] not in names(each)] == []
 
 
-def test_what_waits_comes_first_and_idle_queues_after_it(report: Report) -> None:
+def test_what_waits_comes_first_and_idle_queues_after_it(report: PageValues) -> None:
     order = [each.place.consumer_group for each in report.counted if "%RETRY" not in each.place[2]]
     planted = {each.name: each for each in FAULTY}
     kinds = [planted[name].fault for name in order]
@@ -99,7 +99,7 @@ def test_what_waits_comes_first_and_idle_queues_after_it(report: Report) -> None
     assert words in report.counted[0].headline
 
 
-def test_what_waits_is_on_every_surface(surfaces: Surfaces, report: Report) -> None:
+def test_what_waits_is_on_every_surface(surfaces: Surfaces, report: PageValues) -> None:
     number = f"{report.verdict.waiting.messages:,} messages wait"
     for surface in ("page", "ticket", "console", "in_python"):
         assert number in surfaces.texts[surface], surface
@@ -110,7 +110,7 @@ def test_what_waits_is_on_every_surface(surfaces: Surfaces, report: Report) -> N
     assert metric == report.verdict.waiting.messages
 
 
-def test_what_passed_has_no_card_and_no_box_of_what_to_do(report: Report) -> None:
+def test_what_passed_has_no_card_and_no_box_of_what_to_do(report: PageValues) -> None:
     assert {card.problem.standing for card in report.cards} == {"COUNTED"}
     html = to_html(report, "reports")
     passed = html.partition('id="passed"')[2].partition("</details>")[0]

@@ -11,7 +11,7 @@ from typing import Any
 from ...texts.shown import iso
 from ..delivery import Refusal
 from ..message import Item, Message
-from ..webhook import Answer, Request
+from ..webhook import HttpRequest, Reply
 from .service import Access, Service, code_refusal, inert, status_refusal
 
 #: Rocket.Chat shows 5,000 characters, Mattermost 16,383.
@@ -19,8 +19,8 @@ _LONGEST = 4_800
 _FENCE = "```"
 
 
-def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
-    yield Request(access.url, document(message))
+def _requests(message: Message, access: Access, _now: datetime) -> Iterable[HttpRequest]:
+    yield HttpRequest(access.url, document(message))
 
 
 def document(message: Message) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _problem(item: Item) -> dict[str, Any]:
     }
 
 
-def _refusal(answer: Answer) -> Refusal | None:
+def _refusal(answer: Reply) -> Refusal | None:
     """An error in a 200: a program may say it as the chats do."""
     values = answer.values
     if any(values.get(name) is False for name in ("ok", "success")):

@@ -20,7 +20,7 @@ from ...reports.tables import Place
 from ...texts.shown import iso
 from ..delivery import Refusal
 from ..message import MISSING, OTHERS, Item, Message
-from ..webhook import Answer, Request
+from ..webhook import HttpRequest, Reply
 from .service import NOT_ITS, Access, Service, inert, status_refusal
 
 _LONGEST_SUMMARY = 1024
@@ -29,10 +29,10 @@ _LONGEST_NAME = 255
 _MOST_FINDINGS = 100
 
 
-def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
-    def event(action: str, place: Place, **details: Any) -> Request:
+def _requests(message: Message, access: Access, _now: datetime) -> Iterable[HttpRequest]:
+    def event(action: str, place: Place, **details: Any) -> HttpRequest:
         event = {"routing_key": access.secret, "event_action": action}
-        return Request(access.url, {**event, "dedup_key": incident_key(place), **details})
+        return HttpRequest(access.url, {**event, "dedup_key": incident_key(place), **details})
 
     client = {"client": "rebalance-audit"}
     for item in message.items:
@@ -101,7 +101,7 @@ def _payload_of_text(message: Message, text: str) -> dict[str, Any]:
     }
 
 
-def _refusal(answer: Answer) -> Refusal | None:
+def _refusal(answer: Reply) -> Refusal | None:
     if answer.status == 400:
         return Refusal("HTTP status 400: the event is not valid; check the routing key")
     refusal = status_refusal(answer)

@@ -30,7 +30,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ..message import Link, Message
-from ..webhook import Request, json_size
+from ..webhook import HttpRequest, json_size
 from .service import Access, Service, code_refusal, inert
 
 _NOT_UNDERSTOOD = "it does not understand the message"
@@ -68,9 +68,9 @@ _DINGTALK_REASONS = {
 }
 
 
-def _to_dingtalk(message: Message, access: Access, now: datetime) -> Iterable[Request]:
+def _to_dingtalk(message: Message, access: Access, now: datetime) -> Iterable[HttpRequest]:
     body = message.fitted(partial(_dingtalk_body, message.mentions), 19_000, json_size)
-    yield Request(signed(access.url, access.secret, now), body)
+    yield HttpRequest(signed(access.url, access.secret, now), body)
 
 
 def _dingtalk_body(mentions: Sequence[str], lines: Sequence[str]) -> dict[str, Any]:
@@ -114,13 +114,13 @@ _FEISHU_REASONS = {
 _LANGUAGES = {"en": "en_us", "zh": "zh_cn"}
 
 
-def _to_feishu(message: Message, access: Access, now: datetime) -> Iterable[Request]:
+def _to_feishu(message: Message, access: Access, now: datetime) -> Iterable[HttpRequest]:
     body = message.fitted(partial(_feishu_body, message), 19_000, json_size)
     if access.secret:
         seconds = str(int(now.timestamp()))
         sign = _signature(f"{seconds}\n{access.secret}", "")
         body = {"timestamp": seconds, "sign": sign, **body}
-    yield Request(access.url, body)
+    yield HttpRequest(access.url, body)
 
 
 def _feishu_body(message: Message, lines: Sequence[str]) -> dict[str, Any]:
@@ -158,11 +158,11 @@ _WECOM_REASONS = {
 }
 
 
-def _to_wecom(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
+def _to_wecom(message: Message, access: Access, _now: datetime) -> Iterable[HttpRequest]:
     text = message.fitted(_wecom_text, 2048, lambda text: len(text.encode(errors="replace")))
     ids, mobiles = _ids_and_mobiles(message.mentions)
     content = {"content": text, "mentioned_list": ids, "mentioned_mobile_list": mobiles}
-    yield Request(access.url, {"msgtype": "text", "text": content})
+    yield HttpRequest(access.url, {"msgtype": "text", "text": content})
 
 
 def _wecom_text(lines: Sequence[str]) -> str:

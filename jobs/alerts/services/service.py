@@ -10,7 +10,7 @@ from datetime import datetime
 
 from ..delivery import LONGEST_PAUSE, Refusal
 from ..message import Link, Message
-from ..webhook import Answer, Request
+from ..webhook import HttpRequest, Reply
 
 #: What some chats take for a call to everybody even in plain text.
 _CALL = re.compile(r"@(?=(?:all|channel|everyone|here|所有人)(?!\w))", re.IGNORECASE)
@@ -38,8 +38,8 @@ class Service:
     """
 
     hosts: tuple[str, ...]
-    requests: Callable[[Message, Access, datetime], Iterable[Request]]
-    refusal: Callable[[Answer], Refusal | None]
+    requests: Callable[[Message, Access, datetime], Iterable[HttpRequest]]
+    refusal: Callable[[Reply], Refusal | None]
     #: The URL where none is given; whether it needs a secret; whether it has incidents that end.
     url: str = ""
     needs_secret: bool = False
@@ -61,7 +61,7 @@ def inert(line: str) -> str:
     return _CALL.sub(f"@{_ZERO_WIDTH_SPACE}", _LINK.sub(_ZERO_WIDTH_SPACE, line))
 
 
-def status_refusal(answer: Answer) -> Refusal | None:
+def status_refusal(answer: Reply) -> Refusal | None:
     """What an HTTP status means: 2xx is taken; nobody follows a redirect."""
     if 200 <= answer.status < 300:
         return None
@@ -70,7 +70,7 @@ def status_refusal(answer: Answer) -> Refusal | None:
 
 
 def code_refusal(
-    names: Iterable[str], reasons: Mapping[int, str], passing: Iterable[int], answer: Answer
+    names: Iterable[str], reasons: Mapping[int, str], passing: Iterable[int], answer: Reply
 ) -> Refusal | None:
     """What a code in the answer means: 0 is taken; ``passing`` are codes that may pass.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..delivery import Refusal
 from ..message import Link, Message
-from ..webhook import Answer, Request, json_size
+from ..webhook import HttpRequest, Reply, json_size
 from .service import NOT_ITS, Access, Service, inert, status_refusal
 
 #: Messages whose blocks have more than some 13,000 characters are refused (msg_blocks_too_long).
@@ -33,10 +33,12 @@ _REASONS = {
 }
 
 
-def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
+def _requests(message: Message, access: Access, _now: datetime) -> Iterable[HttpRequest]:
     block = message.fitted(partial(_block, message.mentions), _LONGEST, json_size)
     # The text is what a notification shows: no name is in it.
-    yield Request(access.url, {"text": message.heading, "blocks": [block], "unfurl_links": False})
+    yield HttpRequest(
+        access.url, {"text": message.heading, "blocks": [block], "unfurl_links": False}
+    )
 
 
 def _block(mentions: Iterable[str], lines: Sequence[str]) -> dict[str, Any]:
@@ -54,7 +56,7 @@ def _block(mentions: Iterable[str], lines: Sequence[str]) -> dict[str, Any]:
     return {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": texts}]}
 
 
-def _refusal(answer: Answer) -> Refusal | None:
+def _refusal(answer: Reply) -> Refusal | None:
     word = answer.text.strip()
     if answer.status == 200 and word == "ok":
         return None

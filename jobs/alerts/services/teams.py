@@ -12,14 +12,14 @@ from typing import Any
 
 from ..delivery import Refusal
 from ..message import Link, Message
-from ..webhook import Answer, Request, json_size
+from ..webhook import HttpRequest, Reply, json_size
 from .service import Access, Service, inert, status_refusal
 
 _LONGEST = 25_000
 
 
-def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Request]:
-    yield Request(access.url, message.fitted(_body, _LONGEST, json_size))
+def _requests(message: Message, access: Access, _now: datetime) -> Iterable[HttpRequest]:
+    yield HttpRequest(access.url, message.fitted(_body, _LONGEST, json_size))
 
 
 def _body(lines: Sequence[str]) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def _line(text: str, style: Mapping[str, str] | None = None) -> dict[str, Any]:
     return {"type": "RichTextBlock", "inlines": [run], **spacing}
 
 
-def _refusal(answer: Answer) -> Refusal | None:
+def _refusal(answer: Reply) -> Refusal | None:
     if answer.status == 202:
         return None
     return status_refusal(answer) or Refusal("Teams did not take the message")

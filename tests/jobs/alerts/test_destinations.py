@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs.alerts.destinations import SECRET_VARIABLE, WEBHOOK_VARIABLE, Secrets, find_destination
+from jobs.alerts.destinations import (
+    SECRET_VARIABLE,
+    WEBHOOK_VARIABLE,
+    SecretSources,
+    find_destination,
+)
 from jobs.config.settings import Alerts, NamedDestination, load_settings
 from jobs.errors import SettingsError
 
@@ -20,7 +25,7 @@ def assert_secret_is_kept(error: BaseException) -> None:
 
 def found(environment: dict[str, str], file: Path | None, warnings: list[str] | None = None) -> str:
     warn = pytest.fail if warnings is None else warnings.append
-    secrets = Secrets("alerts", "", environment, warn)
+    secrets = SecretSources("alerts", "", environment, warn)
     return secrets.find(WEBHOOK_VARIABLE, "webhook_file", file and str(file))
 
 

@@ -28,9 +28,9 @@ from jobs.alerts.services.json_document import document
 from jobs.alerts.services.pagerduty import incident_key
 from jobs.alerts.services.robots import signed
 from jobs.alerts.services.service import Access, inert
-from jobs.alerts.webhook import Answer, json_bytes
+from jobs.alerts.webhook import Reply, json_bytes
 from jobs.config.settings import Alerts
-from jobs.reports.problems import Finding
+from jobs.reports.problems import PlaceFinding
 from jobs.reports.tables import Place
 from tests.support import services
 from tests.support.services import SIGNING_SECRET, TOKEN, Fake, fake
@@ -41,7 +41,7 @@ ALL = sorted(services.SERVICES)
 WITH_CODES = {"DINGTALK": "errcode", "FEISHU": "code", "WECOM": "errcode"}
 
 
-def finding(queue_id: int = 0, **values: Any) -> Finding:
+def finding(queue_id: int = 0, **values: Any) -> PlaceFinding:
     of_queue: dict[str, Any] = {
         "place": Place("C", "G", "T"),
         "ids": (f"id-{queue_id}",),
@@ -58,7 +58,7 @@ def finding(queue_id: int = 0, **values: Any) -> Finding:
         "last_seen": NOON,
     }
     over_time = {"share_of_time": 1.0, "open_since": None, "nights_open": None}
-    return Finding(**{**of_queue, **over_time, **values})
+    return PlaceFinding(**{**of_queue, **over_time, **values})
 
 
 def message(name: str = "G / T (C)", number: int = 1, explanation: str = "because") -> Message:
@@ -438,7 +438,7 @@ def test_every_service_has_a_fake_that_answers_as_it_does() -> None:
 
 @pytest.mark.parametrize("name", sorted(WITH_CODES))
 def test_no_text_of_an_answer_gets_into_an_error(name: str) -> None:
-    answer = Answer(200, json.dumps({WITH_CODES[name]: 1, "errmsg": TOKEN, "msg": TOKEN}))
+    answer = Reply(200, json.dumps({WITH_CODES[name]: 1, "errmsg": TOKEN, "msg": TOKEN}))
     refusal = SERVICES[name].refusal(answer)
     assert refusal is not None
     assert TOKEN not in refusal.reason

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from jobs.alerts.delivery import Attempts, DeliveryError, Refusal
-from jobs.alerts.webhook import Answer, Request, post
+from jobs.alerts.webhook import HttpRequest, Reply, post
 from tests.support.services import TOKEN, Fake, fake, taken
 
 #: Much more than a loaded machine needs for a post that does not hang.
@@ -24,13 +24,13 @@ def service() -> Iterator[Fake]:
         yield service
 
 
-def send(url: str, timeout: float = AMPLE) -> Answer | Refusal:
-    return post(Request(url, {"text": "é"}), timeout)
+def send(url: str, timeout: float = AMPLE) -> Reply | Refusal:
+    return post(HttpRequest(url, {"text": "é"}), timeout)
 
 
 def test_a_message_arrives_as_json(service: Fake) -> None:
     answer = send(service.url)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, Reply)
     assert answer.status == 200
     (posted,) = service.posted
     assert posted.body == {"text": "é"}
@@ -58,7 +58,7 @@ def test_a_redirect_is_not_followed(service: Fake, status: int) -> None:
     with fake(taken, "/elsewhere") as elsewhere:
         service.answers = [(status, {"Location": elsewhere.url}, "")]
         answer = send(service.url)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, Reply)
     assert answer.status == status
     assert elsewhere.posted == []
 
@@ -66,17 +66,17 @@ def test_a_redirect_is_not_followed(service: Fake, status: int) -> None:
 def test_a_long_answer_is_not_read_to_its_end(service: Fake) -> None:
     service.answers = [(200, {}, "x" * 10_000_000)]
     answer = send(service.url)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, Reply)
     assert len(answer.text) == 65536
 
 
 @pytest.mark.parametrize("text", ["", "[]", '"x"', "{", "[" * 100_000, '{"a": 1'])
 def test_an_answer_that_is_no_object_has_no_values(text: str) -> None:
-    assert Answer(200, text).values == {}
+    assert Reply(200, text).values == {}
 
 
 def test_a_lone_surrogate_in_a_name_does_not_stop_a_message(service: Fake) -> None:
-    assert isinstance(post(Request(service.url, {"text": "a\ud800b"}), AMPLE), Answer)
+    assert isinstance(post(HttpRequest(service.url, {"text": "a\ud800b"}), AMPLE), Reply)
     assert service.bodies == [{"text": "a?b"}]
 
 
@@ -184,8 +184,8 @@ def test_who_cannot_be_reached_is_no_answer(url: str, reason: str) -> None:
 
 
 def test_nothing_that_is_printed_has_the_url() -> None:
-    request = Request(f"https://chat.example/{TOKEN}", {"routing_key": TOKEN})
-    assert TOKEN not in repr(request) + repr(Answer(200, TOKEN))
+    request = HttpRequest(f"https://chat.example/{TOKEN}", {"routing_key": TOKEN})
+    assert TOKEN not in repr(request) + repr(Reply(200, TOKEN))
 
 
 # ---------------------------------------------------------------- attempts

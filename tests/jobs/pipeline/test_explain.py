@@ -21,11 +21,7 @@ from jobs.declared.instants import to_datetime
 from jobs.errors import InputError
 from jobs.judge.moment import Moment
 from jobs.pipeline.moment_texts import explain_moment
-from jobs.pipeline.moments import (
-    Question,
-    moments_of_dumps,
-    moments_of_tables,
-)
+from jobs.pipeline.moments import MomentQuestion, moments_of_dumps, moments_of_tables
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
 from jobs.storage import Location
 from rebalance_core import ChangeError, leave, separate_ids
@@ -120,7 +116,7 @@ def snapshots(tmp_path: Path) -> Location:
 
 def of_tables(snapshots: Location, topic: str, seconds: float | None) -> Moment:
     time = None if seconds is None else at(seconds)
-    return moments_of_tables(snapshots, Question("G", topic, time), SETTINGS)[0]
+    return moments_of_tables(snapshots, MomentQuestion("G", topic, time), SETTINGS)[0]
 
 
 def test_a_moment_is_that_of_the_last_snapshot_up_to_it(snapshots: Location) -> None:
@@ -146,7 +142,7 @@ def test_a_moment_has_how_many_processes_the_connections_of_an_id_show(snapshots
 
 
 def test_of_a_group_there_is_a_moment_for_each_topic(snapshots: Location) -> None:
-    moments = moments_of_tables(snapshots, Question("G", None, at(231)), SETTINGS)
+    moments = moments_of_tables(snapshots, MomentQuestion("G", None, at(231)), SETTINGS)
     assert [moment.state.topic for moment in moments] == ["T", "T2"]
     assert moments[1] == of_tables(snapshots, "T2", 231)
 
@@ -351,9 +347,9 @@ def test_a_group_in_two_clusters_needs_the_cluster(tmp_path: Path) -> None:
     dump = tmp_path / "dump.jsonl"
     dump.write_text(f"{poll_line('a')}\n{poll_line('a', cluster='C2')}\n")
     with pytest.raises(InputError, match="in several clusters, 'C2', 'DefaultCluster': say which"):
-        moments_of_dumps([str(dump)], Question("G", "T"), Settings())
+        moments_of_dumps([str(dump)], MomentQuestion("G", "T"), Settings())
     assert (
-        moments_of_dumps([str(dump)], Question("G", "T", cluster="C2"), Settings())[0].cluster
+        moments_of_dumps([str(dump)], MomentQuestion("G", "T", cluster="C2"), Settings())[0].cluster
         == "C2"
     )
 
@@ -374,7 +370,7 @@ def test_a_group_whose_members_no_broker_told_is_an_error_in_words(
     dump = tmp_path / "dump.jsonl"
     dump.write_text(f"{line}\n")
     with pytest.raises(InputError) as raised:
-        moments_of_dumps([str(dump)], Question("G", "T"), Settings())
+        moments_of_dumps([str(dump)], MomentQuestion("G", "T"), Settings())
     assert str(raised.value) == said
 
 

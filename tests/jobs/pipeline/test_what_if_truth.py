@@ -15,7 +15,7 @@ import pytest
 
 from jobs.config.settings import load_settings
 from jobs.declared.instants import to_datetime
-from jobs.pipeline.moments import Question, moments_of_dumps
+from jobs.pipeline.moments import MomentQuestion, moments_of_dumps
 from jobs.pipeline.terms_of_settings import strategy_rules
 from rebalance_core import Change, Situation, join, leave, resize, what_if
 from tests.support.truth import CAPTURES, SAMPLE_SETTINGS, Queue, TopicTruth, rounds
@@ -55,7 +55,7 @@ def predicted(before: TopicTruth, *changes: Change) -> dict[str, list[list[Queue
     settings = load_settings(SAMPLE_SETTINGS)
     (moment,) = moments_of_dumps(
         [str(CAPTURES / before.situation / "dump.jsonl.gz")],
-        Question(before.consumer_group, before.topic, before.time),
+        MomentQuestion(before.consumer_group, before.topic, before.time),
         settings,
     )
     assert to_datetime(moment.snapshot_time) == before.time

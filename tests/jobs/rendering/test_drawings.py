@@ -8,18 +8,18 @@ from itertools import pairwise
 
 import pytest
 
-from jobs.rendering.drawings import NARROW, WIDE, Drawing, Frame, draw_allocation, draw_timeline
+from jobs.rendering.drawings import NARROW, WIDE, Canvas, Drawing, draw_allocation, draw_timeline
 from jobs.rendering.pictures import (
     AfterRepair,
-    Change,
+    Handover,
     Lane,
     Mark,
-    Period,
+    Ownership,
     Span,
     Taker,
-    Timeline,
+    TimelinePicture,
 )
-from jobs.reports.problems import Queue
+from jobs.reports.problems import PlaceQueue
 from jobs.texts.shown import display_width
 from tests.support.published import minute
 
@@ -29,17 +29,19 @@ Box = tuple[int, int, int, int]
 def picture(
     *lanes: Lane,
     until: float = 60,
-    changes: tuple[Change, ...] = (),
+    changes: tuple[Handover, ...] = (),
     faults: Mapping[str, Sequence[Span]] | None = None,
 ) -> Drawing:
     """The drawing of these lanes, from minute 0 on; a, b and c are 1, 2 and 3."""
-    timeline = Timeline(minute(0), minute(until), lanes, 0, changes, faults or {}, frozenset("abc"))
+    timeline = TimelinePicture(
+        minute(0), minute(until), lanes, 0, changes, faults or {}, frozenset("abc")
+    )
     return draw_timeline(timeline, {"a": 1, "b": 2, "c": 3})
 
 
 def lane(number: int, *marks: Mark, takers: tuple[Taker, ...] = (), until: float = 60) -> Lane:
-    periods = (Period(minute(0), minute(until), takers),)
-    return Lane(Queue("broker-a", number), periods, marks)
+    periods = (Ownership(minute(0), minute(until), takers),)
+    return Lane(PlaceQueue("broker-a", number), periods, marks)
 
 
 def mark(kind: str, first: float, last: float, **values: bool) -> Mark:
@@ -62,7 +64,7 @@ def test_what_is_drawn_lies_where_its_time_and_its_queue_are() -> None:
     drawing = picture(
         lane(0, mark("ORPHANED", 20, 40)),
         lane(7, mark("DUPLICATE", 30, 90)),
-        changes=(Change(minute(20), "-", "b left"), Change(minute(40), "+", "b joined")),
+        changes=(Handover(minute(20), "-", "b left"), Handover(minute(40), "+", "b joined")),
         faults={"GHOST_MEMBER": [(minute(20), minute(40))]},
     )
     ticks = {text: round(x) for text, (x, _) in places(drawing, "tick").items()}
@@ -165,7 +167,7 @@ def test_without_changes_there_is_no_lane_for_them() -> None:
     assert "joined ▲ left ▼" not in places(picture(lane(0)), "name")
     (change,) = (
         shape
-        for shape in picture(lane(0), changes=(Change(minute(1), "*", "both"),)).shapes
+        for shape in picture(lane(0), changes=(Handover(minute(1), "*", "both"),)).shapes
         if shape.css == "change"
     )
     assert change.title == "10:01:00 both"
@@ -178,7 +180,7 @@ def test_without_changes_there_is_no_lane_for_them() -> None:
 def repair(
     now: list[tuple[str, ...]], then: list[tuple[str, ...]], takers: tuple[str, ...]
 ) -> AfterRepair:
-    queues = tuple(Queue("broker-a" if n < 2 else "broker-b", n) for n in range(len(now)))
+    queues = tuple(PlaceQueue("broker-a" if n < 2 else "broker-b", n) for n in range(len(now)))
     return AfterRepair(
         fault={"fault": "STRATEGY_MISMATCH", "findings_left": 0},
         takers=takers,
@@ -277,20 +279,20 @@ def test_a_time_before_or_after_the_picture_lies_at_its_edge() -> None:
     early = mark("ORPHANED", -10, 10)
     ((left, _, _, _),) = boxes(picture(lane(0, early)), "mark orphaned")
     assert left == 172
-    instant = Timeline(minute(0), minute(0), (lane(0),), 0, (), {}, frozenset())
+    instant = TimelinePicture(minute(0), minute(0), (lane(0),), 0, (), {}, frozenset())
     assert draw_timeline(instant, {}).height > 0
 
 
 @pytest.mark.parametrize("frame", [WIDE, NARROW], ids=["wide", "narrow"])
 @pytest.mark.parametrize("minutes", [1, 59, 24 * 60, 40 * 24 * 60])
-def test_nothing_lies_beyond_the_edge_of_a_timeline(frame: Frame, minutes: float) -> None:
+def test_nothing_lies_beyond_the_edge_of_a_timeline(frame: Canvas, minutes: float) -> None:
     lanes = (lane(0, mark("ORPHANED", 0, minutes), takers=(Taker("a", 1, 1.0),), until=minutes),)
-    timeline = Timeline(
+    timeline = TimelinePicture(
         minute(0),
         minute(minutes),
         lanes,
         0,
-        (Change(minute(minutes), "+", "b joined"),),
+        (Handover(minute(minutes), "+", "b joined"),),
         {"SUBSCRIPTION_MISMATCH": [(minute(0), minute(minutes))]},
         frozenset("a"),
     )

@@ -18,7 +18,7 @@ from jobs.config.settings import Settings
 from jobs.declared.kinds import INFO
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.page import to_html
-from jobs.rendering.page_values import Report, build_report
+from jobs.rendering.page_values import PageValues, build_report
 from jobs.reports.words import in_general
 from tests.support.audited import Rows, audit_dumps
 from tests.support.published import RowTables, published
@@ -60,7 +60,7 @@ def renamed(value: Any, before: str, after: str) -> Any:
 
 
 @cache
-def fleet(number: int) -> Report:
+def fleet(number: int) -> PageValues:
     """A published night of so many groups."""
     faulty, healthy = groups()
     tables: dict[str, Rows] = defaultdict(list)

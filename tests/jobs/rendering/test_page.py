@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from jobs import __version__
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.page import to_html, to_markdown
-from jobs.rendering.page_values import Report, build_report
+from jobs.rendering.page_values import PageValues, build_report
 from jobs.reports.words import within
 from rebalance_core.texts import Text, encode
 from tests.support.published import (
@@ -77,11 +77,11 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-def report(top: int = 10, **tables: list[dict[str, Any]]) -> Report:
+def report(top: int = 10, **tables: list[dict[str, Any]]) -> PageValues:
     return build_report(published(), RowTables(**tables), top)
 
 
-def full_report(name: str = "G") -> Report:
+def full_report(name: str = "G") -> PageValues:
     """Every section has something in it, and every name in it is ``name``."""
     tables = two_processes_share_one_client_id(consumer_group=name)
     tables["allocations"] = [{**row, "client_id": name} for row in tables["allocations"]]

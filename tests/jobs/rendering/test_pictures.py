@@ -10,12 +10,12 @@ from jobs.rendering.pictures import (
     MOST_LANES,
     AfterRepair,
     States,
-    Timeline,
+    TimelinePicture,
     after_repair,
     number_clients,
     timeline,
 )
-from jobs.reports.problems import Finding, Queue, find_problems
+from jobs.reports.problems import PlaceFinding, PlaceQueue, find_problems
 from tests.support.published import (
     RowTables,
     allocation,
@@ -34,11 +34,11 @@ def states(tables: dict[str, list[dict[str, Any]]] = TABLES) -> States:
     return States(tables["state_runs"], tables["allocations"])
 
 
-def found(**tables: list[dict[str, Any]]) -> tuple[Finding, ...]:
+def found(**tables: list[dict[str, Any]]) -> tuple[PlaceFinding, ...]:
     return find_problems(RowTables(**tables))[0].findings
 
 
-def seen() -> Timeline:
+def seen() -> TimelinePicture:
     picture = timeline(states(), found(**TABLES), TABLES["group_faults"], TABLES["reassignments"])
     assert picture is not None
     return picture
@@ -52,7 +52,7 @@ def repaired() -> AfterRepair:
 
 def test_a_lane_tells_who_took_the_queue_until_the_next_state() -> None:
     lane = seen().lanes[2]
-    assert lane.queue == Queue("broker-a", 2)
+    assert lane.queue == PlaceQueue("broker-a", 2)
     before, after = lane.periods
     assert [taker.client_id for taker in before.takers] == ["b"]
     assert before.end == after.start == minute(10)
@@ -68,9 +68,9 @@ def test_states_with_the_same_taker_are_one_period() -> None:
         "state_runs": [run("s1", 0, 4), run("s2", 5, 9)],
         "allocations": [allocation("s1", "a", [0]), allocation("s2", "a", [0])],
     }
-    (period,) = states(tables).periods(Queue("broker-a", 0), minute(0), minute(60))
+    (period,) = states(tables).periods(PlaceQueue("broker-a", 0), minute(0), minute(60))
     assert (period.start, period.end) == (minute(0), minute(10))
-    (part,) = states(tables).periods(Queue("broker-a", 0), minute(6), minute(7))
+    (part,) = states(tables).periods(PlaceQueue("broker-a", 0), minute(6), minute(7))
     assert (part.start, part.end) == (minute(6), minute(7))
 
 
@@ -79,7 +79,7 @@ def test_time_of_which_nothing_is_known_stays_empty() -> None:
         "state_runs": [run("s1", 0, 4), run("s1", 30, 34)],
         "allocations": [allocation("s1", "a", [0])],
     }
-    periods = states(tables).periods(Queue("broker-a", 0), minute(0), minute(60))
+    periods = states(tables).periods(PlaceQueue("broker-a", 0), minute(0), minute(60))
     assert [(each.start, each.end) for each in periods] == [
         (minute(0), minute(5)),
         (minute(30), minute(35)),
@@ -92,7 +92,7 @@ def test_a_client_that_takes_a_queue_under_some_views_takes_a_share() -> None:
         allocation("s1", "b", [0], view_weight=0.25),
     ]
     tables = {"state_runs": [run("s1", 0, 4)], "allocations": rows}
-    (period,) = states(tables).periods(Queue("broker-a", 0), minute(0), minute(60))
+    (period,) = states(tables).periods(PlaceQueue("broker-a", 0), minute(0), minute(60))
     assert [(taker.client_id, taker.share) for taker in period.takers] == [
         ("a", 0.75),
         ("b", 0.25),
@@ -116,7 +116,7 @@ def test_of_many_queues_the_faulty_ones_are_drawn() -> None:
     )
     assert picture is not None
     assert len(picture.lanes) == MOST_LANES
-    assert picture.lanes[-1].queue == Queue("broker-a", 99)
+    assert picture.lanes[-1].queue == PlaceQueue("broker-a", 99)
     assert picture.lanes_left_out == 100 - MOST_LANES
 
 
@@ -260,10 +260,10 @@ def test_the_repair_shows_what_moves_and_of_the_rest_as_much_as_has_room() -> No
     repair = after_repair(states(tables), row)
     assert repair is not None
     assert [each.queue_id for each in repair.queues] == [*range(MOST_LANES - 1), 39]
-    assert repair.now[Queue("broker-a", 38)] == ("d",)
+    assert repair.now[PlaceQueue("broker-a", 38)] == ("d",)
     assert repair.queues_left_out == 40 - MOST_LANES
-    assert repair.now[Queue("broker-a", 0)] == ("a (at times)",)
-    assert repair.now[Queue("broker-a", 39)] == ("b", "b")
+    assert repair.now[PlaceQueue("broker-a", 0)] == ("a (at times)",)
+    assert repair.now[PlaceQueue("broker-a", 39)] == ("b", "b")
     assert repair.takers == ("a", "b", "b (process 2)", "d")
     assert repair.moved == 1
     assert (repair.fault["findings_cleared"], repair.fault["findings_left"]) == (3, 1)
@@ -272,7 +272,7 @@ def test_the_repair_shows_what_moves_and_of_the_rest_as_much_as_has_room() -> No
 
 def test_the_repair_is_the_allocation_with_its_moves() -> None:
     repair = repaired()
-    queues = [Queue("broker-a", number) for number in range(4)]
+    queues = [PlaceQueue("broker-a", number) for number in range(4)]
     assert [repair.now[each] for each in queues] == [("a", "a"), ("a", "a"), (), ()]
     assert [repair.then[each] for each in queues] == [
         ("a",),
@@ -327,8 +327,8 @@ def test_a_queue_is_told_from_one_of_another_broker() -> None:
         {**allocation("s1", "b", []), "queues": [queue(0, "broker-b")]},
     ]
     assert set(States([run("s1", 0, 1)], rows).takers["s1"]) == {
-        Queue("broker-a", 0),
-        Queue("broker-b", 0),
+        PlaceQueue("broker-a", 0),
+        PlaceQueue("broker-b", 0),
     }
 
 
@@ -338,7 +338,7 @@ def test_a_queue_that_has_left_the_route_is_gone_and_not_nobodys() -> None:
     divergence = fault("ROUTE_DIVERGENCE", moves=[only_one], findings_left=1)
     changed = after_repair(states(), divergence)
     assert changed is not None
-    assert changed.gone == {Queue("broker-a", 1)}
+    assert changed.gone == {PlaceQueue("broker-a", 1)}
     drawing = draw_allocation(changed, {"a": 1}, repaired=True)
     assert ": 0 with nobody," in drawing.description
     # What a repair does not reach is still nobody's.

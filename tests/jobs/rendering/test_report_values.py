@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.rendering.page import to_html
-from jobs.rendering.page_values import Card, Pictures, Report, build_report, ranges
+from jobs.rendering.page_values import Card, PageValues, Pictures, build_report, ranges
 from tests.support.published import (
     RowTables,
     allocation,
@@ -24,7 +24,7 @@ from tests.support.published import (
 INFO = {"severity": "INFO", "persistence": "TRANSIENT", "ongoing": False}
 
 
-def report(top: int = 10, **tables: list[dict[str, Any]]) -> Report:
+def report(top: int = 10, **tables: list[dict[str, Any]]) -> PageValues:
     return build_report(published(), RowTables(**tables), top)
 
 
