@@ -1,4 +1,4 @@
-"""Slices of the snapshot tables -> parts of runs, and the contents that they name.
+"""Slices of the snapshot tables -> their runs, and the contents that they name.
 
 Rows become sums of hashes, and only what is distinct becomes Python objects: a poll that brings
 what the poll before brought costs a few numbers. A healthy fleet repeats itself, so that the cost

@@ -221,4 +221,4 @@ def test_the_sources_have_texts() -> None:
     """Else all of this would hold of nothing."""
     places = {Path(place.path).parts[1] for place in templates().values() if place.line}
     assert len(templates()) > 600
-    assert {"alerts", "judge", "rendering", "reports", "text.py", "descriptions.py"} <= places
+    assert {"alerts", "judge", "rendering", "reports", "texts", "descriptions.py"} <= places
