@@ -6,14 +6,7 @@ memory once: six workers import for longer than they judge a hundred groups.
 
 import gc
 import sys
-from importlib import import_module
 from importlib.machinery import PathFinder
-
-_PACKAGE = __package__.rpartition(".")[0]
-_IMPORTED = (
-    *("pandas", "pyarrow.dataset", "pyspark.worker"),
-    *(f"{_PACKAGE}.{each}" for each in ("engines.batches", "fold.slices", "pipeline.groups")),
-)
 
 
 def _leave_archives_out() -> None:
@@ -30,8 +23,15 @@ def _leave_archives_out() -> None:
 
 if __name__ == "__main__":
     _leave_archives_out()
-    for each in _IMPORTED:
-        import_module(each)
+    import pandas  # noqa: F401
+    import pyarrow.dataset  # noqa: F401
+    import pyspark.worker  # noqa: F401
+    from pyspark.daemon import manager
+
+    from ..engines import batches  # noqa: F401
+    from ..fold import slices  # noqa: F401
+    from ..pipeline import group_audit  # noqa: F401
+
     # Else the first look for cycles in each worker would copy all of it.
     gc.freeze()
-    import_module("pyspark.daemon").manager()
+    manager()

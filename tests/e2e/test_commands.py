@@ -43,6 +43,19 @@ def test_a_second_run_publishes_the_same_rows_clears_what_was_left_and_may_fail_
     assert (reports / "_replaced" / "dt=2026-11-21" / first.published["run_id"]).is_dir()
 
 
+@pytest.mark.spark
+def test_the_session_that_the_command_starts_finds_what_one_process_finds(
+    tmp_path: Path, run_command: Run, sample_output: Path, settings_file: str
+) -> None:
+    """Its workers come from a daemon of ours (jobs/spark/daemon.py), as in no other session."""
+    command = [*AUDIT, "--engine", "spark", "--snapshots", str(sample_output / "snapshots")]
+    run_command([*command, "--reports", str(tmp_path), "--settings", settings_file])
+    here, there = PublishedReports(sample_output / "reports"), PublishedReports(tmp_path)
+    assert there.published["tables"] == here.published["tables"]
+    for table in here.published["tables"]:
+        assert there.comparable(table) == here.comparable(table), table
+
+
 def test_a_run_that_is_killed_leaves_whole_reports_and_the_next_one_mends(
     tmp_path: Path,
     command_environment: dict[str, str],
