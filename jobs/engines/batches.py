@@ -112,9 +112,11 @@ def of_numbers(
     return lambda batches: in_worker(_rows(step(opened(batches))))
 
 
-def of_rows(name: str, step: RowStep) -> Callable[[Batches], Batches]:
-    """Rows of a table -> pieces."""
-    return lambda batches: in_worker(_rows(step(name, batches)))
+def of_rows(
+    name: str, step: RowStep, unpacked: Callable[[Batches], Batches] = iter
+) -> Callable[[Batches], Batches]:
+    """Rows of a table, once they are ``unpacked`` -> pieces."""
+    return lambda batches: in_worker(_rows(step(name, unpacked(batches))))
 
 
 def of_shards(step: ShardStep) -> Callable[[Batches], Batches]:

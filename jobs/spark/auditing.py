@@ -205,9 +205,7 @@ class FrameInputs(Inputs):
             for table in cutting.tables()
             if table.name in rows
         }
-        if group is None:
-            wanted = {name: _dealt(each, engine.tasks) for name, each in wanted.items()}
-        else:
+        if group is not None:
             wanted = {name: _of_group(each, group) for name, each in wanted.items()}
         pieces = engine.map_rows(wanted, RowsStep(step, window.future))
         brief = list(engine.collect(pieces.only(*brief_kinds())))
@@ -217,16 +215,6 @@ class FrameInputs(Inputs):
     def cut(self, *_: Any, **__: Any) -> tuple[Any, Cutting]:
         """The pieces that were made as the rows were read."""
         return self.made
-
-
-def _dealt(rows: DataFrame, tasks: int) -> DataFrame:
-    """The rows over all tasks, however few files they lie in; a list stays whole."""
-    keys = [
-        each
-        for each in ("cluster", "consumer_group", "topic", "snapshot_time")
-        if each in rows.columns
-    ]
-    return rows.coalesce(1) if tasks == 1 else rows.repartition(tasks, *keys)
 
 
 def _of_group(rows: DataFrame, group: str) -> DataFrame:

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from inspect import signature
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from pandas.util import hash_pandas_object
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -37,7 +39,7 @@ from pyspark.sql.types import (
 )
 
 from ..contract import check_tables, type_name
-from ..engines.pieces import FOR_ALL, Piece, all_rows, pack_rows
+from ..engines.pieces import FOR_ALL, Piece, all_rows, in_parts, pack_rows, unpack_rows
 from ..errors import ContractError, InputError
 from ..fold.numbers import Rows, pc
 from ..fold.slices import TableStep
@@ -45,6 +47,7 @@ from ..schemas import (
     BROKER_POLLS,
     CLIENT_STATES,
     HEARTBEATS,
+    NESTED_VALUES,
     NO_ANSWER,
     RUNNING_INFO,
     SNAPSHOT_TABLES,
@@ -180,7 +183,18 @@ def _travelling(table: Table, rows: DataFrame) -> Iterator[str]:
     for field in table.schema:
         name = f"`{field.name}`"
         made = _travels(there.get(field.name, NullType()), field.type, name)
+        if _is_marked(field):
+            # Java's Arrow takes a time that grows with the square of a batch for lists of null.
+            is_one_null = f"size({name}) = 1 AND get({name}, 0) IS NULL"
+            held = f"IF({is_one_null}, array(NULL, NULL), {made})" if field.name in there else made
+            made = f"coalesce({held}, array(NULL))"
         yield name if made == name else f"{made} AS {name}"
+
+
+def _is_marked(field: "pa.Field[Any]") -> bool:
+    """Whether null travels as a list of one null: of lists that have no null themselves."""
+    elements = NESTED_VALUES.get(field.name, {}).get("", "")
+    return pa.types.is_list(field.type) and not elements.startswith("null")
 
 
 def _travels(came: DataType, expected: Any, x: str, depth: int = 0) -> str | None:
@@ -244,6 +258,8 @@ def _type_name(expected: Any) -> str:
 
 #: The kind of the pieces of what the driver reads of a table besides the fold's pieces.
 _BRIEF = "brief of "
+#: What a list is of: its broker is not among them, since few have more than one list of a group.
+_OF_A_LIST = ("cluster", "consumer_group", "topic", "snapshot_time")
 #: By table the columns that the driver looks at: when there are rows, and who was asked.
 _BRIEFLY: Mapping[str, list[str]] = {
     HEARTBEATS.name: ["cluster", "snapshot_time"],
@@ -254,6 +270,40 @@ _BRIEFLY: Mapping[str, list[str]] = {
     ],
     CLIENT_STATES.name: ["cluster", "snapshot_time", "consumer_group", "source"],
 }
+
+
+#: So many bytes of rows are sorted at once.
+_SORTED_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class ListsStep:
+    """Rows -> pieces of rows: those that a broker gave at a time about a group, or a nameserver
+    about a topic, are in pieces of one shard. A list that lies in several places would come as
+    several.
+    """
+
+    shards: int
+
+    def __call__(self, name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
+        """The pieces, which ``rows_of_lists`` unpacks."""
+        for part in in_parts(batches, _SORTED_BYTES, lambda each: each.nbytes):
+            rows = pa.Table.from_batches(part)
+            keys = rows.select([each for each in _OF_A_LIST if each in rows.column_names])
+            hashes = hash_pandas_object(keys.to_pandas(strings_to_categorical=True), index=False)
+            shards = (hashes % self.shards).to_numpy()
+            order = np.argsort(shards, kind="stable")
+            cuts = np.searchsorted(shards[order], np.arange(self.shards + 1))
+            rows = rows.take(order)
+            for shard, (start, stop) in enumerate(pairwise(cuts.tolist())):
+                yield from pack_rows(shard, name, rows.slice(start, stop - start))
+
+
+def rows_of_lists(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of pieces."""
+    for batch in batches:
+        for data in batch.column("data"):
+            yield from unpack_rows(data.as_buffer()).to_batches()
 
 
 @dataclass(frozen=True)
@@ -273,7 +323,7 @@ class RowsStep:
         def came() -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 of_batch = pa.schema(declared.field(each) for each in batch.schema.names)
-                rows = pa.Table.from_batches([batch]).cast(of_batch)
+                rows = _unmarked(pa.Table.from_batches([batch]).cast(of_batch))
                 if name in _BRIEFLY and rows.num_rows:
                     seen.append(self._briefly(name, rows.select(_BRIEFLY[name])))
                 yield from rows.to_batches()
@@ -298,6 +348,25 @@ class RowsStep:
             ahead = is_ahead.fill_null(False).to_numpy()
         once = rows.filter(pa.array(~ahead)).group_by(rows.column_names).aggregate([])
         return pa.concat_tables([once.select(rows.column_names), rows.filter(pa.array(ahead))])
+
+
+def _unmarked(rows: pa.Table) -> pa.Table:
+    """The rows with null in place of the lists that mark it."""
+    for place, field in enumerate(rows.schema):
+        if _is_marked(field):
+            column = pa.chunked_array(map(_unmarked_lists, rows[field.name].chunks), field.type)
+            rows = rows.set_column(place, field, column)
+    return rows
+
+
+def _unmarked_lists(lists: Any) -> Any:
+    is_one = pc.equal(pc.list_value_length(lists), 1).fill_null(False).to_numpy(False)
+    if not lists.values.null_count or not is_one.any():
+        return lists
+    is_null = lists.values.is_null().to_numpy(False)
+    is_mark = is_one.copy()
+    is_mark[is_one] = is_null[lists.offsets.to_numpy()[:-1][is_one]]
+    return pc.if_else(pa.array(is_mark), pa.scalar(None, lists.type), lists)
 
 
 def brief_kinds() -> list[str]:

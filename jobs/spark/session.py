@@ -86,7 +86,7 @@ def _rows_of_a_batch(version: str) -> str:
     Spark counts them, from 4.1 on. Before, a few rows make one.
     """
     counts_bytes = numbers_of(version) >= (4, 1)
-    return "1000" if counts_bytes else "4"
+    return "10000" if counts_bytes else "4"
 
 
 #: What every worker needs.

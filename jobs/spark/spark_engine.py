@@ -61,6 +61,7 @@ from ..engines.pieces import Piece
 from ..errors import InputError, SparkError
 from ..storage import Location
 from ..texts.shown import visible
+from .dataframe_rows import ListsStep, rows_of_lists
 from .functions import recompute_allocations
 from .session import unnoticed
 
@@ -79,6 +80,8 @@ _COLLECTED_PART = 16 << 20
 _LEAST_BYTES_OF_A_SHARD = 1 << 20
 _MOST_BYTES_OF_A_SHARD = 32 << 20
 _TASKS_OF_A_CORE = 2
+#: Shards go to tasks by a hash, which a few of each make even.
+_SHARDS_OF_A_TASK = 4
 
 
 @dataclass(frozen=True)
@@ -180,15 +183,18 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     def map_rows(self, tables: Mapping[str, DataFrame], step: RowStep) -> PieceFrame:
         """The pieces of the rows of tables, which go from Spark to the step as batches of Arrow."""
-        mapped = [each.mapInArrow(of_rows(name, step), _DDL) for name, each in tables.items()]
+        mapped = [self._mapped(name, each, step) for name, each in tables.items()]
         rows = reduce(DataFrame.unionAll, mapped)
         what = f"rows -> pieces: {', '.join(tables)}"
         return self._keep(rows.coalesce(1) if self._tasks == 1 else rows, self._input_bytes, what)
 
-    @property
-    def tasks(self) -> int:
-        """In so many tasks an input is read whose rows can be dealt at will."""
-        return self._tasks
+    def _mapped(self, name: str, rows: DataFrame, step: RowStep) -> DataFrame:
+        if self._tasks == 1:
+            return rows.mapInArrow(of_rows(name, step), _DDL)
+        # As pieces: rows of Java, with their lists, would cost as much again to exchange.
+        lists = rows.mapInArrow(of_rows(name, ListsStep(_SHARDS_OF_A_TASK * self._tasks)), _DDL)
+        lists = lists.repartition(self._tasks, "shard")
+        return lists.mapInArrow(of_rows(name, step, rows_of_lists), _DDL)
 
     def given(self, pieces: Iterable[Piece]) -> PieceFrame:
         """Pieces that the caller has."""
