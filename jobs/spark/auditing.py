@@ -45,7 +45,7 @@ from ..storage import Location, Published, Snapshots
 from .dataframe_rows import Names, RowsStep, brief_kinds, briefly, prepared
 from .dataframes import replace_date, rows_of_pieces, to_frame
 from .schemas import spark_schema
-from .session import adopted, fitting_workers, suited
+from .session import adopted, fitting_workers, for_rows, suited
 from .spark_engine import SparkEngine
 
 #: Of many rows, which no page and no verdict wants whole: they are read where they were made.
@@ -207,8 +207,9 @@ class FrameInputs(Inputs):
         }
         if group is not None:
             wanted = {name: _of_group(each, group) for name, each in wanted.items()}
-        pieces = engine.map_rows(wanted, RowsStep(step, window.future))
-        brief = list(engine.collect(pieces.only(*brief_kinds())))
+        with for_rows(engine.spark):
+            pieces = engine.map_rows(wanted, RowsStep(step, window.future))
+            brief = list(engine.collect(pieces.only(*brief_kinds())))
         tables = FrameTables(folder, None, {name: briefly(brief, name) for name in rows})
         return cls(tables, settings, made=(pieces, cutting))
 

@@ -81,6 +81,9 @@ _FOR_PIECES = {
 }
 
 
+_ROWS_OF_A_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+
 def _rows_of_a_batch(version: str) -> str:
     """A row is a situation, or a piece of megabytes or a whole file: bytes bound a batch, where
     Spark counts them, from 4.1 on. Before, a few rows make one.
@@ -109,8 +112,7 @@ def suited(spark: SparkSession) -> Iterator[SparkSession]:
     It begins with what this one has, such as credentials of a store. Raises SparkError where
     Spark's packages or the workers' Python do not fit.
     """
-    rows = {"spark.sql.execution.arrow.maxRecordsPerBatch": _rows_of_a_batch(spark.version)}
-    values = _NEEDED | _FOR_PIECES | rows
+    values = _NEEDED | _FOR_PIECES | {_ROWS_OF_A_BATCH: _rows_of_a_batch(spark.version)}
     with fitting_workers(spark):
         own = _copied(spark)
         # Spark Connect cannot copy a session before 4.1: there they are put back.
@@ -122,6 +124,19 @@ def suited(spark: SparkSession) -> Iterator[SparkSession]:
         finally:
             for key, old in before.items():
                 spark.conf.unset(key) if old is None else spark.conf.set(key, old)
+
+
+@contextmanager
+def for_rows(own: SparkSession) -> Iterator[None]:
+    """Lets rows of a caller, and the small pieces that they are exchanged as, be many in a batch,
+    in a session that is suited.
+    """
+    of_pieces = str(own.conf.get(_ROWS_OF_A_BATCH))
+    own.conf.set(_ROWS_OF_A_BATCH, max(of_pieces, "200", key=int))
+    try:
+        yield
+    finally:
+        own.conf.set(_ROWS_OF_A_BATCH, of_pieces)
 
 
 def _copied(spark: Any) -> SparkSession:

@@ -87,9 +87,22 @@ def test_the_extra_brings_distutils_where_python_has_none() -> None:
     assert {each: marked.marker.evaluate({"python_version": each}) for each in wanted} == wanted
 
 
-@pytest.mark.parametrize(("version", "rows"), [("3.5.9", "4"), ("4.0.1", "4"), ("4.1.0", "1000")])
+@pytest.mark.parametrize(("version", "rows"), [("3.5.9", "4"), ("4.0.1", "4"), ("4.1.0", "10000")])
 def test_rows_bound_a_batch_only_where_bytes_do_not(version: str, rows: str) -> None:
     assert sessions._rows_of_a_batch(version) == rows
+
+
+@pytest.mark.parametrize(("of_pieces", "of_rows"), [("4", "200"), ("10000", "10000")])
+def test_rows_of_a_caller_are_many_in_a_batch_and_pieces_as_before(
+    of_pieces: str, of_rows: str
+) -> None:
+    values = {sessions._ROWS_OF_A_BATCH: of_pieces}
+    conf = SimpleNamespace(get=values.get, set=values.__setitem__)
+    own: Any = SimpleNamespace(conf=conf)
+    with pytest.raises(ZeroDivisionError), sessions.for_rows(own):
+        assert values == {sessions._ROWS_OF_A_BATCH: of_rows}
+        1 / 0  # noqa: B018 - an audit that fails
+    assert values == {sessions._ROWS_OF_A_BATCH: of_pieces}
 
 
 class Context:
