@@ -50,7 +50,10 @@ class _File:
 
 
 class Lost(NamedTuple):
-    """More than is allowed was not understood. ``kinds``: those of which most lines were not."""
+    """More than is allowed was not understood.
+
+    ``kinds``: those of which most lines were not; "" for lines without a kind.
+    """
 
     share: float
     kinds: Sequence[str]
@@ -65,7 +68,7 @@ def too_much(counts: Counts, allowed: float) -> Lost | None:
     shares = (counts.refused, counts.lines.total()), (counts.refused_bytes, counts.bytes.total())
     share = max(refused / every if every else 0.0 for refused, every in shares)
     kinds = [
-        kind or "no kind"
+        kind
         for kind, refused in sorted(counts.refused_kinds.items())
         if refused > counts.kinds[kind]
     ]

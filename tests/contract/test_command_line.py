@@ -174,7 +174,7 @@ def test_what_the_settings_name_needs_no_option(
     places = ['paths.dumps=["d"]', "paths.snapshots=s", "paths.reports=r"]
     options = [part for place in places for part in ("--set", place)]
     assert main(["ingest", *options, "--dry-run"]) == 3
-    assert "no dump file below d" in capsys.readouterr().err
+    assert "no dump at d: expected" in capsys.readouterr().err
     assert main(["audit", *options, "--dry-run"]) == 3
     assert f"no table heartbeats at {tmp_path}/s/heartbeats" in capsys.readouterr().err
     assert main(["show", "summary", *options]) == 3

@@ -287,7 +287,7 @@ def test_one_odd_member_does_not_fail_a_small_cluster(
     dump.write_text("".join(json.dumps(line) + "\n" for line in lines))
     capsys.readouterr()
     assert run(dump.parent, tmp_path / "out") == 3
-    assert "most of those of consumer_running_info, see " in capsys.readouterr().err
+    assert "most lines of consumer_running_info, see " in capsys.readouterr().err
 
 
 def test_of_an_archive_of_empty_lines_the_first_are_kept(tmp_path: Path) -> None:
