@@ -165,8 +165,8 @@ def _differed(
     routes = periods[-1].situation.routes
     names = {each: {broker.broker_name for broker in brokers} for each, brokers in routes}
     lacks = sorted(set().union(*names.values()) - names[addr])
-    what = Text("nameserver {namesrv} gave other routes than the others", namesrv=addr)
-    why = Text("its routes have other queues")
+    what = Text("nameserver {namesrv} gave different routes from the others", namesrv=addr)
+    why = Text("its routes have different queues")
     if lacks:
         why = Text("its routes lack {brokers}", brokers=joined(lacks, _COMMA))
     about = tuple(lacks), frozenset({topic})
@@ -179,8 +179,8 @@ def addresses_that_changed(dossier: Dossier) -> Iterator[Event]:
     for (name, broker_id), since, before, now in address_changes(dossier):
         what = Text("the address of {broker} changed", broker=named_broker(name, broker_id))
         why = Text(
-            "it was asked at {before}, and is now at {now}: a client that holds the old address "
-            "finds the new one at its next route, within 30 s",
+            "its address was {before} and is now {now}: a client that holds the old address finds "
+            "the new one with its next route, within 30 s",
             before=before,
             now=now,
         )

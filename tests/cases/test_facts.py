@@ -120,7 +120,7 @@ def test_a_group_of_which_every_message_ends_as_a_dead_letter(audit):
     assert (fault["first_seen"], fault["last_seen"]) == (instant(0), instant(1800))
     assert fault["ongoing"]
     assert fault["evidence"] == (
-        "100% of 7,200 tries to consume a message failed from 10:00:00 to 10:30:00 UTC; "
+        "100% of 7,200 attempts to consume a message failed from 10:00:00 to 10:30:00 UTC; "
         "2,400 messages were given up and are in %DLQ%G"
     )
     assert "send again what is in %DLQ%G" in fault["remedy"]

@@ -90,7 +90,7 @@ def test_members_in_the_other_cluster_of_the_nameserver_are_named(audit, answer,
         key=lambda each: each["last_seen"],
     )
     said = (
-        "no broker of this cluster lists a member, and cluster D 4 members at 10:14:00 UTC",
+        "no broker of this cluster lists a member, while cluster D has 4 members at 10:14:00 UTC",
         "if the group is to be in D alone, consume what waits here",
     )
     assert (fault["evidence"].endswith(said[0]), fault["remedy"].startswith(said[1])) == (

@@ -552,7 +552,7 @@ LINE = (
         ("d.jsonl", f"[{LINE}]".encode(), " line 1: expected one JSON object, came '[{"),
         ("d.jsonl", (LINE * 3).encode("utf-16"), " line 2: expected one JSON object, came '\\x00"),
         ("d.jsonl.gz", LINE.encode(), ": the gzip stream is damaged: "),
-        ("d.jsonl", b"", " is empty, as a full disk leaves its files; "),
+        ("d.jsonl", b"", " is empty (was the disk full?); "),
     ],
     ids=["no zone", "kind", "no body", "a list", "UTF-16", "not gzip", "empty"],
 )

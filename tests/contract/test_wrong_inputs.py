@@ -95,7 +95,7 @@ WRONG: Mapping[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
         3,
         ("plain.jsonl.gz: the gzip stream is damaged", "needs a name without .gz"),
     ),
-    "a dump of nothing": (run("empty.jsonl"), 3, ("empty.jsonl is empty, as a full disk",)),
+    "a dump of nothing": (run("empty.jsonl"), 3, ("empty.jsonl is empty (was the disk full?)",)),
     "the text of mqadmin": (
         run("mqadmin.txt"),
         3,
@@ -142,7 +142,7 @@ WRONG: Mapping[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
         3,
         (
             "every snapshot at",
-            "1 day (bounds.future_days) after this machine's clock",
+            "this machine's clock plus bounds.future_days = 1",
             "set the clock right",
         ),
     ),

@@ -143,7 +143,7 @@ def test_all_surfaces_agree(case: Case, tmp_path: Path) -> None:
     }.get(case.level, set())
     assert {gate for gate, code in found.exit_codes.items() if code} == closed
     assert {gate for gate, number in found.gate.items() if number} == closed
-    assert found.alert.startswith("nothing to post") is not case.is_sent
+    assert found.alert.startswith("nothing to send") is not case.is_sent
     for surface, text in found.texts.items():
         if surface != "alert" or case.is_sent:
             assert re.search(case.words, text, re.IGNORECASE), surface
