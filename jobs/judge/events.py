@@ -348,7 +348,7 @@ def collector_away(cluster: str, rounds: Iterable[Instant], groups: Sequence[str
     usual = usual_gap_but_for_one(np.diff(in_time))
     for one, later in pairwise(in_time):
         if later - one >= max(_MISSED_ROUNDS * usual, _LEAST_AWAY):
-            template = "rounds come each {seconds:,.0f} s, and none came meanwhile"
+            template = "a round comes every {seconds:,.0f} s, and none came meanwhile"
             why = Text(template, seconds=usual / SECOND)
             what = Text("the collector was away")
             away = Event(kinds.COLLECTOR_AWAY, cluster, one, one, later, what, why)

@@ -62,7 +62,7 @@ def test_a_process_without_a_consumer_of_the_group_runs_and_holds_nothing(audit,
         "10.0.0.3@3 (JAVA) runs, but says that it has no consumer of the group any more; "
         "heartbeats of other groups keep it listed"
     )
-    assert fault["remedy"].startswith("see in the log why the application shut its consumer")
+    assert fault["remedy"].startswith("find in the log why the application shut down its")
 
 
 def test_a_process_that_does_not_answer_may_hang(audit):

@@ -335,7 +335,7 @@ def test_the_collector_is_away_when_more_than_one_round_is_missing(
     found = list(collector_away("c", [*rounds, *later], ["G", "H"]))
     assert [(row["begins"], row["ends"]) for row in found] == [(at(300), later[0])] * is_away
     if found:
-        assert found[0]["evidence"] == "rounds come each 60 s, and none came meanwhile"
+        assert found[0]["evidence"] == "a round comes every 60 s, and none came meanwhile"
         assert found[0]["groups"] == ["G", "H"]
 
 

@@ -126,7 +126,7 @@ def test_what_was_there_and_is_gone_is_said_for_one_night(nights: Nights) -> Non
     assert gaps(nights.audited()) == []
     assert gaps(nights.audited()) == []
     less = nights.audited(("G",), ("a",), ("n1",))
-    of = "in the run before, and in no dump any more"
+    of = "in the previous run, but no longer in any dump"
     assert gaps(less) == [
         f"{kind} cluster {cluster}: {of}: {what}"
         for kind, what in (

@@ -89,16 +89,16 @@ def cases() -> Iterator[Case]:
 def facts(healthy: dict[str, list[Row]]) -> Iterator[Case]:
     """Of the kinds that have no severity."""
     unreadable = report_row("unreadable_queues")
-    words = "1 topic with queues that are written and cannot be read"
+    words = "In 1 topic queues are written that nobody can read"
     tables = {**healthy, "unreadable_queues": [unreadable]}
     yield Case("UNREADABLE", tables, "OK", words, {}, 'rows{table="unreadable_queues"}', False)
     stacked = report_row("stacked_client_ids", topics=["T"], verdict="STACKED")
-    words = "1 topic with a client id that several processes share"
+    words = "In 1 topic several processes share a client id"
     tables = {**healthy, "stacked_client_ids": [stacked]}
     yield Case("STACKED", tables, "OK", words, {}, "stacked_client_ids", False)
     for drift, words in (
-        ("HELD_NOT_COMPUTED", "In 1 topic clients hold queues that are not in their share"),
-        ("COMPUTED_NOT_HELD", "In 1 topic clients do not hold all queues of their share"),
+        ("HELD_NOT_COMPUTED", "In 1 topic clients hold queues outside their share"),
+        ("COMPUTED_NOT_HELD", "In 1 topic clients lack queues of their share"),
     ):
         row = report_row("allocation_drift", drift=drift)
         tables = {**healthy, "allocation_drift": [row]}
