@@ -67,7 +67,7 @@ def cases() -> Iterator[Case]:
         yield Case(coverage, {"group_health": rows}, "INCOMPLETE", words, metric=metric)
         values = {"unaudited_since": minute(5), "unaudited_until": minute(25)}
         partly = [report_row("group_health", unaudited_coverage=coverage, **values)]
-        words = f"for a time.*{coverage.replace('_', ' ').lower()}.*10:05.*10:25.*G"
+        words = f"for some time.*{coverage.replace('_', ' ').lower()}.*10:05.*10:25.*G"
         case = Case(f"{coverage} for a time", {"group_health": partly}, "INCOMPLETE", words)
         case.metric = metric
         yield case
@@ -81,7 +81,7 @@ def cases() -> Iterator[Case]:
         metric = f'gaps{{kind="{kind}"}}'
         yield Case(kind, healthy, "INCOMPLETE", "there is a hole of 7", gap, metric)
     left = report_row("former_findings", status="NOT_AUDITED")
-    words = "1 finding of the run before was not looked for"
+    words = "1 finding of the previous run was not checked"
     tables = {**healthy, "former_findings": [left]}
     yield Case("left open", tables, "INCOMPLETE", words, metric="left_open")
 
