@@ -30,7 +30,7 @@ ENGINE ?= spark
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
 JRE := $(if $(JAVA),,$(VENV)/installed-jre)
 
-.PHONY: help install audit live test test-all test-fast test-faults test-house test-hostile test-live test-airflow test-browser browser test-spark-versions test-without-java lint fmt docs site package wheel lock sbom advisories truth truth-days fuzz bench clean
+.PHONY: help install audit live test test-all test-fast test-faults test-house test-hostile test-live test-airflow test-browser browser images test-spark-versions test-without-java lint fmt docs site package wheel lock sbom advisories truth truth-days fuzz bench clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -115,6 +115,10 @@ browser:
 test-browser: browser $(AUDITS) $(BROWSER_VENV)/installed ## Open the page of the sample in the browser: filter, links, folded lists, telephones, both schemes and languages
 	BROWSER='$(BROWSER)' PATH="$(abspath $(BIN)):$$PATH" $(BROWSER_VENV)/bin/python -m pytest \
 		--confcutdir tests/browser tests/browser
+
+images: browser $(BROWSER_VENV)/installed ## Make the pictures of docs/images anew, in the browser
+	BROWSER='$(BROWSER)' PATH="$(abspath $(BIN)):$$PATH" $(BROWSER_VENV)/bin/python -m pytest \
+		--confcutdir tests/browser tests/browser/images.py
 
 $(BROWSER_VENV)/installed: tests/browser/requirements.txt
 $(AIRFLOW_VENV)/installed: tests/airflow/requirements.txt

@@ -247,8 +247,8 @@ _MOST_RESTARTED = 20
 #: What makes a restart last. client-go: issue 1056, fixed in 2.1.2. Its connections give the same
 #: version whatever the release, so that only the language shows it.
 _UPDATE_GO = Text(
-    "update client-go to 2.1.2 or later, for before that it does not take the queues that a route "
-    "gains"
+    "update client-go to 2.1.2 or later: older versions do not take queues that are added to a "
+    "route"
 )
 
 
@@ -262,7 +262,7 @@ def restart_of(client_ids: Iterable[str], language: str | None = None) -> str:
     'restart these 3 clients, a, b and c: at its start a client takes its share'
     >>> restart_of(["10.0.0.1@7"], "GO")
     'restart 10.0.0.1@7: at its start a client takes its share; update client-go to 2.1.2 or \
-later, for before that it does not take the queues that a route gains'
+later: older versions do not take queues that are added to a route'
     """
     every = sorted(set(client_ids))
     if not every:

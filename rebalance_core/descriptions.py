@@ -136,7 +136,7 @@ def _duplicate_id(stacked: StackedId, addresses: Sequence[str], findings: list[F
 
 def _stale_channel(stacked: StackedId, addresses: Sequence[str], findings: list[Finding]) -> str:
     channels = Text(
-        "{client} is {copies} times in a broker's list ({addresses})",
+        "a broker lists {client} {copies} times ({addresses})",
         client=stacked.client_id,
         copies=stacked.copies,
         addresses=_and(addresses),
@@ -200,7 +200,7 @@ def _one_strategy(state: State, in_use: Collection[AllocationStrategy]) -> str:
     remedy = Text("give all members of the group the same strategy")
     if len(sdks) > 1 and Sdk.CPP in sdks:
         remedy = Text(
-            "give all members of the group the same strategy: AVG, which is all that client-cpp has"
+            "give all members of the group the same strategy: AVG, the only one that client-cpp has"
         )
     elif len(sdks) > 1 and Sdk.GO in sdks:
         remedy = Text(
@@ -246,7 +246,7 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
     effect = _effect(findings, possibly)
     if not situation.state.topic_routes:
         effect = Text(
-            "which of its queues nobody takes cannot be computed, for no route of {topic} was "
+            "which of its queues nobody takes cannot be computed: no route of {topic} was "
             "collected",
             topic=topic,
         )
@@ -414,7 +414,7 @@ def _master_away(situation: Situation, findings: list[Finding]) -> Description:
         evidence = agreeing(
             len(away),
             "the route has no [master|masters] of {brokers}, and the members consume in order: "
-            "they lock each queue at the master alone, and read none without",
+            "they lock each queue at the master, and read nothing without it",
             brokers=_and(away),
         )
         remedy = Text(
@@ -425,7 +425,8 @@ def _master_away(situation: Situation, findings: list[Finding]) -> Description:
         return Description(_sentences(evidence, _effect(findings)), remedy, broker_names=away)
     evidence = agreeing(
         len(away),
-        "the route has no [master|masters] of {brokers}; {clients} of client-go read from no slave",
+        "the route has no [master|masters] of {brokers}; {clients} use client-go, which does "
+        "not read from slaves",
         brokers=_and(away),
         clients=_and(readers),
     )
@@ -464,7 +465,7 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
         )
         is_old = any(each.variant == Sdk.JAVA_BEFORE_4_8_0.value for each in unfiltered.values())
         remedy = Text(
-            "update {these_clients} to 4.8.0 or later, where the blocks are cut from the queues of "
+            "update {these_clients} to 4.8.0 or later, which divides the queues of "
             "consumeridcs alone"
             if is_old
             else "give {these_clients} another strategy, or all rooms: client-go has no other "

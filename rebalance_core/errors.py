@@ -45,6 +45,8 @@ class ChangeError(ValueError):
 
 #: More names than this nobody reads in an error.
 _MOST_NAMES = 5
+#: So many letters of a name are taken for its beginning.
+_SHORTEST_BEGINNING = 3
 
 
 def nearest(name: str, there: Collection[str]) -> list[str]:
@@ -54,12 +56,16 @@ def nearest(name: str, there: Collection[str]) -> list[str]:
 
     >>> nearest("g_ordr", ["G_ORDER", "G_PAY"]), nearest("g_s2", ["G_S1", "G_S2"])
     (['G_ORDER'], ['G_S2'])
+    >>> nearest("orphaned", ["orphaned_queues", "events"])
+    ['orphaned_queues']
     """
     by_case = grouped((name_there.casefold(), name_there) for name_there in sorted(there))
     folded_name = name.casefold()
     if folded_name in by_case:
         return by_case[folded_name][:3]
     near = get_close_matches(folded_name, list(by_case), n=3, cutoff=0.7)
+    if not near and len(folded_name) >= _SHORTEST_BEGINNING:
+        near = [each for each in by_case if each.startswith(folded_name)]
     return [near_name for folded in near for near_name in by_case[folded]][:3]
 
 

@@ -242,7 +242,7 @@ def _why_not_audited(
     if processes and not subscribed:
         return NOT_SUBSCRIBED, Text("no member subscribes to the topic")
     if subscribed and all(process.broadcasting for process in subscribed):
-        return BROADCASTING_GROUP, Text("every member reads every queue, by intent")
+        return BROADCASTING_GROUP, Text("every member reads every queue, as intended")
     if subscribed and all(process.chooses_queues for process in subscribed):
         return QUEUES_CHOSEN, Text(
             "every member chooses its queues itself: assign() or pull consumer"
@@ -270,10 +270,10 @@ def _why_no_topic(state: State, processes: tuple[Process, ...]) -> tuple[str, st
     if processes:
         return NO_TOPIC, Text("the dumps do not show to which topics the members subscribe")
     if not state.offline_brokers:
-        return NO_BROKER_ANSWERED, Text("no broker answered who the members of the group are")
+        return NO_BROKER_ANSWERED, Text("no broker said who the members of the group are")
     return NO_TOPIC, Text(
-        "no broker knows a member of the group, nor a topic of it: it is offline, or its "
-        "members are behind a proxy in cluster mode"
+        "no broker knows a member or a topic of the group: it is offline, or its members are "
+        "behind a proxy in cluster mode"
     )
 
 
@@ -296,8 +296,8 @@ def _zones(state: State) -> str:
     if len(zones) < 2:
         return ""
     return Text(
-        "the brokers are in the zones {zones}: recomputed for clients that see all of them; one in "
-        "zone mode sees only the brokers of its zone",
+        "the brokers are in the zones {zones}: recomputed for clients that see all of them; a "
+        "client in zone mode sees only the brokers of its zone",
         zones=joined(sorted(zones), "{before}, {next}"),
     )
 

@@ -56,8 +56,8 @@ class Process(NamedTuple):
 
 #: Of an id that one list alone has several times: as long as time has not shown it.
 NOT_YET_KNOWN = Text(
-    "the lists of other brokers have it less often: one process has reconnected, or another one "
-    "has just come; the lists show which once an old connection would be dropped, about 130 s later"
+    "other brokers list it less often: one process has reconnected, or another one has just "
+    "started; the lists show which once an old connection would be dropped, about 130 s later"
 )
 
 #: By broker name and id the members of one client id in that broker's list.
@@ -101,7 +101,7 @@ def _stacked_id(client_id: str, lists: CopiesPerList, processes: int, because: s
     is_settled = because != NOT_YET_KNOWN
     if processes == 1 and not is_settled:
         remedy = Text(
-            "wait for the lists of the next minutes; if they still have both: {remedy}",
+            "wait for the lists of the next minutes; if both are still there: {remedy}",
             remedy=remedy,
         )
     elif processes == 1:

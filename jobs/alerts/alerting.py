@@ -89,7 +89,7 @@ def alert(
         if chosen or _says_what_is_missing(digest, alerts, delivered) or alerts.send == "ALWAYS":
             yield "\n".join(make_message(digest, chosen, alerts, language).lines)
         else:
-            yield f"nothing to post of {published.date}"
+            yield f"nothing to send for {published.date}"
 
 
 def _deliver_all(reports: Reports, digest: Digest, sender: Sender) -> Iterator[str]:
@@ -127,7 +127,7 @@ def _deliver(
     if not (chosen or is_missing or resolved) and (
         alerts.send != "ALWAYS" or destination.has_incidents
     ):
-        return f"{prefix}nothing to post of {date}"
+        return f"{prefix}nothing to send for {date}"
     message = make_message(digest, chosen, alerts, language)
     owners = dict.fromkeys(each.owner for each in message.items)
     mentions = (destination.mentions[each] for each in owners if each in destination.mentions)

@@ -186,9 +186,15 @@ class SecretSources:
                 mode = os.fstat(opened.fileno()).st_mode
                 line = opened.readline(_LONGEST_SECRET).strip()
         except (OSError, ValueError) as error:
-            raise SettingsError(f"{self.where}.{setting} {file}: {type(error).__name__}") from None
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            raise SettingsError(
+                f"{self.where}.{setting} {file} cannot be read: {reason}; write the secret into "
+                "its first line"
+            ) from None
         if not line:
-            raise SettingsError(f"{self.where}.{setting} {file}: its first line is empty")
+            raise SettingsError(
+                f"{self.where}.{setting} {file}: its first line is empty: write the secret there"
+            )
         if mode & (stat.S_IROTH | stat.S_IWOTH):
             self.warn(
                 f"{self.where}.{setting}: everybody on this machine can read or change {file}, "

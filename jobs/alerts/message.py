@@ -386,10 +386,10 @@ def _heading(digest: Digest, chosen: Chosen, alerts: Alerts) -> Text:
     if digest.resolved:
         of_before = count(len(digest.resolved), "finding")
         found = Text(
-            "{found}; {findings} of the run before resolved", found=found, findings=of_before
+            "{found}; {findings} of the previous run resolved", found=found, findings=of_before
         )
     if not digest.verdict.is_complete:
-        found = Text("{found}; not all was read and audited", found=found)
+        found = Text("{found}; not everything was read and audited", found=found)
     return Text("Rebalance audit of {date}: {found}", date=digest.published.date, found=found)
 
 
@@ -490,7 +490,7 @@ class _Writer(NamedTuple):
 def _what(problem: Problem, findings: Iterable[PlaceFinding]) -> str:
     if all(each.place == problem.place for each in findings):
         return problem.headline
-    return Text("{found}, retry topic too", found=problem.headline)
+    return Text("{found}, also on the retry topic", found=problem.headline)
 
 
 def _until(problem: Problem, findings: Sequence[PlaceFinding]) -> Text:

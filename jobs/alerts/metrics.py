@@ -212,7 +212,7 @@ def _of_verdict(verdict: RunVerdict) -> Iterator[_Metric]:
         {"coverage": each.coverage} for each in verdict.not_audited for _ in each.places
     )
     yield _counted("not_audited", what, {"coverage": ACTIONS}, rows)
-    what = "Findings of the run before that were not looked for"
+    what = "Findings of the previous run that were not looked for"
     yield _Metric("left_open", what, (), {(): float(verdict.left_open)})
 
 

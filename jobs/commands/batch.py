@@ -315,10 +315,10 @@ def none_lasts(published: Published, settings: Settings) -> list[str]:
     figures = [
         f"{number:,} {_FOUND[name].removesuffix(' queues')}" for name, number in found.items()
     ]
-    queues = "queue was" if sum(found.values()) == 1 else "queues were"
+    queues, do_count = ("queue", "counts") if sum(found.values()) == 1 else ("queues", "count")
     return [
-        f"{list_of(figures)} {queues} so for less than persistence_seconds = "
-        f"{settings.persistence_seconds}, which counts as passing: "
+        f"{list_of(figures)} {queues} lasted less than persistence_seconds = "
+        f"{settings.persistence_seconds} and {do_count} as passing: "
         f"rebalance-audit {list_of([f'show {name}' for name in found])}"
     ]
 

@@ -164,7 +164,8 @@ def time_of(
         return in_utc(time if time.tzinfo else time.replace(tzinfo=zone))
     except ValueError as error:
         raise SettingsError(
-            f"{option}: expected a time as ISO 8601{otherwise}, came {text!r}"
+            f"{option}: expected a time as ISO 8601{otherwise}, came {text!r}: write it "
+            "as 2026-11-20T10:00:00Z"
         ) from error
     except OverflowError as error:
         raise SettingsError(

@@ -160,6 +160,9 @@ def _next_here(args: Options, settings: Path, given: Mapping[str, Any]) -> Itera
     named = "" if settings == DEFAULT_SETTINGS else f" --settings {words['SETTINGS']}"
     yield f"rebalance-audit run --output {words['OUTPUT']}{named}"
     if args.schedule == "cron":
+        if not args.namesrv:
+            folder = f"{words['DUMPS']}/YYYY-MM-DD/"
+            yield f"put the dumps of each day (UTC) into {folder}: cron reads that"
         yield f"(crontab -l; cat {shell_word(str(settings.parent))}/crontab) | crontab -"
 
 

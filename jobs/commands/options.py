@@ -92,8 +92,8 @@ was, night by night. A night without a published run is shown as missing. Serve 
 index.html: the pages need no server.
 example: report --reports out/reports --date 2026-11-20
     --reports --date
-    --nights N  a site of so many days of the calendar up to the date
-    --finding ID  the picture of this finding_id alone, as SVG, for a chat
+    | --nights N  a site of so many days of the calendar up to the date
+    | --finding ID  the picture of this finding_id alone, as SVG, for a chat
     --output PATH  the file, or a folder (ends with /, or is one) that gets dt=<date>.<format>;
             -: standard output; of a site the folder; default: report/ beside the tables
     --format {html,markdown} [html]

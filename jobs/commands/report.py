@@ -16,6 +16,8 @@ from .common import reports_of, say_beside, settings_of
 def run(args: Options) -> int:
     """Writes the report or the site; returns the exit code."""
     settings = settings_of(args)
+    if args.finding is not None and args.format != "html":
+        raise SettingsError("expected --finding without --format: its picture is SVG")
     if args.finding is not None:
         _write_picture(args, settings)
     else:

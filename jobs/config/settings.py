@@ -645,10 +645,13 @@ def checked(
         lines: list[str] = []
         places: set[str] = set()
         for each in error.errors():
+            if each["type"] == "too_short" and each["input"]:
+                continue  # what is in the list is wrong, and is listed
             path = ".".join(map(str, each["loc"]))
             name = _given_as(path, each, given)
             wrong = _shortened(f"  {name or path or '(top)'}: {_wrong(model, path, each, name)}")
-            came = "" if each["type"] in _NOTHING_CAME else f", came {each['input']!r}"
+            is_said = each["type"] in _NOTHING_CAME or ", came " in each["msg"]
+            came = "" if is_said else f", came {each['input']!r}"
             lines.append(wrong + _shortened(came))
             is_variable = name.startswith(_PREFIX)
             places.add(name and f"of the {'environment' if is_variable else 'command line'}")
@@ -678,7 +681,8 @@ def _wrong(model: type[BaseModel], path: str, error: Mapping[str, Any], given: s
         near = nearest(path, there) or [each for each in there if each.endswith(f".{last}")]
         if given.startswith(_PREFIX):
             near = [variable_of(each) for each in near]
-        return f"there is no such setting{did_you_mean(near)}"
+        other_file = "" if given else "; is it the right file?"
+        return f"there is no such setting{did_you_mean(near) or other_file}"
     expected = _EXPECTED.get(error["type"])
     if expected is None:
         return str(error["msg"]).removeprefix("Value error, ")

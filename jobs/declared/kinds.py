@@ -100,8 +100,8 @@ _FINDINGS = """
 ORPHANED: Orphaned queue. Nobody consumes the queue: its messages wait until somebody does.
 DUPLICATE: Duplicate queue. Several processes consume the queue: every message is handled more than
     once.
-STALLED: Stalled queue. Somebody owns the queue and does not move it, while other queues of the
-    topic move.
+STALLED: Stalled queue. The queue has an owner and does not move, while other queues of the topic
+    do.
 STACKED: Stacked client id. Several processes use the client id: a broker lists it more than once.
 UNREADABLE: Unreadable queue. Producers write the queue and no consumer can read it: the read queue
     number is lower than the write queue number, or the broker may not be read.
@@ -112,14 +112,14 @@ COMPUTED_NOT_HELD: A queue is computed and not held. A client does not hold a qu
 _FAULTS = """
 DUPLICATE_CLIENT_ID: Several processes share one client id. All of them compute the share of the
     first; the shares of the others have no owner.
-STALE_CHANNEL: An old connection is still listed. One process reconnected and its old
-    connection holds a slot until the broker drops it, within about 130 s.
+STALE_CHANNEL: An old connection is still listed. One process reconnected and its old connection
+    holds a slot until the broker drops it, within about 130 s.
 GHOST_MEMBER: A member is listed and gone. A broker still lists a member long after its last
     heartbeat; nobody consumes its share.
-STRATEGY_MISMATCH: Members allocate by different strategies. Each computes another division of the
-    queues, so that shares overlap and leave gaps.
-SUBSCRIPTION_MISMATCH: A member does not subscribe to the topic. The list of members is that of the
-    group: it takes a slot of the topic and consumes nothing of it.
+STRATEGY_MISMATCH: Members allocate by different strategies. Each divides the queues differently, so
+    that shares overlap and leave gaps.
+SUBSCRIPTION_MISMATCH: A member does not subscribe to the topic. Members are listed by group, not by
+    topic: it takes a slot of the topic and consumes nothing of it.
 MANUAL_ASSIGNMENT: A member chooses its queues itself. By assign() or as a pull consumer it still
     takes a slot, and nobody consumes that share.
 MIXED_MESSAGE_MODEL: Broadcasting members in a clustering group. They read every queue and take
@@ -128,8 +128,8 @@ BROKER_VIEW_DIVERGENCE: Brokers list different members. A client asks a random b
     rebalance, so that the shares change from one to the next.
 ROUTE_DIVERGENCE: Nameservers give different routes. Clients of different nameservers divide
     different lists of queues.
-MASTER_AWAY: A broker's master is away. Clients that read from no slave, such as client-go, consume
-    nothing of it.
+MASTER_AWAY: A broker's master is away. Clients that do not read from slaves, such as client-go,
+    consume nothing of it.
 UNKNOWN_TOPIC: A subscribed topic does not exist. No nameserver knows it: its name may be written
     wrongly.
 MIXED_REQUEST_MODE: A member pulls beside members that use POP. POP serves every queue: those that
@@ -140,52 +140,52 @@ CONFIG_OVERLAP: Several CONFIG lists have the same queue. All that list it consu
 CONFIG_GAP: A queue is in no CONFIG list. Nobody consumes it.
 EXPRESSION_MISMATCH: Members filter the topic differently. Messages that an owner's filter drops are
     gone for the group: no orphan and no backlog shows it.
-ROUTE_CHANGED: The readable queues changed. For up to 50 s clients work from different lists;
-    it passes by itself.
+ROUTE_CHANGED: The readable queues changed. For up to 50 s clients work from different lists; it
+    passes by itself.
 FROZEN_PROCESS: A process is frozen. None of a client's queues moves while those of others do.
 GROUP_OFFLINE: The group has no member. No broker knows any member: nobody consumes the topic.
 GROUP_NOT_ON_BROKER: A broker does not know the group. It answers that the group has no member while
     other brokers list members: nobody consumes its queues.
-RECONNECTING: A client connects again and again. Its old connections stay listed for a time and take
-    slots that nobody serves.
-FLAPPING: Members come and go again and again. Each time all queues are divided anew.
+RECONNECTING: A client keeps reconnecting. Its old connections stay listed for a time and take slots
+    that nobody serves.
+FLAPPING: Members keep joining and leaving. Each time all queues are divided again.
 QUEUE_NOT_HELD: A queue is computed and held by nobody. The client that should consume it does not
     hold it.
-ALLOCATES_OTHERWISE: A client holds other queues than its share. It divides the queues in another
-    way than the other members.
-UNLISTED_CONSUMER: Somebody reads the queues whom no broker lists. The offsets move although the
+ALLOCATES_OTHERWISE: A client holds queues other than its share. It divides the queues differently
+    from the other members.
+UNLISTED_CONSUMER: Somebody reads the queues but no broker lists them. The offsets move although the
     lists show no consumer.
 QUEUES_LEFT_ROUTE: Queues left the route with unread messages. No client reads them until the queues
     are back.
-CLIENT_NOT_ANSWERING: A listed client does not answer. It sends heartbeats and does not answer
+CLIENT_NOT_ANSWERING: A listed client does not answer. It sends heartbeats but does not answer
     questions about its state.
-GROUP_NOT_CONSUMING: The group consumes nothing. It has members, messages come, and no offset of
-    the topic moves.
-OFFSETS_WENT_BACK: Offsets went back. The group consumes again what it had consumed.
+GROUP_NOT_CONSUMING: The group consumes nothing. It has members, messages come, and no offset of the
+    topic moves.
+OFFSETS_WENT_BACK: Offsets went back. The group consumes again what it has already consumed.
 READ_TWICE: Messages are read twice. Brokers give the group more messages than its offsets move by,
     and no list shows who reads them a second time.
-MESSAGES_FAIL: Nearly all messages fail. The listener fails at nearly all that it consumes: messages
-    come again, and then they are given up.
-SECRET_IN_CLIENT_ID: A client id holds a secret. It is shown masked; everybody who lists the members
-    can read it.
+MESSAGES_FAIL: Nearly all messages fail. The listener fails on nearly every message: messages come
+    again, and are given up in the end.
+SECRET_IN_CLIENT_ID: A client id holds a secret. It is masked here, but everybody who lists the
+    members can read it.
 UNEXPLAINED: Unexplained. None of the other faults, repaired alone or together, clears the finding.
 """
 
 
 #: What touches most first: in this order events are shown, and explain findings.
 _EVENTS = """
-MASTER_LEFT: A broker's master left. Until it is back nobody writes to its queues, and who reads
-    from no slave reads none of them.
-NAMESERVERS_DIFFER: Nameservers differ. One of them gives other routes: its clients divide other
-    queues.
+MASTER_LEFT: A broker's master left. Until it is back nobody writes to its queues, and clients that
+    do not read from slaves read none of them.
+NAMESERVERS_DIFFER: Nameservers differ. One of them gives different routes: its clients divide
+    different queues.
 BROKER_ADDRESS_CHANGED: A broker's address changed. Clients hold the old one until they ask for the
     route again.
-COLLECTOR_AWAY: The collector was away. What happened meanwhile nobody saw.
-TOPIC_RESIZED: A topic got more or fewer queues. They are divided anew.
+COLLECTOR_AWAY: The collector was away. Nobody saw what happened meanwhile.
+TOPIC_RESIZED: A topic got more or fewer queues. They are divided again.
 GROUP_SCALED: A group was scaled. It has more or fewer members than before, and its queues are
-    divided anew.
+    divided again.
 GROUP_DEPLOYED: A group was deployed. Members were replaced or restarted, and its queues are divided
-    anew each time.
+    again each time.
 """
 
 

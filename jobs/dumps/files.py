@@ -92,6 +92,14 @@ def given_paths(paths: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(absolute))
 
 
+def no_dumps(paths: Sequence[str]) -> InputError:
+    """The error where the paths name no file."""
+    return InputError(
+        f"no dump at {visible(', '.join(paths))}: expected files of JSON Lines, plain or .gz, such "
+        "as rebalance-audit collect writes; check the path"
+    )
+
+
 def is_local(path: str) -> bool:
     """Whether a path is on this machine."""
     return path.startswith(("/", "file:"))
@@ -110,7 +118,7 @@ def _files_on_disk(paths: Sequence[str]) -> list[InputFile]:
         place = local_path(path)
         named = [place] if os.path.lexists(place) else _matches(place)
         if not named:
-            raise InputError(f"no dump at {visible(path)}")
+            raise no_dumps([path])
         for one in named:
             for file in _files_of(one):
                 target = os.path.realpath(file)

@@ -147,7 +147,7 @@ class Engine(Protocol):
         """Into how many shards to cut an input of so many bytes."""
 
     def list_files(self, paths: Sequence[str]) -> list[InputFile]:
-        """Every dump file that the paths name, sorted; InputError for one that names nothing."""
+        """Every dump file that the paths name, sorted; InputError where there is none."""
 
     def map(self, slices: Sequence[Slice], step: SliceStep) -> Any:
         """The pieces of all slices."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..dumps.files import InputFile, list_local_files
+from ..dumps.files import InputFile, list_local_files, no_dumps
 from ..errors import InputError
 from .engine import ShardStep, Slice, SliceStep, Work, in_tasks, tuned
 from .pieces import Piece
@@ -101,6 +101,8 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
             raise InputError(
                 f"expected dumps on this machine with --engine local, came {', '.join(paths)}"
             )
+        if not files:
+            raise no_dumps(paths)
         return files
 
     def map(self, slices: Sequence[Slice], step: SliceStep) -> Spool:

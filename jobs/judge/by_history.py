@@ -70,9 +70,9 @@ def _of_offline(fault: FaultEpisode, case: Case) -> FaultEpisode:
             fault,
             evidence=joined([fault.evidence, since, *[each.what for each in happened if each]]),
             remedy=Text(
-                "the members did not come back to {these_brokers}: see what their log says of it "
-                "(send heart beat to broker failed, connect failed), and restart those that still "
-                "run; start the others",
+                "the members did not come back to {these_brokers}: look for the reason in "
+                "their logs (send heart beat to broker failed, connect failed), restart those "
+                "that still run, and start the others",
                 these_brokers=list_of(sorted(listed), MOST_NAMES),
             ),
         )
@@ -100,9 +100,9 @@ def _of_offline(fault: FaultEpisode, case: Case) -> FaultEpisode:
             ]
         ),
         remedy=Text(
-            "see how often the members send heartbeats: heartbeatBrokerInterval (30,000 ms), long "
-            "pauses of their processes, timeouts in their log; a broker drops who is silent for "
-            "120 s"
+            "check how often the members send heartbeats: heartbeatBrokerInterval (30,000 ms), "
+            "long pauses of their processes, timeouts in their log; a broker drops a member "
+            "that is silent for 120 s"
         ),
     )
 
@@ -192,8 +192,9 @@ def _remedy(fault: FaultEpisode, dossier: Dossier) -> str:
     }
     if names <= listed:
         return Text(
-            "{brokers} listed the group before, so that it is there: check whether the clients "
-            "reach the broker, by its present address too, and restart those that do not",
+            "{brokers} listed the group before, so the group exists there: check whether the "
+            "clients reach the broker, also at its present address, and restart those that do "
+            "not",
             brokers=list_of(sorted(names), MOST_NAMES),
         )
     return fault.remedy
@@ -239,7 +240,7 @@ def _of_topic(case: Case, topic: str, steps: Sequence[_Step]) -> FaultEpisode:
     evidence = agreeing(
         again,
         "the offsets of {queues} went back, last between {before} and {after}: {number:,} "
-        "[message that was|messages that were] consumed [is|are] consumed again",
+        "[message is|messages are] consumed again",
         queues=queues_in_words({(each.broker_name, each.queue_id) for each in steps}),
         before=clock(last.since),
         after=zoned_clock(last.until),
@@ -273,19 +274,19 @@ def _why(case: Case, step: _Step) -> tuple[list[Text], Text]:
     happened = _happened(case, step.broker_name, step.since, step.until)
     if happened is None:
         return [], Text(
-            "see who set them back: mqadmin resetOffsetByTime, the dashboard, or one of two "
-            "processes that consume the same queue and commit in turn"
+            "find out who set them back: mqadmin resetOffsetByTime, the dashboard, or one of "
+            "two processes that consume the same queue and commit in turn"
         )
     if happened.is_other_master:
         return [happened.what], Text(
-            "see why the new master of {broker} had older offsets: a slave copies them from its "
-            "master each 10 s, and its log has SyncConsumerOffset Exception where it cannot",
+            "find out why the new master of {broker} had older offsets: a slave copies them "
+            "from its master every 10 s; if it cannot, its log has SyncConsumerOffset Exception",
             broker=step.broker_name,
         )
     return [happened.what], Text(
-        "see why {broker} came back with older offsets: a broker has them in "
-        "config/consumerOffset.json of its store, which must outlive a restart (a volume, not the "
-        "container's own disk), and writes them each 5 s and as it shuts down",
+        "find out why {broker} came back with older offsets: a broker keeps them in "
+        "config/consumerOffset.json of its store, which must survive a restart (a volume, not "
+        "the container's own disk), and writes them every 5 s and at shutdown",
         broker=step.broker_name,
     )
 

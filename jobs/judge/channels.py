@@ -27,13 +27,13 @@ from .dossier import Broker, ClientRun, Dossier
 
 # Why a client id is used by so many processes; without slots: see ``evaluation.state_of``.
 _SIDE_BY_SIDE = Text(
-    "connections of it stay listed side by side for longer than a broker keeps a silent one"
+    "its connections stay listed side by side for longer than a broker keeps a silent one"
 )
 _REPLACED = Text(
-    "each new connection of it replaced the one before, which the broker dropped within the time "
-    "for which it keeps a silent one"
+    "each new connection replaced the previous one, which the broker dropped before its "
+    "timeout for silent ones"
 )
-_SEVERAL_STARTS = Text("its answers have start times that alternate, so several processes answer")
+_SEVERAL_STARTS = Text("the start times in its answers alternate, so several processes answer")
 
 
 #: Of a client id, in time, when a running info came and when its process started.

@@ -165,8 +165,8 @@ def _differed(
     routes = periods[-1].situation.routes
     names = {each: {broker.broker_name for broker in brokers} for each, brokers in routes}
     lacks = sorted(set().union(*names.values()) - names[addr])
-    what = Text("nameserver {namesrv} gave other routes than the others", namesrv=addr)
-    why = Text("its routes have other queues")
+    what = Text("nameserver {namesrv} gave different routes from the others", namesrv=addr)
+    why = Text("its routes have different queues")
     if lacks:
         why = Text("its routes lack {brokers}", brokers=joined(lacks, _COMMA))
     about = tuple(lacks), frozenset({topic})
@@ -179,8 +179,8 @@ def addresses_that_changed(dossier: Dossier) -> Iterator[Event]:
     for (name, broker_id), since, before, now in address_changes(dossier):
         what = Text("the address of {broker} changed", broker=named_broker(name, broker_id))
         why = Text(
-            "it was asked at {before}, and is now at {now}: a client that holds the old address "
-            "finds the new one at its next route, within 30 s",
+            "its address was {before} and is now {now}: a client that holds the old address finds "
+            "the new one with its next route, within 30 s",
             before=before,
             now=now,
         )
@@ -348,7 +348,7 @@ def collector_away(cluster: str, rounds: Iterable[Instant], groups: Sequence[str
     usual = usual_gap_but_for_one(np.diff(in_time))
     for one, later in pairwise(in_time):
         if later - one >= max(_MISSED_ROUNDS * usual, _LEAST_AWAY):
-            template = "rounds come each {seconds:,.0f} s, and none came meanwhile"
+            template = "a round comes every {seconds:,.0f} s, and none came meanwhile"
             why = Text(template, seconds=usual / SECOND)
             what = Text("the collector was away")
             away = Event(kinds.COLLECTOR_AWAY, cluster, one, one, later, what, why)

@@ -44,9 +44,9 @@ def _one_queue_alone(queues: Sequence[QueueOffsets]) -> Iterator[Text]:
     if len(queues) > 1 and len(written) == 1 and written[0][1] >= _FEWEST:
         ((queue, came),) = written
         yield Text(
-            "all {messages:,} messages that came are in queue {queue} of {broker}, of {queues} "
-            "queues: one consumer has all of them (producers choose the queue, or a key is always "
-            "the same)",
+            "all {messages:,} new messages went to queue {queue} of {broker}, one of {queues} "
+            "queues: one consumer gets all of them (producers choose the queue, or a key is "
+            "always the same)",
             messages=came,
             queue=queue.queue_id,
             broker=queue.broker_name,
@@ -59,8 +59,8 @@ def _placeholders(dossier: Dossier) -> Iterator[Text]:
     ids = {each for listed in dossier.list_members.values() for each in listed().client_ids}
     if found := placeholders_in(ids):
         yield Text(
-            "client ids have {placeholders} in them, a placeholder that nothing replaced: "
-            "two processes of one id read the same queues, and others nobody",
+            "client ids contain {placeholders}, a placeholder that nothing replaced: processes "
+            "with the same id read the same queues, and nobody reads the others",
             placeholders=joined(found, "{before}, {next}"),
         )
 
@@ -71,7 +71,7 @@ def members_elsewhere(dossier: Dossier) -> Iterator[Text]:
     for cluster, last in clusters[:MOST_NAMES]:
         yield agreeing(
             last.members,
-            "no broker of this cluster lists a member, and cluster {cluster} {members} "
+            "no broker of this cluster lists a member, while cluster {cluster} has {members} "
             "[member|members] at {time}",
             cluster=cluster,
             members=last.members,
@@ -89,8 +89,9 @@ def _addresses_by_turns(dossier: Dossier) -> Iterator[Text]:
         addresses = [address for address, _ in groupby(polls, lambda each: each[1])]
         if len(addresses) > _FLIPS:
             yield Text(
-                "{broker} was asked at {addresses} by turns, {changes:,} changes: two clusters "
-                "have a broker of this name at one nameserver, or two collectors use two addresses",
+                "{broker} was asked at {addresses} in turn ({changes:,} changes): two clusters "
+                "have a broker of this name at one nameserver, or two collectors use two "
+                "addresses",
                 broker=named_broker(*broker),
                 addresses=joined(sorted(set(addresses)), "{before}, {next}"),
                 changes=len(addresses) - 1,

@@ -64,7 +64,7 @@ def failing(case: Case, found: Found) -> Found:
         lasts = persistence(since, until, case.persistence_seconds)
         number, failures, given_up = (round(of[last] - of[first]) for of in (tries, failed, dead))
         what = Text(
-            "{share:.0%} of {tries:,} tries to consume a message failed {time}",
+            "{share:.0%} of {tries:,} attempts to consume a message failed {time}",
             share=min(failures / number, 1),
             tries=number,
             time=between(since, until),
@@ -72,9 +72,9 @@ def failing(case: Case, found: Found) -> Found:
         evidence = joined([what, *_given_up(case.dossier, given_up)])
         extent = Extent(since, until, last - first + 1, lasts, is_open)
         remedy = Text(
-            "see in the clients' log why the listener fails, and mend it; where no message may be "
-            "lost stop the clients until then, for each is tried a limited number of times only; "
-            "then send again what is in %DLQ%{group}",
+            "find in the clients' log why the listener fails, and fix it; each message is "
+            "tried a limited number of times, so stop the clients until then if none may be "
+            "lost; then resend what is in %DLQ%{group}",
             group=case.dossier.consumer_group,
         )
         faults.append(FaultEpisode(case.main_topic, extent, MESSAGES_FAIL, evidence, remedy))
@@ -90,9 +90,9 @@ def retries(dossier: Dossier) -> Iterator[Text]:
     again, consumed = _came(of.again), _came(of.consumed)
     if again >= max(_FEWEST, _MANY * consumed):
         yield Text(
-            "{again:,} messages were sent back to be tried again, each up to 16 times, beside "
-            "{consumed:,} that were consumed: the listener fails at them, and after the last try "
-            "they are in %DLQ%{group}, which nobody reads",
+            "{again:,} messages were sent back for another try, up to 16 each, while "
+            "{consumed:,} were consumed: the listener fails on them, and after the last try "
+            "they go to %DLQ%{group}, which nobody reads",
             again=again,
             consumed=consumed,
             group=dossier.consumer_group,

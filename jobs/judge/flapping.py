@@ -181,8 +181,8 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> FaultEpisode
         Extent(first_seen, last_seen, len(set(times)), PERSISTENT, ongoing),
         FLAPPING,
         evidence=Text(
-            "{joined}; members joined or left {times} meanwhile, {per_hour} per hour, and each "
-            "time all queues are divided anew",
+            "{joined}; meanwhile members joined or left {times}, {per_hour} per hour, and each "
+            "time all queues are divided again",
             joined=list_of((_joined(who, lives) for who, lives in often.items()), MOST_NAMES),
             times=count(len(times), "time"),
             per_hour=per_hour(len(times), first_seen, last_seen),

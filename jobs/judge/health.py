@@ -127,8 +127,8 @@ def _silence(dossier: Dossier, verdict: Evaluation) -> Row:
     if verdict.coverage not in (NO_BROKER_ANSWERED, NO_TOPIC) or not silent:
         return {}
     where = Text(
-        "no list came from {brokers}: check whether this is the address at which the broker is "
-        "reached (it registers its brokerIP1), and whether it refuses the question",
+        "no list came from {brokers}: check whether the broker can be reached at this address "
+        "(it registers its brokerIP1), and whether it refuses the request",
         brokers=list_of(silent, MOST_NAMES),
     )
     return {"reason": joined([verdict.reason, where])}
@@ -236,8 +236,8 @@ def with_rounds(row: Row, rounds: Rounds | None, persistence_seconds: int) -> Ro
     reason, too_wide = row["reason"], rounds.seconds > max(persistence_seconds, 1)
     if too_wide:
         wide = Text(
-            "a round of questions takes {seconds} s, longer than a fault has to last: brokers that "
-            "are asked so far apart can hardly be compared, so ask them closer together",
+            "a round of questions takes {seconds} s, longer than a fault has to last: answers "
+            "that far apart can hardly be compared, so ask the brokers closer together",
             seconds=round(rounds.seconds),
         )
         reason = joined(part for part in (reason, wide) if part)

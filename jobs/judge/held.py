@@ -269,8 +269,9 @@ def _not_held_in_words(
         evidence.append(
             agreeing(
                 len(ended),
-                "{clients} [runs, answers that it has|run, answer that they have] no consumer of "
-                "the group any more, and [stays|stay] listed by the heartbeats of other groups",
+                "{clients} [runs, but says that it has|run, but say that they have] no "
+                "consumer of the group any more; heartbeats of other groups keep [it|them] "
+                "listed",
                 clients=clients_in_words(ended, languages),
             )
         )
@@ -281,7 +282,7 @@ def _not_held_in_words(
     remedy: list[str] = [restart_of(client_ids, "GO" if is_go and queues & gained else None)]
     if ended:
         remedy.insert(
-            0, Text("see in the log why the application shut its consumer of this group down")
+            0, Text("find in the log why the application shut down its consumer of this group")
         )
     if case.dossier.consumes_in_order:
         remedy.append(
@@ -307,24 +308,24 @@ def _otherwise_in_words(
         "time": time,
         "found": _held_by(twice, nobody),
     }
-    evidence = Text("{clients} divide the queues otherwise {time}: {found}", **values)
+    evidence = Text("{clients} divide the queues differently {time}: {found}", **values)
     if odd:
         evidence = agreeing(
             len(odd),
-            "{clients} [holds other queues than its share|hold other queues than their shares] "
+            "{clients} [holds queues other than its share|hold queues other than their shares] "
             "{time}: {found}",
             **values,
         )
     divide = Text(
-        "let {clients} divide the queues as the other members do: the same SDK and version, and "
-        "the same strategy with the same parameters",
+        "make {clients} divide the queues as the other members do: the same SDK and version, "
+        "and the same strategy with the same parameters",
         clients=clients_in_words(clients, {}),
     )
     restart = Text("then restart them") if len(clients) > 1 else Text("then restart it")
     remedy = [divide, restart]
     if any(languages.get(each) == "GO" for each in clients):
         remedy.append(
-            Text("early native Go clients cut AVG otherwise than Java: update the Go client")
+            Text("early native Go clients divide AVG differently from Java: update the Go client")
         )
     return sorted(clients), evidence, joined(remedy)
 

@@ -142,8 +142,8 @@ class GroupLoad:
         )
         if self.most_clients <= self.processes:
             yield Text(
-                "more clients would not help, for the largest topic has {queues}: more queues "
-                "would",
+                "more clients would not help, because the largest topic has {queues}: more "
+                "queues would",
                 queues=count(self.most_clients, "queue"),
             )
 
@@ -176,8 +176,8 @@ class GroupLoad:
             )
         if self.uneven_by <= _EVEN_BUT_FOR_REMAINDERS:
             yield Text(
-                "what is left over of each topic goes to the first clients: numbers of queues "
-                "that {processes:,} divides would be even",
+                "the remainder of each topic goes to the first clients: queue numbers that are "
+                "multiples of {processes:,} would be even",
                 processes=self.processes,
             )
 

@@ -38,10 +38,10 @@ _LET_CONSUME = Text(
 )
 _SEE_LISTENERS = Text(
     "take a thread dump of a client (jstack): its listener waits for something, such as a "
-    "database, a lock or a call without a time-out; mend that, and then restart the clients"
+    "database, a lock or a call without a time-out; fix that, then restart the clients"
 )
 _SUBSCRIBE = Text(
-    "let the members subscribe to the topic again; if it was meant, stop its producers"
+    "let the members subscribe to the topic again; if this was intended, stop its producers"
 )
 #: With these the group's members are known, whether or not what they take is.
 _SHOW_MEMBERS = (AUDITED, STRATEGY_NOT_KNOWN, NOT_SUBSCRIBED)
@@ -185,7 +185,7 @@ def _why(
     elif answered:
         evidence.append(
             Text(
-                "{clients} answered, and no message waits in a client for its listener: the "
+                "{clients} answered, and no client has a message waiting for its listener: the "
                 "brokers give them none",
                 clients=count(len(answered), "client"),
             )
@@ -218,8 +218,8 @@ def _enable(dossier: Dossier, topic: str, names: Collection[str]) -> Text:
     namesrv = max(routes, key=lambda run: run.times[-1]).namesrv_addr if routes else "NAMESRV_ADDR"
     return Text(
         "let the group consume again: mqadmin updateSubGroup -n {namesrv} {where} -g {group} "
-        "-s true, and with it the options of the group that are not mqadmin's defaults: it sets "
-        "them all",
+        "-s true, and with it all options of the group that are not mqadmin's defaults, because "
+        "it sets them all",
         namesrv=shell_word(namesrv),
         where=where,
         group=shell_word(dossier.consumer_group),

@@ -42,8 +42,8 @@ def _with_old_copy(case: Case, fault: FaultEpisode) -> FaultEpisode:
     if old is None:
         return fault
     ending = Text(
-        "or, if this is one pod that was started again on another host, end the old process at "
-        "{host}: it was silent {time}, and goes on",
+        "or, if this is one pod that was restarted on another host, stop the old process at "
+        "{host}: it was silent {time}, and still runs",
         host=old.host,
         time=between(old.gone, old.back),
     )

@@ -47,9 +47,9 @@ _NONE = np.iinfo(np.int64).min
 _LOST = Text("filters drop the others, and nobody gets them")
 _PULLED_AND_POPPED = Text("the others are those that are read twice")
 _REMEDY = Text(
-    "see who else consumes as this group: clients of a proxy (gRPC) are in no broker's list, and "
-    "Java clients that pull beside them read the same queues; end the clients of one of the two "
-    "kinds, or give them a group of their own"
+    "find out who else consumes as this group: clients of a proxy (gRPC) are in no broker's "
+    "list, and Java clients beside them read the same queues; stop the clients of one kind, or "
+    "give them a group of their own"
 )
 
 _Longs = NDArray[np.int64]

@@ -293,8 +293,8 @@ def _fault(
     if restarts:
         remedy = Text(_RESTARTS, this_client=client_id)
         what = Text(
-            "{client} restarted {often}: it has other connections to {brokers}, and its running "
-            "infos a new start time, each time",
+            "{client} restarted {often}: each time it has new connections to {brokers}, and a "
+            "new start time in its running info",
             client=client_id,
             often=often,
             brokers=brokers,

@@ -37,7 +37,7 @@ def route_changed(case: Case, found: Found) -> Found:
                 before=_in_words(change.before),
                 now=_in_words(change.now),
             ),
-            remedy=Text("none, if it was meant: every client follows within 50 s"),
+            remedy=Text("none if it was intended: every client follows within 50 s"),
             broker_names=tuple(sorted({name for name, _ in {*change.before} ^ {*change.now}})),
         )
         for topic, changes in case.route_changes.items()
@@ -146,12 +146,13 @@ def _remedy(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> Text:
     gone = sorted({name for name, _ in unread} - there)
     if gone:
         return Text(
-            "bring {brokers} back into the route and let the group read the queues to their end; "
-            "take a broker's write permission away first, and the broker when it is read",
+            "bring {brokers} back into the route and let the group read the queues to their "
+            "end; then take away the broker's write permission first, and remove it when its "
+            "queues are empty",
             brokers=joined(gone, "{before}, {next}"),
         )
     return Text(
-        "set the read queue number back (mqadmin updateTopic -r READ_QUEUES -w WRITE_QUEUES) and "
-        "let the group read the queues to their end; lower the write queue number first, and the "
-        "read queue number when they are"
+        "set the read queue number back (mqadmin updateTopic -r READ_QUEUES -w WRITE_QUEUES) "
+        "and let the group read the queues to their end; then lower the write queue number "
+        "first, and the read queue number when the queues are empty"
     )

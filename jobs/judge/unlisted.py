@@ -30,9 +30,9 @@ from .witnessed import witnessed
 _NOBODY_LISTED = frozenset({GROUP_OFFLINE, GROUP_NOT_ON_BROKER})
 
 _REMEDY = Text(
-    "check whether the members consume through a proxy, which alone lists them: then nothing is to "
-    "be repaired. Else see why their heartbeats do not arrive (the broker's log, a firewall, "
-    "authentication): a client that starts anew now gets no queue"
+    "check whether the members consume through a proxy, which alone lists them: then there is "
+    "nothing to repair. If not, find out why their heartbeats do not arrive (the broker's log, "
+    "a firewall, authentication): a client that starts now gets no queue"
 )
 
 
@@ -117,15 +117,15 @@ def _of_standing(
     extent = widest([each.extent for each in left])
     evidence = agreeing(
         len(queues),
-        "no broker lists a member of the group, and its offsets moved all the same; since {time} "
-        "messages wait in {queues}, and [its offset does|their offsets do] not move: nobody "
-        "reads [it|them]",
+        "no broker lists a member of the group, yet its offsets moved; since {time} messages "
+        "wait in {queues}, and [its offset does|their offsets do] not move: nobody reads "
+        "[it|them]",
         time=zoned_clock(extent.first_seen),
         queues=queues_in_words(queues),
     )
     remedy = Text(
-        "ask what alone lists the members, such as a proxy, who should read these queues, and see "
-        "whether it reaches {these_brokers}; if the members are gone, start them",
+        "ask the proxy, or whatever else lists the members, who should read these queues, and "
+        "check whether it reaches {these_brokers}; if the members are gone, start them",
         these_brokers=list_of(names, MOST_NAMES),
     )
     return replace(
@@ -190,9 +190,8 @@ def _fault(topic: str, episodes: Sequence[QueueFinding]) -> FaultEpisode:
         UNLISTED_CONSUMER,
         agreeing(
             len(queues),
-            "by the brokers' lists nobody owns {queues} {time}, and [its offset still advances|"
-            "their offsets still advance]: somebody reads [it|them] whom the lists do not show "
-            "there",
+            "by the brokers' lists nobody owns {queues} {time}, but [its offset still "
+            "advances|their offsets still advance]: somebody who is not listed reads [it|them]",
             queues=queues_in_words(queues),
             time=between(extent.first_seen, extent.last_seen),
         ),

@@ -20,9 +20,7 @@ from .found import FaultEpisode, Found, Stall
 from .holdings import Holding
 from .in_words import zoned_clock
 
-NOBODY_HOLDS_IT = Text(
-    "no process holds it: see the running infos of those that it is computed for"
-)
+NOBODY_HOLDS_IT = Text("no process holds it: look at the running infos of the clients that should")
 FROZEN = Text("frozen process: none of the queues of its process moves")
 _OF_ACTIVITY = {
     NOT_LOCKED: Text(
@@ -41,8 +39,8 @@ CUT_OFF = Text(
     "its process does not reach the broker, which drops it from its list about two minutes later"
 )
 REFUSED = Text(
-    "its process asks for messages and does not get on: the application suspended the consumer, or "
-    "the broker refuses its pulls (the subscription is not known there)"
+    "its process asks for messages and makes no progress: the application suspended the "
+    "consumer, or the broker refuses its pulls (the subscription is not known there)"
 )
 DISABLED = Text(
     "the broker refuses every pull of the group: consumeEnable of its subscription group is false"
@@ -178,9 +176,9 @@ def _unfinished(case: Case, stall: Stall) -> Text:
     offsets = case.offsets[stall.topic, name, number]
     offset = int(offsets.consumer_offsets[last_up_to(offsets, stall.last_seen)])
     return Text(
-        "one message is not finished, whatever newer ones are: that at offset {offset:,}, since "
-        "{time}; its listener waits, or fails at it again and again (mqadmin queryMsgByOffset "
-        "-t {topic} -b {broker} -i {queue} -o {number})",
+        "one message is not finished although newer ones are: the one at offset {offset:,}, "
+        "since {time}; its listener waits, or fails on it again and again (mqadmin "
+        "queryMsgByOffset -t {topic} -b {broker} -i {queue} -o {number})",
         offset=offset,
         time=zoned_clock(stall.first_seen),
         topic=shell_word(stall.topic),

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from ..config.choices import AUTO, LOCAL, SPARK
 from ..console.progress import Progress
-from ..dumps.files import list_local_files
+from ..dumps.files import list_local_files, no_dumps
 from ..engines.engine import Engine
 from ..engines.environment import check_packages
 from ..engines.local import LocalEngine
-from ..errors import InputError, SettingsError
+from ..errors import SettingsError
 from ..schemas import SNAPSHOT_TABLES
 from ..storage import Location, Snapshots
 
@@ -110,7 +110,7 @@ def check_input(dumps: Sequence[str] | None, snapshots: Location) -> None:
 
             require_tables(Snapshots.open(snapshots))
     elif list_local_files(dumps) == []:
-        raise InputError(f"no dump file below {', '.join(dumps)}")
+        raise no_dumps(dumps)
 
 
 def _is_submitted() -> bool:

@@ -21,7 +21,7 @@ from ..dumps.times import Apart, PlausibleTimes
 from ..dumps.unpacking import READ
 from ..engines.engine import Engine, Slice
 from ..engines.pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, unpack_value
-from ..errors import InputError, QuarantineError
+from ..errors import QuarantineError
 from ..publish.table_writer import write_tables
 from ..schemas import QUARANTINE, SNAPSHOT_TABLES
 from ..snapshots.clients import log_offset
@@ -70,8 +70,6 @@ def ingest(
     written, where more lines were not understood than the settings allow.
     """
     files = engine.list_files(dumps)
-    if not files:
-        raise InputError(f"no dump file below {', '.join(dumps)}")
     size = sum(file.size for file in files)
     with progress.step("records") as step:
         step.meter = _meter(size)
@@ -110,27 +108,40 @@ def check_quarantine(counts: Counts, snapshots: Snapshots, settings: Settings) -
     """QuarantineError where more lines, or bytes, were not understood than the settings allow."""
     allowed = settings.allowed_quarantine_share
     if lost := too_much(counts, allowed):
-        of_kinds = f"most of those of {', '.join(lost.kinds)}, " if lost.kinds else ""
+        kinds = ", ".join(filter(None, lost.kinds))
+        of_kinds = f"most lines of {kinds}, " if kinds else ""
+        where, remedy = _commonest(snapshots)
         raise QuarantineError(
-            f"{_commonest(snapshots)}{counts.refused:,} of {counts.lines.total():,} lines, "
+            f"{where}{counts.refused:,} of {counts.lines.total():,} lines, "
             f"{counts.refused_bytes:,} of {counts.bytes.total():,} bytes, were not understood "
-            f"({lost.share:.1%}; allowed are {allowed:.1%}), "
-            f"{of_kinds}see {snapshots.table(QUARANTINE.name)}: mend what writes such lines "
-            "(docs/dumps.md has their form), and run again"
+            f"({lost.share:.1%}; {allowed:.1%} is allowed), "
+            f"{of_kinds}see {snapshots.table(QUARANTINE.name)}: {remedy}, and run again"
         )
 
 
-def _commonest(snapshots: Snapshots) -> str:
-    """The reason that most of the refused lines have, with the first line that has it."""
+#: By the ending of a file that is no dump what to do.
+_OTHER_FILES = {
+    "parquet": "name the folder of dumps; rebalance-audit audit --snapshots reads tables",
+    "csv": "name the folder of dumps; a CSV file is not one",
+    **dict.fromkeys(("bz2", "tar", "tgz", "xz", "zip", "zst"), "unpack it, or pack it as .gz"),
+}
+
+
+def _commonest(snapshots: Snapshots) -> tuple[str, str]:
+    """The reason that most of the refused lines have, with the first line that has it; a remedy."""
+    remedy = "mend what writes such lines (docs/dumps.md has their form)"
     if not snapshots.has(QUARANTINE.name):
-        return ""
+        return "", remedy
     columns = ["file", "line_number", "reason"]
     rows = snapshots.parquet(QUARANTINE.name).head(_MOST_REASONS, columns=columns).to_pylist()
     in_order = sorted(rows, key=itemgetter("file", "line_number"))
     reasons = [row["reason"].partition(", came ")[0] for row in in_order]
     first = in_order[reasons.index(mode(reasons))]
     line = f" line {first['line_number']}" if first["line_number"] else ""
-    return f"{visible(first['file'].removeprefix('file:'))}{line}: {visible(first['reason'])}; "
+    if not first["line_number"]:
+        remedy = "copy the file again; one that is not packed needs a name without .gz"
+    where = f"{visible(first['file'].removeprefix('file:'))}{line}: {visible(first['reason'])}; "
+    return where, _OTHER_FILES.get(first["file"].rpartition(".")[2].lower(), remedy)
 
 
 def _meter(size: int) -> Callable[[], StepShare | None]:

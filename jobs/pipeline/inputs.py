@@ -100,11 +100,12 @@ class Inputs:
             return
         ahead = self.count(Window(since=window.future))
         if any(ahead.values()) and not any(self.count(Window(until=window.future)).values()):
+            days = self.settings.bounds.future_days
             raise InputError(
                 f"every snapshot at {self.snapshots.root} is later than {iso(window.future)}, "
-                f"which is {self.settings.bounds.future_days} days (bounds.future_days) after this "
-                "machine's clock: nothing was published; set the clock right that is wrong, this "
-                "machine's or the collector's",
+                f"this machine's clock plus bounds.future_days = {days}: "
+                "nothing was published; set the clock right that is wrong, this machine's or the "
+                "collector's",
                 ", or ask for a date with --date",
             )
         if any(ahead.values()):

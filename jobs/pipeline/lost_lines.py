@@ -50,7 +50,10 @@ class _File:
 
 
 class Lost(NamedTuple):
-    """More than is allowed was not understood. ``kinds``: those of which most lines were not."""
+    """More than is allowed was not understood.
+
+    ``kinds``: those of which most lines were not; "" for lines without a kind.
+    """
 
     share: float
     kinds: Sequence[str]
@@ -65,7 +68,7 @@ def too_much(counts: Counts, allowed: float) -> Lost | None:
     shares = (counts.refused, counts.lines.total()), (counts.refused_bytes, counts.bytes.total())
     share = max(refused / every if every else 0.0 for refused, every in shares)
     kinds = [
-        kind or "no kind"
+        kind
         for kind, refused in sorted(counts.refused_kinds.items())
         if refused > counts.kinds[kind]
     ]
@@ -94,9 +97,7 @@ def losses(
 def _of_file(name: str, file: _File, allowed: float) -> Iterator[Gap]:
     damage = file.damage
     if not file.lines:
-        yield Gap(
-            DUMP_EMPTY, Text("dump {file} is empty, as a full disk leaves its files", file=name)
-        )
+        yield Gap(DUMP_EMPTY, Text("dump {file} is empty (was the disk full?)", file=name))
     if file.ending is not None:
         text = agreeing(
             file.lines,
@@ -109,8 +110,8 @@ def _of_file(name: str, file: _File, allowed: float) -> Iterator[Gap]:
     if damage.nul_bytes:
         text = agreeing(
             damage.nul_bytes,
-            "dump {file} has {bytes:,} NUL [byte|bytes], as a crash of a machine leaves: what was "
-            "there is lost",
+            "dump {file} has {bytes:,} NUL [byte|bytes], as a machine's crash leaves behind: "
+            "that part is lost",
             file=name,
             bytes=damage.nul_bytes,
         )
@@ -129,8 +130,8 @@ def _of_file(name: str, file: _File, allowed: float) -> Iterator[Gap]:
     if damage.long_lines:
         text = agreeing(
             damage.long_lines,
-            "dump {file}: {lines:,} [line|lines] of {bytes:,} bytes [was|were] not read, for [it "
-            "is|each is] longer than bounds.line_bytes allows",
+            "dump {file}: {lines:,} [line|lines] of {bytes:,} bytes [was|were] not read: "
+            "longer than bounds.line_bytes allows",
             file=name,
             lines=damage.long_lines,
             bytes=damage.long_bytes,
@@ -153,9 +154,9 @@ def _of_all(counts: Counts) -> Gap:
 def _of_cluster(cluster: str, times: Apart) -> Gap:
     text = agreeing(
         times.lines,
-        "cluster {cluster}: {lines:,} [line|lines] of {days} [is|are] left out, for most lines of "
-        "the dumps are of another time (bounds.dump_days); the table quarantine has them: mend the "
-        "clock of their collector, or ingest dumps of other years apart",
+        "cluster {cluster}: {lines:,} [line|lines] of {days} [is|are] left out because most "
+        "lines of the dumps are of another time (bounds.dump_days); the table quarantine has "
+        "them: correct the collector's clock, or ingest dumps of other years separately",
         cluster=cluster,
         lines=times.lines,
         days=times.days,

@@ -72,8 +72,8 @@ def lost_rows(facts: Facts) -> Iterator[Gap]:
     for name, lost in sorted(facts.lost.items()):
         whose = sorted(visible("/".join(map(str, subject))) for subject in lost.subjects)
         text = Text(
-            "table {table}: {number:,} of {rows:,} rows break its contract and were left out, as "
-            "{example} (of {whose}); the table quarantine names them",
+            "table {table}: {number:,} of {rows:,} rows break its contract and were left out, "
+            "for example {example} (of {whose}); the table quarantine lists them",
             table=name,
             number=lost.rows,
             rows=facts.rows[name],

@@ -54,8 +54,6 @@ def moments_of_dumps(
     """
     with LocalEngine() as engine:
         files = engine.list_files(paths)
-        if not files:
-            raise InputError(f"no dump file below {', '.join(paths)}")
         tables = tables_of_dumps(engine, files, settings)
         refused = tables.pop(QUARANTINE.name).num_rows
         groups = _groups(tables.values())
@@ -131,7 +129,9 @@ def _one_cluster(question: MomentQuestion, clusters: Iterable[str]) -> str:
         raise _unknown("cluster", question.cluster, there, f" with {question.group}")
     if question.cluster is None and len(there) > 1:
         names = ", ".join(map(repr, there))
-        raise InputError(f"{question.group} is in several clusters, {names}: say which")
+        raise InputError(
+            f"{question.group} is in several clusters, {names}: say which", " with --cluster"
+        )
     return question.cluster or there[0]
 
 

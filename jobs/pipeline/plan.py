@@ -11,8 +11,7 @@ from rebalance_core.english import count
 from ..config.choices import SPARK
 from ..config.settings import Settings, flat
 from ..console.progress import Progress
-from ..dumps.files import list_local_files
-from ..errors import InputError
+from ..dumps.files import list_local_files, no_dumps
 from ..publish.run import Task
 from ..schemas import HEARTBEATS, SNAPSHOT_TABLES
 from ..storage import Location, Reports, Snapshots
@@ -38,7 +37,7 @@ def plan_ingest(dumps: Sequence[str], snapshots: Location, master: str | None) -
         with open_engine(choice, "dry run", dumps, snapshots, master, quiet) as engine:
             files = engine.list_files(dumps)
     if not files:
-        raise InputError(f"no dump file below {', '.join(dumps)}")
+        raise no_dumps(dumps)
     yield "ingest"
     sizes = f"{sum(file.size for file in files):,} bytes"
     text = f"about {sum(file.unpacked_size for file in files):,} bytes of text"

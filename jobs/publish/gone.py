@@ -69,7 +69,7 @@ def gone(
     lost = grouped(sorted((_groups_before(folder, previous) | _not_audited(written)) - seen))
     clusters = set(lost).union(*(before.get(kind, ()) for kind in asked))
     for cluster in sorted(clusters - there):
-        yield Gap(CLUSTER_GONE, Text("cluster {cluster} is in no dump any more", cluster=cluster))
+        yield Gap(CLUSTER_GONE, Text("cluster {cluster} is no longer in any dump", cluster=cluster))
     for cluster in sorted(clusters & there):
         old, new = (
             {kind: set(each.get(kind, {}).get(cluster, ())) for kind in asked}
@@ -86,7 +86,7 @@ def gone(
         ):
             if absent:
                 text = Text(
-                    "cluster {cluster}: in the run before, and in no dump any more: {what} "
+                    "cluster {cluster}: in the previous run, but no longer in any dump: {what} "
                     "({names})",
                     cluster=cluster,
                     what=what,

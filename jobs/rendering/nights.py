@@ -52,11 +52,11 @@ SHOWN_LEVELS = {
     OK: ShownLevel("·", Text("no findings"), OK),
     INFO: ShownLevel("◦", Text("it passed, is too new to count, or is a known issue"), INFO),
     NOT_AUDITED: ShownLevel("–", Text("not audited"), Text("NOT AUDITED")),  # noqa: RUF001 - a dash
-    INCOMPLETE: ShownLevel("–", Text("not all was read and audited"), Text("INCOMPLETE")),  # noqa: RUF001
+    INCOMPLETE: ShownLevel("–", Text("not everything was read and audited"), Text("INCOMPLETE")),  # noqa: RUF001
     WARNING: ShownLevel("W", Text("lasting findings, WARNING"), WARNING),
     CRITICAL: ShownLevel("C", Text("lasting findings, CRITICAL"), CRITICAL),
     MISSING: ShownLevel(" ", Text("no audit of this night"), Text("MISSING")),
-    UNKNOWN: ShownLevel("?", Text("the audit of this night does not say it"), Text("UNKNOWN")),
+    UNKNOWN: ShownLevel("?", Text("the audit of this night does not say"), Text("UNKNOWN")),
     NO_GROUP: ShownLevel(" ", Text("the group was not there"), Text("NO GROUP")),
 }
 

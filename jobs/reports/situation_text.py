@@ -89,8 +89,8 @@ def elsewhere(moment: Moment) -> Text | None:
         return None
     first, last = map(clock, found[1:])
     return Text(
-        "nothing is found at this moment; {topic} had {kinds}, the worst from {first} to {last}: "
-        "--at {last}",
+        "nothing is wrong at this moment; at other times {topic} had {kinds}, the worst from "
+        "{first} to {last}: --at {last}",
         topic=visible(moment.state.topic),
         kinds=list_of(found.kinds),
         first=first,

@@ -29,7 +29,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
 from ..console.failures import one_line
-from ..dumps.files import InputFile, check_visible, given_paths, is_local, list_local_files
+from ..dumps.files import (
+    InputFile,
+    check_visible,
+    given_paths,
+    is_local,
+    list_local_files,
+    no_dumps,
+)
 from ..engines.batches import (
     ANSWER,
     ASKED,
@@ -142,6 +149,8 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         for path in given:
             if not is_local(path):
                 files += self._list(path)
+        if not files:
+            raise no_dumps(paths)
         return sorted(files, key=lambda file: file.path)
 
     def _list(self, path: str) -> list[InputFile]:
@@ -153,7 +162,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             return [InputFile(*row) for row in rows]
         except (PySparkException, Py4JError) as error:
             if "PATH_NOT_FOUND" in str(error):
-                raise InputError(f"no dump at {visible(path)}") from error
+                raise no_dumps([path]) from error
             raise InputError(
                 f"cannot list {visible(path)}: {sentence_of_spark(str(error))}"
             ) from error

@@ -11,6 +11,7 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 
 from ..errors import InputError
@@ -273,9 +274,15 @@ def file_system_of(uri: str, scheme: str) -> tuple[pafs.FileSystem, str]:
     """PyArrow's file system of a path or URI, and the path there."""
     if scheme == "file":
         return pafs.LocalFileSystem(), local_path(uri)
-    file_system, base = pafs.FileSystem.from_uri(
-        uri.replace(scheme, _ALIASES.get(scheme, scheme), 1)
-    )
+    try:
+        file_system, base = pafs.FileSystem.from_uri(
+            uri.replace(scheme, _ALIASES.get(scheme, scheme), 1)
+        )
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            "expected a path, or a URI such as s3://bucket/folder (also gs, abfs, hdfs), came "
+            f"{visible(_CREDENTIALS.sub('://', uri.partition('?')[0]))}"
+        ) from error
     return file_system, str(base)
 
 

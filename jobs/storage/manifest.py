@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
 
 _DIGEST = "digest"
+_REMEDY = ": restore the file, or run that date again"
 #: Digests of tables on other machines are compared up to so many bytes; above it names, sizes and
 #: the checksums of Parquet's pages have to do.
 _MOST_REMOTE_BYTES = 256 << 20
@@ -79,17 +80,18 @@ class TableFiles:
             return
         for file in self.files:
             if _sha256(root, f"{root.base}/{file.path}") != file.sha256:
-                raise DamagedError(f"{root}/{file.path} is not what was published")
+                raise DamagedError(f"{root}/{file.path} is not what was published{_REMEDY}")
 
     def check_sizes(self, root: Location) -> None:
         """DamagedError where a file is gone, or has another size."""
         infos = root.file_system.get_file_info([f"{root.base}/{file.path}" for file in self.files])
         for file, info in zip(self.files, infos, strict=True):
             if info.type != pafs.FileType.File:
-                raise DamagedError(f"{root}/{file.path} is missing, and was published")
+                raise DamagedError(f"{root}/{file.path} is missing, and was published{_REMEDY}")
             if info.size != file.size:
                 raise DamagedError(
                     f"{root}/{file.path} has {info.size:,} bytes, and {file.size:,} were published"
+                    f"{_REMEDY}"
                 )
 
     @classmethod

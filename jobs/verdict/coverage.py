@@ -27,8 +27,8 @@ COMPLETE = frozenset(
 #: With each of these, and with any other, the topic was not audited: what to do, and who.
 ACTIONS: Mapping[str, Text] = {
     findings.NO_BROKER_ANSWERED: Text(
-        "whoever runs the collector: see that it reaches the brokers and collects their lists "
-        "(consumer_connection)"
+        "whoever runs the collector: check that it reaches the brokers and collects their "
+        "lists (consumer_connection)"
     ),
     findings.ROUTE_NOT_KNOWN: Text(
         "whoever runs the collector: collect the topic's route (topic_route); the group's owner, "

@@ -113,8 +113,8 @@ def missed_rounds(
             _, earlier, later = max(missed)
             absent = sum(round(gap / (usual * SECOND)) - 1 for gap, _, _ in missed)
             text = Text(
-                "cluster {cluster}: rounds come each {seconds:.0f} s, and some are missing "
-                "({number:,}); the longest time without one is from {earlier} to {later}",
+                "cluster {cluster}: a round comes every {seconds:.0f} s, and some are missing "
+                "({number:,}); the longest gap is from {earlier} to {later}",
                 cluster=cluster,
                 seconds=usual,
                 number=absent,
@@ -151,8 +151,7 @@ def short_nights(
         most = max(most, _TIME_AT_EDGES)
         if own[0] - begin > most:
             text = Text(
-                "cluster {cluster}: the first round is of {first}, and there is none from {begin} "
-                "on",
+                "cluster {cluster}: no round from {begin} until the first one at {first}",
                 cluster=cluster,
                 first=time_text(own[0]),
                 begin=time_text(begin),
@@ -160,7 +159,7 @@ def short_nights(
             yield Gap(ROUNDS_BEGIN_LATE, text)
         if end - own[-1] > most:
             text = Text(
-                "cluster {cluster}: the last round is of {last}, and there is none up to {end}",
+                "cluster {cluster}: no round after the last one at {last} until {end}",
                 cluster=cluster,
                 last=time_text(own[-1]),
                 end=time_text(end),
@@ -186,8 +185,9 @@ def times_ahead(tables: Iterable[tuple[Table, ds.Dataset]], future: datetime) ->
     for cluster, number in sorted(rows.items()):
         text = agreeing(
             number,
-            "cluster {cluster}: {rows:,} [row|rows] from {first} to {last} [lies|lie] in the "
-            "future of this machine, and [is|are] not audited: mend the clock that stamped them",
+            "cluster {cluster}: {rows:,} [row|rows] from {first} to {last} [is|are] in the "
+            "future by this machine's clock, and not audited: correct the clock that stamped "
+            "them",
             cluster=cluster,
             rows=number,
             first=time_text(min(times[cluster])),

@@ -177,8 +177,8 @@ def silent_brokers(
             yield Gap(BROKER_SILENT, text)
         elif _lasts(silence := longest_silence(asked[key], times), least):
             text = Text(
-                "broker {broker} of cluster {cluster} did not answer in {rounds:,} rounds, at the "
-                "longest from {since} to {until}",
+                "broker {broker} of cluster {cluster} did not answer in {rounds:,} rounds; the "
+                "longest silence was from {since} to {until}",
                 **values,
                 **silence.words,
             )
@@ -187,8 +187,9 @@ def silent_brokers(
     for key, of_group in sorted(_groups_without(polls, window, answered).items(), key=str):
         if _lasts(silence := longest_silence(asked[key[:-1]], of_group), least):
             text = Text(
-                "broker {broker} of cluster {cluster} did not answer about {group} in {rounds:,} "
-                "rounds, at the longest from {since} to {until}; it answered about others",
+                "broker {broker} of cluster {cluster} did not answer about {group} in "
+                "{rounds:,} rounds, but about other groups; the longest silence was from "
+                "{since} to {until}",
                 broker=f"{key[1]}/{key[2]}",
                 cluster=key[0],
                 group=key[-1],

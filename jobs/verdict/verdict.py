@@ -78,8 +78,8 @@ class NotAudited(NamedTuple):
         if self.times:
             since, until = map(time_text, self.times)
             return Text(
-                "not audited for a time ({coverage}), as from {since} to {until}: {topics} of "
-                "{groups}. To do: {action}",
+                "not audited for some time ({coverage}), for example from {since} to {until}: "
+                "{topics} of {groups}. To do: {action}",
                 coverage=in_words(self.coverage),
                 since=since,
                 until=until,
@@ -100,16 +100,16 @@ class NotAudited(NamedTuple):
 #: What else a reader has to know, by what becomes of a problem.
 _STANDINGS = {
     "PASSED": "{topics} had a short disturbance and recovered (deploy, restart).",
-    "BEGUN": "In {topics} something is there at the end that is too new or too improbable to "
-    "count: the next run will show.",
-    "KNOWN": "{topics} with a known issue: not counted.",
+    "BEGUN": "In {topics} something just began, or is too unlikely to count: the next run will "
+    "show.",
+    "KNOWN": "In {topics} something is a known issue, which does not count.",
 }
 #: And by the kinds that have no severity.
 _FACTS = {
-    UNREADABLE: "{topics} with queues that are written and cannot be read.",
-    STACKED: "{topics} with a client id that several processes share.",
-    HELD_NOT_COMPUTED: "In {topics} clients hold queues that are not in their share.",
-    COMPUTED_NOT_HELD: "In {topics} clients do not hold all queues of their share.",
+    UNREADABLE: "In {topics} queues are written that nobody can read.",
+    STACKED: "In {topics} several processes share a client id.",
+    HELD_NOT_COMPUTED: "In {topics} clients hold queues outside their share.",
+    COMPUTED_NOT_HELD: "In {topics} clients lack queues of their share.",
 }
 
 
@@ -174,8 +174,7 @@ class RunVerdict:
             texts.append(
                 agreeing(
                     self.left_open,
-                    "{findings} of the run before [was|were] not looked for, and [is|are] open as "
-                    "it was then",
+                    "{findings} of the previous run [was|were] not checked and [stays|stay] open",
                     findings=count(self.left_open, "finding"),
                 )
             )
@@ -187,7 +186,7 @@ class RunVerdict:
         if not self.counted:
             passed = self.others.get("PASSED") or self.others.get("BEGUN")
             if not self.is_complete:
-                return Text("Nothing lasting was found in what was audited, and not all was.")
+                return Text("Nothing lasting was found, but not everything was audited.")
             return Text("Nothing lasting was found.") if passed else Text("Nothing was found.")
         faults = agreeing(
             self.counted,
@@ -212,7 +211,7 @@ class RunVerdict:
             template = "{number:,} [is|are] still there in the last snapshot."
             yield agreeing(self.ongoing, template, number=self.ongoing)
         elif self.counted:
-            yield Text("None of them is there in the last snapshot any more.")
+            yield Text("None of them is left in the last snapshot.")
         if waiting := self.waiting.text:
             yield Text("In these topics {waiting}.", waiting=waiting)
         if self.missing:

@@ -91,5 +91,5 @@ def test_an_old_process_that_goes_on_is_to_end(audit, hosts, is_old):
         each for each in audit(lines())["group_faults"] if each["fault"] == "DUPLICATE_CLIENT_ID"
     ]
     assert [each["ongoing"] for each in faults] == [True]
-    ending = "end the old process at 10.0.1.1: it was silent from 10:07:02 to 10:12:01 UTC"
+    ending = "stop the old process at 10.0.1.1: it was silent from 10:07:02 to 10:12:01 UTC"
     assert (ending in faults[0]["remedy"]) == is_old

@@ -52,7 +52,7 @@ def test_members_that_left_a_broker_that_did_not_restart_were_stopped(audit, sil
 def test_members_that_were_dropped_and_came_back_send_heartbeats_too_rarely(audit):
     fault = offline(audit(polled(lambda minute, _: minute < 10 and minute % 3 != 2)))
     assert "the same members were dropped and came back 3 times" in fault["evidence"]
-    assert fault["remedy"].startswith("see how often the members send heartbeats")
+    assert fault["remedy"].startswith("check how often the members send heartbeats")
 
 
 def test_other_members_that_come_are_deploys(audit):
@@ -90,7 +90,7 @@ def test_members_in_the_other_cluster_of_the_nameserver_are_named(audit, answer,
         key=lambda each: each["last_seen"],
     )
     said = (
-        "no broker of this cluster lists a member, and cluster D 4 members at 10:14:00 UTC",
+        "no broker of this cluster lists a member, while cluster D has 4 members at 10:14:00 UTC",
         "if the group is to be in D alone, consume what waits here",
     )
     assert (fault["evidence"].endswith(said[0]), fault["remedy"].startswith(said[1])) == (

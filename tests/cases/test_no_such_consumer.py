@@ -59,10 +59,10 @@ def test_a_process_without_a_consumer_of_the_group_runs_and_holds_nothing(audit,
     assert (fault["fault"], fault["client_ids"]) == ("QUEUE_NOT_HELD", [MEMBERS[3]])
     assert fault["first_seen"] == instant(263)
     assert fault["evidence"].endswith(
-        "10.0.0.3@3 (JAVA) runs, answers that it has no consumer of the group any more, and stays "
-        "listed by the heartbeats of other groups"
+        "10.0.0.3@3 (JAVA) runs, but says that it has no consumer of the group any more; "
+        "heartbeats of other groups keep it listed"
     )
-    assert fault["remedy"].startswith("see in the log why the application shut its consumer")
+    assert fault["remedy"].startswith("find in the log why the application shut down its")
 
 
 def test_a_process_that_does_not_answer_may_hang(audit):

@@ -174,7 +174,7 @@ def test_what_the_settings_name_needs_no_option(
     places = ['paths.dumps=["d"]', "paths.snapshots=s", "paths.reports=r"]
     options = [part for place in places for part in ("--set", place)]
     assert main(["ingest", *options, "--dry-run"]) == 3
-    assert "no dump file below d" in capsys.readouterr().err
+    assert "no dump at d: expected" in capsys.readouterr().err
     assert main(["audit", *options, "--dry-run"]) == 3
     assert f"no table heartbeats at {tmp_path}/s/heartbeats" in capsys.readouterr().err
     assert main(["show", "summary", *options]) == 3
@@ -552,7 +552,7 @@ LINE = (
         ("d.jsonl", f"[{LINE}]".encode(), " line 1: expected one JSON object, came '[{"),
         ("d.jsonl", (LINE * 3).encode("utf-16"), " line 2: expected one JSON object, came '\\x00"),
         ("d.jsonl.gz", LINE.encode(), ": the gzip stream is damaged: "),
-        ("d.jsonl", b"", " is empty, as a full disk leaves its files; "),
+        ("d.jsonl", b"", " is empty (was the disk full?); "),
     ],
     ids=["no zone", "kind", "no body", "a list", "UTF-16", "not gzip", "empty"],
 )

@@ -565,14 +565,14 @@ MIXED: dict[str, tuple[Callable[[], Situation], str, str]] = {
     "client-cpp has avg alone": (
         lambda: Situation(of_languages(a="JAVA", b="CPP", c="GO"), all_use("AVG_BY_CIRCLE")),
         "a and c use AVG_BY_CIRCLE; b uses AVG; ",
-        ": AVG, which is all that client-cpp has",
+        ": AVG, the only one that client-cpp has",
     ),
     "they sort otherwise": (
         lambda: Situation(
             lists("\U0001f600", member(client_id="\uff21", language="CPP"), "a"), PLAIN
         ),
         "a and \U0001f600 use AVG; \uff21 uses AVG of clients that sort bytewise; ",
-        ": AVG, which is all that client-cpp has; "
+        ": AVG, the only one that client-cpp has; "
         "name clients and brokers in ASCII, which all SDKs sort alike",
     ),
     "they split rooms otherwise": (
@@ -628,8 +628,7 @@ def test_an_unserved_room_takes_the_place_of_others_in_an_old_machine_room(
     assert (told.client_ids, told.broker_names, told.left) == (("a", "b"), ("room2@y",), 0)
     # The room that is left out on purpose is not what is to be mended.
     assert told.remedy == (
-        "update a and b to 4.8.0 or later, where the blocks are cut from the queues of "
-        "consumeridcs alone"
+        "update a and b to 4.8.0 or later, which divides the queues of consumeridcs alone"
         if update
         else "give a and b another strategy, or all rooms: client-go has no other MACHINE_ROOM"
     )

@@ -248,7 +248,7 @@ def test_what_depends_on_the_view_is_possible_however_likely():
         pytest.param(
             one_list(["a", "b"], message_model="BROADCASTING"),
             "BROADCASTING",
-            "every member reads every queue, by intent",
+            "every member reads every queue, as intended",
             True,
             id="every member broadcasts",
         ),
@@ -500,7 +500,7 @@ def test_a_stacked_id_says_what_repairs_it():
     assert stacked.remedy == remedy_of("a")
     assert stacked.remedy.startswith("give each process its own instanceName")
     # At first sight it may be another process, until an old connection would be dropped.
-    assert stale.remedy.startswith("wait for the lists of the next minutes; if they still have bo")
+    assert stale.remedy.startswith("wait for the lists of the next minutes; if both are still")
     assert "which once an old connection would be dropped" in stale.evidence
     (known,) = evaluate(
         replace(one_process_reconnected(), process_counts=(ProcessCount("a", 1, "replaced"),)),

@@ -228,7 +228,7 @@ NANO = "10.0.0.11@1#123456789012345"
             "the lists of several brokers confirm it; of one process that reconnected they would "
             "drop the old connection within about 130 s",
         ),
-        ("10.0.0.1@app", [2, 1], None, 1, "the lists of other brokers have it less often"),
+        ("10.0.0.1@app", [2, 1], None, 1, "other brokers list it less often"),
         ("10.0.0.1@app", [2], None, 2, "only one broker's list has it"),
         # Reconnected to both brokers at once: two lists agree, and no process has its like.
         (NANO, [2, 2], None, 1, "no two processes make the same id"),

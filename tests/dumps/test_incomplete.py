@@ -162,8 +162,8 @@ def test_of_a_silent_broker_the_address_that_did_not_answer_is_named() -> None:
         (
             "YY -- -- -- 00 YY",
             [
-                "broker a/0 of cluster C did not answer in 3 rounds, at the longest from 10:01 to "
-                "10:04"
+                "broker a/0 of cluster C did not answer in 3 rounds; the longest silence was "
+                "from 10:01 to 10:04"
             ],
         ),
         # Until the end it is as long as somebody looked.
@@ -171,15 +171,15 @@ def test_of_a_silent_broker_the_address_that_did_not_answer_is_named() -> None:
         (
             "-- YY -- -- -- --",
             [
-                "broker a/0 of cluster C did not answer in 5 rounds, at the longest from 10:02 to "
-                "10:05"
+                "broker a/0 of cluster C did not answer in 5 rounds; the longest silence was "
+                "from 10:02 to 10:05"
             ],
         ),
         (
             "YY -Y -Y -0 YY YY",
             [
-                "broker a/0 of cluster C did not answer about G in 3 rounds, at the longest from "
-                "10:01 to 10:04; it answered about others"
+                "broker a/0 of cluster C did not answer about G in 3 rounds, but about other "
+                "groups; the longest silence was from 10:01 to 10:04"
             ],
         ),
     ],
@@ -250,8 +250,8 @@ def rounds(*minutes: int) -> dict[str, list[Instant]]:
 def test_rounds_that_were_missed() -> None:
     found = missed_rounds(rounds(0, 1, 2, 3, 6, 7, 8, 9, 10), 180)
     assert [str(each.text) for each in found] == [
-        "cluster C: rounds come each 60 s, and some are missing (2); the longest time without one "
-        "is from 2026-11-20T10:03:00.000Z to 2026-11-20T10:06:00.000Z",
+        "cluster C: a round comes every 60 s, and some are missing (2); the longest gap is "
+        "from 2026-11-20T10:03:00.000Z to 2026-11-20T10:06:00.000Z",
     ]
 
 
@@ -287,7 +287,7 @@ def test_one_odd_member_does_not_fail_a_small_cluster(
     dump.write_text("".join(json.dumps(line) + "\n" for line in lines))
     capsys.readouterr()
     assert run(dump.parent, tmp_path / "out") == 3
-    assert "most of those of consumer_running_info, see " in capsys.readouterr().err
+    assert "most lines of consumer_running_info, see " in capsys.readouterr().err
 
 
 def test_of_an_archive_of_empty_lines_the_first_are_kept(tmp_path: Path) -> None:

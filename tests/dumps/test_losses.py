@@ -68,7 +68,7 @@ def test_nul_bytes_are_counted(tmp_path: Path) -> None:
     data = b"".join(LINES[:90]) + b"\0" * 4_096 + b"\n" + b"".join(LINES[91:])
     read = Read(tmp_path / "dumps", {"a.jsonl": data})
     assert read.texts["NUL_BYTES"] == (
-        "dump a.jsonl has 4,096 NUL bytes, as a crash of a machine leaves: what was there is lost"
+        "dump a.jsonl has 4,096 NUL bytes, as a machine's crash leaves behind: that part is lost"
     )
 
 
@@ -89,7 +89,7 @@ def test_a_last_line_without_its_end_is_a_cut_where_it_is_none(tmp_path: Path, e
 )
 def test_an_empty_file_among_good_ones_is_said(tmp_path: Path, name: str, data: bytes) -> None:
     read = Read(tmp_path / "dumps", {"a.jsonl": WHOLE, name: data})
-    assert read.texts == {"DUMP_EMPTY": f"dump {name} is empty, as a full disk leaves its files"}
+    assert read.texts == {"DUMP_EMPTY": f"dump {name} is empty (was the disk full?)"}
 
 
 def test_a_line_over_its_bound_and_an_archive_over_its_bounds_are_said(tmp_path: Path) -> None:
@@ -98,8 +98,7 @@ def test_a_line_over_its_bound_and_an_archive_over_its_bounds_are_said(tmp_path:
     data = {"a.jsonl": WHOLE + long + b"\n", "b.jsonl.gz": gzip.compress(WHOLE)}
     read = Read(tmp_path / "dumps", data, Settings.model_validate({"bounds": bounds}))
     assert read.texts["LINE_TOO_LONG"] == (
-        "dump a.jsonl: 1 line of 100,002 bytes was not read, for it is longer than "
-        "bounds.line_bytes allows"
+        "dump a.jsonl: 1 line of 100,002 bytes was not read: longer than bounds.line_bytes allows"
     )
     assert read.texts["DUMP_CUT"] == (
         "dump b.jsonl.gz ends early after 51 lines: it has more text than the bounds of an archive "

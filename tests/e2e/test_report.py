@@ -37,7 +37,7 @@ def test_the_page_tells_what_is_wrong_why_and_what_to_do(page: Path) -> None:
     assert "give each process its own instanceName" in html
     assert "As it is" in html
     assert "After the repair" in html
-    for section in ("Since the run before", "Health of all groups", "Coverage", "Quarantine"):
+    for section in ("Since the previous run", "Health of all groups", "Coverage", "Quarantine"):
         assert section in html
 
 

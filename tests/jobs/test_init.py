@@ -158,6 +158,17 @@ def test_every_nameserver_that_is_given_is_kept(
     assert f"--namesrv '{every}'" in next_lines(capsys)[0]
 
 
+def test_dumps_that_are_there_are_put_into_folders_of_days_for_cron(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each night reads the folder of the day before, as a collector makes it."""
+    assert main(["init", "--dumps", "dumps", "--schedule", "cron"]) == 0
+    said = f"next: put the dumps of each day (UTC) into {here}/dumps/YYYY-MM-DD/: cron reads that"
+    assert said in capsys.readouterr().out.splitlines()
+    assert main(["init", "--namesrv", "10.0.0.1", "--schedule", "cron", "--force"]) == 0
+    assert "YYYY-MM-DD" not in capsys.readouterr().out
+
+
 def test_with_cron_the_collector_is_started_now(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,7 +39,7 @@ def remedy(*, listed_before=False, broker_ids=(0, 1), addresses=()):
 
 def test_what_repairs_a_broker_without_the_group_follows_from_its_history():
     assert remedy() == "updateSubGroup"
-    assert remedy(listed_before=True).startswith("broker-b listed the group before, so that it is")
+    assert remedy(listed_before=True).startswith("broker-b listed the group before, so the group")
     away = remedy(listed_before=True, broker_ids=(1,))
     assert away.startswith("bring the master of broker-b back")
     moved = remedy(listed_before=True, addresses=("10.0.0.1:10911", "10.0.0.2:10911"))
@@ -66,10 +66,9 @@ def test_messages_that_were_consumed_are_consumed_again():
     assert (fault.first_seen, fault.last_seen) == (at(240), at(300))
     assert fault.evidence == (
         "the offsets of queue 3 of broker-a went back, last between 00:04:00 and 00:05:00 UTC: "
-        "450 messages that were consumed are consumed again; the furthest is queue 3 of broker-a, "
-        "from 500 to 50"
+        "450 messages are consumed again; the furthest is queue 3 of broker-a, from 500 to 50"
     )
-    assert fault.remedy.startswith("see who set them back")
+    assert fault.remedy.startswith("find out who set them back")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +103,7 @@ def test_what_is_gone_after_a_restart_is_told_with_it(has_slave):
         f"from 26,000,000 to {9 if has_slave else 0}; the master of broker-a was away from "
         "00:02:00 to 00:05:00 UTC"
     )
-    assert fault.remedy.startswith("see why broker-a came back with older offsets")
+    assert fault.remedy.startswith("find out why broker-a came back with older offsets")
 
 
 def test_what_is_gone_with_another_master_is_told_with_it():
@@ -114,7 +113,7 @@ def test_what_is_gone_with_another_master_is_told_with_it():
         "from 500 to 50; the master of broker-a changed at 00:05:00 UTC, from 10.0.0.1:10911 to "
         "10.0.0.2:10911"
     )
-    assert fault.remedy.startswith("see why the new master of broker-a had older offsets")
+    assert fault.remedy.startswith("find out why the new master of broker-a had older offsets")
 
 
 def test_a_master_that_comes_back_and_is_brought_up_by_its_clients_lost_nothing():

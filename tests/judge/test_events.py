@@ -202,7 +202,7 @@ def test_a_broker_is_asked_at_another_address_from_then_on() -> None:
     ]
     (event,) = addresses_that_changed(dossier)
     assert seconds([event]) == [("BROKER_ADDRESS_CHANGED", "broker-a", 240, 240)]
-    assert event.evidence.startswith("it was asked at 10.0.0.1:10911, and is now at 10.0.0.9:10911")
+    assert event.evidence.startswith("its address was 10.0.0.1:10911 and is now 10.0.0.9:10911")
 
     # Two collectors, each of which knows the broker by another address.
     dossier.polls[1] = run._replace(times=run.times[2:], broker_addr="10.0.0.9:10911")
@@ -335,7 +335,7 @@ def test_the_collector_is_away_when_more_than_one_round_is_missing(
     found = list(collector_away("c", [*rounds, *later], ["G", "H"]))
     assert [(row["begins"], row["ends"]) for row in found] == [(at(300), later[0])] * is_away
     if found:
-        assert found[0]["evidence"] == "rounds come each 60 s, and none came meanwhile"
+        assert found[0]["evidence"] == "a round comes every 60 s, and none came meanwhile"
         assert found[0]["groups"] == ["G", "H"]
 
 

@@ -53,8 +53,8 @@ def test_a_process_that_crashes_and_is_started_again_flaps():
     assert (fault.first_seen, fault.last_seen) == (at(0), at(60 * 44))
     assert fault.client_ids == tuple(f"10.0.0.7@1#{number}" for number in range(8))
     assert fault.evidence == (
-        "10.0.0.7 joined 8 times with 8 client ids; members joined or left 16 times meanwhile, 22 "
-        "per hour, and each time all queues are divided anew"
+        "10.0.0.7 joined 8 times with 8 client ids; meanwhile members joined or left 16 times, "
+        "22 per hour, and each time all queues are divided again"
     )
     assert fault.remedy.startswith("see why the processes of 10.0.0.7 end: ")
     assert fault.queues_affected == 0

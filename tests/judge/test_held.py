@@ -153,7 +153,7 @@ def test_two_that_hold_a_queue_though_it_is_computed_for_one_are_a_duplicate():
     (fault,) = faults(clients)
     assert (fault.fault, fault.client_ids) == ("ALLOCATES_OTHERWISE", ("b",))
     assert fault.evidence == (
-        "b (GO) holds other queues than its share from 00:01:00 to 00:06:00 UTC: queue 1 of "
+        "b (GO) holds queues other than its share from 00:01:00 to 00:06:00 UTC: queue 1 of "
         "broker-a is held by two and queue 3 of broker-a is held by nobody"
     )
     assert "update the Go client" in fault.remedy
@@ -242,7 +242,7 @@ def test_where_the_strategy_is_not_known_the_answers_alone_decide():
     ]
     (otherwise, _) = faults(clients, allocations=(), coverage="STRATEGY_NOT_KNOWN")
     assert otherwise.client_ids == ("a", "b")
-    assert otherwise.evidence.startswith("a and b divide the queues otherwise from 00:01:00 to")
+    assert otherwise.evidence.startswith("a and b divide the queues differently from 00:01:00 to")
     whole = [info("a", MINUTES, [0, 1]), info("b", MINUTES, [2, 3])]
     assert found(whole, allocations=(), coverage="STRATEGY_NOT_KNOWN") == []
 

@@ -138,7 +138,9 @@ def test_members_that_come_and_go_are_a_fault_of_the_group_that_is_told_once():
 
     assert (flapping["fault"], flapping["topic"]) == ("FLAPPING", "T")
     assert (flapping["client_ids"], flapping["severity"]) == (("i@1",), "WARNING")
-    assert flapping["evidence"].startswith("i@1 joined 5 times; members joined or left 10 times")
+    assert flapping["evidence"].startswith(
+        "i@1 joined 5 times; meanwhile members joined or left 10 times"
+    )
 
 
 def test_a_change_of_the_route_is_a_fault_of_each_topic_that_the_group_reads():

@@ -41,7 +41,7 @@ def test_what_is_left_over_of_every_topic_adds_up():
     assert load.text().startswith(
         f"over the 6 topics of the group {ALICE} has 18 queues and {BOB} has 12 queues; "
     )
-    assert load.text().endswith("numbers of queues that 2 divides would be even")
+    assert load.text().endswith("queue numbers that are multiples of 2 would be even")
     columns = load.columns()
     assert (columns["group_most_queues"], columns["group_fewest_queues"]) == (18, 12)
     assert (columns["group_idle_clients"], columns["group_most_clients"]) == (0, 5)
@@ -60,8 +60,8 @@ def test_idle_clients_are_told_with_what_would_help():
 
     assert load.columns()["group_idle_clients"] == 1
     assert load.text() == (
-        "1 of 7 clients has no queue of any topic (cid-7); more clients would not help, for the "
-        "largest topic has 6 queues: more queues would"
+        "1 of 7 clients has no queue of any topic (cid-7); more clients would not help, "
+        "because the largest topic has 6 queues: more queues would"
     )
 
 

@@ -114,7 +114,7 @@ def test_running_infos_show_whether_the_listeners_hang():
     queues = [offsets(number, stuck(*MINUTES)) for number in range(4)]
     clients = [info("a", MINUTES, [0, 1]), info("b", MINUTES, [2, 3])]
     (fault,) = found(queues, clients)
-    assert "2 clients answered, and no message waits in a client" in fault.evidence
+    assert "2 clients answered, and no client has a message waiting" in fault.evidence
     assert "consumeEnable" in fault.remedy
     assert "jstack" not in fault.remedy
 
@@ -148,9 +148,9 @@ def test_a_broker_that_does_not_let_the_group_consume_is_the_cause():
         "UTC: the broker refuses every pull of the group"
     )
     assert fault.remedy == (
-        "let the group consume again: mqadmin updateSubGroup -n ns-1:9876 -b 10.0.0.1:10911 -g G "
-        "-s true, and with it the options of the group that are not mqadmin's defaults: it sets "
-        "them all"
+        "let the group consume again: mqadmin updateSubGroup -n ns-1:9876 -b 10.0.0.1:10911 -g "
+        "G -s true, and with it all options of the group that are not mqadmin's defaults, because "
+        "it sets them all"
     )
 
 

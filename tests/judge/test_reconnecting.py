@@ -203,8 +203,8 @@ def test_a_process_that_restarts_under_one_id_flaps():
     )
     assert (fault.fault, fault.topic, fault.queues_affected) == ("FLAPPING", "MAIN", 0)
     assert fault.evidence == (
-        "a restarted 9 times, 30 per hour: it has other connections to broker-a, and its running "
-        "infos a new start time, each time"
+        "a restarted 9 times, 30 per hour: each time it has new connections to broker-a, and a "
+        "new start time in its running info"
     )
     assert fault.remedy.startswith("see why the process of a ends again and again: ")
     assert causes(fault, queue_finding(causes=("STALE_CHANNEL",))) == [("STALE_CHANNEL",)]

@@ -33,7 +33,7 @@ def test_more_queues_are_one_change_at_their_first_poll():
         "the readable queues changed from broker-a 4, broker-b 4 to broker-a 6, broker-b 4; "
         "for up to 50 s clients work from different lists"
     )
-    assert change.remedy == "none, if it was meant: every client follows within 50 s"
+    assert change.remedy == "none if it was intended: every client follows within 50 s"
     assert change.broker_names == ("broker-a",)
     assert (change.queues_affected, change.client_ids, change.moves) == (0, (), ())
 

@@ -95,8 +95,8 @@ def test_the_fault_names_the_queues_and_says_why_they_are_no_orphans():
     (fault,) = unlisted_consumers(seen(episodes, queues))
     assert (fault.fault, fault.extent.persistence) == ("UNLISTED_CONSUMER", "PERSISTENT")
     assert fault.evidence == (
-        "by the brokers' lists nobody owns queues 0-1 of broker-a from 00:00:00 to 00:05:00 UTC, "
-        "and their offsets still advance: somebody reads them whom the lists do not show there"
+        "by the brokers' lists nobody owns queues 0-1 of broker-a from 00:00:00 to 00:05:00 "
+        "UTC, but their offsets still advance: somebody who is not listed reads them"
     )
     assert "proxy" in fault.remedy
 

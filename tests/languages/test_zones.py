@@ -96,6 +96,8 @@ def test_every_surface_has_the_times_of_the_reader(
     text, beside = answer(capsys, zone, *asked)
     assert iso in text
     assert "is read as" not in beside
+    of_change = ["what-if", *asked[1:], "--unify-list", "broker-b"]
+    assert iso in answer(capsys, zone, *of_change)[0]
 
 
 def test_the_end_of_a_run_has_the_zone_and_its_times(
@@ -128,6 +130,12 @@ def test_a_time_without_a_zone_is_the_readers_and_that_is_said(
     assert "2026-10-25T08:57:00.000+08:00" in text
     said = "--at 2026-10-25 08:57 is read as Asia/Shanghai, which is 2026-10-25T00:57:00.000Z"
     assert said in beside
+    window = ["--since", "2026-10-25 08:57", "--until", "2026-10-25 08:58", "--dry-run"]
+    text, beside = answer(capsys, SHANGHAI, *run(folder), *window)
+    assert "2026-10-25T00:57:00Z to 2026-10-25T00:58:00Z" in text
+    for option, local, iso in (("since", "08:57", "00:57"), ("until", "08:58", "00:58")):
+        said = f"--{option} 2026-10-25 {local} is read as Asia/Shanghai, which is 2026-10-25T{iso}"
+        assert said in beside
     text, beside = answer(capsys, "UTC", *asked, "2026-10-25 00:57")
     assert "2026-10-25T00:57:00.000Z" in text
     assert "is read as" not in beside

@@ -126,7 +126,7 @@ def test_what_was_there_and_is_gone_is_said_for_one_night(nights: Nights) -> Non
     assert gaps(nights.audited()) == []
     assert gaps(nights.audited()) == []
     less = nights.audited(("G",), ("a",), ("n1",))
-    of = "in the run before, and in no dump any more"
+    of = "in the previous run, but no longer in any dump"
     assert gaps(less) == [
         f"{kind} cluster {cluster}: {of}: {what}"
         for kind, what in (
@@ -139,7 +139,7 @@ def test_what_was_there_and_is_gone_is_said_for_one_night(nights: Nights) -> Non
     # On purpose, as it seems. A nameserver with another address is there.
     assert gaps(nights.audited(("G",), ("a",), ("n3",))) == []
     assert gaps(nights.audited(("G",), ("a",), ("n3",), ("D",))) == [
-        "CLUSTER_GONE cluster C is in no dump any more"
+        "CLUSTER_GONE cluster C is no longer in any dump"
     ]
     assert gaps(nights.audited(("G",), ("a",), ("n3",), ("D",))) == []
 
@@ -184,6 +184,6 @@ def test_a_cluster_whose_clock_is_ahead_is_said_by_name(tmp_path: Path, window: 
     published = audit_locally(task(tmp_path / "snapshots", tmp_path / "reports", future))
     assert gaps(published) == [
         "TIMES_AHEAD cluster late: 8 rows from 2027-01-05T00:00:00.000Z to "
-        "2027-01-05T00:00:03.000Z lie in the future of this machine, and are not audited: mend the "
-        "clock that stamped them"
+        "2027-01-05T00:00:03.000Z are in the future by this machine's clock, and not audited: "
+        "correct the clock that stamped them"
     ]

@@ -227,13 +227,18 @@ SCENARIOS = (
     Scenario("an empty file", "INCOMPLETE", _empty("empty.jsonl"), "is empty"),
     Scenario("an empty .gz", "INCOMPLETE", _empty("empty.jsonl.gz"), "empty.jsonl.gz"),
     Scenario(
-        "a night that ends early", "INCOMPLETE", capture("S1"), "last round", None, ("--date", DAY)
+        "a night that ends early",
+        "INCOMPLETE",
+        capture("S1"),
+        "after the last one",
+        None,
+        ("--date", DAY),
     ),
     Scenario(
         "a group that is gone",
         "INCOMPLETE",
         capture("S1"),
-        "no dump any more",
+        "no longer in any dump",
         _day_before(_both(capture("S1"), capture("S2"))),
     ),
 )

@@ -27,7 +27,7 @@ def test_no_surface_gives_an_all_clear_that_was_not_earned(
     assert found.ticket.startswith(f"# {level}")
     assert found.metrics[f'state{{state="{scenario.state}"}}'] == 1
     assert any(found.gate[name] for name in ("CRITICAL", "INCOMPLETE")) is (code != 0)
-    assert found.alert.startswith("nothing to post") is (scenario.state == "WELL")
+    assert found.alert.startswith("nothing to send") is (scenario.state == "WELL")
     texts = {**found.texts, "console": " ".join(console.split())}
     texts.pop("alert")  # it has the first gap and the number of the others
     assert [name for name, text in texts.items() if scenario.words not in text] == []

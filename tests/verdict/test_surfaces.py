@@ -67,7 +67,7 @@ def cases() -> Iterator[Case]:
         yield Case(coverage, {"group_health": rows}, "INCOMPLETE", words, metric=metric)
         values = {"unaudited_since": minute(5), "unaudited_until": minute(25)}
         partly = [report_row("group_health", unaudited_coverage=coverage, **values)]
-        words = f"for a time.*{coverage.replace('_', ' ').lower()}.*10:05.*10:25.*G"
+        words = f"for some time.*{coverage.replace('_', ' ').lower()}.*10:05.*10:25.*G"
         case = Case(f"{coverage} for a time", {"group_health": partly}, "INCOMPLETE", words)
         case.metric = metric
         yield case
@@ -81,7 +81,7 @@ def cases() -> Iterator[Case]:
         metric = f'gaps{{kind="{kind}"}}'
         yield Case(kind, healthy, "INCOMPLETE", "there is a hole of 7", gap, metric)
     left = report_row("former_findings", status="NOT_AUDITED")
-    words = "1 finding of the run before was not looked for"
+    words = "1 finding of the previous run was not checked"
     tables = {**healthy, "former_findings": [left]}
     yield Case("left open", tables, "INCOMPLETE", words, metric="left_open")
 
@@ -89,16 +89,16 @@ def cases() -> Iterator[Case]:
 def facts(healthy: dict[str, list[Row]]) -> Iterator[Case]:
     """Of the kinds that have no severity."""
     unreadable = report_row("unreadable_queues")
-    words = "1 topic with queues that are written and cannot be read"
+    words = "In 1 topic queues are written that nobody can read"
     tables = {**healthy, "unreadable_queues": [unreadable]}
     yield Case("UNREADABLE", tables, "OK", words, {}, 'rows{table="unreadable_queues"}', False)
     stacked = report_row("stacked_client_ids", topics=["T"], verdict="STACKED")
-    words = "1 topic with a client id that several processes share"
+    words = "In 1 topic several processes share a client id"
     tables = {**healthy, "stacked_client_ids": [stacked]}
     yield Case("STACKED", tables, "OK", words, {}, "stacked_client_ids", False)
     for drift, words in (
-        ("HELD_NOT_COMPUTED", "In 1 topic clients hold queues that are not in their share"),
-        ("COMPUTED_NOT_HELD", "In 1 topic clients do not hold all queues of their share"),
+        ("HELD_NOT_COMPUTED", "In 1 topic clients hold queues outside their share"),
+        ("COMPUTED_NOT_HELD", "In 1 topic clients lack queues of their share"),
     ):
         row = report_row("allocation_drift", drift=drift)
         tables = {**healthy, "allocation_drift": [row]}
@@ -143,7 +143,7 @@ def test_all_surfaces_agree(case: Case, tmp_path: Path) -> None:
     }.get(case.level, set())
     assert {gate for gate, code in found.exit_codes.items() if code} == closed
     assert {gate for gate, number in found.gate.items() if number} == closed
-    assert found.alert.startswith("nothing to post") is not case.is_sent
+    assert found.alert.startswith("nothing to send") is not case.is_sent
     for surface, text in found.texts.items():
         if surface != "alert" or case.is_sent:
             assert re.search(case.words, text, re.IGNORECASE), surface

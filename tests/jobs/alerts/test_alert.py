@@ -96,7 +96,7 @@ def test_a_finding_is_posted_once_however_often_the_date_is_audited(
     assert run(monkeypatch, reports, chat.url, "--webhook") == 0
     assert capsys.readouterr().out == "posted 1 finding of 2026-11-20\n"
     assert run(monkeypatch, reports, chat.url, "--webhook") == 0
-    assert capsys.readouterr().out == "nothing to post of 2026-11-20\n"
+    assert capsys.readouterr().out == "nothing to send for 2026-11-20\n"
     audit(reports, orphan("one"), orphan("two", topic="U"), run_id="run-2")
     assert run(monkeypatch, reports, chat.url, "--webhook") == 0
     assert topics(chat) == [["T"], ["U"]]
@@ -333,7 +333,7 @@ def test_of_two_alerts_at_a_time_one_posts(reports: Path) -> None:
                 break
         go_on.set()
         said = sorted(each.communicate(timeout=60)[0] for each in (first, second))
-    assert said == ["nothing to post of 2026-11-20\n", "posted 1 finding of 2026-11-20\n"]
+    assert said == ["nothing to send for 2026-11-20\n", "posted 1 finding of 2026-11-20\n"]
     assert len(service.posted) == 1
 
 
@@ -367,7 +367,7 @@ def test_each_destination_gets_what_it_did_not_get_and_one_that_fails_stops_no_o
     assert capsys.readouterr().out.splitlines() == [
         "nowhere: posted 2 findings of 2026-11-20",
         "team: posted 2 findings of 2026-11-20",
-        "on-call: nothing to post of 2026-11-20",
+        "on-call: nothing to send for 2026-11-20",
     ]
     assert topics(chat) == [["T"], ["T", "U"]]
 
@@ -390,7 +390,7 @@ def test_a_destination_for_some_groups_gets_what_is_about_these_alone(
     assert topics(chat) == [["U"], ["T", "U"]]
     assert run(monkeypatch, reports, None, "--webhook") == 0
     # Nothing is left for either of them.
-    assert "orders: nothing to post" in capsys.readouterr().out
+    assert "orders: nothing to send" in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------- incidents

@@ -247,5 +247,5 @@ def test_what_was_delivered_is_noted_and_what_was_not_is_sent_again(
     assert "the message was not delivered (APPRISE): Failed to send JSON" in said.err
     assert TOKEN not in said.err
     assert alert()[1].out == f"posted 1 finding of {DATE}\n"
-    assert alert()[1].out == f"nothing to post of {DATE}\n"
+    assert alert()[1].out == f"nothing to send for {DATE}\n"
     assert len(chat.posted) == 2

@@ -177,8 +177,8 @@ def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Pat
     found = digest(tmp_path, published)
     message = make_message(found, problems_to_send(found, Alerts(), ()), Alerts())
     assert message.lines == [
-        "Rebalance audit of 2026-11-20: 2 topics of 1 group have new findings (1 CRITICAL, "
-        "1 WARNING); 1 finding of the run before resolved",
+        "Rebalance audit of 2026-11-20: 2 topics of 1 group have new findings (1 CRITICAL, 1 "
+        "WARNING); 1 finding of the previous run resolved",
         "• CRITICAL G / T2 (C): 2 queues consumed by nobody, since 2026-11-20 12:00 UTC, ongoing",
         "    STRATEGY_MISMATCH: a uses <AVG>",
         "    Repair: one for all",
@@ -437,8 +437,8 @@ def test_the_problems_of_one_cause_are_one_line_with_the_names_of_all_and_one_re
         names, zip(lines[2:-1:2], lines[3:-1:2], strict=True), strict=True
     ):
         assert line == (
-            f"    CRITICAL {name} / TOPIC_payments (C): 1 queue consumed by nobody, retry topic "
-            "too, since 2026-11-20 12:00 UTC, ongoing, owner: team payments, Wang Wei"
+            f"    CRITICAL {name} / TOPIC_payments (C): 1 queue consumed by nobody, also on the "
+            "retry topic, since 2026-11-20 12:00 UTC, ongoing, owner: team payments, Wang Wei"
         )
         assert link == f"    {page}#{name}/TOPIC_payments"
     assert lines[-1] == f"The page: {page}"
@@ -490,7 +490,10 @@ def test_what_is_exact_is_whole_also_of_many(tmp_path: Path) -> None:
     """Incidents and programs get each by itself."""
     found = of_payments(tmp_path, 6)
     first, *_ = make_message(found, problems_to_send(found, BESIDE, ()), BESIDE).items
-    assert "(C): 1 queue consumed by nobody, retry topic too, since 2026-11-20" in first.summary
+    assert (
+        "(C): 1 queue consumed by nobody, also on the retry topic, since 2026-11-20"
+        in first.summary
+    )
     assert len(first.explanations[0]) > 300
     assert first.owner == "team payments, Wang Wei"
 
@@ -522,7 +525,9 @@ def test_a_groups_retry_topic_goes_with_the_worst_of_its_topics(tmp_path: Path) 
     assert message.items[0].place == Place("C", "G", "A")
     assert of_topic[Place("C", "G", "A")].severity == "CRITICAL"
     assert of_topic[Place("C", "G", "B")].severity == "WARNING"
-    with_retry = [each.place.topic for each in message.items if "retry topic too" in each.summary]
+    with_retry = [
+        each.place.topic for each in message.items if "also on the retry topic" in each.summary
+    ]
     assert with_retry == ["A"]
     topics = [finding.place.topic for finding in of_topic[Place("C", "G", "A")].findings]
     assert sorted(topics) == ["%RETRY%G", "A"]

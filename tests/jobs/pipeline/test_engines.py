@@ -131,7 +131,7 @@ def test_the_local_engine_reads_local_dumps_alone(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="with --engine local, came s3a:"):
         read("s3a://bucket/dumps")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no dump file below"):
+    with pytest.raises(InputError, match="no dump at"):
         read(str(tmp_path / "empty"))
     with pytest.raises(InputError, match="no dump at"):
         read(str(tmp_path / "missing-*.jsonl"))
@@ -139,7 +139,7 @@ def test_the_local_engine_reads_local_dumps_alone(tmp_path: Path) -> None:
 
 
 def test_an_input_that_is_missing_here_is_an_error_before_java_starts(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no dump file below"):
+    with pytest.raises(InputError, match="no dump at"):
         check_input([str(tmp_path)], Location(tmp_path))
     with pytest.raises(InputError, match="no table heartbeats"):
         check_input(None, Location(tmp_path))
@@ -147,7 +147,7 @@ def test_an_input_that_is_missing_here_is_an_error_before_java_starts(tmp_path: 
     opened = engine_choice.open_engine(
         choice, "ingest", [str(tmp_path)], Location(tmp_path), "local[1]", Progress(quiet=True)
     )
-    with pytest.raises(InputError, match="no dump file below"), opened:
+    with pytest.raises(InputError, match="no dump at"), opened:
         raise AssertionError("Java was started")
     (tmp_path / "dump.jsonl").write_text("{}")
     check_input([str(tmp_path)], Location(tmp_path))

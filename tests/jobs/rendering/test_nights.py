@@ -214,7 +214,7 @@ def test_the_chart_has_a_bar_for_each_cause_and_a_gap_for_each_night_without_a_p
     assert titles == [
         ("hit", f"2026-11-01: {said}"),
         ("gap", "2026-11-02: no audit of this night"),
-        ("gap", "2026-11-03: the audit of this night does not say it"),
+        ("gap", "2026-11-03: the audit of this night does not say"),
         ("hit", "2026-11-04: no findings that last"),
     ]
     # Whoever does not see the chart reads the same in the table.

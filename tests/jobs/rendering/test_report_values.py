@@ -48,21 +48,21 @@ def drawn(card: Card) -> Pictures:
             "INFO",
             "Nothing lasting was found.",
             [
-                "In 1 topic something is there at the end that is too new or too improbable to "
-                "count: the next run will show."
+                "In 1 topic something just began, or is too unlikely to count: the next run "
+                "will show."
             ],
         ),
         (
             [finding(known_issue="OPS-1")],
             "OK",
             "Nothing was found.",
-            ["1 topic with a known issue: not counted."],
+            ["In 1 topic something is a known issue, which does not count."],
         ),
         (
             [finding(severity="WARNING", ongoing=False)],
             "WARNING",
             "1 topic of 1 group has lasting faults.",
-            ["None of them is there in the last snapshot any more."],
+            ["None of them is left in the last snapshot."],
         ),
         (
             [finding(), finding(topic="T2", severity="WARNING", ongoing=False)],
@@ -97,7 +97,7 @@ def test_the_verdict_says_what_was_not_audited_and_what_cannot_be_read() -> None
     assert verdict.level == "INCOMPLETE"
     assert verdict.remarks == (
         "1 thing was not read or not audited.",
-        "1 topic with queues that are written and cannot be read.",
+        "In 1 topic queues are written that nobody can read.",
     )
 
 

@@ -207,7 +207,7 @@ def test_a_change_that_leaves_findings_is_not_safe_and_says_why() -> None:
     assert "What if: a joins\n" in text
     assert "Before: 4 queues, 2 processes; every queue has one owner\n" in text
     assert "After:  4 queues, 3 processes behind 2 client ids; 2 duplicate, 1 orphaned\n" in text
-    assert "\nNOT safe: when all is done there are findings that were not there before." in text
+    assert "\nNOT safe: when all is done there are new findings." in text
     assert "\nDUPLICATE_CLIENT_ID: a is used by 2 processes" in text
 
 
