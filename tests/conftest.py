@@ -45,6 +45,9 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSer
 # Without it the workers take whatever python3 is first on the PATH.
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+# Where nothing compiled is kept, each worker compiles all tests, each command the package.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # They import the checkout by the name of its folder, wherever Java was started.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -53,14 +56,22 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs a Java starts Spark; it comes first. ``tiny`` is the fleet of the benches."""
+    """What needs a Java starts Spark; it comes first, then the files of what takes long.
+
+    So no worker is left alone with a long file at the end. ``tiny`` is the fleet of the benches.
+    """
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if "java" in fixtures:
             item.add_marker(pytest.mark.spark)
         if "tiny" in fixtures:
             item.add_marker(pytest.mark.house)
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    slow = {
+        item.path
+        for item in items
+        if item.get_closest_marker("e2e") or item.get_closest_marker("long")
+    }
+    items.sort(key=lambda item: (not item.get_closest_marker("spark"), item.path not in slow))
     on_spark = [item.nodeid for item in items if item.get_closest_marker("spark")]
     if "PYTEST_XDIST_WORKER" in os.environ:
         # The scheduler, in another process, sees names alone.

@@ -289,7 +289,8 @@ def test_errors(
         ["collect", "--config", f"{folder}/{file_name(name)}"],
         [name],
     ]
-    for command in commands:
+    # All names go the same way out: each command gets every third one.
+    for command in commands[[*NAMES].index(key) % 3 :: 3]:
         assert main(command) in (2, 3, 4), command
         captured = capsys.readouterr()
         check_inert(captured.out + captured.err)

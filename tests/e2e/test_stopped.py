@@ -107,7 +107,7 @@ def test_a_worker_that_is_killed_is_named_and_the_stack_is_kept(
     while running.poll() is None and time.monotonic() < until:
         for each in descendants(running, ["pyspark.worker"]):
             os.kill(each, signal.SIGKILL)
-        time.sleep(0.01)
+        time.sleep(0.05)
     line = last_line(running)
     assert running.returncode == 4
     assert "a Python worker ended in the midst of its work: something killed it" in line

@@ -150,7 +150,7 @@ def test_spark_publishes_what_this_process_does(spark: Any, tmp_path: Path) -> N
 
 @pytest.mark.long
 @given(st.integers(0, 1 << 32))
-@hypothesis_settings(max_examples=6)
+@hypothesis_settings(max_examples=hypothesis_settings.default.max_examples // 6)
 def test_the_rows_of_groups_in_which_everything_happens_give_what_their_ids_give(
     tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,6 @@ FLEET = Fleet(
     faulty=0.7,
     healthy=(31, 40),
 )
-SMALL = replace(FLEET, groups=4, rounds=200)
 QUEUE = ("consumer_group", "topic", "broker_name", "queue_id", "certainty")
 QUEUE += ("first_seen", "last_seen")
 FAULT = ("consumer_group", "topic", "fault", "first_seen")
@@ -84,18 +83,14 @@ def assert_found(reports: PublishedReports, truth: Truth) -> None:
     assert {row["coverage"] for row in reports.rows("group_health")} == {"AUDITED"}
 
 
-def test_all_faults_of_a_fleet_are_found_in_this_process_and_nothing_else(
+def test_all_faults_of_a_fleet_are_found_on_both_engines_and_nothing_else(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     truth = write_fleet(spark, FLEET, tmp_path / "snapshots")
-    to_do = task(tmp_path / "snapshots", tmp_path / "reports", settings=fleet_settings())
-    assert_found(audit_locally(to_do), truth)
     assert truth.kinds >= set(FAULTS)
-
-
-def test_all_faults_of_a_small_fleet_are_found_by_spark_and_nothing_else(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    truth = write_fleet(spark, SMALL, tmp_path / "snapshots")
-    to_do = task(tmp_path / "snapshots", tmp_path / "reports", settings=fleet_settings())
-    assert_found(audit_by_spark(spark, to_do), truth)
+    here, there = (
+        task(tmp_path / "snapshots", tmp_path / name, settings=fleet_settings())
+        for name in ("here", "spark")
+    )
+    assert_found(audit_locally(here), truth)
+    assert_found(audit_by_spark(spark, there), truth)
