@@ -201,12 +201,6 @@ class Dossier:
         """The addresses of those that gave the routes of its topics."""
         return {run.namesrv_addr for runs in self.routes.values() for run in runs}
 
-    def share_never_asked(self, topic: str) -> float:
-        """The share of the topic's brokers that nobody asked about the group: 0.0 of no route."""
-        brokers = (each for run in self.routes.get(topic, ()) for each in run.brokers)
-        names = {each.broker_name for each in brokers if each.has_address}
-        return len(names - {run.broker[0] for run in self.polls}) / len(names) if names else 0.0
-
     @property
     def last_listed(self) -> "LastListed | None":
         """What a broker listed last; None: none ever listed a member."""

@@ -54,7 +54,9 @@ def queues_of_states(case: Case, found: Found) -> Found:
 
 def _as_far_as_asked(case: Case, finding: QueueFinding) -> QueueFinding:
     """A client may ask a broker whose list nobody knows: then nothing is so under every view."""
-    never = case.dossier.share_never_asked(finding.topic)
+    brokers = (each for run in case.dossier.routes.get(finding.topic, ()) for each in run.brokers)
+    names = {(case.dossier.cluster, each.broker_name) for each in brokers if each.has_address}
+    never = len(names & case.terms.never_asked) / max(len(names), 1)
     if not never:
         return finding
     return replace(

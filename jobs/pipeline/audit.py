@@ -76,6 +76,7 @@ class Folded:
         Spark by the pandas UDF ``recompute_allocations``.
         """
         before = self.engine.given(earlier_pieces(earlier, self.shards))
+        terms = replace(terms, never_asked=frozenset(self.facts.never_asked()))
         work = GroupAudit(terms, strategy_rules(settings))
         return self.engine.ask(self.pieces.and_also(before), work)
 

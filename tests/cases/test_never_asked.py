@@ -65,15 +65,16 @@ def test_a_broker_that_nobody_asked_is_named_and_makes_the_run_incomplete(
     assert (SAID.format("b") in " ".join("".join(capsys.readouterr()).split())) == is_said
 
 
-def test_a_broker_that_another_cluster_of_the_same_nameserver_asks_is_asked(tmp_path, capsys):
+def test_a_broker_that_another_cluster_of_the_same_nameserver_asks_is_asked(
+    audit, tmp_path, capsys
+):
     def lines():
         for minute in MINUTES:
             yield route(60 * minute, "broker-a", "broker-b")
-            yield members(60 * minute + 1, "broker-a", MEMBERS)
+            yield members(60 * minute + 1, "broker-a", SHARED)
             yield route(60 * minute, "broker-b") | {"cluster": "D"}
-            yield members(60 * minute + 1, "broker-b", MEMBERS) | {"cluster": "D"}
+            yield members(60 * minute + 1, "broker-b", SHARED) | {"cluster": "D"}
 
-    dump = tmp_path / "dump.jsonl"
-    dump.write_text("".join(json.dumps(each) + "\n" for each in lines()))
-    main(["run", "--dumps", str(dump), "--output", str(tmp_path / "out"), "--engine", "local"])
+    assert {row["certainty"] for row in audit(lines())["orphaned_queues"]} == {"CERTAIN"}
+    main(["run", "--dumps", str(tmp_path), "--output", str(tmp_path / "out"), "--engine", "local"])
     assert SAID.format("b") not in " ".join("".join(capsys.readouterr()).split())
