@@ -116,6 +116,11 @@ class RouteBroker:
         return MASTER_ID in (self.broker_ids or (MASTER_ID,))
 
     @property
+    def has_address(self) -> bool:
+        """Whether a client can ask it for the members of a group."""
+        return self.broker_ids is None or len(self.broker_ids) > 0
+
+    @property
     def is_readable(self) -> bool:
         """Whether consumers see queues of this broker (``PermName.isReadable``)."""
         return bool(self.perm & PERM_READ)

@@ -56,6 +56,11 @@ def topics_of(records: Iterable[Record]) -> list[str]:
     return sorted({each[0] for each in subscriptions if each is not None} - {None})
 
 
+def addressed(records: Iterable[Record]) -> tuple[str, ...]:
+    """The names of a route's brokers that a client can ask: those with an address."""
+    return tuple(each.broker_name for each in starmap(RouteBroker, records) if each.has_address)
+
+
 def subscribers(
     list_ids: Mapping[ClusterGroup, Iterable[str]],
     topics: Mapping[str, Iterable[str]],

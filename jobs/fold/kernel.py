@@ -97,6 +97,8 @@ class Facts:
     nameservers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     routes_at: dict[ClusterTopic, set[Instant]] = field(default_factory=lambda: defaultdict(set))
     offsets_at: dict[ClusterTopic, set[Instant]] = field(default_factory=lambda: defaultdict(set))
+    #: By the id of a route the names of its brokers that have an address.
+    routed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     #: Groups with an answer of a broker that names no list.
     unnamed: set[ClusterGroup] = field(default_factory=set)
     #: By topic the ids of its routes; of lists and of routes the ids whose contents came.
@@ -114,6 +116,7 @@ class Facts:
             whole.unaddressed |= part.unaddressed
             whole.unnamed |= part.unnamed
             whole.topics_of_lists |= part.topics_of_lists
+            whole.routed |= part.routed
             whole.rows += part.rows
             for table, lost in part.lost.items():
                 whole.lost[table].add(lost)
@@ -129,6 +132,25 @@ class Facts:
     def polled(self) -> set[ClusterGroup]:
         """The groups about which brokers were asked."""
         return set(self.list_ids)
+
+    def never_asked(self) -> set[tuple[str, str]]:
+        """By cluster the brokers in the routes of its groups' topics that nobody asked about any
+        group: in no cluster of the same nameservers, of which a topic may have brokers as well.
+        """
+        asked = {
+            cluster: set().union(
+                self.brokers[cluster],
+                *(self.brokers[each] for each in self.brokers if own & self.nameservers[each]),
+            )
+            for cluster, own in [(each, self.nameservers[each]) for each in list(self.brokers)]
+        }
+        return {
+            (cluster, name)
+            for cluster, topic in self.subscribers()
+            for id_ in self.route_ids.get((cluster, topic), ())
+            for name in self.routed.get(id_, ())
+            if name not in asked[cluster]
+        }
 
     def add(self, contents: Contents, of_runs: str | None, of_records: str | None) -> None:
         """What a part of a slice shows, by the kinds of its pieces."""
@@ -146,13 +168,7 @@ class Facts:
             for cluster, broker_name, times in _times(contents.runs, "broker_name"):
                 self.offsets_at[cluster, broker_name].update(times)
         if of_records is not None:
-            for *subject, id_ in distinct(
-                contents.runs, *contents.runs.column_names[:2], contents.id_name
-            ):
-                self.given[*subject].add(id_)
-        if of_records == LISTS:
-            for id_ in contents.records.keys() - self.topics_of_lists.keys():
-                self.topics_of_lists[id_] = dossiers.topics_of(contents.records[id_])
+            self._add_records(contents, of_records)
         if of_runs == LISTED:
             listed = distinct(contents.runs, "cluster", "consumer_group", "list_id")
             self.unaddressed |= {
@@ -161,6 +177,21 @@ class Facts:
                 if is_whole(records := contents.records[id_])
                 and not all(record[dossiers.CLIENT_ADDR] for record in records)
             }
+
+    def _add_records(self, contents: Contents, of_records: str) -> None:
+        for *subject, id_ in distinct(
+            contents.runs, *contents.runs.column_names[:2], contents.id_name
+        ):
+            self.given[*subject].add(id_)
+        if of_records == ROUTES_BY_ID:
+            self.routed |= {
+                id_: dossiers.addressed(records)
+                for id_, records in contents.records.items()
+                if is_whole(records)
+            }
+        if of_records == LISTS:
+            for id_ in contents.records.keys() - self.topics_of_lists.keys():
+                self.topics_of_lists[id_] = dossiers.topics_of(contents.records[id_])
 
     def _add_polls(self, runs: Rows) -> None:
         for cluster, broker_name, times in _times(runs, "broker_name"):

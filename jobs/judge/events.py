@@ -32,8 +32,8 @@ from .arrow_tables import Row
 from .brokers import address_changes, topics_by_broker
 from .case import Case
 from .dossier import ClientRun, Dossier
-from .in_words import clock
-from .intervals import usual_gap, usual_gap_but_for_one
+from .in_words import clock, zoned_clock
+from .intervals import ONE_IS_MISSING, usual_gap, usual_gap_but_for_one
 from .routes import RouteChange, readable_queues
 from .situations import Period
 from .stalls import spans
@@ -111,10 +111,29 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
         if not topic.startswith(RETRY_PREFIX):
             found += topic_resized(topic, changes)
     found += members_that_changed(group, members, snapshots, restarted, began, unsteady)
-    rows = merged(_row(dossier.cluster, each, [group]) for each in found)
+    seen = (_with_gap_before(each, snapshots) for each in found)
+    rows = merged(_row(dossier.cluster, each, [group]) for each in seen)
     _explain(rows, tables, snapshots)
     # Once more, for what they cost.
     return [bounded(row) if row["kind"] in kinds.OF_ONE_GROUP else row for row in merged(rows)]
+
+
+def _with_gap_before(event: Event, snapshots: Sequence[Instant]) -> Event:
+    """The event, with the time in which it happened where its first round came late.
+
+    Worked example: rounds each 60 s up to 10:04:00, and then one at 10:09:00 that does not list a
+    member. It left between the two, and not at 10:09:00.
+    """
+    place = bisect_left(snapshots, event.begins)
+    earlier = snapshots[max(place - 1, 0)]
+    if event.begins - earlier <= ONE_IS_MISSING * usual_gap_but_for_one(np.diff(snapshots)):
+        return event
+    when = Text(
+        "no round was collected between {earlier} and {later}: it happened at some time in between",
+        earlier=zoned_clock(earlier),
+        later=zoned_clock(event.begins),
+    )
+    return event._replace(evidence=joined([event.evidence, when] if event.evidence else [when]))
 
 
 # ---------------------------------------------------------------- brokers and nameservers

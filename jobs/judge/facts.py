@@ -6,35 +6,77 @@ Each is a sentence with its numbers, and is joined to the reason of the topic's 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+import numpy as np
+
 from rebalance_core.client_kinds import placeholders_in
 from rebalance_core.english import agreeing, joined, named_broker
+from rebalance_core.findings import AUDITED, STRATEGY_NOT_KNOWN
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.texts import Text
 
+from ..declared.instants import SECOND, Instant
 from .arrow_tables import Row
 from .case import Case
+from .core_verdict import QueueKey
 from .dossier import Dossier, QueueOffsets
 from .failing import retries, steps
-from .in_words import MOST_NAMES, zoned_clock
+from .found import Found
+from .in_words import MOST_NAMES, between, queues_in_words, waiting_in_words, zoned_clock
 
 #: Fewer messages say nothing of what is usual.
 _FEWEST = 100
+#: With these the group has members that share the queues of the topic.
+_HAS_READERS = (AUDITED, STRATEGY_NOT_KNOWN)
 #: An address that changes so often goes to and fro; one that moved and moved back does not.
 _FLIPS = 3
 
 
-def with_facts(case: Case, rows: Iterable[Row]) -> Iterator[Row]:
+def with_facts(case: Case, found: Found, rows: Iterable[Row]) -> Iterator[Row]:
     """The rows of ``group_health`` with the facts in their reasons; those that are the group's,
     whatever the topic, with its main one.
     """
     offsets = grouped((each.topic, each) for each in case.offsets.values())
     for row in rows:
-        facts = [*_one_queue_alone(offsets.get(row["topic"], ()))]
+        of_topic = offsets.get(row["topic"], ())
+        facts = [*_one_queue_alone(of_topic)]
+        if row["coverage"] in _HAS_READERS and not _is_explained(found, row["topic"]):
+            facts += _does_not_move(of_topic, case.persistence_seconds)
         if row["topic"] == case.main_topic:
             facts += [*retries(case.dossier), *_addresses_by_turns(case.dossier)]
             facts += [*_placeholders(case.dossier), *members_elsewhere(case.dossier)]
         yield row | {"reason": joined([row["reason"], *facts] if row["reason"] else facts)}
+
+
+def _is_explained(found: Found, topic: str) -> bool:
+    """Whether something that goes on says why queues of the topic are not read."""
+    every = (*found.queues, *found.stalls, *found.faults)
+    return any(each.topic == topic and each.extent.ongoing for each in every)
+
+
+def _does_not_move(queues: Sequence[QueueOffsets], seconds: int) -> Iterator[Text]:
+    """The queues in which messages wait at the end and whose offsets have not moved for as long as
+    what lasts: where no other queue moves and nothing new comes, no rule decides.
+
+    Worked example: at 10:00 and at 10:05 the group is at 900 of 1,000 in every queue.
+    """
+    last = max((int(each.times[-1]) for each in queues if each.times.size), default=0)
+    stays: dict[QueueKey, tuple[Instant, int]] = {}
+    for each in queues:
+        waiting = each.waiting
+        moves = (np.diff(each.consumer_offsets) != 0) | (waiting[:-1] <= 0)
+        since = int(each.times[np.flatnonzero(moves)[-1] + 1 if moves.any() else 0])
+        if waiting[-1] > 0 and each.times[-1] == last and last - since >= seconds * SECOND:
+            stays[each.broker_name, each.queue_id] = since, int(waiting[-1])
+    if stays:
+        yield Text(
+            "{waiting} in {queues}, of which the offsets did not move {time}: no other queue moved "
+            "and nothing new came, so whether somebody reads them is not judged; send a message, "
+            "and see whether it is consumed",
+            waiting=waiting_in_words(sum(messages for _, messages in stays.values())),
+            queues=queues_in_words(stays),
+            time=between(max(since for since, _ in stays.values()), last),
+        )
 
 
 def _one_queue_alone(queues: Sequence[QueueOffsets]) -> Iterator[Text]:

@@ -27,9 +27,6 @@ from .found import FaultEpisode, Found, QueueFinding
 from .in_words import MOST_NAMES, between, clients_in_words, waiting_in_words
 from .stalls import Flags, Longs, Polls, not_moving, orphans_by_topic, spans
 
-#: Two polls show one interval alone.
-_POLLS_AT_LEAST = 3
-
 #: A flag that is false is named, but for dumps without the brokers' flags.
 _LET_CONSUME = Text(
     "check whether the application suspended its consumers and, where the dump has no lines of "
@@ -102,10 +99,10 @@ def _fault(
     """``verdict``: on the topic at the last of the columns."""
     last = int(columns[-1])
     rows = np.flatnonzero(polls.paired[:, columns].any(axis=1))
-    first = int(polls.before[:, columns[0]][polls.paired[:, columns[0]]].min())
+    first = int(polls.before[:, columns[0]][polls.unmoved[:, columns[0]]].min())
     extent = polls.extent(first, last, len(columns) + 1, case.persistence_seconds)
     waiting, before = (_waiting(polls, rows, column) for column in (last, first))
-    if not extent.lasts or len(columns) + 1 < _POLLS_AT_LEAST:
+    if not extent.lasts:
         return
     stuck = {polls.queues[row][0] for row in np.flatnonzero(polls.unmoved[:, columns].any(axis=1))}
     away = [each for each in case.masters_away if each.explains(extent, case.snapshots)]
@@ -135,7 +132,8 @@ def _fault(
         evidence, remedies = [Text("no member subscribes to the topic any more")], [_SUBSCRIBE]
     else:
         # What was read at neither of the last two polls is over.
-        evidence, remedies = _why(case, polls.topic, extent, broker_names, polls.times[columns[-2]])
+        since = polls.times[columns[-2]] if len(columns) > 1 else extent.first_seen
+        evidence, remedies = _why(case, polls.topic, extent, broker_names, since)
     yield FaultEpisode(
         polls.topic,
         extent,

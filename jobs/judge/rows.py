@@ -33,7 +33,7 @@ def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
     graded = chain.from_iterable(tables.values())
     go_on = {row["finding_id"] for row in graded if row["status"] == PERSISTING}
     tables["stacked_client_ids"] = [_row_of_id(case, each) for each in found.stacked]
-    of_topics = [*with_facts(case, _health(case, of_queues))]
+    of_topics = [*with_facts(case, found, _health(case, of_queues))]
     tables["former_findings"] = former_findings(
         dossier.earlier,
         go_on,

@@ -11,7 +11,7 @@ import numpy as np
 
 from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.english import agreeing, list_of
-from rebalance_core.findings import CERTAIN, ORPHANED
+from rebalance_core.findings import CERTAIN, ORPHANED, POSSIBLE
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER, MASTER_AWAY
 from rebalance_core.texts import Text
@@ -41,7 +41,7 @@ def queues_of_states(case: Case, found: Found) -> Found:
     and the faults UNLISTED_CONSUMER of those that are refuted.
     """
     every = [
-        witnessed(case, each)
+        witnessed(case, _as_far_as_asked(case, each))
         for timeline in case.timelines.values()
         for each in queue_episodes(timeline, case.persistence_seconds)
     ]
@@ -50,6 +50,21 @@ def queues_of_states(case: Case, found: Found) -> Found:
     moving = [each for each in every if _moves(case, each)]
     faults = tuple(_of_standing(each, moving, kept) for each in found.faults)
     return replace(found, faults=faults).plus(unlisted_consumers(judged), kept)
+
+
+def _as_far_as_asked(case: Case, finding: QueueFinding) -> QueueFinding:
+    """A client may ask a broker whose list nobody knows: then nothing is so under every view."""
+    brokers = (each for run in case.dossier.routes.get(finding.topic, ()) for each in run.brokers)
+    names = {(case.dossier.cluster, each.broker_name) for each in brokers if each.has_address}
+    never = len(names & case.terms.never_asked) / max(len(names), 1)
+    if not never:
+        return finding
+    return replace(
+        finding,
+        certainty=POSSIBLE,
+        probability=finding.probability * (1 - never),
+        is_mostly_certain=False,
+    )
 
 
 def _moves(case: Case, orphan: QueueFinding) -> bool:

@@ -23,7 +23,7 @@ from ..publish.run import Made, Scope, Task
 from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES
 from ..storage import Reports, Snapshots
 from ..texts.shown import visible
-from ..verdict.silence import OFFSETS, ROUTES
+from ..verdict.silence import NEVER_ASKED, OFFSETS, ROUTES, AnswerTimes
 from .group_audit import GroupAudit, earlier_pieces
 from .inputs import Inputs, window_of_last
 from .lost_rows import check_lost, lost_rows, without_content
@@ -76,6 +76,7 @@ class Folded:
         Spark by the pandas UDF ``recompute_allocations``.
         """
         before = self.engine.given(earlier_pieces(earlier, self.shards))
+        terms = replace(terms, never_asked=frozenset(self.facts.never_asked()))
         work = GroupAudit(terms, strategy_rules(settings))
         return self.engine.ask(self.pieces.and_also(before), work)
 
@@ -83,7 +84,8 @@ class Folded:
         """What the audit covers, and what earlier runs left open."""
         facts = self.facts
         witnesses = {BROKERS: facts.brokers, NAMESERVERS: facts.nameservers}
-        given = {ROUTES: facts.routes_at, OFFSETS: facts.offsets_at}
+        never: AnswerTimes = dict.fromkeys(facts.never_asked(), ())
+        given = {ROUTES: facts.routes_at, OFFSETS: facts.offsets_at, NEVER_ASKED: never}
         return Scope.of(task, facts.rounds, witnesses, given, inputs.snapshots.ingested)
 
     def allocations(self, task: Task, scope: Scope, inputs: Inputs) -> Made:

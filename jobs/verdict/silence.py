@@ -78,8 +78,8 @@ def longest_silence(asked: Collection[Instant], without: Collection[Instant]) ->
     return Silence(since, until, len(without))
 
 
-#: What is ``AnswerTimes``: routes by nameservers, offsets by brokers.
-ROUTES, OFFSETS = "routes", "offsets"
+#: What is ``AnswerTimes``: routes by nameservers, offsets by brokers, nothing by brokers of routes.
+ROUTES, OFFSETS, NEVER_ASKED = "routes", "offsets", "never asked"
 #: By cluster and who gave it the snapshots of it.
 AnswerTimes: TypeAlias = Mapping[tuple[str, str], Collection[Instant]]
 
@@ -91,7 +91,8 @@ def silences(
     given: Mapping[str, AnswerTimes],
     settings: Settings,
 ) -> Iterator[Gap]:
-    """The gaps of all who answered for a while and then no more, and of brokers that never did.
+    """The gaps of all who answered for a while and then no more, and of brokers that never did, or
+    that nobody ever asked.
 
     ``polls``: ``broker_polls``, where the input has them. ``rounds``: by cluster all of them.
     """
@@ -99,6 +100,14 @@ def silences(
         yield from silent_brokers(
             polls, window, _rounds(polls, window), settings.persistence_seconds
         )
+    for cluster, name in sorted(given.get(NEVER_ASKED, ())):
+        text = Text(
+            "broker {broker} of cluster {cluster} is in the routes and was never asked: which "
+            "members it lists is not known; let the collector reach it",
+            broker=name,
+            cluster=cluster,
+        )
+        yield Gap(BROKER_SILENT, text)
     of_clusters = grouped((cluster, times) for (cluster, _), times in given[OFFSETS].items())
     for cluster, every in sorted(of_clusters.items()):
         least = settings.persistence_seconds * SECOND

@@ -41,6 +41,27 @@ def test_a_topic_of_which_one_queue_is_written(audit, written):
     assert reasons(audit, lines)["T"].startswith(said) == (written == (0,))
 
 
+@pytest.mark.parametrize(
+    ("rounds", "read", "said"),
+    [
+        # 8 queues with 100 messages each.
+        ((0, 10), 900, "800 messages wait in queues 0-3 of broker-a and queues 0-3 of broker-b"),
+        (range(15), 900, "did not move from 10:00:00 to 10:14:00 UTC: no other queue moved"),
+        # Not for 180 s, nothing waits, the group never committed.
+        ((0, 2), 900, None),
+        (range(15), 1_000, None),
+        (range(15), 0, None),
+    ],
+)
+def test_queues_that_wait_and_do_not_move_are_said_where_no_rule_decides(audit, rounds, read, said):
+    def lines(minute):
+        for name in ("broker-a", "broker-b") if minute in rounds else ():
+            yield offsets(60 * minute + 30, name, dict.fromkeys(range(4), (1_000, read)))
+
+    reason = reasons(audit, lines)["T"]
+    assert (said in reason) if said else ("did not move" not in reason)
+
+
 @pytest.mark.parametrize(("again", "is_said"), [(40, True), (5, False)])
 def test_messages_that_are_tried_again_beside_those_that_are_consumed(audit, again, is_said):
     """Of 60 messages a minute in the 8 queues of both brokers so many are sent back."""

@@ -66,7 +66,6 @@ def test_messages_that_come_and_offsets_that_all_stay_are_a_group_that_consumes_
         pytest.param([stuck(*MINUTES), steady(*MINUTES)], {}, id="one queue moves"),
         pytest.param([dict.fromkeys(MINUTES, (50, 20))], {}, id="nothing comes"),
         pytest.param([stuck(*MINUTES[:3])], {}, id="it does not last"),
-        pytest.param([stuck(0, 300)], {}, id="two polls"),
         pytest.param([stuck(*MINUTES)], {"processes": 0}, id="nobody is there"),
         pytest.param([stuck(*MINUTES)], {"coverage": "BROADCASTING"}, id="each reads for itself"),
         pytest.param([stuck(*MINUTES)], {"orphaned": [0]}, id="it has no owner"),
@@ -75,6 +74,12 @@ def test_messages_that_come_and_offsets_that_all_stay_are_a_group_that_consumes_
 )
 def test_what_is_no_such_group(queues, changed):
     assert found([offsets(number, each) for number, each in enumerate(queues)], **changed) == []
+
+
+def test_two_rounds_far_apart_show_it_too():
+    """A client commits each 5 s: in 300 s at the same offset nothing was consumed."""
+    assert times(found([offsets(0, stuck(0, 300))])) == [(0, 300)]
+    assert found([offsets(0, stuck(0, 300)), offsets(1, steady(0, 300))]) == []
 
 
 def test_a_queue_that_is_not_polled_may_move():

@@ -1,6 +1,6 @@
 """Precision and recall of the audit over many simulated fleets: ``make truth``.
 
-    python -m tests.simulation.score --fleets 200 --seed 1 --out build/truth
+    python -m tests.simulation.score --fleets 280 --seed 1 --out build/truth
     python -m tests.simulation.score --only reconnecting --seed 10009 --keep --out build/one
 
 All fleets are clusters of one folder of dumps, audited in one run. Every false row, every miss and
@@ -435,14 +435,14 @@ def _readers(fleet: Fleet, queue: Any, start: int, end: int) -> list[Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--fleets", type=int, help="how many; else 200, or 1 with --only")
+    parser.add_argument("--fleets", type=int, help="how many; else 280, or 1 with --only")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("build/truth"))
     parser.add_argument("--only", metavar="SITUATION", help="this one, or some with + between")
     parser.add_argument("--keep", action="store_true", help="keep dumps, truth and all tables")
     options = parser.parse_args(arguments)
     began = time.monotonic()
-    number = options.fleets or (1 if options.only else 200)
+    number = options.fleets or (1 if options.only else 280)
     scores = score_fleets(number, options.seed, options.out, options.only, keep=options.keep)
     write_details(scores, options.out)
     lines = figures(scores)

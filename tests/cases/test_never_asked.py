@@ -1,0 +1,80 @@
+"""A broker of the route that no poll ever asked: what it lists nobody knows."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jobs.cli import main
+from tests.cases.test_small_dumps import MEMBERS, MINUTES, OFFLINE, TIMED_OUT, members, route
+
+#: Two processes have one id: by AVG both take a0 and a1, and nobody a2 and a3.
+SHARED = ["10.0.0.1@1", "10.0.0.1@1", *MEMBERS[2:]]
+SAID = "broker-{} of cluster C is in the routes and was never asked"
+
+
+def polled(answers):
+    """What each broker of the route answers; None: it is not asked. Who lists nobody listed the
+    members for two minutes.
+    """
+    for minute in MINUTES:
+        yield route(60 * minute, *answers)
+        for name, answer in answers.items():
+            if answer is not None:
+                listed = MEMBERS if answer is OFFLINE and minute < 2 else answer
+                yield members(60 * minute + 1, name, listed)
+
+
+def brokers(*answers):
+    return {f"broker-{letter}": each for letter, each in zip("abc", answers, strict=False)}
+
+
+@pytest.mark.parametrize(
+    ("answers", "certainties"),
+    [
+        # All that is known is one of two lists.
+        ((SHARED, None), {("POSSIBLE", 0.5)}),
+        # The group may live at the third broker.
+        ((OFFLINE, OFFLINE, None), {("POSSIBLE", round(2 / 3, 2))}),
+        # Who was asked and gave nothing is down for the clients as well.
+        ((SHARED, TIMED_OUT), {("CERTAIN", 1.0)}),
+        ((OFFLINE, OFFLINE, TIMED_OUT), {("CERTAIN", 1.0)}),
+        ((MEMBERS, None), set()),
+    ],
+)
+def test_what_a_broker_that_nobody_asked_may_list_differently_is_possible(
+    audit, answers, certainties
+):
+    found = audit(polled(brokers(*answers)))
+    rows = found["orphaned_queues"] + found["duplicate_queues"]
+    assert {(row["certainty"], round(row["probability"], 2)) for row in rows} == certainties
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_said"),
+    [((MEMBERS, None), True), ((SHARED, None), True), ((MEMBERS, TIMED_OUT), False)],
+)
+def test_a_broker_that_nobody_asked_is_named_and_makes_the_run_incomplete(
+    tmp_path, capsys, answers, is_said
+):
+    dump = tmp_path / "dump.jsonl"
+    dump.write_text("".join(json.dumps(each) + "\n" for each in polled(brokers(*answers))))
+    options = ["--engine", "local", "--workers", "1", "--fail-on", "INCOMPLETE"]
+    assert main(["run", "--dumps", str(dump), "--output", str(tmp_path / "out"), *options]) == 1
+    assert (SAID.format("b") in " ".join("".join(capsys.readouterr()).split())) == is_said
+
+
+def test_a_broker_that_another_cluster_of_the_same_nameserver_asks_is_asked(
+    audit, tmp_path, capsys
+):
+    def lines():
+        for minute in MINUTES:
+            yield route(60 * minute, "broker-a", "broker-b")
+            yield members(60 * minute + 1, "broker-a", SHARED)
+            yield route(60 * minute, "broker-b") | {"cluster": "D"}
+            yield members(60 * minute + 1, "broker-b", SHARED) | {"cluster": "D"}
+
+    assert {row["certainty"] for row in audit(lines())["orphaned_queues"]} == {"CERTAIN"}
+    main(["run", "--dumps", str(tmp_path), "--output", str(tmp_path / "out"), "--engine", "local"])
+    assert SAID.format("b") not in " ".join("".join(capsys.readouterr()).split())
