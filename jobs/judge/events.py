@@ -125,7 +125,9 @@ def _with_gap_before(event: Event, snapshots: Sequence[Instant]) -> Event:
     member. It left between the two, and not at 10:09:00.
     """
     place = bisect_left(snapshots, event.begins)
-    earlier = snapshots[max(place - 1, 0)]
+    if not place:  # nothing was collected before
+        return event
+    earlier = snapshots[place - 1]
     if event.begins - earlier <= ONE_IS_MISSING * usual_gap_but_for_one(np.diff(snapshots)):
         return event
     when = Text(

@@ -147,7 +147,7 @@ def test_how_many_groups_rest_on_an_assumption_is_said_with_what_to_collect() ->
     for number, said in ((0, [True, False]), (5, [True, True]), (12, [False, True])):
         shown = page(groups=12, asked=number, strategy=12, subscriptions=3)
         assert "12 groups rest on an assumption" in shown
-        assert [collect in shown, f"Of {number} the members were asked" in shown] == said
+        assert [collect in shown, f"For {number} the members were asked" in shown] == said
         assert (asked in shown) == said[1]
     assert "rest on an assumption" not in page(groups=0, asked=0, strategy=0, subscriptions=0)
 

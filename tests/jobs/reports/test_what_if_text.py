@@ -155,7 +155,7 @@ def test_a_group_that_broadcasts_has_nothing_to_fear():
 def test_nothing_to_do_is_said_in_one_line():
     told = predicted(group(["a"], {"T": 4, "U": 4}), resize(4))
     assert told.safe
-    assert str(told.text).endswith("it is so already at this time (--at asks about another one).")
+    assert str(told.text).endswith("it is already so at this time (--at asks about another one).")
 
 
 def test_what_no_topic_allows_is_an_error():
