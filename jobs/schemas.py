@@ -198,7 +198,7 @@ outcome string ANSWERED|NOT_ONLINE|NO_ANSWER: ANSWERED, NOT_ONLINE (no member th
 error_code int?: the broker's response code; -1 without response
 error_message
 connections int 0..: the number of connections in the list
-collected_at timestamp?: when the broker was asked
+collected_at timestamp?: when the broker's answer came
 list_id string? filled: the id of the list, as in member_lists
 
 member_lists: cluster, consumer_group, list_id: the content of a broker's list, once however often
@@ -218,7 +218,7 @@ zone_name string?: the zone that the broker is in
 
 route_polls: cluster, snapshot_time, namesrv_addr, topic: one nameserver asked for a route
 cluster, snapshot_time, namesrv_addr, topic
-collected_at timestamp?: when the nameserver was asked
+collected_at timestamp?: when the nameserver's answer came
 route_id string filled: the id of the route, as in route_contents
 
 route_contents: cluster, topic, route_id: the content of a route, once however often polled

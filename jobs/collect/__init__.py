@@ -8,8 +8,7 @@ rounds.py      one round: what is asked of whom, and what follows from an answer
 turns.py       whose turn it is at each address, and what one address may cost
 lines.py       the lines of a round, its troubles, and what was left out
 memory.py      what a round leaves for the next one
-files.py       the folder of dumps: a round's file is there whole, or not there
+dump_folder.py   the folder of dumps: a round's file is there whole, or not there
 collector.py   round after round, with the figures of each
-reading.py     what an answer shows that is still to be asked
 shares.py      names that servers give, at most so many, by turns
 """

@@ -1,7 +1,7 @@
 """published tables -> what a person looks at: a page, a ticket.
 
-    published tables -> report (plain values) -> drawings -> text
+    published tables -> page_values (plain values) -> drawings -> text
 
-``report`` builds the values and knows no markup; ``drawings`` turns times and queues into
+``page_values`` builds the values and knows no markup; ``drawings`` turns times and queues into
 coordinates; ``page`` writes them down.
 """

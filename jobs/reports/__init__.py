@@ -1,1 +1,1 @@
-"""episodes and states -> the published tables."""
+"""Published tables -> what a reader asks of them: the worst, `explain`, `what-if`, tables."""

@@ -1,1 +1,1 @@
-"""records -> snapshot tables."""
+"""Statements of dumps -> snapshot tables."""

@@ -1,11 +1,11 @@
 """The room of Spark: pyspark is imported nowhere else.
 
 functions.py   the pandas UDFs around the core: the audit's, ``allocate``, ``queue_findings``
-engine.py      the engine: slices, shards, and the UDF that every situation goes through
+spark_engine.py   the engine: slices, shards, and the UDF that every situation goes through
 session.py     the session of a command, and what the jobs need of one
 auditing.py    ``audit``: DataFrames in, DataFrames out
-rows.py        what a snapshot table must have, and how its rows travel to the fold
-frames.py      tables of Arrow and published reports as DataFrames, and as tables of a catalogue
+dataframe_rows.py   what a snapshot table must have, and how its rows travel to the fold
+dataframes.py   tables of Arrow and published reports as DataFrames, and as tables of a catalogue
 schemas.py     the snapshot tables as Spark's types
 daemon.py      what all workers have imported, of a session that is started here
 

@@ -169,7 +169,10 @@ def _what_to_type(came: list[tuple[Table, pa.Schema]], frames: Mapping[str, Data
             ):
                 # A text of a time without a zone is one of UTC.
                 type_ = "string" if field.type == TIMESTAMP else type_name(field.type)
-                parts.append(f'"{field.name}": F.col("{field.name}").cast("{type_}")')
+                made = f'F.col("{field.name}").cast("{type_}")'
+                if field.type == TIMESTAMP and pa.types.is_integer(schema.field(field.name).type):
+                    made = f'F.timestamp_millis("{field.name}")'
+                parts.append(f'"{field.name}": {made}')
         if parts:
             lines.append(f'"{table.name}": {{{", ".join(parts)}}}')
     return f"name, or make, what is there: audit(..., columns={{{', '.join(lines)}}})"

@@ -97,6 +97,7 @@ def test_one_error_has_every_column_of_all_tables_and_what_to_type(spark: SparkS
     heartbeats = frame(spark, HEARTBEATS, [heartbeat_row()]).withColumnsRenamed(
         {"client_id": "clientId", "consumer_group": "grp"}
     )
+    heartbeats = heartbeats.withColumn("last_heartbeat_at", F.lit(1_767_614_400_000))
     routes = frame(spark, TOPIC_ROUTES, [route_row()]).drop("snapshot_time")
     routes = routes.withColumn("perm", F.col("perm").cast("string")).selectExpr(
         "*", "TIMESTAMP_NTZ '2026-01-05 12:00:00' AS snapshot_time"
@@ -108,7 +109,8 @@ def test_one_error_has_every_column_of_all_tables_and_what_to_type(spark: SparkS
         "  client_id: expected string, is missing",
         "  perm: expected int, came string",
         "  snapshot_time: expected timestamp, came timestamp without a zone",
-        'audit(..., columns={"heartbeats": {"consumer_group": "...", "client_id": "clientId"}, '
+        'audit(..., columns={"heartbeats": {"consumer_group": "...", "client_id": "clientId", '
+        '"last_heartbeat_at": F.timestamp_millis("last_heartbeat_at")}, '
         '"topic_routes": {"snapshot_time": F.col("snapshot_time").cast("string"), '
         '"perm": F.col("perm").cast("int")}})',
     ):
