@@ -644,9 +644,11 @@ def checked(
     except ValidationError as error:
         lines: list[str] = []
         places: set[str] = set()
-        for each in error.errors():
-            if each["type"] == "too_short" and each["input"]:
-                continue  # what is in the list is wrong, and is listed
+        errors = error.errors()
+        for each in errors:
+            within = (other["loc"][: len(each["loc"])] == each["loc"] for other in errors)
+            if each["type"] == "too_short" and sum(within) > 1:
+                continue  # what is wrong in the list is not counted, and is said
             path = ".".join(map(str, each["loc"]))
             name = _given_as(path, each, given)
             wrong = _shortened(f"  {name or path or '(top)'}: {_wrong(model, path, each, name)}")

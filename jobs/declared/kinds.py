@@ -119,7 +119,7 @@ GHOST_MEMBER: A member is listed and gone. A broker still lists a member long af
 STRATEGY_MISMATCH: Members allocate by different strategies. Each divides the queues differently, so
     that shares overlap and leave gaps.
 SUBSCRIPTION_MISMATCH: A member does not subscribe to the topic. Members are listed by group, not by
-    topic: it takes a slot of the topic and consumes nothing of it.
+    topic: such a member takes a slot of the topic and consumes nothing of it.
 MANUAL_ASSIGNMENT: A member chooses its queues itself. By assign() or as a pull consumer it still
     takes a slot, and nobody consumes that share.
 MIXED_MESSAGE_MODEL: Broadcasting members in a clustering group. They read every queue and take

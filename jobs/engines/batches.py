@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from .engine import Opened, ShardStep, Slice, SliceStep, Work, tuned
-from .pieces import Piece, in_parts, pack_value, unpack_value
+from .pieces import Piece, in_parts, pack_value, unpack_rows, unpack_value
 
 _Made = TypeVar("_Made")
 
@@ -110,6 +110,13 @@ def of_numbers(
                 yield slice_, None if slice_.size else pa.py_buffer(b"")
 
     return lambda batches: in_worker(_rows(step(opened(batches))))
+
+
+def unpacked_rows(batches: Batches) -> Batches:
+    """Pieces of rows -> the rows."""
+    for batch in batches:
+        for data in batch.column("data"):
+            yield from unpack_rows(data.as_buffer()).to_batches()
 
 
 def of_rows(

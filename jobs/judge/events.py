@@ -111,14 +111,15 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
         if not topic.startswith(RETRY_PREFIX):
             found += topic_resized(topic, changes)
     found += members_that_changed(group, members, snapshots, restarted, began, unsteady)
-    seen = (_with_gap_before(each, snapshots) for each in found)
+    usual = usual_gap_but_for_one(np.diff(snapshots))
+    seen = (_with_gap_before(each, snapshots, usual) for each in found)
     rows = merged(_row(dossier.cluster, each, [group]) for each in seen)
     _explain(rows, tables, snapshots)
     # Once more, for what they cost.
     return [bounded(row) if row["kind"] in kinds.OF_ONE_GROUP else row for row in merged(rows)]
 
 
-def _with_gap_before(event: Event, snapshots: Sequence[Instant]) -> Event:
+def _with_gap_before(event: Event, snapshots: Sequence[Instant], usual: Instant) -> Event:
     """The event, with the time in which it happened where its first round came late.
 
     Worked example: rounds each 60 s up to 10:04:00, and then one at 10:09:00 that does not list a
@@ -128,7 +129,7 @@ def _with_gap_before(event: Event, snapshots: Sequence[Instant]) -> Event:
     if not place:  # nothing was collected before
         return event
     earlier = snapshots[place - 1]
-    if event.begins - earlier <= ONE_IS_MISSING * usual_gap_but_for_one(np.diff(snapshots)):
+    if event.begins - earlier <= ONE_IS_MISSING * usual:
         return event
     when = Text(
         "no round was collected between {earlier} and {later}: it happened at some time in between",

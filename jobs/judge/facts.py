@@ -70,9 +70,9 @@ def _does_not_move(queues: Sequence[QueueOffsets], seconds: int) -> Iterator[Tex
             stays[each.broker_name, each.queue_id] = since, int(waiting[-1])
     if stays:
         yield Text(
-            "{waiting} in {queues}, of which the offsets did not move {time}: no other queue moved "
-            "and nothing new came, so whether somebody reads them is not judged; send a message, "
-            "and see whether it is consumed",
+            "{waiting} in {queues}, whose offsets did not move {time}: no other queue moved and "
+            "nothing new came, so it is not known whether anybody reads them; send a message and "
+            "check that it is consumed",
             waiting=waiting_in_words(sum(messages for _, messages in stays.values())),
             queues=queues_in_words(stays),
             time=between(max(since for since, _ in stays.values()), last),

@@ -145,9 +145,9 @@ def _remedy(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> Text:
     if not change.now:
         # ``AdminBrokerProcessor.deleteTopic`` 4.9.4 has the store drop the queues at once.
         return Text(
-            "see whether the topic was deleted: then its messages went with it, and what was not "
-            "consumed has to be sent again; let the groups read a topic to its end before it is "
-            "deleted. Else give its brokers the permission to be read again"
+            "check whether the topic was deleted: if so, its messages are gone, and those that "
+            "were not consumed must be sent again; let the groups read a topic to its end before "
+            "it is deleted. If not, give its brokers read permission again"
         )
     there = {name for name, _ in change.now}
     gone = sorted({name for name, _ in unread} - there)

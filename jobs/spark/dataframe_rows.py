@@ -39,7 +39,7 @@ from pyspark.sql.types import (
 )
 
 from ..contract import check_tables, type_name
-from ..engines.pieces import FOR_ALL, Piece, all_rows, in_parts, pack_rows, unpack_rows
+from ..engines.pieces import FOR_ALL, Piece, all_rows, in_parts, pack_rows
 from ..errors import ContractError, InputError
 from ..fold.numbers import Rows, pc
 from ..fold.slices import TableStep
@@ -289,7 +289,7 @@ class ListsStep:
     shards: int
 
     def __call__(self, name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
-        """The pieces, which ``rows_of_lists`` unpacks."""
+        """The pieces, which ``unpacked_rows`` unpacks."""
         for part in in_parts(batches, _SORTED_BYTES, lambda each: each.nbytes):
             rows = pa.Table.from_batches(part)
             keys = rows.select([each for each in _OF_A_LIST if each in rows.column_names])
@@ -300,13 +300,6 @@ class ListsStep:
             rows = rows.take(order)
             for shard, (start, stop) in enumerate(pairwise(cuts.tolist())):
                 yield from pack_rows(shard, name, rows.slice(start, stop - start))
-
-
-def rows_of_lists(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of pieces."""
-    for batch in batches:
-        for data in batch.column("data"):
-            yield from unpack_rows(data.as_buffer()).to_batches()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..contract import plain_type
-from ..engines.pieces import unpack_rows
+from ..engines.batches import unpacked_rows
 from ..reports.read import declared_table, published_runs
 from ..storage import Location, Reports
 from .schemas import spark_schema
@@ -39,13 +39,7 @@ def _given(batches: list[pa.RecordBatch]) -> Callable[[Any], Iterator[pa.RecordB
 def rows_of_pieces(pieces: DataFrame, table: str) -> DataFrame:
     """The rows of a table that are packed in pieces, unpacked where they lie."""
     of_table = pieces.where(pieces["kind"] == table).select("data")
-    return of_table.mapInArrow(_unpacked, spark_schema(declared_table(table)))
-
-
-def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for data in batch.column("data"):
-            yield from unpack_rows(data.as_py()).to_batches()
+    return of_table.mapInArrow(unpacked_rows, spark_schema(declared_table(table)))
 
 
 # ---------------------------------------------------------------- tables of a catalogue

@@ -53,6 +53,7 @@ from ..engines.batches import (
     of_rows,
     of_shards,
     unpacked_questions,
+    unpacked_rows,
 )
 from ..engines.engine import (
     MOST_BYTES,
@@ -68,7 +69,7 @@ from ..engines.pieces import Piece
 from ..errors import InputError, SparkError
 from ..storage import Location
 from ..texts.shown import visible
-from .dataframe_rows import ListsStep, rows_of_lists
+from .dataframe_rows import ListsStep
 from .functions import recompute_allocations
 from .session import unnoticed
 
@@ -203,7 +204,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         # As pieces: rows of Java, with their lists, would cost as much again to exchange.
         lists = rows.mapInArrow(of_rows(name, ListsStep(_SHARDS_OF_A_TASK * self._tasks)), _DDL)
         lists = lists.repartition(self._tasks, "shard")
-        return lists.mapInArrow(of_rows(name, step, rows_of_lists), _DDL)
+        return lists.mapInArrow(of_rows(name, step, unpacked_rows), _DDL)
 
     def given(self, pieces: Iterable[Piece]) -> PieceFrame:
         """Pieces that the caller has."""

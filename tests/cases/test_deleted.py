@@ -34,7 +34,7 @@ def test_a_topic_that_was_deleted_is_not_written_wrongly(audit, routed):
 
 @pytest.mark.parametrize(
     ("brokers_left", "says"),
-    [((), "its messages went with it"), (("broker-b",), "bring broker-a back into the route")],
+    [((), "its messages are gone"), (("broker-b",), "bring broker-a back into the route")],
 )
 def test_unread_messages_of_a_deleted_topic_are_gone_and_those_of_a_broker_are_not(
     audit, brokers_left, says

@@ -11,7 +11,7 @@ from typing import get_args, get_type_hints
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from jobs.collect.collect_options import CollectOptions
 from jobs.config.bounds import Bounds
@@ -19,6 +19,7 @@ from jobs.config.choices import DEFAULT_SETTINGS
 from jobs.config.settings import (
     Section,
     Settings,
+    checked,
     find_settings,
     load_settings,
     names_of,
@@ -476,3 +477,19 @@ def test_no_error_is_in_the_words_of_a_library(tmp_path: Path) -> None:
         load_settings(file)
     for words in ("Input should", "Extra inputs", "Field required", "Value error", "type="):
         assert words not in str(raised.value)
+
+
+class Pair(BaseModel):
+    both: tuple[int, ...] = Field(min_length=2)
+
+
+@pytest.mark.parametrize(
+    ("both", "is_short"), [([], True), ([1], True), (["x"], False), ([1, "x"], False)]
+)
+def test_a_list_is_called_too_short_only_where_nothing_in_it_is_wrong(
+    both: list[object], is_short: bool
+) -> None:
+    with pytest.raises(SettingsError) as error:
+        checked(Pair, "pair.toml", {"both": both})
+    assert ("both: expected 2 of them or more" in str(error.value)) == is_short
+    assert (", came 'x'" in str(error.value)) != is_short

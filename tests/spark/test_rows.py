@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from chispa import assert_df_equality
 
+from jobs.engines.batches import unpacked_rows
 from jobs.engines.pieces import Piece, unpack_rows
 from jobs.errors import ContractError, InputError
 from jobs.schemas import CLIENT_STATES, HEARTBEATS, TOPIC_ROUTES
@@ -171,14 +172,13 @@ def _arrived(rows: Any, name: str) -> dict[str, list[Any]]:
     from jobs.spark.dataframe_rows import (  # noqa: PLC0415 - Spark takes its time to import
         ListsStep,
         RowsStep,
-        rows_of_lists,
     )
 
     values = [row.asDict(recursive=True) for row in rows.collect()]
     travelling = pa.Table.from_pylist(values, to_arrow_schema(rows.schema))
     packed = pieces_as_batches(ListsStep(3)(name, iter(travelling.to_batches())))
     fold = Fold()
-    list(RowsStep(cast("TableStep", fold))(name, rows_of_lists(iter(packed))))
+    list(RowsStep(cast("TableStep", fold))(name, unpacked_rows(iter(packed))))
     return pa.Table.from_batches(fold.came).to_pydict()
 
 
