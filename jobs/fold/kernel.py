@@ -137,20 +137,22 @@ class Facts:
         """By cluster the brokers in the routes of its groups' topics that nobody asked about any
         group: in no cluster of the same nameservers, of which a topic may have brokers as well.
         """
+        routed: dict[str, set[str]] = defaultdict(set)
+        for cluster, topic in self.subscribers():
+            for id_ in self.route_ids.get((cluster, topic), ()):
+                routed[cluster].update(self.routed.get(id_, ()))
         asked = {
-            cluster: set().union(
-                self.brokers[cluster],
-                *(self.brokers[each] for each in self.brokers if own & self.nameservers[each]),
-            )
-            for cluster, own in [(each, self.nameservers[each]) for each in list(self.brokers)]
-        }
-        return {
             (cluster, name)
-            for cluster, topic in self.subscribers()
-            for id_ in self.route_ids.get((cluster, topic), ())
-            for name in self.routed.get(id_, ())
-            if name not in asked[cluster]
+            for cluster in routed
+            for each, names in self.brokers.items()
+            if each == cluster or self.nameservers[cluster] & self.nameservers[each]
+            for name in names
         }
+        return {(cluster, name) for cluster, names in routed.items() for name in names} - asked
+
+    def never_listed(self) -> set[ClusterGroup]:
+        """The groups of which offsets came, and no broker was asked who the members are."""
+        return self.offsets.keys() - self.list_ids.keys()
 
     def add(self, contents: Contents, of_runs: str | None, of_records: str | None) -> None:
         """What a part of a slice shows, by the kinds of its pieces."""

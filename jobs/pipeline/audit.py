@@ -5,6 +5,7 @@ On every engine the same, each of them plain Python over bytes and columns.
 
 import logging
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from ..publish.run import Made, Scope, Task
 from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES
 from ..storage import Reports, Snapshots
 from ..texts.shown import visible
-from ..verdict.silence import NEVER_ASKED, OFFSETS, ROUTES, AnswerTimes
+from ..verdict.silence import NEVER_ASKED, NEVER_LISTED, OFFSETS, ROUTES, AnswerTimes
 from .group_audit import GroupAudit, earlier_pieces
 from .inputs import Inputs, window_of_last
 from .lost_rows import check_lost, lost_rows, without_content
@@ -71,12 +72,17 @@ class Folded:
     shards: int
     refused: pa.Table
 
+    @cached_property
+    def never_asked(self) -> frozenset[tuple[str, str]]:
+        """By cluster the brokers in its routes that nobody asked (``Facts.never_asked``)."""
+        return frozenset(self.facts.never_asked())
+
     def judge(self, terms: Terms, earlier: Any, settings: Settings) -> Any:
         """The pieces of the report tables: each distinct situation goes through the core once, on
         Spark by the pandas UDF ``recompute_allocations``.
         """
         before = self.engine.given(earlier_pieces(earlier, self.shards))
-        terms = replace(terms, never_asked=frozenset(self.facts.never_asked()))
+        terms = replace(terms, never_asked=self.never_asked)
         work = GroupAudit(terms, strategy_rules(settings))
         return self.engine.ask(self.pieces.and_also(before), work)
 
@@ -84,8 +90,12 @@ class Folded:
         """What the audit covers, and what earlier runs left open."""
         facts = self.facts
         witnesses = {BROKERS: facts.brokers, NAMESERVERS: facts.nameservers}
-        never: AnswerTimes = dict.fromkeys(facts.never_asked(), ())
-        given = {ROUTES: facts.routes_at, OFFSETS: facts.offsets_at, NEVER_ASKED: never}
+        given: dict[str, AnswerTimes] = {
+            ROUTES: facts.routes_at,
+            OFFSETS: facts.offsets_at,
+            NEVER_ASKED: dict.fromkeys(self.never_asked, ()),
+            NEVER_LISTED: dict.fromkeys(facts.never_listed(), ()),
+        }
         return Scope.of(task, facts.rounds, witnesses, given, inputs.snapshots.ingested)
 
     def allocations(self, task: Task, scope: Scope, inputs: Inputs) -> Made:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.english import names
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
@@ -23,6 +24,7 @@ from ..config.settings import Settings
 from ..config.window import Window
 from ..declared.instants import SECOND, Instant
 from ..fold.numbers import micros
+from ..judge.in_words import MOST_NAMES
 from ..schemas import BROKER_POLLS, NO_ANSWER
 from .gaps import (
     BROKER_SILENT,
@@ -78,8 +80,9 @@ def longest_silence(asked: Collection[Instant], without: Collection[Instant]) ->
     return Silence(since, until, len(without))
 
 
-#: What is ``AnswerTimes``: routes by nameservers, offsets by brokers, nothing by brokers of routes.
-ROUTES, OFFSETS, NEVER_ASKED = "routes", "offsets", "never asked"
+#: What is ``AnswerTimes``: routes by nameservers, offsets by brokers; never anything by brokers of
+#: routes, or about the members of groups of which offsets came.
+ROUTES, OFFSETS, NEVER_ASKED, NEVER_LISTED = "routes", "offsets", "never asked", "never listed"
 #: By cluster and who gave it the snapshots of it.
 AnswerTimes: TypeAlias = Mapping[tuple[str, str], Collection[Instant]]
 
@@ -91,8 +94,8 @@ def silences(
     given: Mapping[str, AnswerTimes],
     settings: Settings,
 ) -> Iterator[Gap]:
-    """The gaps of all who answered for a while and then no more, and of brokers that never did, or
-    that nobody ever asked.
+    """The gaps of all who answered for a while and then no more, of brokers that never did, or that
+    nobody ever asked, and of groups of which nobody asked who the members are.
 
     ``polls``: ``broker_polls``, where the input has them. ``rounds``: by cluster all of them.
     """
@@ -102,10 +105,18 @@ def silences(
         )
     for cluster, name in sorted(given.get(NEVER_ASKED, ())):
         text = Text(
-            "broker {broker} of cluster {cluster} is in the routes and was never asked: which "
-            "members it lists is not known; let the collector reach it",
+            "broker {broker} of cluster {cluster} is in the routes, but no list or answer of it "
+            "came, so which members it lists is not known; add it to what the collector asks",
             broker=name,
             cluster=cluster,
+        )
+        yield Gap(BROKER_SILENT, text)
+    for cluster, groups in sorted(grouped(given.get(NEVER_LISTED, ())).items()):
+        text = Text(
+            "cluster {cluster}: offsets of {groups} came, but no list or answer about the members: "
+            "nothing of this is audited; let the collector ask for the lists (consumer_connection)",
+            cluster=cluster,
+            groups=names(sorted(groups), MOST_NAMES),
         )
         yield Gap(BROKER_SILENT, text)
     of_clusters = grouped((cluster, times) for (cluster, _), times in given[OFFSETS].items())

@@ -7,11 +7,19 @@ import json
 import pytest
 
 from jobs.cli import main
-from tests.cases.test_small_dumps import MEMBERS, MINUTES, OFFLINE, TIMED_OUT, members, route
+from tests.cases.test_small_dumps import (
+    MEMBERS,
+    MINUTES,
+    OFFLINE,
+    TIMED_OUT,
+    members,
+    offsets,
+    route,
+)
 
 #: Two processes have one id: by AVG both take a0 and a1, and nobody a2 and a3.
 SHARED = ["10.0.0.1@1", "10.0.0.1@1", *MEMBERS[2:]]
-SAID = "broker-{} of cluster C is in the routes and was never asked"
+SAID = "broker-{} of cluster C is in the routes, but no list or answer of it came"
 
 
 def polled(answers):
@@ -78,3 +86,24 @@ def test_a_broker_that_another_cluster_of_the_same_nameserver_asks_is_asked(
     assert {row["certainty"] for row in audit(lines())["orphaned_queues"]} == {"CERTAIN"}
     main(["run", "--dumps", str(tmp_path), "--output", str(tmp_path / "out"), "--engine", "local"])
     assert SAID.format("b") not in " ".join("".join(capsys.readouterr()).split())
+
+
+def test_a_cluster_of_which_no_broker_was_asked_is_not_said_broker_by_broker(tmp_path, capsys):
+    """It has one sentence, with the groups of which something came: nothing of them is audited."""
+
+    def lines():
+        for minute in MINUTES:
+            yield route(60 * minute, "broker-a")
+            yield members(60 * minute + 1, "broker-a", MEMBERS)
+            of_d = {"cluster": "D", "namesrv_addr": "other:9876"}
+            yield route(60 * minute, "broker-x", "broker-y") | of_d
+            yield offsets(60 * minute + 1, "broker-x", {0: (9, 0)}) | {"cluster": "D"}
+
+    (tmp_path / "dump.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines()))
+    options = ["--engine", "local", "--workers", "1", "--fail-on", "INCOMPLETE"]
+    dumps = ["--dumps", str(tmp_path / "dump.jsonl"), "--output", str(tmp_path / "out")]
+    assert main(["run", *dumps, *options]) == 1
+    said = " ".join("".join(capsys.readouterr()).split())
+    assert "is in the routes, but no list" not in said
+    assert "cluster D: offsets of G came, but no list or answer about the members" in said
+    assert "cluster C: offsets" not in said
