@@ -38,6 +38,7 @@ from .runs import (
     POLL_RUNS,
     ROUTE_RUNS,
     Contents,
+    Record,
     Records,
     Runs,
     in_use,
@@ -377,7 +378,12 @@ def runs_of(pieces: Sequence[Piece]) -> Runs:
 
 
 def _records(pieces: Sequence[Piece], kind: str) -> dict[str, Records]:
-    records: dict[str, Records] = {}
-    for contents in all_values(pieces, kind):
-        records |= contents
-    return records
+    """By id the contents of the pieces. A record that several have is one object: of a large group,
+    which each round shows in another list, the copies would fill the memory.
+    """
+    known: dict[Record, Record] = {}
+    return {
+        id_: [known.setdefault(record, record) for record in records]
+        for contents in all_values(pieces, kind)
+        for id_, records in contents.items()
+    }

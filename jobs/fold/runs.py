@@ -193,7 +193,8 @@ class ContentIds:
 
     def identify(self, records: Iterable[Record]) -> tuple[str, list[Record]]:
         """The id of a content, and its distinct records, in an order that is always the same."""
-        by_text = {self._text(record): record for record in records}
+        kept = list(records)
+        by_text = dict(zip(map(self._text, kept), kept, strict=True))
         return content_id(by_text), [by_text[text] for text in sorted(by_text)]
 
 

@@ -152,9 +152,20 @@ def _of_topic(
     There are millions of them, and equal subscriptions are one object as a rule.
     """
     found: dict[tuple[int, int], tuple[bool, int, str | None]] = {}
-    for record in records:
-        client_id, addr, language, version, message_model, strategy, rebalances = record[:7]
-        is_expired, chooses_queues, source, doubtful_topics, subscriptions = record[7:]
+    for (
+        client_id,
+        addr,
+        language,
+        version,
+        message_model,
+        strategy,
+        rebalances,
+        is_expired,
+        chooses_queues,
+        source,
+        doubtful_topics,
+        subscriptions,
+    ) in records:
         key = id(subscriptions), id(doubtful_topics)
         of_topic = found.get(key)
         if of_topic is None:
