@@ -17,7 +17,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from inspect import signature
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -74,20 +74,26 @@ def prepared(frames: Mapping[str, DataFrame], columns: Names | None = None) -> d
     Raises ContractError with all that is missing or of a wrong type in any of the tables, and what
     to type; InputError for a name in ``columns`` that no table has.
     """
-    _check_names(columns or {})
-    named, came = {}, []
-    for name, rows in frames.items():
-        table = _TABLES[name]
-        theirs = {**(columns or {}), **(columns or {}).get(name, {})}
-        found, twice = _by_our_names(table, rows, theirs)
-        named[name] = found
-        came.append((table, pa.schema([*_came(table, found.schema), *twice])))
+    columns = columns or {}
+    _check_names(columns)
+    named = {
+        name: _by_our_names(_TABLES[name], rows, {**columns, **columns.get(name, {})})
+        for name, rows in frames.items()
+    }
+    came = [
+        (_TABLES[name], pa.schema([*_came(_TABLES[name], each.rows.schema), *each.twice]))
+        for name, each in named.items()
+    ]
+    problems = list(_not_found(columns, named))
     try:
         check_tables(came)
     except ContractError as error:
-        raise ContractError(f"{error}\n{_what_to_type(came, frames)}") from None
+        problems = [str(error), *problems, *_what_to_type(came, frames, named)]
+    if problems:
+        raise ContractError("\n".join(problems))
     return {
-        name: rows.selectExpr(*_travelling(_TABLES[name], rows)) for name, rows in named.items()
+        name: each.rows.selectExpr(*_travelling(_TABLES[name], each.rows))
+        for name, each in named.items()
     }
 
 
@@ -105,33 +111,61 @@ def _check_names(columns: Names) -> None:
                 )
 
 
-def _by_our_names(table: Table, rows: DataFrame, columns: Names) -> tuple[DataFrame, list[Any]]:
-    """The columns that are there, by our names; those that are there twice."""
+class _Named(NamedTuple):
+    """The columns of a table that are there."""
+
+    #: By our names.
+    rows: DataFrame
+    twice: list[Any]
+    #: By our name what a column was taken from, as one types it.
+    typed: dict[str, str]
+    #: By our name why there is nothing of what ``columns`` has for it.
+    not_found: dict[str, str]
+
+
+def _by_our_names(table: Table, rows: DataFrame, columns: Names) -> _Named:
     places = defaultdict(list)
     for name in rows.columns:
         places[name.lower()].append(name)
-    picked, twice = [], []
+    picked: list[Column] = []
+    named = _Named(rows, [], {}, {})
     for field in table.schema:
         theirs = columns.get(field.name, field.name)
         if not isinstance(theirs, str):
-            if _resolves(rows, theirs):
+            if (refusal := _refusal(rows, theirs)) is None:
                 picked.append(theirs.alias(field.name))
+                named.typed[field.name] = "(...)"
                 continue
+            named.not_found[field.name] = f"Spark refuses what columns has for it: {refusal}"
             theirs = field.name
+        elif theirs.lower() not in places and field.name in columns:
+            named.not_found[field.name] = f"columns names {theirs!r}, which is not there"
         there = places[theirs.lower()] or places[field.name]
         if len(there) > 1:
-            twice += [pa.field(field.name, field.type)] * len(there)
+            named.twice.extend([pa.field(field.name, field.type)] * len(there))
         elif there:
             quoted = there[0].replace("`", "``")
             picked.append(F.col(f"`{quoted}`").alias(field.name))
-    return rows.select(*picked), twice
+            named.typed[field.name] = f'F.col("{there[0]}")'
+    return named._replace(rows=rows.select(*picked))
 
 
-def _resolves(rows: DataFrame, column: Column) -> bool:
+def _refusal(rows: DataFrame, column: Column) -> str | None:
     try:
-        return bool(rows.select(column).schema)
-    except PySparkException:
-        return False
+        rows.select(column).schema  # noqa: B018 - Connect asks the server here
+    except PySparkException as error:
+        return " ".join(str(error).split(";")[0].split())
+    return None
+
+
+def _not_found(columns: Names, named: Mapping[str, _Named]) -> Iterator[str]:
+    """What ``columns`` has for a table and the table has not; or for all, and none of them has."""
+    for name, each in named.items():
+        of_table = columns.get(name, {})
+        for ours, why in each.not_found.items():
+            others = [other for other in named if ours in _TABLES[other].schema.names]
+            if ours in of_table or all(ours in named[other].not_found for other in others):
+                yield f"{name}.{ours}: {why}"
 
 
 def _came(table: Table, struct: StructType) -> Iterator["pa.Field[Any]"]:
@@ -152,30 +186,48 @@ def _arrow_type(field: StructField) -> pa.DataType:
     return type_
 
 
-def _what_to_type(came: list[tuple[Table, pa.Schema]], frames: Mapping[str, DataFrame]) -> str:
+def _what_to_type(
+    came: list[tuple[Table, pa.Schema]],
+    frames: Mapping[str, DataFrame],
+    named: Mapping[str, _Named],
+) -> Iterator[str]:
     """The argument that mends the columns, as far as names and types show it."""
-    lines = []
+    lines, there = [], []
     for table, schema in came:
-        theirs = {re.sub(r"[\W_]", "", name).lower(): name for name in frames[table.name].columns}
-        parts = []
+        typed = named[table.name].typed
+        missing = [f.name for f in table.schema if not f.nullable and f.name not in schema.names]
+        theirs = frames[table.name].columns
+        near = _alike(missing, [n for n in theirs if f'F.col("{n}")' not in typed.values()])
+        parts = [f'"{name}": "{near.get(name, "...")}"' for name in missing]
         for field in table.schema:
-            if field.name not in schema.names:
-                if field.nullable:
-                    continue
-                near = get_close_matches(field.name.replace("_", ""), theirs, 1, 0.7)
-                parts.append(f'"{field.name}": "{theirs[near[0]] if near else "..."}"')
-            elif schema.names.count(field.name) == 1 and (
-                schema.field(field.name).type != field.type
-            ):
-                # A text of a time without a zone is one of UTC.
-                type_ = "string" if field.type == TIMESTAMP else type_name(field.type)
-                made = f'F.col("{field.name}").cast("{type_}")'
-                if field.type == TIMESTAMP and pa.types.is_integer(schema.field(field.name).type):
-                    made = f'F.timestamp_millis("{field.name}")'
-                parts.append(f'"{field.name}": {made}')
+            if schema.names.count(field.name) != 1 or schema.field(field.name).type == field.type:
+                continue
+            # A text of a time without a zone is one of UTC.
+            type_ = "string" if field.type == TIMESTAMP else type_name(field.type)
+            made = f'{typed[field.name]}.cast("{type_}")'
+            if field.type == TIMESTAMP and pa.types.is_integer(schema.field(field.name).type):
+                made = f"F.timestamp_millis({typed[field.name]})"
+            parts.append(f'"{field.name}": {made}')
         if parts:
             lines.append(f'"{table.name}": {{{", ".join(parts)}}}')
-    return f"name, or make, what is there: audit(..., columns={{{', '.join(lines)}}})"
+        if len(near) < len(missing):
+            there.append(f"{table.name} has the columns {', '.join(theirs)}")
+    yield f"name, or make, what is there: audit(..., columns={{{', '.join(lines)}}})"
+    yield from there
+
+
+def _alike(missing: list[str], theirs: list[str]) -> dict[str, str]:
+    """For names of ours those of theirs that are spelled alike or are their end; each once."""
+    plain = {re.sub(r"[\W_]", "", name).lower(): name for name in theirs}
+    found: dict[str, str] = {}
+    for is_alike in (
+        lambda ours: get_close_matches(ours, plain, 1, 0.8),
+        lambda ours: [each for each in plain if len(each) > 3 and ours.endswith(each)],
+    ):
+        for name in missing:
+            if name not in found and (near := is_alike(name.replace("_", ""))):
+                found[name] = plain.pop(near[0])
+    return found
 
 
 # ---------------------------------------------------------------- how a column travels

@@ -111,13 +111,44 @@ def test_one_error_has_every_column_of_all_tables_and_what_to_type(spark: SparkS
         "  perm: expected int, came string",
         "  snapshot_time: expected timestamp, came timestamp without a zone",
         'audit(..., columns={"heartbeats": {"consumer_group": "...", "client_id": "clientId", '
-        '"last_heartbeat_at": F.timestamp_millis("last_heartbeat_at")}, '
+        '"last_heartbeat_at": F.timestamp_millis(F.col("last_heartbeat_at"))}, '
         '"topic_routes": {"snapshot_time": F.col("snapshot_time").cast("string"), '
         '"perm": F.col("perm").cast("int")}})',
     ):
         assert part in said
     with pytest.raises(InputError, match="no snapshot table has a column 'clientid': client_id"):
         prepared({"heartbeats": heartbeats}, {"clientid": "x"})
+
+
+def test_what_columns_has_and_no_table_has_is_refused_by_name(spark: SparkSession) -> None:
+    from pyspark.sql import functions as F  # noqa: PLC0415 - Spark takes its time to import
+
+    from jobs.spark.dataframe_rows import prepared  # noqa: PLC0415 - Spark takes its time to import
+
+    heartbeats = frame(spark, HEARTBEATS, [heartbeat_row()]).withColumnsRenamed(
+        {"client_addr": "addr", "version": "ver"}
+    )
+    columns = {
+        # A slip must not leave the column of that name in its place.
+        "heartbeats": {"client_id": "clientIdd", "cluster": F.upper("clustre")},
+        "version": F.col("ver").cast("string"),
+        "perm": "of no table here",
+    }
+    with pytest.raises(ContractError) as error:
+        prepared({"heartbeats": heartbeats}, columns)
+    said = str(error.value)
+    for part in (
+        "heartbeats.client_id: columns names 'clientIdd', which is not there",
+        "heartbeats.cluster: Spark refuses what columns has for it: [UNRESOLVED_COLUMN",
+        '{"heartbeats": {"client_addr": "addr", "version": (...).cast("int")}}',
+    ):
+        assert part in said
+    mended = {"client_addr": "addr", "version": F.col("ver"), "client_id": "clientIdd"}
+    with pytest.raises(ContractError, match="^heartbeats.client_id: columns names 'clientIdd'"):
+        prepared({"heartbeats": heartbeats}, mended)
+    routes = frame(spark, TOPIC_ROUTES, [route_row()]).withColumnRenamed("cluster", "cl")
+    everywhere = {"client_addr": "addr", "version": F.col("ver"), "cluster": "cl"}
+    prepared({"heartbeats": heartbeats, "topic_routes": routes}, everywhere)
 
 
 def test_a_column_may_be_made_of_others_in_the_tables_that_have_them(spark: SparkSession) -> None:
