@@ -31,7 +31,7 @@ from .config.known_issues import KnownIssues
 from .config.settings import Settings, checked, load_settings
 from .config.window import Window, future_after
 from .console.progress import Progress
-from .contract import check_tables, plain_type
+from .contract import as_plain, check_tables, with_declared_nulls
 from .engines.engine import Engine
 from .engines.local import LocalEngine
 from .errors import InputError, QuarantineError, SettingsError
@@ -110,12 +110,14 @@ def audit(
     with temporary_folder() as folder, _engine_on(spark) as engine:
         task = new_task(folder, settings)
         if isinstance(source, Mapping):
-            given = {name: pa.table(rows) for name, rows in source.items()}
-            check_tables(
-                (each, given[each.name].schema) for each in SNAPSHOT_TABLES if each.name in given
-            )
-            for name, rows in given.items():
-                _write(rows, task.snapshots / name)
+            given = [
+                (table, with_declared_nulls(as_arrow(table.name, source[table.name]), table))
+                for table in SNAPSHOT_TABLES
+                if table.name in source
+            ]
+            check_tables((table, rows.schema) for table, rows in given)
+            for table, rows in given:
+                _write(rows, task.snapshots / table.name)
         else:
             _ingest(engine, source, task)
         inputs = Inputs(Snapshots.open(task.snapshots), settings, in_driver=not _is_here(spark))
@@ -252,6 +254,19 @@ def check_named(tables: Iterable[str]) -> None:
             )
 
 
+def as_arrow(name: str, rows: Any) -> pa.Table:
+    """The rows of a snapshot table, of pandas, Polars or Arrow; else InputError."""
+    if hasattr(rows, "convert_dtypes"):
+        # Of pandas: numbers beside a null are no floats.
+        return pa.Table.from_pandas(rows.convert_dtypes(), preserve_index=False)
+    if isinstance(rows, pa.Table) or hasattr(rows, "__arrow_c_stream__"):
+        return pa.table(rows)
+    raise InputError(
+        f"{name}: expected a DataFrame, the name of a table or view in a session of Spark, or a "
+        f"table of pandas, Polars or Arrow, came {type(rows).__name__}"
+    )
+
+
 @contextmanager
 def temporary_folder() -> Iterator[Location]:
     """A new folder, which stays, unless the block fails."""
@@ -295,6 +310,5 @@ def _ingest(engine: Engine, dumps: Dumps, task: Task) -> None:
 
 
 def _write(rows: pa.Table, place: Location) -> None:
-    plain = pa.schema([(field.name, plain_type(field.type)) for field in rows.schema])
     place.file_system.create_dir(place.base, recursive=True)
-    pq.write_table(rows.cast(plain), (place / "part-0.parquet").base, filesystem=place.file_system)
+    pq.write_table(as_plain(rows), (place / "part-0.parquet").base, filesystem=place.file_system)

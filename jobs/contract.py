@@ -154,6 +154,41 @@ def type_name(type_: Any) -> str:
     return _NAMES.get(type_, str(type_))
 
 
+def as_plain(rows: pa.Table) -> pa.Table:
+    """The rows in the types that Spark and Parquet take: see ``plain_type``.
+
+    >>> topics = pa.array(["T"]).dictionary_encode()
+    >>> rows = pa.table({"activities": [[None, None]], "topic": topics})
+    >>> plain = as_plain(rows)
+    >>> plain.validate(full=True)
+    >>> plain.to_pylist(), str(plain.schema.field("topic").type)
+    ([{'activities': [None, None], 'topic': 'T'}], 'string')
+    """
+    plain = pa.schema([(field.name, plain_type(field.type)) for field in rows.schema])
+    columns = [
+        # Arrow breaks lists of nothing but nulls when it casts them to their own type (26.0.1).
+        column if column.type == field.type else column.cast(field.type, safe=False)
+        for column, field in zip(rows.columns, plain, strict=True)
+    ]
+    return pa.table(columns, schema=plain)
+
+
+def with_declared_nulls(rows: pa.Table, table: Table) -> pa.Table:
+    """The rows with the declared type where a column has no value, and so no type of its own: of
+    pandas or of literals, nulls alone, or lists of nulls alone.
+    """
+    for place, came in enumerate(rows.schema):
+        if came.name in table.schema.names and _has_no_value(came.type):
+            declared = table.schema.field(came.name)
+            made = pa.array(rows.column(place).to_pylist(), declared.type)
+            rows = rows.set_column(place, declared, made)
+    return rows
+
+
+def _has_no_value(type_: Any) -> bool:
+    return bool(pa.types.is_null(type_) or (_is_list(type_) and _has_no_value(type_.value_type)))
+
+
 def plain_type(type_: Any) -> Any:
     """The type as Spark and Parquet take it: without views, dictionaries and large lists, and times
     in microseconds.

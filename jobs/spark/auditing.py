@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import date as Date
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.errors import PySparkException
@@ -20,7 +19,16 @@ from pyspark.sql import functions as F
 
 from rebalance_core.errors import near_names
 
-from ..api import QUIET, GivenSettings, Report, check_named, new_task, settings_of, temporary_folder
+from ..api import (
+    QUIET,
+    GivenSettings,
+    Report,
+    as_arrow,
+    check_named,
+    new_task,
+    settings_of,
+    temporary_folder,
+)
 from ..audit import audit as publish_audit
 from ..commands.common import time_of
 from ..config.settings import Settings
@@ -147,15 +155,7 @@ def _as_frame(spark: SparkSession, name: str, rows: Any) -> DataFrame:
                 f"{sentence_of_spark(str(error))}"
             ) from error
         return frame
-    if isinstance(rows, pd.DataFrame):
-        whole = rows.convert_dtypes()  # numbers beside a null are no floats
-        return to_frame(spark, pa.Table.from_pandas(whole, preserve_index=False))
-    if isinstance(rows, pa.Table) or hasattr(rows, "__arrow_c_stream__"):
-        return to_frame(spark, pa.table(rows))
-    raise InputError(
-        f"{name}: expected a DataFrame, the name of a table or view, or a table of pandas, Polars "
-        f"or Arrow, came {type(rows).__name__}"
-    )
+    return to_frame(spark, as_arrow(name, rows))
 
 
 @dataclass(frozen=True)

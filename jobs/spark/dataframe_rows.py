@@ -241,8 +241,9 @@ def _travelling(table: Table, rows: DataFrame) -> Iterator[str]:
         if _is_marked(field):
             # Java's Arrow takes a time that grows with the square of a batch for lists of null.
             is_one_null = f"size({name}) = 1 AND get({name}, 0) IS NULL"
-            held = f"IF({is_one_null}, array(NULL, NULL), {made})" if field.name in there else made
-            made = f"coalesce({held}, array(NULL))"
+            if isinstance(there.get(field.name), ArrayType):
+                made = f"IF({is_one_null}, array(NULL, NULL), {made})"
+            made = f"coalesce({made}, array(NULL))"
         yield name if made == name else f"{made} AS {name}"
 
 

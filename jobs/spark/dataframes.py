@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ..contract import plain_type
+from ..contract import as_plain
 from ..engines.batches import unpacked_rows
 from ..reports.read import declared_table, published_runs
 from ..storage import Location, Reports
@@ -26,9 +26,9 @@ def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType | None = No
     They travel with the plan, and by Arrow: neither the session's settings nor its version decide
     what becomes of them.
     """
-    plain = pa.schema([(field.name, plain_type(field.type)) for field in rows.schema])
-    schema = schema or from_arrow_schema(plain, prefer_timestamp_ntz=True)
-    batches = rows.cast(plain, safe=False).to_batches()
+    plain = as_plain(rows)
+    schema = schema or from_arrow_schema(plain.schema, prefer_timestamp_ntz=True)
+    batches = plain.to_batches()
     return spark.range(0, 1, 1, 1).mapInArrow(_given(batches), schema)
 
 

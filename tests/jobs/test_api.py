@@ -8,6 +8,7 @@ import re
 import tempfile
 from datetime import UTC, datetime
 from html import unescape
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,18 @@ def test_it_gives_what_a_night_publishes(report: Report, tmp_path: Path) -> None
     assert report.summary["findings"]["orphaned_queues"]["persistent"] == 4
 
 
-def test_tables_of_arrow_and_of_polars_give_what_the_dump_gives(
+def test_tables_of_arrow_polars_and_pandas_give_what_the_dump_gives(
     report: Report, tables: dict[str, pa.Table]
 ) -> None:
     assert rows(audit(tables, SETTINGS)) == rows(report)
     of_polars = {name: pl.from_arrow(table) for name, table in tables.items()}
     assert rows(audit(of_polars, SETTINGS)) == rows(report)
+    # In a column without a value pandas has no type, nor in lists of nothing but nulls.
+    of_pandas = {name: table.to_pandas() for name, table in tables.items()}
+    in_lists = chain.from_iterable(filter(None, tables["client_states"]["activities"].to_pylist()))
+    assert set(in_lists) == {None}
+    assert tables["heartbeats"]["doubtful_topics"].null_count == tables["heartbeats"].num_rows
+    assert rows(audit(of_pandas, SETTINGS)) == rows(report)
     assert pl.DataFrame(report["orphaned_queues"])["queue_id"].len() == 4
     assert len(report["orphaned_queues"].to_pandas()) == 4
 
@@ -175,6 +182,11 @@ def test_a_moment_without_findings_says_when_there_were_some(report: Report) -> 
         ),
         ({}, InputError, "no table heartbeats"),
         ({"heartbeats": pa.table({"cluster": ["C"]})}, InputError, "no table topic_routes"),
+        (
+            {"heartbeats": [1], "topic_routes": [2]},
+            InputError,
+            "heartbeats: expected a DataFrame, .* of pandas, Polars or Arrow, came list",
+        ),
         (
             {name: pa.table({"cluster": ["C"]}) for name in ("heartbeats", "topic_routes")},
             ContractError,

@@ -144,7 +144,7 @@ def test_what_columns_has_and_no_table_has_is_refused_by_name(spark: SparkSessio
     ):
         assert part in said
     mended = {"client_addr": "addr", "version": F.col("ver"), "client_id": "clientIdd"}
-    with pytest.raises(ContractError, match="^heartbeats.client_id: columns names 'clientIdd'"):
+    with pytest.raises(ContractError, match=r"^heartbeats\.client_id: columns names 'clientIdd'"):
         prepared({"heartbeats": heartbeats}, mended)
     routes = frame(spark, TOPIC_ROUTES, [route_row()]).withColumnRenamed("cluster", "cl")
     everywhere = {"client_addr": "addr", "version": F.col("ver"), "cluster": "cl"}
@@ -192,8 +192,13 @@ def test_a_list_that_is_null_arrives_as_null_and_every_other_one_as_it_was(
     arrived = dict(zip(came["client_id"], came["doubtful_topics"], strict=True))
     # A null within a list is refused, however often it is there: two stand for one.
     assert arrived == {"0": None, "1": [], "2": [None, None], "3": doubtful[3], "4": [None, None]}
-    missing = prepared({"heartbeats": rows.drop("doubtful_topics")})["heartbeats"]
-    assert _arrived(missing, "heartbeats")["doubtful_topics"] == [None] * len(doubtful)
+    dropped = rows.drop("doubtful_topics")
+    for missing in (dropped, dropped.selectExpr("*", "NULL AS doubtful_topics")):
+        came = _arrived(prepared({"heartbeats": missing})["heartbeats"], "heartbeats")
+        assert came["doubtful_topics"] == [None] * len(doubtful)
+    of_nulls = dropped.selectExpr("*", "array(NULL, NULL) AS doubtful_topics")
+    came = _arrived(prepared({"heartbeats": of_nulls})["heartbeats"], "heartbeats")
+    assert came["doubtful_topics"] == [[None, None]] * len(doubtful)
 
 
 def _arrived(rows: Any, name: str) -> dict[str, list[Any]]:
