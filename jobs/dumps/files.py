@@ -13,36 +13,16 @@ from collections.abc import Iterator, Sequence
 from glob import glob
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import quote
 
-from ..engines.engine import MOST_BYTES, Slice
+from ..engines.engine import MOST_BYTES, InputFile, Slice
 from ..errors import InputError
 from ..storage.location import local_path
 from ..texts.shown import visible
 
 _URI = re.compile(r"file:|[a-zA-Z][a-zA-Z0-9+.-]*://")
-#: Bytes of text for a byte of an archive: lines that repeat themselves compress to a 27th.
-_UNPACKED = 25
 #: Of a large plain file so many bytes are read by one task.
 _BYTES_OF_A_RANGE = 128 << 20
-
-
-class InputFile(NamedTuple):
-    """A dump file: its path or URI, and its size in bytes."""
-
-    path: str
-    size: int
-
-    @property
-    def is_archive(self) -> bool:
-        """Whether it is compressed, by its name."""
-        return self.path.endswith(".gz")
-
-    @property
-    def unpacked_size(self) -> int:
-        """About how many bytes of text are in it, rather too many than too few."""
-        return self.size * (_UNPACKED if self.is_archive else 1)
 
 
 def list_local_files(paths: Sequence[str]) -> list[InputFile] | None:

@@ -1,4 +1,4 @@
-"""rows -> tables: rows of values as Arrow tables with just the declared columns."""
+"""rows -> tables: rows of values as Arrow tables of the declared columns."""
 
 from __future__ import annotations
 
@@ -25,9 +25,13 @@ def to_table(table: Table, rows: Sequence[Row]) -> pa.Table:
 
     The column ``texts`` has what the other columns' texts are made of, and is no value of the rows.
 
-    Raises RowError, with the names of table and column, where a row lacks a column, a value is of
-    another type, or a column that must not be null is.
+    Raises RowError, with the names of table and column, where a row lacks a column or has a
+    value of none, a value is of another type, or a column that must not be null is.
     """
+    names = set(table.schema.names)
+    unknown = next((row.keys() - names for row in rows if not row.keys() <= names), None)
+    if unknown:
+        raise RowError(f"{table.name}: expected its columns, came {', '.join(sorted(unknown))}")
     return pa.Table.from_arrays(
         [_column(table.name, column, rows) for column in table.schema], schema=table.schema
     )

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, pairwise
 from typing import Any, NamedTuple
 
@@ -208,3 +208,55 @@ def topics_by_broker(dossier: Dossier) -> Mapping[str, set[str]]:
             for broker in run.brokers:
                 found[broker.broker_name].add(topic)
     return found or {run.broker[0]: set() for run in dossier.polls}
+
+
+class BrokerChange(NamedTuple):
+    """What happened to a broker, in words; or that it has another master since."""
+
+    what: Text
+    is_other_master: bool = False
+
+
+def last_change(
+    dossier: Dossier,
+    absences: Iterable[Absence],
+    broker_name: str,
+    since: Instant,
+    until: Instant,
+) -> BrokerChange | None:
+    """What happened to the broker between two polls, as far as anything shows it."""
+    moved = [
+        each
+        for each in address_changes(dossier)
+        if each.broker == (broker_name, 0) and since < each.since <= until
+    ]
+    if moved:
+        change = moved[-1]
+        what = Text(
+            "the master of {broker} changed at {time}, from {before} to {now}",
+            broker=broker_name,
+            time=zoned_clock(change.since),
+            before=change.before,
+            now=change.now,
+        )
+        return BrokerChange(what, is_other_master=True)
+    away = [
+        each.what
+        for each in absences
+        if each.broker_name == broker_name
+        and each.begins <= until
+        and (each.ends is None or each.ends > since)
+    ]
+    if away:
+        return BrokerChange(away[-1])
+    silent = [
+        time
+        for run in dossier.polls
+        if run.broker == (broker_name, 0) and run.answer == NO_ANSWER
+        for time in run.times
+        if since <= time <= until
+    ]
+    if not silent:
+        return None
+    time = zoned_clock(min(silent))
+    return BrokerChange(Text("{broker} did not answer at {time}", broker=broker_name, time=time))

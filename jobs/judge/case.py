@@ -11,11 +11,11 @@ from rebalance_core.message_queue import is_retry_topic
 
 from ..declared.instants import SECOND, Instant
 from .brokers import Absence, masters_away
-from .confirmation import HoldingsIndex, index_holdings
 from .core_verdict import QueueKey, Verdict
 from .dossier import Dossier, EarlierFinding, QueueOffsets
 from .drift import Drift, find_drift
 from .holdings import find_holdings
+from .holdings_index import HoldingsIndex, index_holdings
 from .matching_issues import entries_of
 from .reassignments import Reassignment, find_reassignments
 from .routes import RouteChange, find_route_changes, readable_queues

@@ -9,7 +9,7 @@ where it has no others it looks frozen; from then on the brokers' lists differ.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rebalance_core.english import agreeing, joined
+from rebalance_core.english import agreeing
 from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE
 
 from ..declared.kinds import FROZEN_PROCESS
@@ -66,7 +66,7 @@ def _since(fault: FaultEpisode, stopped: Sequence[Stall]) -> FaultEpisode:
         time=zoned_clock(since),
     )
     extent = fault.extent._replace(first_seen=since)
-    return replace(fault, extent=extent, evidence=joined([fault.evidence, why]))
+    return fault.saying([why], extent=extent)
 
 
 def _is_part(frozen: FaultEpisode, outage: FaultEpisode) -> bool:

@@ -57,8 +57,10 @@ class Drift(NamedTuple):
     def row(self) -> Row:
         """The row, but for its group."""
         broker_name, queue_id = self.queue
+        values = self._asdict()
+        del values["queue"], values["run"]
         return {
-            **self._asdict(),
+            **values,
             **self.process._asdict(),
             "broker_name": broker_name,
             "queue_id": queue_id,

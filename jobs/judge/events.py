@@ -115,8 +115,9 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     seen = (_with_gap_before(each, snapshots, usual) for each in found)
     rows = merged(_row(dossier.cluster, each, [group]) for each in seen)
     _explain(rows, tables, snapshots)
-    # Once more, for what they cost.
-    return [bounded(row) if row["kind"] in kinds.OF_ONE_GROUP else row for row in merged(rows)]
+    # Once more, for what they cost. Which topics they are of is no column.
+    events = [{name: row[name] for name in row if name != "topics"} for row in merged(rows)]
+    return [bounded(row) if row["kind"] in kinds.OF_ONE_GROUP else row for row in events]
 
 
 def _with_gap_before(event: Event, snapshots: Sequence[Instant], usual: Instant) -> Event:

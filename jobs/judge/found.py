@@ -4,10 +4,11 @@ All of it is frozen: a rule that knows better makes another one with ``replace``
 it once, at the end (``rows``).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
+from rebalance_core.english import joined
 from rebalance_core.faults import Fault as FoundFault
 from rebalance_core.findings import ORPHANED, POSSIBLE
 from rebalance_core.processes import StackedId
@@ -79,6 +80,13 @@ class QueueFinding(FoundQueue, _InTime):
         return self.times or ((self.first_seen, self.last_seen),)
 
     @property
+    def unbroken_times(self) -> tuple[tuple[Instant, Instant], ...]:
+        """The times in which its offsets show something of it: where it has gaps, those alone that
+        show it, for it may be read in between.
+        """
+        return self.times if self.extent.share_of_time < 1 else ((self.first_seen, self.last_seen),)
+
+    @property
     def share(self) -> float:
         """For which share of the time the queue was so, as far as the snapshots show."""
         return self.probability * self.extent.share_of_time
@@ -123,6 +131,10 @@ class FaultEpisode(FoundFault, _InTime):
 
     severity: str = INFO
     unread_messages: int | None = None
+
+    def saying(self, more: Sequence[str], **changes: Any) -> "FaultEpisode":
+        """The same with more evidence, and with other values where they are given."""
+        return replace(self, evidence=joined([self.evidence, *more]), **changes)
 
     @property
     def kind(self) -> str:

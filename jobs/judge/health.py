@@ -167,7 +167,13 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
 def state_runs(periods: Iterable[Period]) -> list[Row]:
     """The rows of ``state_runs``."""
     return [
-        {**each._asdict(), "topic": each.situation.topic, "state_id": each.situation.situation_id}
+        {
+            "topic": each.situation.topic,
+            "state_id": each.situation.situation_id,
+            "first_seen": each.first_seen,
+            "last_seen": each.last_seen,
+            "snapshots": each.snapshots,
+        }
         for each in periods
     ]
 

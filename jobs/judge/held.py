@@ -20,11 +20,11 @@ from ..declared.kinds import ALLOCATES_OTHERWISE, PERSISTENT, QUEUE_NOT_HELD
 from ..schemas import NOT_LOCKED
 from .backlog import reading
 from .case import Case
-from .confirmation import AnswerRound
 from .core_verdict import QueueKey
 from .drift import SHARE_KEPT, Drift
 from .extents import Episode, Portion, episodes_of, runs_of, widest
 from .found import FaultEpisode, Found, QueueFinding
+from .holdings_index import AnswerRound
 from .in_words import between, clients_in_words, queues_in_words, waiting_in_words
 from .routes import queues_of
 from .witnessed import witnessed

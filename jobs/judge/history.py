@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from .arrow_tables import Row
-from .by_history import went_back, with_history
 from .case import Case
 from .cut_off import cut_off
 from .episodes import faults_of_states, stacked_ids
@@ -17,7 +16,9 @@ from .failing import failing
 from .flapping import flapping_members
 from .found import Found
 from .held import held_queues
+from .known_before import with_history
 from .not_consuming import not_consuming
+from .offsets_went_back import went_back
 from .old_copies import old_copies
 from .read_twice import read_twice
 from .reconnecting import blamed, reconnecting_clients

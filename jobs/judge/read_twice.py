@@ -149,9 +149,7 @@ def _fault(case: Case, twice: Sequence[_Given]) -> FaultEpisode:
 def _with_rates(fault: FaultEpisode, rates: Sequence[_Given], what: str) -> FaultEpisode:
     """The fault with what the rates show of it."""
     meanwhile = [each.what for each in rates if fault.overlaps(each)][:MOST_NAMES]
-    if not meanwhile:
-        return fault
-    return replace(fault, evidence=joined([fault.evidence, *meanwhile, what]))
+    return fault.saying([*meanwhile, what]) if meanwhile else fault
 
 
 class _Sweep:

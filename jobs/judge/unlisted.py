@@ -73,12 +73,8 @@ def _moves(case: Case, orphan: QueueFinding) -> bool:
     An episode that has gaps may be read in these.
     """
     offsets = case.offsets.get((orphan.topic, *orphan.queue))
-    times = (
-        orphan.all_times
-        if orphan.extent.share_of_time < 1
-        else [(orphan.first_seen, orphan.last_seen)]
-    )
-    return _is_unlisted(orphan) and reading(offsets, times).moved >= READ_AGAIN
+    moved = reading(offsets, orphan.unbroken_times).moved
+    return _is_unlisted(orphan) and moved >= READ_AGAIN
 
 
 def _parts(case: Case, orphan: QueueFinding) -> Iterable[QueueFinding]:

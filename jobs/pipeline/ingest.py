@@ -15,11 +15,11 @@ from rebalance_core.english import count
 
 from ..config.settings import Settings
 from ..console.progress import Progress, StepShare
-from ..dumps.files import InputFile, slices_of
+from ..dumps.files import slices_of
 from ..dumps.reading import COUNTS, STATEMENTS, Counts, DumpStep
 from ..dumps.times import Apart, PlausibleTimes
 from ..dumps.unpacking import READ
-from ..engines.engine import Engine, Slice
+from ..engines.engine import Engine, InputFile, Slice
 from ..engines.pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, unpack_value
 from ..errors import QuarantineError
 from ..publish.table_writer import write_tables

@@ -30,7 +30,6 @@ from pyspark.sql.utils import is_remote
 
 from ..console.failures import one_line
 from ..dumps.files import (
-    InputFile,
     check_visible,
     given_paths,
     is_local,
@@ -58,6 +57,7 @@ from ..engines.batches import (
 from ..engines.engine import (
     MOST_BYTES,
     About,
+    InputFile,
     ShardStep,
     Slice,
     SliceStep,

@@ -53,15 +53,14 @@ def test_what_is_submitted_publishes_what_one_process_does(
     sample_reports: PublishedReports,
 ) -> None:
     """What is true of the one (test_sample_truth.py) is true of the other; so is the exit code."""
-    snapshots, reports = str(tmp_path / "snapshots"), str(tmp_path / "reports")
-    settings = ["--settings", settings_file]
+    # In one Java: the entries differ in the command alone, and test_standalone.py has two of them.
+    entry = (entries / "ingest.py").read_text(encoding="utf-8")
+    (script := tmp_path / "run.py").write_text(entry.replace('entry("ingest")', 'entry("run")'))
     dumps = [str(CAPTURES / situation / "dump.jsonl.gz") for situation in SITUATIONS]
-    ingest = ["--dumps", *dumps, "--snapshots", snapshots, *settings]
-    run_command(submit(package, entries / "ingest.py", *ingest))
-    audit = ["--snapshots", snapshots, "--reports", reports, *settings, "--fail-on", "CRITICAL"]
+    run = ["--dumps", *dumps, "--output", str(tmp_path), "--settings", settings_file]
     (events := tmp_path / "events").mkdir()
     logged = ("spark.eventLog.enabled=true", f"spark.eventLog.dir={events.as_uri()}")
-    command = submit(package, entries / "audit.py", *audit)
+    command = submit(package, script, *run, "--fail-on", "CRITICAL")
     command[1:1] = [word for each in logged for word in ("--conf", each)]
     done = run_command(command, expect=1)
     # Spark passes on what the command says on standard error as standard output.

@@ -21,7 +21,7 @@ from jobs.engines.pieces import Piece, unpack_rows
 from jobs.errors import ContractError
 from jobs.fold.checked_rows import TableReading
 from jobs.fold.kernel import Cutting
-from jobs.pipeline.audit import fold_pieces
+from jobs.pipeline.audit import Folded, fold_pieces
 from jobs.pipeline.ingest import tables_of_dumps
 from jobs.pipeline.lost_rows import lost_rows
 from jobs.pipeline.terms_of_settings import terms_of
@@ -106,6 +106,21 @@ class Audited(NamedTuple):
         )
 
 
+#: By what is judged what comes of it: most wrong values are refused, and leave the same to judge.
+JUDGED: dict[Any, Mapping[str, list[Any]]] = {}
+
+
+def judged(engine: LocalEngine, folded: Folded) -> Mapping[str, list[Any]]:
+    """The rows of the report tables."""
+    key = (folded.never_asked, *engine.collect(folded.pieces))
+    if key not in JUDGED:
+        rows: dict[str, list[Any]] = {}
+        for piece in engine.collect(folded.judge(terms_of(SETTINGS), {}, SETTINGS)):
+            rows.setdefault(piece.kind, []).extend(unpack_rows(piece.data).to_pylist())
+        JUDGED[key] = {name: sorted(of_table, key=str) for name, of_table in rows.items()}
+    return JUDGED[key]
+
+
 def audit(tables: Tables, cutting: Cutting, known: dict[int, list[Piece]]) -> Audited:
     """The audit; ``known``: by the identity of its rows the pieces of a table."""
     for table in cutting.tables():
@@ -117,17 +132,9 @@ def audit(tables: Tables, cutting: Cutting, known: dict[int, list[Piece]]) -> Au
             piece for table in cutting.tables() for piece in known[id(tables[table.name])]
         )
         folded = fold_pieces(engine, pieces, cutting)
-        rows: dict[str, list[Any]] = {}
-        for piece in engine.collect(folded.judge(terms_of(SETTINGS), {}, SETTINGS)):
-            found = unpack_rows(piece.data)
-            rows.setdefault(piece.kind, []).extend(found.to_pylist())
-        gaps = list(lost_rows(folded.facts))
+        rows, gaps = judged(engine, folded), list(lost_rows(folded.facts))
     assert all(gap.kind == ROWS_LOST for gap in gaps)
-    return Audited(
-        {name: sorted(of_table, key=str) for name, of_table in rows.items()},
-        folded.refused.to_pylist(),
-        [gap.text for gap in gaps],
-    )
+    return Audited(rows, folded.refused.to_pylist(), [gap.text for gap in gaps])
 
 
 # ---------------------------------------------------------------- wrong values

@@ -486,7 +486,7 @@ def test_what_many_groups_saw_is_one_event_from_the_first_to_the_last_that_saw_i
         "00:01:40 the master of b left, back at 00:04:11: 32 groups touched, "
         "24 recovered by 00:04:11, 16 queues lost"
     )
-    to_table(EVENTS, [event])
+    to_table(EVENTS, [bounded(event)])
 
 
 def test_what_showed_an_event_is_said_by_the_group_that_saw_most_of_those_that_saw_it_first() -> (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from jobs.judge import stalls
-from jobs.judge.confirmation import index_holdings
 from jobs.judge.dossier import Dossier
 from jobs.judge.extents import Extent
 from jobs.judge.found import FaultEpisode, Found
+from jobs.judge.holdings_index import index_holdings
 from jobs.judge.situations import Situations
 from jobs.judge.stalls import frozen_processes, stalled_queues
 from tests.judge.phases import case

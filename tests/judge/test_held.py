@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge.confirmation import index_holdings
 from jobs.judge.dossier import Dossier
 from jobs.judge.drift import find_drift
 from jobs.judge.found import Found
 from jobs.judge.held import held_queues
+from jobs.judge.holdings_index import index_holdings
 from jobs.judge.routes import RouteChange
 from tests.judge.phases import case
 from tests.judge.witnesses import (

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from jobs.judge.confirmation import index_holdings
 from jobs.judge.dossier import Dossier, PollRun
 from jobs.judge.found import Found
+from jobs.judge.holdings_index import index_holdings
 from jobs.judge.not_consuming import not_consuming
 from jobs.judge.situations import Situations
 from tests.judge.phases import case, extent, queue_finding, route

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jobs.judge.confirmation import index_holdings
 from jobs.judge.dossier import EarlierFinding
 from jobs.judge.found import Found
+from jobs.judge.holdings_index import index_holdings
 from jobs.judge.still_offline import still_offline
 from tests.judge.lists import NO_ANSWER, NOT_ONLINE, group
 from tests.judge.phases import at, case

@@ -28,7 +28,7 @@ def run(**overrides):
 
 
 def test_a_row_has_just_the_columns_of_its_table_and_instants_are_times():
-    table = to_table(STATE_RUNS, [run(kind="of no table")])
+    table = to_table(STATE_RUNS, [run()])
 
     assert table.schema.equals(STATE_RUNS.schema, check_metadata=True)
     (row,) = table.to_pylist()
@@ -48,6 +48,7 @@ def test_a_table_without_rows_has_its_schema(table):
         (run(first_seen=1.5), "state_runs.first_seen", "expected timestamp"),
         (run(topic=None), "state_runs.topic", "came null in 1"),
         ({"cluster": "c"}, "state_runs.consumer_group", "is missing"),
+        (run(kind="of no table"), "state_runs", "came kind"),
     ],
 )
 def test_a_row_that_does_not_fit_is_an_error_that_names_table_and_column(row, place, what):

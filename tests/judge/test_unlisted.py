@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge.confirmation import index_holdings
 from jobs.judge.extents import Extent
 from jobs.judge.found import QueueFinding
+from jobs.judge.holdings_index import index_holdings
 from jobs.judge.unlisted import unlisted_consumers, without_refuted
 from jobs.judge.witnessed import witnessed
 from tests.judge.phases import case

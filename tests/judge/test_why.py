@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from jobs.judge import why
-from jobs.judge.confirmation import index_holdings
 from jobs.judge.dossier import Dossier
 from jobs.judge.found import FaultEpisode, Found
+from jobs.judge.holdings_index import index_holdings
 from jobs.judge.stalls import frozen_processes, stall_episodes
 from jobs.judge.why import DISABLED, FROZEN, NOBODY_HOLDS_IT, OTHER_FILTER, REFUSED
 from tests.judge.phases import case, extent

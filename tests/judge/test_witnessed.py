@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.confirmation import confirm, index_holdings
 from jobs.judge.extents import Extent
 from jobs.judge.found import QueueFinding
+from jobs.judge.holdings_index import index_holdings
+from jobs.judge.witnessed import confirm
 from rebalance_core.findings import Claimant
 from tests.judge.witnesses import BROKER, TOPIC, allocated, at, holdings_of, info, log
 

@@ -1,21 +1,17 @@
-"""episodes and holdings -> confirmation: whether what the processes held shows the finding."""
+"""holdings -> index: what the processes had of a topic, by queue, by time and by round."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from operator import attrgetter
 
-from rebalance_core.findings import CERTAIN, DUPLICATE
 from rebalance_core.grouping import grouped
-from rebalance_core.repairs import MIXED_REQUEST_MODE
 
 from ..declared.instants import Instant
 from .core_verdict import QueueKey
 from .extents import Extent
-from .found import QueueFinding
 from .holdings import Holding
 
 _moment = attrgetter("moment")
@@ -139,47 +135,6 @@ class HoldingsIndex(dict[str, HoldingsOfTopic]):
 
 
 def index_holdings(holdings: Iterable[Holding]) -> HoldingsIndex:
-    """The holdings by topic, as ``confirm`` looks them up."""
+    """The holdings by topic."""
     by_topic = grouped((each.topic, each) for each in holdings)
     return HoldingsIndex((topic, HoldingsOfTopic(of)) for topic, of in by_topic.items())
-
-
-def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
-    """Whether what the processes held shows the finding; None where too few of them answered.
-
-    DUPLICATE: true where two processes held the queue in one round; false where complete rounds
-    never showed two. Where no round decides, two logs confirm it whose results have the queue at
-    the same time: they show what was computed, which is less than what was held. ORPHANED: true if
-    a complete round showed no holder; false where rounds showed one, and none did that. Soon after
-    a change processes hold what they had before, which refutes nothing; and what is POSSIBLE is
-    there at times, so that no round without it refutes it.
-    """
-    of_topic, queue, time = index[episode.topic], episode.queue, episode.extent
-    if MIXED_REQUEST_MODE in episode.causes:
-        # POP serves every queue, so that one holder reads it a second time.
-        return True if of_topic.holders_in(queue, time) else None
-    is_duplicate = episode.kind == DUPLICATE
-    if of_topic.shared(queue, time) if is_duplicate else of_topic.unheld(queue, time):
-        return True
-    if of_topic.is_settled(time) if is_duplicate else of_topic.is_held(queue, time):
-        return False if episode.certainty == CERTAIN else None
-    return True if is_duplicate and _results_overlap(of_topic.holders(queue), episode) else None
-
-
-def _results_overlap(holders: Iterable[Holding], episode: QueueFinding) -> bool:
-    """Whether the results of two processes of claimants have the queue at one time of the run.
-
-    A result is the period of a log that has it, once no change explains it. In the order of their
-    starts, two that overlap have neighbours between them that do; and they are of two processes,
-    for one has no two at a time.
-    """
-    claimants = {claimant.client_id for claimant in episode.claimants}
-    claimed = sorted(
-        (each.first_seen, each.last_seen)
-        for each in holders
-        if each.process.is_log
-        and each.is_settled
-        and each.process.client_id in claimants
-        and episode.overlaps(each)
-    )
-    return any(last_seen >= following for (_, last_seen), (following, _) in pairwise(claimed))

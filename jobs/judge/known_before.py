@@ -1,0 +1,188 @@
+"""faults -> the same, with what the window shows before them: remedies that fit it."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from rebalance_core.descriptions import GROUP_OFFLINE_REMEDY, UNKNOWN_TOPIC
+from rebalance_core.english import list_of
+from rebalance_core.grouping import grouped
+from rebalance_core.repairs import GROUP_NOT_ON_BROKER
+from rebalance_core.texts import Text
+
+from ..declared.instants import Instant
+from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
+from .brokers import address_changes, last_change
+from .case import Case
+from .dossier import Dossier, PollRun
+from .events import restarts
+from .facts import members_elsewhere
+from .found import FaultEpisode, Found
+from .in_words import MOST_NAMES, zoned_clock
+
+
+def with_history(case: Case, found: Found) -> Found:
+    """What a broker without the group needs follows from what it was before.
+
+    One whose master is away needs that. One that listed members of the group before has the group:
+    its clients are to come back, and ``updateSubGroup`` changes nothing. A topic that had a route
+    before was deleted, and its name is right. Members that are all gone need what made them go.
+    """
+
+    def better(fault: FaultEpisode) -> FaultEpisode:
+        if fault.fault == UNKNOWN_TOPIC:
+            return _of_deleted(fault, case.dossier)
+        if fault.remedy == GROUP_OFFLINE_REMEDY:
+            return _of_offline(fault, case)
+        return replace(fault, remedy=_remedy(fault, case.dossier))
+
+    return replace(found, faults=tuple(map(better, found.faults)))
+
+
+#: So often at least members were dropped and came back whose heartbeats come too rarely.
+_CAME_BACK = 3
+
+
+def _of_offline(fault: FaultEpisode, case: Case) -> FaultEpisode:
+    """A group without members with what the dumps show beside it.
+
+    Each broker that listed them was away between its last list and the time of the fault: they went
+    with it, and did not come back. The same processes were dropped by a broker and came back, again
+    and again: their heartbeats come too rarely.
+    """
+    listed: dict[str, Instant] = {}
+    for run in case.dossier.polls:
+        before = bisect_left(run.times, fault.first_seen)
+        if before and run.answer in case.dossier.list_members and not run.broker[1]:
+            last = run.times[before - 1]
+            listed[run.broker[0]] = max(last, listed.get(run.broker[0], last))
+    happened = [
+        last_change(case.dossier, case.masters_away, name, time, fault.first_seen)
+        for name, time in listed.items()
+    ]
+    if happened and all(happened):
+        since = Text("the members were listed until {time}", time=zoned_clock(max(listed.values())))
+        return fault.saying(
+            [since, *[each.what for each in happened if each]],
+            remedy=Text(
+                "the members did not come back to {these_brokers}: look for the reason in "
+                "their logs (send heart beat to broker failed, connect failed), restart those "
+                "that still run, and start the others",
+                these_brokers=list_of(sorted(listed), MOST_NAMES),
+            ),
+        )
+    elsewhere = [*members_elsewhere(case.dossier)]
+    if elsewhere and fault.extent.ongoing:
+        return fault.saying(
+            elsewhere,
+            remedy=Text(
+                "if the group is to be in {cluster} alone, consume what waits here and delete the "
+                "subscription group; else give the clients a nameserver (namesrvAddr), or topics, "
+                "of this cluster",
+                cluster=list_of(sorted(case.dossier.elsewhere), MOST_NAMES),
+            ),
+        )
+    back = _came_back(case.dossier, fault.last_seen)
+    if back < _CAME_BACK or restarts(case.dossier.clients):
+        return fault
+    return fault.saying(
+        [Text("the same members were dropped and came back {number} times", number=back)],
+        remedy=Text(
+            "check how often the members send heartbeats: heartbeatBrokerInterval (30,000 ms), "
+            "long pauses of their processes, timeouts in their log; a broker drops a member "
+            "that is silent for 120 s"
+        ),
+    )
+
+
+def _came_back(dossier: Dossier, until: Instant) -> int:
+    """How often a broker that knew no member any more listed again those that it had listed."""
+    of_brokers = grouped(
+        (run.broker[0], run)
+        for run in dossier.polls
+        if not run.broker[1] and run.answer not in (NO_ANSWER, ANSWERED)
+    )
+    return max((_back_at(runs, dossier, until) for runs in of_brokers.values()), default=0)
+
+
+def _back_at(runs: Sequence[PollRun], dossier: Dossier, until: Instant) -> int:
+    """How often this broker listed members again."""
+    offline = min((run.times[0] for run in runs if run.answer == NOT_ONLINE), default=until)
+    # Mostly nobody came back: then its times need not be looked at one by one.
+    if not any(offline < run.times[-1] for run in runs if run.answer in dossier.list_members):
+        return 0
+    answers = sorted((time, run.answer) for run in runs for time in run.times if time <= until)
+    back, known = 0, set[str]()
+    for (_, before), (_, now) in pairwise(answers):
+        if before in dossier.list_members:
+            known.update(dossier.list_members[before]().client_ids)
+        if before == NOT_ONLINE and now in dossier.list_members:
+            back += not known.isdisjoint(dossier.list_members[now]().client_ids)
+    return back
+
+
+def _of_deleted(fault: FaultEpisode, dossier: Dossier) -> FaultEpisode:
+    """Of a topic that no nameserver knows; as it is where none ever did."""
+    routed = [
+        time
+        for run in dossier.routes.get(fault.topic, ())
+        for time in run.times
+        if run.brokers and time < fault.first_seen
+    ]
+    if not routed:
+        return fault
+    had = Text("it had a route until {time}: it was deleted", time=zoned_clock(max(routed)))
+    return fault.saying(
+        [had],
+        remedy=Text(
+            "take {topic} out of the subscription; if somebody deleted it by mistake, create it "
+            "again (mqadmin updateTopic)",
+            topic=fault.topic,
+        ),
+    )
+
+
+def _remedy(fault: FaultEpisode, dossier: Dossier) -> str:
+    if fault.fault != GROUP_NOT_ON_BROKER:
+        return fault.remedy
+    names = set(fault.broker_names)
+    away = names - {
+        each.broker_name
+        for run in dossier.routes.get(fault.topic, ())
+        if any(fault.first_seen <= time <= fault.last_seen for time in run.times)
+        for each in run.brokers
+        if each.has_master
+    }
+    if away:
+        return Text(
+            "bring the master of {brokers} back: the route gives no address of it",
+            brokers=list_of(sorted(away), MOST_NAMES),
+        )
+    moved = [
+        each
+        for each in address_changes(dossier)
+        if each.broker[0] in names and each.since <= fault.last_seen
+    ]
+    if moved:
+        name, _ = moved[-1].broker
+        return Text(
+            "the address of {broker} changed from {before} to {now}: restart the clients that "
+            "still hold the old one, and check whether they reach the new one",
+            broker=name,
+            before=moved[-1].before,
+            now=moved[-1].now,
+        )
+    listed = {
+        run.broker[0]
+        for run in dossier.polls
+        if run.answer in dossier.list_members and min(run.times) < fault.first_seen
+    }
+    if names <= listed:
+        return Text(
+            "{brokers} listed the group before, so the group exists there: check whether the "
+            "clients reach the broker, also at its present address, and restart those that do "
+            "not",
+            brokers=list_of(sorted(names), MOST_NAMES),
+        )
+    return fault.remedy
