@@ -295,6 +295,19 @@ def test_the_worst_group_comes_first() -> None:
     ]
 
 
+def test_a_group_whose_fault_no_queue_shows_is_as_bad_as_the_fault() -> None:
+    """Its topic has no route, so that no queue of it was audited."""
+    unknown = fault("UNKNOWN_TOPIC", severity="WARNING", status="NEW", finding_id="f")
+    rows = [health(coverage="ROUTE_NOT_KNOWN"), health(consumer_group="other")]
+    told = report(group_health=rows, group_faults=[unknown])
+    assert [(each["consumer_group"], each["severity"]) for each in told.health] == [
+        ("G", "WARNING"),
+        ("other", ""),
+    ]
+    index = to_html(told, "r").partition('<ul class="index groups">')[2].partition("</li>")[0]
+    assert ("WARNING" in index, "not audited" in index) == (True, False)
+
+
 def test_coverage_tells_what_was_audited_and_how_well() -> None:
     rows = [
         health(topic="A", audited_snapshots=59),
