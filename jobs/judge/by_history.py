@@ -148,9 +148,9 @@ def _of_deleted(fault: FaultEpisode, dossier: Dossier) -> FaultEpisode:
         fault,
         evidence=joined([fault.evidence, had]),
         remedy=Text(
-            "take {topic} out of the subscription; if somebody deleted it by mistake, create it "
-            "again (mqadmin updateTopic)",
-            topic=fault.topic,
+            "take {this_topic} out of the subscription; if somebody deleted it by mistake, create "
+            "it again (mqadmin updateTopic)",
+            this_topic=fault.topic,
         ),
     )
 

@@ -11,6 +11,7 @@ _OF_SEVERAL = {
     "these_clients": Text("the clients"),
     "these_brokers": Text("the brokers"),
     "this_group": "GROUP",
+    "this_topic": Text("the topic"),
 }
 #: By code its words: a code is its words in capitals.
 _WORDS = {
