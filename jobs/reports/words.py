@@ -78,7 +78,7 @@ def titles(kinds: list[Kind]) -> str:
 
     >>> from rebalance_audit.declared.kinds import KINDS
     >>> titles([KINDS["CONFIG_GAP"], KINDS["STACKED"]])
-    'A queue is in no CONFIG list and stacked client id'
+    'A queue is in no CONFIG list and shared client id'
     """
     first, *others = (kind.title for kind in kinds)
     return list_of([first, *map(within, others)])
