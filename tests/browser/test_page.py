@@ -106,6 +106,12 @@ def test_nothing_lies_beyond_the_edge_and_all_can_be_read(
             if unfolded:
                 seen.ask("document.querySelectorAll('details').forEach((each) => each.open = true)")
             assert seen.ask("document.documentElement.scrollWidth <= innerWidth"), unfolded
+            if width == 1280:
+                cut_off = seen.page.locator(".scroll:visible").evaluate_all(
+                    "all => all.filter((each) => each.scrollWidth > each.clientWidth)"
+                    ".map((each) => each.getAttribute('aria-label'))"
+                )
+                assert cut_off == []
         assert (language == "zh") is bool(re.search("[一-鿿]", seen.page.inner_text("h1")))
         style = "getComputedStyle(document.body)"
         colours = seen.ask(f"[{style}.color, {style}.backgroundColor]")
