@@ -393,7 +393,7 @@ def _heading(digest: Digest, chosen: Chosen, alerts: Alerts) -> Text:
     return Text("Rebalance audit of {date}: {found}", date=digest.published.date, found=found)
 
 
-def _found(digest: Digest, chosen: Chosen, *, is_new: bool) -> Text:
+def _found(digest: Digest, chosen: Chosen, *, is_new: bool) -> str:
     """How many topics, as the page counts them: a retry topic is one."""
     if not chosen:
         return Text("no new findings") if is_new else Text("no open findings")
@@ -409,10 +409,7 @@ def _found(digest: Digest, chosen: Chosen, *, is_new: bool) -> Text:
         groups=count(len({each[:2] for each in places}), "group"),
         severities=joined(severities, "{before}, {next}"),
     )
-    waits = WaitingMessages.of_all(each.waiting for each in digest.problems if each.place in places)
-    if waiting := waits._replace(since=None).text:
-        return Text("{what}; {waiting}", what=found, waiting=waiting)
-    return found
+    return _with_waiting(found, [each for each in digest.problems if each.place in places])
 
 
 class _Writer(NamedTuple):
@@ -470,7 +467,7 @@ class _Writer(NamedTuple):
             "{severity} {groups}: {cause}, {time}: {names}",
             severity=worst(each.severity for _, each in of),
             groups=count(len(groups), "group"),
-            cause=within(kind.title),
+            cause=_with_waiting(within(kind.title), problems),
             time=time,
             names=list_of(names, self.alerts.groups_shown, ("more group", "more groups")),
         )
@@ -485,6 +482,12 @@ class _Writer(NamedTuple):
             return summary
         name = shown(owner, _LONGEST_SHORT_NAME)
         return self.message.language("{summary}, owner: {owner}", summary=summary, owner=name)
+
+
+def _with_waiting(what: str, problems: Iterable[Problem]) -> str:
+    """What it is, and how many messages wait in its topics."""
+    waiting = WaitingMessages.of_all(each.waiting for each in problems)._replace(since=None).text
+    return Text("{what}; {waiting}", what=what, waiting=waiting) if waiting else what
 
 
 def _what(problem: Problem, findings: Iterable[PlaceFinding]) -> str:

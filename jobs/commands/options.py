@@ -13,19 +13,20 @@ from ..config.choices import AUTO, INCOMPLETE, LAST_RUN, LOCAL, NOWHERE, SPARK
 SHARED = f"""
     --reports DIR  where the reports are published
     --date D  a date, as 2026-11-20; default: the last one published
-    --language {{{",".join(choices.LANGUAGES)}}}  in which language; default: the setting language
+    --language {{{",".join(choices.LANGUAGES)}}}  the language of what is shown; default: the
+            setting language
     --settings FILE  the settings; default: {choices.DEFAULT_SETTINGS} here, else the installed one
     --set A.B=C*  override one setting
     --quiet  print results and errors only
     --dumps PATH...  JSON Lines, plain or .gz: files, folders, globs
-    --since T  audit from this time on, ISO 8601; {LAST_RUN}: from when on the last published run
-            (of the date) audited
+    --since T  audit from this time on, ISO 8601; {LAST_RUN}: from where the last published run (of
+            the date) began
     --until T  audit up to this time, exclusive, ISO 8601
     --known-issues FILE  the file; default: {choices.DEFAULT_KNOWN_ISSUES} here, else the installed
             one
-    --fail-on GATE,GATE*  exit with 1 where one of these gates is closed, as CRITICAL,{INCOMPLETE}.
-            {", ".join(choices.SEVERITIES)}: by a finding so severe or worse that is no known
-            issue; {INCOMPLETE}: by what was not read or not audited
+    --fail-on GATE,GATE*  exit with 1 if one of these is so, as CRITICAL,{INCOMPLETE}.
+            {", ".join(choices.SEVERITIES)}: there is a finding of this severity or a worse one,
+            known issues aside; {INCOMPLETE}: something was not read or not audited
     --engine {{{AUTO},{LOCAL},{SPARK}}} [{AUTO}]  {LOCAL}: processes of this machine, without Java;
             {SPARK}: Spark; default: by the input's size
     --workers N  processes of the engine {LOCAL}; default: one for each core, one for a small input
@@ -75,7 +76,7 @@ REBALANCE_AUDIT_SECRET_KEY) or from --account. P is a regular expression over th
 example: collect --namesrv 10.0.0.1:9876 --namesrv 10.0.0.2:9876 --dumps dumps/ --every 60
 {_SERVERS}
     --dumps DIR  gets a file a round, in folders by date
-    --every T  a round every 60, 5m, ...; default: one round
+    --every T  a round each T, as 60 or 5m; default: one round
     --for T  how long, as 24h; default: until SIGTERM
     --metrics FILE  gets the collector's metrics, *.prom, after a round
     --quiet  only what fails""",
@@ -141,7 +142,7 @@ and what is sent; docs/alerts.md has an example for each service. The URL comes 
 as it is. Exit code 2: there is no URL; 4: nobody took the message.
 example: alert --reports out/reports --metrics rebalance.prom --webhook
     --reports --date
-    --metrics FILE  gets the metrics, *.prom, in one step; -: standard output
+    --metrics FILE  where to write the metrics, *.prom, in one step; -: standard output
     --webhook  send what is new and was not sent yet
     --language --settings --set --quiet""",
 }
@@ -153,7 +154,7 @@ example: init --namesrv 10.0.0.1:9876 --output /data/audit --messages SLACK --sc
     --dumps PATH  or the dumps that are there already
     --output DIR  the folder that gets snapshots/ and reports/
     --messages {{{",".join((*choices.WEBHOOK_SERVICES, NOWHERE))}}}  where messages go
-    --language {{{",".join(choices.LANGUAGES)}}}  in which language people read
+    --language {{{",".join(choices.LANGUAGES)}}}  the language of what people read
     --schedule {{{",".join(choices.SCHEDULES)}}}  what audits each night is written, too: a line of
             cron, a DAG of Airflow, or a CronJob, with the collector's Deployment for --namesrv
     --settings FILE  the file that is written; default: {choices.DEFAULT_SETTINGS}

@@ -1,5 +1,7 @@
 """``report``: a published run as a page or a ticket, nights as a site, a finding as a picture."""
 
+from pathlib import PurePath
+
 from rebalance_core.english import count
 
 from ..config.choices import STANDARD_OUTPUT
@@ -19,6 +21,11 @@ def run(args: Options) -> int:
     if args.finding is not None and args.format != "html":
         raise SettingsError("expected --finding without --format: its picture is SVG")
     if args.finding is not None:
+        if PurePath(args.output or "").suffix not in ("", ".svg"):
+            raise SettingsError(
+                f"expected --output NAME.svg with --finding, came {args.output}: the picture is "
+                "SVG; a browser opens it, and makes a PNG of it by a screenshot"
+            )
         _write_picture(args, settings)
     else:
         (write_page if args.nights is None else _write_site)(args, settings)

@@ -102,7 +102,7 @@ DUPLICATE: Duplicate queue. Several processes consume the queue: every message i
     once.
 STALLED: Stalled queue. The queue has an owner and does not move, while other queues of the topic
     do.
-STACKED: Stacked client id. Several processes use the client id: a broker lists it more than once.
+STACKED: Shared client id. Several processes use the client id: a broker lists it more than once.
 UNREADABLE: Unreadable queue. Producers write the queue and no consumer can read it: the read queue
     number is lower than the write queue number, or the broker may not be read.
 HELD_NOT_COMPUTED: A queue is held and not computed. A client holds a queue that is not in its

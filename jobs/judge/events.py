@@ -11,6 +11,7 @@ An event is no finding: it has no severity, and what it costs is in the findings
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -343,12 +344,12 @@ def members_that_changed(
             template = "{replaced:,} of {before:,} members of {group} were replaced or restarted"
         numbers = {"replaced": replaced, "before": len(before), "now": len(now)}
         what = Text(template, group=group, **numbers)
-        why = Text(
-            "{came:,} joined, {left:,} left and {back:,} came back",
-            came=len(now - before),
-            left=len(before - now),
-            back=len(came_back),
+        changes = (
+            (len(now - before), Text("{number:,} joined", number=len(now - before))),
+            (len(before - now), Text("{number:,} left", number=len(before - now))),
+            (len(came_back), Text("{number:,} came back", number=len(came_back))),
         )
+        why = joined([text for number, text in changes if number], _COMMA)
         yield Event(kind, group, begins, ends, ends, what, why)
 
 
@@ -478,9 +479,10 @@ def headline(row: Row) -> Text:
         cost.append(count(unread, "message left unread", "messages left unread"))
     if twice:
         cost.append(count(twice, "queue read twice", "queues read twice"))
-    return Text(
-        "{time} {what}: {cost}", time=clock(row["begins"]), what=what, cost=joined(cost, _COMMA)
+    every = reduce(
+        lambda cost, further: Text("{cost}, {further}", cost=cost, further=further), cost
     )
+    return Text("{time} {what}: {cost}", time=clock(row["begins"]), what=what, cost=every)
 
 
 # ---------------------------------------------------------------- what it explains

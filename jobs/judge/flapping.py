@@ -36,10 +36,10 @@ _HOUR = 3600 * SECOND
 _NEARLY_ALL = 0.8
 
 _REMEDY = (
-    "see why the processes of {these_clients} end: what their orchestrator says of restarts "
-    "(liveness probe, out of memory, eviction), an autoscaler that goes back and forth, or "
-    "heartbeats that do not get through; until then raise the probe's timeout or fix the number of "
-    "processes"
+    "find out why the processes of {these_clients} end: what their orchestrator says about "
+    "restarts (liveness probe, out of memory, eviction), an autoscaler that goes back and forth, "
+    "or heartbeats that do not get through; until then raise the probe's timeout or fix the number "
+    "of processes"
 )
 
 

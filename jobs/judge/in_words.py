@@ -74,7 +74,7 @@ def clients_in_words(client_ids: Iterable[str], languages: Mapping[str, str]) ->
 def waiting_in_words(messages: int) -> Text:
     """So many messages that nobody reads.
 
-    >>> waiting_in_words(1), waiting_in_words(30)
-    ('1 message waits', '30 messages wait')
+    >>> waiting_in_words(1), waiting_in_words(1200)
+    ('1 message waits', '1,200 messages wait')
     """
-    return agreeing(messages, "{messages} [message waits|messages wait]", messages=messages)
+    return agreeing(messages, "{messages:,} [message waits|messages wait]", messages=messages)

@@ -136,9 +136,9 @@ def _of_deleted(fault: FaultEpisode, dossier: Dossier) -> FaultEpisode:
     return fault.saying(
         [had],
         remedy=Text(
-            "take {topic} out of the subscription; if somebody deleted it by mistake, create it "
-            "again (mqadmin updateTopic)",
-            topic=fault.topic,
+            "take {this_topic} out of the subscription; if somebody deleted it by mistake, create "
+            "it again (mqadmin updateTopic)",
+            this_topic=fault.topic,
         ),
     )
 

@@ -46,9 +46,9 @@ _NETWORK = (
     "once, at the broker itself"
 )
 _RESTARTS = (
-    "see why the process of {this_client} ends again and again: what its orchestrator says of "
-    "restarts (liveness probe, out of memory), the end of its log; let it shut down in order, so "
-    "that no old connection is left behind"
+    "find out why the process of {this_client} ends again and again: what its orchestrator says "
+    "about restarts (liveness probe, out of memory), the end of its log; let it shut down in "
+    "order, so that no old connection is left behind"
 )
 
 

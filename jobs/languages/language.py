@@ -2,6 +2,7 @@
 
 import os
 import tomllib
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
@@ -13,7 +14,7 @@ from typing import Any
 from unicodedata import category, east_asian_width
 from zoneinfo import ZoneInfo, available_timezones
 
-from rebalance_core.texts import Text, forms, pieces
+from rebalance_core.texts import Text, forms, pieces, slots
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,9 @@ class Language:
         template = self.templates.get(text.template, text.template)
         values = {name: self.of(value) for name, value in text.values.items()}
         parts = pieces(template, values, self.zone)
-        return _closed_up(parts) if self.templates else "".join(parts)
+        if not self.templates:
+            return "".join(parts)
+        return _closed_up(parts, [isinstance(text.values[name], Text) for name in slots(template)])
 
     def __call__(self, template: str, **values: Any) -> str:
         """A text of a template, at once."""
@@ -50,31 +53,31 @@ class Language:
 ENGLISH = Language("en", {})
 
 
-def _closed_up(parts: Sequence[str]) -> str:
+def _closed_up(parts: Sequence[str], are_texts: Sequence[bool]) -> str:
     """The parts of a template and the values between them, without a blank that is one too many.
 
-    A full-width mark has its room in itself: between it and another wide character Chinese has no
-    blank. A template cannot know that its value ends in such a mark, so its blank beside the value
-    goes here. What is in a value stays, for it may be a name.
+    Between two wide characters Chinese has no blank. A template cannot know what its value ends in,
+    so its blank beside the value goes here: where the value is a text, and beside a name where one
+    of the two is a full-width mark, which has its room in itself. Elsewhere the blank shows where
+    the name ends. What is in a value stays.
 
-    >>> _closed_up(["", "「a」", " 和 ", "订 单", ""])
-    '「a」和 订 单'
+    >>> _closed_up(["用 ", "相关客户端", " 查看 ", "订 单", ""], [True, False])
+    '用相关客户端查看 订 单'
     """
     text = "".join(parts)
     ends = [0, *accumulate(map(len, parts))]
-    of_template = list(pairwise(ends))[::2]
-    edges = {at for begin, end in of_template if begin < end for at in (begin, end - 1)}
-    for at in sorted(edges - {0, len(text) - 1}, reverse=True):
-        if text[at] == " " and _needs_no_blank(text[at - 1], text[at + 1]):
-            text = text[:at] + text[at + 1 :]
+    beside: dict[int, list[bool]] = defaultdict(list)
+    for number, (begin, end) in enumerate(list(pairwise(ends))[::2]):
+        if begin < end:
+            beside[begin] += are_texts[max(number - 1, 0) : number]
+            beside[end - 1] += are_texts[number : number + 1]
+    for at in sorted(beside.keys() - {0, len(text) - 1}, reverse=True):
+        around = text[at - 1], text[at + 1]
+        if text[at] == " " and all(east_asian_width(each) in "WF" for each in around):
+            is_mark = any(category(each).startswith("P") for each in around)
+            if is_mark or all(beside[at]):
+                text = text[:at] + text[at + 1 :]
     return text
-
-
-def _needs_no_blank(before: str, after: str) -> bool:
-    """Whether both characters are wide, and one of them at least is a mark."""
-    return all(east_asian_width(mark) in "WF" for mark in (before, after)) and any(
-        category(mark).startswith("P") for mark in (before, after)
-    )
 
 
 @lru_cache(maxsize=8)

@@ -33,7 +33,7 @@ from ..reports.commands import commands_for, where_published
 from ..reports.leading_events import leading_events
 from ..reports.problems import PlaceQueue, Problem
 from ..reports.words import begin, in_general, in_words, sentences, within
-from ..texts.shown import day_and_time, ends_at, iso, of_the_time, visible
+from ..texts.shown import day_and_time, ends_at, folded, iso, of_the_time, visible
 from ..texts.templates import templates_of
 from .drawings import NARROW, colour, draw_allocation, draw_timeline, shorten
 from .finding_pages import FindingPages
@@ -282,9 +282,17 @@ def to_svg(card: Card, language: Language = ENGLISH) -> str:
     if pictures is None or pictures.timeline is None or not pictures.timeline.lanes:
         raise InputError("this finding has no picture: no owner of a queue was computed for it")
     environment = html_environment(language)
-    drawing = draw_timeline(pictures.timeline, pictures.numbers)
+    drawing, problem = draw_timeline(pictures.timeline, pictures.numbers), card.problem
+    found = Text(
+        "{severity} {group} / {topic}: {found}, {time}",
+        severity=problem.severity,
+        group=problem.place.consumer_group,
+        topic=problem.place.topic,
+        found=problem.headline,
+        time=_span(language)(problem.first_seen, problem.last_seen),
+    )
     owners = list(pictures.numbers.items())
-    values = {"problem": card.problem, "drawing": drawing, "owners": owners}
+    values = {"found": folded(language.of(found), 115), "drawing": drawing, "owners": owners}
     return environment.get_template("picture.svg").render(values) + "\n"
 
 

@@ -434,16 +434,24 @@ def _health(rows: Sequence[ShownRow], problems: Sequence[Problem]) -> tuple[Show
     """A group over all its topics, in the order of the problems; then those without any."""
     ranks = {each.place[:2]: rank for rank, each in reversed([*enumerate(problems)])}
     by_group = grouped((place_of(row)[:2], row) for row in rows if row["coverage"] != NO_GROUP)
+    # No row of a topic has the severity of a fault that no queue shows.
+    severities = grouped(
+        [
+            *((place_of(row)[:2], row["worst_severity"]) for row in rows if row["worst_severity"]),
+            *((each.place[:2], each.severity) for each in problems),
+        ]
+    )
     most = ("members", "processes", "idle_clients", "imbalance")
     health = [
         {
             "cluster": cluster,
             "consumer_group": group,
-            "severity": worst((r["worst_severity"] for r in topics if r["worst_severity"]), ""),
+            "severity": worst(severities.get((cluster, group), ()), ""),
             "topics": len(topics),
             "audited": sum(row["coverage"] == AUDITED for row in topics),
             "left_out": sum(not was_audited(row) for row in topics),
             **{name: max(row[name] for row in topics) for name in most},
+            "backlog": sum(row["backlog"] or 0 for row in topics),
             "queues": sum(row["queues"] for row in topics),
             "orphan_minutes": sum(row["orphan_queue_minutes"] for row in topics),
             "duplicate_minutes": sum(row["duplicate_queue_minutes"] for row in topics),

@@ -37,7 +37,7 @@ class NightPage(NamedTuple):
         return joined(
             Text("{cause}: {number:,}", cause=kind.title, number=number)
             for kind, number in self.causes.most_common()
-        ) or Text("no findings that last")
+        ) or Text("no lasting findings")
 
 
 @dataclass

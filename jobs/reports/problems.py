@@ -577,9 +577,13 @@ def _stalled(why: str | None, stalls: Sequence[PlaceFinding]) -> ShownFault:
         fault=kinds.STALLED,
         runs=len(stalls),
         evidence=joined([still, why] if why else [still]),
-        remedy=Text("clear what holds these queues up at {these_clients}: {why}", **of_why)
+        remedy=Text("fix what holds up these queues at {these_clients}: {why}", **of_why)
         if why
-        else Text("find in a jstack of {these_clients} why these queues do not move", **of_why),
+        else Text(
+            "take a thread dump of {these_clients} (jstack), and find out why these queues do not "
+            "move",
+            **of_why,
+        ),
         queues_affected=len(queues),
         findings_cleared=0,
         findings_left=0,

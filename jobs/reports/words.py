@@ -11,6 +11,7 @@ _OF_SEVERAL = {
     "these_clients": Text("the clients"),
     "these_brokers": Text("the brokers"),
     "this_group": "GROUP",
+    "this_topic": Text("the topic"),
 }
 #: By code its words: a code is its words in capitals.
 _WORDS = {
@@ -77,7 +78,7 @@ def titles(kinds: list[Kind]) -> str:
 
     >>> from rebalance_audit.declared.kinds import KINDS
     >>> titles([KINDS["CONFIG_GAP"], KINDS["STACKED"]])
-    'A queue is in no CONFIG list and stacked client id'
+    'A queue is in no CONFIG list and shared client id'
     """
     first, *others = (kind.title for kind in kinds)
     return list_of([first, *map(within, others)])

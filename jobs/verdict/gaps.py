@@ -198,7 +198,7 @@ def times_ahead(tables: Iterable[tuple[Table, ds.Dataset]], future: datetime) ->
 
 def time_text(time: Instant | datetime) -> Text:
     """The moment as a sentence has it."""
-    return Text("{at:iso}", at=time if isinstance(time, int) else to_instant(time))
+    return Text("{at:dayZ}", at=time if isinstance(time, int) else to_instant(time))
 
 
 def first(gaps: Iterable[Gap]) -> list[Gap]:

@@ -23,7 +23,10 @@ LANGUAGES = ("en", "zh")
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The page of the sample in each language."""
+    """The page of the sample in each language; beside it its nights and the picture of a finding.
+
+    ``nights-en/index.html`` and ``en.svg`` are those in English.
+    """
     folder = tmp_path_factory.mktemp("sample")
 
     def audit(*options: str) -> None:
@@ -31,8 +34,18 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
     dumps = sorted(map(str, (ROOT / "tests" / "data" / "captures").glob("*/dump.jsonl.gz")))
     audit("run", "--engine", "local", "--output", "out", "--dumps", *dumps)
+    shown = ["show", "orphaned_queues", "--group", "G_S2", "--columns", "finding_id"]
+    table = subprocess.check_output(
+        ["rebalance-audit", *shown, "--reports", "out/reports", "--format", "csv", *SAMPLE],
+        cwd=folder,
+        text=True,
+    )
+    finding = table.splitlines()[1]
     for each in LANGUAGES:
-        audit("report", "--reports", "out/reports", "--language", each, "--output", f"{each}.html")
+        report = ["report", "--reports", "out/reports", "--language", each, "--output"]
+        audit(*report, f"{each}.html")
+        audit(*report, f"nights-{each}/", "--nights", "2")
+        audit(*report, f"{each}.svg", "--finding", finding)
     return {each: folder / f"{each}.html" for each in LANGUAGES}
 
 

@@ -106,6 +106,12 @@ def test_nothing_lies_beyond_the_edge_and_all_can_be_read(
             if unfolded:
                 seen.ask("document.querySelectorAll('details').forEach((each) => each.open = true)")
             assert seen.ask("document.documentElement.scrollWidth <= innerWidth"), unfolded
+            if width == 1280:
+                cut_off = seen.page.locator(".scroll:visible").evaluate_all(
+                    "all => all.filter((each) => each.scrollWidth > each.clientWidth)"
+                    ".map((each) => each.getAttribute('aria-label'))"
+                )
+                assert cut_off == []
         assert (language == "zh") is bool(re.search("[一-鿿]", seen.page.inner_text("h1")))
         style = "getComputedStyle(document.body)"
         colours = seen.ask(f"[{style}.color, {style}.backgroundColor]")
@@ -113,6 +119,47 @@ def test_nothing_lies_beyond_the_edge_and_all_can_be_read(
         assert (page > text) is (scheme == "light")
         # The least contrast that WCAG 2 asks of a text.
         assert (max(text, page) + 0.05) / (min(text, page) + 0.05) >= 4.5
+
+
+@in_each_language
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_index_of_nights_fits_and_each_cell_leads_to_its_group(
+    browser: Browser, pages: dict[str, Path], language: str, width: int
+) -> None:
+    index = pages[language].parent / f"nights-{language}" / "index.html"
+    with opened(browser, index, width=width) as seen:
+        assert seen.ask("document.documentElement.scrollWidth <= innerWidth")
+        links = seen.page.locator("a[href]").evaluate_all(
+            "all => all.map((each) => decodeURIComponent(each.getAttribute('href')).split('#'))"
+        )
+        assert len(links) > 5
+        for file, *anchor in links:
+            page = (index.parent / file).read_text(encoding="utf-8")
+            assert all(f'id="{each}"' in page for each in anchor), (file, anchor)
+
+
+@in_each_language
+def test_nothing_of_the_picture_of_a_finding_is_cut_off(
+    browser: Browser, pages: dict[str, Path], language: str
+) -> None:
+    with opened(browser, pages[language].with_suffix(".svg")) as seen:
+        width, height = cast(
+            "list[float]",
+            seen.ask(
+                "['width', 'height'].map(each =>"
+                " Number(document.documentElement.getAttribute(each)))"
+            ),
+        )
+        texts = seen.page.locator("text").evaluate_all(
+            "all => all.map((each) => [each.textContent, each.getBoundingClientRect().toJSON()])"
+        )
+        assert len(texts) > 10
+        beyond = [
+            text
+            for text, box in texts
+            if box["left"] < 0 or box["right"] > width or box["bottom"] > height
+        ]
+        assert beyond == []
 
 
 @in_each_language

@@ -342,6 +342,11 @@ WRONG: Mapping[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
         2,
         ("expected --finding without --format", "SVG"),
     ),
+    "a picture as a PNG": (
+        ("report", "--reports", "out/reports", "--finding", "X", "--output", "x.png"),
+        2,
+        ("expected --output NAME.svg with --finding, came x.png", "SVG"),
+    ),
     # Alerts.
     "no URL of a webhook": (
         ("alert", "--reports", "out/reports", "--webhook"),

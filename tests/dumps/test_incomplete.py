@@ -141,7 +141,7 @@ def said_of(
     every = rounds(*{number for number, _, _ in rows}) if rows else {}
     settings = Settings(persistence_seconds=180, route_max_age_seconds=300)
     found = silences(polls(*rows), Window(), every, gave, settings)
-    return [str(each.text).replace("2026-11-20T", "").replace(":00.000Z", "") for each in found]
+    return [str(each.text).replace("2026-11-20 ", "").replace(":00 UTC", "") for each in found]
 
 
 def test_of_a_silent_broker_the_address_that_did_not_answer_is_named() -> None:
@@ -251,7 +251,7 @@ def test_rounds_that_were_missed() -> None:
     found = missed_rounds(rounds(0, 1, 2, 3, 6, 7, 8, 9, 10), 180)
     assert [str(each.text) for each in found] == [
         "cluster C: a round comes every 60 s, and some are missing (2); the longest gap is "
-        "from 2026-11-20T10:03:00.000Z to 2026-11-20T10:06:00.000Z",
+        "from 2026-11-20 10:03:00 UTC to 2026-11-20 10:06:00 UTC",
     ]
 
 

@@ -103,7 +103,7 @@ def test_a_page_and_a_ticket_begin_with_what_happened() -> None:
     assert "3 more events" in html
     ticket = to_markdown(report, "out/reports", language=language("zh"))
     assert "## 发生了什么\n\n- **the master of" not in ticket
-    assert "## 发生了什么\n\n- **&lt;b&gt;\\|x 0 的 master 离开**（路由中没有 master）\n" in ticket
+    assert "## 发生了什么\n\n- **&lt;b&gt;\\|x 0 的主节点离开**（路由中没有主节点）\n" in ticket
     assert "What happened" not in to_html(build_report(published(), RowTables(), 1), "out/reports")
 
 

@@ -298,6 +298,22 @@ def test_members_that_change_are_one_deploy_or_one_scaling(
     assert changed(*in_time) == [(kind, 60, int(in_time[-1][0]), what)]
 
 
+@pytest.mark.parametrize(
+    ("in_time", "evidence"),
+    [
+        ([(0, "ab"), (60, "")], "2 left"),
+        ([(0, "ab"), (60, "cde")], "3 joined, 2 left"),
+        ([(0, "ab"), (60, "b"), (120, "ab")], "1 came back"),
+    ],
+)
+def test_an_event_of_members_says_who_came_and_left_without_zeros(
+    in_time: Any, evidence: str
+) -> None:
+    members = [ListedIds(at(second), frozenset(ids)) for second, ids in in_time]
+    events = members_that_changed("G", members, [at(60 * n) for n in range(60)])
+    assert [str(each.evidence) for each in events] == [evidence]
+
+
 def test_what_is_further_apart_than_a_pod_takes_are_two_events() -> None:
     assert len(changed((0, "ab"), (60, "abc"), (360, "abcd"))) == 1
     assert len(changed((0, "ab"), (60, "abc"), (361, "abcd"))) == 2

@@ -56,7 +56,7 @@ def test_a_process_that_crashes_and_is_started_again_flaps():
         "10.0.0.7 joined 8 times with 8 client ids; meanwhile members joined or left 16 times, "
         "22 per hour, and each time all queues are divided again"
     )
-    assert fault.remedy.startswith("see why the processes of 10.0.0.7 end: ")
+    assert fault.remedy.startswith("find out why the processes of 10.0.0.7 end: ")
     assert fault.queues_affected == 0
 
 

@@ -206,7 +206,7 @@ def test_a_process_that_restarts_under_one_id_flaps():
         "a restarted 9 times, 30 per hour: each time it has new connections to broker-a, and a "
         "new start time in its running info"
     )
-    assert fault.remedy.startswith("see why the process of a ends again and again: ")
+    assert fault.remedy.startswith("find out why the process of a ends again and again: ")
     assert causes(fault, queue_finding(causes=("STALE_CHANNEL",))) == [("STALE_CHANNEL",)]
 
 

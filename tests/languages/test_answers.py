@@ -228,7 +228,9 @@ def test_the_groups_that_pagerduty_gets_together_are_counted_in_the_language(
     assert of_missing["summary"] == message.missing
     assert message.missing.startswith("不完整：")
     assert OTHERS not in {each.place for each in message.items}
-    assert of_others["summary"] == (f"{message.heading}：其中 {message.left_out} 个没有单独的事件")
+    assert of_others["summary"] == (
+        f"{message.heading}：其中 {message.left_out} 个没有单独的告警事件"
+    )
 
 
 def test_json_names_the_language_and_keeps_its_keys(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""A text in a language: where a value ends in a full-width mark, no blank is left beside it."""
+"""A text in a language: no blank is left where a value and a template are both Chinese."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ CHINESE = Language(
         "{who} {what}": "{who} {what}",
         "list {what}": "列出 {what}",
         "none": "（无）",
+        "the client": "相关客户端",
     },
 )
 
@@ -34,6 +35,11 @@ CHINESE = Language(
         ("{who} uses {what}", {"who": "a", "what": "b"}, "a 使用 b"),
         ("{who} {what}", {"who": "a）", "what": "b"}, "a） b"),
         ("{who} uses {what}", {"who": "订单", "what": "支付"}, "订单 使用 支付"),
+        # Beside a text in Chinese no blank is left: nothing of it is a name.
+        ("{who} uses {what}", {"who": Text("the client"), "what": "a"}, "相关客户端使用 a"),
+        ("{who} uses {what}", {"who": "a", "what": Text("the client")}, "a 使用相关客户端"),
+        ("{who} {what}", {"who": Text("the client"), "what": Text("the client")}, "相关客户端" * 2),
+        ("{who} {what}", {"who": "订单", "what": Text("the client")}, "订单 相关客户端"),
         # What is in a name stays as it is, at its edges too.
         ("{who} uses {what}", {"who": "订） 单 ", "what": " （b） "}, "订） 单  使用  （b） "),
         # No template before or after a value, and no value at all.
@@ -41,7 +47,7 @@ CHINESE = Language(
         ("{who} {what}", {"who": "（", "what": ""}, "（ "),
     ],
 )
-def test_a_blank_of_a_template_goes_beside_a_full_width_mark_alone(
+def test_a_blank_of_a_template_goes_beside_a_full_width_mark_and_a_text_in_chinese_alone(
     template: str, values: dict[str, str], expected: str
 ) -> None:
     assert CHINESE.of(Text(template, **values)) == expected

@@ -6,16 +6,22 @@ import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from jobs.cli import main
 from jobs.config.choices import LANGUAGES
 from jobs.config.settings import Settings, load_settings
+from jobs.declared.instants import SECOND
 from jobs.errors import SettingsError
 from jobs.languages.language import language
+from jobs.rendering.page import to_html
+from jobs.verdict.gaps import missed_rounds
 from rebalance_core.texts import Text, decode, encode
 from tests.cases.test_small_dumps import MEMBERS, MINUTES, members, route
+from tests.jobs.rendering.test_page import a_night, report
+from tests.support.published import finding
 
 #: The first round is at 02:55 in Berlin, in summer; the sixth is at 02:00 there, in winter.
 BEGIN = datetime(2026, 10, 25, 0, 55, tzinfo=UTC)
@@ -98,6 +104,46 @@ def test_every_surface_has_the_times_of_the_reader(
     assert "is read as" not in beside
     of_change = ["what-if", *asked[1:], "--unify-list", "broker-b"]
     assert iso in answer(capsys, zone, *of_change)[0]
+
+
+@pytest.mark.parametrize("zone", AT_0057)
+def test_the_pages_of_nights_and_the_picture_of_a_finding_have_them_too(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], zone: str
+) -> None:
+    day, _, _ = AT_0057[zone]
+    reports = ["--reports", str(folder / "out" / "reports")]
+    answer(capsys, zone, "report", *reports, "--nights", "2", "--output", str(tmp_path))
+    page = (tmp_path / "dt=2026-10-25.html").read_text(encoding="utf-8")
+    assert f'<time datetime="2026-10-25T00:57:00Z">{day}</time>' in page
+    table, _ = answer(capsys, "UTC", "show", "duplicate_queues", "--format", "json", *reports)
+    finding = json.loads(table.splitlines()[0])["finding_id"]
+    picture, _ = answer(capsys, zone, "report", *reports, "--finding", finding, "--output", "-")
+    assert f"{day} to " in picture
+    assert f"when ({zone})" in picture
+
+
+def test_every_time_of_a_page_is_the_readers_and_is_the_browsers_moment() -> None:
+    """Also in a card that is closed, and of what passed."""
+    tables = a_night(8, 6)
+    passed = finding(3, topic="U", persistence="TRANSIENT", severity="INFO", ongoing=False)
+    tables["orphaned_queues"].append({**passed, "status": None})
+    page = to_html(report(top=0, **tables), "r", language=language("en", SHANGHAI))
+    times = re.findall('<time(?: datetime="(.*?)")?>(.*?)</time>', page)
+    assert len(times) > 15
+    for machine, shown in times:
+        local = datetime.fromisoformat(machine).astimezone(ZoneInfo(SHANGHAI))
+        assert f"{local:%Y-%m-%d %H:%M:%S}".endswith(shown)
+    for part in ('<details class="problem', 'id="passed"'):
+        assert "<time" in page.partition(part)[2].partition("</details>")[0]
+
+
+def test_what_the_input_lacks_is_said_in_the_zone_of_the_reader() -> None:
+    (gap,) = missed_rounds({"C": [n * 60 * SECOND for n in (0, 1, 2, 3, 4, 5, 6, 30)]}, 180)
+    assert (
+        language("en", SHANGHAI)
+        .of(gap.text)
+        .endswith("from 1970-01-01 08:06:00 UTC+08:00 to 1970-01-01 08:30:00 UTC+08:00")
+    )
 
 
 def test_the_end_of_a_run_has_the_zone_and_its_times(

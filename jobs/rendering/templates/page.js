@@ -35,7 +35,7 @@
     svg.setAttribute("height", Number(svg.getAttribute("height")) + lineHeight);
   };
   const whens = [...document.querySelectorAll(".when")];
-  const timesOf = (when) => [...when.querySelectorAll("time")].map((each) => new Date(each.dateTime || each.textContent.replace(" ", "T")));
+  const timesOf = (when) => [...when.querySelectorAll("time")].map((each) => new Date(each.dateTime));
   // The page has times of a zone of its own, which may be the reader's.
   const isOther = (when) => !when.querySelector("time").textContent.startsWith(written(timesOf(when)[0]));
   if (whens.some(isOther)) {

@@ -450,15 +450,22 @@ def test_the_problems_of_one_cause_are_one_line_with_the_names_of_all_and_one_re
     )
 
 
-def test_of_a_cause_that_is_over_the_end_is_said_and_its_names_are_limited(tmp_path: Path) -> None:
+def test_of_a_cause_what_waits_and_the_end_are_said_and_its_names_are_limited(
+    tmp_path: Path,
+) -> None:
     rows = [
         orphan(name, consumer_group=name, ongoing=False, last_seen=NOON + timedelta(minutes=5))
         for name in "ABC"
     ]
-    lines = told(tmp_path, Alerts(groups_shown=2), orphaned_queues=rows)
+    waits = {"backlog": 500, "backlog_per_minute": 20.0, "waiting_since": NOON}
+    healths = [
+        report_row("group_health", consumer_group=name, last_seen=NOON, **waits) for name in "ABC"
+    ]
+    alerts = Alerts(groups_shown=2)
+    lines = told(tmp_path, alerts, orphaned_queues=rows, group_health=healths)
     assert lines[0] == (
-        "• CRITICAL 3 groups: orphaned queue, 2026-11-20 12:00 UTC to 2026-11-20 12:05 UTC: "
-        "A, B and 1 more group"
+        "• CRITICAL 3 groups: orphaned queue; 1,500 messages wait, 60 more a minute, "
+        "2026-11-20 12:00 UTC to 2026-11-20 12:05 UTC: A, B and 1 more group"
     )
     assert len(lines) == 1 + 2
 

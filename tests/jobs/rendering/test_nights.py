@@ -215,12 +215,12 @@ def test_the_chart_has_a_bar_for_each_cause_and_a_gap_for_each_night_without_a_p
         ("hit", f"2026-11-01: {said}"),
         ("gap", "2026-11-02: no audit of this night"),
         ("gap", "2026-11-03: the audit of this night does not say"),
-        ("hit", "2026-11-04: no findings that last"),
+        ("hit", "2026-11-04: no lasting findings"),
     ]
     # Whoever does not see the chart reads the same in the table.
     table = text.partition('<table class="nights">')[2]
     assert f'<td class="wide">{said}</td>' in table
-    assert '<td class="wide">no findings that last</td>' in table
+    assert '<td class="wide">no lasting findings</td>' in table
     assert "<svg" not in to_html(history, {})
     page = Page(text)
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]

@@ -249,7 +249,13 @@ def test_only_lasting_drift_that_no_change_explains_is_counted() -> None:
 
 def test_a_groups_health_is_that_of_all_its_topics() -> None:
     rows = [
-        health(worst_severity="WARNING", members=3, idle_clients=1, orphan_queue_minutes=1.0),
+        health(
+            worst_severity="WARNING",
+            members=3,
+            idle_clients=1,
+            orphan_queue_minutes=1.0,
+            backlog=1_200,
+        ),
         health(
             topic="U",
             worst_severity="INFO",
@@ -258,6 +264,7 @@ def test_a_groups_health_is_that_of_all_its_topics() -> None:
             imbalance=2,
             completeness=0.5,
             duplicate_queue_minutes=2.0,
+            backlog=34,
         ),
         health(topic="V", coverage="NOT_SUBSCRIBED", orphan_queue_minutes=3.0),
         health(topic="W", coverage="NO_GROUP", consumer_group=""),
@@ -267,6 +274,7 @@ def test_a_groups_health_is_that_of_all_its_topics() -> None:
     assert (group["members"], group["processes"], group["queues"]) == (3, 5, 16)
     assert (group["idle_clients"], group["imbalance"], group["completeness"]) == (1, 2, 0.5)
     assert (group["orphan_minutes"], group["duplicate_minutes"]) == (4.0, 2.0)
+    assert "<td>1,234</td>" in to_html(report(group_health=rows), "r")
 
 
 def test_the_worst_group_comes_first() -> None:
@@ -293,6 +301,19 @@ def test_the_worst_group_comes_first() -> None:
         "best known",
         "fine",
     ]
+
+
+def test_a_group_whose_fault_no_queue_shows_is_as_bad_as_the_fault() -> None:
+    """Its topic has no route, so that no queue of it was audited."""
+    unknown = fault("UNKNOWN_TOPIC", severity="WARNING", status="NEW", finding_id="f")
+    rows = [health(coverage="ROUTE_NOT_KNOWN"), health(consumer_group="other")]
+    told = report(group_health=rows, group_faults=[unknown])
+    assert [(each["consumer_group"], each["severity"]) for each in told.health] == [
+        ("G", "WARNING"),
+        ("other", ""),
+    ]
+    index = to_html(told, "r").partition('<ul class="index groups">')[2].partition("</li>")[0]
+    assert ("WARNING" in index, "not audited" in index) == (True, False)
 
 
 def test_coverage_tells_what_was_audited_and_how_well() -> None:

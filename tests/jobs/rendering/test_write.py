@@ -81,6 +81,8 @@ def test_a_finding_is_a_picture_by_itself(
     drawn = ElementTree.parse(picture)  # noqa: S314 - ours
     texts = "".join(each.text or "" for each in drawn.iter(f"{SVG}text"))
     assert "CRITICAL <b>& / T: 1 queue consumed by nobody, " in texts
+    # 13 pixels are about 8 across, in the 960 of the picture.
+    assert max(len(each.text or "") for each in drawn.iter(f"{SVG}text")) <= 118
     assert "http" not in picture.read_text(encoding="utf-8").replace(SVG[1:-1], "")
     capsys.readouterr()
     assert main([*options, "f"]) == 3

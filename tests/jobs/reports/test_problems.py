@@ -155,7 +155,7 @@ def test_a_stall_that_no_fault_explains_has_the_remedy_of_its_own_owner() -> Non
         assert problem.cause is not None
         assert (problem.cause.fault, problem.client_ids) == ("STALLED", ("b",))
         assert problem.cause.evidence == "queue 0 of broker-a does not move; a listener hangs"
-        assert problem.remedy == "clear what holds these queues up at b: a listener hangs"
+        assert problem.remedy == "fix what holds up these queues at b: a listener hangs"
         assert [each.fault for each in problem.faults] == ["STALLED", "ROUTE_DIVERGENCE"]
 
 
@@ -210,7 +210,7 @@ def test_a_fault_that_passed_is_no_cause_and_asks_for_nothing_where_queues_have_
     problem = only(tables)
     assert problem.cause is not None
     assert (problem.cause.fault, problem.main_kind.name) == ("STALLED", "STALLED")
-    assert problem.remedy == "find in a jstack of their owners why these queues do not move"
+    assert problem.remedy.startswith("take a thread dump of their owners (jstack), and find out")
     begun = only(RowTables(stalled_queues=[finding()], group_faults=[{**passed, "ongoing": True}]))
     assert [each.fault for each in begun.there] == ["STALLED", "FROZEN_PROCESS"]
 
