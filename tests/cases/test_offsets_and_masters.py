@@ -253,6 +253,35 @@ def test_why_a_queue_stands_is_what_its_process_shows(audit, process_queue, why)
     assert (stall["broker_name"], stall["queue_id"], stall["why"]) == ("broker-a", 0, why)
 
 
+@pytest.mark.parametrize(
+    ("locked", "why"),
+    [
+        # Asked each 20 s, and not given for 31 s: `locked` is true all the same.
+        (31, "no lock: its process consumes in order"),
+        (20, "a listener hangs"),
+    ],
+)
+def test_a_lock_of_long_ago_is_why_what_is_cached_is_not_consumed(audit, locked, why):
+    def lines():
+        queue = {"locked": True, "cachedMsgCount": 3, "cachedMsgMinOffset": 400}
+        for each in one_queue_stands(**queue):
+            if each["kind"] == "consumer_running_info":
+                each["body"] = each["body"].replace(
+                    '"PROP_CONSUMEORDERLY": "false"', '"PROP_CONSUMEORDERLY": "true"'
+                )
+                body = json.loads(each["body"])
+                for held in body["mqTable"].values():
+                    held |= {"lastLockTimestamp": held["lastPullTimestamp"] - 1_000 * locked}
+                    if held["cachedMsgCount"]:
+                        held["lastConsumeTimestamp"] -= 90_000
+                each["body"] = json.dumps(body)
+            yield each
+
+    (stall,) = audit(lines())["stalled_queues"]
+    assert (stall["broker_name"], stall["queue_id"]) == ("broker-a", 0)
+    assert stall["why"].startswith(why)
+
+
 def gone_at(dropped_by):
     """The last member's queues, two of broker-b's, stop at 10:04; at 10:07 these drop it."""
     for minute in MINUTES:
