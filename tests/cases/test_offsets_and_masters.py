@@ -202,14 +202,17 @@ def test_where_one_broker_alone_answers_the_others_are_named(audit):
     assert "; no list came from broker-b at broker-b:10911: check whether" in health["reason"]
 
 
-def one_queue_stands(**process_queue):
-    """Queue 0 of broker-a stands at 400 from 10:04 on; all members answer, and all else moves."""
+def one_queue_stands(queue_ids=(0,), **process_queue):
+    """Queue 0 of broker-a stands at 400 from 10:04 on; all members answer, and all else moves.
+
+    ``queue_ids``: others of the first member that stand with it.
+    """
     for minute in MINUTES:
         yield from fleet(minute)
         for number, name in enumerate(("broker-a", "broker-b")):
             read = dict.fromkeys(range(4), (100 * minute + 9, 100 * minute))
             if name == "broker-a":
-                read[0] = (100 * minute + 9, min(100 * minute, 400))
+                read |= dict.fromkeys(queue_ids, (100 * minute + 9, min(100 * minute, 400)))
             yield offsets(60 * minute + 10 + number, name, read)
         for number, client_id in enumerate(MEMBERS):
             second = 60 * minute + 20 + number
@@ -218,9 +221,9 @@ def one_queue_stands(**process_queue):
             now = round(1_000 * instant(second).timestamp())
             for queue in body["mqTable"].values():
                 queue |= {"lastPullTimestamp": now, "lastConsumeTimestamp": now - 1_000}
-            first, *_ = body["mqTable"].values()
             if number == 0 and minute >= 4:
-                first |= process_queue
+                for stands in [*body["mqTable"].values()][: len(queue_ids)]:
+                    stands.update(process_queue)
             package = "org.apache.rocketmq.client.consumer.rebalance"
             strategy = {
                 "allocateMessageQueueStrategy": f"{package}.AllocateMessageQueueAveragely@4"
@@ -251,6 +254,20 @@ def one_queue_stands(**process_queue):
 def test_why_a_queue_stands_is_what_its_process_shows(audit, process_queue, why):
     (stall,) = audit(one_queue_stands(**process_queue))["stalled_queues"]
     assert (stall["broker_name"], stall["queue_id"], stall["why"]) == ("broker-a", 0, why)
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_a_process_that_finishes_newer_messages_is_not_frozen(audit, is_frozen):
+    """All of its queues stand, each for one message; or its listener has consumed none since."""
+    cached = {"cachedMsgCount": 3, "cachedMsgMinOffset": 400}
+    if is_frozen:
+        cached["lastConsumeTimestamp"] = round(1_000 * instant(240).timestamp())
+    found = audit(one_queue_stands((0, 1), **cached))
+    assert queues(found["stalled_queues"]) == {("T", "broker-a", 0), ("T", "broker-a", 1)}
+    said = "a listener hangs" if is_frozen else "one message is not finished"
+    assert all(row["why"].startswith(said) for row in found["stalled_queues"])
+    faults = [row["fault"] for row in found["group_faults"]]
+    assert faults == ["FROZEN_PROCESS"] * is_frozen
 
 
 @pytest.mark.parametrize(
