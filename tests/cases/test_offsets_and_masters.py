@@ -352,3 +352,51 @@ def test_consumers_in_order_read_nothing_of_a_broker_without_a_master(audit, in_
     worst = {row["severity"] for row in found["group_faults"]}
     assert worst == ({"CRITICAL" if read < 509 else "INFO"} if in_order else set())
     assert all("restart of the clients changes nothing" in each for each in faults.values())
+
+
+@pytest.mark.parametrize("back", [4_000, 0])
+def test_offsets_that_another_master_lacks_are_told_with_it(audit, back):
+    """Broker-a's slave becomes its master at 10:05, under an address of its own."""
+
+    def lines():
+        for minute in MINUTES:
+            yield route(60 * minute, "broker-a", "broker-b")
+            to = {"broker_addr": "broker-a:10911" if minute < 5 else "broker-a-2:10911"}
+            yield members(60 * minute + 1, "broker-a", MEMBERS) | to
+            yield members(60 * minute + 2, "broker-b", MEMBERS)
+            for name in ("broker-a", "broker-b"):
+                written = 10_000 + 100 * minute
+                read = written - back * (name == "broker-a" and minute >= 5)
+                now = dict.fromkeys(range(4), (written, read))
+                given = offsets(60 * minute + 10, name, now)
+                yield given | to if name == "broker-a" else given
+
+    faults = audit(lines())["group_faults"]
+    assert [each["fault"] for each in faults] == ["OFFSETS_WENT_BACK"] * bool(back)
+    for each in faults:
+        assert "15,600 messages" in each["evidence"]
+        assert each["evidence"].endswith(
+            "the master of broker-a changed at 10:05:00 UTC, from broker-a:10911 to "
+            "broker-a-2:10911"
+        )
+
+
+@pytest.mark.parametrize("ahead", [300, 0])
+def test_an_offset_beyond_the_brokers_is_said_and_is_no_backlog(audit, ahead):
+    """That of queue 0 is ahead of what was written; beside it 9 messages wait in each queue."""
+
+    def lines():
+        for minute in MINUTES:
+            yield from fleet(minute)
+            for name in ("broker-a", "broker-b"):
+                now = dict.fromkeys(range(4), (100 * minute + 9, 100 * minute))
+                if name == "broker-a" and ahead:
+                    now[0] = 500, 500 + ahead
+                yield offsets(60 * minute + 10, name, now)
+
+    found = audit(lines())
+    (health,) = (each for each in found["group_health"] if each["topic"] == "T")
+    assert health["backlog"] == (63 if ahead else 72)
+    said = "the group's offset is up to 300 beyond the last message in queue 0 of broker-a"
+    assert (said in (health["reason"] or "")) == bool(ahead)
+    assert (found["group_faults"], found["stalled_queues"]) == ([], [])
