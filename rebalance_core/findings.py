@@ -341,7 +341,7 @@ def _who_did_not_answer(state: State) -> str:
         return Text("no broker of the route listed the members of the group")
     silent = sorted({name for name, _ in asked - offline})
     return Text(
-        "the other brokers of the route know no member of the group; {brokers} did not answer",
+        "the other brokers of the route know no member of the group; no list came from {brokers}",
         brokers=joined(silent, "{before}, {next}"),
     )
 

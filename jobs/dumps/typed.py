@@ -275,18 +275,19 @@ def _held(table: Any, text: str) -> tuple[statement.InfoQueue, ...]:
     for queue, value in read_queue_map("mqTable", table, text):
         fields = as_map(value)
         dropped = of_type(bool, fields.get("droped")) or False  # RocketMQ's spelling
-        pulled, consumed, cached, first = integers(
+        pulled, consumed, locked_at, cached, first = integers(
             fields,
             64,
             "lastPullTimestamp",
             "lastConsumeTimestamp",
+            "lastLockTimestamp",
             "cachedMsgCount",
             "cachedMsgMinOffset",
         )
         times = _instant_of_millis(pulled), _instant_of_millis(consumed)
-        locked = of_type(bool, fields.get("locked"))
-        first = first if cached else None
-        held.append(statement.InfoQueue(*queue, dropped, *times, cached, locked, first))
+        lock = of_type(bool, fields.get("locked")), first if cached else None
+        since = _instant_of_millis(locked_at)
+        held.append(statement.InfoQueue(*queue, dropped, *times, cached, *lock, since))
     return tuple(held)
 
 

@@ -118,9 +118,18 @@ class Case:
 
     @cached_property
     def drift(self) -> Sequence[Drift]:
-        """Where what they held is not what was computed."""
+        """Where what they held is not what was computed.
+
+        A client that reads nothing of a broker without a master keeps its queues in its table.
+        """
         every = (each for of_topic in self.holdings.values() for each in of_topic.holdings)
-        return find_drift(every, self.persistence_seconds)
+
+        def is_kept(drift: Drift) -> bool:
+            away = (each for each in self.masters_away if each.broker_name == drift.queue[0])
+            return drift.is_extra and any(map(drift.is_of, away))
+
+        found = find_drift(every, self.persistence_seconds)
+        return [each for each in found if not is_kept(each)]
 
     @cached_property
     def offsets(self) -> Mapping[tuple[str, str, int], QueueOffsets]:

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 from ..declared.instants import Instant
 from ..declared.kinds import COMPUTED_NOT_HELD, HELD_NOT_COMPUTED, PERSISTENT
 from .arrow_tables import Row
+from .brokers import Absence
 from .core_verdict import QueueKey
 from .dossier import ClientRun
 from .extents import persistence
@@ -48,6 +49,11 @@ class Drift(NamedTuple):
     def is_extra(self) -> bool:
         """Whether the queue is held and not computed; else it is computed and not held."""
         return self.drift == HELD_NOT_COMPUTED
+
+    def is_of(self, absence: Absence) -> bool:
+        """Whether it is of that time without a master alone."""
+        is_within = absence.is_within(self.first_seen, self.first_seen)
+        return bool(is_within and absence.is_within(self.last_seen, self.last_seen))
 
     @property
     def lasts(self) -> bool:

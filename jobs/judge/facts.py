@@ -39,7 +39,7 @@ def with_facts(case: Case, found: Found, rows: Iterable[Row]) -> Iterator[Row]:
     offsets = grouped((each.topic, each) for each in case.offsets.values())
     for row in rows:
         of_topic = offsets.get(row["topic"], ())
-        facts = [*_one_queue_alone(of_topic)]
+        facts = [*_one_queue_alone(of_topic), *_beyond(of_topic)]
         if row["coverage"] in _HAS_READERS and not _is_explained(found, row["topic"]):
             facts += _does_not_move(of_topic, case.persistence_seconds)
         if row["topic"] == case.main_topic:
@@ -93,6 +93,22 @@ def _one_queue_alone(queues: Sequence[QueueOffsets]) -> Iterator[Text]:
             queue=queue.queue_id,
             broker=queue.broker_name,
             queues=len(queues),
+        )
+
+
+def _beyond(queues: Iterable[QueueOffsets]) -> Iterator[Text]:
+    """The queues whose committed offset was beyond the broker's own at the last two polls."""
+    ahead = {
+        (each.broker_name, each.queue_id): int(by[-1])
+        for each in queues
+        if len(by := (each.consumer_offsets - each.broker_offsets)[-2:]) == 2 and by.min() > 0
+    }
+    if ahead:
+        yield Text(
+            "the group's offset is up to {messages:,} beyond the last message in {queues}: the "
+            "broker lost messages, or the offset was set too high",
+            messages=max(ahead.values()),
+            queues=queues_in_words(ahead),
         )
 
 

@@ -32,6 +32,12 @@ from .witnessed import witnessed
 #: What a finding is put down to that the holdings show and the computation does not.
 CAUSES = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})
 
+_SHARE_KEPT = Text("the clients still have what they had before the last change")
+#: ``DefaultMQPushConsumerImpl.tryRebalance`` (5.3.3) does nothing while the consumer is paused.
+_WHY_KEPT = Text(
+    "see in the log whether the application suspended the consumer, or why its rebalance fails"
+)
+
 #: Rounds that show that a queue is held by nobody, or by several.
 _Rounds = Episode[QueueKey, AnswerRound]
 
@@ -259,7 +265,7 @@ def _not_held_in_words(
         )
     ]
     if any(each.attributed_to == SHARE_KEPT for each in drift):
-        evidence.append(Text("the clients still have what they had before the last change"))
+        evidence.append(_SHARE_KEPT)
     if waiting := sum(each.left.messages or 0 for each in findings):
         evidence.append(Text("{waiting} there", waiting=waiting_in_words(waiting)))
     time_of_all = widest([each.extent for each in findings])
@@ -316,6 +322,10 @@ def _otherwise_in_words(
             "{time}: {found}",
             **values,
         )
+    extra = [each for each in drift if each.is_extra and each.client_id in odd]
+    if extra and all(each.attributed_to == SHARE_KEPT for each in extra):
+        restart = restart_of(odd)
+        return sorted(clients), joined([evidence, _SHARE_KEPT]), joined([restart, _WHY_KEPT])
     divide = Text(
         "make {clients} divide the queues as the other members do: the same SDK and version, "
         "and the same strategy with the same parameters",

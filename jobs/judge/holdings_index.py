@@ -66,9 +66,18 @@ class HoldingsOfTopic:
         return any(each.is_of_one_phase and answered[each.round_] > 1 for each in self.within(time))
 
     def unheld(self, queue: QueueKey, time: Extent) -> bool:
-        """Whether in a round of that time all processes answered and none held the queue."""
+        """Whether in a round of that time all processes answered and none held the queue; of a time
+        without any, in the one before and the one after it, of one phase.
+        """
         held = {round_ for each in self.holders(queue) for round_ in each.rounds}
-        return any(each.is_complete and each.round_ not in held for each in self.within(time))
+        within = self.within(time)
+        if not within:
+            after = bisect_left(self.rounds, time.first_seen, key=_moment)
+            around = self.rounds[max(after - 1, 0) : after + 1]
+            if len(around) < 2 or around[0].positions != around[1].positions:
+                return False
+            return all(each.is_complete and each.round_ not in held for each in around)
+        return any(each.is_complete and each.round_ not in held for each in within)
 
     def is_settled(self, time: Extent) -> bool:
         """Whether in a complete round of that time no change explains what the processes hold."""

@@ -24,7 +24,7 @@ from rebalance_core.texts import Text
 
 from ..declared.instants import SECOND, Instant
 from ..declared.kinds import FROZEN_PROCESS
-from ..schemas import NOT_LOCKED
+from ..schemas import NOT_FINISHING, NOT_LOCKED
 from .case import Case
 from .core_verdict import QueueKey
 from .dossier import QueueOffsets
@@ -332,9 +332,16 @@ def stalled_queues(case: Case, found: Found) -> Found:
                 each
                 for each in frozen_processes(intervals, seconds, holdings)
                 if not moves(case, others, each.client_ids[0], each.extent)
+                and not _finishes_some(case, each)
             )
             stalls += stall_episodes(intervals, seconds)
     return found.plus(faults, stalls=stalls)
+
+
+def _finishes_some(case: Case, fault: FaultEpisode) -> bool:
+    """Whether the process consumes newer messages than the one that holds its queue up."""
+    answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
+    return any(NOT_FINISHING in each.held.values() for each in answers)
 
 
 def frozen_processes(

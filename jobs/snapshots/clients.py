@@ -24,6 +24,10 @@ from ..schemas import (
 #: A pull waits for messages for up to 30 s (``ConsumerPullTimeoutMillis``), and is tried again 3 s
 #: after an error; ``ConsumerRunningInfo.analyzeProcessQueue`` too takes 60 s for too long.
 _IDLE = 60 * SECOND
+#: So long after the broker gave the lock of a queue its process consumes it no more; it asks again
+#: each 20 s, and keeps the flag where no master answers (``ProcessQueue.isLockExpired`` and
+#: ``RebalanceImpl.lockAll``, 4.9.4 and 5.3.3).
+_LOCK_LIVES = 30 * SECOND
 
 #: Zones lie whole quarters of an hour from UTC, from 12 hours behind it to 14 ahead.
 _QUARTER = 15 * 60 * SECOND
@@ -123,7 +127,8 @@ def _activity(
 ) -> str | None:
     if queue.dropped:
         return None
-    if consumes_in_order and queue.locked is False:
+    is_over = bool(queue.locked_at) and now - (queue.locked_at or now) > _LOCK_LIVES
+    if consumes_in_order and (queue.locked is False or is_over):
         return NOT_LOCKED
     if queue.cached_messages:
         consumed_at = queue.last_consume_at

@@ -202,14 +202,17 @@ def test_where_one_broker_alone_answers_the_others_are_named(audit):
     assert "; no list came from broker-b at broker-b:10911: check whether" in health["reason"]
 
 
-def one_queue_stands(**process_queue):
-    """Queue 0 of broker-a stands at 400 from 10:04 on; all members answer, and all else moves."""
+def one_queue_stands(queue_ids=(0,), **process_queue):
+    """Queue 0 of broker-a stands at 400 from 10:04 on; all members answer, and all else moves.
+
+    ``queue_ids``: others of the first member that stand with it.
+    """
     for minute in MINUTES:
         yield from fleet(minute)
         for number, name in enumerate(("broker-a", "broker-b")):
             read = dict.fromkeys(range(4), (100 * minute + 9, 100 * minute))
             if name == "broker-a":
-                read[0] = (100 * minute + 9, min(100 * minute, 400))
+                read |= dict.fromkeys(queue_ids, (100 * minute + 9, min(100 * minute, 400)))
             yield offsets(60 * minute + 10 + number, name, read)
         for number, client_id in enumerate(MEMBERS):
             second = 60 * minute + 20 + number
@@ -218,9 +221,9 @@ def one_queue_stands(**process_queue):
             now = round(1_000 * instant(second).timestamp())
             for queue in body["mqTable"].values():
                 queue |= {"lastPullTimestamp": now, "lastConsumeTimestamp": now - 1_000}
-            first, *_ = body["mqTable"].values()
             if number == 0 and minute >= 4:
-                first |= process_queue
+                for stands in [*body["mqTable"].values()][: len(queue_ids)]:
+                    stands.update(process_queue)
             package = "org.apache.rocketmq.client.consumer.rebalance"
             strategy = {
                 "allocateMessageQueueStrategy": f"{package}.AllocateMessageQueueAveragely@4"
@@ -251,6 +254,49 @@ def one_queue_stands(**process_queue):
 def test_why_a_queue_stands_is_what_its_process_shows(audit, process_queue, why):
     (stall,) = audit(one_queue_stands(**process_queue))["stalled_queues"]
     assert (stall["broker_name"], stall["queue_id"], stall["why"]) == ("broker-a", 0, why)
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_a_process_that_finishes_newer_messages_is_not_frozen(audit, is_frozen):
+    """All of its queues stand, each for one message; or its listener has consumed none since."""
+    cached = {"cachedMsgCount": 3, "cachedMsgMinOffset": 400}
+    if is_frozen:
+        cached["lastConsumeTimestamp"] = round(1_000 * instant(240).timestamp())
+    found = audit(one_queue_stands((0, 1), **cached))
+    assert queues(found["stalled_queues"]) == {("T", "broker-a", 0), ("T", "broker-a", 1)}
+    said = "a listener hangs" if is_frozen else "one message is not finished"
+    assert all(row["why"].startswith(said) for row in found["stalled_queues"])
+    faults = [row["fault"] for row in found["group_faults"]]
+    assert faults == ["FROZEN_PROCESS"] * is_frozen
+
+
+@pytest.mark.parametrize(
+    ("locked", "why"),
+    [
+        # Asked each 20 s, and not given for 31 s: `locked` is true all the same.
+        (31, "no lock: its process consumes in order"),
+        (20, "a listener hangs"),
+    ],
+)
+def test_a_lock_of_long_ago_is_why_what_is_cached_is_not_consumed(audit, locked, why):
+    def lines():
+        queue = {"locked": True, "cachedMsgCount": 3, "cachedMsgMinOffset": 400}
+        for each in one_queue_stands(**queue):
+            if each["kind"] == "consumer_running_info":
+                each["body"] = each["body"].replace(
+                    '"PROP_CONSUMEORDERLY": "false"', '"PROP_CONSUMEORDERLY": "true"'
+                )
+                body = json.loads(each["body"])
+                for held in body["mqTable"].values():
+                    held |= {"lastLockTimestamp": held["lastPullTimestamp"] - 1_000 * locked}
+                    if held["cachedMsgCount"]:
+                        held["lastConsumeTimestamp"] -= 90_000
+                each["body"] = json.dumps(body)
+            yield each
+
+    (stall,) = audit(lines())["stalled_queues"]
+    assert (stall["broker_name"], stall["queue_id"]) == ("broker-a", 0)
+    assert stall["why"].startswith(why)
 
 
 def gone_at(dropped_by):
@@ -290,12 +336,13 @@ def test_consumers_in_order_read_nothing_of_a_broker_without_a_master(audit, in_
 
     def lines():
         yield from without_masters(["broker-a"], range(5, 15), lambda _: (509, read))
-        given = holds(30, MEMBERS[0], QUEUES[:2], "Any")
-        yield given | {
-            "body": given["body"]
-            .replace('"PROP_CONSUMEORDERLY": "false"', f'"PROP_CONSUMEORDERLY": "{in_order}"')
-            .replace('"allocateMessageQueueStrategy"', '"unused"')
-        }
+        for minute in (0, 8):
+            given = holds(60 * minute + 30, MEMBERS[0], QUEUES[:2], "Any")
+            yield given | {
+                "body": given["body"]
+                .replace('"PROP_CONSUMEORDERLY": "false"', f'"PROP_CONSUMEORDERLY": "{in_order}"')
+                .replace('"allocateMessageQueueStrategy"', '"unused"')
+            }
 
     found = audit(lines())
     assert queues(found["orphaned_queues"]) == (
@@ -303,6 +350,56 @@ def test_consumers_in_order_read_nothing_of_a_broker_without_a_master(audit, in_
     )
     faults = {row["fault"]: row["remedy"] for row in found["group_faults"]}
     assert set(faults) == ({"MASTER_AWAY"} if in_order else set())
+    # The first member still has them in its table, which is nothing odd.
+    assert found["allocation_drift"] == []
     worst = {row["severity"] for row in found["group_faults"]}
     assert worst == ({"CRITICAL" if read < 509 else "INFO"} if in_order else set())
     assert all("restart of the clients changes nothing" in each for each in faults.values())
+
+
+@pytest.mark.parametrize("back", [4_000, 0])
+def test_offsets_that_another_master_lacks_are_told_with_it(audit, back):
+    """Broker-a's slave becomes its master at 10:05, under an address of its own."""
+
+    def lines():
+        for minute in MINUTES:
+            yield route(60 * minute, "broker-a", "broker-b")
+            to = {"broker_addr": "broker-a:10911" if minute < 5 else "broker-a-2:10911"}
+            yield members(60 * minute + 1, "broker-a", MEMBERS) | to
+            yield members(60 * minute + 2, "broker-b", MEMBERS)
+            for name in ("broker-a", "broker-b"):
+                written = 10_000 + 100 * minute
+                read = written - back * (name == "broker-a" and minute >= 5)
+                now = dict.fromkeys(range(4), (written, read))
+                given = offsets(60 * minute + 10, name, now)
+                yield given | to if name == "broker-a" else given
+
+    faults = audit(lines())["group_faults"]
+    assert [each["fault"] for each in faults] == ["OFFSETS_WENT_BACK"] * bool(back)
+    for each in faults:
+        assert "15,600 messages" in each["evidence"]
+        assert each["evidence"].endswith(
+            "the master of broker-a changed at 10:05:00 UTC, from broker-a:10911 to "
+            "broker-a-2:10911"
+        )
+
+
+@pytest.mark.parametrize("ahead", [300, 0])
+def test_an_offset_beyond_the_brokers_is_said_and_is_no_backlog(audit, ahead):
+    """That of queue 0 is ahead of what was written; beside it 9 messages wait in each queue."""
+
+    def lines():
+        for minute in MINUTES:
+            yield from fleet(minute)
+            for name in ("broker-a", "broker-b"):
+                now = dict.fromkeys(range(4), (100 * minute + 9, 100 * minute))
+                if name == "broker-a" and ahead:
+                    now[0] = 500, 500 + ahead
+                yield offsets(60 * minute + 10, name, now)
+
+    found = audit(lines())
+    (health,) = (each for each in found["group_health"] if each["topic"] == "T")
+    assert health["backlog"] == (63 if ahead else 72)
+    said = "the group's offset is up to 300 beyond the last message in queue 0 of broker-a"
+    assert (said in (health["reason"] or "")) == bool(ahead)
+    assert (found["group_faults"], found["stalled_queues"]) == ([], [])

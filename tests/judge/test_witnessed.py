@@ -163,6 +163,22 @@ def test_what_is_there_at_times_is_not_refuted_by_the_times_when_it_is_not():
     assert confirmed(without + shown, certainty="POSSIBLE") == (True, True)
 
 
+@pytest.mark.parametrize(
+    ("after", "changes", "is_orphan"),
+    # None in the round after, one that takes it, none at all, and another situation then.
+    [([2], [], True), ([2, 3], [], None), (None, [], None), ([2], [("two", 400, 600)], None)],
+)
+def test_rounds_before_and_after_a_finding_show_what_nobody_holds_in_between(
+    after, changes, is_orphan
+):
+    rounds = [info("a", 60, [0, 1]), info("b", 60, [0, 2])]
+    if after is not None:
+        rounds += [info("a", 480, [0, 1]), info("b", 480, [0, *after])]
+    segments = [("one", 0, 390 if changes else 600), *changes]
+    _, orphan = confirmed(rounds, first=120.0, last=420.0, segments=segments)
+    assert orphan is is_orphan
+
+
 def test_rounds_against_a_possible_duplicate_outweigh_logs_for_it():
     # They refute nothing, but what was computed does not count beside them.
     infos = [info("a", 60, [0, 1]), info("b", 60, [2, 3])]

@@ -21,15 +21,24 @@ golden answers of the Java classes); ``scoring`` calls the command. All else is 
   everything. A queue is added only if its broker answers, and kept however long it does not. A
   client stays with one nameserver until that fails. Where a route has no master, Java's clients
   read from a slave and Go's do not.
+- locks of who consumes in order: asked of the master alone, each 20 s and before a queue is added;
+  the master keeps them by client id for 60 s, in its memory; the client handles nothing of a queue
+  whose lock it got over 30 s ago, and keeps it in its table.
+- masters: stop in order or die, and then nameservers have them for 120 s more; with a slave, one
+  that acts as a master, one that becomes the master, or without. Nothing is written to a broker
+  without a master. Offsets may be lost at a restart, or be those of before after a failover.
 - a process can stop in order, be killed with or without a closed connection, freeze, block in its
-  listener, be refused, come back under the same or another id, connect anew, lose one broker, and
-  fail to follow new routes.
+  listener, be suspended, not finish one message, shut its consumer and run on, be refused, come
+  back under the same or another id, connect anew, lose one broker, and fail to follow new routes.
 - collectors: rounds that take their time, answers that are missing, two collectors with two
   nameservers, with and without heartbeats, running infos and offsets.
 
-**What is not simulated**: orderly locks, broadcasting, what POP delivers, proxies, lite pull,
-static topics, pulls that a broker refuses because the subscription just left its table, slow
-garbage collections, clocks that differ, and retries of one second (5.2 and later). Messages are
+- groups behind a proxy: no broker lists them. What they do is what other clients do.
+
+**What is not simulated**: broadcasting, what POP delivers, what a proxy divides, lite pull, static
+topics, pulls that a broker refuses because the subscription just left its table, slow garbage
+collections, clocks that differ, what a slave has not copied, and retries of one second (5.2 and
+later). Messages are
 numbers: they come steadily, and an owner who can read a queue catches up within seconds.
 
     clock       events in their order

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.message_queue import MessageQueue
 from rebalance_core.strategies.factory import make_strategy
-from tests.simulation.clock import SECOND, Millis
+from tests.simulation.clock import MINUTE, SECOND, Millis
 from tests.simulation.servers import Broker, Nameserver, Route
 
 if TYPE_CHECKING:
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 HEARTBEAT_EACH = 30 * SECOND
 ROUTES_EACH = 30 * SECOND
 REBALANCE_EACH = 20 * SECOND
+#: Of who consumes in order (``ProcessQueue``, 4.9.4 and 5.3.3): it locks again so often, and
+#: handles nothing of a queue whose lock it got so long ago.
+LOCKS_EACH = 20 * SECOND
+LOCK_LIVES = 30 * SECOND
+#: ``DefaultMQPushConsumer.consumeTimeout``: a message that is not done by then is sent back
+#: (``ProcessQueue.cleanExpiredMsg``), but for consumers in order.
+CONSUME_TIMEOUT = 15 * MINUTE
 
 
 @cache
@@ -68,6 +75,13 @@ class Process:
     suspended: bool = False
     #: Its consumer of the group was shut; heartbeats of its other groups keep it listed.
     has_consumer: bool = True
+    #: It consumes in order: only of queues that it has locked at their master.
+    orderly: bool = False
+    #: When it last got the lock of a queue, and the queues that another client had locked then.
+    locked: dict[MessageQueue, Millis] = field(default_factory=dict)
+    denied: set[MessageQueue] = field(default_factory=set)
+    #: Queues of which one message is not finished, while newer ones are, and since when.
+    stuck: dict[MessageQueue, Millis] = field(default_factory=dict)
     started: Millis = 0
     routes: dict[str, Route] = field(default_factory=dict)
     #: Its own address on its present connection, by the broker's address.
@@ -89,9 +103,13 @@ class Process:
         self.rebalance()
         clock.every(ROUTES_EACH, self._if_alive(self._poll_routes), clock.now + ROUTES_EACH)
         clock.every(HEARTBEAT_EACH, self._if_alive(self.heartbeat), clock.now + SECOND)
+        if self.orderly:
+            clock.every(LOCKS_EACH, self._if_alive(self._lock_all), clock.now + SECOND)
 
     def stop(self) -> None:
-        """In order: it says good-bye to every broker."""
+        """In order: it says good-bye to every broker, and unlocks what it has."""
+        for queue in self.in_table if self.orderly else ():
+            self._unlock(queue)
         self._end()
         self._close(seen=True)
 
@@ -116,6 +134,21 @@ class Process:
     def block(self) -> None:
         """Its listener hangs: it stays a member, holds its queues, and commits nothing more."""
         self.blocked_since = self.world.clock.now
+        self.world.reads_changed(self)
+
+    def stick(self, queue: MessageQueue) -> None:
+        """The listener does not finish one message of the queue, and all newer ones it does."""
+        if queue in self.in_table and not self.orderly:
+            self.stuck[queue] = self.world.clock.now
+            self.world.reads_changed(self)
+            self.world.clock.after(CONSUME_TIMEOUT, lambda: self._sends_back(queue))
+
+    def _sends_back(self, queue: MessageQueue) -> None:
+        if self.stuck.pop(queue, None) is not None:
+            self.world.reads_changed(self)
+
+    def resume(self) -> None:
+        self.suspended = False
         self.world.reads_changed(self)
 
     def suspend(self) -> None:
@@ -238,7 +271,11 @@ class Process:
         taken = self.held.get if self.suspended else self._taken
         held = {topic: taken(topic) or frozenset() for topic in sorted(self.subscriptions)}
         if held != self.held:
+            gone = self.in_table - frozenset().union(*held.values())
             self.held = held
+            for queue in gone:
+                self.stuck.pop(queue, None)
+                self._unlock(queue)
             self.world.reads_changed(self)
             self.heartbeat()
 
@@ -261,7 +298,57 @@ class Process:
         # Each attempt to pull counts as a pull (``lastPullTimestamp``), also one that fails: a
         # queue of a broker out of reach is kept for ever. A new one is not added without its
         # offset, which the broker has.
-        return frozenset({queue for queue in mine if queue in held or self.can_read(queue)})
+        return frozenset(
+            queue
+            for queue in mine
+            if queue in held or (self.can_read(queue) and (not self.orderly or self._lock(queue)))
+        )
+
+    def _lock_all(self) -> None:
+        """``ConsumeMessageOrderlyService.lockMQPeriodically``."""
+        for queue in sorted(self.in_table):
+            if not self._lock(queue) and self._has_lock(queue):
+                ends = self.locked[queue] + LOCK_LIVES + 1
+                self.world.clock.at(ends, lambda: self.world.reads_changed(self))
+        self.world.reads_changed(self)
+
+    def _lock(self, queue: MessageQueue) -> bool:
+        """At the master alone (``RebalanceImpl.lock``, ``lockAll``: ``onlyThisBroker``). Where that
+        is away, or gives no answer, all is as it was.
+        """
+        master = self._master_of(queue)
+        if master is None:
+            return False
+        if master.lock(queue, self.client_id):
+            self.locked[queue] = self.world.clock.now
+            self.denied.discard(queue)
+            return True
+        self.denied.add(queue)
+        self.locked.pop(queue, None)
+        return False
+
+    def _unlock(self, queue: MessageQueue) -> None:
+        self.locked.pop(queue, None)
+        self.denied.discard(queue)
+        if self.orderly and (master := self._master_of(queue)) is not None:
+            master.unlock(queue, self.client_id)
+
+    def _master_of(self, queue: MessageQueue) -> Broker | None:
+        """The master of its routes, if it reaches that."""
+        routes = self.routes.get(queue.topic, ())
+        if not any(
+            each.broker_name == queue.broker_name and 0 in each.broker_ids for each in routes
+        ):
+            return None
+        master = self.world.replica(queue.broker_name, 0)
+        return master if master is not None and self._reaches(master) else None
+
+    def _has_lock(self, queue: MessageQueue) -> bool:
+        """``ProcessQueue.isLocked`` and not ``isLockExpired``; who shares a queue needs none."""
+        locked = self.locked.get(queue)
+        return not self.orderly or (
+            locked is not None and self.world.clock.now - locked <= LOCK_LIVES
+        )
 
     def _drawn(self, route: Route) -> Broker | None:
         """A random broker of the route; its master, else a random slave."""
@@ -303,16 +390,19 @@ class Process:
 
     @property
     def reads(self) -> frozenset[MessageQueue]:
-        """What it holds and can read."""
+        """What it holds and can read, with the lock of it where it needs one."""
         return frozenset(
-            queue for queues in self.held.values() for queue in queues if self.can_read(queue)
+            queue
+            for queues in self.held.values()
+            for queue in queues
+            if self.can_read(queue) and self._has_lock(queue) and not self.suspended
         )
 
     @property
     def consumes(self) -> frozenset[MessageQueue]:
         """What it reads and handles, by offsets: beside one that pulls POP moves none."""
-        is_kept = self.blocked or self.suspended or self.refused or not self.world.consume_enabled
-        return frozenset() if is_kept else self.reads & self.in_table
+        is_kept = self.blocked or self.refused or not self.world.consume_enabled
+        return frozenset() if is_kept else (self.reads & self.in_table) - self.stuck.keys()
 
     @property
     def in_table(self) -> frozenset[MessageQueue]:
@@ -326,5 +416,7 @@ class Process:
 
     @property
     def works(self) -> bool:
-        """Whether it runs, and is neither frozen nor blocked nor suspended."""
-        return self.alive and not (self.frozen or self.blocked or self.suspended)
+        """Whether it runs, is not frozen, blocked or suspended, and gets on with some queue."""
+        holds = {queue for queue in self.in_table if not queue.topic.startswith("%RETRY%")}
+        stands = bool(holds) and holds <= self.stuck.keys()
+        return self.alive and not (self.frozen or self.blocked or self.suspended or stands)

@@ -13,6 +13,7 @@ from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clients import Process
 from tests.simulation.clock import MINUTE, SECOND, Millis, dice_of
 from tests.simulation.servers import Broker, Nameserver
+from tests.simulation.truth import FIRST_MESSAGE, length
 from tests.simulation.world import GROUP, RETRY, World
 
 ZERO = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -88,6 +89,8 @@ class Collector:
     rounds: list[Millis] = field(default_factory=list)
     #: What the group's subscription table had when it was polled.
     tables: list[tuple[Millis, frozenset[str]]] = field(default_factory=list)
+    #: By queue how many messages waited when it was polled.
+    waiting: dict[MessageQueue, list[tuple[Millis, int]]] = field(default_factory=dict)
     #: Dice of its own: what a collector does must not change what the clients do.
     dice: Random = field(default_factory=lambda: dice_of(0))
 
@@ -227,7 +230,8 @@ class Collector:
             message = f"The Consumer Group <{GROUP}> not exist in this consumer"
             answer = {"error_code": 1, "error_message": message}
         elif answers and broker.name not in process.unreachable:
-            answer = {"body": _running_info(self.world, process, self.dice)}
+            unfinished = {queue: self._offsets(queue) for queue in process.stuck}
+            answer = {"body": _running_info(self.world, process, self.dice, unfinished)}
         else:
             message = f"consumer <{GROUP}> <{client_id}> Timeout"
             answer = {"error_code": _TIMEOUT, "error_message": message}
@@ -252,12 +256,18 @@ class Collector:
             message = f"connect to {broker.address} failed"
             answer: Line = {"error_code": _NO_RESPONSE, "error_message": message}
         else:
-            entries = [
-                f"{_key(queue)}:{json.dumps(self._offsets(queue))}"
+            asked_of = [
+                MessageQueue(topic, broker.name, each)
                 for topic, number in sorted(self.world.topics[broker.name].items())
                 if topic != RETRY and (topic in broker.subscriptions or not broker.channels)
-                for queue in (MessageQueue(topic, broker.name, each) for each in range(number))
+                for each in range(number)
             ]
+            entries = []
+            for queue in asked_of:
+                offsets, now = self._offsets(queue), self.world.clock.now
+                waits = offsets["brokerOffset"] - offsets["consumerOffset"]
+                self.waiting.setdefault(queue, []).append((now, waits))
+                entries.append(f"{_key(queue)}:{json.dumps(offsets)}")
             answer = {"body": f'{{"consumeTps":0.0,"offsetTable":{{{",".join(entries)}}}}}'}
         self._write("consume_stats", began, asked, answer)
 
@@ -267,17 +277,24 @@ class Collector:
         if queue.topic in self.habits.quiet:
             return {"brokerOffset": 500, "consumerOffset": 0, "lastTimestamp": 0}
         read_until = self.world.progress.committed(queue, now)
+        written = self._messages(queue, now)
+        consumed = 0 if read_until is None else self._messages(queue, read_until)
         return {
-            "brokerOffset": self._messages(queue, now),
-            "consumerOffset": 0 if read_until is None else self._messages(queue, read_until),
-            "lastTimestamp": 0 if read_until is None else epoch_millis(read_until),
+            "brokerOffset": written,
+            "consumerOffset": consumed,
+            # Of the last message that is committed (``AdminBrokerProcessor.getConsumeStats``).
+            "lastTimestamp": epoch_millis(read_until) if read_until is not None and consumed else 0,
         }
 
     def _messages(self, queue: MessageQueue, time: Millis) -> int:
-        """How many have come by then: since the queue was made, or for an hour before zero."""
+        """How many have come by then: since the queue was made, or for an hour before zero.
+
+        None comes to a broker without a master.
+        """
         since = self.world.truth.exists[queue].times[1]
-        since = since if since > 0 else -60 * MINUTE
-        return int(self.rates[queue.topic] * max(time - since, 0) / SECOND)
+        since = since if since > 0 else FIRST_MESSAGE
+        writable = self.world.writable[queue.broker_name].spans(bool, since, max(time, since))
+        return int(self.rates[queue.topic] * length([*writable]) / SECOND)
 
     def _hear(self, broker: Broker, process: Process, client_addr: str) -> None:
         heard = self.habits.heard is None or broker.name in self.habits.heard
@@ -342,8 +359,14 @@ def _connections(broker: Broker) -> Line:
     }
 
 
-def _running_info(world: World, process: Process, dice: Random) -> str:
-    """Queues are keys, as fastjson prints them, so that this is no JSON."""
+def _running_info(
+    world: World, process: Process, dice: Random, unfinished: dict[MessageQueue, Line]
+) -> str:
+    """Queues are keys, as fastjson prints them, so that this is no JSON.
+
+    ``unfinished``: the offsets of queues of which one message is not finished. Its cache has that
+    one and those that came since its last pull (``ProcessQueue.fillProcessQueueInfo`` 4.9.4).
+    """
     now, entries = world.clock.now, []
     for queue in sorted(process.in_table):
         # Set at each attempt to pull, whether it succeeds or not; one that failed is repeated 3 s
@@ -354,15 +377,21 @@ def _running_info(world: World, process: Process, dice: Random) -> str:
             "commitOffset": 1,
             "droped": False,
             "lastConsumeTimestamp": epoch_millis(process.blocked_since or pulled),
-            "lastLockTimestamp": epoch_millis(process.started),
+            "lastLockTimestamp": epoch_millis(process.locked.get(queue, process.started)),
             "lastPullTimestamp": epoch_millis(pulled),
-            "locked": False,
+            # Who does not reach the master keeps the flag, and its time grows old.
+            "locked": process.orderly and queue not in process.denied,
             "tryUnlockTimes": 0,
         }
+        if queue in unfinished:
+            first, last = (unfinished[queue][which] for which in ("consumerOffset", "brokerOffset"))
+            info |= {"cachedMsgCount": 1, "cachedMsgMinOffset": first, "cachedMsgMaxOffset": first}
+            if last > first + 1:
+                info |= {"cachedMsgCount": 2, "cachedMsgMaxOffset": last - 1}
         entries.append(f"{_key(queue)}:{json.dumps(info)}")
     package = "org.apache.rocketmq.client.consumer.rebalance."
     properties = {
-        "PROP_CONSUMEORDERLY": "false",
+        "PROP_CONSUMEORDERLY": "true" if process.orderly else "false",
         "PROP_CONSUMER_START_TIMESTAMP": str(epoch_millis(process.started)),
         "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
         "allocateMessageQueueStrategy": f"{package}{_CLASSES[process.strategy]}@4926097b",

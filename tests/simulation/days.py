@@ -3,9 +3,10 @@
     python -m tests.simulation.days --seed 1 --every 60
     python -m tests.simulation.days --seed 1 --every 300 --hours 24 --groups 20
 
-A healthy day has deploys, crashes, an autoscaler, topics that grow, the restart of a broker and of
-a nameserver: nothing of WARNING or worse may last. A day with faults has twelve groups in which one
-thing goes wrong for an hour or so: each is to be found, begun within two rounds.
+A healthy day has deploys, crashes, an autoscaler, topics that grow, groups that consume in order or
+are deployed again and again, the restart of a broker and of a nameserver: nothing of WARNING or
+worse may last. A day with faults has twelve groups in which one thing goes wrong for an hour or so:
+each is to be found, begun within two rounds.
 
 Each group is a fleet of its own; brokers, nameservers and collector are the same for all, and so
 is what happens to them. Names get the number of their group where lines are written.
@@ -78,7 +79,12 @@ def make_day(
         else:
             if number % 5 == 4:
                 _quiet_topic(fleet)
-            _ordinary(fleet)
+            for pod in fleet.pods if number % 5 == 3 else ():
+                pod.orderly = True
+            if number % 5 == 2:
+                _deployed_often(fleet)
+            else:
+                _ordinary(fleet)
         fleet.simulate()
         _write(fleet, number, folder)
         fleets.append(fleet)
@@ -133,6 +139,13 @@ def _ordinary(fleet: Fleet) -> None:
     if random.random() < 0.2:
         queues = fleet.world.topics["broker-a"]["T"] + random.choice([2, 4])
         fleet.clock.at(random.randrange(latest), lambda: fleet.world.set_queues("T", queues))
+
+
+def _deployed_often(fleet: Fleet) -> None:
+    """Processes with fixed ids on VMs, deployed three times within an hour and a half."""
+    began = fleet.random.randrange(fleet.until // 2)
+    for number in range(3):
+        replace_all(fleet, how="stop", keeps_id=True, began=began + number * 25 * MINUTE)
 
 
 def _quiet_topic(fleet: Fleet) -> None:

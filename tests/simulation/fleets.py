@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clients import Process
 from tests.simulation.clock import MINUTE, SECOND, Clock, Millis, dice_of
 from tests.simulation.collectors import Collector, Habits, Line, instant
@@ -38,6 +39,7 @@ class Pod:
     expression: str = "*"
     divides: bool = True
     pops: bool = False
+    orderly: bool = False
     #: When its first process starts; None: at any time of the warm-up.
     starts: Millis | None = None
     process: Process | None = None
@@ -154,6 +156,7 @@ class Fleet:
             expression=pod.expression,
             divides=pod.divides and not pod.pops,
             pops=pod.pops,
+            orderly=pod.orderly,
         )
         pod.client_ids.add(process.client_id)
         self.world.processes.append(process)
@@ -242,6 +245,16 @@ class Fleet:
     def tables(self) -> list[tuple[Millis, frozenset[str]]]:
         """When which topics stood in the group's subscription table, as far as was polled."""
         return [seen for collector in self.collectors for seen in collector.tables]
+
+    def waits(self, queue: MessageQueue, start: Millis, end: Millis) -> bool | None:
+        """Whether messages of the queue waited at half of the polls in that time; None: no poll."""
+        polled = [
+            number
+            for collector in self.collectors
+            for time, number in collector.waiting.get(queue, ())
+            if start <= time <= end
+        ]
+        return 2 * sum(map(bool, polled)) >= len(polled) if polled else None
 
     def write(self, folder: Path) -> Path:
         """Writes the dump, and forgets its lines: many fleets fit into the memory without."""

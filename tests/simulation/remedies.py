@@ -130,6 +130,9 @@ def _let_consume(fleet: Fleet, fault: FaultRow) -> None:
     # That one is to see whether the group may consume is no repair yet.
     if "updateSubGroup -n" in fault.remedy:
         fleet.world.set_consume_enabled(True)
+    if "suspended" in fault.remedy:
+        for pod in fleet.pods:
+            pod.running.resume()
     if "restart" in fault.remedy:
         _restart(fleet, fleet.pods)
 

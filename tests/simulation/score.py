@@ -1,7 +1,7 @@
 """Precision and recall of the audit over many simulated fleets: ``make truth``.
 
-    python -m tests.simulation.score --fleets 280 --seed 1 --out build/truth
-    python -m tests.simulation.score --only reconnecting --seed 10009 --keep --out build/one
+    python -m tests.simulation.score --fleets 312 --seed 1 --out build/truth
+    python -m tests.simulation.score --only reconnecting --seed 10001 --keep --out build/one
 
 All fleets are clusters of one folder of dumps, audited in one run. Every false row, every miss and
 every wrong fault is a line of ``false.jsonl``, ``missed.jsonl`` and ``faults.jsonl``; a fleet's
@@ -32,6 +32,7 @@ from tests.simulation.scoring import (
     ORPHANED,
     POSSIBLE_SHARE,
     RULES,
+    STALLED,
     FaultRow,
     Judged,
     Missed,
@@ -47,7 +48,7 @@ from tests.simulation.scoring import (
 )
 from tests.simulation.situations import MIXES, SITUATIONS
 
-_TABLES = {"orphaned_queues": ORPHANED, "duplicate_queues": DUPLICATE, "stalled_queues": "STALLED"}
+_TABLES = {"orphaned_queues": ORPHANED, "duplicate_queues": DUPLICATE, "stalled_queues": STALLED}
 #: Seeds of a run are this far apart from those of the next.
 _SEEDS = 10_000
 _OTHER_DRAWS = 10
@@ -58,15 +59,18 @@ Plan = tuple[str, tuple[str, ...], int]
 
 
 def fleets_of(number: int, seed: int, only: str | None) -> Iterable[Plan]:
-    """Name, situations and seed of each fleet: every situation by itself, and every mix."""
+    """Name, situations and seed of each fleet: every situation by itself, and every mix; then all
+    of them with the next seed. So a fleet stays what it is when situations are added.
+    """
     plans = [(name,) for name in SITUATIONS] + list(MIXES)
     if only is not None:
         plans, first = [tuple(only.split("+"))], seed
     else:
         first = seed * _SEEDS
     for place in range(number):
-        plan = plans[place % len(plans)]
-        yield f"{'+'.join(plan)}-{first + place}", plan, first + place
+        turn, which = divmod(place, len(plans))
+        plan = plans[which]
+        yield f"{'+'.join(plan)}-{first + turn}", plan, first + turn
 
 
 def score_fleets(number: int, seed: int, out: Path, only: str | None, *, keep: bool) -> list[Score]:
@@ -222,6 +226,9 @@ def _recall(scores: Sequence[Score]) -> list[str]:
     asked = sum(len(each.asked) for each in scores)
     missed = sum(len(each.missed) for each in scores)
     lines.append(f"  {'both':21} {asked:7} {_share(asked - missed, asked)}")
+    asked = sum(len(each.stalls_asked) for each in scores)
+    missed = sum(len(each.stalls_missed) for each in scores)
+    lines.append(f"  {STALLED:21} {asked:7} {_share(asked - missed, asked)}")
     reasons = Counter(spell.hidden for each in scores for spell in each.spells if spell.hidden)
     lines += [f"  not asked: {count:5}  {reason}" for reason, count in reasons.most_common()]
     return lines
@@ -373,7 +380,7 @@ def _misses(each: Score) -> Lines:
             "habits": vars(each.fleet.habits),
         }
 
-    return [line(miss) for miss in each.missed]
+    return [line(miss) for miss in (*each.missed, *each.stalls_missed)]
 
 
 def _wrong_faults(each: Score) -> Lines:
@@ -435,14 +442,14 @@ def _readers(fleet: Fleet, queue: Any, start: int, end: int) -> list[Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--fleets", type=int, help="how many; else 280, or 1 with --only")
+    parser.add_argument("--fleets", type=int, help="how many; else 312, or 1 with --only")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("build/truth"))
     parser.add_argument("--only", metavar="SITUATION", help="this one, or some with + between")
     parser.add_argument("--keep", action="store_true", help="keep dumps, truth and all tables")
     options = parser.parse_args(arguments)
     began = time.monotonic()
-    number = options.fleets or (1 if options.only else 280)
+    number = options.fleets or (1 if options.only else 312)
     scores = score_fleets(number, options.seed, options.out, options.only, keep=options.keep)
     write_details(scores, options.out)
     lines = figures(scores)

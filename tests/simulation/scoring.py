@@ -22,7 +22,7 @@ from tests.simulation.collectors import ZERO, instant
 from tests.simulation.fleets import Fleet, Planted
 from tests.simulation.truth import Spans, Steps, Truth, common, length, without
 
-ORPHANED, DUPLICATE = "ORPHANED", "DUPLICATE"
+ORPHANED, DUPLICATE, STALLED = "ORPHANED", "DUPLICATE", "STALLED"
 #: The default of ``persistence_seconds``.
 PERSISTENCE: Millis = 180 * SECOND
 #: A CERTAIN row is true if the queue was so for this share of the time that the row claims. The
@@ -55,7 +55,9 @@ A spell is the time in which a queue was so, gaps of up to {SPELL_GAP // SECOND}
   was so for {SPELL_SHARE:.0%} of it. It asks for a row if it lasts {PERSISTENCE // SECOND} s and
   two intervals of polling, if the queue was so for {PERSISTENCE // SECOND} s and one interval of
   it, with three rounds in it, and if dumps can show it. It is found if lasting rows of the queue
-  (of an orphan: or a lasting stall) cover {FOUND_SHARE:.0%} of it.
+  (of an orphan: or a lasting stall, or GROUP_NOT_CONSUMING) cover {FOUND_SHARE:.0%} of it.
+A stall is asked for likewise, where offsets are polled: somebody reads the queue, nobody handles
+  what is read, and messages wait. It is found as an orphan is.
 A probability x share_of_time is right within a factor of two of the share of the row's time.
 A transient row is true if the queue was so at any moment of its time. A stall is true if nobody
   handled the queue's messages for {CERTAIN_SHARE:.0%} of its time.
@@ -188,7 +190,9 @@ def judge_row(fleet: Fleet, row: Row) -> Judged:
 
 def _spans_of(fleet: Fleet, row: Row) -> Callable[[MessageQueue, Millis, Millis], Spans]:
     truth = fleet.truth
-    return {ORPHANED: truth.unread, DUPLICATE: truth.duplicated}.get(row.kind, truth.unconsumed)
+    # Of a reader whom no list shows a queue that does not move is all that there is to see.
+    unread = truth.unconsumed if fleet.habits.behind_proxy else truth.unread
+    return {ORPHANED: unread, DUPLICATE: truth.duplicated}.get(row.kind, truth.unconsumed)
 
 
 def begins_rightly(fleet: Fleet, row: Row) -> bool:
@@ -314,6 +318,25 @@ def spells(fleet: Fleet) -> Iterator[Spell]:
                     yield Spell(fleet.name, kind, queue, start, end, so, hidden)
 
 
+def stall_spells(fleet: Fleet) -> Iterator[Spell]:
+    """What lasts of queues that somebody reads and nobody handles, while messages wait."""
+    if not fleet.habits.offsets or any(pod.pops for pod in fleet.pods):
+        return
+    last = fleet.rounds[-1]
+    for queue in sorted(fleet.truth.exists):
+        read = without([(0, last)], fleet.truth.unread(queue, 0, last))
+        there = list(fleet.truth.exists[queue].spans(bool, 0, last))
+        spans = common(common(fleet.truth.unconsumed(queue, 0, last), read), there)
+        for start, end, so in joined(spans):
+            if (
+                end - start >= least_spell(fleet)
+                and so * (end - start) >= least_so(fleet)
+                and sum(start <= time <= end for time in fleet.rounds) >= 3
+                and fleet.waits(queue, start, end)
+            ):
+                yield Spell(fleet.name, STALLED, queue, start, end, so, None)
+
+
 def joined(spans: Spans) -> Iterator[tuple[Millis, Millis, float]]:
     """Start, end and share of what is one spell.
 
@@ -338,6 +361,8 @@ def why_hidden(fleet: Fleet, kind: str, queue: MessageQueue, spans: Spans) -> st
         if concerns and kind in hidden.kinds and not (hidden.unless_whole and is_whole):
             return hidden.reason
     habits = fleet.habits
+    if kind == ORPHANED and fleet.waits(queue, spans[0][0], spans[-1][1]) is False:
+        return "no message waits in the queue, and none comes"
     if queue.topic == "U" and not (habits.heartbeats or habits.running_infos):
         start, end = spans[0][0], spans[-1][1]
         seen = ["U" in topics for time, topics in fleet.tables if start <= time <= end]
@@ -353,6 +378,23 @@ def covered(spell: Spell, rows: Iterable[Row]) -> float:
     """The share of a spell that lasting rows of its queue and kind cover."""
     spans = [(row.start, row.end) for row in rows if row.lasts]
     return length(common([(spell.start, spell.end)], _union(spans))) / (spell.end - spell.start)
+
+
+def _covering(
+    spell: Spell, rows: Sequence[Row], stalls: Sequence[Row], faults: Sequence[FaultRow]
+) -> Iterator[Row]:
+    """What says so of the spell's queue. That nobody reads it, or handles what is read, stalls say
+    as well, and a group that consumes nothing."""
+    if spell.kind == DUPLICATE:
+        yield from (row for row in rows if (row.queue, row.kind) == (spell.queue, DUPLICATE))
+        return
+    yield from (
+        row for row in (*rows, *stalls) if row.queue == spell.queue and row.kind != DUPLICATE
+    )
+    for each in faults:
+        if (each.fault, each.topic) == ("GROUP_NOT_CONSUMING", spell.queue.topic):
+            of_group = each.start, each.end, "CERTAIN", each.persistence
+            yield Row(spell.cluster, STALLED, spell.queue, *of_group, 1.0, 1.0, ())
 
 
 def _union(spans: Spans) -> Spans:
@@ -410,6 +452,8 @@ class Score:
     faults_asked: set[str] = field(default_factory=set)
     faults_missed: set[str] = field(default_factory=set)
     faults_wrong: set[str] = field(default_factory=set)
+    stalls_asked: list[Spell] = field(default_factory=list)
+    stalls_missed: list[Missed] = field(default_factory=list)
     transient: list[Judged] = field(default_factory=list)
     stalls: list[Judged] = field(default_factory=list)
     #: Faults that can be judged, and whether they are right.
@@ -451,16 +495,13 @@ def score(
             result.begun.append((planted, is_right))
     result.rows = _judged_together(fleet, [judge_row(fleet, row) for row in rows if row.lasts])
     result.spells = list(spells(fleet))
-    for spell in result.asked:
-        of_kind = [row for row in rows if row.kind == spell.kind]
-        same = [
-            row
-            for row in (*of_kind, *(stalls if spell.kind == ORPHANED else ()))
-            if row.queue == spell.queue
-        ]
+    result.stalls_asked = list(stall_spells(fleet))
+    for spell in (*result.asked, *result.stalls_asked):
+        same = [*_covering(spell, rows, stalls, faults)]
         share = covered(spell, same)
         if share < FOUND_SHARE:
-            result.missed.append(Missed(spell, share, tuple(same)))
+            of_kind = result.stalls_missed if spell.kind == STALLED else result.missed
+            of_kind.append(Missed(spell, share, tuple(same)))
     lasting = {(each.queue.topic, each.kind) for each in result.asked if each.so > 0.9}
     must = fleet.must | {fault for fault, what in fleet.must_if_lasting.items() if what in lasting}
     result.faults_missed = {

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clock import SECOND, Millis
 
 if TYPE_CHECKING:
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
 
 #: ``BrokerConfig.channelExpiredTimeout`` and ``ClientHousekeepingService``, 4.9.4 and 5.1.4.
 CHANNEL_EXPIRES_AFTER = 120 * SECOND
+#: A nameserver forgets a broker of which it heard nothing for so long
+#: (``RouteInfoManager.BROKER_CHANNEL_EXPIRED_TIME`` 4.9.4, ``DEFAULT_BROKER_CHANNEL_EXPIRED_TIME``
+#: 5.1.4). One that stops in order unregisters at once.
+BROKER_EXPIRES_AFTER = 120 * SECOND
+#: ``RebalanceLockManager.REBALANCE_LOCK_MAX_LIVE_TIME`` (4.9.4, 5.3.3): so long after a client last
+#: locked a queue another one may.
+LOCK_LIVES_AT_BROKER = 60 * SECOND
 SCANNED_EACH = 10 * SECOND
 
 
@@ -50,6 +58,8 @@ class Broker:
     #: Nameservers name this slave as the master while that is away (``enableSlaveActingMaster``).
     acts_as_master: bool = False
     channels: dict[str, Channel] = field(default_factory=dict)
+    #: Who locked a queue, by its id alone, and when last. Only in memory.
+    locks: dict[MessageQueue, tuple[str, Millis]] = field(default_factory=dict)
     #: The topics of the last heartbeat (``ConsumerGroupInfo.updateSubscription``).
     subscriptions: frozenset[str] = frozenset()
     expression: str = "*"
@@ -78,6 +88,19 @@ class Broker:
         """An orderly stop, or a connection that was seen to close."""
         if self.channels.pop(client_addr, None) is not None:
             self._notify()
+
+    def lock(self, queue: MessageQueue, client_id: str) -> bool:
+        """``RebalanceLockManager.tryLockBatch``: nobody else has it, or its time is over."""
+        now = self.world.clock.now
+        owner, locked = self.locks.get(queue, (client_id, now))
+        if owner != client_id and now - locked <= LOCK_LIVES_AT_BROKER:
+            return False
+        self.locks[queue] = client_id, now
+        return True
+
+    def unlock(self, queue: MessageQueue, client_id: str) -> None:
+        if self.locks.get(queue, ("", 0))[0] == client_id:
+            del self.locks[queue]
 
     def scan(self) -> None:
         """Drops silent channels. That notifies nobody: clients see it at their next rebalance."""

@@ -11,12 +11,15 @@ from functools import partial
 from tests.simulation.clients import Process
 from tests.simulation.clock import MINUTE, SECOND, Millis
 from tests.simulation.fleets import Fleet, Hidden, Pod
-from tests.simulation.servers import CHANNEL_EXPIRES_AFTER, SCANNED_EACH
+from tests.simulation.servers import BROKER_EXPIRES_AFTER, CHANNEL_EXPIRES_AFTER, SCANNED_EACH
 from tests.simulation.world import RETRY
 
 NOT_CONSUMING = "GROUP_NOT_CONSUMING"
 #: What is so for this time is seen in three rounds or more, over ``persistence_seconds``.
 _SURELY_SEEN = 6 * MINUTE
+_NOTHING_RETRIED = Hidden(
+    "nothing comes into the retry topic, so that its offsets show nothing", frozenset({RETRY})
+)
 
 # ---------------------------------------------------------------- nothing is wrong
 
@@ -456,6 +459,149 @@ def pulls_beside_pop(fleet: Fleet) -> None:
     fleet.hidden.append(Hidden(reason, topics=frozenset({"T"}), kinds=("DUPLICATE",)))
 
 
+def master_crashed(fleet: Fleet) -> None:
+    """A broker's master dies; nameservers have it for two minutes more, perhaps no slave is there.
+
+    Clients keep its address, and what they hold, for as long as their routes name it.
+    """
+    world, name = fleet.world, fleet.broker_names[0]
+    if len(world.replicas(name)) == 1 and fleet.random.random() < 0.5:
+        world.add_slave(name)
+    began = fleet.between(200, 400)
+    fleet.clock.at(began, lambda: world.stop_master(name, in_order=False))
+    # Whether clients reach it meanwhile no list shows.
+    fleet.unseen.append((began, began + BROKER_EXPIRES_AFTER + 10 * SECOND))
+    ends = began + fleet.between(240, 900)
+    fleet.clock.at(ends, lambda: world.start_broker(name))
+    fleet.faults |= {"QUEUES_LEFT_ROUTE", "BROKER_VIEW_DIVERGENCE", "ROUTE_DIVERGENCE"}
+
+
+def in_order(fleet: Fleet) -> None:
+    """All consume in order: each queue is locked at its master; a deploy passes the locks on."""
+    _in_order(fleet)
+    replace_all(fleet, how=fleet.random.choice(["stop", "kill"]), keeps_id=False)
+
+
+def in_order_without_master(fleet: Fleet) -> None:
+    """The same, and a broker's master is away: what is locked there is nobody's, in Java too.
+
+    Nothing comes to such a broker either.
+    """
+    _in_order(fleet)
+    if fleet.random.random() < 0.6:
+        master_away(fleet)
+    else:
+        master_crashed(fleet)
+    if fleet.world.slaves_act_as_master:
+        # An acting master gives locks as any other does.
+        return
+    fleet.faults.add("MASTER_AWAY")
+
+
+def offsets_back_at_restart(fleet: Fleet) -> None:
+    """A broker restarts and has lost the group's offsets: it reads all of its queues again."""
+    fleet.habits.offsets = True
+    name, began = fleet.random.choice(fleet.broker_names), fleet.between(300, 600)
+    back = began + fleet.between(60, 130)
+    fleet.clock.at(began, lambda: fleet.world.stop_broker(name))
+    fleet.clock.at(back, lambda: fleet.world.start_broker(name, loses_offsets=True))
+    _plant_went_back(fleet, name, began, back)
+    fleet.faults.add("QUEUES_LEFT_ROUTE")
+
+
+def offsets_back_at_failover(fleet: Fleet) -> None:
+    """A slave becomes the master, with offsets of some minutes ago."""
+    fleet.habits.offsets = True
+    world, name = fleet.world, fleet.broker_names[0]
+    if len(world.replicas(name)) == 1:
+        world.add_slave(name)
+    began = fleet.between(300, 600)
+    fleet.clock.at(began, lambda: world.fail_over(name, fleet.between(300, 1800)))
+    fleet.clock.at(began + fleet.between(100, 300), lambda: world.start_broker(name))
+    _plant_went_back(fleet, name, began, began)
+
+
+def never_committed(fleet: Fleet) -> None:
+    """A topic with messages of before; nothing comes, and the group has no offset of it."""
+    fleet.habits.offsets = True
+    fleet.give_u()
+    fleet.habits.quiet = frozenset({"U"})
+
+
+def one_member_suspended(fleet: Fleet) -> None:
+    """It tries to pull and asks for nothing: its queues stall. It keeps them whoever comes."""
+    fleet.habits.offsets = True
+    pod, began = fleet.random.choice(fleet.pods), fleet.between(200, 500)
+    fleet.do(began, pod, Process.suspend)
+    fleet.plant("FROZEN_PROCESS", began, pods=[pod], must=False)
+    fleet.faults.add("ALLOCATES_OTHERWISE")
+    fleet.hidden.append(_NOTHING_RETRIED)
+
+
+def all_members_suspended(fleet: Fleet) -> None:
+    """The application suspends all of its consumers."""
+    fleet.habits.offsets = True
+    began = fleet.between(200, 500)
+    for pod in fleet.pods:
+        fleet.do(began, pod, Process.suspend)
+    fleet.plant(NOT_CONSUMING, began)
+    fleet.plant("FROZEN_PROCESS", began, pods=fleet.pods, must=False)
+    fleet.hidden.append(_NOTHING_RETRIED)
+
+
+def one_message_stuck(fleet: Fleet) -> None:
+    """One message is not finished, and newer ones of its queue are: its offset does not move."""
+    fleet.habits.offsets = True
+    pod, began = fleet.random.choice(fleet.pods), fleet.between(200, 500)
+
+    def stick(process: Process) -> None:
+        mine = sorted(queue for queue in process.in_table if queue.topic != RETRY)
+        if mine:
+            process.stick(fleet.random.choice(mine))
+
+    fleet.do(began, pod, stick)
+    # The only queue of a client looks as its process does.
+    fleet.faults.add("FROZEN_PROCESS")
+
+
+def consumer_shut(fleet: Fleet) -> None:
+    """The consumer of the group is shut; its process runs on, and other groups keep it listed."""
+    fleet.habits.offsets = fleet.habits.running_infos = True
+    pod, began = (
+        fleet.random.choice(fleet.pods[: 2 * fleet.world.topics["broker-a"]["T"]]),
+        fleet.between(200, 500),
+    )
+    fleet.do(began, pod, Process.shut_consumer)
+    fleet.plant("QUEUE_NOT_HELD", began, pods=[pod], must=False)
+    fleet.must_if_lasting["QUEUE_NOT_HELD"] = ("T", "ORPHANED")
+
+
+def behind_proxy(fleet: Fleet) -> None:
+    """No broker ever lists a member; for a time nobody is there, or one queue is stuck."""
+    fleet.habits.behind_proxy = fleet.habits.offsets = True
+    fleet.habits.heartbeats = fleet.habits.running_infos = False
+    began = fleet.between(200, 500)
+    ends = began + fleet.between(400, 800)
+    if fleet.random.random() < 0.3:
+        one_message_stuck(fleet)
+    elif fleet.random.random() < 0.5:
+        for pod in fleet.pods:
+            fleet.do(began, pod, Process.stop)
+            fleet.clock.at(ends, partial(fleet.start, pod))
+        fleet.plant("GROUP_OFFLINE", began, ends)
+    fleet.faults |= {"UNLISTED_CONSUMER", "GROUP_OFFLINE"}
+    fleet.hidden.append(_NOTHING_RETRIED)
+
+
+def vm_deploys_in_coarse_rounds(fleet: Fleet) -> None:
+    """VMs with fixed ids are deployed two or three times in an hour, polled each 300 s."""
+    _vms(fleet)
+    fleet.habits.interval, fleet.until = 300 * SECOND, 100 * MINUTE
+    time = fleet.between(300, 900)
+    for _ in range(fleet.random.choice([2, 3])):
+        time = _restart_vms(fleet, time) + fleet.between(600, 1200)
+
+
 def queue_count_changes(fleet: Fleet) -> None:
     """The topic gets more queues, and fewer again."""
     before = fleet.world.topics["broker-a"]["T"]
@@ -551,6 +697,17 @@ def _registers_again(fleet: Fleet, name: str) -> None:
     fleet.world.register(name)
 
 
+def _plant_went_back(fleet: Fleet, name: str, left: Millis, back: Millis) -> None:
+    """It is seen from the last poll before the broker left to the first after it came back."""
+    since = left - fleet.habits.interval
+    fleet.plant("OFFSETS_WENT_BACK", since, back + 4 * MINUTE, broker_names=[name])
+
+
+def _in_order(fleet: Fleet) -> None:
+    for pod in fleet.pods:
+        pod.orderly = True
+
+
 def _vms(fleet: Fleet) -> None:
     """Up to a dozen fixed ids, and a collector that asks broker after broker."""
     fleet.id_style = "custom"
@@ -629,8 +786,7 @@ def _hide_ghosts(fleet: Fleet) -> None:
     if habits.offsets:
         reason = "offsets show no ghost where others read the queue in between"
         fleet.hidden.append(Hidden(reason, unless_whole=True))
-        reason = "nothing comes into the retry topic, so that its offsets show nothing"
-        fleet.hidden.append(Hidden(reason, topics=frozenset({RETRY})))
+        fleet.hidden.append(_NOTHING_RETRIED)
     else:
         reason = "lists alone: nothing shows that a listed member is gone"
         fleet.hidden.append(Hidden(reason))
@@ -743,6 +899,18 @@ SITUATIONS = {
         wide_rounds,
         two_collectors,
         missing_polls,
+        master_crashed,
+        in_order,
+        in_order_without_master,
+        offsets_back_at_restart,
+        offsets_back_at_failover,
+        never_committed,
+        one_member_suspended,
+        all_members_suspended,
+        one_message_stuck,
+        consumer_shut,
+        behind_proxy,
+        vm_deploys_in_coarse_rounds,
     )
 }
 #: Two or three of these can happen to one fleet. Not those that change the pods' ids or
@@ -793,4 +961,8 @@ MIXES = (
     ("vm_rolling_restart", "master_away"),
     ("nameserver_restarted", "scaled_in_order"),
     ("all_members_blocked", "missing_polls"),
+    ("in_order_without_master", "rolling_deploy"),
+    ("offsets_back_at_restart", "missing_polls"),
+    ("one_message_stuck", "rolling_deploy"),
+    ("one_member_suspended", "scaled_in_order"),
 )

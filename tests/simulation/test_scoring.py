@@ -43,6 +43,9 @@ def fleet() -> Fleet:
     ):
         truth.reads(time, "p1", frozenset(queues))
     made.world.truth = truth
+    for collector in made.collectors:
+        # They polled what was before.
+        collector.waiting.clear()
     return made
 
 

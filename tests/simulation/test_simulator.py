@@ -171,6 +171,139 @@ def test_from_its_next_route_on_a_client_reads_from_the_slave(
     assert MessageQueue("T", "broker-a", 0) in client.reads
 
 
+def in_order(*broker_names: str, slaves: bool = False) -> tuple[World, list[Process]]:
+    """Two clients that consume in order, of two queues a broker: each has half of the four."""
+    world = world_of(*broker_names)
+    for name in broker_names if slaves else ():
+        world.add_slave(name)
+    clients = [process_in(world, number) for number in (1, 2)]
+    for client in clients:
+        client.orderly = True
+    started(world, *clients)
+    return world, clients
+
+
+def locked_at(world: World) -> set[str]:
+    return {client_id for each in world.brokers for client_id, _ in each.locks.values()}
+
+
+def test_who_consumes_in_order_reads_what_it_locked_at_the_master() -> None:
+    world, clients = in_order("broker-a", "broker-b", slaves=True)
+    assert [reads_of(world, name, 0) for name in ("broker-a", "broker-b")] == [{"p1"}, {"p2"}]
+    assert not any(each.locks for each in world.brokers if each.broker_id)
+    assert '"locked": true' in running_info_of(world, clients[0])
+
+
+def test_without_a_master_a_lock_is_over_after_30_s_and_the_table_keeps_the_queue() -> None:
+    world, clients = in_order("broker-a", slaves=True)
+    world.clock.run(world.clock.now + SECOND)
+    (queue,) = [each for each in clients[0].in_table if each.topic == "T"]
+    last = clients[0].locked[queue]
+    world.stop_master("broker-a")
+    world.clock.run(world.clock.now + 10 * MINUTE)
+    # It reads the slave from its next route on, and handles nothing once its lock is over.
+    read = [*world.truth.readers[queue].spans(bool, last, world.clock.now)]
+    assert read[-1][1] == last + 30 * SECOND + 1
+    assert queue in clients[0].in_table
+    assert clients[0].can_read(queue)
+    world.start_broker("broker-a")
+    world.clock.run(world.clock.now + 60 * SECOND)
+    assert reads_of(world, "broker-a", queue.queue_id) == {"p1"}
+
+
+def test_an_acting_master_gives_locks() -> None:
+    world, _ = in_order("broker-a", slaves=True)
+    world.slaves_act_as_master = True
+    world.stop_master("broker-a")
+    world.clock.run(world.clock.now + 2 * MINUTE)
+    assert {frozenset(reads_of(world, "broker-a", number)) for number in (0, 1)} == {
+        frozenset({"p1"}),
+        frozenset({"p2"}),
+    }
+
+
+@pytest.mark.parametrize(("killed", "least", "most"), [(True, 60, 81), (False, 0, 21)])
+def test_a_lock_of_one_that_died_lasts_60_s_at_the_broker(
+    killed: bool, least: int, most: int
+) -> None:
+    world, (first, second) = in_order("broker-a", "broker-b")
+    queue = MessageQueue("T", "broker-b", 0)
+    last = second.locked[queue]
+    second.kill(connections_close=True) if killed else second.stop()
+    world.clock.run(world.clock.now + 2 * MINUTE)
+    readers = world.truth.readers[queue]
+    assert readers.values[-1] == {"p1"}
+    # It tries again at each rebalance.
+    assert least * SECOND <= readers.times[-1] - last <= most * SECOND
+    assert locked_at(world) == {first.client_id}
+
+
+def test_two_processes_with_one_id_both_have_the_lock() -> None:
+    world = world_of("broker-a")
+    clients = [process_in(world, number, "10.2.0.1@app") for number in (1, 2)]
+    for client in clients:
+        client.orderly = True
+    started(world, *clients)
+    assert reads_of(world, "broker-a", 0) == {"p1", "p2"}
+
+
+def test_a_broker_that_dies_is_in_routes_for_two_minutes_and_nothing_is_written_to_it() -> None:
+    world = world_of("broker-a", "broker-b")
+    client = process_in(world, 1)
+    started(world, client)
+    began = world.clock.now
+    world.stop_broker("broker-a", in_order=False)
+    world.clock.run(began + 119 * SECOND)
+    assert len(world.nameservers[0].route("T")) == 2
+    assert MessageQueue("T", "broker-a", 0) in client.in_table
+    world.clock.run(began + 126 * SECOND)
+    assert len(world.nameservers[0].route("T")) == 1
+    world.start_broker("broker-a", loses_offsets=True)
+    queue, now = MessageQueue("T", "broker-a", 0), world.clock.now
+    collector = Collector(world, "C", Habits(), (), {"T": 10.0}, 0)
+    written = collector._messages(queue, now)
+    assert written == collector._messages(queue, began)
+    # Of 600 a minute; nobody has read since, and a broker without offsets begins at 0.
+    world.truth.reads(now, "p9", frozenset())
+    assert world.progress.committed(queue, now) == -60 * MINUTE
+
+
+def test_a_slave_takes_over_with_offsets_of_before() -> None:
+    world = world_of("broker-a")
+    world.add_slave("broker-a")
+    client = process_in(world, 1)
+    started(world, client)
+    world.clock.run(world.clock.now + 10 * MINUTE)
+    queue = MessageQueue("T", "broker-a", 0)
+    before = world.progress.committed(queue, world.clock.now)
+    assert before is not None
+    address = world.brokers[1].address
+    world.fail_over("broker-a", 5 * MINUTE)
+    master = world.replica("broker-a", 0)
+    assert master is not None
+    assert master.address == address
+    assert master.client_ids == (client.client_id,)
+    assert world.progress.committed(queue, world.clock.now) == before - 5 * MINUTE
+
+
+def test_one_message_that_is_not_finished_holds_its_queue_until_it_is_sent_back() -> None:
+    world = world_of("broker-a")
+    client = process_in(world, 1)
+    started(world, client)
+    queue, other = (MessageQueue("T", "broker-a", number) for number in (0, 1))
+    client.stick(queue)
+    began = world.clock.now
+    world.clock.run(began + 14 * MINUTE)
+    assert queue in client.reads
+    assert client.consumes & {queue, other} == {other}
+    collector = Collector(world, "C", Habits(), (), {"T": 10.0}, 0)
+    collector._ask_info(0, world.brokers[0], client.client_id)
+    committed = collector._offsets(queue)["consumerOffset"]
+    assert f'"cachedMsgMinOffset": {committed}' in str(collector.lines[0]["body"])
+    world.clock.run(began + 15 * MINUTE + SECOND)
+    assert queue in client.consumes
+
+
 def test_a_client_stays_with_its_nameserver_until_that_fails() -> None:
     world = world_of("broker-a", "broker-b")
     world.nameservers.append(Nameserver("10.9.0.2:9876"))

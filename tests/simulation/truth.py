@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from rebalance_core.message_queue import MessageQueue
-from tests.simulation.clock import Millis
+from tests.simulation.clock import MINUTE, Millis
 
 Value = TypeVar("Value")
 Spans = list[tuple[Millis, Millis]]
@@ -179,6 +179,10 @@ CATCHES_UP = 10
 COMMITS_EACH: Millis = 5000
 
 
+#: Messages have come for an hour before zero.
+FIRST_MESSAGE: Millis = -60 * MINUTE
+
+
 class Progress:
     """How far the group has read each queue: up to the messages of which time.
 
@@ -197,11 +201,11 @@ class Progress:
         self._truth = truth
         self._asked: dict[MessageQueue, tuple[Millis, Millis, Millis]] = {}
 
-    def go_back(self, queue: MessageQueue, now: Millis, by: Millis) -> None:
-        """Sets the group back by the messages of so much time."""
+    def go_back(self, queue: MessageQueue, now: Millis, by: Millis | None) -> None:
+        """Sets the group back by the messages of so much time; None: to the first one."""
         if self.committed(queue, now) is not None:
             _, read, told = self._asked[queue]
-            self._asked[queue] = (now, read - by, told - by)
+            self._asked[queue] = (now, read - by, told - by) if by else (now, *(FIRST_MESSAGE,) * 2)
 
     def committed(self, queue: MessageQueue, now: Millis) -> Millis | None:
         """The time up to whose messages the committed offset goes; None: nobody read any."""

@@ -10,9 +10,9 @@ from random import Random
 
 from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clients import Process
-from tests.simulation.clock import Clock
-from tests.simulation.servers import SCANNED_EACH, Broker, Nameserver
-from tests.simulation.truth import Progress, Truth
+from tests.simulation.clock import Clock, Millis
+from tests.simulation.servers import BROKER_EXPIRES_AFTER, SCANNED_EACH, Broker, Nameserver
+from tests.simulation.truth import Progress, Steps, Truth
 
 GROUP = "G"
 RETRY = f"%RETRY%{GROUP}"
@@ -42,6 +42,8 @@ class World:
     consume_enabled: bool = True
     #: Whether a slave becomes the master that is away.
     slaves_act_as_master: bool = False
+    #: By broker name whether it has a master: producers write to no other one.
+    writable: dict[str, Steps[bool]] = field(default_factory=dict)
     heartbeat_listeners: list[Callable[[Broker, Process, str], None]] = field(default_factory=list)
     _ports: count[int] = field(default_factory=lambda: count(20000))
 
@@ -52,6 +54,7 @@ class World:
     def add_broker(self, name: str, topics: dict[str, int], *, slaves: int = 0) -> None:
         number = len({broker.name for broker in self.brokers})
         self.topics[name] = topics
+        self.writable[name] = Steps(True)
         for broker_id in range(1 + slaves):
             address = f"10.1.{number}.{broker_id + 1}:10911"
             broker = Broker(self, name, broker_id, address)
@@ -66,7 +69,9 @@ class World:
         return max(found, key=lambda each: each.acts_as_master, default=None)
 
     def replicas(self, name: str) -> list[Broker]:
-        return [broker for broker in self.brokers if broker.name == name]
+        """The master first."""
+        found = [broker for broker in self.brokers if broker.name == name]
+        return sorted(found, key=lambda broker: broker.broker_id)
 
     # ------------------------------------------------------------------ changes of the cluster
 
@@ -90,27 +95,57 @@ class World:
                 topics[topic] = queues
                 self.register(name)
 
-    def stop_broker(self, name: str) -> None:
-        """In order: the nameservers forget it at once, all connections close."""
+    def stop_broker(self, name: str, *, in_order: bool = True) -> None:
+        """All connections close. In order: the nameservers forget it at once."""
         for broker in self.replicas(name):
             self._stop(broker)
-        self.register(name)
-        self._everybody_changed()
+        self._left(name, in_order=in_order)
 
-    def start_broker(self, name: str) -> None:
+    def start_broker(self, name: str, *, loses_offsets: bool = False) -> None:
+        """``loses_offsets``: it comes without ``consumerOffset.json``, as from a lost volume."""
         for broker in self.replicas(name):
             broker.up, broker.acts_as_master = True, False
+        self.writable[name].put(self.clock.now, True)
+        if loses_offsets:
+            for queue in self.truth.exists:
+                if queue.broker_name == name:
+                    self.progress.go_back(queue, self.clock.now, None)
         self.register(name)
         self._everybody_changed()
 
-    def stop_master(self, name: str) -> None:
+    def stop_master(self, name: str, *, in_order: bool = True) -> None:
         """Its slaves stay; ``start_broker`` brings it back."""
         for broker in self.replicas(name):
             if broker.broker_id == 0:
                 self._stop(broker)
-            else:
-                broker.acts_as_master = self.slaves_act_as_master
+        self._left(name, in_order=in_order)
+
+    def fail_over(self, name: str, back_by: Millis) -> None:
+        """A slave is the master from now on (DLedger, controller), with offsets of a while ago."""
+        master, slave = self.replicas(name)[:2]
+        self._stop(master)
+        master.broker_id, slave.broker_id = slave.broker_id, master.broker_id
+        for queue in self.truth.exists:
+            if queue.broker_name == name:
+                self.progress.go_back(queue, self.clock.now, back_by)
         self.register(name)
+        self._everybody_changed()
+
+    def _left(self, name: str, *, in_order: bool) -> None:
+        """Its master stopped, and a nameserver learns of it now, or by its silence."""
+        self.writable[name].put(self.clock.now, False)
+
+        def forget() -> None:
+            for broker in self.replicas(name):
+                is_only = broker.broker_id and not self.replicas(name)[0].up
+                broker.acts_as_master = bool(is_only) and self.slaves_act_as_master
+            self.register(name)
+
+        if in_order:
+            forget()
+        else:
+            self.clock.after(BROKER_EXPIRES_AFTER + self.random.uniform(0, 5_000), forget)
+        self._queues_changed()
         self._everybody_changed()
 
     def add_slave(self, name: str) -> None:
@@ -144,6 +179,7 @@ class World:
     def _stop(self, broker: Broker) -> None:
         broker.up = False
         broker.channels.clear()
+        broker.locks.clear()
         for process in self.processes:
             process.addresses.pop(broker.address, None)
 
