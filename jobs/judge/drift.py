@@ -51,7 +51,7 @@ class Drift(NamedTuple):
         return self.drift == HELD_NOT_COMPUTED
 
     def is_of(self, absence: Absence) -> bool:
-        """Whether it is of that time without a master alone."""
+        """True for a drift of that time without a master alone."""
         is_within = absence.is_within(self.first_seen, self.first_seen)
         return bool(is_within and absence.is_within(self.last_seen, self.last_seen))
 

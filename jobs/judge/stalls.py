@@ -339,7 +339,7 @@ def stalled_queues(case: Case, found: Found) -> Found:
 
 
 def _finishes_some(case: Case, fault: FaultEpisode) -> bool:
-    """Whether the process consumes newer messages than the one that holds its queue up."""
+    """True where the process consumes newer messages than the one that holds its queue up."""
     answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
     return any(NOT_FINISHING in each.held.values() for each in answers)
 
