@@ -1,6 +1,6 @@
 """what was found -> the rows of every report table of a group: the one place that makes them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 from rebalance_core.grouping import grouped
@@ -19,16 +19,13 @@ from .statuses import PERSISTING, former_findings, openness
 
 #: The column with the reason of the known issue that a finding matches; null: it matches none.
 KNOWN_ISSUE = "known_issue"
-#: What is known of a finding and no column, or one of another name.
-_NO_COLUMNS: Mapping[type, Collection[str]] = {
-    QueueFinding: (
-        *("extent", "queue", "kind", "left", "times"),
-        *("is_always_read", "is_mostly_certain"),
-    ),
-    Stall: ("extent", "queue", "snapshots", "share_of_time"),
-    FaultEpisode: ("extent", "cleared", "left"),
-    StackedEpisode: ("copies", "is_settled"),
-}
+#: What is known of a finding and is no column of any table, or one of another name.
+_NO_COLUMNS = frozenset(
+    {
+        *("extent", "queue", "kind", "left", "times", "cleared", "copies"),
+        *("is_always_read", "is_mostly_certain", "is_settled"),
+    }
+)
 
 
 def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
@@ -101,7 +98,8 @@ def _row(case: Case, finding: Graded) -> Row:
             }
         case Stall():
             id_ = stall_id(*group, topic, *finding.queue)
-            columns |= {"polls": extent.snapshots}
+            columns["polls"] = columns.pop("snapshots")
+            del columns["share_of_time"]
         case QueueFinding():
             id_ = finding_id(*group, topic, *finding.queue, finding.kind)
             columns |= {
@@ -116,7 +114,7 @@ def _row(case: Case, finding: Graded) -> Row:
                 "computed": CAUSES.isdisjoint(finding.causes),
             }
     return {
-        **_published(finding, columns),
+        **_published(columns),
         "finding_id": id_,
         **openness(id_, extent, case.open_before)._asdict(),
         KNOWN_ISSUE: known_issue(finding, case.known_issues, masking),
@@ -126,7 +124,7 @@ def _row(case: Case, finding: Graded) -> Row:
 def _row_of_id(case: Case, found: StackedEpisode) -> Row:
     """The row of a stacked id, but for its group."""
     return {
-        **_published(found, found.stacked._asdict()),
+        **_published(found.stacked._asdict()),
         **found.extent._asdict(),
         "topics": found.topics,
         "verdict": found.kind,
@@ -134,6 +132,6 @@ def _row_of_id(case: Case, found: StackedEpisode) -> Row:
     }
 
 
-def _published(of: Graded | StackedEpisode, values: Row) -> Row:
+def _published(values: Row) -> Row:
     """The values that are columns: what no table declares is named above, or fails."""
-    return {name: value for name, value in values.items() if name not in _NO_COLUMNS[type(of)]}
+    return {name: value for name, value in values.items() if name not in _NO_COLUMNS}

@@ -16,13 +16,13 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from jobs.cli import main
 from jobs.schemas import REPORT_TABLES
+from tests.support.html import Page
 
 pytestmark = pytest.mark.e2e
 
@@ -209,27 +209,15 @@ def test_the_report(
     {"html": check_html, "markdown": check_markdown}[form](text)
 
 
-class Page(HTMLParser):
-    """The tags of a page with their attributes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-
 def check_html(text: str) -> None:
-    page = Page()
-    page.feed(text)
-    assert page.tags
+    page = Page(text)
+    assert page.elements
     # The page has one script, which no name can change: the policy has its hash.
     (script,) = re.findall("<script>(.*?)</script>", text, re.DOTALL)
     own = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{own}'" in text
-    assert [tag for tag, _ in page.tags].count("script") == 1
-    for tag, attributes in page.tags:
+    assert [tag for tag, _ in page.elements].count("script") == 1
+    for tag, attributes in page.elements:
         assert tag not in {"img", "iframe", "object"}
         assert not [each for each in attributes if each.startswith("on")]
         # A link within the page may have any name in it.

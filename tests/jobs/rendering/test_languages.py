@@ -31,9 +31,10 @@ from jobs.texts.shown import visible
 from rebalance_core import findings
 from rebalance_core.texts import Text, encode
 from tests.jobs.rendering.test_nights import a_page, missing, night
-from tests.jobs.rendering.test_page import HOSTILE, Page, a_night, full_report, report
+from tests.jobs.rendering.test_page import HOSTILE, a_night, full_report, report
 from tests.languages.english_left import english_in
 from tests.support.audited import Rows, audit_dumps
+from tests.support.html import VOID, Page
 from tests.support.published import RowTables, fault, finding, health, published
 
 CHINESE = language("zh")
@@ -72,7 +73,7 @@ class Visible(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in ("meta", "link", "wbr", "br", "input"):
+        if tag not in VOID:
             self._open.append(tag)
         spoken = () if tag == "bdi" else _SPOKEN
         for name, value in attrs:

@@ -6,7 +6,6 @@ import re
 import shutil
 from collections import Counter
 from datetime import date, timedelta
-from html.parser import HTMLParser
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from jobs.rendering.page_values import MOST_GROUPS
 from jobs.rendering.site import NightPage, to_html, write_site
 from jobs.rendering.write import Look
 from jobs.storage import Location, Reports
-from tests.jobs.rendering.test_page import Page
+from tests.support.html import Page
 from tests.support.reports import last_pointer
 from tests.support.written_reports import NOON, publish, report_row
 
@@ -113,20 +112,9 @@ def test_a_night_whose_pointer_cannot_be_read_stops_no_other(tmp_path: Path) -> 
     assert strip.levels == ("UNKNOWN", "CRITICAL")
 
 
-class Links(HTMLParser):
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs).get("href") if tag == "a" else None
-        if found and not found.startswith(("#", "http")):
-            self.found.append(found)
-
-
 def links(page: Path) -> list[str]:
-    return [each for each in Links(page.read_text()).found if each.endswith(".html")]
+    found = (each.get("href", "") for each in Page(page.read_text()).all("a"))
+    return [each for each in found if each.endswith(".html") and not each.startswith(("#", "http"))]
 
 
 def test_a_site_links_each_night_with_those_before_and_after_it(

@@ -6,7 +6,6 @@ import re
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
-from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +19,7 @@ from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.page_values import PageValues, build_report
 from jobs.reports.words import within
 from rebalance_core.texts import Text, encode
+from tests.support.html import Page
 from tests.support.published import (
     RowTables,
     fault,
@@ -30,7 +30,6 @@ from tests.support.published import (
     two_processes_share_one_client_id,
 )
 
-VOID = {"meta", "link", "br", "img", "hr", "input", "wbr"}
 HOSTILE = (
     "<script>alert(1)</script>",
     "\"><img src=x onerror='alert(1)'>",
@@ -43,38 +42,6 @@ HOSTILE = (
     "=cmd|' /C calc'!A0",
     "`|a|` *b* [c](http://d.example) @all &amp; <e>",
 )
-
-
-class Page(HTMLParser):
-    """The elements of a page, and the text of it; refuses what is not closed in order."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str]]] = []
-        self.open: list[str] = []
-        self.texts: dict[str, list[str]] = {}
-        self.feed(html)
-        self.close()
-        assert not self.open, self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, {name: value or "" for name, value in attrs}))
-        if tag not in VOID:
-            self.open.append(tag)
-            self.texts.setdefault(tag, []).append("")
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, {name: value or "" for name, value in attrs}))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag, tag
-
-    def handle_data(self, data: str) -> None:
-        for tag in set(self.open):
-            self.texts[tag][-1] += data
-
-    def all(self, tag: str) -> list[dict[str, str]]:
-        return [attributes for name, attributes in self.elements if name == tag]
 
 
 def report(top: int = 10, **tables: list[dict[str, Any]]) -> PageValues:
