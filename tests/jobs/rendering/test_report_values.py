@@ -377,6 +377,13 @@ def test_problems_are_told_apart_by_what_is_to_be_done_with_them() -> None:
     assert told.kinds == ["ORPHANED"]
 
 
+def test_a_stall_is_as_certain_in_the_table_of_its_card_as_in_its_badge() -> None:
+    """Offsets show it: the table of stalls has no column that says how sure it is."""
+    html = to_html(report(stalled_queues=[finding(certainty=None)]), "r")
+    table = html.partition("Findings of this topic")[2].partition("</table>")[0]
+    assert "<td>certain</td>" in table
+
+
 def test_every_kind_that_occurs_is_explained() -> None:
     told = report(
         duplicate_queues=[finding(**INFO)],
