@@ -277,10 +277,11 @@ def _why(case: Case, step: _Step) -> tuple[list[Text], Text]:
             "find out who set them back: mqadmin resetOffsetByTime, the dashboard, or one of "
             "two processes that consume the same queue and commit in turn"
         )
-    if happened.is_other_master:
+    if happened.is_of_slave:
         return [happened.what], Text(
-            "find out why the new master of {broker} had older offsets: a slave copies them "
-            "from its master every 10 s; if it cannot, its log has SyncConsumerOffset Exception",
+            "find out why the slave of {broker} that took over had older offsets: a slave copies "
+            "them from its master every 10 s; if it cannot, its log has SyncConsumerOffset "
+            "Exception",
             broker=step.broker_name,
         )
     return [happened.what], Text(
@@ -292,10 +293,10 @@ def _why(case: Case, step: _Step) -> tuple[list[Text], Text]:
 
 
 class _Happened(NamedTuple):
-    """What happened to a broker, in words; or that it has another master since."""
+    """What happened to a broker, in words; whether a slave serves it since, or is its master."""
 
     what: Text
-    is_other_master: bool = False
+    is_of_slave: bool = False
 
 
 def _happened(case: Case, broker_name: str, since: Instant, until: Instant) -> _Happened | None:
@@ -314,16 +315,18 @@ def _happened(case: Case, broker_name: str, since: Instant, until: Instant) -> _
             before=change.before,
             now=change.now,
         )
-        return _Happened(what, is_other_master=True)
+        return _Happened(what, is_of_slave=True)
     away = [
-        each.what
+        each
         for each in case.masters_away
         if each.broker_name == broker_name
         and each.begins <= until
         and (each.ends is None or each.ends > since)
     ]
     if away:
-        return _Happened(away[-1])
+        last = away[-1]
+        serves = last.followed is not None and (last.ends is None or last.ends > until)
+        return _Happened(last.what, is_of_slave=serves)
     silent = [
         time
         for run in case.dossier.polls

@@ -322,7 +322,8 @@ def test_what_depends_on_the_view_is_possible_however_likely():
                 offline_brokers=(("broker-a", 0),),
             ),
             "NO_BROKER_ANSWERED",
-            "the other brokers of the route know no member of the group; no list came from broker-b",
+            "the other brokers of the route know no member of the group; no list came from "
+            "broker-b",
             False,
             id="one is offline, the other did not answer",
         ),
