@@ -211,10 +211,10 @@ def topics_by_broker(dossier: Dossier) -> Mapping[str, set[str]]:
 
 
 class BrokerChange(NamedTuple):
-    """What happened to a broker, in words; or that it has another master since."""
+    """What happened to a broker, in words; whether a slave serves it since, or is its master."""
 
     what: Text
-    is_other_master: bool = False
+    is_of_slave: bool = False
 
 
 def last_change(
@@ -239,16 +239,18 @@ def last_change(
             before=change.before,
             now=change.now,
         )
-        return BrokerChange(what, is_other_master=True)
+        return BrokerChange(what, is_of_slave=True)
     away = [
-        each.what
+        each
         for each in absences
         if each.broker_name == broker_name
         and each.begins <= until
         and (each.ends is None or each.ends > since)
     ]
     if away:
-        return BrokerChange(away[-1])
+        last = away[-1]
+        serves = last.followed is not None and (last.ends is None or last.ends > until)
+        return BrokerChange(last.what, is_of_slave=serves)
     silent = [
         time
         for run in dossier.polls

@@ -66,8 +66,8 @@ class HoldingsOfTopic:
         return any(each.is_of_one_phase and answered[each.round_] > 1 for each in self.within(time))
 
     def unheld(self, queue: QueueKey, time: Extent) -> bool:
-        """True where in a round of that time all processes answered and none held the queue; of a time
-        without any, in the one before and the one after it, of one phase.
+        """True where in a round of that time all processes answered and none held the queue; of a
+        time without any, in the one before and the one after it, of one phase.
         """
         held = {round_ for each in self.holders(queue) for round_ in each.rounds}
         within = self.within(time)

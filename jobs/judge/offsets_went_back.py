@@ -97,10 +97,11 @@ def _why(case: Case, step: _Step) -> tuple[list[Text], Text]:
             "find out who set them back: mqadmin resetOffsetByTime, the dashboard, or one of "
             "two processes that consume the same queue and commit in turn"
         )
-    if happened.is_other_master:
+    if happened.is_of_slave:
         return [happened.what], Text(
-            "find out why the new master of {broker} had older offsets: a slave copies them "
-            "from its master every 10 s; if it cannot, its log has SyncConsumerOffset Exception",
+            "find out why the slave of {broker} that took over had older offsets: a slave copies "
+            "them from its master every 10 s; if it cannot, its log has SyncConsumerOffset "
+            "Exception",
             broker=step.broker_name,
         )
     return [happened.what], Text(

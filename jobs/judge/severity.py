@@ -35,7 +35,8 @@ _DOUBTFUL = Text(
 def graded(case: Case, found: Found) -> Found:
     """All of it with its severity: that of a fault follows from those of what it does.
 
-    Where nothing shows whether a fault does harm, its remedy ends with what would show that.
+    Where nothing shows whether a fault does harm, its remedy ends with what would show that, unless
+    all clients answered then.
     """
     terms, orderly = case.terms, case.dossier.consumes_in_order
     queues = [
@@ -43,11 +44,16 @@ def graded(case: Case, found: Found) -> Found:
     ]
     stalls = [replace(each, severity=stall_severity(each)) for each in found.stalls]
     harms = Harms(queues, stalls, terms.critical_probability)
+
+    def is_unasked(fault: FaultEpisode) -> bool:
+        rounds = case.holdings[fault.topic].within(fault.extent)
+        return harms.are_doubtful(fault) and not any(each.is_complete for each in rounds)
+
     faults = [
         replace(
             each,
             severity=harms.severity_of(each),
-            remedy=joined([each.remedy, _DOUBTFUL]) if harms.are_doubtful(each) else each.remedy,
+            remedy=joined([each.remedy, _DOUBTFUL]) if is_unasked(each) else each.remedy,
         )
         for each in found.faults
     ]

@@ -15,6 +15,7 @@ from tests.cases.test_small_dumps import (
     fleet,
     holds,
     instant,
+    line,
     members,
     offsets,
     route,
@@ -355,6 +356,26 @@ def test_consumers_in_order_read_nothing_of_a_broker_without_a_master(audit, in_
     worst = {row["severity"] for row in found["group_faults"]}
     assert worst == ({"CRITICAL" if read < 509 else "INFO"} if in_order else set())
     assert all("restart of the clients changes nothing" in each for each in faults.values())
+
+
+@pytest.mark.parametrize(
+    ("ends", "who"), [(15, "the slave of broker-a"), (6, "broker-a came back")]
+)
+def test_who_has_older_offsets_is_who_serves_the_broker_then(audit, ends, who):
+    """The slave's copy from 10:05 on, or the master's own when it is back at 10:06, is 9."""
+
+    def lines():
+        for each in without_masters(["broker-a"], range(5, ends), lambda _: (509, 9)):
+            is_back = each["collected_at"] >= line("", 360)["collected_at"]
+            if each["kind"] == "consume_stats" and each["broker_name"] == "broker-a" and is_back:
+                minute = int(each["collected_at"][14:16])
+                now = 100 * minute + 9, 9 + 10 * (minute - 6)
+                yield offsets(60 * minute + 11, "broker-a", dict.fromkeys(range(4), now))
+            else:
+                yield each
+
+    (fault,) = (f for f in audit(lines())["group_faults"] if f["fault"] == "OFFSETS_WENT_BACK")
+    assert fault["remedy"].startswith(f"find out why {who}")
 
 
 @pytest.mark.parametrize("back", [4_000, 0])

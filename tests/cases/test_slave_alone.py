@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cases.test_small_dumps import MEMBERS, MINUTES, instant, members, route
+from tests.cases.test_small_dumps import MEMBERS, MINUTES, QUEUES, holds, instant, members, route
 from tests.support.audited import lasting
 
 RETRY = "%RETRY%G"
@@ -52,3 +52,27 @@ def test_a_client_that_a_slave_lists_does_not_reach_the_master_by_it(audit, lack
 def test_a_client_that_the_slave_alone_does_not_list_reads_everything(audit):
     found = audit(polled({("broker-a", 1)}))
     assert (found["orphaned_queues"], found["duplicate_queues"]) == ([], [])
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_running_infos_that_came_are_not_asked_for(audit, answer):
+    """Broker-a does not list the fourth member. All say each minute what they hold: by each list
+    it would be two queues of broker-b or none, and it is these two.
+    """
+
+    def lines():
+        for minute in MINUTES:
+            yield route(60 * minute, "broker-a", "broker-b")
+            yield members(60 * minute + 1, "broker-a", MEMBERS[:3] if minute > 3 else MEMBERS)
+            yield members(60 * minute + 2, "broker-b", MEMBERS)
+        for minute in MINUTES if answer else ():
+            for number, client_id in enumerate(MEMBERS):
+                held = QUEUES[2 * number : 2 * number + 2]
+                given = holds(60 * minute + 20 + number, client_id, held, "Any")
+                package = "org.apache.rocketmq.client.consumer.rebalance"
+                strategy = f"{package}.AllocateMessageQueueAveragely@49"
+                yield given | {"body": given["body"].replace("com.example.Any@49", strategy)}
+
+    remedies = [each["remedy"] for each in lasting(audit(lines())["group_faults"])]
+    assert remedies
+    assert any("would make it certain" in each for each in remedies) != answer

@@ -81,7 +81,7 @@ def test_what_is_gone_with_another_master_is_told_with_it():
         "from 500 to 50; the master of broker-a changed at 00:05:00 UTC, from 10.0.0.1:10911 to "
         "10.0.0.2:10911"
     )
-    assert fault.remedy.startswith("find out why the new master of broker-a had older offsets")
+    assert fault.remedy.startswith("find out why the slave of broker-a that took over had older")
 
 
 def test_a_master_that_comes_back_and_is_brought_up_by_its_clients_lost_nothing():
