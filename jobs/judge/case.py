@@ -120,13 +120,15 @@ class Case:
     def drift(self) -> Sequence[Drift]:
         """Where what they held is not what was computed.
 
-        A client that reads nothing of a broker without a master keeps its queues in its table.
+        Consumers in order, and clients in Go, read nothing of a broker without a master, and keep
+        its queues in their tables.
         """
         every = (each for of_topic in self.holdings.values() for each in of_topic.holdings)
 
         def is_kept(drift: Drift) -> bool:
-            away = (each for each in self.masters_away if each.broker_name == drift.queue[0])
-            return drift.is_extra and any(map(drift.is_of, away))
+            is_go = self.dossier.languages.get(drift.client_id) == "GO"
+            keeps = drift.is_extra and (is_go or bool(self.dossier.consumes_in_order))
+            return keeps and any(map(drift.is_within, self.masters_away))
 
         found = find_drift(every, self.persistence_seconds)
         return [each for each in found if not is_kept(each)]

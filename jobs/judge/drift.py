@@ -50,10 +50,11 @@ class Drift(NamedTuple):
         """Whether the queue is held and not computed; else it is computed and not held."""
         return self.drift == HELD_NOT_COMPUTED
 
-    def is_of(self, absence: Absence) -> bool:
-        """True for a drift of that time without a master alone."""
-        is_within = absence.is_within(self.first_seen, self.first_seen)
-        return bool(is_within and absence.is_within(self.last_seen, self.last_seen))
+    def is_within(self, absence: Absence) -> bool:
+        """True where the queue's broker had no master in all of its time."""
+        is_before = absence.ends is None or self.last_seen < absence.ends
+        is_same = self.queue[0] == absence.broker_name
+        return is_same and absence.begins <= self.first_seen and is_before
 
     @property
     def lasts(self) -> bool:

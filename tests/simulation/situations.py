@@ -496,6 +496,11 @@ def in_order_without_master(fleet: Fleet) -> None:
         # An acting master gives locks as any other does.
         return
     fleet.faults.add("MASTER_AWAY")
+    if not fleet.habits.running_infos:
+        # Where messages wait offsets show that nobody reads them.
+        reason = "no running infos: nothing shows that consumers lock their queues"
+        topics = frozenset({RETRY}) if fleet.habits.offsets else None
+        fleet.hidden.append(Hidden(reason, topics, kinds=("ORPHANED",)))
 
 
 def offsets_back_at_restart(fleet: Fleet) -> None:
