@@ -19,8 +19,8 @@ SHARED = f"""
     --set A.B=C*  override one setting
     --quiet  print results and errors only
     --dumps PATH...  JSON Lines, plain or .gz: files, folders, globs
-    --since T  audit from this time on, ISO 8601; {LAST_RUN}: from where the last published run (of
-            the date) began
+    --since T  audit from this time on, ISO 8601; {LAST_RUN}: the same begin as
+            the last published run (of the date)
     --until T  audit up to this time, exclusive, ISO 8601
     --known-issues FILE  the file; default: {choices.DEFAULT_KNOWN_ISSUES} here, else the installed
             one
