@@ -132,9 +132,11 @@ def test_questions_are_asked_side_by_side_over_one_connection_but_not_too_many()
         assert all(answer.is_ok for of_address in answers for answer in of_address)
         return replay
 
-    manners = dict.fromkeys(addresses, Manners(delay=0.005))
+    manners = dict.fromkeys(addresses, Manners(delay=0.05))
     replay = run(ask, manners, dict.fromkeys(addresses, echo), timeout_seconds=20)
-    assert (replay.most_at_one, replay.most_at_all) == (4, 64)
+    # Without a limit for all there would be 120. How near one comes to it a busy machine decides.
+    assert replay.most_at_one == 4
+    assert 32 < replay.most_at_all <= 64
     assert replay.connections == len(addresses)
 
 
