@@ -258,7 +258,12 @@ def as_arrow(name: str, rows: Any) -> pa.Table:
     """The rows of a snapshot table, of pandas, Polars or Arrow; else InputError."""
     if hasattr(rows, "convert_dtypes"):
         # Of pandas: numbers beside a null are no floats.
-        return pa.Table.from_pandas(rows.convert_dtypes(), preserve_index=False)
+        try:
+            return pa.Table.from_pandas(rows.convert_dtypes(), preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise InputError(
+                f"{name}: expected values of one type in each column, came {'; '.join(error.args)}"
+            ) from error
     if isinstance(rows, pa.Table) or hasattr(rows, "__arrow_c_stream__"):
         return pa.table(rows)
     raise InputError(

@@ -176,8 +176,9 @@ def _of_worst_groups(digest: Digest, worst_groups: int) -> Iterator[_Metric]:
         for severity in _SEVERE:
             values[*map(_label, group), severity] += counts[group][severity]
     for problem in digest.problems:
-        if problem.counts and problem.place[:2] in worst:
-            waiting[*map(_label, problem.place[:2])] += problem.waiting.messages
+        messages = problem.waiting.messages
+        if problem.counts and problem.place[:2] in worst and messages is not None:
+            waiting[*map(_label, problem.place[:2])] += messages
     labels = ["cluster", "consumer_group"]
     what = "Findings of the worst groups, known issues left out"
     yield _Metric("group_findings", what, [*labels, "severity"], values)
@@ -190,9 +191,17 @@ def _of_backlog(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_Metric
     waiting = grouped(
         (clusters[each.place.cluster], each.waiting) for each in digest.problems if each.counts
     )
-    found = {name: WaitingMessages.of_all(waiting.get(name, ())) for name in clusters.values()}
+    # Where nothing lasts nothing waits there; where no offsets came it is not known, and no metric.
+    nothing = [WaitingMessages(0)]
+    found = {
+        name: each
+        for name in clusters.values()
+        if (each := WaitingMessages.of_all(waiting.get(name, nothing))).messages is not None
+    }
     what = "Messages that wait in topics with lasting faults, known issues left out"
-    values: dict[tuple[str, ...], float] = {(name,): each.messages for name, each in found.items()}
+    values: dict[tuple[str, ...], float] = {
+        (name,): each.messages or 0 for name, each in found.items()
+    }
     yield _Metric("backlog_messages", what, ["cluster"], values)
     what = "By how many messages a second these grow"
     values = {(name,): each.per_minute / 60 for name, each in found.items()}

@@ -232,7 +232,7 @@ class Problem:
             self.severity,
             certain=self.certainty == "CERTAIN",
             ongoing=self.ongoing,
-            backlog=self.waiting.messages,
+            backlog=self.waiting.messages or 0,
             queue_minutes=self.orphan_minutes + self.duplicate_minutes,
             queues=sum(self.lasting.values()),
         )

@@ -14,12 +14,12 @@ COLUMNS = ("backlog", "backlog_per_minute", "waiting_since")
 
 
 class WaitingMessages(NamedTuple):
-    """Messages that were not consumed at the last offsets; none where no offsets were collected.
+    """Messages that were not consumed at the last offsets; None: not known, for no offsets came.
 
     ``since``: by when the oldest of them had come; None where all are as new as the last offsets.
     """
 
-    messages: int = 0
+    messages: int | None = None
     per_minute: float = 0.0
     since: datetime | None = None
 
@@ -28,19 +28,24 @@ class WaitingMessages(NamedTuple):
         """That of a topic, from its row of ``group_health``."""
         messages, per_minute, since = (row[name] for name in COLUMNS)
         is_new = since is not None and since >= row["last_seen"]
-        return cls(messages or 0, per_minute or 0.0, None if is_new else since)
+        return cls(messages, per_minute or 0.0, None if is_new else since)
 
     @classmethod
     def of_all(cls, every: Iterable["WaitingMessages"]) -> "WaitingMessages":
-        """That of several topics together."""
-        every = [each for each in every if each.messages]
+        """That of several topics together: of those of which it is known.
+
+        >>> WaitingMessages.of_all([WaitingMessages(0), WaitingMessages()]).messages
+        0
+        """
+        every = list(every)
+        known = [each.messages for each in every if each.messages is not None]
         since = min((each.since for each in every if each.since is not None), default=None)
         growth = sum(each.per_minute for each in every)
-        return cls(sum(each.messages for each in every), growth, since)
+        return cls(sum(known) if known else None, growth, since)
 
     @property
     def text(self) -> str:
-        """In words; empty where nothing waits.
+        """In words; empty where nothing waits, or nobody knows.
 
         >>> WaitingMessages(2_000, 61.5, datetime(2026, 11, 20, 10, 3)).text
         '2,000 messages wait, 62 more a minute, the oldest since 2026-11-20 10:03:00'

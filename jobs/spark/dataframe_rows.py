@@ -9,6 +9,7 @@ What is lossless is taken: whole numbers of any width, decimals without digits b
 times as text of ISO 8601 (UTC where it has no zone).
 """
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -117,8 +118,8 @@ class _Named(NamedTuple):
     #: By our names.
     rows: DataFrame
     twice: list[Any]
-    #: By our name what a column was taken from, as one types it.
-    typed: dict[str, str]
+    #: By our name theirs; None of a column that the caller has made of theirs.
+    theirs: dict[str, str | None]
     #: By our name why there is nothing of what ``columns`` has for it.
     not_found: dict[str, str]
 
@@ -134,7 +135,7 @@ def _by_our_names(table: Table, rows: DataFrame, columns: Names) -> _Named:
         if not isinstance(theirs, str):
             if (refusal := _refusal(rows, theirs)) is None:
                 picked.append(theirs.alias(field.name))
-                named.typed[field.name] = "(...)"
+                named.theirs[field.name] = None
                 continue
             named.not_found[field.name] = f"Spark refuses what columns has for it: {refusal}"
             theirs = field.name
@@ -144,10 +145,18 @@ def _by_our_names(table: Table, rows: DataFrame, columns: Names) -> _Named:
         if len(there) > 1:
             named.twice.extend([pa.field(field.name, field.type)] * len(there))
         elif there:
-            quoted = there[0].replace("`", "``")
-            picked.append(F.col(f"`{quoted}`").alias(field.name))
-            named.typed[field.name] = f'F.col("{there[0]}")'
+            picked.append(F.col(_quoted(there[0])).alias(field.name))
+            named.theirs[field.name] = there[0]
     return named._replace(rows=rows.select(*picked))
+
+
+def _quoted(name: str) -> str:
+    """The name as Spark reads it, whatever is in it.
+
+    >>> _quoted("clientId"), _quoted("client.id")
+    ('clientId', '`client.id`')
+    """
+    return name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name.replace('`', '``')}`"
 
 
 def _refusal(rows: DataFrame, column: Column) -> str | None:
@@ -194,19 +203,20 @@ def _what_to_type(
     """The argument that mends the columns, as far as names and types show it."""
     lines, there = [], []
     for table, schema in came:
-        typed = named[table.name].typed
+        taken, theirs = named[table.name].theirs, frames[table.name].columns
         missing = [f.name for f in table.schema if not f.nullable and f.name not in schema.names]
-        theirs = frames[table.name].columns
-        near = _alike(missing, [n for n in theirs if f'F.col("{n}")' not in typed.values()])
+        near = _alike(missing, [name for name in theirs if name not in taken.values()])
         parts = [f'"{name}": "{near.get(name, "...")}"' for name in missing]
         for field in table.schema:
             if schema.names.count(field.name) != 1 or schema.field(field.name).type == field.type:
                 continue
             # A text of a time without a zone is one of UTC.
             type_ = "string" if field.type == TIMESTAMP else type_name(field.type)
-            made = f'{typed[field.name]}.cast("{type_}")'
+            name = taken[field.name]
+            column = "(...)" if name is None else f"F.col({json.dumps(_quoted(name))})"
+            made = f'{column}.cast("{type_}")'
             if field.type == TIMESTAMP and pa.types.is_integer(schema.field(field.name).type):
-                made = f"F.timestamp_millis({typed[field.name]})"
+                made = f"F.timestamp_millis({column})"
             parts.append(f'"{field.name}": {made}')
         if parts:
             lines.append(f'"{table.name}": {{{", ".join(parts)}}}')

@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -182,6 +183,11 @@ def test_a_moment_without_findings_says_when_there_were_some(report: Report) -> 
         ),
         ({}, InputError, "no table heartbeats"),
         ({"heartbeats": pa.table({"cluster": ["C"]})}, InputError, "no table topic_routes"),
+        (
+            dict.fromkeys(("heartbeats", "topic_routes"), pd.DataFrame({"client_id": ["a", 1]})),
+            InputError,
+            "heartbeats: expected values of one type in each column, came .*column client_id",
+        ),
         (
             {"heartbeats": [1], "topic_routes": [2]},
             InputError,

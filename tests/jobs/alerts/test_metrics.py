@@ -245,3 +245,11 @@ def test_what_waits_is_that_of_topics_with_lasting_faults_by_cluster_and_by_wors
     assert value(series, "backlog_oldest_timestamp_seconds", cluster="C") == NOON.timestamp()
     of_groups = {its: each for (name, its), each in series.items() if "group_backlog" in name}
     assert list(of_groups.values()) == [51]
+    # Where no offsets came, that nothing waits would be an all-clear for what nobody knows.
+    for row in tables["group_health"]:
+        row |= {"backlog": None, "backlog_per_minute": None, "waiting_since": None}
+    series = read(tmp_path, publish(tmp_path, "2026-11-21", tables), worst_groups=1)
+    assert not [name for name, _ in series if "backlog" in name]
+    nothing = {"orphaned_queues": [], "group_health": tables["group_health"]}
+    series = read(tmp_path, publish(tmp_path, "2026-11-22", nothing), worst_groups=1)
+    assert value(series, "backlog_messages", cluster="C") == 0

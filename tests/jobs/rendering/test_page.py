@@ -331,6 +331,14 @@ def test_a_card_has_one_box_of_what_to_do_of_what_lasts() -> None:
     assert "<li>mend it too" in card
 
 
+@pytest.mark.parametrize(("backlog", "shown"), [(None, "not known"), (0, "0")])
+def test_that_no_offsets_came_is_not_that_nothing_waits(backlog: int | None, shown: str) -> None:
+    waiting = {"backlog": backlog, "backlog_per_minute": None, "waiting_since": None}
+    told = report(group_health=[health(**waiting)])
+    table = to_html(told, "r").partition('id="health"')[2]
+    assert f"<td>{shown}</td>" in table
+
+
 def test_what_waits_is_in_the_first_lines_in_the_causes_and_in_each_card() -> None:
     waiting = {"backlog": 2_000_000, "backlog_per_minute": 60.4, "waiting_since": minute(3)}
     rows = [finding(topic=each) for each in ("T0", "T1")]
@@ -346,6 +354,7 @@ def test_what_waits_is_in_the_first_lines_in_the_causes_and_in_each_card() -> No
     assert causes.count(f"1 queue consumed by nobody; {words}") == 2
     ticket = to_markdown(told, "r")
     assert both in ticket.splitlines()[2]
+    assert "<td>4,000,000</td>" in html.partition('id="health"')[2]
     assert f"consumed by nobody; {words}" in ticket
 
 
