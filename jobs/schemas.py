@@ -509,7 +509,8 @@ round_seconds double?: the usual time from the first to the last answer of a rou
 round_interval_seconds double?: the usual time from one round to the next; null: one round
 rounds_too_wide boolean?: whether a round takes longer than a fault has to last
 texts, known_issue
-backlog long?: messages not consumed at the last offsets of each queue; null: none were collected
+backlog long?: messages not consumed at the last offsets of each queue; null: none
+    were collected, or the clients broadcast and keep them themselves
 backlog_per_minute double?: by how many messages a minute it grew in the last 10 minutes of these
     offsets, or over the last two of them
 waiting_since timestamp?: the first offsets that have the oldest of these messages; it may be older

@@ -17,6 +17,7 @@ import numpy as np
 from rebalance_core.english import joined, list_of, named_broker
 from rebalance_core.findings import (
     AUDITED,
+    BROADCASTING_GROUP,
     DUPLICATE,
     NO_BROKER_ANSWERED,
     NO_TOPIC,
@@ -64,6 +65,14 @@ _AT_THE_END = (
 )
 
 
+def _waiting(dossier: Dossier, topic: str, end: Evaluation) -> Waiting:
+    """What waits in the topic. Clients that broadcast keep their offsets themselves, and the
+    broker's say nothing of them (``DefaultMQPushConsumerImpl.start``: ``LocalFileOffsetStore``).
+    """
+    is_broadcast = end.coverage == BROADCASTING_GROUP
+    return Waiting() if is_broadcast else waiting(dossier.offsets.get(topic, ()))
+
+
 def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) -> Row:
     """The row of ``group_health`` of a topic, audited or not, with the findings of its queues."""
     periods = case.situations.by_topic[topic]
@@ -83,7 +92,7 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
         ),
         **{name: getattr(end, name) for name in _AT_THE_END},
         **_silence(case.dossier, end),
-        **waiting(case.dossier.offsets.get(topic, ()))._asdict(),
+        **_waiting(case.dossier, topic, end)._asdict(),
         **_unaudited(case, covered),
         "imbalance": end.most_queues - end.fewest_queues,
         "orphan_queue_minutes": _queue_minutes(ORPHANED, found),

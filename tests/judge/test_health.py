@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from jobs.judge.dossier import Dossier, QueueOffsets
 from jobs.judge.health import group_health, state_runs, topic_without_group, unreadable_queues
 from jobs.judge.situations import Situations
 from rebalance_core import MessageQueue
@@ -37,9 +39,10 @@ def finding(kind="ORPHANED", severity="INFO", probability=1.0, first=120, last=2
     return queue_finding(first, last, share_of_time=share, **values)
 
 
-def health(*periods, findings=(), stalls=()):
+def health(*periods, findings=(), stalls=(), **facts):
     situations = Situations({"T": [period(*each) for each in periods]})
-    return group_health(case(situations=situations, evaluated=BY_ID), "T", [*findings, *stalls])
+    every = case(situations=situations, evaluated=BY_ID, **facts)
+    return group_health(every, "T", [*findings, *stalls])
 
 
 def test_a_healthy_topic():
@@ -95,6 +98,15 @@ def test_the_minutes_of_a_topic_are_those_of_its_queues_by_probability_and_share
 def test_a_stall_alone_gives_the_worst_severity():
     row = health(("good", 0, 240), stalls=[stall(), stall(severity="WARNING")])
     assert row["worst_severity"] == "WARNING"
+
+
+@pytest.mark.parametrize(("period_id", "backlog"), [("good", 30), ("all", None)])
+def test_of_clients_that_keep_their_offsets_themselves_nobody_knows_what_waits(period_id, backlog):
+    dossier = Dossier("C", "G")
+    written, consumed = np.array([10, 30]), np.array([0, 0])
+    times = np.array([at(0), at(240)])
+    dossier.offsets["T"] = [QueueOffsets("T", "broker-a", 0, times, written, consumed)]
+    assert health((period_id, 0, 240), dossier=dossier)["backlog"] == backlog
 
 
 def test_a_topic_that_was_not_audited_keeps_its_row():
