@@ -11,6 +11,7 @@ import signal
 import sys
 import traceback
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -141,8 +142,12 @@ def for_rows(own: SparkSession) -> Iterator[None]:
 
 def _copied(spark: Any) -> SparkSession:
     if is_remote():
-        copied: SparkSession = spark.cloneSession() if hasattr(spark, "cloneSession") else spark
-        return copied
+        if not hasattr(spark, "cloneSession"):
+            return spark  # type: ignore[no-any-return]
+        copied: Any = spark.cloneSession()
+        # Else Python waits at its end for the channel, for ever where the server is gone.
+        weakref.finalize(copied, copied.client.close)
+        return copied  # type: ignore[no-any-return]
     with unnoticed(spark):
         return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
 
