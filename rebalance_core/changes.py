@@ -466,7 +466,7 @@ def _model(state: State, client_id: str) -> Member:
 
 
 def _strategies(situation: Situation) -> dict[str, list[object]]:
-    """By client id the strategies of its processes that take part; or why one was not found."""
+    """The strategies of each client id's processes that take part; or why one was not found."""
     found: dict[str, list[object]] = {}
     for process in find_processes(situation.state, situation.rules):
         if process.claims and not process.broadcasting:

@@ -1,4 +1,4 @@
-"""From causes to faults: what an operator reads, in words and as values.
+"""Faults: causes as an operator reads them, in words and as values.
 
 A fault is a cause of findings, or something that is wrong without one: members that filter a topic
 differently lose messages with no orphan and no lag.
@@ -98,7 +98,7 @@ _WITHOUT_FINDINGS: Mapping[str, Callable[[State, str], bool]] = {
 
 
 def _effect(before: Evaluation, after: Evaluation | None) -> dict[str, Any]:
-    """What a repair does, as fields of a ``Fault``; ``after`` is the evaluation then."""
+    """The effect of a repair, as fields of a ``Fault``; ``after`` is the evaluation then."""
     if after is None:
         return {"left": len(before.findings)}
     remaining = {key_of(finding) for finding in after.findings}
@@ -141,7 +141,7 @@ def _of_each_id(
 def _findings_of_ids(
     ids: Collection[str], situation: Situation, found: list[Finding]
 ) -> dict[str, list[Finding]]:
-    """By client id the findings that it has caused; one that no id alone has caused is in all.
+    """The findings that each client id has caused; one that no id alone has caused is in all.
 
     A queue that several take is that of the id that claims it. One that nobody takes is in the slot
     of a copy: the id whose copies would take it, had each copy a separate id.

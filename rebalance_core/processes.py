@@ -1,4 +1,4 @@
-"""From the members in the brokers' lists to the processes behind them.
+"""Processes behind the members of the brokers' lists.
 
 A process has one connection per broker, with another port on each, so processes cannot be counted
 by their addresses. Within one broker's list, though, every connection is one process, or a stale
@@ -50,7 +50,7 @@ class Process(NamedTuple):
 
     @property
     def claims(self) -> bool:
-        """Whether it takes part in the topic's rebalance."""
+        """True if it takes part in the topic's rebalance."""
         return self.subscribed and not self.chooses_queues and not self.silent
 
 
@@ -142,7 +142,7 @@ def _evidence(
 
 
 def confirmed_processes(copies_per_list: list[int]) -> int:
-    """How many processes use an id that is so many times in each list that has it.
+    """The number of processes that use an id, from its copies in each list that has it.
 
     The highest multiplicity that most of the lists confirm; at least one. Half of them do not: one
     process that reconnects to a master and its slave is twice in two lists, and others show it
@@ -161,7 +161,7 @@ def count_processes(
     shown: ProcessCount | None = None,
     language: str | None = None,
 ) -> tuple[int, str]:
-    """How many processes use a client id, and in words what shows it.
+    """The number of processes that use a client id, and in words the evidence.
 
     From the surest to the least sure: what its connections showed in time (``shown``); an id that
     holds a time or a random part, which no two processes have; what most lists confirm. What the
@@ -193,7 +193,7 @@ def count_processes(
 
 
 def processes_behind(state: State) -> dict[str, int]:
-    """By client id how many processes use it."""
+    """The number of processes that use each client id."""
     return {client_id: count for client_id, _, count, _ in _counted_ids(state)}
 
 
@@ -270,7 +270,7 @@ def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
 
 
 class _Traits(NamedTuple):
-    """What a member shows of its process: ``_look_closely`` uses nothing else of it."""
+    """The traits of a process that a member shows: ``_look_closely`` uses nothing else of it."""
 
     subscribed: bool
     message_model: str
@@ -288,7 +288,7 @@ _STRATEGY = _Traits._fields.index("strategy")
 
 
 def _plain_members(state: State) -> dict[str, tuple[Any, ...]] | None:
-    """By client id what its member shows, where there is nothing to weigh: no id is twice in a
+    """The facts of each client id's member where there is nothing to weigh: no id is twice in a
     list, no member is silent, and every list shows the same of an id. So it is in nearly all
     states, and these cost a third of what a closer look costs. None: look closely.
     """
@@ -358,7 +358,7 @@ def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Pro
 def _processes_by(
     state: State, rules: StrategyRules, observed: Iterable[str | None]
 ) -> Callable[[str, _Traits], Process]:
-    """What makes a process of its id and traits, by the strategies that were observed."""
+    """A function that makes a process of an id and traits, by the strategies that were observed."""
     distinct = set(observed) - {None, ""}
     of_group = distinct.pop() if len(distinct) == 1 else None
     orders_differ = _orders_differ(state)
@@ -379,7 +379,7 @@ def _processes_by(
 # Nearly all members of all groups show one of a few things.
 @lru_cache(maxsize=1_024)
 def _traits_of_one(every: tuple[_Traits, ...]) -> _Traits:
-    """Those of the one process that all these members are."""
+    """The traits of the one process that all these members are."""
     language, version = _spoken(every)
     models = (shown.message_model for shown in every)
     percents = (shown.subscribed_percent for shown in every if shown.subscribed)
@@ -396,7 +396,9 @@ def _traits_of_one(every: tuple[_Traits, ...]) -> _Traits:
 
 
 def _traits_of_several(traits: list[list[_Traits]], count: int) -> list[_Traits]:
-    """Those of so many processes, by the list that shows most of them; who claims comes first."""
+    """The traits of ``count`` processes, by the list that shows most of them; those that claim come
+    first.
+    """
     richest = max(range(len(traits)), key=lambda number: len(traits[number]))
     in_order = sorted(
         traits[richest],
@@ -415,7 +417,7 @@ def _traits_of_several(traits: list[list[_Traits]], count: int) -> list[_Traits]
 
 
 def _orders_differ(state: State) -> bool:
-    """Whether clients that sort bytewise have the state's ids or brokers in another order."""
+    """True if clients that sort bytewise have the state's ids or brokers in another order."""
     client_ids = {member.client_id for member in state.members}
     broker_names = {b.broker_name for b in state.brokers}
     return bytewise_order_differs(client_ids) or bytewise_order_differs(broker_names)

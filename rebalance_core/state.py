@@ -1,4 +1,4 @@
-"""What the members of one group could see of one topic at one moment.
+"""State: all that the members of one group could see of one topic at one moment.
 
 A state is the input of everything the audit computes. It holds what was collected, not what
 follows from it: views, processes, claims and findings are all derived from it, and a repair
@@ -69,7 +69,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClientList:
-    """What one broker address answers when it is asked for the members of the group.
+    """The answer of one broker address that is asked for the members of the group.
 
     RocketMQ: ``ConsumerGroupInfo.getAllClientId``, one entry per channel, so an id that several
     processes use is in it several times. That is kept.
@@ -87,7 +87,7 @@ class ClientList:
 
     @property
     def copies(self) -> Counter[str]:
-        """How often it has each client id."""
+        """The number of times that it has each client id."""
         return Counter(member.client_id for member in self.members)
 
     @property
@@ -112,22 +112,22 @@ class RouteBroker:
 
     @property
     def has_master(self) -> bool:
-        """Whether the route has the master's address, or does not say which it has."""
+        """True if the route has the master's address, or does not say which addresses it has."""
         return MASTER_ID in (self.broker_ids or (MASTER_ID,))
 
     @property
     def has_address(self) -> bool:
-        """Whether a client can ask it for the members of a group."""
+        """True if a client can ask the broker for the members of a group."""
         return self.broker_ids is None or len(self.broker_ids) > 0
 
     @property
     def is_readable(self) -> bool:
-        """Whether consumers see queues of this broker (``PermName.isReadable``)."""
+        """True if consumers see queues of this broker (``PermName.isReadable``)."""
         return bool(self.perm & PERM_READ)
 
     @property
     def is_writable(self) -> bool:
-        """Whether producers write to queues of this broker (``PermName.isWriteable``)."""
+        """True if producers write to queues of this broker (``PermName.isWriteable``)."""
         return bool(self.perm & PERM_WRITE)
 
 
@@ -143,7 +143,7 @@ class TopicRoute:
 
 
 class ProcessCount(NamedTuple):
-    """How many processes use a client id, and in words what shows it."""
+    """The number of processes that use a client id, and in words the evidence."""
 
     client_id: str
     processes: int

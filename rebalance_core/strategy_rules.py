@@ -1,4 +1,4 @@
-"""Which strategy a client uses: as seen of it, as configured for its group, or as assumed.
+"""Strategies of clients: as seen of a client, as configured for its group, or as assumed.
 
 Heartbeats carry no strategy, and ConsumerRunningInfo only a class name: the rooms of
 MACHINE_ROOM_NEARBY, the list of CONFIG and the room names of MACHINE_ROOM are user code that
@@ -29,7 +29,7 @@ NEED_PARAMETERS = ("CONFIG", "MACHINE_ROOM", NEARBY)
 
 @dataclass(frozen=True, slots=True)
 class StrategyRule:
-    """For the clients of some groups: the strategy that they use, and its parameters.
+    """The strategy that the clients of some groups use, and its parameters.
 
     ``groups`` and ``clients`` are regular expressions over the whole group name and client id.
     """
@@ -41,7 +41,7 @@ class StrategyRule:
 
 
 class KnownClient(NamedTuple):
-    """What decides the strategy of a client.
+    """The facts that decide the strategy of a client.
 
     ``observed`` is the strategy as it was seen of it, ``of_group`` what all observed members of
     its group use. ``language`` and ``version`` are those of its connection. ``orders_differ`` says

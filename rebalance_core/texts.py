@@ -66,7 +66,7 @@ class Text(str):
         return self if is_same else Text(self.template, **values)
 
     def parts(self) -> list[Any]:
-        """What it is made of, as JSON has it: ``[template, {slot: value}]``, texts within alike."""
+        """Its parts, as JSON has them: ``[template, {slot: value}]``, texts within alike."""
         values = {
             name: value.parts() if isinstance(value, Text) else value
             for name, value in self.values.items()
@@ -94,7 +94,8 @@ def fill(template: str, values: Mapping[str, TextValue]) -> str:
 
 
 def pieces(template: str, values: Mapping[str, TextValue], zone: tzinfo = UTC) -> list[str]:
-    """What ``fill`` joins: a part of the template, a value, a part of the template, and so on.
+    """The pieces that ``fill`` joins: a part of the template, a value, a part of the template, and
+    so on.
 
     >>> pieces("{number:,} queues of {broker}", {"number": 1200, "broker": "a"})
     ['', '1,200', ' queues of ', 'a', '']
@@ -163,7 +164,7 @@ def slots(template: str) -> list[str]:
 
 
 def for_slots(template: str, values: Mapping[str, TextValue]) -> dict[str, TextValue]:
-    """Those of the values that a template has a slot for.
+    """The values that a template has a slot for.
 
     >>> for_slots("{client} subscribes", {"client": "a", "topic": "T"})
     {'client': 'a'}

@@ -138,7 +138,7 @@ def _hash(text: str) -> int:
 def positions_by_owner(
     owners: NDArray[np.int64], distinct_ids: Sequence[str]
 ) -> dict[str, Positions]:
-    """For each id the positions that it owns; ``owners`` has for each position an id's number."""
+    """The positions that each id owns; ``owners`` has for each position an id's number."""
     by_owner = np.argsort(owners, kind="stable")
     bounds = np.searchsorted(owners[by_owner], np.arange(len(distinct_ids) + 1)).tolist()
     return {

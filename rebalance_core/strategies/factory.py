@@ -1,4 +1,4 @@
-"""From a name and parameters, as settings hold them, to a strategy."""
+"""Strategies made from a name and parameters, as settings hold them."""
 
 from collections.abc import Mapping
 
