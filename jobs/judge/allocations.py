@@ -1,4 +1,4 @@
-"""What the core allocates -> rows of the table ``allocations``, and back.
+"""Allocations of the core -> rows of the table ``allocations``, and back.
 
 A row is of one client under one view. Where the brokers agree there is one view, of weight 1; where
 they differ, one for each distinct pair of lists, with its brokers and its weight.
@@ -47,7 +47,7 @@ class AllocationRows:
     ends: list[int]
 
     def of_each(self) -> list[Callable[[], tuple[Allocated, ...]]]:
-        """Of each situation what makes its allocations, when it is called."""
+        """Functions that make each situation's allocations when called."""
         packed = tuple(pack_rows(0, ALLOCATIONS.name, self.rows))
         return [partial(_part, packed, *edges) for edges in pairwise([0, *self.ends])]
 

@@ -71,7 +71,7 @@ class Waiting(NamedTuple):
 
 
 def waiting(queues: Iterable[QueueOffsets]) -> Waiting:
-    """What waits in the queues of a topic at the last offsets of each.
+    """The messages that wait in the queues of a topic at the last offsets of each.
 
     >>> times = np.arange(4) * 60 * SECOND
     >>> stuck = QueueOffsets("T", "b", 0, times, np.array([5, 10, 20, 30]), np.array([5, 5, 9, 9]))
@@ -101,8 +101,8 @@ def waiting(queues: Iterable[QueueOffsets]) -> Waiting:
 
 
 class ReadIntervals(NamedTuple):
-    """What the offsets of a queue show of its readers in some times: how many intervals between two
-    polls there are of each kind, of those in which there was something to read.
+    """The intervals between polls of a queue, counted by what its offsets show of its readers; only
+    those in which there was something to read.
     """
 
     #: The offset moved.
@@ -118,7 +118,7 @@ class ReadIntervals(NamedTuple):
 
     @property
     def is_read(self) -> bool | None:
-        """Whether somebody reads the queue.
+        """True if somebody reads the queue.
 
         True: the offset moved in at least half of the intervals, again and again, and in most of
         them what waited at the end was less than half of what came: a reader is never far behind,
@@ -133,7 +133,7 @@ class ReadIntervals(NamedTuple):
 
     @property
     def is_always_read(self) -> bool:
-        """Whether it was read in every interval, and never much was left.
+        """True if it was read in every interval, and never much was left.
 
         A queue that has a reader for most of the time is not always read.
         """
@@ -143,7 +143,7 @@ class ReadIntervals(NamedTuple):
 def reading(
     offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant]]
 ) -> ReadIntervals:
-    """What the offsets show of a queue's readers in these times (both ends included).
+    """Counts what the offsets of a queue show of its readers in these times (both ends included).
 
     >>> def shown(*consumed):
     ...     seconds, came = np.array([0, 60, 120, 180]), np.array([10, 20, 30, 40])

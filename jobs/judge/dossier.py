@@ -21,7 +21,7 @@ Broker: TypeAlias = tuple[str, int]
 
 
 class PollRun(NamedTuple):
-    """What one broker answered about the group, and in which snapshots (ascending)."""
+    """One answer of a broker about the group, with the snapshots that have it (ascending)."""
 
     broker: Broker
     #: The id of the list; NOT_ONLINE or NO_ANSWER where there is none; ANSWERED where the list
@@ -42,7 +42,7 @@ class ListedMembers(NamedTuple):
 
 
 class RouteRun(NamedTuple):
-    """What one nameserver gave as the route of a topic, and in which snapshots (ascending)."""
+    """One route of a topic from a nameserver, with the snapshots that have it (ascending)."""
 
     namesrv_addr: str
     route_id: str
@@ -66,7 +66,7 @@ class HeldQueue(NamedTuple):
 
 
 class ClientRun(NamedTuple):
-    """What one client process reported of itself, the same each time."""
+    """One report of a client process about itself, the same each time."""
 
     source: str
     client_id: str
@@ -91,7 +91,7 @@ class ClientRun(NamedTuple):
 
     @property
     def has_no_consumer(self) -> bool:
-        """Whether the client answered that it has no consumer of the group any more.
+        """True if the client answered that it has no consumer of the group any more.
 
         It stays listed by the heartbeats of its other groups: where one heartbeat brought several
         groups, they share the time of the last one (``ClientManageProcessor.heartBeat``,
@@ -117,7 +117,7 @@ class QueueOffsets(NamedTuple):
 
     @property
     def waiting(self) -> NDArray[np.int64]:
-        """By poll the messages that wait for the group.
+        """The messages that wait for the group, by poll.
 
         Of a queue of which the group never committed an offset a broker gives 0
         (``AdminBrokerProcessor.getConsumeStats`` 4.9.4 to 5.3.3), and where a client begins nothing
@@ -203,7 +203,7 @@ class Dossier:
 
     @property
     def last_listed(self) -> "LastListed | None":
-        """What a broker listed last; None: none ever listed a member."""
+        """The last list with a member that a broker gave; None: none ever listed a member."""
         listed = [
             (run.times[-1], run.answer) for run in self.polls if run.answer in self.list_members
         ]
@@ -214,20 +214,20 @@ class Dossier:
 
     @property
     def is_offline(self) -> bool:
-        """Whether brokers answered that they know no member, after the last list."""
+        """True if brokers answered that they know no member, after the last list."""
         offline = [run.times[-1] for run in self.polls if run.answer == NOT_ONLINE]
         last = self.last_listed
         return bool(offline) and (last is None or last.time < max(offline))
 
     @property
     def consumes_in_order(self) -> bool | None:
-        """Whether a client of the group consumes in order; None: none reports it."""
+        """True if a client of the group consumes in order; None: none reports it."""
         reported = {each.consume_orderly for each in self.clients} - {None}
         return any(reported) if reported else None
 
     @property
     def languages(self) -> dict[str, str]:
-        """By client id the language of its SDK, where a list has it."""
+        """The language of each client's SDK, where a list has it."""
         return {each.client_id: each.language for each in self.clients if each.language is not None}
 
     def request_mode(self, topic: str) -> str | None:
@@ -257,7 +257,7 @@ class Dossier:
 
 
 def _waits_for_a_reader(queues: Sequence[QueueOffsets]) -> bool:
-    """Whether messages wait in a queue of the topic from poll to poll, and nobody reads it.
+    """True if messages wait in a queue of the topic from poll to poll, and nobody reads it.
 
     A group that nobody needs any more has nothing waiting; of one whose members no broker lists, as
     behind a proxy, queues move, and one that does not has to wait for longer than a message takes.

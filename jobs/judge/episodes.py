@@ -96,7 +96,7 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
 def _differs_for_long(
     shown: Iterable[tuple[PlacedPortion, Collection[str]]], persistence_seconds: int
 ) -> bool:
-    """Whether the lists differ in one client for long, from the runs and in whom they do.
+    """True if the lists differ in one client for long.
 
     In a rolling restart another client is on its way each time: brokers that are asked some seconds
     apart differ in one after the other, and in none for long. So do old connections of one client

@@ -32,7 +32,7 @@ MemberFacts = tuple[Any, ...]
 
 
 class ListPart(NamedTuple):
-    """Of a broker's list the members of ``only`` these clients, or all but for them."""
+    """A part of a broker's list: the members of ``only`` these clients, or all but these."""
 
     broker: Broker
     list_id: str
@@ -40,7 +40,7 @@ class ListPart(NamedTuple):
     only: bool = False
 
     def has(self, client_id: str) -> bool:
-        """Whether the members of the client belong to the part."""
+        """True if the members of the client belong to the part."""
         return (client_id in self.client_ids) == self.only
 
 
@@ -59,14 +59,14 @@ def listed(situation: TopicSituation) -> list[ListPart]:
 
 
 class Subscribed:
-    """What members subscribe to, by topic: a member with 20,000 of them is asked for each."""
+    """The subscriptions of members, by topic: a member with 20,000 of them is asked for each."""
 
     def __init__(self) -> None:
         #: By identity, with what has it, which nothing else has for as long.
         self._found: dict[int, tuple[Any, dict[str, tuple[Any, ...]]]] = {}
 
     def of(self, topic: str, subscriptions: Any, doubtful: Any) -> tuple[bool, int, str | None]:
-        """Whether a member subscribes to the topic, in which percentage of polls, its filter."""
+        """True if the member subscribes to the topic; the percentage of polls; the filter."""
         expression = self._expression(topic, subscriptions)
         if expression is None:
             return False, SURE, None
@@ -245,7 +245,7 @@ class Verdicts(NamedTuple):
     allocations: AllocationRows
 
     def by_id(self) -> dict[str, Verdict]:
-        """By situation, each with its allocations."""
+        """The verdict of each situation, with its allocations."""
         of_each = zip(self.evaluated, self.allocations.of_each(), strict=True)
         return {id_: replace(each, allocations=rows) for (id_, each), rows in of_each}
 

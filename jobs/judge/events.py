@@ -74,7 +74,7 @@ _COMMA = "{before}, {next}"
 
 
 class Event(NamedTuple):
-    """What happened once, as one group sees it.
+    """An event that happened once, as one group sees it.
 
     ``begins``: the first snapshot that shows it; ``last_seen``: the last one; ``ends``: the first
     that shows that it is over, None while it is not. ``what`` and ``evidence`` are sentences
@@ -278,7 +278,7 @@ def _members_in_time(dossier: Dossier, by_topic: Mapping[str, Sequence[Period]])
 
 
 def restarts(clients: Iterable[ClientRun]) -> list[tuple[Instant, str]]:
-    """When a client id was first reported by a process that began later than the one before.
+    """Restarts: when a process that began later than the one before first reported a client id.
 
     Two processes that share an id are reported by turns, which is no restart.
     """
@@ -417,8 +417,9 @@ def _span(row: Row) -> tuple[Instant, Instant]:
 
 
 def _event(rows: Sequence[Row]) -> Row:
-    """What the rows show of one event. A group that was not looked at any more ends nothing, so it
-    is over where another group saw it end after the last snapshot that shows it."""
+    """Merges the rows of one event. A group that was not looked at any more ends nothing, so it is
+    over where another group saw it end after the last snapshot that shows it.
+    """
     last_seen = max(row["last_seen"] for row in rows)
     ends = max(row["ends"] or 0 for row in rows)
     # Of those that saw it first the one that saw most.
@@ -460,7 +461,7 @@ _UNTIL = {
 
 
 def headline(row: Row) -> Text:
-    """In one line when it was, what it was and what it cost."""
+    """The event in one line: its time, its kind and its cost."""
     what = row["what"]
     if row["kind"] in _UNTIL and row["ends"] is not None:
         what = Text(_UNTIL[row["kind"]], what=what, time=clock(row["ends"]))
@@ -525,8 +526,9 @@ def _explain(
 
 
 def _explains(event: Row, finding: Row) -> bool:
-    """Whether a finding began with the event: while clients followed it, at its beginning or its
-    end; of what lasts, at any time of it where the causes are those that it brings."""
+    """True if a finding began with the event: while clients followed it, at its beginning or its
+    end; a lasting event explains at any time what has the causes that it brings.
+    """
     kind, begins, ends = event["kind"], event["begins"], event["ends"]
     first_seen = finding["first_seen"]
     if first_seen < begins or (ends is not None and first_seen > ends + _SETTLED):
@@ -555,8 +557,9 @@ def _passed(finding: Row) -> bool:
 
 
 def _is_sure(finding: Row) -> bool:
-    """Whether the queue was without an owner, or had several, for longer than a change takes: not
-    where what was held or what moved refutes it, nor where it is possible alone."""
+    """True if the queue was without an owner, or had several, for longer than a change takes; not
+    if what was held or what moved refutes it, nor if it is only possible.
+    """
     seen = (finding["confirmed"], finding["moved"])
     if not _lasts(finding):
         return False

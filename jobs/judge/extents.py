@@ -58,7 +58,7 @@ class PlacedPortion(NamedTuple):
 
 
 class Timed(Protocol):
-    """What is there for a time."""
+    """Anything that is there for a time."""
 
     @property
     def first_seen(self) -> Instant:
@@ -82,11 +82,11 @@ class Extent(NamedTuple):
 
     @property
     def lasts(self) -> bool:
-        """Whether it is more than a deploy or a restart."""
+        """True if it is more than a deploy or a restart."""
         return self.persistence == PERSISTENT
 
     def overlaps(self, other: Timed) -> bool:
-        """Whether both were there at some time."""
+        """True if both were there at some time."""
         return self.first_seen <= other.last_seen and other.first_seen <= self.last_seen
 
     def those_of(self, moments: Sequence[Instant]) -> Sequence[Instant]:
@@ -109,7 +109,7 @@ class Episode(NamedTuple, Generic[Key, Observed]):
 
     @property
     def shown(self) -> list[Observed]:
-        """What each of the runs shows, in time."""
+        """The observations of the runs, in time."""
         return [each for _, each in self.sightings]
 
 
@@ -134,7 +134,7 @@ def episodes_of(
 
 
 def widest(extents: Sequence[Extent]) -> Extent:
-    """Of several at a time, from the first to the last: what is so of one of them is so of all."""
+    """The extent from the first to the last of several: what is so of one of them is so of all."""
     return Extent(
         min(each.first_seen for each in extents),
         max(each.last_seen for each in extents),
@@ -218,25 +218,25 @@ def join_episodes(
 
 
 def _came_again(before: Sequence[PlacedPortion], last: Sequence[PlacedPortion]) -> bool:
-    """Whether what ``last`` shows is what came again ``before``."""
+    """True if what ``last`` shows is what came again ``before``."""
     gap = last[0].before - before[-1].after
     shown, in_all = _weight([*before, *last])
     return gap <= max(_gaps(before), default=0) and 2 * shown >= in_all
 
 
 def _weight(runs: Sequence[PlacedPortion]) -> tuple[int, int]:
-    """In how many snapshots that count the runs are, of how many from the first to the last."""
+    """The snapshots that count in the runs, and those from the first run to the last."""
     return sum(run.after - run.before for run in runs), runs[-1].after - runs[0].before
 
 
 def _gaps(runs: Sequence[PlacedPortion]) -> list[int]:
-    """How many snapshots that count are between the runs."""
+    """The number of snapshots that count in each gap between the runs."""
     gaps = (following.before - one.after for one, following in pairwise(runs))
     return [gap for gap in gaps if gap]
 
 
 def _outweighing(runs: Sequence[PlacedPortion]) -> list[list[PlacedPortion]]:
-    """As ``join_episodes``, whatever the length of a gap.
+    """Joins runs as ``join_episodes`` does, whatever the length of a gap.
 
     These are the maximal scoring subsequences of Ruzzo and Tompa (1999), where each snapshot that
     shows it adds 1 to the score, and each that does not takes 1 away.

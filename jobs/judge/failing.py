@@ -82,9 +82,9 @@ def failing(case: Case, found: Found) -> Found:
 
 
 def retries(dossier: Dossier) -> Iterator[Text]:
-    """How much is sent back for another try, beside what is consumed, and how much is given up.
+    """The messages sent back for another try, beside those consumed, and those given up.
 
-    How many messages fail nobody knows from the retries: each comes again several times.
+    The retries do not show how many messages fail: each comes again several times.
     """
     of = _counted(dossier)
     again, consumed = _came(of.again), _came(of.consumed)
@@ -111,7 +111,7 @@ def _given_up(dossier: Dossier, messages: int) -> Iterator[Text]:
 
 
 class _Counted(NamedTuple):
-    """By what they count the offsets of a group's queues."""
+    """The offsets of a group's queues, by what they count."""
 
     #: What was consumed for the first time, and what came again and was consumed.
     consumed: list[_Polls]
@@ -133,8 +133,7 @@ def _counted(dossier: Dossier) -> _Counted:
 
 
 def steps(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """By how much an offset advanced from poll to poll, from the first that is known; steps back
-    left out."""
+    """The steps of an offset from poll to poll, from the first that is known; back is 0."""
     return np.where(offsets[:-1] > 0, np.maximum(np.diff(offsets), 0), 0)
 
 
@@ -143,7 +142,7 @@ def _came(queues: Iterable[_Polls]) -> int:
 
 
 def _sums(queues: Iterable[_Polls], times: NDArray[np.int64]) -> NDArray[np.float64]:
-    """By time how far all queues together have advanced."""
+    """The sum of the steps of all queues up to each time."""
     found = np.zeros(len(times))
     for polls, offsets in queues:
         found += np.interp(times, polls, np.cumsum(np.append(0, steps(offsets))))

@@ -1,4 +1,4 @@
-"""What the rules of time find: queues, and faults of topics, each with the time of its episode.
+"""Findings of the rules of time: queues, and faults of topics, each with the time of its episode.
 
 All of it is frozen: a rule that knows better makes another one with ``replace``. Rows are made of
 it once, at the end (``rows``).
@@ -39,7 +39,7 @@ class _InTime:
         return self.extent.last_seen
 
     def overlaps(self, other: Timed) -> bool:
-        """Whether both were there at some time."""
+        """True if both were there at some time."""
         return self.extent.overlaps(other)
 
 
@@ -76,7 +76,7 @@ class QueueFinding(FoundQueue, _InTime):
 
     @property
     def all_times(self) -> tuple[tuple[Instant, Instant], ...]:
-        """When it was so: the times of its phases, or all of its time."""
+        """The times of its phases; its whole extent where it has none."""
         return self.times or ((self.first_seen, self.last_seen),)
 
     @property
@@ -88,17 +88,17 @@ class QueueFinding(FoundQueue, _InTime):
 
     @property
     def share(self) -> float:
-        """For which share of the time the queue was so, as far as the snapshots show."""
+        """The share of the time in which the queue was so, as far as the snapshots show."""
         return self.probability * self.extent.share_of_time
 
     @property
     def is_read_throughout(self) -> bool:
-        """Whether it may be an orphan by the lists, and its offsets show none."""
+        """True if it may be an orphan by the lists, and its offsets show none."""
         return self.kind == ORPHANED and self.certainty == POSSIBLE and self.is_always_read
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether it depends on what clients draw, and nothing they hold and no offset shows it."""
+        """True if it depends on what clients draw, and nothing they hold and no offset shows it."""
         depends = self.certainty == POSSIBLE and not self.is_mostly_certain
         return depends and True not in (self.held, self.moved)
 

@@ -66,8 +66,9 @@ _AT_THE_END = (
 
 
 def _waiting(dossier: Dossier, topic: str, end: Evaluation) -> Waiting:
-    """What waits in the topic. Clients that broadcast keep their offsets themselves, and the
-    broker's say nothing of them (``DefaultMQPushConsumerImpl.start``: ``LocalFileOffsetStore``).
+    """The messages that wait in the topic. Clients that broadcast keep their offsets themselves,
+    and the broker's say nothing of them (``DefaultMQPushConsumerImpl.start``:
+    ``LocalFileOffsetStore``).
     """
     is_broadcast = end.coverage == BROADCASTING_GROUP
     return Waiting() if is_broadcast else waiting(dossier.offsets.get(topic, ()))
@@ -144,7 +145,7 @@ def _silence(dossier: Dossier, verdict: Evaluation) -> Row:
 
 
 def _queue_minutes(kind: str, found: Iterable[QueueFinding | Stall]) -> float:
-    """How long the queues were so, each weighted by its probability and its share of the time."""
+    """The minutes for which the queues were so, weighted by probability and share of the time."""
     minutes = fsum(
         (each.last_seen - each.first_seen) / _MINUTE * each.probability * each.extent.share_of_time
         for each in found

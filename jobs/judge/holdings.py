@@ -60,12 +60,12 @@ class ReportingProcess(NamedTuple):
 
     @property
     def is_log(self) -> bool:
-        """Whether it comes from a log, which shows what the process computed, not what it held."""
+        """True if it comes from a log, which shows what the process computed, not what it held."""
         return self.source == CLIENT_LOG
 
 
 class ComputedShare(NamedTuple):
-    """What each process of a client id takes under one view."""
+    """The queues that each process of a client id takes under one view."""
 
     queues: frozenset[QueueKey]
     view_weight: float
@@ -75,7 +75,7 @@ class ComputedShare(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What one process had of one topic, in one period within one phase.
+    """The queues that one process had of one topic, in one period within one phase.
 
     A period of running infos has the ``rounds`` that follow each other with one answer, and when
     each of these answers came; the period of a log line has none: the line is in force from
@@ -114,7 +114,7 @@ class Holding:
 
     @property
     def broadcasts(self) -> bool:
-        """Whether it reads every queue for itself: it is nobody's owner."""
+        """True if it reads every queue for itself: it is nobody's owner."""
         return self.run.message_model == BROADCASTING
 
     @property
@@ -130,7 +130,7 @@ def find_holdings(
     timelines: Mapping[str, Timeline],
     changes: Mapping[str, Sequence[RouteChange]],
 ) -> list[Holding]:
-    """What each process had of each topic, in the phases that have its client id.
+    """Finds what each process held of each topic, in the phases that have its client id.
 
     ``changes`` has by topic those of its route. The holdings of one process and topic follow each
     other, in time.
@@ -154,7 +154,7 @@ def find_holdings(
 
 
 class _SituationShares(NamedTuple):
-    """What is computed in a situation for the client ids that hold or log something."""
+    """The shares computed in a situation for the client ids that hold or log something."""
 
     by_client: Mapping[str, tuple[ComputedShare, ...]]
     #: By client id the processes behind it.
@@ -206,7 +206,7 @@ class _Segment(NamedTuple):
     end: Instant
 
     def explains(self, moment: Instant) -> str | None:
-        """What explains that a process holds something else at that moment.
+        """The change that explains why a process holds something else at that moment.
 
         When the first phase began nobody saw. Between two phases either may be in force.
         """
@@ -228,7 +228,7 @@ class _Segment(NamedTuple):
     def holding(
         self, reported: "_Answer | _Line", since: Instant, until: Instant, **others: Any
     ) -> Holding:
-        """What the process had from one time to another, as it reported it."""
+        """The holding of the process from one time to another, as it reported it."""
         process, topic, run = reported.process, self.phase.topic, reported.report.run
         held = reported.report.held.get(topic, {})
         computed = self.shares().by_client[process.client_id]
@@ -266,7 +266,7 @@ def _segments(
 
 
 class ProcessReport:
-    """What a process reported of all its topics.
+    """The report of a process about all its topics.
 
     ``held``: by topic the queues that are not being released, with what it does not do with each.
     """
@@ -283,7 +283,7 @@ class ProcessReport:
 
 
 class _Answer(NamedTuple):
-    """What a process answered in rounds that follow each other."""
+    """The answer of a process in rounds that follow each other."""
 
     process: ReportingProcess
     report: ProcessReport
@@ -349,7 +349,7 @@ def _in_time(
 
 
 def _shows_its_queues(run: ClientRun) -> bool:
-    """Whether what it holds compares with what is computed for it.
+    """True if what it holds compares with what is computed for it.
 
     Pull consumers leave the table of their queues empty whatever they pull, and
     ``DefaultMQPullConsumer`` pulls whatever its application likes.
@@ -475,7 +475,7 @@ def _periods(line: _Line, segments: Sequence[_Segment]) -> Iterator[tuple[Holdin
 
 
 def _is_other_list(line: _Line, segments: Sequence[_Segment]) -> bool:
-    """Whether the lengths that a line names are those of no view of a phase near it in time.
+    """True if the lengths that a line names are those of no view of a phase near it in time.
 
     What the lists were before the first snapshot nobody saw.
     """

@@ -30,7 +30,7 @@ from .terms import Terms
 
 
 class Held(NamedTuple):
-    """What one process reported to hold, last before the moment."""
+    """The last report of one process before the moment, of the queues that it holds."""
 
     client_id: str
     said_at: Instant
@@ -136,7 +136,7 @@ def find_moments(
 
 
 def _elsewhere(found: Mapping[str, Sequence[Row]]) -> Elsewhere | None:
-    """What is in these rows of a topic, by table; of equally bad ones the longest."""
+    """The findings in these rows of a topic, by table; of equally bad ones the longest."""
 
     def badness(of_kind: tuple[str, Row]) -> tuple[int, Instant]:
         _, row = of_kind
@@ -152,7 +152,7 @@ def _elsewhere(found: Mapping[str, Sequence[Row]]) -> Elsewhere | None:
 
 
 def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[Held, ...]:
-    """By process the last running info that lists queues, of those from ``since`` to ``until``.
+    """The last running info with queues of each process, of those from ``since`` to ``until``.
 
     A report from before the situation began may be that of a process that is gone.
     """
@@ -175,7 +175,7 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
 def _backlog(
     dossier: Dossier, topic: str, until: Instant
 ) -> tuple[dict[MessageQueue, int] | None, Instant | None]:
-    """What waits in each queue at its last poll by then, and when the last of these polls was."""
+    """The waiting messages of each queue at its last poll by then, and the last of these polls."""
     places = [(each, last_up_to(each, until)) for each in dossier.offsets.get(topic, ())]
     polled = [(each, place) for each, place in places if place >= 0]
     backlog = {

@@ -78,7 +78,7 @@ def _of_topic(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> Iter
 
 
 def _may_move(polls: Polls) -> Flags:
-    """By poll whether an offset of the topic moved since the one before, or may have.
+    """True for each poll since whose predecessor an offset of the topic may have moved.
 
     A queue that was missing from some polls may have moved at each of them, unless messages wait in
     it before and after and it is where it was: a master that comes back has offsets of long ago.

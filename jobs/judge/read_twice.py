@@ -56,7 +56,7 @@ _Longs = NDArray[np.int64]
 
 
 class _Given(NamedTuple):
-    """What a broker gave in a time, and by how much the group's offsets moved meanwhile."""
+    """The messages that a broker gave in a time, and the group's progress meanwhile."""
 
     broker_name: str
     first_seen: Instant
@@ -68,12 +68,12 @@ class _Given(NamedTuple):
 
     @property
     def extent(self) -> Extent:
-        """It lasts: what does not is left out."""
+        """Its time, always lasting: what does not last is left out."""
         return Extent(self.first_seen, self.last_seen, self.polls, PERSISTENT, self.ongoing)
 
     @property
     def what(self) -> Text:
-        """It in numbers."""
+        """The rates in words."""
         seconds = (self.last_seen - self.first_seen) / SECOND
         return Text(
             "{broker} gave the group {given:,.1f} messages a second {time}, and its offsets "
@@ -171,7 +171,7 @@ class _Sweep:
         self._starts = self._last_up_to(times - _WINDOW)
 
     def read_twice(self) -> Iterator[_Given]:
-        """When more was given than can be new.
+        """Times in which more was given than can be new.
 
         What is given for the first time in a window lies between what was committed when its
         first rate began and what is written at its end.
@@ -183,7 +183,7 @@ class _Sweep:
         yield from self._times_of(shows, self._given > _MORE * self._moved)
 
     def lost(self) -> Iterator[_Given]:
-        """When less was given than was consumed.
+        """Times in which less was given than was consumed.
 
         What was committed before the last rate ended, and was not there as the window began, was
         given in it.
@@ -195,11 +195,11 @@ class _Sweep:
         yield from self._times_of(shows, self._given < _LESS * self._moved)
 
     def _last_up_to(self, times: _Longs) -> _Longs:
-        """By time the last poll up to it; -1: there is none."""
+        """The last poll up to each time; -1: there is none."""
         return np.searchsorted(self._times, times, side="right") - 1
 
     def _of_windows(self, steps: Any) -> Any:
-        """By poll the sum over the window that ends with it."""
+        """The sum over the window that ends with each poll."""
         sums = np.cumsum(steps)
         return sums - sums[self._starts]
 
@@ -266,8 +266,9 @@ def _runs(case: Case, queues: Sequence[QueueOffsets]) -> Iterator[_Sweep]:
 
 
 def _disturbed(case: Case, broker_name: str) -> Iterator[tuple[Instant, Instant]]:
-    """When queues changed hands, or the broker had no master; what follows from it shows for as
-    long as a rate."""
+    """Disturbances: times when queues changed hands or the broker had no master, and for as long as
+    a rate after that.
+    """
     for row in chain.from_iterable(case.reassignments.values()):
         yield row.seen_before, row.changed_at + _LAG
     for each in case.masters_away:

@@ -14,7 +14,7 @@ from .timeline import Phase, Timeline
 
 
 class _PhaseShares(NamedTuple):
-    """Who takes what in a phase."""
+    """The takers of each queue in a phase."""
 
     phase: Phase
     clients: frozenset[str]

@@ -130,7 +130,7 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
 
 
 def _of_new_processes(channels: Sequence[Channel], starts: Starts) -> _Connected:
-    """Where and when the first connections of processes were seen whose start times are known."""
+    """The first connections of processes with known start times: at which broker, and when."""
     found: set[tuple[Broker, Instant]] = set()
     for broker, of_broker in by_broker(channels).items():
         for start in {start for _, start in starts}:
@@ -140,7 +140,7 @@ def _of_new_processes(channels: Sequence[Channel], starts: Starts) -> _Connected
 
 
 def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
-    """Whether the client was in no list before: its broker was asked and did not list it, and no
+    """True if the client was in no list before: its broker was asked and did not list it, and no
     connection to another broker that was there then lasted on.
     """
     before = [each for each in channels if each.first_seen < channel.first_seen]
@@ -246,7 +246,7 @@ def _rows(case: Case, channels: Iterable[Channel], expected: _Connected) -> list
 
 
 def _restarts(starts: Starts, rows: Sequence[_Row]) -> bool:
-    """Whether new connections are new processes, as the start times of its running infos say.
+    """True if new connections are new processes, as the start times of its running infos say.
 
     Of a process that lives for a minute few questions meet each of them: what counts is how many of
     the answers, or of the connections where these are fewer, are those of a new one.
@@ -258,7 +258,7 @@ def _restarts(starts: Starts, rows: Sequence[_Row]) -> bool:
 
 
 def _time_of(rows: Iterable[_Row]) -> tuple[Instant, Instant]:
-    """From the first to the last new connection."""
+    """The times of the first and the last new connection."""
     every = [at for _, times in rows for at in times]
     return min(every), max(every)
 

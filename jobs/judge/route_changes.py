@@ -114,7 +114,7 @@ class _Unread(NamedTuple):
 
 
 def _left_unread(offsets: QueueOffsets | None, until: Instant | None) -> _Unread | None:
-    """What waits in the queue at its last poll before it is back; None: nothing, or too little."""
+    """The messages that wait in the queue at its last poll before it is back; None: too few."""
     if offsets is None:
         return None
     polls = None if until is None else np.searchsorted(offsets.times, until)

@@ -62,7 +62,7 @@ def find_route_changes(
 def _given(
     runs: Sequence[tuple[RouteRun, Sequence[Readable]]],
 ) -> Iterator[tuple[Instant, Instant, str, Sequence[Readable]]]:
-    """What one nameserver gave first, and each time that it gave something else."""
+    """The first route of one nameserver, and each later one that differs."""
     # Of a nameserver that gave one route only, its first poll is all that counts.
     counted = slice(1) if len(runs) == 1 else slice(None)
     polls = sorted(

@@ -80,7 +80,7 @@ class Situations:
     channels: Mapping[str, Sequence[Channel]] = field(default_factory=dict)
 
     def in_force(self, topic: str, times: Integers) -> list[str | None]:
-        """By time the id of the topic's situation; None before its first period.
+        """The id of the topic's situation at each time; None before its first period.
 
         A situation holds until the snapshot that shows another: offsets have their polls at other
         times. There may be offsets of a topic that no member was seen to subscribe to.
@@ -92,7 +92,7 @@ class Situations:
         return [found[place] for place in places.tolist()]
 
     def distinct(self) -> dict[str, TopicSituation]:
-        """By id every situation."""
+        """Every situation, by id."""
         return {
             period.situation.situation_id: period.situation
             for periods in self.by_topic.values()
@@ -116,7 +116,7 @@ def find_situations(dossier: Dossier, terms: Terms) -> Situations:
 
 
 class _OfLists(NamedTuple):
-    """What the group's lists come to at a snapshot."""
+    """The group's lists at a snapshot, put together."""
 
     answers: BrokerAnswers
     process_counts: tuple[ProcessCount, ...]
@@ -125,7 +125,7 @@ class _OfLists(NamedTuple):
 
 @dataclass(frozen=True)
 class _GroupInTime:
-    """By snapshot of the group when its round ended, and what its lists come to."""
+    """The snapshots of a group: when each round ended, and its lists put together."""
 
     snapshots: Integers
     ends: Integers
@@ -209,7 +209,7 @@ _ANSWERS_NO_MORE = Text("it answers no question for its running info any more")
 def routes_in_force(
     routes: Sequence[RouteRun], snapshots: Integers, ends: Integers, max_age: Instant
 ) -> dict[int, GivenRoutes | None]:
-    """By the number of the snapshot from which on they gave it, what the nameservers gave.
+    """The nameservers' routes, by the number of the snapshot from which on they hold.
 
     None where there is no route: the period stays in the history all the same (ROUTE_NOT_KNOWN).
 
@@ -305,7 +305,7 @@ def _situation(
 
 
 def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBroker]) -> tuple[Unreachable, ...]:
-    """Who does not reach which broker name of the topic's route: see the core's ``State``.
+    """The broker names of the topic's route that a client does not reach: see the core's ``State``.
 
     The route decides whom clients ask, and read from: the master, or its slaves where there is none
     (``candidate_ids``). A client reaches a name if one of those lists it. Of names without a queue

@@ -36,7 +36,7 @@ _BY_OFFSETS = frozenset(
 
 
 class Openness(NamedTuple):
-    """Of a finding, as its columns are called; None for what passed by itself."""
+    """The status columns of a finding; None for what passed by itself."""
 
     status: str | None = None
     open_since: Instant | None = None
@@ -44,7 +44,7 @@ class Openness(NamedTuple):
 
 
 def openness(finding_id: str, extent: Extent, before: Mapping[str, EarlierFinding]) -> Openness:
-    """What a finding is against those that were open in the previous run, ``before`` by id.
+    """The status of a finding against those that were open in the previous run, ``before`` by id.
 
     PERSISTING where it was open then and lasts or is not over; NEW where it lasts. What goes on
     takes over since when, so that no run has to read more than that one. A night that was not

@@ -1,4 +1,4 @@
-"""What the judgement depends on besides the dossiers: settings and known issues, as plain values.
+"""Terms of the judgement besides the dossiers: settings and known issues, as plain values.
 
 It travels to Spark's workers, which have nothing but the standard library, NumPy, pandas and
 PyArrow.

@@ -43,7 +43,7 @@ class Phase(NamedTuple):
 
     @property
     def verdict(self) -> Evaluation:
-        """What the core says of its situation."""
+        """The core's verdict on its situation."""
         return self.evaluated.verdict
 
     @property
@@ -60,13 +60,13 @@ class Timeline:
     phases: tuple[Phase, ...]
 
     def members_at(self, moment: Instant) -> int:
-        """How many members the group has by then; only of a timeline with phases."""
+        """The number of members that the group has by then; only of a timeline with phases."""
         place = bisect_right(self.phases, moment, key=lambda phase: phase.first_seen)
         return self.phases[max(place - 1, 0)].verdict.members
 
     @cached_property
     def runs(self) -> Sequence[PlacedPortion]:
-        """Of each phase its run, as episodes count them."""
+        """The run of each phase, as episodes count them."""
         parts = [
             Portion(each.first_seen, each.last_seen, each.snapshots, not each.is_blind, each.watch)
             for each in self.phases
@@ -141,7 +141,7 @@ def phases_of(
 
 
 def _blind(phases: Sequence[Phase]) -> list[bool]:
-    """Of each phase in time, whether it is blind."""
+    """The blindness of each phase, in time."""
     # Where nothing is computed, no list that differs would show.
     lists = [
         each.verdict.completeness * each.evaluated.nameservers * each.verdict.shows_owners

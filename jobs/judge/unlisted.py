@@ -68,7 +68,7 @@ def _as_far_as_asked(case: Case, finding: QueueFinding) -> QueueFinding:
 
 
 def _moves(case: Case, orphan: QueueFinding) -> bool:
-    """Whether the offset of a queue moves again and again for which a broker lists nobody at all.
+    """True if the offset of a queue for which a broker lists nobody at all moves again and again.
 
     An episode that has gaps may be read in these.
     """
@@ -175,8 +175,8 @@ def _is_read(episode: QueueFinding) -> bool:
 
 
 def _is_unlisted(episode: QueueFinding) -> bool:
-    """Whether it is an orphan for a broker lists nobody at all. Else its reader may be listed: a
-    member that chooses its queues itself, or one that the lists show otherwise than it is.
+    """True if it is an orphan because a broker lists nobody at all. Else its reader may be listed:
+    a member that chooses its queues itself, or one that the lists show otherwise than it is.
     """
     is_orphan = (episode.kind, episode.certainty) == (ORPHANED, CERTAIN)
     return is_orphan and not _NOBODY_LISTED.isdisjoint(episode.causes)
