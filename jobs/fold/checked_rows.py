@@ -54,8 +54,8 @@ class Breach(NamedTuple):
 
 @dataclass
 class RefusedRows:
-    """How many rows of a table were refused, by column the reason of one, and of which groups or
-    topics they were, with their clusters.
+    """The number of refused rows of a table, a reason for each column, and the groups or topics
+    that they are of, with their clusters.
     """
 
     rows: int = 0
@@ -63,7 +63,7 @@ class RefusedRows:
     subjects: set[tuple[Any, ...]] = field(default_factory=set)
 
     def add(self, other: "RefusedRows") -> None:
-        """Those of others too; of several reasons the same one, in whichever order they come."""
+        """Adds those of others; of several reasons the same one, in whichever order they come."""
         self.rows += other.rows
         self.subjects |= other.subjects
         for column, reason in other.reasons.items():
@@ -198,7 +198,7 @@ def _breaches(path: str, came: Array, values: Values) -> Iterator[Breach]:
 
 
 def _within(path: str, elements: Array) -> Iterator[Breach]:
-    """Of the elements of a list which break their contract."""
+    """Breaches of the contract by the elements of a list."""
     declared = _NESTED[path.rpartition(".")[2]]
     yield from _breaches(f"{path}[]", elements, declared.get("", _REQUIRED))
     if pa.types.is_struct(elements.type):
@@ -207,7 +207,7 @@ def _within(path: str, elements: Array) -> Iterator[Breach]:
 
 
 def _wrong(came: Array, values: Values) -> Array | None:
-    """Which values are wrong; None: none."""
+    """A mask of the wrong values; None: none is wrong."""
     wrong = []
     if values.required and came.null_count:
         wrong.append(came.is_null())

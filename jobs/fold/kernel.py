@@ -79,7 +79,7 @@ _MOST_RECORDS = 500_000
 
 @dataclass
 class Facts:
-    """What the driver has to know of all slices: which groups and topics there are, and when.
+    """Facts of all slices that the driver has to know: which groups and topics there are, and when.
 
     ``rounds``: by cluster the snapshots of its groups; ``brokers``, ``nameservers``: the names, and
     the addresses, of those that were asked. ``list_ids``: by group that brokers were
@@ -111,7 +111,7 @@ class Facts:
 
     @classmethod
     def of(cls, slices: "Iterable[Facts]") -> "Facts":
-        """Those of all slices."""
+        """Merges the facts of all slices."""
         whole = cls()
         for part in slices:
             whole.unaddressed |= part.unaddressed
@@ -135,8 +135,8 @@ class Facts:
         return set(self.list_ids)
 
     def never_asked(self) -> set[tuple[str, str]]:
-        """By cluster the brokers in the routes of its groups' topics that nobody asked about any
-        group: in no cluster of the same nameservers, of which a topic may have brokers as well.
+        """The brokers of each cluster, in the routes of its groups' topics, that nobody asked about
+        any group: in no cluster of the same nameservers, of which a topic may have brokers as well.
         """
         routed: dict[str, set[str]] = defaultdict(set)
         for cluster, topic in self.subscribers():
@@ -156,7 +156,7 @@ class Facts:
         return self.offsets.keys() - self.list_ids.keys()
 
     def add(self, contents: Contents, of_runs: str | None, of_records: str | None) -> None:
-        """What a part of a slice shows, by the kinds of its pieces."""
+        """Adds a part of a slice, by the kinds of its pieces."""
         if of_runs in (LISTED, POLLS):
             self._add_polls(contents.runs)
         if of_runs in (ROUTED, ROUTE_IDS):
@@ -224,12 +224,12 @@ class Facts:
                     yield table, column, subject, id_
 
     def subscribers(self) -> dict[ClusterTopic, list[str]]:
-        """By topic the groups that subscribe to it."""
+        """The groups that subscribe to each topic."""
         return dossiers.subscribers(self.list_ids, self.topics_of_lists, self.offsets)
 
 
 def _times(runs: Rows, name: str) -> Iterator[tuple[str, str, list[Instant]]]:
-    """By cluster and another column the snapshots of its runs."""
+    """The snapshots of the runs of each cluster and value of another column."""
     for cluster, value in distinct(runs, "cluster", name):
         is_one = pc.and_(pc.equal(runs["cluster"], cluster), pc.equal(runs[name], value))
         times = pc.list_flatten(runs.filter(is_one)["times"])
@@ -240,8 +240,8 @@ def _times(runs: Rows, name: str) -> Iterator[tuple[str, str, list[Instant]]]:
 
 @dataclass(frozen=True)
 class Cutting:
-    """How the snapshot tables become pieces. ``list_ids``, ``route_ids``: lists and routes come by
-    the ids that ingest gave them, and not by their rows.
+    """The way in which snapshot tables become pieces. ``list_ids``, ``route_ids``: lists and routes
+    come by the ids that ingest gave them, and not by their rows.
     """
 
     shards: int
@@ -295,7 +295,7 @@ class Cutting:
         yield pack_value(FOR_ALL, FACTS, facts)
 
     def _contents(self, table: Table, rows: TableReading) -> Iterator[Contents]:
-        """What is in some rows of a table, part by part; of runs that name no content, they."""
+        """The contents of some rows of a table, part by part, or their runs if these name none."""
         if table is schemas.HEARTBEATS:
             return runs_of_slices.member_runs(rows, self.heartbeat_expiry_seconds)
         if table is schemas.TOPIC_ROUTES:
@@ -378,8 +378,8 @@ def runs_of(pieces: Sequence[Piece]) -> Runs:
 
 
 def _records(pieces: Sequence[Piece], kind: str) -> dict[str, Records]:
-    """By id the contents of the pieces. A record that several have is one object: of a large group,
-    which each round shows in another list, the copies would fill the memory.
+    """The records of the contents in the pieces, by id. A record that several have is one object:
+    of a large group, which each round shows in another list, the copies would fill the memory.
     """
     known: dict[Record, Record] = {}
     return {

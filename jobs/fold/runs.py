@@ -94,7 +94,7 @@ LOST_BROKER: Record = (None,) * len(ROUTE_FACTS)
 
 
 def is_whole(records: Records) -> bool:
-    """Whether no row of a content was refused; the text of a lost record comes before all others.
+    """True if no row of a content was refused; the text of a lost record comes before all others.
 
     >>> is_whole([]), is_whole([LOST_BROKER, ("b", (0,), 6, 4, 4, None)])
     (True, False)
@@ -131,7 +131,7 @@ class Runs(NamedTuple):
 def collected(
     runs: Grouped, values: Iterable[Numbers], fields: "Iterable[pa.Field[Any]]"
 ) -> dict[str, Array]:
-    """What is collected of runs, as columns: one list of numbers for each, of ``POLLED`` two."""
+    """The collected columns of runs: one list of numbers for each, two for ``POLLED``."""
     lists = map(runs.lists, values)
     columns: dict[str, Array] = {}
     for field in fields:
@@ -165,7 +165,7 @@ def merge_runs(runs: Rows) -> Rows:
 
 
 def _owners(lists: Array) -> Numbers:
-    """Of each value in the lists the row of its list."""
+    """The row of the list of each value."""
     lengths = int64(pc.list_value_length(lists))
     return np.repeat(np.arange(len(lengths)), lengths)
 
@@ -199,7 +199,7 @@ class ContentIds:
 
 
 def reunite(parts: Contents) -> Contents:
-    """Of each statement the whole content, where parts of its rows lie in several slices.
+    """Restores the whole content of each statement, where parts of its rows lie in several slices.
 
     ``runs_of_slices``: of each slice its runs, of contents that are those of its rows alone.
     """

@@ -365,7 +365,7 @@ def contents_by_id(table: Table, rows: TableReading) -> Iterator[Contents]:
 
 
 def client_runs(client_states: TableReading) -> Iterator[Rows]:
-    """What client processes report of themselves."""
+    """The reports of client processes about themselves."""
     names = [name for name in CLIENT_RUNS.names if name != "times"]
 
     def as_runs(batch: Batch) -> Rows:

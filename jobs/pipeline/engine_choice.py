@@ -1,4 +1,4 @@
-"""Which engine runs a job, and how it is started: Spark, or processes of this machine."""
+"""Choice of the engine that runs a job, and its start: Spark, or processes of this machine."""
 
 import os
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What was counted of the lines of dumps -> what of each file is missing.
+"""Counts of the lines of dumps -> what of each file is missing.
 
 Lost is what was not understood by lines or by bytes, whichever is the larger share: where the line
 feeds of a file are gone, most of it is one line.
@@ -41,7 +41,7 @@ _FAR_BEYOND = 10
 
 @dataclass
 class _File:
-    """What was counted of a file, over all its slices."""
+    """The counts of a file, over all its slices."""
 
     lines: int = 0
     bytes: int = 0
@@ -60,7 +60,7 @@ class Lost(NamedTuple):
 
 
 def too_much(counts: Counts, allowed: float) -> Lost | None:
-    """Whether more was not understood than is allowed, by lines or by bytes.
+    """The lost share if more was not understood than is allowed, by lines or by bytes; else None.
 
     Lines of one odd member are said, and are no error: of their kind most were understood; lines
     without a kind are one. More than ten times the allowed share is one in any case.

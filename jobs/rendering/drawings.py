@@ -41,7 +41,7 @@ _MARKED = {
 
 
 class Canvas(NamedTuple):
-    """How large a timeline is, in pixels.
+    """The size of a timeline, in pixels.
 
     ``ticks``: so many steps of time fit; ``longest_name``: so many characters of a name do.
     """
@@ -207,7 +207,7 @@ def draw_timeline(
 
 
 def _joined(shapes: Iterable[Shape]) -> list[Shape]:
-    """What looks alike as one path, in the order in which they are to lie over each other."""
+    """Joins shapes that look alike into one path, in the order in which paths are drawn."""
     paths = grouped(((shape.css, shape.title), shape.path) for shape in shapes)
     return [Shape(css, "".join(each), title) for (css, title), each in sorted(paths.items())]
 

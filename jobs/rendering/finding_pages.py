@@ -92,7 +92,7 @@ class FindingPages:
 
 
 def _section(text: str, heading: str) -> str:
-    """What is below a heading; "" where it is not there."""
+    """The text below a heading; "" where there is no such heading."""
     form = rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)"
     found = re.search(form, text, re.MULTILINE | re.DOTALL)
     return found[1] if found else ""

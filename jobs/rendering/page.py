@@ -104,7 +104,7 @@ def _named(name: str) -> Markup:
 
 
 def _when(language: Language, t: Translate) -> Callable[..., Markup]:
-    """From when until when, with times that a browser understands; and for how much of it.
+    """Makes ``when``: a period with times that a browser understands, and its share of the time.
 
     >>> when = _when(ENGLISH, _translate(ENGLISH, _shown(ENGLISH)))
     >>> print(when(datetime(2026, 11, 20, 10), datetime(2026, 11, 20, 10), 0.5, zone=" UTC"))
@@ -131,7 +131,7 @@ def _when(language: Language, t: Translate) -> Callable[..., Markup]:
 
 
 def _span(language: Language) -> Callable[[datetime, datetime], str]:
-    """From when until when, as a text."""
+    """Makes ``span``: a period as a text."""
 
     def span(first: datetime, last: datetime) -> str:
         since = day_and_time(first)
@@ -218,7 +218,7 @@ def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment
 
 
 def _values(report: PageValues, reports: str, finding_pages: str | None) -> dict[str, Any]:
-    """What templates know of a report, whatever they write."""
+    """The values of a report for every template."""
     return {
         "report": report,
         "finding_pages": finding_pages and finding_pages.rstrip("/"),
@@ -229,7 +229,7 @@ def _values(report: PageValues, reports: str, finding_pages: str | None) -> dict
 
 
 def _queues_by_kind(problem: Problem) -> list[tuple[str, str]]:
-    """Which of its queues have which finding."""
+    """The queues of each kind of finding."""
     queues: dict[str, set[PlaceQueue]] = {}
     for each in problem.findings:
         if each.queues and (each.is_severe or not problem.counts):

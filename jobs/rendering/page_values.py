@@ -67,7 +67,7 @@ MOST_GROUPS = 300
 
 
 class Pictures(NamedTuple):
-    """Who had which queue when, and who would after the repair.
+    """Pictures of a problem: who had which queue when, and who would after the repair.
 
     ``numbers`` has the number of each owner; ``moved`` are rows of queues.
     """
@@ -92,7 +92,7 @@ class Card(NamedTuple):
 
     @property
     def findings(self) -> list[PlaceFinding]:
-        """What its queues show, worst first; where something lasts that alone."""
+        """The findings of its queues, worst first; where something lasts only what lasts."""
         lasting = self.problem.counts
         return sorted(
             (each for each in self.problem.findings if each.queues and each.is_severe >= lasting),
@@ -113,12 +113,12 @@ class OfKind:
 
     @property
     def problems(self) -> list[Problem]:
-        """What is wrong, the worst first."""
+        """The problems of this kind, worst first."""
         return [card.problem for card in self.cards]
 
     @property
     def groups(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return len({problem.place[:2] for problem in self.problems})
 
     @property
@@ -139,7 +139,7 @@ class OfKind:
 
 
 class Passed(NamedTuple):
-    """What passed by itself with one event; ``headline`` is empty where it began with none."""
+    """Problems that passed by themselves with one event; ``headline`` "" where there is none."""
 
     headline: str
     problems: tuple[Problem, ...]
@@ -176,7 +176,7 @@ class PageValues:
 
     @property
     def left_out(self) -> int:
-        """How many problems that did not pass have no card."""
+        """The number of problems that did not pass and have no card."""
         shown = sum(2 if card.retry else 1 for card in self.cards)
         return len(self.problems) - len(self.standing("PASSED")) - shown
 
@@ -186,7 +186,7 @@ class PageValues:
 
     @cached_property
     def anchors(self) -> dict[Place, str]:
-        """By place where the page shows it."""
+        """The anchor of each place on the page."""
         cards = [*self.cards, *(card.retry for card in self.cards if card.retry)]
         several = len(self.clusters) > 1
         listed = (each.place for passed in self.passed for each in passed.problems[:MOST_LISTED])
@@ -204,7 +204,7 @@ class PageValues:
 
     @property
     def anchors_of_groups(self) -> dict[tuple[str, ...], str]:
-        """By cluster and group where the page shows most of it: its worst card, else its health."""
+        """The anchor of each group: its worst card, else its health."""
         found: dict[tuple[str, ...], str] = {
             (row["cluster"], row["consumer_group"]): f"group-{number}"
             for number, row in enumerate(self.health[:MOST_GROUPS], 1)
@@ -476,7 +476,7 @@ def _health(rows: Sequence[ShownRow], problems: Sequence[Problem]) -> tuple[Show
 
 
 def _coverage(rows: Sequence[ShownRow]) -> ShownRow:
-    """What was audited, and how complete the dumps of it are."""
+    """Coverage of the audit, and how complete its dumps are."""
     audited = [row for row in rows if row["coverage"] == AUDITED]
     others = [{**row, "place": place_of(row)} for row in rows if row["coverage"] != AUDITED]
     incomplete = [(place_of(row), row["completeness"]) for row in audited]

@@ -21,7 +21,7 @@ from .write import Look, report_text
 
 
 class NightPage(NamedTuple):
-    """What the index takes from the page of a night.
+    """The part of a night's page that the index takes.
 
     ``anchors``: by cluster and group where it shows most of the group; of very many groups some are
     in the list of their names alone. ``causes``: in how many topics something lasts and is no known
@@ -42,7 +42,7 @@ class NightPage(NamedTuple):
 
 @dataclass
 class Site:
-    """What was written: the index, and by night its page; ``failed``: why others have none."""
+    """The files written: the index, and by night its page; ``failed``: why others have none."""
 
     index: Location
     pages: dict[str, NightPage] = field(default_factory=dict)

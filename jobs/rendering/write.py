@@ -17,7 +17,7 @@ _ENDINGS = {"html": "html", "markdown": "md"}
 
 
 class Look(NamedTuple):
-    """How pages are made, whichever run they are of.
+    """The look of pages, whichever run they are of.
 
     ``top``: how many problems have pictures, at least. ``finding_pages`` is the address of the
     pages on the findings, where they are published.

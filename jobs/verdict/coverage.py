@@ -59,7 +59,7 @@ ASK = Text("whoever runs the audit: see the reason in the table group_health")
 
 
 def is_complete(coverage: str) -> bool:
-    """Whether nothing of a topic with this coverage was left without an audit.
+    """True if a topic with this coverage was audited as far as it can be.
 
     >>> is_complete("BROADCASTING"), is_complete("NO_TOPIC"), is_complete("A_LATER_ONE")
     (True, False, False)
@@ -68,10 +68,10 @@ def is_complete(coverage: str) -> bool:
 
 
 def was_audited(row: Mapping[str, Any]) -> bool:
-    """Whether a row of ``group_health`` leaves nothing without an audit: at no time that counts."""
+    """True if the topic of a row of ``group_health`` was audited at all times that count."""
     return is_complete(row["coverage"]) and row["unaudited_coverage"] is None
 
 
 def action_of(coverage: str) -> Text:
-    """What to do about a coverage, and who."""
+    """The action that a coverage calls for, and who is to take it."""
     return ACTIONS.get(coverage, ASK)

@@ -1,5 +1,4 @@
-"""What is not in the input: dumps that end early, rounds that nobody asked, brokers that never
-answered.
+"""Gaps of the input: dumps that end early, rounds that nobody asked, brokers that never answered.
 
 What is not there cannot be found, so an all-clear is worth no more than these gaps let it be.
 """
