@@ -49,7 +49,7 @@ _MOST_OF_A_REMARK = 4_096
 
 
 class Answer(NamedTuple):
-    """What came of a question.
+    """The answer to a question, or its failure.
 
     ``code`` is the server's, or one of the negative ones above; ``remark`` is why it is not OK.
     """
@@ -62,7 +62,7 @@ class Answer(NamedTuple):
 
     @property
     def is_ok(self) -> bool:
-        """Whether the body is what was asked for."""
+        """True if the body is what was asked for."""
         return self.code == OK
 
 
@@ -165,7 +165,7 @@ class RemotingClient:
                     return
 
     async def ask(self, address: str, question: Request) -> Answer:
-        """What the address answers; it raises for a code that is not in the list, nothing else."""
+        """Asks the address; it raises for a code that is not in the list, nothing else."""
         RequestCode(question.code)
         await self._pace(address)
         async with self._slots if address in self._answered else self._first_slots:
@@ -217,7 +217,7 @@ class RemotingClient:
         return Answer(address, code, reason, b"", self.now())
 
     def _hint(self, address: str, error: Exception) -> str:
-        """What ends a connection before its first answer as this one ended; empty where unclear."""
+        """The likely reason why a connection ended so before its first answer; else empty."""
         if isinstance(error, SSLCertVerificationError):
             return "; [clusters.tls] in the file of --config says what to trust"
         if address in self._answered:
@@ -330,7 +330,7 @@ class _Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way, and nothing came for a while."""
+        """True if nothing is under way, and nothing came for a while."""
         unused = asyncio.get_running_loop().time() - self._used_at
         return not self._waiting and unused > _IDLE_SECONDS
 
@@ -384,7 +384,7 @@ async def _resolved(host: str, port: int) -> list[IPv4Address | IPv6Address]:
 
 
 def _place(at: IPv4Address | IPv6Address) -> str:
-    """Where on this machine or its link an address lies; empty where it lies elsewhere.
+    """The place of an address on this machine or its link; empty where it lies elsewhere.
 
     >>> [_place(ip_address(each)) for each in ("127.0.0.1", "::ffff:169.254.169.254", "10.0.0.1")]
     ['on this machine', 'on the link of this machine', '']

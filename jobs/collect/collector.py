@@ -122,7 +122,7 @@ async def collect(
     say: Callable[[str], None],
     complain: Callable[[str], None],
 ) -> None:
-    """What the command does: one round of every cluster, or round after round.
+    """Runs the command: one round of every cluster, or round after round.
 
     SIGTERM ends it: a round under way is not kept.
     Raises AuditError: the folder is another collector's, that of the metrics is not there, or a

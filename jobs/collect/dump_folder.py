@@ -57,7 +57,7 @@ class DumpFolder:
             yield
 
     def path(self, snapshot_time: Instant, name: str) -> Path:
-        """Where the round of this time lies.
+        """The path of the round of this time.
 
         >>> str(DumpFolder(Path("dumps")).path(1_000, "east"))
         'dumps/1970-01-01/000000.001-east.jsonl.gz'
@@ -92,7 +92,7 @@ class DumpFolder:
             under_way.unlink(missing_ok=True)
 
     def remembered(self, name: str) -> Memory:
-        """What was remembered; nothing where there is nothing that can be read."""
+        """The memory of the rounds before; empty where none can be read."""
         try:
             return Memory.from_json(self._memory(name).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):

@@ -32,7 +32,7 @@ _METRICS = {
 
 @dataclass
 class Figures:
-    """What a round of one cluster came to, or all since the collector started.
+    """Counts of a round of one cluster, or of all since the collector started.
 
     ``errors``: by address and code, the answers that were errors; codes below 0 are those of
     ``client.py``.

@@ -44,7 +44,7 @@ class FrameError(ValueError):
 
 
 class Frame(NamedTuple):
-    """What is read of an answer (``RemotingCommand``): it has neither fields nor a version.
+    """The parts of an answer that are read (``RemotingCommand``), without fields and version.
 
     ``code`` is 0 or an error. ``opaque`` is the number of the request that is answered.
     """
@@ -57,7 +57,7 @@ class Frame(NamedTuple):
 
     @property
     def is_answer(self) -> bool:
-        """Whether it answers a request: servers send requests, too."""
+        """True if it answers a request: servers send requests, too."""
         return bool(self.flag & _RESPONSE)
 
 

@@ -1,4 +1,4 @@
-"""What an answer shows of what is still to be asked: names, each within RocketMQ's own limits.
+"""Names in an answer that are still to be asked for, each within RocketMQ's own limits.
 
 Pure functions of an answer: a long one is read in a thread. What cannot be read shows nothing; the
 line has the body as it came.
@@ -54,7 +54,7 @@ class Listed(NamedTuple):
 
 
 def is_topic(name: str) -> bool:
-    """Whether a topic may have this name.
+    """True if a topic may have this name.
 
     >>> is_topic("T"), is_topic("T" * 128), is_topic("%RETRY%" + "G" * 255)
     (True, False, True)
@@ -65,7 +65,7 @@ def is_topic(name: str) -> bool:
 
 
 def is_group(name: str) -> bool:
-    """Whether a consumer group may have this name."""
+    """True if a consumer group may have this name."""
     return 0 < len(name) <= MOST_OF_A_NAME
 
 
@@ -106,7 +106,7 @@ def topics_in_list(answer: Answer) -> Named:
 
 
 def listed_in(answer: Answer) -> Listed:
-    """What a ``ConsumerConnection`` lists; nothing where nobody is online."""
+    """The members that a ``ConsumerConnection`` lists; empty where nobody is online."""
     value = _value(answer)
     listed = value.get("connectionSet")
     connections = sorted(

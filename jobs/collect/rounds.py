@@ -52,7 +52,7 @@ _NOT_ONLINE = 206
 
 @dataclass
 class _Members:
-    """What the brokers have reported of a group's members in this round."""
+    """The members of a group, as the brokers have reported them in this round."""
 
     memory: GroupMemory
     is_due: bool
@@ -169,7 +169,7 @@ class Round:
         )
 
     def troubles(self) -> tuple[str, ...]:
-        """What went wrong, a sentence each; first what concerns whole servers."""
+        """The troubles of the round, a sentence each; first those of whole servers."""
         refusing, given_up = self._lines.refusing.values(), self._client.given_up.items()
         return (
             *([_WITHOUT_ACCOUNT.format(first=next(iter(refusing)))] if refusing else []),
@@ -179,8 +179,8 @@ class Round:
         )
 
     def unknown(self) -> tuple[list[str], bool]:
-        """Of the names that were given in vain, each with those that may have been meant; and
-        whether no cluster, no topic, or none of the groups, is there that was named.
+        """The names that were given in vain, each with those that may have been meant; and whether
+        none of the clusters, topics or groups that were named is there.
 
         None where a server did not answer: it may know them.
         """

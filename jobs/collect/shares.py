@@ -41,7 +41,7 @@ class Shares(Generic[Name]):
         return len(self._names)
 
     def within(self, names: list[str]) -> list[str]:
-        """As many of an answer's names as could be taken at all."""
+        """The names of an answer, cut to as many as could be taken at all."""
         self.left_out += max(0, len(names) - self._most)
         return names[: self._most]
 

@@ -29,7 +29,7 @@ _KEY_LINE = re.compile(r"\s*(accessKey|secretKey|securityToken)\s*[:=]\s*(.*?)\s
 
 @dataclass(frozen=True)
 class Account:
-    """Who asks; its ``repr`` shows no secret."""
+    """The account; its ``repr`` shows no secret."""
 
     access_key: str
     secret_key: str = field(repr=False)

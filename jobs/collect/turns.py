@@ -1,4 +1,4 @@
-"""Whose turn it is: the questions that wait at each address, and what one address may cost.
+"""Turns of addresses: the questions that wait at each, and what one address may cost.
 
 An address is asked by so many lanes at a time, by one until it has answered: those that hang must
 not take the places of all others. Lists and routes come first, then offsets, then
@@ -60,7 +60,7 @@ class _Job:
 
 @dataclass
 class _Address:
-    """What waits at an address, and what it has cost so far."""
+    """The questions that wait at an address, and its cost so far."""
 
     jobs: dict[int, list[_Job]] = field(default_factory=lambda: {EARLY: [], LATER: [], LAST: []})
     #: The names that it is still to be asked of, and how such a name becomes jobs.
@@ -131,7 +131,7 @@ class Turns:
             self._wake(address, self._options.parallel)
 
     def has_too_many_silent(self, address: str) -> bool:
-        """Whether so many clients were silent, or are so far, that others would wait for them."""
+        """True if so many clients were silent, or are so far, that others would wait for them."""
         of = self._addresses[address]
         return of.silent + of.infos >= self._options.parallel
 
@@ -210,7 +210,7 @@ class Turns:
         return self._client.not_asked(address, f"the round took longer than {longest:g} s")
 
     async def _read(self, of: _Address, job: _Job, answer: Answer) -> Any:
-        """What the answer shows; None where its server has taken too much time with others."""
+        """Reads the answer; None where its server has taken too much time with others."""
         read = names.READERS.get(job.question.code)
         if read is None:
             return None

@@ -107,7 +107,7 @@ def _filled(template: str, values: Mapping[str, Sequence[str]]) -> Iterator[str]
 
 
 def _addresses(of_cluster: Mapping[str, str], problem: Problem) -> list[str]:
-    """Those of the brokers that the fault is about, else of the first of the cluster."""
+    """The addresses of the brokers that the fault is about, else of the first of the cluster."""
     concerned = problem.cause.broker_names if problem.cause else ()
     named = [of_cluster[name] for name in concerned if name in of_cluster]
     every = [of_cluster[name] for name in sorted(of_cluster)][:_MOST_BROKERS]

@@ -75,7 +75,7 @@ def read_refused(snapshots: Location, masking: Masking) -> pa.Table:
 
 
 def _lists(table: pa.Table, several: str) -> bool:
-    """Whether a row is of several groups or topics; ``group_load.topics`` is their number."""
+    """True if a row is of several groups or topics; ``group_load.topics`` is their number."""
     return several in table.column_names and pa.types.is_list(table.schema.field(several).type)
 
 
@@ -165,7 +165,7 @@ def _with_nearest(name: str, names: Sequence[str]) -> str:
 def why_no_rows(
     reports: Reports, published: Published, name: str, group: str | None, topic: str | None
 ) -> str:
-    """Why a table has no rows of a group or topic; '' where it is of no group and topic.
+    """The reason why a table has no rows of a group or topic; '' where it is of no group and topic.
 
     SettingsError where the run has no such group or topic: a name that is mistyped is no all-clear.
     """
@@ -196,7 +196,7 @@ def why_no_rows(
 
 
 def _coverage(reports: Reports, published: Published) -> dict[tuple[str, str], str]:
-    """By group and topic whether it was audited, or why not; in several clusters the worse."""
+    """The coverage of each group and topic; in several clusters the worse."""
     rows = read_table(reports, published, GROUP_HEALTH.name).to_pylist()
     rows.sort(key=lambda row: row["coverage"] != AUDITED)
     return {(row["consumer_group"], row["topic"]): row["coverage"] for row in rows}

@@ -29,7 +29,7 @@ WIDTH = 100
 
 
 class Reader(NamedTuple):
-    """Whom a text is for: what is masked for them, their language, how many columns they have."""
+    """The reader of a text: what is masked for them, their language, their number of columns."""
 
     masking: Masking
     language: Language = ENGLISH

@@ -1,4 +1,4 @@
-"""What codes of the tables are called within a sentence."""
+"""Words for codes of the tables within a sentence."""
 
 from rebalance_core.english import joined, list_of
 from rebalance_core.texts import Text, fill

@@ -38,7 +38,7 @@ _LOOK_ALIKES = str.maketrans({"*": "∗", "`": "ˋ", "~": "∼"})  # noqa: RUF00
 
 
 def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], None]:
-    """What delivers a message to the service behind this URL.
+    """Makes the function that delivers a message to this URL's service.
 
     ``where`` names the settings of the destination. Raises AuditError where the library is not
     installed, SettingsError, without the URL, where the library does not know it.
@@ -90,7 +90,7 @@ def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], 
 
 
 def _notification(message: Message, longest: int) -> dict[str, Any]:
-    """What ``Apprise.notify`` is given: text, whose title has no name that a stranger chose."""
+    """The arguments of ``Apprise.notify``: text, whose title has no name that a stranger chose."""
     heading, *others = message.fitted(list, longest, lambda lines: len(_text(lines)))
     severity = worst((each.severity for each in message.items), "INFO")
     return {
