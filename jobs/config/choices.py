@@ -1,4 +1,4 @@
-"""What some options may be, and what they are where nobody names them.
+"""Choices of some options, and their defaults.
 
 Nothing is imported here: ``--help`` and an error of usage need these names and no library.
 """

@@ -25,7 +25,7 @@ KNOWN_KINDS = (*FINDING_KINDS, *ACTIONS)
 
 
 class KnownIssue(Section):
-    """Which findings are a known issue, why, and until when; patterns go over the whole name.
+    """A known issue: its findings, its reason and its end; patterns go over the whole name.
 
     Where several names are concerned (the clients of a fault, the topics of a client id), the
     pattern has to match each; a finding that has no such name is not matched by a pattern for it.

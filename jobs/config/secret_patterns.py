@@ -1,4 +1,4 @@
-"""Which part of a text is a secret, and the hash in its place; see ``jobs.config.masking``.
+"""Secrets in a text, and the hash in their place; see ``jobs.config.masking``.
 
 Nothing but the standard library: what a command complains of is masked before it loads any library.
 """
@@ -53,7 +53,7 @@ _NAMES = ("secret", "passw", "pwd", "token", "api")
 
 @dataclass(frozen=True)
 class Secrets:
-    """What is taken for a secret, and the key of the hash that replaces it.
+    """Patterns of secrets, and the key of the hash that replaces them.
 
     ``defaults`` names some of ``DEFAULT_PATTERNS``; of ``patterns`` the group ``secret`` is masked,
     or the whole match where a pattern has no such group. Without a ``key`` the hash is a plain one,
@@ -79,7 +79,7 @@ class Secrets:
 
 
 def _may_hold(text: str) -> bool:
-    """Whether a default pattern may find anything: nearly all texts are done with by this."""
+    """True if a default pattern may find anything: nearly all texts are done with by this."""
     if "|" in text or "://" in text:
         return True
     if "=" not in text and ":" not in text:
@@ -113,7 +113,7 @@ def _masked(secrets: Secrets, text: str) -> str:
 
 
 def _span_of_secret(match: re.Match[str]) -> tuple[int, int]:
-    """Of the groups whose names begin so the one that took part, else of the whole match."""
+    """The span of the group named ``secret...`` that took part, else of the whole match."""
     groups = [name for name in match.re.groupindex if name.startswith("secret")]
     spans = [match.span(name) for name in groups if match.start(name) >= 0]
     return spans[0] if spans else match.span()
@@ -132,7 +132,7 @@ _KINDS = (str.islower, str.isupper, str.isdigit)
 
 
 def _is_random(token: str) -> bool:
-    """Whether a text of at least 20 characters looks drawn by chance, as keys are.
+    """True if a text of at least 20 characters looks drawn by chance, as keys are.
 
     Hexadecimal digits: at least 32, which are no UUID. Else small letters, capitals and digits that
     follow each other without order: in 2 of 5 places or more another kind than before. Where words

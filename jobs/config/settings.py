@@ -85,7 +85,7 @@ def _is_link(base: str) -> str:
 
 
 class Paths(Section):
-    """Where things lie: local paths, or any URI that Spark and PyArrow reach."""
+    """Places of files: local paths, or any URI that Spark and PyArrow reach."""
 
     #: The dumps that `run` and `ingest` read where no `--dumps` is given: files, folders or
     #: patterns.
@@ -130,7 +130,7 @@ class StrategySetting(Section):
 
 
 class SeverityThresholds(Section):
-    """From which probability on a persistent finding is a warning, or critical."""
+    """Probabilities from which a persistent finding is a warning, or critical."""
 
     #: A persistent finding is `INFO` below it. From it on an orphan whose messages pile up is
     #: `CRITICAL`.
@@ -140,7 +140,7 @@ class SeverityThresholds(Section):
 
 
 class MaskingSetting(Section):
-    """What is taken for a secret in a client id, and what the hash in its place is made with."""
+    """Secrets in client ids: what counts as one, and the key of the hash in its place."""
 
     #: What counts as a secret: `BINDER_KEY` is `accessKey|secretKey|topic|pid`, `NAMED_SECRET` is
     #: `password=...` and the like, `URL_PASSWORD` is `://user:password@`, `RANDOM_TOKEN` is a long
@@ -193,7 +193,7 @@ MentionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@+-]*$")]
 
 
 class Destination(Section):
-    """Where alerts go; the URL and the secret come from the environment or from these files."""
+    """Destination of alerts; URL and secret come from the environment or from these files."""
 
     #: Which service it is. Without it the host of the URL shows which; `JSON` is for all other
     #: hosts.
@@ -232,14 +232,14 @@ class NamedDestination(Destination):
 
 
 class Publishing(Section):
-    """How a run makes its tables the ones that count."""
+    """Publication of a run's tables as the ones that count."""
 
     #: A run that finds another one writing the same tables waits for so long, then it is refused.
     wait_seconds: Number = Field(default=600, ge=0, le=86_400)
 
 
 class RetentionSetting(Section):
-    """For how long published reports are kept."""
+    """Retention of published reports."""
 
     #: After each run the reports of older dates are removed: so many days are kept, counted back
     #: from the last published date. Without it all are. What runs left that died is removed in any
@@ -248,7 +248,7 @@ class RetentionSetting(Section):
 
 
 class Alerts(Destination):
-    """What the command `alert` sends, and to whom."""
+    """Messages that the command `alert` sends, and to whom."""
 
     #: Who a group belongs to, which the message says: by a regular expression over the whole name
     #: of the group a name, as `"ORDER_.*" = "team orders"`. The first that matches counts.
@@ -360,7 +360,7 @@ class Settings(Section):
     alerts: Alerts = Alerts()
 
     def overrides(self) -> list[str]:
-        """What ``--set`` takes to judge as these settings do: each value that is no default.
+        """The arguments of ``--set`` to judge as these settings do: all that are not defaults.
 
         >>> Settings(persistence_seconds=60, strategies=()).overrides()
         ['persistence_seconds=60']
@@ -375,7 +375,7 @@ class Settings(Section):
 
     @property
     def console(self) -> Language:
-        """Those of the lines of a run, which are English."""
+        """The language of the lines of a run, which are English."""
         return language(ENGLISH.code, self.display_time_zone)
 
     def fingerprint(self) -> str:
@@ -473,7 +473,7 @@ def variable_of(setting: str) -> str:
 
 
 def variables_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """By variable of an environment that is meant as a setting the setting; empty ones are none.
+    """The settings that variables of an environment are meant as, by variable; empty ones are none.
 
     Kubernetes gives each pod variables of its services (``REBALANCE_AUDIT_PORT_80_TCP``): what has
     no ``__`` and is near no setting is not ours.
@@ -517,14 +517,14 @@ def _decoded(path: str | Path, content: bytes) -> str:
 
 
 def find_text(default: Path) -> tuple[str, str] | None:
-    """Where a file lies that was not named, and its text: here, else as it ships."""
+    """Finds a file that was not named: its path and its text, here, else as it ships."""
     if default.is_file():
         return str(default.absolute()), read_text(default)
     return shipped_text(default)
 
 
 def shipped_text(name: Path) -> tuple[str, str] | None:
-    """Where a file of the project lies, and its text: beside the packages, else installed.
+    """Finds a file of the project: its path and its text, beside the packages, else installed.
 
     Beside the packages it is in a checkout, and in the zip that spark-submit gets.
     """
@@ -539,7 +539,7 @@ def shipped_text(name: Path) -> tuple[str, str] | None:
 
 
 def installed_folder() -> Path:
-    """What a wheel brings besides its packages: settings, and the pages on the findings."""
+    """The folder that a wheel brings besides its packages: settings, pages on the findings."""
     return Path(sysconfig.get_path("data")) / "share" / "rebalance-audit"
 
 
@@ -675,7 +675,7 @@ def _given_as(path: str, error: Mapping[str, Any], given: Mapping[str, str]) -> 
 
 
 def _wrong(model: type[BaseModel], path: str, error: Mapping[str, Any], given: str) -> str:
-    """What is wrong with a value, in our words."""
+    """The problem of a value, in our words."""
     if error["type"] in _UNKNOWN:
         there = list(names_of(model))
         # A name may be right, and its section missing.

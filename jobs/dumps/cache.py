@@ -1,4 +1,4 @@
-"""What was made before, kept to be used again, within bounds.
+"""A bounded cache of what was made before.
 
 Most polls bring what the poll before brought: within a slice equal bodies give the same object.
 """

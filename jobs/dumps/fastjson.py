@@ -331,7 +331,7 @@ class _Resolver:
         raise reference.error("a reference to a value that is there")
 
     def _key_text(self, key: Any) -> str | None:
-        """What Java prints for a key; of objects as keys only message queues are supported."""
+        """The text that Java prints for a key; of objects only message queues are supported."""
         key = self._named(key)
         if isinstance(key, str):
             return key

@@ -81,7 +81,7 @@ def no_dumps(paths: Sequence[str]) -> InputError:
 
 
 def is_local(path: str) -> bool:
-    """Whether a path is on this machine."""
+    """True if a path is on this machine."""
     return path.startswith(("/", "file:"))
 
 
@@ -108,7 +108,7 @@ def _files_on_disk(paths: Sequence[str]) -> list[InputFile]:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether Spark skips a file or folder of that name."""
+    """True if Spark skips a file or folder of that name."""
     return name.startswith(("_", "."))
 
 

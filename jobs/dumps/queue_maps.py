@@ -55,7 +55,7 @@ def read_queue_map(field: str, table: Any, text: str) -> Iterator[tuple[QueueNam
 
 
 def is_list_of_topics(data: Any) -> TypeGuard[list[Any]]:
-    """Whether it is the dashboard's ``queryTopicByConsumer.query``: topics with their queues."""
+    """True if it is the dashboard's ``queryTopicByConsumer.query``: topics with their queues."""
     return isinstance(data, list) and any(
         isinstance(topic, dict) and TOPIC_QUEUES in topic for topic in data
     )
@@ -85,7 +85,7 @@ def read_topics(topics: list[Any], text: str) -> Iterator[tuple[QueueName, dict[
 
 
 def parse_message_queue(text: str) -> QueueName | None:
-    """What ``MessageQueue.toString()`` printed, else None.
+    """Parses the text of ``MessageQueue.toString()``; None for any other text.
 
     The names may hold commas and brackets. Where ``, brokerName=`` occurs more than once the first
     one separates, because RocketMQ lets no comma, blank or equals sign into a topic name

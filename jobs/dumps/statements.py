@@ -114,7 +114,7 @@ class StatementReader:
         return self._anew(line, timeless, order) if found is None else found
 
     def _again(self, line: Timeless, order: int) -> list[Statement] | Refused | None:
-        """What a line has that came before with other times; None where none did."""
+        """The statements of a line that came before with other times; None where none did."""
         meaning = self._meanings.get(line.rest)
         if meaning is None:
             return None
@@ -184,7 +184,7 @@ class StatementReader:
         return _Meaning(name, cluster, source, tuple(of_subjects)), times
 
     def _impossible(self, kind: str, times: _LineTimes) -> str | None:
-        """Why the times of a line cannot be; None where they can."""
+        """The reason why the times of a line cannot be; None where they can."""
         snapshot_time, collected_at = times
         hours = self._bounds.round_hours
         if (

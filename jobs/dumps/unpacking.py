@@ -39,7 +39,7 @@ class Line(NamedTuple):
 
 
 class Archive:
-    """How much came out of a .gz so far, against the bounds.
+    """The growth of a .gz so far, against the bounds.
 
     Ten kilobytes can hold ten megabytes, and a gigabyte a terabyte, where nothing but one byte is
     repeated. Lines that repeat themselves take 15 bits for 258 bytes at best.
@@ -51,7 +51,7 @@ class Archive:
         self._bytes = self._lines = 0
 
     def refuses(self, line_bytes: int) -> str | None:
-        """Why the next line and all after it are not to be read; None where it is."""
+        """The reason why the next line and all after it are not read; None where they are."""
         self._lines += 1
         self._bytes += max(line_bytes + 1, _LEAST_LINE)
         if self._lines > self._bounds.archive_lines:
@@ -66,7 +66,7 @@ class Archive:
 
 
 def too_long(came: int, bounds: Bounds) -> str:
-    """Why a line of so many bytes is not to be read."""
+    """The reason why a line of so many bytes is not to be read."""
     reason = beyond("line_bytes", bounds.line_bytes, "bytes in a line", came)
     return f"{reason}; its beginning is kept"
 

@@ -33,7 +33,7 @@ def check_content(content: statement.Content, size: int, bounds: Bounds) -> None
 
 
 def _sizes(content: statement.Content) -> Iterator[tuple[str, str, int]]:
-    """What is bounded of a content: by which bound, what it is, and how many there are.
+    """The bounded sizes of a content: the bound, what is counted, and the number.
 
     >>> one, other = [statement.RouteBroker(name, (), 6, 4, 8, None) for name in "bc"]
     >>> list(_sizes(statement.Route((one, other))))[-1]

@@ -43,7 +43,7 @@ MOST_GROUPS = 1_000
 
 
 def count_findings(problems: Iterable[Problem]) -> dict[str, Any]:
-    """By graded table how many rows, how many persistent, and of each severity and status.
+    """The number of rows of each graded table: in all, persistent, and of each severity and status.
 
     Of the faults those that no finding of a queue shows: the others would count twice. ``known``
     has the same counts of those that are known issues; they count in the others too.
@@ -125,7 +125,7 @@ def _asked(inputs: Snapshots, window: Window) -> set[GroupKey]:
 
 
 def count_marked(written: Tables) -> dict[str, dict[str, int]]:
-    """By the reason of a known issue how many rows of which tables it marked."""
+    """The number of rows of each table that the reason of a known issue marked."""
     marked: dict[str, dict[str, int]] = defaultdict(dict)
     for name in _MARKED:
         reasons = written.read(name, [KNOWN_ISSUE])[KNOWN_ISSUE].drop_null()

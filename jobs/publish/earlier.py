@@ -30,7 +30,7 @@ _TIMES = ("first_seen", "last_seen", "open_since")
 def open_findings(
     folder: Reports, previous: Published | None, nights: int = NIGHTS
 ) -> OpenFindings:
-    """By cluster and group the findings and faults that lasted and were not over in the run before.
+    """Findings and faults of each group that lasted and were not over in the run before.
 
     What that run did not audit is as the run before it left it, and so on for ``nights`` published
     dates: a night in which nobody looked neither ends what was open nor makes it new. A fault goes
@@ -57,7 +57,7 @@ def open_findings(
 
 
 def _lasting(folder: Reports, previous: Published) -> _EarlierRows:
-    """Those that the tables of a run have."""
+    """The lasting findings in the tables of a run."""
     rows: _EarlierRows = {}
     is_open = (ds.field("persistence") == "PERSISTENT") & ds.field("ongoing")
     for name in GRADED_TABLES:
@@ -75,7 +75,7 @@ def _lasting(folder: Reports, previous: Published) -> _EarlierRows:
 
 
 def _not_audited(folder: Reports, previous: Published) -> tuple[set[str], set[tuple[str, ...]]]:
-    """What a run found open before it and did not audit: the ids of the findings, the topics."""
+    """The ids of findings and the topics that a run found open before it and did not audit."""
     if FORMER_FINDINGS.name not in previous.tables:
         return set(), set()
     names = ["finding_id", "cluster", "consumer_group", "topic"]

@@ -282,9 +282,7 @@ class Problem:
         return titles(list(dict.fromkeys(fault.kind for fault in lasting or self.faults)))
 
     def _consumed(self, queues: Mapping[str, int]) -> str:
-        """The numbers of queues by how they are consumed: of the first kind, and two others at
-        most.
-        """
+        """The numbers of queues by how they are consumed: of the first kind and up to two more."""
         certain = {each.kind for each in self.findings if each.certainty != "POSSIBLE"}
         how = {kind: _HOW[kind][kind not in certain] for kind in queues}
         (kind, number), *others = queues.items()

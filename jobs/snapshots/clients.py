@@ -1,5 +1,6 @@
-"""Who consumes how: what clients report of themselves, in running infos and in their logs, and how
-brokers let a group consume: rows of ``client_states``."""
+"""Clients' reports of themselves, in running infos and logs, and how brokers let a group consume:
+rows of ``client_states``.
+"""
 
 import re
 from collections.abc import Mapping
@@ -46,7 +47,7 @@ _HELD = InfoQueue._fields.index("last_pull_at") + 1
 
 
 def _row(statement: Statement, source: str, **values: Any) -> dict[str, Any]:
-    """What a row has of its statement, and the values of its source, by the names of columns."""
+    """A row, by column: the values of its statement and of its source."""
     return {
         **statement.source._asdict(),
         "cluster": statement.cluster,
@@ -94,7 +95,7 @@ def running_info_row(
 def _is_unfinished(
     key: tuple[Any, ...], queue: InfoQueue, observed_at: Instant, first_cached: FirstCached
 ) -> bool:
-    """Whether the first message that the process has cached has been the first for too long.
+    """True if the first message that the process has cached has been the first for too long.
 
     Newer ones may be done meanwhile: an offset is committed up to the first that is not
     (``ProcessQueue.removeMessage`` 4.9.4).
@@ -106,7 +107,7 @@ def _is_unfinished(
 
 
 def activities(info: RunningInfo, observed_at: Instant) -> list[str | None]:
-    """Of each queue of the answer what the process does not do with it; None: nothing is wrong.
+    """The activity that a process lacks for each queue of the answer; None: nothing is wrong.
 
     A coarse word and no number, so that a client that gets on reports the same in each answer. What
     it does not consume is measured on its clock, by the latest time in the answer.
@@ -175,7 +176,7 @@ def log_offset(ahead: Instant) -> Instant | None:
 def logged_at(
     printed: Instant | None, collected_at: Instant, time_zone: str | None, offset: Instant | None
 ) -> Instant | None:
-    """When the client wrote a line, from the time that it prints, which has no zone.
+    """The time at which the client wrote a line, from the printed time, which has no zone.
 
     By the zone that the settings name, else by its log's offset; None where there is neither. A
     line without a time counts as of when it was collected.

@@ -55,7 +55,7 @@ CONSUMER_NOT_ONLINE = 206
 
 
 class SnapshotTerms(NamedTuple):
-    """What the snapshot tables depend on besides the statements."""
+    """The terms on which the snapshot tables depend besides the statements."""
 
     heartbeat_expiry_seconds: int
     #: The zone in which all clients print their times; None: each log's is inferred.
@@ -84,7 +84,7 @@ def _subject(statement: Statement) -> dict[str, str]:
 
 
 class _Group:
-    """What was reported of a group, as far as its statements were read."""
+    """The reports about a group, as far as its statements were read."""
 
     def __init__(self, terms: SnapshotTerms) -> None:
         self._terms = terms

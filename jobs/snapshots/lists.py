@@ -37,7 +37,7 @@ _STOPPED_AFTER: Instant = 15 * SECOND
 
 
 def _is_silent(time: Instant, heartbeats: Sequence[Instant], heard_until: Instant | None) -> bool:
-    """Whether the client has stopped for good to send heartbeats, as what came later shows.
+    """True if the client has stopped for good to send heartbeats, as what came later shows.
 
     ``heartbeats`` are those of the client over any of its connections, so that one that reconnects
     is not silent; ``heard_until`` is when the last one of any member came: until then somebody
@@ -57,7 +57,7 @@ def _is_silent(time: Instant, heartbeats: Sequence[Instant], heard_until: Instan
 
 
 class Stays:
-    """Until when a broker went on to list a client, poll by poll."""
+    """The stays of clients in a broker's list, poll by poll."""
 
     def __init__(self, polls: Iterable[tuple[Instant, Broker, Connections]]) -> None:
         #: By broker and client id the last polls of its stays in the list, ascending.
@@ -122,7 +122,7 @@ class ListRows:
 
     @property
     def rows(self) -> int:
-        """How many rows of ``heartbeats`` were not taken yet."""
+        """The number of rows of ``heartbeats`` that were not taken yet."""
         return len(self._rows)
 
     def add(
@@ -159,7 +159,7 @@ class ListRows:
     def _holds(
         self, resolved: _Resolved, time: Instant, broker: Broker, answer: Connections
     ) -> bool:
-        """Whether all that was true of the members of a list still is."""
+        """True if all that was true of the members of a list still is."""
         return (
             time < resolved.until
             and resolved.answer[:-1] == answer[:-1]  # all but the group's table

@@ -46,7 +46,7 @@ def topic_tables(statements: Iterable[Statement]) -> Iterator[tuple[str, pa.Tabl
 
 
 def _has_answered(source: LineSource) -> bool:
-    """Whether a nameserver answered; that it knows no such topic is an answer too.
+    """True if a nameserver answered; that it knows no such topic is an answer too.
 
     >>> _has_answered(LineSource(error_code=17)), _has_answered(LineSource(error_code=-1))
     (True, False)

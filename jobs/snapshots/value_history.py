@@ -1,4 +1,4 @@
-"""What holds at a moment, of what was learned at other moments."""
+"""Histories of values that were learned at some moments, asked for at others."""
 
 from bisect import bisect_right
 from typing import Generic, TypeVar
@@ -32,7 +32,7 @@ class ValueHistory(Generic[Value]):
         self._values: list[Value] = []
 
     def add(self, time: Instant, value: Value) -> None:
-        """From then on the value is this one."""
+        """Adds the value that holds from then on."""
         if not self._values or self._values[-1] != value:
             self._times.append(time)
             self._values.append(value)
@@ -54,6 +54,6 @@ class ValueHistory(Generic[Value]):
         return self._times[number], self._values[number]
 
     def next_change(self, time: Instant) -> Instant:
-        """Until when ``nearest`` stays what it is at the time."""
+        """The time until which ``nearest`` stays what it is."""
         number = bisect_right(self._times, time)
         return self._times[number] if number < len(self._times) else NEVER

@@ -96,7 +96,7 @@ def _renew(mine: Location, ended: threading.Event) -> None:
 
 
 def _other_claim(claims: Location, mine: Location) -> str | None:
-    """Who else has a claim that counts; claims that count no more are broken."""
+    """The other run with a claim that counts; claims that count no more are broken."""
     infos = {info.base_name: info for info in claims.infos()}
     own = infos.pop(mine.name, None)
     if own is None:
@@ -113,7 +113,7 @@ def _other_claim(claims: Location, mine: Location) -> str | None:
 
 
 def _is_left(claim: Location) -> bool:
-    """Whether the process of a claim surely ended: on a disk its lock went with it."""
+    """True if the process of a claim surely ended: on a disk its lock went with it."""
     if not claim.is_local:
         return False
     with disk.locked(Path(claim.base)) as was_free:

@@ -59,7 +59,7 @@ class Location:
 
     @property
     def uri(self) -> str:
-        """For Spark: absolute, so that an executor's working directory does not matter."""
+        """The URI for Spark: absolute, so that an executor's working directory does not matter."""
         return self._path + self._options
 
     def __truediv__(self, name: str) -> Location:
@@ -69,11 +69,11 @@ class Location:
         return below
 
     def below(self, base: str) -> Location:
-        """What lies below, by its path on the file system."""
+        """The location of a path of the file system that lies below."""
         return self / base.removeprefix(self.base).strip("/")
 
     def __str__(self) -> str:
-        """For a person: neither options nor who may read it."""
+        """The path for a person: without options and credentials."""
         return visible(_CREDENTIALS.sub("://", self._path))
 
     @property
@@ -86,7 +86,7 @@ class Location:
         return self.base.rpartition("/")[0]
 
     def holds(self, other: Location) -> bool:
-        """Whether another path is this one or one below it, whatever its name (a link, ``..``).
+        """True if another path is this one or one below it, whatever its name (a link, ``..``).
 
         >>> reports = Location("lake/reports")
         >>> reports.holds(Location("lake/reports/x")), reports.holds(Location("lake/reports-2"))
@@ -98,18 +98,18 @@ class Location:
         return self.is_local == other.is_local and f"{path}/".startswith(f"{folder.rstrip('/')}/")
 
     def exists(self) -> bool:
-        """Whether there is a file or a folder."""
+        """True if there is a file or a folder."""
         return bool(self._kind() != pafs.FileType.NotFound)
 
     def is_folder(self) -> bool:
-        """Whether there is a folder."""
+        """True if there is a folder."""
         return bool(self._kind() == pafs.FileType.Directory)
 
     def _kind(self) -> pafs.FileType:
         return self.file_system.get_file_info(self.base).type
 
     def read_bytes(self) -> bytes:
-        """What is in the file; FileNotFoundError where there is none."""
+        """Reads the file; FileNotFoundError where there is none."""
         with self.file_system.open_input_stream(self.base, compression=None) as stream:
             return bytes(stream.read())
 
@@ -190,7 +190,7 @@ class Location:
         return [info.base_name for info in self.infos()]
 
     def infos(self, *, recursive: bool = False) -> list[pafs.FileInfo]:
-        """What the file system has of the files and folders right below, or of all; sorted."""
+        """The entries of the file system right below, or of all files and folders; sorted."""
         selector = pafs.FileSelector(self.base, allow_not_found=True, recursive=recursive)
         return sorted(self.file_system.get_file_info(selector), key=lambda info: info.path)
 

@@ -64,7 +64,7 @@ class Published:
 
 
 class Publication:
-    """What is published under one name below a root: a date's reports, or the snapshot tables."""
+    """The publications under one name below a root: a date's reports, or the snapshot tables."""
 
     def __init__(self, root: Location, name: str = SNAPSHOTS) -> None:
         self.root = root
@@ -121,7 +121,7 @@ class Publication:
         return number
 
     def _times(self) -> dict[int, Any]:
-        """When each pointer that is listed was created, by its number."""
+        """The time at which each listed pointer was created, by its number."""
         times = {self.number_of(info.base_name): info.mtime for info in self._published.infos()}
         return {number: time for number, time in times.items() if number}
 
@@ -290,7 +290,7 @@ class Publication:
 
 
 def began(run_id: str) -> datetime:
-    """When a run began, by its id; never, where it is nothing that a run wrote."""
+    """The beginning of a run, by its id; the end of time where no run wrote the id."""
     try:
         return datetime.strptime(run_id[:16], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What readers take from a run's summary, and whether it has that: anybody may write a pointer."""
+"""Summary of a run, as readers take it; whether it is whole, as anybody may write a pointer."""
 
 from collections.abc import Iterator
 from datetime import datetime
