@@ -128,7 +128,7 @@ def audit(
 
 
 class Report(Mapping[str, pa.Table]):
-    """What an audit found: the report tables by name, as Arrow, and answers about its moments.
+    """The result of an audit: the report tables by name, as Arrow, and answers about its moments.
 
     A shell shows the worst that was found, a notebook the page of ``rebalance-audit report``.
     """
@@ -155,7 +155,7 @@ class Report(Mapping[str, pa.Table]):
     def explain(
         self, group: str, topic: str, at: Time | None = None, cluster: str | None = None
     ) -> ShellText:
-        """Who takes what of a topic, why, what is wrong, what repairs it and what if, as a text.
+        """Explains a topic: who takes what, why, what is wrong, what repairs it, and what if.
 
         ``at`` is a time or the text of one (UTC where it has no zone): the last snapshot up to it
         is explained; None: the last one. Raises InputError for a group, topic, cluster or time that
@@ -172,7 +172,7 @@ class Report(Mapping[str, pa.Table]):
         at: Time | None = None,
         cluster: str | None = None,
     ) -> Prediction:
-        """What changes would do to a topic of a group, one after the other; None: to all topics.
+        """Predicts what changes do to a topic of a group, one after the other; None: to all topics.
 
         Changes are made by the functions of ``rebalance_core``: leave, join, separate_ids,
         use_strategy, subscribe_all, add_broker, remove_broker, resize, unify_list, mend. Raises as
@@ -297,7 +297,7 @@ def _engine_on(spark: SparkSession | None) -> Iterator[Engine]:
 
 
 def _is_here(spark: SparkSession | None) -> bool:
-    """Whether the engine's workers see the temporary folders of this machine."""
+    """True if the engine's workers see the temporary folders of this machine."""
     if spark is None:
         return True
     from .spark.spark_engine import is_here  # noqa: PLC0415 - Spark takes its time

@@ -36,12 +36,12 @@ class Table:
 
 
 def comment_of(column: pa.Field[Any]) -> str:
-    """What the column holds, in words."""
+    """The content of the column, in words."""
     return (column.metadata or {}).get(b"comment", b"").decode()
 
 
 def words_of(column: pa.Field[Any]) -> str:
-    """What its values must be, in the words of its declaration."""
+    """The contract of its values, in the words of its declaration."""
     return (column.metadata or {}).get(b"values", b"").decode()
 
 

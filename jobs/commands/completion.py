@@ -1,4 +1,4 @@
-"""What a shell completes after ``rebalance-audit``: options, and the names that are there.
+"""Completion in a shell after ``rebalance-audit``: options, and the names that are there.
 
 The shell asks the command itself, so that tables, columns, dates, groups and topics are those of
 the run that the line names so far.

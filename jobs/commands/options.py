@@ -1,5 +1,4 @@
-"""What each command is for, an example of it, and its options, as ``jobs.console.arguments`` reads
-them.
+"""Options of each command, its purpose and an example, as ``jobs.console.arguments`` reads them.
 
 Nothing but names is imported: ``--help``, an error of usage and completion wait for no library.
 """

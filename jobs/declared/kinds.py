@@ -247,7 +247,7 @@ def kind_of(name: str) -> Kind:
 
 
 def lasts(fault: str, persistence: str) -> bool:
-    """Whether a fault is more than a deploy or a restart.
+    """True if a fault is more than a deploy or a restart.
 
     >>> lasts("GHOST_MEMBER", "PERSISTENT"), lasts("ROUTE_CHANGED", "PERSISTENT")
     (True, False)
@@ -273,7 +273,7 @@ def badness(
     queue_minutes: float,
     queues: int,
 ) -> tuple[int, bool, bool, int, float, int]:
-    """How bad a problem is, to sort by: the worst is the least.
+    """The key that sorts problems by how bad they are: the worst is the least.
 
     Severity first, then whether it is certain, whether it is still there, how many messages wait,
     then minutes times queues without one owner, and how many queues there are. Page, ticket,

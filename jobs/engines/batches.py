@@ -53,7 +53,7 @@ _ROW_OF_QUESTIONS = 16 << 20
 
 
 def in_worker(made: Iterable[_Made]) -> Iterator[_Made]:
-    """What a task makes, in a worker of Spark.
+    """Yields what a task makes, in a worker of Spark.
 
     After each task Spark looks for cycles of objects, among all that the worker has ever imported:
     that takes longer than many a step. What is there when a task begins is left out from then on.
@@ -173,7 +173,7 @@ def begun(work: Work) -> Callable[[Batches], Batches]:
 
 
 def ended(work: Work) -> Callable[[Batches], Batches]:
-    """What each shard comes to, with the answers as they come; a large one waits for the others."""
+    """Ends each shard with the answers as they come; a large one waits for the others."""
 
     def end(rows: Iterator[dict[str, Any]]) -> Iterator[Piece]:
         first = next(rows)
@@ -203,7 +203,7 @@ def unpacked_questions(batches: Batches) -> Batches:
 
 
 def end_large(work: Work, pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """What a large shard comes to."""
+    """Ends a large shard."""
     answers = [each.data for each in pieces if each.kind == ANSWER and each.data]
     (begun,) = [unpack_value(each.data) for each in pieces if each.kind == BEGUN]
     del pieces

@@ -1,4 +1,4 @@
-"""What of Spark needs no Spark: whether its packages fit, and what its failures mean.
+"""Environment of Spark, without Spark: whether its packages fit, and what its failures mean.
 
 The ranges are those of pyproject.toml, which holds for whoever installs with pip. A cluster, an
 image or a notebook may bring others.
@@ -47,7 +47,7 @@ def check_packages() -> None:
 
 
 def versions() -> Iterator[str]:
-    """What is here of what an audit runs on, as whoever reads a report of a defect needs it."""
+    """The versions that an audit runs on, for whoever reads a report of a defect."""
     yield f"Python {platform.python_version()}"
     for package in (SPARK_PACKAGE, "pyarrow", "numpy"):
         try:
@@ -143,7 +143,7 @@ _GONE = re.compile(
 
 
 def sentence_of_spark(text: str, log: str = "") -> str:
-    """What a failure of Spark means: ``text`` is the exception's, ``log`` what Java wrote.
+    """Explains a failure of Spark: ``text`` is the exception's, ``log`` what Java wrote.
 
     >>> sentence_of_spark("x\\nCaused by: java.net.UnknownHostException: lake: Name not known")
     'there is no host lake: check --master and the paths'

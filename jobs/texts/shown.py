@@ -61,7 +61,7 @@ def shortened(text: str, most: int = 500) -> str:
 
 
 def did_you_mean(near: Sequence[str]) -> str:
-    """What follows a name that is not there: those that come near, where there are any.
+    """The hint after a name that is not there: those that come near, where there are any.
 
     >>> did_you_mean(["--date", "--dumps"]), did_you_mean([])
     (': did you mean --date or --dumps?', '')
@@ -70,7 +70,7 @@ def did_you_mean(near: Sequence[str]) -> str:
 
 
 def display_width(text: str) -> int:
-    """How many columns of a terminal a text takes: Chinese characters take two.
+    """The number of columns of a terminal that a text takes: Chinese characters take two.
 
     >>> display_width("G_ORDER"), display_width("订单"), display_width("e\u0301")
     (7, 4, 1)
@@ -103,7 +103,7 @@ def cut(text: str, width: int) -> str:
 
 
 def beginning(text: str, width: int) -> str:
-    """As much of the text as fits into so many columns of a terminal.
+    """The beginning of the text that fits into so many columns of a terminal.
 
     >>> beginning("broker-a", 6), beginning("订单消费者组", 5)
     ('broker', '订单')
@@ -230,7 +230,7 @@ def ends_at(since: datetime, until: datetime, zone: tzinfo) -> str:
 
 
 def of_the_time(share: float | None) -> str:
-    """For how much of a time something was there, where it was not there for all of it.
+    """The share of a time in which something was there, in words; empty where it was all of it.
 
     None: a run that did not publish it, in which nothing had a gap.
 
