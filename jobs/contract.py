@@ -45,7 +45,7 @@ class Values(NamedTuple):
         )
 
     def __str__(self) -> str:
-        """Them in words.
+        """The contract in words.
 
         >>> print(Values.declared("0.."), Values.declared("A|B"), Values.declared(""), sep=" - ")
         0 or more - A or B - a value

@@ -162,7 +162,7 @@ def _of_rows(digest: Digest, rows: _Rows, clusters: Mapping[str, str]) -> Iterat
 
 
 def _of_worst_groups(digest: Digest, worst_groups: int) -> Iterator[_Metric]:
-    """Their findings, and the messages that wait there, in the order of the problems."""
+    """The findings of the worst groups and their waiting messages, in the problems' order."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     for each in digest.findings:
         if each.severity in _SEVERE and each.known_issue is None:

@@ -255,7 +255,7 @@ def spans(flags: Flags) -> list[tuple[int, int]]:
 
 
 def _apart(offsets: QueueOffsets) -> QueueOffsets:
-    """Without the polls that come sooner after one that counts than clients commit.
+    """Leaves out polls that come sooner after one that counts than clients commit.
 
     >>> polls = np.array([0, 3, 10, 12, 30]) * SECOND
     >>> apart = _apart(QueueOffsets("T", "b", 0, polls, polls, polls))

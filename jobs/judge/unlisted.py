@@ -150,7 +150,7 @@ def _of_standing(
 
 
 def without_refuted(episodes: Sequence[QueueFinding]) -> list[QueueFinding]:
-    """Without the orphans whose offsets move again and again.
+    """Leaves out the orphans whose offsets move again and again.
 
     One that has an owner at times is read at times, which refutes nothing. Where the lists know no
     member at all and somebody reads the group's queues, those in which nothing waits and nothing

@@ -61,7 +61,7 @@ def explained(case: Case, found: Found) -> Found:
 
 
 def without_refused(case: Case, found: Found) -> Found:
-    """Without processes that are frozen by their offsets alone while members filter the topic
+    """Leaves out processes that are frozen by their offsets alone while members filter the topic
     differently, or each of their brokers refuses the group or has no master: their pulls are
     refused, and they are well.
 

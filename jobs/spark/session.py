@@ -188,7 +188,7 @@ def unnoticed(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def fitting_workers(spark: SparkSession) -> Iterator[None]:
-    """Within the block, what is made for Spark's workers runs in a Python that fits this one.
+    """Lets Spark's workers run in a Python that fits this one, within the block.
 
     Workers take the Python that PYSPARK_PYTHON names when the session starts, else the first
     ``python3`` on their PATH. In a notebook whose environment is not activated that is another one.
@@ -276,7 +276,7 @@ def spark_session(
 
 
 def tasks_under_way(spark: SparkSession) -> tuple[int, int, str] | None:
-    """How many tasks of the stages that run are done, and of how many; None: no stage runs.
+    """The tasks done and in all, of the stages that run; None: no stage runs.
 
     May be asked by another thread. A session that is gone runs none.
     """
@@ -393,7 +393,7 @@ def _new_log() -> Path:
 
 
 def _sentence(error: Exception, log: Path | None) -> str:
-    """What the failure means; its stack is added to the log."""
+    """The sentence on the failure; its stack is added to the log."""
     text = _safely(error, str)
     stack = _safely(error, lambda error: "".join(traceback.format_exception(error)))
     if log is None:
