@@ -152,7 +152,7 @@ def _before_damage(member: "zlib._Decompress", packed: bytes) -> Iterator[bytes]
     """The text of damaged bytes up to the damage: what fails gives nothing of what it had so far.
 
     >>> member, packed = zlib.compressobj(wbits=31), b""
-    >>> packed = member.compress(b"a" * 9) + member.flush(zlib.Z_FULL_FLUSH) + b"\xff" * 99
+    >>> packed = member.compress(b"a" * 9) + member.flush(zlib.Z_FULL_FLUSH) + b"\\xff" * 99
     >>> b"".join(_before_damage(zlib.decompressobj(wbits=31), packed))
     b'aaaaaaaaa'
     """
