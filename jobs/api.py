@@ -65,7 +65,7 @@ Dumps = str | PathLike[str] | Sequence[str | PathLike[str]]
 #: A time, or its text as ISO 8601; UTC where it has no zone.
 Time = datetime | str
 
-#: So many topics have pictures on the page in a notebook, as on that of ``report``.
+#: The number of topics with pictures on the page in a notebook, as on that of ``report``.
 _TOP = 10
 QUIET = Progress(quiet=True)
 

@@ -76,7 +76,7 @@ class Claims:
 
 
 _NOTHING: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-#: By client id and broker name the ids of the broker that the client asks.
+#: The broker ids that each client asks, by client id and broker name.
 _Replicas: TypeAlias = Mapping[str, Mapping[str, Collection[int]]]
 
 

@@ -235,17 +235,17 @@ def without_secret(client_ids: Iterable[str]) -> str:
     return joined(ways)
 
 
-#: Of one process that reconnected.
+#: The remedy for one process that reconnected.
 STALE_CHANNEL_REMEDY = Text(
     "none: the broker drops a silent channel within about 130 s; if it comes again, look for "
     "heartbeats that time out"
 )
 
-#: Of so many clients a restart names each: whoever restarts them needs the whole list.
+#: The most clients that a restart names: whoever restarts them needs the whole list.
 _MOST_RESTARTED = 20
 
-#: What makes a restart last. client-go: issue 1056, fixed in 2.1.2. Its connections give the same
-#: version whatever the release, so that only the language shows it.
+#: The update that makes a restart last. client-go: issue 1056, fixed in 2.1.2. Its connections give
+#: the same version whatever the release, so that only the language shows it.
 _UPDATE_GO = Text(
     "update client-go to 2.1.2 or later: older versions do not take queues that are added to a "
     "route"

@@ -72,7 +72,7 @@ def _sentences(*parts: str) -> str:
 
 
 _SURELY, _AT_TIMES, _PERHAPS = "surely", "at times", "perhaps"
-#: What a finding says of its queues, by kind and by how it is so.
+#: The sentence of a finding about its queues, by kind and by how it is so.
 _EFFECTS: Mapping[tuple[str, str], str] = {
     (DUPLICATE, _SURELY): "{queues} [is|are] taken by several",
     (DUPLICATE, _AT_TIMES): "{queues} [is|are] at times taken by several",
@@ -540,7 +540,7 @@ def _expressions(situation: Situation, _: list[Finding]) -> Description:
     return Description(evidence, remedy, client_ids=others)
 
 
-#: Which client ids have the fault, and the evidence of one: each is a separate fault.
+#: The client ids that have the fault, and the evidence of one: each is a separate fault.
 DESCRIBE_ONE_ID: Mapping[
     str,
     tuple[Callable[[StackedId], bool], Callable[[StackedId, Sequence[str], list[Finding]], str]],
@@ -548,7 +548,7 @@ DESCRIBE_ONE_ID: Mapping[
     repairs.DUPLICATE_CLIENT_ID: (lambda stacked: stacked.processes > 1, _duplicate_id),
     repairs.STALE_CHANNEL: (lambda stacked: stacked.copies > stacked.processes, _stale_channel),
 }
-#: What describes a fault of the whole group, in evidence and remedy.
+#: The descriptions of faults of the whole group, in evidence and remedy.
 DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
     repairs.GHOST_MEMBER: _ghosts,
     repairs.STRATEGY_MISMATCH: _strategies,

@@ -45,7 +45,7 @@ class ChangeError(ValueError):
 
 #: More names than this nobody reads in an error.
 _MOST_NAMES = 5
-#: So many letters of a name are taken for its beginning.
+#: The fewest letters of a name that are taken for its beginning.
 _SHORTEST_BEGINNING = 3
 
 

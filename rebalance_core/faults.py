@@ -71,7 +71,7 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
     return tuple(faults)
 
 
-#: What is wrong without a finding that shows it, by state and coverage.
+#: Faults without a finding that shows them, by state and coverage.
 _WITHOUT_FINDINGS: Mapping[str, Callable[[State, str], bool]] = {
     descriptions.EXPRESSION_MISMATCH: lambda state, _: len(descriptions.filter_users(state)) > 1,
     # Clients of a nameserver that gives no queue keep what they have: no queue shows it yet.
@@ -106,7 +106,7 @@ def _effect(before: Evaluation, after: Evaluation | None) -> dict[str, Any]:
     return {"cleared": len(gone), "left": len(remaining), "moves": find_moves(before, after)}
 
 
-#: Of more client ids than this the first alone has the moves: they are the same for all.
+#: The most client ids that have moves each; of more only the first has: they are the same for all.
 _MOST_PREVIEWS = 10
 
 

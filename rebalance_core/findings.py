@@ -51,7 +51,7 @@ ALLOCATION_FAILS = "ALLOCATION_FAILS"
 SHARED_BY_BROKER = "SHARED_BY_BROKER"
 QUEUES_CHOSEN = "QUEUES_CHOSEN"
 
-#: With these the state does not show owners: no fault is found, and none is seen to end.
+#: Coverages that do not show owners: no fault is found, and none is seen to end.
 OWNERS_NOT_KNOWN = frozenset(
     {NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN, ALLOCATION_FAILS, TOO_MANY_QUEUES}
 )
@@ -118,7 +118,7 @@ class Evaluation:
     most_queues: int = 0
     fewest_queues: int = 0
     strategy_source: StrategySource | None = None
-    #: Where the least sure subscription of a member comes from; None where no member has one.
+    #: The source of the least sure subscription of a member; None where no member has one.
     subscription_source: str | None = None
     findings: tuple[Finding, ...] = ()
     allocations: tuple[Allocation[MessageQueue], ...] = ()
@@ -402,10 +402,10 @@ def _weakest(ranked: Sequence[_Source], there: Collection[str | None]) -> _Sourc
     return next((source for source in reversed(ranked) if source in there), None)
 
 
-#: What a column of type int holds.
+#: The greatest value of a column of type int.
 _MOST_INT = 2**31 - 1
 
-#: So many queues are looked at together where they are not all right: bounds the memory.
+#: The number of queues looked at together where they are not all right: bounds the memory.
 _QUEUES_AT_ONCE = 256
 
 

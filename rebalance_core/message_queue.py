@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from functools import total_ordering
 from operator import attrgetter
 
-#: Where a retry topic has the name of its group: ``MixAll.RETRY_GROUP_TOPIC_PREFIX``.
+#: The beginning of a retry topic, before the name of its group:
+#: ``MixAll.RETRY_GROUP_TOPIC_PREFIX``.
 RETRY_PREFIX = "%RETRY%"
-#: Of the topic of a group's dead letters: ``MixAll.DLQ_GROUP_TOPIC_PREFIX``.
+#: The beginning of the topic of a group's dead letters: ``MixAll.DLQ_GROUP_TOPIC_PREFIX``.
 _DLQ_PREFIX = "%DLQ%"
 
 

@@ -27,19 +27,19 @@ from .repairs import Situation
 from .strategies.base import copy_id, original_and_copy
 from .views import readable_by_some
 
-#: Why a change is not safe, in the order in which it is shown.
-#: A state between the steps has a finding that is not there before.
+#: Dangers of a change, in the order in which they are shown. A state between the steps has a
+#: finding that is not there before.
 FINDINGS_BETWEEN = "FINDINGS_BETWEEN"
-#: When all is done there is a finding that is not there before.
+#: A finding is there when all is done, and not before.
 FINDINGS_AFTER = "FINDINGS_AFTER"
 #: Queues go in which messages lie that the group has not consumed.
 MESSAGES_LEFT = "MESSAGES_LEFT"
 #: Queues go of which nobody saw the offsets.
 BACKLOG_NOT_KNOWN = "BACKLOG_NOT_KNOWN"
-#: Who owns what cannot be computed before or after.
+#: Owners cannot be computed before or after.
 OWNERS_NOT_KNOWN = "OWNERS_NOT_KNOWN"
 
-#: So many states in between are looked at, at most; fewer in groups of thousands of members.
+#: The most states in between that are looked at; fewer in groups of thousands of members.
 MOST_STATES = 512
 _FEWEST_STATES = 16
 _MEMBERS_IN_ALL = 100_000

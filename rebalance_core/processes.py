@@ -42,10 +42,10 @@ class Process(NamedTuple):
     silent: bool = False
     #: The names of the brokers that it does not reach: see ``State.unreachable``.
     unreachable: tuple[str, ...] = ()
-    #: How likely it subscribes: see ``Member.subscribed_percent``.
+    #: The likelihood that it subscribes: see ``Member.subscribed_percent``.
     share: float = 1.0
-    #: Where a route has no master. client-go reads from none; who consumes in order asks the
-    #: master alone for the lock of a queue (``RebalanceImpl.lock`` 4.2.0 to 5.3.3).
+    #: True if it reads slaves where a route has no master. client-go reads none; who consumes in
+    #: order asks the master alone for the lock of a queue (``RebalanceImpl.lock`` 4.2.0 to 5.3.3).
     reads_slaves: bool = True
 
     @property
@@ -54,13 +54,13 @@ class Process(NamedTuple):
         return self.subscribed and not self.chooses_queues and not self.silent
 
 
-#: Of an id that one list alone has several times: as long as time has not shown it.
+#: The reason for an id that one list alone has several times, as long as time has not shown more.
 NOT_YET_KNOWN = Text(
     "other brokers list it less often: one process has reconnected, or another one has just "
     "started; the lists show which once an old connection would be dropped, about 130 s later"
 )
 
-#: By broker name and id the members of one client id in that broker's list.
+#: The members of one client id in each broker's list, with the broker's name and id.
 CopiesPerList = list[tuple[tuple[str, int], list[Member]]]
 
 

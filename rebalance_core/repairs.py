@@ -400,7 +400,7 @@ def _with_strategies(
     return replace(situation, rules=ChangedRules(situation.rules, answer))
 
 
-#: In the order in which they are tried and shown: the plainest explanation first.
+#: Repairs in the order in which they are tried and shown: the plainest explanation first.
 REPAIRS: Mapping[str, Repair] = {
     DUPLICATE_CLIENT_ID: give_separate_ids,
     STALE_CHANNEL: close_stale_channels,

@@ -17,10 +17,10 @@ PERM_READ = 4
 PERM_WRITE = 2
 MASTER_ID = 0
 
-#: In percent: the member subscribes for sure.
+#: The percentage at which the member subscribes for sure.
 SURE = 100
 
-#: Where it was seen what a member subscribes to, the surest first.
+#: Sources of what a member subscribes to, the surest first.
 GROUP_TABLE = "GROUP_TABLE"
 SUBSCRIPTION_SOURCES = ("HEARTBEAT", "RUNNING_INFO", GROUP_TABLE)
 
@@ -42,7 +42,7 @@ class Member(NamedTuple):
     client_id: str
     #: ``host:port`` as the broker saw it; unique within one broker's list.
     client_addr: str
-    #: Whether the member subscribes to the topic of the state.
+    #: True if the member subscribes to the topic of the state.
     subscribed: bool = True
     #: ``CLUSTERING`` or ``BROADCASTING``.
     message_model: str = CLUSTERING
@@ -54,16 +54,16 @@ class Member(NamedTuple):
     version: int | None = None
     #: Its filter on the topic, as ``normalise_expression`` gives it; None where nothing shows it.
     expression: str | None = None
-    #: Whether its last heartbeat is older than a broker keeps a silent member; None where no
+    #: True if its last heartbeat is older than a broker keeps a silent member; None where no
     #: heartbeat of it was collected.
     is_expired: bool | None = None
-    #: Whether it chooses its queues itself (``assign()`` of the lite pull consumer, or the pull
+    #: True if it chooses its queues itself (``assign()`` of the lite pull consumer, or the pull
     #: consumer): it takes a slot, and what it reads nobody can compute.
     chooses_queues: bool = False
     #: HEARTBEAT, RUNNING_INFO or GROUP_TABLE: where it was seen what it subscribes to.
     subscription_source: str | None = None
-    #: Where the group's subscription table alone shows it, and has the topic in some polls and not
-    #: in others: in how many percent of them it has it. So likely the member subscribes.
+    #: The likelihood that it subscribes, in percent: the share of polls with the topic, where only
+    #: the group's subscription table shows it, and not in all polls.
     subscribed_percent: int = SURE
 
 

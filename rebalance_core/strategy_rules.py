@@ -20,7 +20,7 @@ from .texts import Text
 
 StrategySource = Literal["observed", "configured", "group", "assumed"]
 
-#: From the one that is worth most to the one that is worth least.
+#: Sources from the one that is worth most to the one that is worth least.
 STRATEGY_SOURCES: tuple[StrategySource, ...] = ("observed", "configured", "group", "assumed")
 
 #: Strategies that cannot be recomputed without parameters that only the settings can give.
@@ -70,8 +70,8 @@ class ResolvedStrategy:
     unknown: str | None = None
 
 
-#: What decides it: the number of the rule, what was observed of the client and of its group, the
-#: SDK, and whether its order matters.
+#: All that decides it: the number of the rule, what was observed of the client and of its group,
+#: the SDK, and whether its order matters.
 _Key: TypeAlias = tuple[int | None, str | None, str | None, Sdk, bool]
 
 

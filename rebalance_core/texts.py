@@ -12,7 +12,7 @@ TextValue = Any
 #: nothing else, for what is published may come back changed by strangers.
 _SLOT = re.compile(r"\{(\w+)(?::([,.0-9]{0,3}[df%]?|[a-z_]+Z?))?\}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: How a time is written, by form. With a ``Z`` its offset follows; ``offset`` is that alone.
+#: Forms of a time. With a ``Z`` its offset follows; ``offset`` is that alone.
 _TIMES = {
     "clock": "%H:%M:%S",
     "day": "%Y-%m-%d %H:%M:%S",
@@ -172,10 +172,10 @@ def for_slots(template: str, values: Mapping[str, TextValue]) -> dict[str, TextV
     return {name: values[name] for name in slots(template)}
 
 
-#: How deep texts are within each other at most. A list of a million parts is 20 deep; a published
+#: The most levels of texts within each other. A list of a million parts is 20 deep; a published
 #: text that somebody nested deeper would break whoever goes through it.
 _DEEPEST = 50
-#: How long the values of a text are together at most: small texts within each other, each of which
+#: The most characters of a text's values together: small texts within each other, each of which
 #: repeats its slot, make a text that no machine holds.
 _LONGEST = 1_000_000
 

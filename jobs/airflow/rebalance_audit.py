@@ -106,7 +106,7 @@ except ModuleNotFoundError:  # Airflow 2
 
 REPORTS = Asset("rebalance_audit_reports")
 GATES = ("INFO", "WARNING", "CRITICAL", "INCOMPLETE")
-#: By default a run is red where something lasts that loses messages, and where nobody looked.
+#: Gates that make a run red by default: a lasting finding that loses messages, and a gap.
 FAIL_ON = "CRITICAL,INCOMPLETE"
 #: Some of them with commas between.
 _SOME_GATES = rf"^({'|'.join(GATES)})(\s*,\s*({'|'.join(GATES)}))*$"

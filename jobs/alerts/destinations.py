@@ -35,10 +35,10 @@ SECRET_VARIABLE = "REBALANCE_AUDIT_SECRET"  # noqa: S105 - the name of a variabl
 
 #: Printable ASCII without blanks.
 _URL = re.compile(r"https?://[!-~]+", re.IGNORECASE)
-#: Of a line of a file, in characters.
+#: The longest line of a file, in characters.
 _LONGEST_SECRET = 8192
 
-#: By their names in the settings; e-mail has no webhook, Apprise URLs of its own.
+#: Services by their names in the settings; e-mail has no webhook, Apprise URLs of its own.
 SERVICES = {
     "SLACK": SLACK,
     "DINGTALK": DINGTALK,
@@ -48,7 +48,7 @@ SERVICES = {
     "PAGERDUTY": PAGERDUTY,
     "JSON": JSON,
 }
-#: Those that call people by their ids.
+#: Services that call people by their ids.
 WITH_MENTIONS = ("SLACK", "DINGTALK", "FEISHU", "WECOM")
 
 #: Delivers a message; DeliveryError where nobody took it.

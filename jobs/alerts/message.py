@@ -33,9 +33,9 @@ from ..storage import Published
 from ..texts.shown import of_the_time, visible
 from ..verdict.verdict import WELL, RunVerdict, make_verdict
 
-#: In place of a group and topic: all that a message leaves out.
+#: The place of all that a message leaves out.
 OTHERS = Place("", "", "")
-#: In place of a group and topic: all that was not read or not audited.
+#: The place of all that was not read or not audited.
 MISSING = Place("", "", "?")
 
 #: RocketMQ takes no longer names; a dump may have them.
@@ -47,7 +47,7 @@ _MOST_FAULTS = 3
 _MOST_EVENTS = 3
 _MOST_ENDED = 3
 _LONGEST_SHORT_NAME = 40
-#: Where a service has no room the lines of the last rank go first, then those before it.
+#: Ranks of lines: where a service has no room those of the last rank go first.
 _TITLE, _WHY, _EACH, _WHERE = range(4)
 _Made = TypeVar("_Made")
 
@@ -166,13 +166,13 @@ class Message:
     resolved: tuple[Place, ...] = ()
     url: str = ""
     language: Language = ENGLISH
-    #: What happened in the cluster, a line each.
+    #: Events in the cluster, a line each.
     events: tuple[str, ...] = ()
-    #: Whom a service calls, by its ids.
+    #: The ids of those whom a service calls.
     mentions: tuple[str, ...] = ()
-    #: Which groups have nothing any more that the run before had, in a line; may be empty.
+    #: The line on groups that have nothing any more that the run before had; may be empty.
     ended: str = ""
-    #: What was not read or not audited, in a line; empty: nothing.
+    #: The line on what was not read or not audited; empty: nothing.
     missing: str = ""
     #: One of the states of a run.
     state: str = WELL

@@ -25,7 +25,7 @@ from .frames import Frame, FrameError, read_frame
 from .questions import Request, RequestCode
 from .signature import Account
 
-#: In place of a response code, for what no server answers: RocketMQ has no codes below 0.
+#: Codes for what no server answers: RocketMQ has none below 0.
 NO_ANSWER = -1
 NOT_REACHED = -2
 NOT_UNDERSTOOD = -3
@@ -83,14 +83,15 @@ class RemotingClient:
         version: int = VERSION,
     ) -> None:
         self.options, self.cluster = options, cluster
-        #: What was asked and received in the round, by whoever gives new ones to a round.
+        #: Figures of the round, by whoever gives new ones to a round.
         self.figures = Figures()
         #: The clock of the answers.
         self.now = clock
         self._account, self._version = account, version
         self._tls = None if cluster.tls is None else cluster.tls.to_context()
         self._slots = slots or Semaphore(options.parallel_in_all)
-        #: Those that do not answer must not take the places of those that do.
+        #: Slots for addresses that have not answered: they must not take the places of those that
+        #: do.
         self._first_slots = Semaphore(options.parallel_in_all)
         self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         #: The addresses that have answered since ``forget``.
@@ -100,14 +101,14 @@ class RemotingClient:
         self.given_up: dict[str, str] = {}
         self._next_at: dict[str, float] = {}
         self._opaque = 0
-        #: By address: the bytes that came in this round.
+        #: The bytes that came from each address in this round.
         self._received: Counter[str] = Counter()
         #: Bytes of answers that came and are not handled yet, of short ones and of long ones; and
         #: those of long ones that are under way.
         self._unhandled = [0, 0]
         self._has_handled = asyncio.Event()
         self.under_way: Counter[_Connection] = Counter()
-        #: Where nameservers lie: on this machine, on its link.
+        #: Places of nameservers on this machine or its link.
         self._own_places: set[str] = set()
 
     async def __aenter__(self) -> "RemotingClient":

@@ -32,10 +32,10 @@ _SECRET = re.compile(
     r"(?im)^[^#\n]*?\b((?:access|secret)_?key|security_token|password)\b[\"']?\s*="
 )
 
-#: Where nameservers listen if nobody says otherwise.
+#: The port of nameservers if nobody says otherwise.
 _NAMESRV_PORT = 9876
 
-#: What need not be asked, by the word that leaves it out.
+#: Questions that need not be asked, by the word that leaves them out.
 Omission = Literal["routes", "running-infos", "offsets", "request-modes"]
 ROUTES, RUNNING_INFOS, OFFSETS, REQUEST_MODES = get_args(Omission)
 

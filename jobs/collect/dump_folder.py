@@ -25,7 +25,7 @@ from .memory import Memory
 _HIDDEN = ".collect"
 #: The best ratio of size to time for this text; 9 takes three times as long for 2 %.
 _GZIP_LEVEL = 6
-#: So many characters of a body are written at a time.
+#: The number of characters of a body that are written at a time.
 _PIECE = 1 << 16
 
 

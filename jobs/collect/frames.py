@@ -22,20 +22,21 @@ from typing import Any, NamedTuple
 
 #: No frame is shorter: it has at least the mark.
 _SHORTEST = 4
-#: What the collector says it is written in (``LanguageCode``); what others say is not read.
+#: The language that the collector gives as its own (``LanguageCode``); that of others is not read.
 _LANGUAGE = "JAVA"
 _RESPONSE = 1
-#: What a server answers is in the body; a header has no more than a message.
+#: The longest header; a server's answer is in the body, and a header has no more than a message.
 _LONGEST_HEADER = 1 << 16
 #: A frame is taken from its stream in such pieces.
 _PIECE = 1 << 16
 
-#: What an answer in HTTP begins with.
+#: The beginning of an answer in HTTP.
 _HTTP = b"HTTP"
 
-#: How a header is written (``SerializeType``). The collector writes JSON, and reads both.
+#: Forms of a header (``SerializeType``). The collector writes JSON, and reads both.
 _JSON, _ROCKETMQ = 0, 1
-#: Of a binary header: code, language, version, opaque, flag, and the length of the remark.
+#: The fixed part of a binary header: code, language, version, opaque, flag, and the length of the
+#: remark.
 _FIXED = struct.Struct(">hBhiii")
 
 

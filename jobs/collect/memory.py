@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from ..declared.instants import SECOND, Instant
 
-#: What was not seen for so long is forgotten.
+#: The time after which what was not seen is forgotten.
 KEPT: Instant = 3600 * SECOND
 #: After a list has changed the clients divide anew: at once, at the next draw (20 s) or after the
 #: next heartbeat (30 s). The running infos are asked for so long.

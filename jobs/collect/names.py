@@ -26,10 +26,10 @@ _BROKER_ID = re.compile(r"[0-9]{1,18}")
 _INTEGER_KEY = re.compile(r"([{,])([0-9]{1,18}):")
 #: A longer body is read as JSON alone: the tokenizer of what is none takes a second a megabyte.
 _MOST_OF_NO_JSON = 1 << 15
-#: What a text takes while it is read, by its copies; an object, or an empty one; a list; a value
-#: with its name.
+#: The bytes that a text takes while it is read, by its copies; an object, or an empty one; a list;
+#: a value with its name.
 _COPIES, _OBJECT, _EMPTY, _LIST, _VALUE = 3, 200, 80, 90, 130
-#: What may become of a body: so many times its size, or that of one that has so many bytes.
+#: The most that may become of a body: so many times its size, or that of one with so many bytes.
 _MOST_TIMES, _MOST_BYTES = 11, 8 << 20
 
 
@@ -121,13 +121,13 @@ def listed_in(answer: Answer) -> Listed:
     return Listed(short, topics, digest, len(ids) - len(short))
 
 
-#: What follows on a name whose value is a text.
+#: The pattern after a name whose value is a text.
 _IS_TEXT = rb' ?: ?("(?:[^"\\]|\\.)*")'
-#: Of a message queue or a subscription; nothing else in a ``ConsumeStats`` or in a
+#: The name in a message queue or a subscription; nothing else in a ``ConsumeStats`` or in a
 #: ``ConsumerRunningInfo`` is named so. Their keys are objects, and they are long: to find the
 #: topics costs a tenth of parsing them.
 _TOPIC = b'"topic"'
-#: Of a broker in a ``TopicRouteData``.
+#: The name in a broker of a ``TopicRouteData``.
 _CLUSTER = b'"cluster"'
 
 
@@ -201,7 +201,7 @@ def _dict(value: dict[str, Any], name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-#: By what was asked: what reads the answer.
+#: Readers of the answers, by what was asked.
 READERS: dict[RequestCode, Callable[[Answer], Any]] = {
     RequestCode.GET_BROKER_CLUSTER_INFO: brokers_in,
     RequestCode.GET_ROUTEINFO_BY_TOPIC: clusters_in,

@@ -41,9 +41,9 @@ from .shares import Shares
 from .signature import ACCESS_KEY, SECRET_KEY
 from .turns import NOT_SUPPORTED, Then, Turns
 
-#: So many troubles of a round are shown; the metrics count all.
+#: The most troubles of a round that are shown; the metrics count all.
 MOST_TROUBLES = 5
-#: So many names that are not wanted are kept, for the error about one that is not there.
+#: The most unwanted names that are kept, for the error about a name that is not there.
 _MOST_OTHERS = 1_000
 
 #: A broker that lists nobody of the group.
@@ -56,12 +56,12 @@ class _Members:
 
     memory: GroupMemory
     is_due: bool
-    #: By client id: the brokers that list it.
+    #: The brokers that list each client id.
     brokers: dict[str, list[ListedBroker]] = field(default_factory=dict)
     #: The ids that a list has twice: different processes answer on different brokers.
     twice: set[str] = field(default_factory=set)
     asked: set[tuple[str, str]] = field(default_factory=set)
-    #: Whether any broker has given a list.
+    #: True if any broker has given a list.
     is_listed: bool = False
 
 
@@ -94,12 +94,12 @@ class Round:
         self._topics: Shares[tuple[str, str]] = Shares(options.most_topics)
         self._ids: Shares[tuple[str, str, str]] = Shares(options.most_members)
         self._members: dict[_AskedGroup, _Members] = {}
-        #: By topic in its cluster: its groups; and the topics whose route is not what it was.
+        #: The groups of each topic in its cluster; and the topics whose route is not what it was.
         self._groups_of: defaultdict[tuple[str, str], set[_AskedGroup]] = defaultdict(set)
         self._rerouted: set[tuple[str, str]] = set()
         #: The nameservers that are none.
         self._no_namesrvs: list[str] = []
-        #: Whether any broker has said of a group who its members are, or that it has none.
+        #: True if any broker has said of a group who its members are, or that it has none.
         self._has_lists = self._has_asked_groups = False
         self._known: set[str] = set()
         #: Names that are there and not wanted, for whoever wrote a name that is not.

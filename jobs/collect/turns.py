@@ -34,12 +34,12 @@ _MANY = 500
 
 #: A server that does not have the request (``RequestCode`` of a later version).
 NOT_SUPPORTED = 3
-#: What brokers before 5.0 do not have.
+#: Questions that brokers before 5.0 do not know.
 _SINCE_5 = {RequestCode.QUERY_TOPICS_BY_CONSUMER, RequestCode.GET_ALL_MESSAGE_REQUEST_MODE}
 
-#: What is under way when the round's time is over may take so many seconds more.
+#: The seconds that what is under way when the round's time is over may take.
 _GRACE = 2.0
-#: So many lines say what was not asked in time, each of one question; for the rest there is one.
+#: The most lines on what was not asked in time, each of one question; one line is for the rest.
 _MOST_NOT_ASKED = 30_000
 #: A longer body is read in a thread.
 _LONG = 1 << 14

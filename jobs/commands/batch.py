@@ -39,7 +39,7 @@ from ..verdict.verdict import RunVerdict, make_verdict
 from . import common
 from .clock import now
 
-#: So many sentences on what is missing are shown after a run.
+#: The most sentences on what is missing that are shown after a run.
 _MOST_MISSING = 5
 _MOST_EVENTS = 3
 _NOT_CLEARED = "the run is published, but older reports were not removed; the next run tries again"
@@ -268,7 +268,7 @@ def what_happened(published: Published, language: Language = ENGLISH) -> list[st
     return lines
 
 
-#: What is found, by its table.
+#: The words for findings, by table.
 _FOUND = dict(zip(QUEUE_FINDINGS, ("orphaned", "duplicated", "stalled queues"), strict=True))
 
 

@@ -29,7 +29,7 @@ def run(args: Options) -> int:
     return 0
 
 
-#: What is asked of the names: the word so far, and the arguments before it.
+#: The question for names: the word so far, and the arguments before it.
 _Names = Callable[[str, Any], Iterable[str]]
 
 

@@ -24,7 +24,7 @@ from ..errors import SettingsError
 from ..texts.shown import shell_word
 
 _TO = ",".join((*WEBHOOK_SERVICES, NOWHERE))
-#: By schedule the templates of files beside the settings, which have the same names there.
+#: Templates of files beside the settings, which have the same names there, by schedule.
 _TEMPLATES: Mapping[str | None, Sequence[str]] = {
     None: (),
     "cron": ("docs/deploy/crontab",),

@@ -12,8 +12,8 @@ from .collect import collect_from
 from .common import settings_of
 from .report import write_page
 
-#: So many rounds are collected while ``live`` watches, each so many seconds after the one before:
-#: clients commit their offsets every 5 s, so that what is asked sooner seems not to move.
+#: The rounds that ``live`` collects, and the seconds from one to the next: clients commit their
+#: offsets every 5 s, so that what is asked sooner seems not to move.
 _LIVE_ROUNDS, _LIVE_APART = 6, 10.0
 
 

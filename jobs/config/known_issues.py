@@ -20,7 +20,7 @@ from ..verdict.coverage import ACTIONS
 from .choices import DEFAULT_KNOWN_ISSUES
 from .settings import NamePattern, Section, WholeNumber, checked, find_text, parse_toml, read_text
 
-#: What an entry may be about: a kind of finding, or a coverage with which nothing was audited.
+#: Kinds of an entry: a kind of finding, or a coverage with which nothing was audited.
 KNOWN_KINDS = (*FINDING_KINDS, *ACTIONS)
 
 

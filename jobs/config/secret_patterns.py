@@ -16,11 +16,11 @@ _PART = r"[^\s|\"']"
 #: Behind ``|``: the process id and the start time in base 36 of the newer binder, which has no key.
 _PID_AND_TIME = r"\|-?[0-9]{1,20}\|-?[0-9a-z]{6,16}(?![\w|#-])"
 _PID = r"\|-?[0-9]{1,20}(?![\w|#-])"
-#: What was masked before, and what is put in place of a secret and is none.
+#: Texts that were masked before, and placeholders in place of a secret.
 _NOT = r"(?!\(secret |\$|#\{|\*|%)"
 
-#: By name the patterns of what is taken for a secret, in a client id and in any text: the group
-#: ``secret``. All lengths are bounded, for a text may be as long as somebody made it.
+#: Patterns of secrets, by name, in a client id and in any text: the group ``secret``. All lengths
+#: are bounded, for a text may be as long as somebody made it.
 DEFAULT_PATTERNS: Mapping[str, str] = {
     # accessKey|secretKey|topic|pid and, of a cloud's access key, accessKey|secretKey|group:
     # RocketMQUtil (rocketmq-spring 2.0), RocketMQUtils (spring-cloud-alibaba 2.2.9)
@@ -47,7 +47,7 @@ DEFAULT_PATTERNS: Mapping[str, str] = {
 _RANDOM_TOKEN = "RANDOM_TOKEN"  # noqa: S105 - the name of a pattern
 #: The access keys of two clouds: names, and no secrets.
 _ACCESS_KEY = re.compile(r"(?:LTAI|AKID|AKIA)\w*")
-#: What a named secret is named by, in small letters.
+#: Parts of the names of named secrets, in small letters.
 _NAMES = ("secret", "passw", "pwd", "token", "api")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..texts.shown import shortened, visible
 
-#: By errno what to do.
+#: Remedies by errno.
 _REMEDIES = {
     errno.ENOSPC: "make room on that disk, and run again",
     errno.EDQUOT: "raise the quota or make room, and run again",
@@ -68,7 +68,7 @@ def is_of_the_machine(error: BaseException) -> bool:
     return isinstance(error, kinds) or _is_of_damage(error)
 
 
-#: What PyArrow raises for a file whose bytes are not what was written.
+#: Errors of PyArrow for a file whose bytes are not what was written.
 DAMAGE = (
     r"(?i)\bcorrupt|magic bytes not found|is not a parquet file|deserialize thrift|"
     r"Unexpected end of (?:stream|input)|(?:CRC|checksum) verification failed"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: A line feed that a name brought: the further lines of a message are indented.
 _FORGED = re.compile(r"\n(?!  )")
 
-#: How much of a step is done: so many, of so many, of what.
+#: The share of a step that is done: so many, of so many, of what.
 StepShare = tuple[int, int, str]
 
 _Item = TypeVar("_Item")

@@ -13,7 +13,7 @@ from .instants import SECOND, Instant
 #: unheard before the first is expired.
 HEARD_SECONDS = 90
 
-#: By how many of its bounds a silence exceeds.
+#: The flag by the number of bounds that a silence exceeds.
 EXPIRED_BEYOND = (False, None, True)
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-#: How much a memory may hold, and what an entry takes beside what its maker counts.
+#: The bytes that a memory may hold, and those of an entry beside what its maker counts.
 MEMORY_BYTES = 32 << 20
 ENTRY_BYTES = 500
 

@@ -56,7 +56,7 @@ _ESCAPED = {
 #: One step of a reference's path: ``.name`` with its special characters escaped, or ``[index]``.
 _STEP = re.compile(r"\.((?:[^.\[\\]|\\.)+)|\[(-?[0-9]+)\]", re.DOTALL)
 _STEP_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-#: What fastjson calls an object that it printed as a map key, in the path of a reference.
+#: Fastjson's name of an object that it printed as a map key, in the path of a reference.
 _KEY_STEP = "null"
 
 

@@ -21,7 +21,7 @@ from ..storage.location import local_path
 from ..texts.shown import visible
 
 _URI = re.compile(r"file:|[a-zA-Z][a-zA-Z0-9+.-]*://")
-#: Of a large plain file so many bytes are read by one task.
+#: The bytes of a large plain file that one task reads.
 _BYTES_OF_A_RANGE = 128 << 20
 
 
@@ -49,7 +49,8 @@ def slices_of(files: Sequence[InputFile]) -> list[Slice]:
     return [slice_._replace(number=number) for number, slice_ in enumerate(found)]
 
 
-#: What ``java.net.URI`` quotes: of ASCII these, control characters, and the spaces of Unicode.
+#: Characters that ``java.net.URI`` quotes: of ASCII these, control characters, and the spaces of
+#: Unicode.
 _NOT_IN_URI = re.compile(
     r"""[\x00-\x20"#%<>?\[\\\]^`{|}\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"""
 )

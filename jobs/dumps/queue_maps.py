@@ -20,7 +20,7 @@ QueueName: TypeAlias = tuple[str, str, int]
 
 TOPIC_QUEUES = "queueStatInfoList"
 
-#: What ``MessageQueue.toString()`` prints. Once the first ``, brokerName=`` is found, no other is
+#: The text of ``MessageQueue.toString()``. Once the first ``, brokerName=`` is found, no other is
 #: tried: a text of nothing else would take its time.
 _PRINTED = re.compile(
     r"MessageQueue \[topic=(?>(.*?), brokerName=)(.*), queueId=(-?[0-9]{1,10})\]", re.DOTALL

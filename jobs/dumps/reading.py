@@ -35,13 +35,13 @@ from .unpacking import BEGINNING, Archive, Line, SliceLines, too_long
 #: Kinds of pieces.
 STATEMENTS, COUNTS = "statements", "counts"
 
-#: What statements are about: a topic or a group, its cluster, its name.
+#: The subject of statements: a topic or a group, its cluster, its name.
 StatementSubject: TypeAlias = tuple[bool, str, str]
 
 #: Files come one after the other in the order of statements, and lines by their place in a slice:
 #: this many bits hold the place, a size of 16 TiB.
 _PLACE_BITS = 44
-#: So many statements, and so many bytes of refused lines, are held before they leave.
+#: The most statements, and bytes of refused lines, that are held before they leave.
 _STATEMENTS_AT_ONCE = 50_000
 _REFUSED_AT_ONCE = 8 << 20
 

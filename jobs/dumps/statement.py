@@ -98,7 +98,7 @@ class InfoQueue(NamedTuple):
     locked: bool | None = None
     #: The offset of the first of these messages.
     first_cached: int | None = None
-    #: When the broker gave it the lock last.
+    #: The time at which the broker gave it the lock last.
     locked_at: int | None = None
 
 

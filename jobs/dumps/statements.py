@@ -27,7 +27,7 @@ _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
     r"(?:Z|[+-](?:(?:0[0-9]|1[0-7]):?[0-5][0-9]|18:?00))"
 )
-#: What counts as blank in a line that is otherwise empty.
+#: Characters that count as blank in a line that is otherwise empty.
 _BLANKS = " \t\n\x0b\f\r"
 
 _TIMES = ("collected_at", "snapshot_time")
@@ -66,7 +66,7 @@ class _Meaning(NamedTuple):
     kind: str
     cluster: str
     source: LineSource
-    #: By subject.
+    #: Contents by subject.
     contents: tuple[tuple[str, Content], ...]
 
     def at(self, times: _LineTimes, order: int) -> list[Statement]:

@@ -426,9 +426,9 @@ def _log_line(_: Fields, line: str) -> Read:
 
 # ------------------------------------------------------------------ kinds
 
-#: Whom a collector asked: a broker, a nameserver.
+#: Columns of the server that a collector asked: a broker, a nameserver.
 _BROKER, _NAMESERVER = ("broker_name", "broker_id", "broker_addr"), ("namesrv_addr",)
-#: What a poll of a broker has.
+#: Fields of a poll of a broker.
 _POLL, _GROUP = ("snapshot_time", "broker_name", "broker_id"), "consumer_group"
 
 
@@ -462,7 +462,7 @@ class LineKind:
         return tuple(dict.fromkeys(names))
 
 
-#: By kind.
+#: Lines by kind.
 LINES: Mapping[str, LineKind] = {
     statement.HEARTBEAT: LineKind(
         "HeartbeatData",

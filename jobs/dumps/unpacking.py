@@ -14,16 +14,16 @@ from ..config.bounds import Bounds, beyond
 from ..engines.engine import Slice
 from ..storage import Location
 
-#: So many bytes of a line are kept that is longer than the bounds allow.
+#: The number of bytes that are kept of a line longer than the bounds allow.
 BEGINNING = 1_000
 _CHUNK = 1 << 20
-#: What comes before the damage of an archive is looked for in pieces of so many bytes.
+#: The sizes of the pieces in which the text before the damage of an archive is looked for.
 _NEAR_DAMAGE = (1 << 10, 1)
 #: A line of an archive counts as so many bytes at least: the shortest envelope has more.
 _LEAST_LINE = 100
 
 
-#: How many bytes of files this process has read, for whoever shows how far it is.
+#: The bytes of files that this process has read, for whoever shows how far it is.
 READ = SimpleNamespace(bytes=0)
 
 

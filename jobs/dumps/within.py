@@ -50,7 +50,7 @@ def _sizes(content: statement.Content) -> Iterator[tuple[str, str, int]]:
         yield "topic_queues", "queues of a topic", sum(queues)
 
 
-#: By field what it names, in whatever content.
+#: The thing that each field names, in whatever content.
 _NAMES = {
     "strategy": "a strategy's name",
     "topic": "a topic",

@@ -22,7 +22,7 @@ from .pieces import Piece, in_parts, pack_value, unpack_rows, unpack_value
 _Made = TypeVar("_Made")
 
 Batches = Iterator[pa.RecordBatch]
-#: What some rows of a table become, by its name.
+#: A step from rows of the named table to pieces.
 RowStep = Callable[[str, Batches], Iterator[Piece]]
 
 PIECE_COLUMNS: dict[str, pa.DataType] = {
@@ -31,7 +31,7 @@ PIECE_COLUMNS: dict[str, pa.DataType] = {
     "data": pa.binary(),
 }
 _SCHEMA = pa.schema(PIECE_COLUMNS)
-#: What rides with a question: what its shard began, which then ends beside it, or ...
+#: The row that rides with a question: what its shard began, which then ends beside it, or ...
 _BEGINS = "begins"
 #: ... what waits for answers from elsewhere: what a large shard began, questions of it, an answer.
 BEGUN, QUESTIONS, ANSWER = WAITING = "begun", "questions", "answer"
@@ -47,7 +47,7 @@ _ENDED = [*PIECE_COLUMNS, "answer"]
 #: A shard with fewer members in all its questions has them answered beside it: some seconds of one
 #: core.
 _MEMBERS_OF_A_LARGE_SHARD = 320_000
-#: About so many bytes are in a batch of rows that a step makes, and in a row of questions.
+#: The approximate bytes of a batch of rows that a step makes, and of a row of questions.
 _BATCH = 1 << 20
 _ROW_OF_QUESTIONS = 16 << 20
 

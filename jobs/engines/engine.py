@@ -86,9 +86,9 @@ def in_tasks(slices: Iterable[Slice], total_bytes: int, tasks: int) -> Iterator[
 
 #: A slice, and its file's bytes where the engine has them.
 Opened: TypeAlias = tuple[Slice, pa.Buffer | None]
-#: What the slices of a task become, however they are dealt to tasks, and in any order.
+#: A step from the slices of a task, however they are dealt to tasks and in any order, to pieces.
 SliceStep: TypeAlias = Callable[[Iterable[Opened]], Iterator[Piece]]
-#: What the pieces of a shard become.
+#: A step from the pieces of a shard to others.
 ShardStep: TypeAlias = Callable[[Sequence[Piece]], Iterator[Piece]]
 
 
@@ -154,7 +154,7 @@ class Engine(Protocol):
     """
 
     name: str
-    #: By what it runs on, for the summary.
+    #: The versions of what it runs on, for the summary.
     versions: Mapping[str, str]
 
     def shards(self, input_bytes: int) -> int:

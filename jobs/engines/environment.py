@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from ..console.failures import DAMAGE, of_damage, one_line
 from ..errors import SparkError
 
-#: From which version on, and before which one, a package runs the jobs.
+#: The version from which on, and the one before which, a package runs the jobs.
 SPARK_PACKAGE = "pyspark"
 RANGES = {SPARK_PACKAGE: ("3.5", "5"), "pandas": ("2.2", "4")}
 
@@ -66,7 +66,7 @@ def numbers_of(version: str) -> tuple[int, ...]:
     return (*numbers, 0, 0)[:2]
 
 
-#: What Spark, Java and the workers print, as regular expressions, and below each, indented, what it
+#: Prints of Spark, Java and the workers, as regular expressions, and below each, indented, what it
 #: means: the first that is found counts. A failure makes others, so the root comes before what
 #: follows from it.
 _OF_SPARK = r"""
@@ -162,7 +162,7 @@ def sentence_of_spark(text: str, log: str = "") -> str:
     return of_damage(root) if re.search(DAMAGE, root) else f"Spark failed: {root}"
 
 
-#: Where a text names what it all began with, best first.
+#: Patterns of a text's root cause, best first.
 _ROOTS = (
     # The last line of a Python stack: the first line behind it that is not indented.
     re.compile(r"^[ ]*Traceback \(most recent call last\):\n(?:[ ]+.*\n)+(\S.*)", re.M),

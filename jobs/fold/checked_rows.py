@@ -91,7 +91,7 @@ class TableReading:
         self._sources = zip(sources, files or repeat(table.name), strict=False)
         self._most = most
         self._kept: list[dict[str, Any]] = []
-        #: Of the source that is read now.
+        #: The file that is read now, and the number of its rows that were refused.
         self._file, self._refused = "", 0
 
     def batches(
@@ -248,8 +248,8 @@ def _is_of_a_round(states: Batch) -> Array:
     return pc.not_equal(text(states["source"]), CLIENT_LOG)
 
 
-#: By table a column that may be null in some rows, what is expected in the others, and which those
-#: are.
+#: Columns that may be null in some rows: by table the column, what is expected in the others, and
+#: which those are.
 _NEVER_NULL: Mapping[str, tuple[str, str, Callable[[Batch], Array]]] = {
     TOPIC_ROUTES.name: ("broker_name", "the name of the broker that has the queues", _has_queues),
     CLIENT_STATES.name: ("snapshot_time", "the round, as of all but a log line", _is_of_a_round),

@@ -58,7 +58,7 @@ FACTS = "facts"
 OF_TOPICS = (ROUTED, ROUTE_IDS, ROUTES_BY_ID)
 OF_GROUPS = (LISTED, POLLS, LISTS, CLIENTS, OFFSETS)
 
-#: By table the kinds of its runs and of its contents.
+#: The kinds of the runs and contents of each table.
 _KINDS: Mapping[str, tuple[str | None, str | None]] = {
     schemas.HEARTBEATS.name: (LISTED, LISTS),
     schemas.BROKER_POLLS.name: (POLLS, None),
@@ -73,7 +73,7 @@ _KINDS: Mapping[str, tuple[str | None, str | None]] = {
 #: The shards that have use for what is about a subject, by its cluster and its name.
 ShardsOf: TypeAlias = Callable[[str, str], Iterable[int]]
 
-#: So many records of contents are in a piece at most.
+#: The most records of contents in a piece.
 _MOST_RECORDS = 500_000
 
 
@@ -98,14 +98,14 @@ class Facts:
     nameservers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     routes_at: dict[ClusterTopic, set[Instant]] = field(default_factory=lambda: defaultdict(set))
     offsets_at: dict[ClusterTopic, set[Instant]] = field(default_factory=lambda: defaultdict(set))
-    #: By the id of a route the names of its brokers that have an address.
+    #: The names of the brokers with an address in each route, by its id.
     routed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     #: Groups with an answer of a broker that names no list.
     unnamed: set[ClusterGroup] = field(default_factory=set)
-    #: By topic the ids of its routes; of lists and of routes the ids whose contents came.
+    #: The ids of each topic's routes; the ids of lists and of routes whose contents came.
     route_ids: dict[ClusterTopic, set[str]] = field(default_factory=lambda: defaultdict(set))
     given: dict[ClusterTopic, set[str]] = field(default_factory=lambda: defaultdict(set))
-    #: By table how many rows were read, and what was refused of them.
+    #: The rows read of each table, and those refused.
     rows: Counter[str] = field(default_factory=Counter, compare=False)
     lost: dict[str, RefusedRows] = field(default_factory=lambda: defaultdict(RefusedRows))
 

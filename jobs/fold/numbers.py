@@ -187,7 +187,7 @@ def micros(column: Array) -> Array:
     return column.cast(pa.timestamp("us", "UTC")).cast(LONG)
 
 
-#: In place of a number that is null.
+#: The number in place of null.
 NO_NUMBER = np.iinfo(np.int64).min
 
 

@@ -35,8 +35,7 @@ _OFFSETS = ("broker_offsets", "consumer_offsets", "given")
 Record: TypeAlias = tuple[Any, ...]
 Records: TypeAlias = Sequence[Record]
 
-#: When a witness was asked: the round that the question belongs to, and when it answered (null:
-#: not recorded).
+#: The times of a question: its round, and when the witness answered (null: not recorded).
 POLLED = pa.list_(pa.struct([pa.field("snapshot_time", LONG), pa.field("collected_at", LONG)]))
 _LONGS = pa.list_(LONG)
 #: The queues of ``client_states`` without the last field of each, which is a time.
@@ -84,7 +83,7 @@ OFFSET_RUNS = _schema(
     **dict.fromkeys(("times", *_OFFSETS), _LONGS),
 )
 
-#: What is collected of a run, list beside list. All other columns are its key.
+#: Columns with one list per run; the others are the key.
 COLLECTED = ("times", "observed_at", *_OFFSETS)
 
 

@@ -29,7 +29,7 @@ from ..schemas import ALLOCATIONS, QUEUES, STRING
 from .core_verdict import Allocated
 
 _SCHEMA = ALLOCATIONS.schema
-#: What all rows of a situation begin with.
+#: The first columns of all rows of a situation.
 _PLACE = ("cluster", "consumer_group", "topic", "state_id")
 #: The fields of an allocation that are a column each, in the order of both.
 _SCALARS = Allocation._fields[:-1]

@@ -28,8 +28,8 @@ from .intervals import usual_gap
 Witness = TypeVar("Witness")
 Integers = NDArray[np.int64]
 
-#: So many usual intervals between two answers are bridged: two polls in a row that are missing are
-#: bad luck, three are a broker (or a client) that does not answer ...
+#: The number of usual intervals between two answers that are bridged: two polls in a row that are
+#: missing are bad luck, three are a broker (or a client) that does not answer ...
 _BRIDGED_INTERVALS = 3.5
 #: ... and those of a broker always for as long as it keeps a silent member (``ClientChannelInfo``
 #: expiry, 120 s and a scan each 10 s).
@@ -107,7 +107,7 @@ def _when_answered(answers: Answers[Broker], rounds: Integers) -> Answers[Broker
     )
 
 
-#: Who gave what (a list, an outcome, a route), in which snapshots, and when.
+#: An answer of a witness (a list, an outcome, a route), its snapshots, and its times.
 _WitnessRun: TypeAlias = tuple[Witness, str, tuple[Instant, ...], tuple[Instant, ...]]
 
 

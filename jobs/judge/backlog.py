@@ -10,24 +10,25 @@ import numpy as np
 from ..declared.instants import SECOND, Instant
 from .dossier import QueueOffsets
 
-#: So often at least the offset of a queue moves that somebody reads: an administrator who resets
-#: an offset, or a last commit of who had the queue before, moves it once.
+#: The fewest moves of the offset of a queue that somebody reads: an administrator who resets an
+#: offset, or a last commit of who had the queue before, moves it once.
 READ_AGAIN = 2
 #: A reader commits what it has read each 5 s (``persistConsumerOffsetInterval``): at a poll a small
 #: part of what came since the last poll is left, here at most a half.
 _NOT_FAR = 2
 #: The share of the intervals in which a queue has to keep up.
 _HALF = 0.5
-#: How fast messages pile up is asked of the end: of so much time, or of the last two polls.
+#: The time before the end in which the growth of the backlog is measured; else the last two polls.
 _RECENT: Instant = 600 * SECOND
 
 
 class Backlog(NamedTuple):
     """Messages that were not consumed; None where the offsets do not show it."""
 
-    #: At the last poll up to the end.
+    #: The messages at the last poll up to the end.
     messages: int | None = None
-    #: Since the last poll up to the beginning; where there is none, since the first poll of all.
+    #: The growth since the last poll up to the beginning; where there is none, since the first poll
+    #: of all.
     growth: int | None = None
     #: The growth, of the messages that came meanwhile; None where none came.
     unread_share: float | None = None
@@ -107,13 +108,13 @@ class ReadIntervals(NamedTuple):
 
     #: The offset moved.
     moved: int = 0
-    #: It did not, and messages waited.
+    #: The offset did not move, and messages waited.
     unmoved: int = 0
-    #: It moved, and at most half of what came was left.
+    #: The offset moved, and at most half of what came was left.
     kept_up: int = 0
-    #: It moved, and more than what came was left: what lay there before is being read.
+    #: The offset moved, and more than what came was left: what lay there before is being read.
     worked_off: int = 0
-    #: Of these times the share that lies between two polls.
+    #: The share of these times that lies between two polls.
     share_shown: float = 0.0
 
     @property

@@ -20,12 +20,12 @@ from .in_words import between, zoned_clock
 _LASTS: Instant = 60 * SECOND
 #: ... and a silence that no route shows takes so many rounds: two are bad luck.
 _SILENT_ROUNDS = 3
-#: So long after a master left or is back its own offsets and those of its slave may still differ:
-#: clients poll the route each 30 s, and commit each 5 s.
+#: The time after a master left or is back for which its own offsets and those of its slave may
+#: differ: clients poll the route each 30 s, and commit each 5 s.
 _TWO_COPIES: Instant = 60 * SECOND
 
 
-#: By broker.
+#: Times by broker.
 _Times = defaultdict[str, list[Sequence[Instant]]]
 
 

@@ -36,7 +36,7 @@ _REPLACED = Text(
 _SEVERAL_STARTS = Text("the start times in its answers alternate, so several processes answer")
 
 
-#: Of a client id, in time, when a running info came and when its process started.
+#: The running infos of a client id, in time: when each came and when its process started.
 Starts: TypeAlias = Sequence[tuple[Instant, Instant]]
 
 

@@ -28,7 +28,8 @@ class PollRun(NamedTuple):
     #: comes in another run, and this one has the times of the answers.
     answer: str
     times: tuple[Instant, ...]
-    #: When the broker answered, in the same order; where that was not collected, the snapshot.
+    #: The times of the broker's answers, in the same order; where they were not collected, the
+    #: snapshots.
     answered_at: tuple[Instant, ...]
     #: The address that was asked; None where that was not collected.
     broker_addr: str | None = None
@@ -48,7 +49,8 @@ class RouteRun(NamedTuple):
     route_id: str
     brokers: tuple[RouteBroker, ...]
     times: tuple[Instant, ...]
-    #: When the nameserver answered, in the same order; where that was not collected, the snapshot.
+    #: The times of the nameserver's answers, in the same order; where they were not collected, the
+    #: snapshots.
     answered_at: tuple[Instant, ...]
 
 
@@ -80,7 +82,7 @@ class ClientRun(NamedTuple):
     pull_consumer: bool | None
     consume_orderly: bool | None
     client_rebalance: bool | None
-    #: Of a log line; a running info is about all topics.
+    #: The topic of a log line; a running info is about all topics.
     topic: str | None
     queue_count: int | None
     client_count: int | None
@@ -111,8 +113,8 @@ class QueueOffsets(NamedTuple):
     times: NDArray[np.int64]
     broker_offsets: NDArray[np.int64]
     consumer_offsets: NDArray[np.int64]
-    #: How many messages the broker gave the group in 1,000 seconds, of all queues together; below
-    #: 0: not known.
+    #: The number of messages that the broker gave the group in 1,000 seconds, of all queues
+    #: together; below 0: not known.
     given: NDArray[np.int64] = np.empty(0, np.int64)
 
     @property
@@ -174,26 +176,25 @@ class Dossier:
     cluster: str
     consumer_group: str
     polls: list[PollRun] = field(default_factory=list)
-    #: By list id the topics that some member of the list subscribes to.
+    #: The topics that some member of each list subscribes to, by list id.
     list_topics: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    #: By list id the connections of the list. Made when they are asked for: most groups have one
+    #: The connections of each list, by list id. Made when they are asked for: most groups have one
     #: list that all brokers give, and nothing to compare.
     list_members: dict[str, Callable[[], ListedMembers]] = field(default_factory=dict)
-    #: By topic, those that no member subscribes to among them.
+    #: The routes of each topic, those that no member subscribes to among them.
     routes: dict[str, list[RouteRun]] = field(default_factory=dict)
     clients: list[ClientRun] = field(default_factory=list)
-    #: By topic how its brokers let the group consume it, POP or PULL.
+    #: The mode in which brokers let the group consume each topic, POP or PULL.
     request_modes: dict[str, str] = field(default_factory=dict)
-    #: By name of a broker the snapshots, ascending, in which it did not let the group consume
+    #: The snapshots, ascending, in which each broker did not let the group consume
     #: (``consumeEnable`` false). What it said in the others nobody keeps: true, or nothing.
     consume_disabled: dict[str, tuple[Instant, ...]] = field(default_factory=dict)
-    #: By topic.
+    #: The offsets of each topic.
     offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)
-    #: Of the group's own %DLQ%, which it does not consume.
+    #: The offsets of the group's own %DLQ%, which it does not consume.
     dead_letters: list[QueueOffsets] = field(default_factory=list)
     earlier: list[EarlierFinding] = field(default_factory=list)
-    #: By other clusters of the same nameservers that have members of the group what they listed
-    #: last.
+    #: The last lists of the group's members in other clusters of the same nameservers.
     elsewhere: dict[str, "LastListed"] = field(default_factory=dict)
 
     @property
@@ -266,7 +267,7 @@ def _waits_for_a_reader(queues: Sequence[QueueOffsets]) -> bool:
     return max(map(_longest_wait, queues), default=0) >= (_TAKES_ITS_TIME if moves else 1)
 
 
-#: What lasts lasts so long by default.
+#: The default time after which something lasts.
 _TAKES_ITS_TIME: Instant = 180 * SECOND
 
 

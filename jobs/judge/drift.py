@@ -37,7 +37,7 @@ class Drift(NamedTuple):
     observations: int
     persistence: str
     attributed_to: str | None
-    #: What the process reported when it drifted last.
+    #: The report of the process when it drifted last.
     run: ClientRun
 
     @property

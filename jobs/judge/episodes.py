@@ -24,12 +24,12 @@ from .timeline import Phase, Timeline
 
 Value = TypeVar("Value", str, int)
 
-#: What was so for less of ``persistence_seconds``, by the probability of each snapshot, did not
-#: last: three rounds in which each client draws the odd list once in ten times.
+#: The least share of ``persistence_seconds`` that lasts, weighted by the probability of each
+#: snapshot: three rounds in which each client draws the odd list once in ten times do not.
 _LEAST_EXPECTED = 1 / 3
 
-#: What is CERTAIN is so for nearly all of the time that it claims: where clients draw lists in a
-#: tenth of it or more, its probability says how much.
+#: The share of the time from which on a finding is CERTAIN: where clients draw lists in a tenth of
+#: it or more, its probability says how much.
 _CERTAIN_FROM = 0.9
 
 #: A phase that shows a queue orphaned or duplicate.

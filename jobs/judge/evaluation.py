@@ -62,7 +62,7 @@ class Subscribed:
     """The subscriptions of members, by topic: a member with 20,000 of them is asked for each."""
 
     def __init__(self) -> None:
-        #: By identity, with what has it, which nothing else has for as long.
+        #: Entries by identity, with what has it, which nothing else has for as long.
         self._found: dict[int, tuple[Any, dict[str, tuple[Any, ...]]]] = {}
 
     def of(self, topic: str, subscriptions: Any, doubtful: Any) -> tuple[bool, int, str | None]:
@@ -220,7 +220,7 @@ class Question:
     """
 
     situation: TopicSituation
-    #: By list id.
+    #: The members of each list, by list id.
     members: Mapping[str, Sequence[MemberFacts]]
     #: The same for all questions about these members.
     subscribed: Subscribed = field(default_factory=Subscribed, compare=False)
@@ -262,8 +262,8 @@ def questions(
     return (Question(each, members, subscribed) for each in situations)
 
 
-#: So many members of so many situations are evaluated at a time: some 100 ms of work, and no more
-#: than some megabytes of members and of what each of them takes.
+#: The number of members, of however many situations, that are evaluated at a time: some 100 ms of
+#: work, and no more than some megabytes of members and of what each of them takes.
 _MEMBERS_AT_ONCE = 20_000
 
 

@@ -39,8 +39,8 @@ from .routes import RouteChange, readable_queues
 from .situations import Period
 from .stalls import spans
 
-#: For so long clients follow what changed: the route is polled each 30 s, queues are divided anew
-#: each 20 s (``ClientConfig.pollNameServerInterval``, ``RebalanceService.waitInterval``).
+#: The time for which clients follow what changed: the route is polled each 30 s, queues are divided
+#: anew each 20 s (``ClientConfig.pollNameServerInterval``, ``RebalanceService.waitInterval``).
 _SETTLED: Instant = 60 * SECOND
 #: Routes that differ are no event before they last so long.
 _LASTS: Instant = 60 * SECOND
@@ -54,8 +54,8 @@ _MISSED_ROUNDS, _LEAST_AWAY = 2.5, 120 * SECOND
 #: A row names so many groups and findings; how many there are it has in numbers.
 MOST_GROUPS, MOST_FINDINGS = 1_000, 100
 
-#: By kind the causes and faults that it explains however long it lasts; the first kind that does
-#: is the event of a finding.
+#: The causes and faults that each kind explains however long it lasts; the first kind that does is
+#: the event of a finding.
 _EXPLAINS: Mapping[str, set[str]] = {
     kinds.NAMESERVERS_DIFFER: {repairs.ROUTE_DIVERGENCE},
     kinds.MASTER_LEFT: {

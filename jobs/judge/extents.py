@@ -22,7 +22,7 @@ from .intervals import usual_gap_but_for_one
 Key = TypeVar("Key")
 Observed = TypeVar("Observed")
 
-#: What was gone for longer has ended: a person who looked at it then found nothing wrong.
+#: The gap after which an episode has ended: a person who looked in it found nothing wrong.
 _LONGEST_GAP = 30 * 60 * SECOND
 
 
@@ -47,7 +47,7 @@ class PlacedPortion(NamedTuple):
     first_seen: Instant
     last_seen: Instant
     snapshots: int
-    #: How many snapshots of the window count before it, and up to its end.
+    #: The number of snapshots of the window that count before it, and up to its end.
     before: int
     after: int
     #: The time that its snapshots cover: each the time up to the next one, but no longer than
@@ -77,7 +77,7 @@ class Extent(NamedTuple):
     snapshots: int
     persistence: str
     ongoing: bool
-    #: Of the snapshots from the first to the last that shows it, those that do; 1.0: no gap.
+    #: The share of the snapshots from the first to the last that show it; 1.0: no gap.
     share_of_time: float = 1.0
 
     @property
@@ -104,7 +104,7 @@ class Episode(NamedTuple, Generic[Key, Observed]):
 
     key: Key
     extent: Extent
-    #: In time.
+    #: Sightings in time.
     sightings: Sequence[tuple[PlacedPortion, Observed]]
 
     @property
@@ -241,7 +241,7 @@ def _outweighing(runs: Sequence[PlacedPortion]) -> list[list[PlacedPortion]]:
     These are the maximal scoring subsequences of Ruzzo and Tompa (1999), where each snapshot that
     shows it adds 1 to the score, and each that does not takes 1 away.
     """
-    #: Of each episode so far the scores before and behind it, and the place of its first run.
+    #: The scores before and behind each episode so far, and the place of its first run.
     episodes: list[tuple[int, int, int]] = []
     score = counted = 0
     for place, run in enumerate(runs):

@@ -26,7 +26,7 @@ from .in_words import MOST_NAMES, between, queues_in_words, waiting_in_words, zo
 
 #: Fewer messages say nothing of what is usual.
 _FEWEST = 100
-#: With these the group has members that share the queues of the topic.
+#: Coverages with which the group has members that share the queues of the topic.
 _HAS_READERS = (AUDITED, STRATEGY_NOT_KNOWN)
 #: An address that changes so often goes to and fro; one that moved and moved back does not.
 _FLIPS = 3

@@ -29,14 +29,14 @@ from .found import FaultEpisode, Found
 from .in_words import between
 from .read_twice import covered
 
-#: Of a queue the times of its polls, and an offset at each.
+#: The times of a queue's polls, and an offset at each.
 _Polls: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-#: So long: what fails in an outage of some minutes comes again, and is consumed.
+#: The window: what fails in an outage of some minutes comes again, and is consumed.
 _WINDOW = 600 * SECOND
-#: From this share of the tries on nearly all fail.
+#: The share of the tries from which on nearly all fail.
 _NEARLY_ALL = 0.9
-#: From this share of what was consumed on retries are more than a bad message now and then.
+#: The share of what was consumed from which on retries are more than a bad message now and then.
 _MANY = 0.1
 #: A few messages show nothing.
 _FEWEST = 100
@@ -113,10 +113,10 @@ def _given_up(dossier: Dossier, messages: int) -> Iterator[Text]:
 class _Counted(NamedTuple):
     """The offsets of a group's queues, by what they count."""
 
-    #: What was consumed for the first time, and what came again and was consumed.
+    #: Messages consumed for the first time, and those that came again and were consumed.
     consumed: list[_Polls]
     retried: list[_Polls]
-    #: What failed and may be tried again, and what was given up.
+    #: Messages that failed and may be tried again, and those given up.
     again: list[_Polls]
     dead: list[_Polls]
 

@@ -27,9 +27,9 @@ from .found import FaultEpisode, Found
 from .in_words import MOST_NAMES
 from .reassignments import Reassignment
 
-#: At least so many lives follow one another; a deploy and its rollback are two.
+#: The fewest lives that follow one another; a deploy and its rollback are two.
 _FEWEST_LIVES = 4
-#: At least four of them an hour.
+#: The longest time between two of them: at least four an hour.
 _MOST_APART = 15 * 60 * SECOND
 _HOUR = 3600 * SECOND
 #: A release may leave a few members as they are.

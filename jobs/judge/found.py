@@ -58,19 +58,19 @@ class QueueFinding(FoundQueue, _InTime):
 
     #: The lowest in the episode.
     completeness: float
-    #: As of the last phase.
+    #: The source in the last phase.
     strategy_source: str | None
     #: The first and the last snapshot of each phase that shows it.
     times: tuple[tuple[Instant, Instant], ...] = ()
-    #: What was not consumed when it ended.
+    #: The messages that were not consumed when it ended.
     left: Backlog = NOT_KNOWN
-    #: Whether what the processes held shows it; None: too few of them answered.
+    #: True if what the processes held shows it; None: too few of them answered.
     held: bool | None = None
-    #: Whether the offsets show it; None: they do not decide it.
+    #: True if the offsets show it; None: they do not decide it.
     moved: bool | None = None
     #: Its offsets advance at each poll of the episode, and nothing is left.
     is_always_read: bool = False
-    #: At least half of the snapshots that show it are certain, whatever the others.
+    #: True if at least half of the snapshots that show it are certain, whatever the others.
     is_mostly_certain: bool = False
     severity: str = INFO
 
@@ -115,9 +115,9 @@ class Stall(_InTime):
     backlog_growth: int
     #: The client ids that it was computed for at the run's last poll but one.
     owners: tuple[str, ...]
-    #: Whether a process reported that it held the queue; None: too few of them answered.
+    #: True if a process reported that it held the queue; None: too few of them answered.
     held: bool | None = None
-    #: What its process does not do.
+    #: The reason: what its process does not do.
     why: str | None = None
     severity: str = INFO
 
@@ -142,7 +142,7 @@ class FaultEpisode(FoundFault, _InTime):
         return self.fault
 
 
-#: What has a severity and an id, and is compared with the previous published run.
+#: Findings with a severity and an id, which are compared with the previous published run.
 Graded: TypeAlias = QueueFinding | Stall | FaultEpisode
 
 

@@ -45,7 +45,7 @@ from .situations import Period
 
 _MINUTE = 60 * SECOND
 
-#: What a column of type int holds.
+#: The greatest value of a column of type int.
 _MOST_INT = 2**31 - 1
 
 

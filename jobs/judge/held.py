@@ -29,7 +29,7 @@ from .in_words import between, clients_in_words, queues_in_words, waiting_in_wor
 from .routes import queues_of
 from .witnessed import witnessed
 
-#: What a finding is put down to that the holdings show and the computation does not.
+#: Causes of a finding that the holdings show and the computation does not.
 CAUSES = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})
 
 _SHARE_KEPT = Text("the clients still have what they had before the last change")

@@ -37,9 +37,9 @@ _ROUTE_LAG: Instant = 50 * SECOND
 #: ... and rebalances every 20 s (``RebalanceService``).
 _REBALANCE: Instant = 20 * SECOND
 
-#: When a route changed that never did: before all moments.
+#: The change of a route that never changed: before all moments.
 _NEVER: Instant = -(2**63)
-#: When a line is replaced that never is: after all moments.
+#: The end of a line that is never replaced: after all moments.
 _FOR_EVER: Instant = 2**63
 
 #: ``mqTable`` is filled in by these for sure; a client in no list has no language.
@@ -69,7 +69,7 @@ class ComputedShare(NamedTuple):
 
     queues: frozenset[QueueKey]
     view_weight: float
-    #: How long the view's lists are: of queues, of clients.
+    #: The lengths of the view's lists: of queues, of clients.
     lengths: tuple[int, int]
 
 
@@ -86,26 +86,27 @@ class Holding:
     topic: str
     first_seen: Instant
     last_seen: Instant
-    #: What it reported.
+    #: The report of the process.
     run: ClientRun
     #: The queues that are not being released; of those that it does not get on with what it does
     #: not do, see ``HeldQueue``.
     held: Mapping[QueueKey, str | None]
     phase: Phase
-    #: What its client id takes, under each view of the phase; none where it does not subscribe.
+    #: The queues that its client id takes, under each view of the phase; empty where it does not
+    #: subscribe.
     computed: tuple[ComputedShare, ...]
     #: No change before it explains a difference any more.
     is_settled: bool
-    #: What explains a difference: ROUTE_CHANGED, STATE_CHANGED or OTHER_LIST.
+    #: The explanation of a difference: ROUTE_CHANGED, STATE_CHANGED or OTHER_LIST.
     explained_by: str | None
     rounds: tuple[Instant, ...] = ()
-    #: When it answered in each round, in the same order: what is held is compared with what was
-    #: computed then, however long the round took.
+    #: The time of its answer in each round, in the same order: what is held is compared with what
+    #: was computed then, however long the round took.
     moments: tuple[Instant, ...] = ()
     #: The line was printed in this very phase: its lengths show which of the views it had.
     has_lengths_of_phase: bool = False
-    #: Those of the rounds in which its answer is missing, and follows from two that agree. It shows
-    #: that somebody holds a queue, and not that two do.
+    #: The rounds in which its answer is missing, and follows from two that agree. It shows that
+    #: somebody holds a queue, and not that two do.
     bridged: frozenset[Instant] = frozenset()
     #: The brokers that it does not reach. It keeps their queues in its table and reads nothing of
     #: them: each attempt to pull sets ``lastPullTimestamp``, so that they never expire
@@ -157,7 +158,7 @@ class _SituationShares(NamedTuple):
     """The shares computed in a situation for the client ids that hold or log something."""
 
     by_client: Mapping[str, tuple[ComputedShare, ...]]
-    #: By client id the processes behind it.
+    #: The number of processes behind each client id.
     copies: Mapping[str, int]
     #: (queues, clients) of the lists of every view.
     lengths: frozenset[tuple[int, int]]
@@ -197,12 +198,12 @@ class _Segment(NamedTuple):
     phase: Phase
     shares: Callable[[], _SituationShares]
     is_first: bool
-    #: When the route last changed by then.
+    #: The last change of the route by then.
     changed_at: Instant
     settled_at: Instant
     #: Up to when it is sure to hold.
     holds_until: Instant
-    #: When the next one begins.
+    #: The beginning of the next one.
     end: Instant
 
     def explains(self, moment: Instant) -> str | None:
@@ -419,7 +420,7 @@ def _logs(clients: Sequence[ClientRun]) -> Iterator[_Line]:
                 yield _Line(*log, logged_at, replaced_at, ProcessReport(run))
 
 
-#: Of a segment, when its phase begins and ends.
+#: The beginning and the end of a segment's phase.
 _first_seen, _last_seen = attrgetter("phase.first_seen"), attrgetter("phase.last_seen")
 
 

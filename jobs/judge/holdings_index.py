@@ -22,14 +22,14 @@ class AnswerRound:
     """The answers of one round about one topic."""
 
     round_: Instant
-    #: When the last of them came.
+    #: The time of the last of them.
     moment: Instant
     #: The phases in which they came: of several, a queue may have gone from one to another.
     positions: set[int]
-    #: So many processes answered, and of these client ids.
+    #: The number of processes that answered, and their client ids.
     answered: int
     client_ids: set[str]
-    #: So many there are.
+    #: The number of processes there are.
     processes: int
     #: No change explains what any of them holds.
     is_settled: bool

@@ -40,7 +40,7 @@ def with_history(case: Case, found: Found) -> Found:
     return replace(found, faults=tuple(map(better, found.faults)))
 
 
-#: So often at least members were dropped and came back whose heartbeats come too rarely.
+#: The fewest times that members whose heartbeats come too rarely were dropped and came back.
 _CAME_BACK = 3
 
 

@@ -31,7 +31,7 @@ _NO_PART = frozenset((GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL))
 
 #: Strategies that need no parameters: any group can use them.
 _FREE_STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-#: These divide each topic as evenly as it can be.
+#: Strategies that divide each topic as evenly as it can be.
 _EVEN_BUT_FOR_REMAINDERS = frozenset(("AVG", "AVG_BY_CIRCLE"))
 #: The load is uneven from so many queues between the fullest and the emptiest client on (within one
 #: topic a remainder of one is as even as it gets), if the fullest has a tenth more than the mean.
@@ -219,7 +219,7 @@ def group_load(case: Case) -> GroupLoad:
 def _clients(
     allocations: Mapping[str, Sequence[Allocated]], no_part: set[str]
 ) -> tuple[ClientLoad, ...]:
-    #: By client id, and whether of the retry topic.
+    #: The queues by client id, and whether they are of the retry topic.
     queues: dict[tuple[str, bool], float] = defaultdict(float)
     topics: Counter[str] = Counter()
     processes: Counter[str] = Counter()

@@ -62,7 +62,7 @@ class Lists:
 
     def __init__(self, dossier: Dossier) -> None:
         self._members = dossier.list_members
-        #: By client id how often a list has it; none of an outcome.
+        #: The number of times that a list has each client id; empty for an outcome.
         self.counts = cache(self._counts)
         self._differing_in_order = cache(self._odd)
 
@@ -272,9 +272,9 @@ class _Answered:
     """The polls of a broker that were answered: with a list, or that there is no member."""
 
     broker: Broker
-    #: Their places among all polls of the broker.
+    #: The places among all polls of the broker.
     polls: Sequence[int]
-    #: When it answered.
+    #: The times of its answers.
     times: Sequence[Instant]
     names: Sequence[str]
 

@@ -65,9 +65,9 @@ class Moment:
     backlog_at: Instant | None = None
     #: The first and the last snapshot that there is.
     snapshots: tuple[Instant, Instant] | None = None
-    #: What the topic has at other times, where it has nothing at the moment.
+    #: The findings of the topic at other times, where it has none at the moment.
     elsewhere: Elsewhere | None = None
-    #: What of the client ids must not be shown.
+    #: The masking of client ids.
     masking: Masking = field(default_factory=Masking)
 
 

@@ -40,7 +40,7 @@ _SEE_LISTENERS = Text(
 _SUBSCRIBE = Text(
     "let the members subscribe to the topic again; if this was intended, stop its producers"
 )
-#: With these the group's members are known, whether or not what they take is.
+#: Coverages with which the group's members are known, whether or not what they take is.
 _SHOW_MEMBERS = (AUDITED, STRATEGY_NOT_KNOWN, NOT_SUBSCRIBED)
 
 

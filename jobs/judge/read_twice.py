@@ -35,13 +35,14 @@ _MOST_APART = 75 * SECOND
 #: The rate of a poll counts what was given up to so long before it: a minute, by samples taken
 #: each 10 s (``StatsItem``).
 _LAG = 70 * SECOND
-#: So long: what is read again as members come and go shows for a minute or two.
+#: The window: what is read again as members come and go shows for a minute or two.
 _WINDOW = 600 * SECOND
-#: Of healthy groups 1.0: a rate and offsets that are polled seconds apart differ by a few percent.
+#: The ratios beyond which it counts; healthy groups have 1.0: a rate and offsets that are polled
+#: seconds apart differ by a few percent.
 _MORE, _LESS = 1.2, 0.8
 #: A few messages show nothing.
 _FEWEST = 100
-#: In place of what was not polled.
+#: The value in place of what was not polled.
 _NONE = np.iinfo(np.int64).min
 
 _LOST = Text("filters drop the others, and nobody gets them")

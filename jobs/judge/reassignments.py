@@ -18,7 +18,7 @@ class _PhaseShares(NamedTuple):
 
     phase: Phase
     clients: frozenset[str]
-    #: Of each queue who takes it, with its processes and how likely: doubt is a change too.
+    #: The takers of each queue, with their processes and how likely: doubt is a change too.
     takers: frozenset[tuple[QueueKey, str, int, float]]
     lists_agree: bool
 

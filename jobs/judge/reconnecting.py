@@ -29,9 +29,10 @@ from .flapping import Life, per_hour, successions
 from .found import FaultEpisode, Found, QueueFinding
 from .in_words import MOST_NAMES
 
-#: At least so many connections were replaced on a broker: a deploy and its rollback replace two.
+#: The fewest connections replaced on a broker: a deploy and its rollback replace two.
 _FEWEST = 3
-#: At least two of them an hour: what a proxy closes once a day does no harm.
+#: The longest time between two of them, at least two an hour: what a proxy closes once a day does
+#: no harm.
 _MOST_APART = 30 * 60 * SECOND
 #: A client heartbeats each 30 s, which finds the new broker, and polls come each minute or so.
 _AT_ONCE = 60 * SECOND
@@ -81,7 +82,7 @@ def reconnecting_clients(case: Case, found: Found) -> Found:
 
 #: A broker, and when it saw a client connect anew, each time after the time before.
 _Row: TypeAlias = tuple[Broker, Sequence[Instant]]
-#: At which brokers and when connections were seen first.
+#: The brokers and times at which connections were seen first.
 _Connected: TypeAlias = frozenset[tuple[Broker, Instant]]
 
 

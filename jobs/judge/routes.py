@@ -27,7 +27,7 @@ class RouteChange(NamedTuple):
     """
 
     first_seen: Instant
-    #: When the nameserver gave it; its round may have begun long before.
+    #: The time at which the nameserver gave it; its round may have begun long before.
     collected_at: Instant
     before: Sequence[Readable]
     now: Sequence[Readable]

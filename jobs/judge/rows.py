@@ -19,7 +19,7 @@ from .statuses import PERSISTING, former_findings, openness
 
 #: The column with the reason of the known issue that a finding matches; null: it matches none.
 KNOWN_ISSUE = "known_issue"
-#: What is known of a finding and is no column of any table, or one of another name.
+#: Fields of a finding that are not columns of any table, or are columns of another name.
 _NO_COLUMNS = frozenset(
     {
         *("extent", "queue", "kind", "left", "times", "cleared", "copies"),

@@ -104,7 +104,7 @@ def _harm(found: QueueFinding | Stall, *, is_doubtful: bool = False) -> _Harm:
     return _Harm(severity, found.first_seen, found.last_seen, is_doubtful)
 
 
-#: What findings name: (topic, fault, client id); of FROZEN_PROCESS alone who it is.
+#: The culprit that findings name: (topic, fault, client id); the id for FROZEN_PROCESS alone.
 _Culprit = tuple[str, str, str]
 
 

@@ -29,9 +29,9 @@ from .dossier import Broker, Dossier, RouteRun
 from .membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
 from .terms import Terms
 
-#: What every broker that was asked gives at one snapshot: the id of its list, or an outcome.
+#: The answer of every broker that was asked at one snapshot: the id of its list, or an outcome.
 BrokerAnswers: TypeAlias = tuple[tuple[Broker, str], ...]
-#: What every nameserver gives at one snapshot: the id of its route.
+#: The route of every nameserver at one snapshot, by its id.
 GivenRoutes: TypeAlias = tuple[tuple[str, str], ...]
 
 
@@ -47,7 +47,7 @@ class TopicSituation(NamedTuple):
     consumer_group: str
     topic: str
     answers: BrokerAnswers
-    #: Where a broker's list is not what it was when the round ended.
+    #: The places where a broker's list is not what it was when the round ended.
     patches: tuple[Patch, ...]
     process_counts: tuple[ProcessCount, ...]
     unreachable: tuple[Unreachable, ...]
@@ -76,7 +76,7 @@ class Situations:
     """The periods of every topic of a group, in time."""
 
     by_topic: Mapping[str, Sequence[Period]]
-    #: By client id, of those with several: see ``channels_of``.
+    #: The channels of each client id with several: see ``channels_of``.
     channels: Mapping[str, Sequence[Channel]] = field(default_factory=dict)
 
     def in_force(self, topic: str, times: Integers) -> list[str | None]:
@@ -129,8 +129,8 @@ class _GroupInTime:
 
     snapshots: Integers
     ends: Integers
-    #: By the number of the snapshot at which another run begins, the first one among them; equal
-    #: ones are one object.
+    #: The lists from each snapshot on, by its number, at which they change; equal ones are one
+    #: object.
     runs: Mapping[int, _OfLists]
     channels: Mapping[str, Sequence[Channel]]
 
@@ -199,7 +199,7 @@ def _none_of(gone: Mapping[str, Gone], since: Instant, until: Instant) -> tuple[
     )
 
 
-#: What shows that a client is dead.
+#: The evidence that a client is dead.
 _ANSWERS_NO_MORE = Text("it answers no question for its running info any more")
 
 

@@ -57,10 +57,10 @@ class Polls:
         offsets = [_apart(each) for each in offsets]
         # Nearly always all queues of a topic are asked at the same times.
         schedules = {each.times.tobytes(): each.times for each in offsets}
-        #: By poll.
+        #: The times of the polls.
         self.times = np.unique(np.concatenate(list(schedules.values())))
         self.topic = offsets[0].topic
-        #: By queue its row.
+        #: The row of each queue.
         self.rows = {(each.broker_name, each.queue_id): row for row, each in enumerate(offsets)}
         self.queues = tuple(self.rows)
         shape = len(offsets), len(self.times)
@@ -80,7 +80,7 @@ class Polls:
         #: The column of the queue's poll before; 0 where there is none.
         self.before = np.maximum(before, 0)
         self.backlog_before = np.take_along_axis(self.backlog, self.before, axis=1)
-        #: By how much the consumer offset moved since then.
+        #: The move of the consumer offset since then.
         self.step = consumed - np.take_along_axis(consumed, self.before, axis=1)
         #: Messages wait, and the offset is that of the poll before.
         self.waits = self.paired & (self.backlog > 0) & (self.step == 0)

@@ -35,5 +35,5 @@ class Terms:
     masking: Masking
     topic_queues: int
     known_issues: tuple[KnownIssueTerms, ...] = ()
-    #: By cluster the names of brokers in its routes that nobody asked about any group.
+    #: The names of brokers in each cluster's routes that nobody asked about any group.
     never_asked: frozenset[tuple[str, str]] = frozenset()

@@ -34,11 +34,11 @@ class Phase(NamedTuple):
     evaluated: Verdict
     #: 1, 2, ... in time within the topic.
     position: int = 0
-    #: It does not show whether what was found before has ended: see ``build_timeline``.
+    #: True if it does not show whether what was found before has ended: see ``build_timeline``.
     is_blind: bool = False
     #: The number of the watch that it is in: see ``intervals.watches``.
     watch: int = 0
-    #: Who does not reach which broker: see the core's ``State``.
+    #: The brokers that clients do not reach: see the core's ``State``.
     unreachable: tuple[Unreachable, ...] = ()
 
     @property

@@ -16,7 +16,7 @@ from ..errors import SettingsError
 from ..schemas import SNAPSHOT_TABLES
 from ..storage import Location, Snapshots
 
-#: So much text, and so many rows, take some tens of seconds without Spark ...
+#: The bytes of text, and the rows, that take some tens of seconds without Spark ...
 _MOST_BYTES = 1 << 30
 _MOST_ROWS = 20_000_000
 #: ... and so much is done sooner by one process than several have started.

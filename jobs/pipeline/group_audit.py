@@ -27,7 +27,7 @@ from ..schemas import ALLOCATIONS, REPORT_TABLES
 EARLIER = "earlier"
 
 _TABLES = {table.name: table for table in REPORT_TABLES}
-#: So many rows of tables are made before they leave a shard.
+#: The number of rows of tables that are made before they leave a shard.
 _ROWS_AT_ONCE = 20_000
 
 

@@ -34,7 +34,7 @@ from .lost_lines import losses, too_much
 
 _LOGGER = logging.getLogger(__name__)
 _MB = 1_000_000
-#: So many refused lines are looked at for the reason that most have.
+#: The number of refused lines that are looked at for the reason that most have.
 _MOST_REASONS = 10_000
 
 
@@ -119,7 +119,7 @@ def check_quarantine(counts: Counts, snapshots: Snapshots, settings: Settings) -
         )
 
 
-#: By the ending of a file that is no dump what to do.
+#: The advice on a file that is not a dump, by its ending.
 _OTHER_FILES = {
     "parquet": "name the folder of dumps; rebalance-audit audit --snapshots reads tables",
     "csv": "name the folder of dumps; a CSV file is not one",
@@ -174,7 +174,7 @@ class ReadDumps:
     slices: Sequence[Slice]
     pieces: Any
     counts: Counts
-    #: By cluster the lines that are left out, for they are of another time than most.
+    #: The lines of each cluster that are left out, for they are of another time than most.
     apart: Mapping[str, Apart]
 
     @property

@@ -34,7 +34,7 @@ from ..storage import Location, Published, Snapshots
 from ..texts.shown import iso
 
 _LOGGER = logging.getLogger(__name__)
-#: Without them there is nothing to audit.
+#: Tables without which there is nothing to audit.
 _REQUIRED = (HEARTBEATS, TOPIC_ROUTES)
 
 

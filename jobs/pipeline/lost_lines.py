@@ -35,7 +35,7 @@ from ..verdict.gaps import (
     first,
 )
 
-#: So many times the allowed share of refused lines is too much, whatever the kinds.
+#: The factor of the allowed share of refused lines that is too much, whatever the kinds.
 _FAR_BEYOND = 10
 
 

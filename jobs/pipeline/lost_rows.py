@@ -20,7 +20,7 @@ from ..texts.shown import json_text, visible
 from ..verdict.gaps import ROWS_LOST, Gap
 
 _CONTENTS = {"list_id": MEMBER_LISTS.name, "route_id": ROUTE_CONTENTS.name}
-#: So many columns, groups and topics are named.
+#: The most columns, groups and topics that are named.
 _MOST_NAMED = 3
 
 

@@ -21,7 +21,7 @@ from .inputs import Inputs, require_tables, window_of_last
 
 _to_second = partial(iso, timespec="seconds")
 
-#: Of the dumps so many are named; of all the sizes are summed.
+#: The most dumps that are named; the sizes of all are summed.
 _NAMED_FILES = 10
 
 

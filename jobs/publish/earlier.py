@@ -19,9 +19,9 @@ _LOGGER = logging.getLogger(__name__)
 #: be gone for good.
 NIGHTS = 7
 
-#: By cluster and group.
+#: Open findings by cluster and group.
 OpenFindings: TypeAlias = dict[tuple[str, str], list[EarlierFinding]]
-#: By id and kind, with the group of each.
+#: Findings by id and kind, with the group of each.
 _EarlierRows: TypeAlias = dict[tuple[str, str], tuple[tuple[str, str], EarlierFinding]]
 
 _TIMES = ("first_seen", "last_seen", "open_since")

@@ -43,7 +43,7 @@ from .gone import gone, witnesses_of
 from .run import Made, Scope, Task
 from .table_writer import masked_pieces, write_tables
 
-#: Of summary.json and the report tables; a higher number only adds.
+#: The version of summary.json and the report tables; a higher number only adds.
 SCHEMA_VERSION = 1
 _ROWS_AT_ONCE = 1_000
 

@@ -41,7 +41,7 @@ class Task:
     since_last: bool = False
     #: The files of settings and known issues, by which of them it is; None where none was read.
     sources: Mapping[str, str | None] = field(default_factory=dict)
-    #: Whether the snapshot tables lie there for this run alone, so that nobody knows the files.
+    #: True if the snapshot tables lie there for this run alone, so that nobody knows the files.
     are_staged: bool = False
 
     @property

@@ -27,7 +27,7 @@ _LOGGER = logging.getLogger(__name__)
 INDEX = "index.html"
 #: The strips of an index have so many cells at most, those of the worst groups: each is a link.
 MOST_CELLS = 10_000
-#: So many nights has the strip of a group within the page of one night.
+#: The number of nights in the strip of a group within the page of one night.
 STRIP_NIGHTS = 30
 
 #: No run was published for the night.

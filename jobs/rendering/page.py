@@ -41,14 +41,14 @@ from .nights import INDEX, SHOWN_LEVELS, History, Nights
 from .page_values import MOST_GROUPS, MOST_LISTED, Card, PageValues, ranges
 
 _MOST_EVENTS = 5
-#: How many names of groups the index of the page has at most.
+#: The most names of groups in the index of the page.
 _MOST_NAMES = 5_000
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 #: A name may be broken after these alone.
 _AFTER_SEPARATOR = re.compile(r"(?<=[-_./@:|%#+~,;=])")
 #: A part of a name that is longer has no room on a telephone: its middle is left out.
 _LONGEST_PART = 30
-#: What a browser calls a language, where it is more than its code.
+#: The browser's tag of a language, where it is more than its code.
 _TAGS = {"zh": "zh-CN"}
 Translate = Callable[..., Markup]
 _MENTION = re.compile(r"(?<!\w)@")
@@ -188,7 +188,7 @@ def _markdown_environment(language: Language) -> Environment:
     return environment
 
 
-#: What templates call by its name.
+#: Functions that templates call by name.
 _FUNCTIONS = (
     *(agreeing, begin, colour, count, day_and_time, draw_allocation, draw_timeline, in_general),
     *(in_words, iso, kind_of, sentences, within),

@@ -54,15 +54,15 @@ from .pictures import (
     timeline,
 )
 
-#: So long after an event clients follow it.
+#: The time for which clients follow an event.
 _FOLLOWED = timedelta(seconds=60)
-#: How many rows the lists of the page have at most; the tables have them all.
+#: The most rows in the lists of the page; the tables have them all.
 MOST_LISTED = 50
-#: How many faulty topics have a card at most; of what passed and the like ``MOST_LISTED`` have.
+#: The most faulty topics with a card; what passed and the like has ``MOST_LISTED``.
 _MOST_CARDS = 450
-#: How many cards are open, each the worst of its cause; the others open when they are asked for.
+#: The most open cards, each the worst of its cause; the others open when they are asked for.
 _MOST_OPEN = 2
-#: How many groups the table of health has at most, worst first.
+#: The most groups in the table of health, worst first.
 MOST_GROUPS = 300
 
 

@@ -24,7 +24,7 @@ from ..reports.problems import PlaceFinding, PlaceQueue
 
 #: A row that a template shows: of a table, or put together of several of its rows.
 ShownRow = Mapping[str, Any]
-#: From when to when.
+#: The beginning and the end.
 Span = tuple[datetime, datetime]
 
 
@@ -140,11 +140,11 @@ class States:
     def __init__(self, runs: Iterable[ShownRow], allocations: Iterable[ShownRow]) -> None:
         self._runs = sorted(runs, key=lambda run: run["first_seen"])
         self._starts: list[datetime] = [run["first_seen"] for run in self._runs]
-        #: By state and queue who takes it.
+        #: The takers by state and queue.
         self.takers: dict[str, dict[PlaceQueue, list[Taker]]] = defaultdict(
             lambda: defaultdict(list)
         )
-        #: By state its client ids, with queues or without.
+        #: The client ids of each state, with queues or without.
         self.members: dict[str, set[str]] = defaultdict(set)
         shares: dict[tuple[str, PlaceQueue, str, str, int], float] = defaultdict(float)
         for row in allocations:

@@ -12,7 +12,7 @@ from .nights import STRIP_NIGHTS, History, Nights, read_history
 from .page import to_html, to_markdown, to_svg
 from .page_values import PageValues, build_report, card_of
 
-#: By format the ending of the file's name.
+#: The ending of the file's name, by format.
 _ENDINGS = {"html": "html", "markdown": "md"}
 
 

@@ -10,7 +10,7 @@ from ..languages.language import ENGLISH, Language
 from ..texts.shown import folded, visible
 from .problems import Problem, heads_of
 
-#: So many problems are named, and of each so many client ids.
+#: The most problems that are named, and the most client ids of each.
 _MOST_PROBLEMS, _MOST_CLIENTS = 5, 3
 
 

@@ -29,12 +29,12 @@ from .tables import PLACE, Place, Tables, by_place, place_of
 from .waiting import COLUMNS, NOTHING, WaitingMessages
 from .words import in_general, titles
 
-#: What becomes of a problem: it belongs into the verdict, for it lasts and is no known issue; known
-#: issues explain all of it; it is there at the end and too new, or too improbable, to count; it
-#: passed by itself.
+#: The ways in which a problem counts: it belongs in the verdict, for it lasts and is not a known
+#: issue; known issues explain all of it; it is there at the end and too new, or too improbable, to
+#: count; it passed by itself.
 Standing = Literal["COUNTED", "KNOWN", "BEGUN", "PASSED"]
 
-#: By kind how queues are consumed, always and at times.
+#: The words for how queues are consumed, by kind, always and at times.
 _HOW = {
     "ORPHANED": (Text("consumed by nobody"), Text("at times consumed by nobody")),
     "DUPLICATE": (Text("consumed by several"), Text("at times consumed by several")),
@@ -450,12 +450,12 @@ def remedies_of(problems: Iterable[Problem]) -> list[tuple[str, int]]:
     return sorted(remedies, key=lambda each: -each[1])
 
 
-#: What rows of one finding have in common; a table that lacks a column has it as null.
+#: Columns that rows of one finding share; one that a table lacks is null.
 _ALIKE = (
     *("severity", "persistence", "ongoing", "status", "certainty", "known_issue"),
     *("first_seen", "last_seen", "share_of_time"),
 )
-#: What they have each, and what becomes of it.
+#: Columns that they have each, and what becomes of them.
 _EACH: dict[str, Literal["list", "min", "max", "sum"]] = {
     "finding_id": "list",
     "broker_name": "list",
@@ -466,7 +466,7 @@ _EACH: dict[str, Literal["list", "min", "max", "sum"]] = {
     "event_id": "list",
 }
 _BETWEEN = "\n"
-#: So many owners of stalled queues are named.
+#: The most owners of stalled queues that are named.
 _MOST_OWNERS = 3
 
 

@@ -30,9 +30,9 @@ from .text_templates import WIDTH, Reader, clock
 _MOST_CLIENTS = 40
 _MOST_QUEUES = 120
 _MOST_BROKERS = 40
-#: What a client that leaves would do is shown for so few clients at most.
+#: The most clients of which it is shown what their leaving would do.
 _MOST_LEAVING = 12
-#: So many queues with a backlog are named.
+#: The most queues with a backlog that are named.
 _MOST_BACKLOGS = 8
 
 
@@ -291,7 +291,7 @@ def _traits(situation: Situation) -> dict[Text, list[str]]:
     return grouped((_trait(each), _id_of(each.client_id, each.count)) for each in processes)
 
 
-#: What shows a strategy.
+#: Evidence of a strategy.
 _SOURCES = {
     "observed": Text("observed"),
     "configured": Text("configured"),
@@ -343,7 +343,7 @@ def _leaving(
 # ------------------------------------------------------------------ since when
 
 TableRow = Mapping[str, Any]
-#: What queues have in common that share a line.
+#: Columns in which queues that share a line are equal.
 _ALIKE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
 
 

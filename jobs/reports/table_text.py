@@ -27,7 +27,7 @@ _LOGGER = logging.getLogger(__name__)
 _WIDEST_CELL = 60
 #: A cell that is folded: a quarantined line may have megabytes.
 _LONGEST_CELL = 2_000
-#: So many rows are folded to the width of a terminal: nobody reads more there.
+#: The most rows that are folded to the width of a terminal: nobody reads more there.
 _MOST_FITTED = 1_000
 
 

@@ -55,7 +55,7 @@ def clock(time: Instant) -> Text:
     return Text("{at:iso}", at=time)
 
 
-#: What templates call by its name.
+#: Functions that templates call by name.
 _FUNCTIONS = (
     *(agreeing, clock, count, joined, list_of, named_broker, names),
     *(of_the_time, padded, queue_ranges, shown_id),

@@ -24,7 +24,7 @@ from ..languages.language import ENGLISH, Language
 from .situation_text import draw, size_and_wrong, wrong_of
 from .text_templates import WIDTH, Reader, clock
 
-#: Of every topic of a group: the topic's moment, and what the changes do to it.
+#: The moment of each topic of a group, and the effect of the changes on it.
 Predictions = Sequence[tuple[Moment, WhatIf]]
 
 
@@ -208,7 +208,7 @@ def _new_faults(predicted: WhatIf) -> tuple[core.Fault, ...]:
     return core.find_faults(predicted.situation_after, predicted.after, causes)
 
 
-#: What both texts are made with.
+#: Values that both texts need.
 _FACTS: dict[str, Any] = {
     "change_hands": _change_hands,
     "new_faults": _new_faults,

@@ -25,24 +25,25 @@ from ..schemas import (
 #: A pull waits for messages for up to 30 s (``ConsumerPullTimeoutMillis``), and is tried again 3 s
 #: after an error; ``ConsumerRunningInfo.analyzeProcessQueue`` too takes 60 s for too long.
 _IDLE = 60 * SECOND
-#: So long after the broker gave the lock of a queue its process consumes it no more; it asks again
-#: each 20 s, and keeps the flag where no master answers (``ProcessQueue.isLockExpired`` and
+#: The time after which a process consumes no more of a queue whose lock the broker gave it; it asks
+#: again each 20 s, and keeps the flag where no master answers (``ProcessQueue.isLockExpired`` and
 #: ``RebalanceImpl.lockAll``, 4.9.4 and 5.3.3).
 _LOCK_LIVES = 30 * SECOND
 
 #: Zones lie whole quarters of an hour from UTC, from 12 hours behind it to 14 ahead.
 _QUARTER = 15 * 60 * SECOND
 _MOST_BEHIND, _MOST_AHEAD = -12 * 3600 * SECOND, 14 * 3600 * SECOND
-#: By how much the clocks of client and collector may differ.
+#: The most by which the clocks of client and collector may differ.
 _SKEW = 60 * SECOND
 
 _FIXED_OFFSET = re.compile(r"(?:GMT|UTC)([+-])(\d{1,2})(?::(\d{2}))?", re.ASCII)
 
-#: What a client answers that has no consumer of the group (any more): the process runs
+#: The answer of a client that has no consumer of the group (any more): the process runs
 #: (``ClientRemotingProcessor.getConsumerRunningInfo`` 4.9.4 and 5.3.3).
 _NO_CONSUMER = "not exist in this consumer"
 
-#: So many fields of an ``InfoQueue`` are published; the others are read for its activity.
+#: The number of fields of an ``InfoQueue`` that are published; the others are read for its
+#: activity.
 _HELD = InfoQueue._fields.index("last_pull_at") + 1
 
 
@@ -59,7 +60,8 @@ def _row(statement: Statement, source: str, **values: Any) -> dict[str, Any]:
     }
 
 
-#: By client, start of its process and queue the first message that it has cached, and since when.
+#: The first message that a process has cached, and since when, by client, start of the process and
+#: queue.
 FirstCached: TypeAlias = dict[tuple[Any, ...], tuple[int | None, Instant]]
 
 

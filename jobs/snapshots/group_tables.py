@@ -51,7 +51,7 @@ _EXPECTED = 4
 
 #: (topic, in how many percent of the polls the table had it).
 Doubt: TypeAlias = tuple[str, int]
-#: When a broker answered with a list, and what it answered.
+#: The time of a broker's answer with a list, the broker, and the answer.
 TimedAnswer: TypeAlias = tuple[Instant, Broker, Connections]
 
 
@@ -59,7 +59,7 @@ class ShownFacts(NamedTuple):
     """The facts that the tables show of a member that reported no subscriptions itself."""
 
     subscriptions: Subscriptions
-    #: Those of its topics that flip, sorted.
+    #: The topics that flip, sorted.
     doubtful_topics: tuple[Doubt, ...]
 
 

@@ -89,9 +89,10 @@ class _Group:
     def __init__(self, terms: SnapshotTerms) -> None:
         self._terms = terms
         self.members = Members()
-        #: Of a round the poll collected last, in order of time.
+        #: The poll collected last of each round, in order of time.
         self.polls: dict[tuple[Instant, Broker], Statement] = {}
-        #: By round; of a queue that was asked for twice in one the later answer counts.
+        #: The offsets of each round; the later answer counts of a queue that was asked for twice in
+        #: one.
         self._offsets: dict[Instant, dict[tuple[str, str, int], Offset]] = {}
         #: The latest list of each broker, and the SDK of each client from the latest list with it:
         #: its language, and the ordinal of its MQVersion.

@@ -95,9 +95,9 @@ class OfConnection:
     __slots__ = ("full", "heartbeats")
 
     def __init__(self) -> None:
-        #: When each heartbeat came, ascending.
+        #: The times of the heartbeats, ascending.
         self.heartbeats = array("q")
-        #: Those with subscriptions, see ``HeartbeatOfGroup.is_full``.
+        #: Heartbeats with subscriptions, see ``HeartbeatOfGroup.is_full``.
         self.full = ValueHistory[HeartbeatOfGroup]()
 
     def heard_before(self, time: Instant) -> Instant:
@@ -125,7 +125,7 @@ class OfClient:
         #: of one id repeat themselves without end: a repetition over the same connection is no
         #: news.
         self.heartbeat = ValueHistory[HeartbeatOfGroup]()
-        #: Of its running infos.
+        #: Its running infos.
         self.info = ValueHistory[Profile]()
         #: (name, RUNNING_INFO or CLIENT_LOG).
         self.strategy = ValueHistory[tuple[str, str]]()
@@ -147,7 +147,7 @@ class Members:
         self._connections: dict[ConnectionKey, OfConnection] = defaultdict(OfConnection)
         self._clients: dict[str, OfClient] = defaultdict(OfClient)
         self._heard: dict[tuple[str | None, int | None], Instant] = {}
-        #: By (broker name, broker id, client id) when its heartbeats came, over any connection.
+        #: The times of heartbeats over any connection, by (broker name, broker id, client id).
         self._heartbeats: dict[tuple[str | None, int | None, str], array[int]] = defaultdict(
             lambda: array("q")
         )

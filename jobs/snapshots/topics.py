@@ -19,7 +19,7 @@ from .exact_types import PIECE_ROWS, table_of
 #: ``ResponseCode.TOPIC_NOT_EXIST``: the nameserver answered, and knows no such topic.
 TOPIC_NOT_EXIST = 17
 
-#: In ``topic_routes`` the row of a nameserver that knows no broker for the topic.
+#: The row in ``topic_routes`` of a nameserver that knows no broker for the topic.
 _NO_BROKER = (None, None, 0, 0, 0, None)
 
 

@@ -56,7 +56,8 @@ from .schemas import spark_schema
 from .session import adopted, fitting_workers, for_rows, suited
 from .spark_engine import SparkEngine
 
-#: Of many rows, which no page and no verdict wants whole: they are read where they were made.
+#: Tables of many rows, which no page and no verdict wants whole: they are read where they were
+#: made.
 _BY_SHARD = (ALLOCATIONS.name, "state_runs")
 #: An input of which Spark knows no size counts as one of so many bytes, and none as larger.
 _MOST_BYTES = 8 << 30

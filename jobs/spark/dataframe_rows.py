@@ -115,12 +115,12 @@ def _check_names(columns: Names) -> None:
 class _Named(NamedTuple):
     """The columns of a table that are there."""
 
-    #: By our names.
+    #: Rows with our names of columns.
     rows: DataFrame
     twice: list[Any]
-    #: By our name theirs; None of a column that the caller has made of theirs.
+    #: The caller's name of each column of ours; None of one that the caller has made.
     theirs: dict[str, str | None]
-    #: By our name why there is nothing of what ``columns`` has for it.
+    #: The reason why there is nothing of what ``columns`` has for our name.
     not_found: dict[str, str]
 
 
@@ -324,9 +324,9 @@ def _type_name(expected: Any) -> str:
 
 #: The kind of the pieces of what the driver reads of a table besides the fold's pieces.
 _BRIEF = "brief of "
-#: What a list is of: its broker is not among them, since few have more than one list of a group.
+#: The key of a list: its broker is not part of it, since few have more than one list of a group.
 _OF_A_LIST = ("cluster", "consumer_group", "topic", "snapshot_time")
-#: By table the columns that the driver looks at: when there are rows, and who was asked.
+#: The columns of each table that the driver looks at: when there are rows, and who was asked.
 _BRIEFLY: Mapping[str, list[str]] = {
     HEARTBEATS.name: ["cluster", "snapshot_time"],
     TOPIC_ROUTES.name: ["cluster", "snapshot_time"],
@@ -338,7 +338,7 @@ _BRIEFLY: Mapping[str, list[str]] = {
 }
 
 
-#: So many bytes of rows are sorted at once.
+#: The bytes of rows that are sorted at once.
 _SORTED_BYTES = 32 << 20
 
 

@@ -80,9 +80,9 @@ def recompute_allocations(work: Work) -> Udf:
 # ---------------------------------------------------------------- of columns
 
 _QUEUE = "struct<topic:string,broker_name:string,queue_id:int>"
-#: What ``allocate`` gives: in RocketMQ's order of the ids what each of their processes takes.
+#: The type of ``allocate``: in RocketMQ's order of the ids what each of their processes takes.
 SHARES = f"array<struct<client_id:string,processes:int,queues:array<{_QUEUE}>>>"
-#: What ``queue_findings`` gives: the queues that nobody takes, those that several processes take
+#: The type of ``queue_findings``: the queues that nobody takes, those that several processes take
 #: (an id is there for each of its processes), ids of several processes, and why there are none.
 FINDINGS = (
     f"struct<orphaned:array<{_QUEUE}>,"

@@ -32,7 +32,7 @@ from ..engines.environment import check_packages, numbers_of, sentence_of_spark
 from ..errors import SparkError, stop_before
 from ..java import find_java
 
-#: What the console command starts its session with, besides what the jobs need in any; under
+#: Settings of the session that the console command starts, besides what the jobs need in any; under
 #: spark-submit that is the cluster's business, and conf/spark-defaults.conf has what is advised.
 _STARTED_WITH = {
     "spark.master": "local[*]",
@@ -53,13 +53,13 @@ _STARTED_WITH = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
-#: So much of what Java wrote is searched for the cause.
+#: The most bytes of Java's output that are searched for the cause.
 _MOST_LOG = 4 << 20
 
 #: Options of Spark's readers: a path is a name and no glob, whatever is in it (DataSource.scala).
 AS_NAMED = {"__globPaths__": "false"}
 
-#: What the jobs need in whatever session they run.
+#: Settings that the jobs need in whatever session they run.
 _NEEDED = {
     # Reports are instants; nothing may depend on where the cluster is.
     "spark.sql.session.timeZone": "UTC",
@@ -70,9 +70,9 @@ _NEEDED = {
 }
 
 
-#: What the jobs need of their own session besides. Pieces that the driver gives travel as columns
-#: of Arrow. Plans are few and fixed: nothing is gained by planning again as they run. Files are
-#: listed by name, which needs no job.
+#: Settings that the jobs need of their own session besides. Pieces that the driver gives travel as
+#: columns of Arrow. Plans are few and fixed: nothing is gained by planning again as they run. Files
+#: are listed by name, which needs no job.
 _FOR_PIECES = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
@@ -92,14 +92,14 @@ def _rows_of_a_batch(version: str) -> str:
     return "10000" if counts_bytes else "4"
 
 
-#: What every worker needs.
+#: Packages that every worker needs.
 _OF_A_WORKER = ("numpy", "pandas", "pyarrow", __package__, "rebalance_core")
 _OF_PANDAS_3 = "PySpark does not yet fully support pandas"
 #: The Python that Spark takes where PYSPARK_PYTHON is not set.
 _DEFAULT = "python3"
 
 
-#: What is changed for a moment, or by several audits at a time, is changed by one after the other.
+#: The lock for what is changed for a moment, or by several audits at a time.
 _LOCK = RLock()
 #: The contexts whose workers take this Python, once for each audit that is under way.
 _WITH_THIS_PYTHON: list[SparkContext] = []

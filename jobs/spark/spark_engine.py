@@ -80,7 +80,7 @@ _DESCRIPTION = "spark.job.description"
 
 #: Files are read by their very names.
 _BY_NAME = {"__globPaths__": "false", "recursiveFileLookup": "true"}
-#: So many bytes are collected at once; more come in parts of so many.
+#: The most bytes that are collected at once; more come in parts of so many.
 _COLLECTED_AT_ONCE = 64 << 20
 _COLLECTED_PART = 16 << 20
 #: A task costs as much as a megabyte of input. For each core there are two, so that it seldom waits
@@ -125,7 +125,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         self._most_tasks = _TASKS_OF_A_CORE * cores_of(spark)
         self._tasks = self._most_tasks
         self._input_bytes = inf
-        #: What the shards came to that were asked last.
+        #: The pieces of the shards that were asked last.
         self.answered: PieceFrame | None = None
 
     def __exit__(self, *_: object) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
 #: The names that Spark has for a file system and PyArrow has not.
 _ALIASES = {"s3a": "s3", "s3n": "s3"}
-#: Who may read: never shown.
+#: The part of a URI that says who may read: never shown.
 _CREDENTIALS = re.compile(r"://[^/@]*@")
 
 

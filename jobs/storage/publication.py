@@ -36,7 +36,7 @@ _LOGGER = logging.getLogger(__name__)
 #: The snapshot tables are published under this one name, the reports under their dates: ``dt=...``.
 SNAPSHOTS = "snapshots"
 _RUN = "run="
-#: What is younger may be at work, or be read.
+#: The age below which something may be at work, or be read.
 AT_WORK = timedelta(days=1)
 #: Both become a part of paths.
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")

@@ -38,7 +38,7 @@ _NAME = rf"(?:{_DATE}|{SNAPSHOTS})"
 _RUN = r"\d{8}T\d{6}Z-[0-9a-f]{6}"
 _TABLE = r"[^_./][^/]*"
 
-#: What an item is, in the order in which those of a date go.
+#: Kinds of items, in the order in which those of a date go.
 _ITEMS = {
     "pointer": rf"_published/{_NAME}\.\d{{6,18}}\.json\Z",
     "manifest": rf"_manifests/{_NAME}/{_RUN}\.json\Z",

@@ -144,7 +144,7 @@ class SnapshotWriter:
 
     root: Location
     run_id: str
-    #: Of the pointer that it will create.
+    #: The number of the pointer that it will create.
     number: int
 
     @classmethod

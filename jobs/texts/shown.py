@@ -15,9 +15,9 @@ from datetime import UTC, datetime, tzinfo
 from itertools import accumulate
 from typing import Any, TextIO
 
-#: What a spreadsheet takes for the beginning of a formula, the wide forms of East Asian keyboards
-#: among them: at the beginning of a cell, after spaces, too; and after a character that separates
-#: cells or rows in a country where the comma does not, for quotes are then no quotes.
+#: Beginnings of a formula for a spreadsheet, the wide forms of East Asian keyboards among them: at
+#: the beginning of a cell, after spaces, too; and after a character that separates cells or rows in
+#: a country where the comma does not, for quotes are then no quotes.
 _FORMULA = re.compile(
     r"(?:^|(?<=[;\t\r\n])(?![\t\r\n]))(?=[\s\0\ufeff\u200b-\u200f\u2028-\u202f\u2060-\u206f]*"
     r"[=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b])|^(?=[\t\r\n])"

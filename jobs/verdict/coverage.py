@@ -24,7 +24,7 @@ COMPLETE = frozenset(
     }
 )
 
-#: With each of these, and with any other, the topic was not audited: what to do, and who.
+#: Actions by coverage: with each of these, and with any other, the topic was not audited.
 ACTIONS: Mapping[str, Text] = {
     findings.NO_BROKER_ANSWERED: Text(
         "whoever runs the collector: check that it reaches the brokers and collects their "
@@ -54,7 +54,7 @@ ACTIONS: Mapping[str, Text] = {
         "the group's owner: correct the strategy; each client fails at every rebalance"
     ),
 }
-#: Of a coverage that this version does not know.
+#: The action on a coverage that this version does not know.
 ASK = Text("whoever runs the audit: see the reason in the table group_health")
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
 _BROKER = ("cluster", "broker_name", "broker_id")
 _ROUND = (*_BROKER, "snapshot_time")
 _ADDRESS = "broker_addr"
-#: By cluster, broker name and id, and maybe group.
+#: The key of a poll: cluster, broker name and id, and maybe group.
 _PollKey: TypeAlias = tuple[Any, ...]
 
 
@@ -80,10 +80,10 @@ def longest_silence(asked: Collection[Instant], without: Collection[Instant]) ->
     return Silence(since, until, len(without))
 
 
-#: What is ``AnswerTimes``: routes by nameservers, offsets by brokers; never anything by brokers of
+#: Kinds of ``AnswerTimes``: routes by nameservers, offsets by brokers; never anything by brokers of
 #: routes, or about the members of groups of which offsets came.
 ROUTES, OFFSETS, NEVER_ASKED, NEVER_LISTED = "routes", "offsets", "never asked", "never listed"
-#: By cluster and who gave it the snapshots of it.
+#: The snapshots of an answer, by cluster and who gave it.
 AnswerTimes: TypeAlias = Mapping[tuple[str, str], Collection[Instant]]
 
 

@@ -97,7 +97,7 @@ class NotAudited(NamedTuple):
         )
 
 
-#: What else a reader has to know, by what becomes of a problem.
+#: Remarks for a reader, by what becomes of a problem.
 _STANDINGS = {
     "PASSED": "{topics} had a short disturbance and recovered (deploy, restart).",
     "BEGUN": "In {topics} something just began, or is too unlikely to count: the next run will "

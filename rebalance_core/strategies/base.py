@@ -61,12 +61,12 @@ class AllocationStrategy(ABC):
     RocketMQ 5.3.3, called as a client calls them: both lists sorted first.
     """
 
-    #: What Java's ``getName()`` returns, and the class in Java's client.
+    #: The result of Java's ``getName()``, and the class in Java's client.
     name: str
     java_class: str
     #: The parameters that ``from_params`` looks at.
     parameters: tuple[str, ...] = ()
-    #: Whether both lists are sorted by the bytes of UTF-8, as Go and C++ do, where that matters.
+    #: True if both lists are sorted by the bytes of UTF-8, as in Go and C++, where that matters.
     sorts_bytewise = False
 
     @classmethod

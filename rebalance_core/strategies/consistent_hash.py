@@ -37,7 +37,7 @@ class ConsistentHash(AllocationStrategy):
     name = "CONSISTENT_HASH"
     java_class = "AllocateMessageQueueConsistentHash"
     parameters = ("virtual_node_count",)
-    #: Whether a number below 0 is an error.
+    #: True if a number below 0 is an error.
     _refuses_negative = True
 
     def __init__(self, virtual_node_count: int = DEFAULT_VIRTUAL_NODE_COUNT) -> None:
@@ -108,7 +108,7 @@ class ConsistentHash(AllocationStrategy):
         return points[order], owners[order]
 
 
-#: Of an id that has more points they are not kept, so that the cache stays below some 20 MB.
+#: The most points of an id that are kept, so that the cache stays below some 20 MB.
 _KEPT_POINTS = 1_000
 
 

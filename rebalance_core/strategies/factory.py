@@ -18,7 +18,7 @@ STRATEGIES: Mapping[str, type[AllocationStrategy]] = {
     strategy.name: strategy
     for strategy in (Averagely, AveragelyByCircle, ByConfig, ConsistentHash, ByMachineRoom)
 }
-#: What SDKs compute in another way under the same name.
+#: Strategies that SDKs compute in another way under the same name.
 _VARIANTS: Mapping[tuple[Sdk, str], type[AllocationStrategy]] = {
     (Sdk.GO, ConsistentHash.name): GoConsistentHash,
     (Sdk.GO, ByMachineRoom.name): GoMachineRoom,

@@ -31,7 +31,7 @@ _LONGEST_REASON = 400
 #: Shorter parts of a URL are words and numbers as well: those are masked as whole words.
 _LONGEST_WORD = 3
 
-#: What some services make a mention, a tag, a link or emphasis of, though they are sent text.
+#: Characters of which some services make a mention, a tag, a link or emphasis even in plain text.
 _MARKS = re.compile(r"(?<!\w)@(?=\w)|<(?=\S)|\](?=\()|(?<!\w)(?=_)")
 #: Signs that look the same, and mean nothing in Markdown.
 _LOOK_ALIKES = str.maketrans({"*": "∗", "`": "ˋ", "~": "∼"})  # noqa: RUF001

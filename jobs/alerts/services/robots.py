@@ -110,7 +110,7 @@ _FEISHU_REASONS = {
     19024: 'the bot\'s security settings need a keyword: add "Rebalance audit"',
     99991400: "too many messages in a short time",
 }
-#: What Feishu calls the languages.
+#: Feishu's names of the languages.
 _LANGUAGES = {"en": "en_us", "zh": "zh_cn"}
 
 

@@ -12,12 +12,12 @@ from ..delivery import LONGEST_PAUSE, Refusal
 from ..message import Link, Message
 from ..webhook import HttpRequest, Reply
 
-#: What some chats take for a call to everybody even in plain text.
+#: Beginnings of a call to everybody, which some chats see even in plain text.
 _CALL = re.compile(r"@(?=(?:all|channel|everyone|here|所有人)(?!\w))", re.IGNORECASE)
-#: What chats make a link of in plain text, the beginning of an address, or a mention: <@U1>.
+#: Parts of which chats make a link in plain text, the beginning of an address, or a mention: <@U1>.
 _LINK = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=mailto)(?=:)|(?<=<)(?=[!@#])", re.IGNORECASE)
 _ZERO_WIDTH_SPACE = "\u200b"
-#: What a 2xx means that the service does not give.
+#: The refusal for a 2xx with a body that the service does not give.
 NOT_ITS = Refusal("an answer that the service does not give")
 
 
