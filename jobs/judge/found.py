@@ -172,7 +172,7 @@ class Found:
 
     def plus(
         self,
-        faults: Iterable[FaultEpisode] = (),
+        faults: Iterable[FaultEpisode],
         queues: Iterable[QueueFinding] = (),
         stalls: Iterable[Stall] = (),
     ) -> "Found":

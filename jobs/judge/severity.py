@@ -60,7 +60,7 @@ def graded(case: Case, found: Found) -> Found:
     return replace(found, queues=tuple(queues), stalls=tuple(stalls), faults=tuple(faults))
 
 
-def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None = None) -> str:
+def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None) -> str:
     """The severity of an orphaned or duplicate queue: by persistence, kind, probability and harm.
 
     A queue that nobody reads loses time until somebody does; one that two read is read twice but

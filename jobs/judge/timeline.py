@@ -110,7 +110,7 @@ def without_route(topic: str, phases: Iterable[Phase]) -> Timeline:
 def phases_of(
     periods: Sequence[Period],
     evaluated: Mapping[str, Verdict],
-    snapshots: Sequence[Instant] = (),
+    snapshots: Sequence[Instant],
 ) -> Iterator[Phase]:
     """The phases of a topic, not numbered yet, from its periods in time and, by situation id, the
     evaluations.

@@ -135,5 +135,5 @@ def _one_cluster(question: MomentQuestion, clusters: Iterable[str]) -> str:
     return question.cluster or there[0]
 
 
-def _unknown(what: str, came: str, there: Iterable[str], aside: str = "") -> InputError:
+def _unknown(what: str, came: str, there: Iterable[str], aside: str) -> InputError:
     return InputError(f"no {what} {came!r} here{aside}: {near_names(came, set(there))}")

@@ -176,7 +176,7 @@ def _translate(language: Language, shown: Callable[[Any], Any]) -> Translate:
 
 
 @cache
-def html_environment(language: Language = ENGLISH) -> Environment:
+def html_environment(language: Language) -> Environment:
     """The templates, and what they escape; made once, for to compile them takes longest."""
     return _environment(language, _shown(language))
 
@@ -273,7 +273,7 @@ def to_html(
     return html_environment(language).get_template("report.html").render(values)
 
 
-def to_svg(card: Card, language: Language = ENGLISH) -> str:
+def to_svg(card: Card, language: Language) -> str:
     """The picture of a group and topic by itself, for a chat or a ticket.
 
     InputError where nothing of it can be drawn.

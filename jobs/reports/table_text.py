@@ -213,9 +213,7 @@ def _named(rows: pa.Table) -> set[tuple[str, str]]:
     return found
 
 
-def format_table(
-    table: pa.Table, stream: TextIO, *, whole: bool = False, is_wide: bool = False
-) -> str:
+def format_table(table: pa.Table, stream: TextIO, *, whole: bool, is_wide: bool = False) -> str:
     """The table as a person reads it.
 
     On a terminal it is as wide as that, with folded cells; a row of a table that cannot fit is a

@@ -44,9 +44,7 @@ def what_if_lines(
     )
 
 
-def what_if_group_lines(
-    predictions: Predictions, language: Language = ENGLISH, width: int = WIDTH
-) -> Iterator[str]:
+def what_if_group_lines(predictions: Predictions, language: Language, width: int) -> Iterator[str]:
     """The lines of a what-if of all topics of a group, and the queues of each client then."""
     moment = predictions[0][0]
     return Reader(moment.masking, language, width).lines(
