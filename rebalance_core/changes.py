@@ -250,7 +250,7 @@ def subscribe_all() -> Change:
 
 def add_broker(broker_name: str, queues: int) -> Change:
     """A master with so many queues of the topic; every member heartbeats to it as well."""
-    _check_number("queues", queues, 1)
+    _check_queues(queues, 1)
 
     def targets(situation: Situation) -> list[dict[str, Any]]:
         if any(broker.broker_name == broker_name for broker in situation.state.brokers):
@@ -290,7 +290,7 @@ def resize(queues: int, broker_name: str | None = None) -> Change:
 
     What lies in queues that go is read by nobody until they come back.
     """
-    _check_number("queues", queues, 0)
+    _check_queues(queues, 0)
 
     def targets(situation: Situation) -> list[dict[str, Any]]:
         if broker_name is not None:
@@ -484,6 +484,6 @@ def _require(what: str, came: str, there: Collection[str]) -> None:
         raise ChangeError(f"expected {what}, came {came!r}: {near_names(came, there)}")
 
 
-def _check_number(what: str, came: int, least: int) -> None:
+def _check_queues(came: int, least: int) -> None:
     if not least <= came <= MOST_QUEUES:
-        raise ChangeError(f"expected {least} to {MOST_QUEUES} {what}, came {came}")
+        raise ChangeError(f"expected {least} to {MOST_QUEUES} queues, came {came}")

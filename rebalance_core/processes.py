@@ -161,7 +161,7 @@ def count_processes(
     shown: ProcessCount | None = None,
     language: str | None = None,
 ) -> tuple[int, str]:
-    """The number of processes that use a client id, and in words the evidence.
+    """The number of processes that use an id that some list has twice, and in words the evidence.
 
     From the surest to the least sure: what its connections showed in time (``shown``); an id that
     holds a time or a random part, which no two processes have; what most lists confirm. What the
@@ -175,8 +175,6 @@ def count_processes(
     1
     """
     most = max(copies_per_list)
-    if most == 1:
-        return 1, ""
     if shown is not None:
         return min(shown.processes, most), shown.because
     if not parse_client_id(client_id, language).can_collide:
