@@ -159,7 +159,7 @@ class Report(Mapping[str, pa.Table]):
 
         ``at`` is a time or the text of one (UTC where it has no zone): the last snapshot up to it
         is explained; None: the last one. Raises InputError for a group, topic, cluster or time that
-        is not there, with those that come near, and SettingsError for what is no time.
+        is not there, with those that come near, and SettingsError for what is not a time.
         """
         (moment,) = self._moments(group, topic, at, cluster)
         return explain_moment(moment, self._settings)
@@ -176,7 +176,7 @@ class Report(Mapping[str, pa.Table]):
 
         Changes are made by the functions of ``rebalance_core``: leave, join, separate_ids,
         use_strategy, subscribe_all, add_broker, remove_broker, resize, unify_list, mend. Raises as
-        ``explain`` does, InputError for what is no change, and ChangeError where one cannot be
+        ``explain`` does, InputError for what is not a change, and ChangeError where one cannot be
         made.
 
         >>> report.what_if("G", "T", [leave("10.0.0.4@app")]).safe  # doctest: +SKIP
@@ -257,7 +257,7 @@ def check_named(tables: Iterable[str]) -> None:
 def as_arrow(name: str, rows: Any) -> pa.Table:
     """The rows of a snapshot table, of pandas, Polars or Arrow; else InputError."""
     if hasattr(rows, "convert_dtypes"):
-        # Of pandas: numbers beside a null are no floats.
+        # pandas: numbers beside a null are not floats.
         try:
             return pa.Table.from_pandas(rows.convert_dtypes(), preserve_index=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

@@ -26,7 +26,7 @@ from .texts import Text, for_slots
 LIST_SECONDS = 20
 ROUTE_SECONDS = 50
 
-#: More queues than this on one broker is no plan but a mistyped number.
+#: More queues than this on one broker are a mistyped number.
 MOST_QUEUES = 100_000
 
 
@@ -288,7 +288,7 @@ def remove_broker(broker_name: str) -> Change:
 def resize(queues: int, broker_name: str | None = None) -> Change:
     """The topic has so many queues (to read and to write) on one broker, or on each that has any.
 
-    What lies in queues that go is read by nobody until they come back.
+    Nobody reads the messages in queues that go until they come back.
     """
     _check_queues(queues, 0)
 

@@ -148,8 +148,8 @@ def _weights(
 ) -> NDArray[np.float64]:
     """[view, process]: how likely the process draws the view.
 
-    A process that reaches no broker that gives a list keeps what it has. What that is nobody
-    computes, so that it counts as one that reaches all of them.
+    A process that reaches no broker that gives a list keeps what it has. Nobody computes what that
+    is, so it counts as one that reaches all of them.
     """
     weights = np.empty((len(views), len(processes)))
     weights[:] = [[view.weight] for view in views]

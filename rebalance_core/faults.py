@@ -115,7 +115,7 @@ def _of_each_id(
 ) -> Iterator[Fault]:
     """A fault for each client id that has it, with the findings of that id.
 
-    What a repair does is computed for all of them together.
+    The effect of a repair is computed for all of them together.
     """
     concerns, evidence = descriptions.DESCRIBE_ONE_ID[fault]
     stacked = {each.client_id: each for each in find_stacked_ids(situation.state) if concerns(each)}

@@ -492,8 +492,7 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
 def _in_later_slots(
     strategy: AllocationStrategy, queues: Queues, client_ids: ClientIds, taken: dict[str, Positions]
 ) -> Counter[str]:
-    """The number of orphaned queues that each client id's later copies would take if they had
-    separate ids.
+    """The orphaned queues, counted, that each id's later copies would take with separate ids.
 
     All copies are parted at once. Where slots decide, that moves no other's; on a ring it does,
     but there every queue is somebody's as it is.

@@ -10,7 +10,7 @@ from .findings import Allocation
 def queues_by_client(allocations: Sequence[Allocation[Any]]) -> dict[str, float]:
     """The mean number of queues of one topic per process of each client id.
 
-    Where the views differ, their mean by weight; where processes of one id differ, the mean of
+    If the views differ, it is their mean by weight; if processes of one id differ, the mean of
     them.
 
     >>> def takes(client_id, view, weight, *queues):

@@ -110,8 +110,8 @@ class WhatIf:
     def dangers(self) -> tuple[str, ...]:
         """The reasons why it is not safe; empty where it is.
 
-        Only as sure as ``rollout.exhaustive`` says. Of a topic whose queues are not divided among
-        the clients before and after, such as a broadcasting group's, there is nothing to fear.
+        Only as sure as ``rollout.exhaustive`` says. There are none for a topic whose queues are not
+        divided among the clients before and after, such as a broadcasting group's.
         """
         if not self.steps:
             return ()
@@ -155,8 +155,7 @@ def what_if(
     changes: Sequence[Change],
     backlog: Mapping[MessageQueue, int] | None = None,
 ) -> WhatIf:
-    """Predicts the effect of the changes, made one after the other. ChangeError: one cannot be
-    made.
+    """Predicts the effect of the changes, one after the other. ChangeError: one cannot be made.
 
     ``backlog``: messages that are not consumed, by queue; None where nobody collected offsets.
 
@@ -205,8 +204,7 @@ def what_if_of_group(
     changes: Sequence[Change],
     backlogs: Mapping[str, Mapping[MessageQueue, int] | None] | None = None,
 ) -> dict[str, WhatIf]:
-    """Predicts the effect of the changes on every topic of a group: ``situations`` by topic, of one
-    time.
+    """Predicts the effect of the changes on every topic of a group at one time.
 
     A change that one topic does not allow, such as a broker less that does not have it, leaves that
     topic as it is. A number of queues is not meant of a retry topic, whose number is a setting of

@@ -253,9 +253,9 @@ def _ids_of_nobody(state: State) -> Iterator[str]:
 def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     """The processes of the group, by client id; alike ones of one id as one entry.
 
-    What a process subscribes to and which strategy it uses is shown by its members: where an id has
-    one process, by all of them together (one list may have had its heartbeat later than another);
-    where it has several, by the list that shows most of them.
+    Its members show what a process subscribes to and which strategy it uses: where an id has one
+    process, by all of them together (one list may have had its heartbeat later than another); where
+    it has several, by the list that shows most of them.
     """
     plain = _plain_members(state)
     if plain is None:
@@ -324,8 +324,8 @@ def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
 def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Process, ...]:
     """The processes with the brokers that they do not reach: see ``State.unreachable``.
 
-    Of several processes of an id as many do not reach a broker as it does not list. Which ones that
-    are nothing shows; that it is the same ones for every broker is likeliest. A slave that lists a
+    As many processes of an id do not reach a broker as it does not list. Which ones that are
+    nothing shows; that it is the same ones for every broker is likeliest. A slave that lists a
     client shows nothing while the client asks the master.
     """
     missing = {each: Counter(names) for each, names in grouped(state.unreachable).items()}

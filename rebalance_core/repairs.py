@@ -314,7 +314,7 @@ def bring_masters_back(situation: Situation) -> Situation:
 def unify_strategies(situation: Situation) -> Situation:
     """Every process uses the strategy that most of those that subscribe use, whatever its SDK.
 
-    Of several that equally many use it is Java's, as it is now, before any variant of its name.
+    If several are used by equally many, it is Java's, as it is now, before any variant of its name.
     """
     used: Counter[AllocationStrategy] = Counter()
     for process in find_processes(situation.state, situation.rules):

@@ -218,7 +218,7 @@ def prescribe(
     configured; every client where none is named. The parameters are those of the rules ``given``,
     else those of the settings.
 
-    What is prescribed was not observed, so it is no evidence about the group's other clients.
+    A prescribed strategy was not observed, so it is not evidence about the group's other clients.
     """
     settings = rules
     while isinstance(settings, ChangedRules):  # what an earlier change prescribes counts no more

@@ -41,7 +41,7 @@ class View:
 
         Asking such a broker fails, and the client draws again 20 s later: the weights that remain
         are to be divided by their sum. Source: ``RebalanceImpl.rebalanceByTopic`` 5.3.3, which
-        keeps the queues where it got no list. Of the names in ``replicas`` it asks these ids alone.
+        keeps the queues where it got no list. It asks only these ids of the names in ``replicas``.
         """
         if not self.draws or not (unreachable or replicas):
             return self.weight

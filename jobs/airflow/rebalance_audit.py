@@ -229,8 +229,8 @@ def _aware(time: datetime) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-# A verdict that failed to be read is no finding: but trying again reads the same. The other tasks
-# do not use --fail-on: Airflow would try any exit code but 0 again.
+# A verdict that failed to be read is not a finding: but trying again reads the same. The other
+# tasks do not use --fail-on: Airflow would try any exit code but 0 again.
 @task(retries=0)
 def gate(reports: str, date: str, verdict: str, fail_on: str) -> dict[str, int]:
     """Judges the published run of a date; gives, by gate of ``fail_on``, what closes it.

@@ -174,8 +174,7 @@ class SecretSources:
         return f"{variable}_{self.name.upper().replace('-', '_')}" if self.name else variable
 
     def find(self, variable: str, setting: str, file: str | None) -> str:
-        """Finds the secret in the environment, else in the file's first line; empty where there is
-        none.
+        """Finds the secret in the environment, else in the file's first line, else "".
 
         Raises SettingsError where the file cannot be read, or is empty.
         """

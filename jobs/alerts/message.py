@@ -284,8 +284,8 @@ def resolved_places(digest: Digest, places: Iterable[Place]) -> tuple[Place, ...
     """The places that were judged, and of which nothing lasting is left.
 
     A topic that was not judged is not resolved, nor is one of a group of whose retry topic
-    something is left: it may be a part of the incident. ``OTHERS`` are when whatever is open is
-    among the places.
+    something is left: it may be a part of the incident. ``OTHERS`` is resolved when all that is
+    open is among the places.
     """
     places, judged = set(places), set(digest.judged)
     if digest.verdict.is_complete:

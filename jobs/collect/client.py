@@ -1,8 +1,8 @@
 """One question to one address: an answer, or the reason why there is none.
 
 One connection an address, on which several questions are under way at a time. An address that did
-not answer in time is given up until ``forget``: it would cost every later question its time-out.
-A failure is no exception but an ``Answer`` with the reason: a round goes on, whatever happens.
+not answer in time is given up until ``forget``: it would cost every later question its time-out. A
+failure is not an exception but an ``Answer`` with the reason: a round goes on, whatever happens.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ NO_ANSWER = -1
 NOT_REACHED = -2
 NOT_UNDERSTOOD = -3
 OK = 0
-#: Answers that are no trouble: no route, nobody of the group, a request that brokers of this
+#: Answers that are not trouble: no route, nobody of the group, a request that brokers of this
 #: version do not have.
 EXPECTED = {OK, 17, 206, 3}
 
@@ -145,8 +145,8 @@ class RemotingClient:
     async def take(self, connection: "_Connection", size: int, length: int) -> None:
         """Counts bytes that came of an answer; FrameError where its server has sent too many.
 
-        Where too much is held at once the longest answer under way ends, or waits where even that
-        is not very long: those who send without end must not keep others' answers out.
+        If too much is held at once, the longest answer under way ends, or waits where even that is
+        not very long: those who send without end must not keep others' answers out.
         """
         self._received[connection.address] += size
         most = _MOST_LONGEST * self.options.most_bytes

@@ -49,7 +49,7 @@ _NAME = re.compile(r"[A-Za-z0-9_%-]+")
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port; ValueError where it is no address.
+    """Host and port; ValueError where it is not an address.
 
     >>> split_address("10.0.0.1:9876"), split_address("[::1]:9876")
     (('10.0.0.1', 9876), ('::1', 9876))

@@ -40,7 +40,7 @@ class DumpFolder:
     def locked(self) -> Iterator[None]:
         """Keeps other collectors out of the folder; AuditError where one is in it.
 
-        What a collector left that was killed is removed. The lock ends with the process.
+        The leftovers of a killed collector are removed. The lock ends with the process.
         """
         disk.make_private(self._hidden)
         file = self._hidden / "lock"

@@ -41,7 +41,7 @@ _FIXED = struct.Struct(">hBhiii")
 
 
 class FrameError(ValueError):
-    """Bytes that are no frame, or a request that cannot be written as one."""
+    """Bytes that are not a frame, or a request that cannot be written as one."""
 
 
 class Frame(NamedTuple):

@@ -188,7 +188,7 @@ def _value(answer: Answer) -> dict[str, Any]:
             try:
                 value = parse_json(text)
             except ValueError:
-                # The ids of brokers are no texts.
+                # The ids of brokers are not texts.
                 value = parse_json(_INTEGER_KEY.sub(r'\1"\2":', text))
     except ValueError:
         return {}

@@ -10,7 +10,7 @@ named the topic: one server that hangs costs the round one time-out, whichever i
     each group on each master: offsets (208), dead letters (202), topics (343) -> routes
     a route that is another than in the round before -> running infos of its groups
 
-Each answer is one line of the dump, failed or not: a line that is missing is no evidence.
+Each answer is one line of the dump, failed or not: a line that is missing is not evidence.
 
 No server is trusted. What it names is bounded (``shares.py``, ``names.py``), what it sends is
 read for a part of the round's time, and the round ends when its time is over; what is left out of

@@ -4,9 +4,8 @@ A finding that an entry matches is shown and marked with the entry's reason, and
 not count it. So is a topic that was not audited, where the kinds of the entry name its coverage.
 
 An entry holds up to its date of expiry and on it; whether it does is judged by the date that is
-audited, so that a night that is run again gives the same reports. The entries are no part of the
-settings' fingerprint. Counts include known issues, and ``known`` beside them has those
-alone.
+audited, so that a night that is run again gives the same reports. The entries are not a part of the
+settings' fingerprint. Counts include known issues, and ``known`` beside them has those alone.
 """
 
 from datetime import date

@@ -92,7 +92,7 @@ class Window:
     def filter_of(self, table: Table, came: pa.Schema) -> Any:
         """The condition that a snapshot table's row counts, for PyArrow.
 
-        Of ``client_states`` the running infos of the window, and all log lines up to its end: a log
+        ``client_states``: the running infos of the window, and all log lines up to its end. A log
         line belongs to no snapshot, and one that was written before the window is still in force in
         it. Without a time of its writing it counts as of when it was collected.
         """

@@ -61,7 +61,7 @@ class _Versions(argparse.Action):
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> Options:
-    """The options of a command; None: those of the process. SettingsError for what is no text."""
+    """The options of a command; None: those of the process. SettingsError for what is not text."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     for each in given:
         try:
@@ -157,9 +157,9 @@ def _add_options(command: Parser, table: str) -> None:
 
     ``--x`` is a flag, ``--x N`` has a value, ``--x N...`` several, ``--x N*`` comes again and
     again, ``--x {a,b} [a]`` is one of these and has a default; ``!``: it must be given. ``X`` is
-    what comes without a name, if it comes. Of those with a ``|`` before them one may be given,
-    with ``!`` one must be. Below a title, which ends with a colon, are changes: they go into one
-    list, in the order in which they are given. An option that is shared has its name alone.
+    what comes without a name, if it comes. One of those with a ``|`` before them may be given, with
+    ``!`` one must be. Below a title, which ends with a colon, are changes: they go into one list,
+    in the order in which they are given. An option that is shared has its name alone.
     """
     place: OptionGroup = command
     alternatives: dict[str | None, OptionGroup] = {}

@@ -74,7 +74,7 @@ def pager(stream: TextIO | None) -> list[str]:
 def show_in_pages(text: bytes, command: list[str], *, is_wide: bool = False) -> bool:
     """Shows a text in a pager, until its user leaves it; False where it did not start.
 
-    Where it ``is_wide``, ``less`` cuts its lines, and the arrow keys show the rest.
+    If it ``is_wide``, ``less`` cuts its lines, and the arrow keys show the rest.
     """
     # As git does: colours pass, and the text stays on the screen when the pager ends.
     variables = {"LESS": "FRSX" if is_wide else "FRX", **os.environ}

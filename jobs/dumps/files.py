@@ -29,7 +29,7 @@ def list_local_files(paths: Sequence[str]) -> list[InputFile] | None:
     """Every file that local paths name: files, folders (with all below them) and globs.
 
     None where some path is of another file system. A path that is there is taken as it is, else it
-    is a glob. Files whose names begin with ``_`` or ``.`` are no dumps: below a folder they are
+    is a glob. Files whose names begin with ``_`` or ``.`` are not dumps: below a folder they are
     left out, named outright they are an error. Raises InputError for a path that names nothing.
     """
     given = given_paths(paths)
@@ -89,7 +89,7 @@ def is_local(path: str) -> bool:
 def _files_on_disk(paths: Sequence[str]) -> list[InputFile]:
     """The files that the paths name, sorted by their absolute paths.
 
-    A path is absolute, or a URI ``file:/PATH``, in which ``%20`` is no space. Each file is there
+    A path is absolute, or a URI ``file:/PATH``, in which ``%20`` is not a space. Each file is there
     once, also where links lead to it again. Files whose names begin with ``_`` or ``.`` are left
     out below a folder. Raises InputError for a path that names nothing, for a hidden file that is
     named outright, and for what cannot be read as a file.

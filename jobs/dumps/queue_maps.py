@@ -31,7 +31,8 @@ _MOST, _LEAST = 2**31 - 1, -(2**31)
 def read_queue_map(field: str, table: Any, text: str) -> Iterator[tuple[QueueName, Any]]:
     """The entries of a map keyed by message queue, in its order; ``text`` is what it was read of.
 
-    Raises FastjsonError: where it is no map, or a key is no message queue; at the field's name.
+    Raises FastjsonError where it is not a map, or a key is not a message queue; at the field's
+    name.
 
     >>> table = {"MessageQueue [topic=T, brokerName=b, queueId=0]": {"brokerOffset": 9}}
     >>> list(read_queue_map("offsetTable", table, ""))
@@ -64,7 +65,7 @@ def is_list_of_topics(data: Any) -> TypeGuard[list[Any]]:
 def read_topics(topics: list[Any], text: str) -> Iterator[tuple[QueueName, dict[str, Any]]]:
     """The queues of the dashboard's topics, each with the row that it came in.
 
-    Raises FastjsonError: where a topic has no list, or a row of it is no message queue.
+    Raises FastjsonError where a topic has no list, or a row of it is not a message queue.
 
     >>> row = {"brokerName": "b", "queueId": 0, "brokerOffset": 9}
     >>> [queue for queue, _ in read_topics([{"topic": "T", "queueStatInfoList": [row]}], "")]

@@ -35,7 +35,7 @@ _NUMBERS = ("broker_id", "error_code")
 
 
 class Refused(NamedTuple):
-    """A line that is no statement: what was expected and what came.
+    """A line that is not a statement: what was expected and what came.
 
     ``kind``: that of the line; empty where it has none.
     """

@@ -114,7 +114,7 @@ def _days(counts: Mapping[int, int], most_days: int) -> Days:
     """The days around the middle third of the lines, which fewer than a third cannot move.
 
     ``most_days``, or twice the length of the middle third, before and after it: dumps that go over
-    years stay whole. Of two lines neither is the odd one.
+    years stay whole. Neither of two lines is the odd one.
 
     >>> _days({20_000: 2, 0: 1}, 366)
     Days(first=20000, last=20000, around=366)

@@ -69,7 +69,7 @@ def _one(content: statement.Content) -> Read:
 def read_body(kind: str, text: str) -> Read:
     """Reads a body of a kind.
 
-    Raises LineError: for a text that is no such body.
+    Raises LineError for a text that is not such a body.
 
     >>> beat = '{"clientID":"a@1","consumerDataSet":[{"groupName":"G","subscriptionDataSet":[]}]}'
     >>> read_body("heartbeat", beat).contents[0][1].client_id

@@ -75,9 +75,9 @@ class SliceLines:
     """The lines of a slice, and then what is wrong with its file.
 
     They end at a line feed alone, the last one also where there is none. A range has the lines that
-    begin in it. Of a damaged archive come the lines before the damage, and ``problem`` is what it
-    is; also where the file is not as long as it was when it was listed. ``content``: the bytes of
-    the file, where they are there.
+    begin in it. A damaged archive gives the lines before the damage, and ``problem`` is what it is;
+    also where the file is not as long as it was when it was listed. ``content``: the bytes of the
+    file, where they are there.
     """
 
     def __init__(self, slice_: Slice, bounds: Bounds, content: pa.Buffer | None = None) -> None:

@@ -57,7 +57,7 @@ def in_worker(made: Iterable[_Made]) -> Iterator[_Made]:
 
     After each task Spark looks for cycles of objects, among all that the worker has ever imported:
     that takes longer than many a step. What is there when a task begins is left out from then on.
-    It is no garbage, for Spark has just looked.
+    It is not garbage, for Spark has just looked.
     """
     gc.freeze()
     with tuned():
@@ -139,7 +139,7 @@ def of_shards(step: ShardStep) -> Callable[[Batches], Batches]:
 def begun(work: Work) -> Callable[[Batches], Batches]:
     """A row for each question of a shard; with the first one rides what the shard began.
 
-    Of a large shard the questions that are to be spread ride with few others.
+    The questions of a large shard, which are to be spread, ride with few others.
     """
 
     def row(shard: int, question: Any) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class RefusedRows:
 class TableReading:
     """Rows of one table as they are read. ``lost``: what was refused so far of so many ``rows``.
 
-    ``files``: the names of the sources. Of each the first ``most`` refused rows are kept.
+    ``files``: the names of the sources. The first ``most`` refused rows of each are kept.
     """
 
     def __init__(

@@ -94,7 +94,8 @@ def offset_topics(offsets: Rows) -> dict[ClusterGroup, set[str]]:
 def make_dossiers(runs: Runs) -> list[Dossier]:
     """The dossiers of the groups, by cluster and name.
 
-    A list or a route of which something was refused, or whose content did not come, is no evidence.
+    A list or a route of which something was refused, or whose content did not come, is not
+    evidence.
     """
     dossiers = _Dossiers()
     list_ids: dict[ClusterGroup, set[str]] = defaultdict(set)
@@ -173,9 +174,9 @@ def _parts(lists: Array) -> Iterator[slice]:
 
 def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
     if values["source"] == REQUEST_MODE:
-        # POP where some broker reported it at some time of the window, else PULL. The mode
-        # is changed on one broker after the other, and clients follow at different times: while
-        # a queue may be shared, that several clients take it is no fault.
+        # POP where some broker reported it at some time of the window, else PULL. The mode is
+        # changed on one broker after the other, and clients follow at different times: while a
+        # queue may be shared, that several clients take it is not a fault.
         before = dossier.request_modes.get(values["topic"], PULL)
         dossier.request_modes[values["topic"]] = before if values["client_rebalance"] else POP
         return

@@ -87,7 +87,7 @@ OFFSET_RUNS = _schema(
 COLLECTED = ("times", "observed_at", *_OFFSETS)
 
 
-#: The record of a row that was refused: the content that has it is no evidence.
+#: The record of a row that was refused: the content that has it is not evidence.
 LOST_MEMBER: Record = (None,) * len(MEMBER_FACTS)
 LOST_BROKER: Record = (None,) * len(ROUTE_FACTS)
 

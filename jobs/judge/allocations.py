@@ -3,8 +3,8 @@
 A row is of one client under one view. Where the brokers agree there is one view, of weight 1; where
 they differ, one for each distinct pair of lists, with its brokers and its weight.
 
-Of a large group there are too many to keep each as an object: they are columns from the moment the
-core gives them, packed as soon as they are written, and objects again only where a rule compares
+A large group has too many to keep each as an object: they are columns from the moment the core
+gives them, packed as soon as they are written, and objects again only where a rule compares
 neighbours in time.
 """
 

@@ -86,8 +86,8 @@ def broker_answers(polls: Iterable[PollRun]) -> list[Answers[Broker]]:
 def asked_answers(polls: Iterable[PollRun]) -> list[Answers[Broker]]:
     """The answers of each broker, one for each snapshot, in the round that asked for them.
 
-    Of a broker that was asked twice in a round a list counts over another answer. The time of an
-    answer may come in another run than its list: see ``PollRun``.
+    If a broker was asked twice in a round, a list counts over another answer. The time of an answer
+    may come in another run than its list: see ``PollRun``.
     """
     return _by_witness(run[:4] for run in polls)
 
@@ -201,7 +201,7 @@ def times_of(
 # ---------------------------------------------------------------- clients that answer, or are gone
 
 
-#: ``SYSTEM_ERROR``: the broker does not list the client. That is no evidence about the client.
+#: ``SYSTEM_ERROR``: the broker does not list the client. That is not evidence about the client.
 _NOT_LISTED = 1
 #: Questions that fail for longer than a heartbeat takes (30 s). A client that stops in order leaves
 #: all lists at once: no question follows.
@@ -243,9 +243,9 @@ def gone_clients(
     """Clients that died without a word, as their running infos show.
 
     Such a client answered, then failed to for more than 30 s while others answered, never answered
-    again, and left all lists within ``expiry`` (for so long a broker keeps a silent one). Who still
-    is in the last list may only hang. A client that never answered proves nothing: its SDK may not
-    know the question.
+    again, and left all lists within ``expiry`` (for so long a broker keeps a silent one). A client
+    that still is in the last list may only hang. A client that never answered proves nothing: its
+    SDK may not know the question.
 
     Worked example: a client answers at 10:00 and not at 10:01 and 10:02; the last list that has it
     is that of 10:02, and others answer all the time. It is dead since 10:00:30, in the middle.

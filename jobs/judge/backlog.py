@@ -40,7 +40,7 @@ NOT_KNOWN = Backlog()
 def backlog(offsets: QueueOffsets | None, first_seen: Instant, last_seen: Instant) -> Backlog:
     """The backlog of a queue over the time of a finding.
 
-    What lies there when it ends; what was seen later has been consumed since.
+    The messages there when it ends; those seen later have been consumed since.
 
     >>> polls = QueueOffsets(
     ...     "T", "b", 0, np.array([1, 4, 9]), np.array([10, 50, 90]), np.array([10, 20, 90])

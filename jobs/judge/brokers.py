@@ -16,7 +16,7 @@ from .dossier import Broker, Dossier, RouteRun
 from .extents import Extent, Timed
 from .in_words import between, zoned_clock
 
-#: A silence of the master is no absence before it lasts so long ...
+#: A silence of the master is not an absence before it lasts so long ...
 _LASTS: Instant = 60 * SECOND
 #: ... and a silence that no route shows takes so many rounds: two are bad luck.
 _SILENT_ROUNDS = 3

@@ -28,8 +28,8 @@ from .timeline import Phase, Timeline, build_timeline, phases_of, without_route
 class Case:
     """A group: its dossier, its situations with the core's verdicts, and the terms.
 
-    ``evaluated`` has every situation by its id, and maybe those of other groups. What is by topic
-    here has the topics of which there are situations.
+    ``evaluated`` has every situation by its id, and maybe those of other groups. Mappings by topic
+    have the topics with situations.
     """
 
     dossier: Dossier

@@ -65,7 +65,7 @@ def channels_of(
     names = {name for each in answers for name in each.names}
     listed = {name: dossier.list_members[name]() for name in names & dossier.list_members.keys()}
     client_ids: set[str] = set()
-    # The ids with more than one address at a broker. Of most groups there is none.
+    # The ids with more than one address at a broker. Most groups have none.
     for each in answers:
         lists = [listed[name] for name in each.names if name in listed]
         connections = {connection for members in lists for connection in zip(*members, strict=True)}

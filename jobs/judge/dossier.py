@@ -121,9 +121,9 @@ class QueueOffsets(NamedTuple):
     def waiting(self) -> NDArray[np.int64]:
         """The messages that wait for the group, by poll.
 
-        Of a queue of which the group never committed an offset a broker gives 0
-        (``AdminBrokerProcessor.getConsumeStats`` 4.9.4 to 5.3.3), and where a client begins nothing
-        shows: with CONSUME_FROM_LAST_OFFSET at the end (``RebalancePushImpl.computePullFromWhere``
+        A broker gives 0 for a queue of which the group never committed an offset
+        (``AdminBrokerProcessor.getConsumeStats`` 4.9.4 to 5.3.3), and nothing shows where a client
+        begins: with CONSUME_FROM_LAST_OFFSET at the end (``RebalancePushImpl.computePullFromWhere``
         5.3.3). So what lay there at the first poll waits for nobody until more comes, and that is
         not committed either. A client commits what it has consumed within 5 s.
 

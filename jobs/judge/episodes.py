@@ -117,7 +117,7 @@ def _causes(
 ) -> tuple[str, ...]:
     """The causes that lasted themselves; all of them where none did.
 
-    What was to blame for a moment, as while the clients started, is none of what lasts.
+    A cause of a moment, as while the clients started, is not one of what lasts.
     """
     runs = grouped((cause, run) for run, (_, found) in sightings for cause in found.causes)
     lasting = (each for each in runs if extents.extent_of(runs[each], 0, persistence_seconds).lasts)

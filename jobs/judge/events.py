@@ -5,7 +5,7 @@ findings of it. So each group has its own sighting of an event, a row of ``event
 and names the event in the findings that began with it. ``merged`` puts the sightings of all groups
 together, in any order and in as many steps as there are, to one row for each event.
 
-An event is no finding: it has no severity, and what it costs is in the findings.
+An event is not a finding: it has no severity, and what it costs is in the findings.
 """
 
 from bisect import bisect_left, bisect_right
@@ -42,7 +42,7 @@ from .stalls import spans
 #: The time for which clients follow what changed: the route is polled each 30 s, queues are divided
 #: anew each 20 s (``ClientConfig.pollNameServerInterval``, ``RebalanceService.waitInterval``).
 _SETTLED: Instant = 60 * SECOND
-#: Routes that differ are no event before they last so long.
+#: Routes that differ are not an event before they last so long.
 _LASTS: Instant = 60 * SECOND
 #: Members that come and go no further apart are one deploy or one scaling: each pod of a rolling
 #: restart takes its time ...
@@ -116,7 +116,7 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     seen = (_with_gap_before(each, snapshots, usual) for each in found)
     rows = merged(_row(dossier.cluster, each, [group]) for each in seen)
     _explain(rows, tables, snapshots)
-    # Once more, for what they cost. Which topics they are of is no column.
+    # Once more, for what they cost. The topics that they are of are not a column.
     events = [{name: row[name] for name in row if name != "topics"} for row in merged(rows)]
     return [bounded(row) if row["kind"] in kinds.OF_ONE_GROUP else row for row in events]
 
@@ -280,7 +280,7 @@ def _members_in_time(dossier: Dossier, by_topic: Mapping[str, Sequence[Period]])
 def restarts(clients: Iterable[ClientRun]) -> list[tuple[Instant, str]]:
     """Restarts: when a process that began later than the one before first reported a client id.
 
-    Two processes that share an id are reported by turns, which is no restart.
+    Two processes that share an id are reported by turns, which is not a restart.
     """
     shown = grouped(
         ((run.client_id, run.start_timestamp), each)

@@ -180,10 +180,10 @@ def join_episodes(
     Two runs belong to one episode where, read from either end of it, what shows it outweighs what
     does not: up to the far end of every gap at least half of the snapshots show it. So no episode
     begins or ends with a gap that weighs more than what is before or behind it: a moment on the eve
-    of a fault is no part of it. A gap of more than 30 min ends an episode in any case. Snapshots
-    that do not count, or that are missing, are no gap; but an episode ends with its watch, for what
-    nobody looked at does not last. Of what is shown in the last of the ``counted`` snapshots
-    nobody knows how long it will be: behind a gap that is no longer than one before, it has come
+    of a fault is not a part of it. A gap of more than 30 min ends an episode in any case. Snapshots
+    that do not count, or that are missing, are not a gap; but an episode ends with its watch, for
+    what nobody looked at does not last. Nobody knows how long an episode in the last of the
+    ``counted`` snapshots will be: behind a gap that is no longer than one before, it has come
     again.
 
     Worked example: rounds at 10:00 and 18:00 both show a queue without an owner. These are two

@@ -50,7 +50,7 @@ RULES: tuple[Rule, ...] = (
     silent_clients,
     still_offline,
     blamed,
-    # Of queues that are no orphans.
+    # Queues that are not orphans.
     stalled_queues,
     not_consuming,
     went_back,

@@ -400,7 +400,7 @@ class _Line(NamedTuple):
 def _logs(clients: Sequence[ClientRun]) -> Iterator[_Line]:
     """The lines that a log has of one topic after those of another, each topic's in time.
 
-    What the broker assigned is no result of the client, but it replaces one.
+    A broker's assignment is not a result of the client, but it replaces one.
     """
     by_log = grouped(
         (
@@ -478,7 +478,7 @@ def _periods(line: _Line, segments: Sequence[_Segment]) -> Iterator[tuple[Holdin
 def _is_other_list(line: _Line, segments: Sequence[_Segment]) -> bool:
     """True if the lengths that a line names are those of no view of a phase near it in time.
 
-    What the lists were before the first snapshot nobody saw.
+    Nobody saw what the lists were before the first snapshot.
     """
     run = line.report.run
     if run.queue_count is None or run.client_count is None:

@@ -307,7 +307,7 @@ class _Answered:
 
     def near(self, at: Instant) -> tuple[str | None, str | None]:
         """The answers ``around`` a moment; at an edge of the window the one answer is both, if it
-        came soon enough: it is no proof for all time beyond it.
+        came soon enough: it does not prove all time beyond it.
         """
         before, after = self.around(at)
         if (before is None) == (after is None):
@@ -320,7 +320,7 @@ class _Answered:
     def long_runs(self, numbers: Sequence[int]) -> Iterator[list[int]]:
         """The answers, by their numbers, that follow each other for longer than a heartbeat takes.
 
-        What lies between two that are too far apart nobody saw.
+        Nobody saw what lies between two that are too far apart.
         """
         longest = longest_unseen(len(self.times) - 1, self.usual_gap)
         times = np.array([self.times[number] for number in numbers], np.int64)

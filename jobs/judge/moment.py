@@ -81,9 +81,9 @@ def find_moments(
 ) -> list[Moment]:
     """The moment of the last snapshot up to ``at``, or of the last one; ``members`` by list id.
 
-    Of one topic, or of each topic of the group where ``topic`` is None, sorted by topic. Raises
-    InputError where there is no snapshot so early, or the group has no such topic, or none at all;
-    it names what comes near.
+    One topic, or each topic of the group if ``topic`` is None, sorted by topic. Raises InputError
+    where there is no snapshot so early, or the group has no such topic, or none at all; it names
+    what comes near.
     """
     group, topics = dossier.consumer_group, set(dossier.topics()) - {""}
     if topic is None and not topics:

@@ -82,7 +82,7 @@ def _may_move(polls: Polls) -> Flags:
 
     A queue that was missing from some polls may have moved at each of them, unless messages wait in
     it before and after and it is where it was: a master that comes back has offsets of long ago.
-    What one does that is not polled any more nobody knows.
+    Nobody knows what a queue does that is not polled any more.
     """
     edges = np.zeros(len(polls.times) + 1, np.int64)
     rows, ends = np.nonzero(polls.paired & ~polls.unmoved)

@@ -90,8 +90,8 @@ def read_twice(case: Case, found: Found) -> Found:
     """The one fault of a group that gets more messages than its offsets move by, or none; and how
     much is lost where its members filter differently.
 
-    Where a queue of the broker is a lasting duplicate, that is why. A group that gets less by a
-    filter that all members share is well.
+    If a queue of the broker is a lasting duplicate, that is why. A group that gets less by a filter
+    that all members share is well.
 
     Worked example: for 20 minutes a broker gives a group 3.1 messages a second, and its offsets
     move by 2.0: 1,300 messages were read again.
@@ -174,8 +174,8 @@ class _Sweep:
     def read_twice(self) -> Iterator[_Given]:
         """Times in which more was given than can be new.
 
-        What is given for the first time in a window lies between what was committed when its
-        first rate began and what is written at its end.
+        Messages given for the first time in a window lie between the offset committed when its
+        first rate began and the last one written.
         """
         begins = self._last_up_to(self._times[self._starts] - _LAG)
         given, moved = self._of_windows(self._given), self._of_windows(self._moved)
@@ -186,8 +186,8 @@ class _Sweep:
     def lost(self) -> Iterator[_Given]:
         """Times in which less was given than was consumed.
 
-        What was committed before the last rate ended, and was not there as the window began, was
-        given in it.
+        Messages that were committed before the last rate ended, and were not there as the window
+        began, were given in it.
         """
         ended = self._last_up_to(self._times - _LAG)
         given = self._of_windows(self._given)
@@ -254,7 +254,7 @@ def _runs(case: Case, queues: Sequence[QueueOffsets]) -> Iterator[_Sweep]:
     is_broken = (
         (is_polled[:, 1:] != is_polled[:, :-1])
         | (now[:2] < before[:2]).any(axis=0)
-        # The first commit is no step of what was consumed.
+        # The first commit is not a step of what was consumed.
         | ((committed[:, :-1] <= 0) & (committed[:, 1:] > 0))
     ).any(axis=0)
     is_broken |= ~is_known[1:] | (np.diff(times) > _MOST_APART)

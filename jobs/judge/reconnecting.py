@@ -107,7 +107,7 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
     What nearly all members of the group do at a time on a broker, once or twice, is a restart of
     the broker, and what they do one after the other a deploy; a client that was in no list before
     it came anew was restarted. None of these counts. A connection of a new process, as its start
-    time shows, is no reconnection, but may be one of many restarts.
+    time shows, is not a reconnection, but may be one of many restarts.
     """
     channels, starts = case.situations.channels, starts_of(case.dossier.clients)
     if case.main_topic is None or not channels:
@@ -249,8 +249,8 @@ def _rows(case: Case, channels: Iterable[Channel], expected: _Connected) -> list
 def _restarts(starts: Starts, rows: Sequence[_Row]) -> bool:
     """True if new connections are new processes, as the start times of its running infos say.
 
-    Of a process that lives for a minute few questions meet each of them: what counts is how many of
-    the answers, or of the connections where these are fewer, are those of a new one.
+    Few questions meet each process that lives for a minute: what counts is the share of the
+    answers, or of the connections where these are fewer, that a new process gave.
     """
     first_seen, last_seen = _time_of(rows)
     met = [start for moment, start in starts if first_seen <= moment <= last_seen]

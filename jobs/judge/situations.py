@@ -308,8 +308,8 @@ def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBroker]) -> tuple[Un
     """The broker names of the topic's route that a client does not reach: see the core's ``State``.
 
     The route decides whom clients ask, and read from: the master, or its slaves where there is none
-    (``candidate_ids``). A client reaches a name if one of those lists it. Of names without a queue
-    of the topic nobody reads anything.
+    (``candidate_ids``). A client reaches a name if one of those lists it. Nobody reads anything
+    from names without a queue of the topic.
     """
     asked = {
         (each.broker_name, broker_id)

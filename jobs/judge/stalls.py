@@ -283,8 +283,8 @@ def _stalled(polls: Polls, unmoved: Flags, owned: Flags, shown: Flags, counts: F
 
     ``shown``: where the offsets show a stall; what they hide around it belongs to it too.
 
-    Where the queue had no owner, that is why it did not move. But a moment without one, between
-    two times in which it had one and did not move either, is a part of the same stall: as
+    If the queue had no owner, that is why it did not move. But a moment without one, between two
+    times in which it had one and did not move either, is a part of the same stall: as
     ``join_episodes`` has it, what shows the stall must outweigh it from either end.
     """
     stalled = np.zeros_like(unmoved)
@@ -352,7 +352,7 @@ def frozen_processes(
     that are computed for it. Where one of its queues moves, the process lives: that is a message
     that cannot be consumed, or a lock (``stalled_queues`` looks at its other topics). A client that
     shares a queue is left out: either may be the one that does not move. When nobody at all moved,
-    that this client did not is no evidence against it.
+    that this client did not is not evidence against it.
     """
     every = intervals.polls
     alone = intervals.stalled & every.any_keeps_up & intervals.owners.sole

@@ -154,7 +154,7 @@ def without_refuted(episodes: Sequence[QueueFinding]) -> list[QueueFinding]:
 
     One that has an owner at times is read at times, which refutes nothing. Where the lists know no
     member at all and somebody reads the group's queues, those in which nothing waits and nothing
-    comes are no evidence, and no orphans either: the retry topic's, as a rule. Without a master
+    comes are not evidence, and not orphans either: the retry topic's, as a rule. Without a master
     nothing can come: producers send to masters alone, and a slave takes nothing
     (``MQClientInstance.topicRouteData2TopicPublishInfo`` 4.2.0 to 5.3.3). Who holds a queue of it
     in order keeps it in its table (``ProcessQueue.isLockExpired`` keeps it from consuming alone),

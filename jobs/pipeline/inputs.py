@@ -129,7 +129,7 @@ class Inputs:
         """True if the ids of lists that ``ingest`` wrote are those that this audit would compute.
 
         Members that were silent for too long make another list, so that ids count for one setting
-        alone. Of tables that came from elsewhere, and of other facts of a member, rows count.
+        alone. Rows count in tables that came from elsewhere, and for other facts of a member.
         """
         expiry = (self.snapshots.ingested or {}).get("heartbeat_expiry_seconds")
         is_same = expiry == self.settings.heartbeat_expiry_seconds

@@ -9,7 +9,7 @@ feeds of a file are gone, most of it is one line.
 - NUL bytes are what a crash of a machine leaves in place of what was written.
 - A line over ``bounds.line_bytes`` is not read.
 - A file is damaged where more than ``allowed_quarantine_share`` of its bytes are in lines that no
-  collector wrote. Lines whose bodies alone were refused are no damage: they lie with their sender,
+  collector wrote. Lines whose bodies alone were refused are not damage: they lie with their sender,
   and the share of all lines decides.
 """
 
@@ -62,8 +62,8 @@ class Lost(NamedTuple):
 def too_much(counts: Counts, allowed: float) -> Lost | None:
     """The lost share if more was not understood than is allowed, by lines or by bytes; else None.
 
-    Lines of one odd member are said, and are no error: of their kind most were understood; lines
-    without a kind are one. More than ten times the allowed share is one in any case.
+    Lines of one odd member are said, and are not an error: most lines of their kind were
+    understood. Lines without a kind are one, and so is more than ten times the allowed share.
     """
     shares = (counts.refused, counts.lines.total()), (counts.refused_bytes, counts.bytes.total())
     share = max(refused / every if every else 0.0 for refused, every in shares)

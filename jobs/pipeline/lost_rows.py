@@ -1,7 +1,7 @@
 """Rows that break the contract of their table: what the run lacks for them, and when it is no run.
 
 A row is named in the quarantine where it was read (``fold.checked_rows``). An id whose content did
-not come is found here, when all tables were read: the polls that name it are no evidence.
+not come is found here, when all tables were read: the polls that name it are not evidence.
 """
 
 from collections.abc import Iterator

@@ -32,9 +32,9 @@ def open_findings(
 ) -> OpenFindings:
     """Findings and faults of each group that lasted and were not over in the run before.
 
-    What that run did not audit is as the run before it left it, and so on for ``nights`` published
-    dates: a night in which nobody looked neither ends what was open nor makes it new. A fault goes
-    on with the queues of its topic, or is itself among what was not audited.
+    Topics that it did not audit are as the run before it left them, and so on for ``nights``
+    published dates: a night in which nobody looked neither ends what was open nor makes it new. A
+    fault goes on with the queues of its topic, or is itself among what was not audited.
 
     None of them where nothing can be compared: there is no such run, or its tables are gone.
     """

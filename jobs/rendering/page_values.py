@@ -171,7 +171,7 @@ class PageValues:
 
     @property
     def counted(self) -> list[Problem]:
-        """The problems that last and are no known issues."""
+        """The problems that last and are not known issues."""
         return self.standing("COUNTED")
 
     @property

@@ -24,8 +24,8 @@ class NightPage(NamedTuple):
     """The part of a night's page that the index takes.
 
     ``anchors``: by cluster and group where it shows most of the group; of very many groups some are
-    in the list of their names alone. ``causes``: in how many topics something lasts and is no known
-    issue, by its main cause: as many as its verdict has.
+    in the list of their names alone. ``causes``: the number of topics with something that lasts and
+    is not a known issue, by its main cause: as many as its verdict has.
     """
 
     anchors: Mapping[tuple[str, ...], str]

@@ -112,8 +112,8 @@ class PlaceFinding(Seen):
 class ShownFault(Seen):
     """One fault of a place: its worst run, and how many runs of it there were.
 
-    Of what is about one client id one per id (``kinds.OF_ONE_CLIENT``), of every other fault one.
-    ``share_of_time``: None where the run did not publish it.
+    One per client id for faults about one client id (``kinds.OF_ONE_CLIENT``), one for every other
+    fault. ``share_of_time``: None where the run did not publish it.
     """
 
     fault: str
@@ -496,11 +496,10 @@ def _of_queues(tables: Tables) -> Iterator[PlaceFinding]:
 
 
 def _is_finding(fault: Mapping[str, Any], shown: Container[str]) -> bool:
-    """True if a fault is a finding by itself; ``shown``: faults that severe findings of queues
-    name.
+    """True if a fault is a finding by itself; ``shown``: the faults that severe findings name.
 
     Nothing severe is left out: what affects queues and shows on none of them counts itself, as
-    GROUP_NOT_CONSUMING does. What is not severe is one where it affects no queue.
+    GROUP_NOT_CONSUMING does. A fault that is not severe is a finding if it affects no queue.
     """
     is_severe = fault["severity"] != kinds.INFO
     return not fault["queues_affected"] or (is_severe and fault["fault"] not in shown)

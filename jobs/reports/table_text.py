@@ -167,7 +167,7 @@ def why_no_rows(
 ) -> str:
     """The reason why a table has no rows of a group or topic; '' where it is of no group and topic.
 
-    SettingsError where the run has no such group or topic: a name that is mistyped is no all-clear.
+    SettingsError where the run has no such group or topic: a mistyped name is not an all-clear.
     """
     rows = read_table(reports, published, name)
     group = group if "consumer_group" in rows.column_names else None

@@ -180,8 +180,8 @@ def logged_at(
 ) -> Instant | None:
     """The time at which the client wrote a line, from the printed time, which has no zone.
 
-    By the zone that the settings name, else by its log's offset; None where there is neither. A
-    line without a time counts as of when it was collected.
+    The zone is the settings', else the log's offset; None where there is neither. A line without a
+    time counts as of when it was collected.
     """
     if printed is None:
         return collected_at

@@ -27,8 +27,8 @@ def topic_tables(statements: Iterable[Statement]) -> Iterator[tuple[str, pa.Tabl
     """The tables of one topic in one cluster; the statements in order of time.
 
     A topic that the nameserver does not know gives one row without a broker in ``topic_routes``,
-    and a route without brokers in ``route_contents``. Polls that the nameserver did not answer
-    give no row: they are no evidence.
+    and a route without brokers in ``route_contents``. Polls that the nameserver did not answer give
+    no row: they are not evidence.
     """
     last: dict[tuple[Instant | None, str | None], Statement] = {}
     for statement in statements:

@@ -41,7 +41,7 @@ class ValueHistory(Generic[Value]):
         """The last value up to the time, else the first one after it; None where there is none.
 
         What a process is it has been since it started, and a collector may have begun to listen
-        later. Of two values of one instant the one that was added later counts.
+        later. The later one added counts of two values of one instant.
         """
         found = self.nearest_since(time)
         return None if found is None else found[1]

@@ -86,7 +86,7 @@ def audit(
 
     A row whose values break the contract is left out, and named in ``quarantine``. Raises
     ContractError, before anything runs, where columns are missing or of a wrong type, InputError
-    for what is no table or no name, SettingsError for settings that are wrong.
+    for what is not a table or a name, SettingsError for settings that are wrong.
 
     >>> result = audit(heartbeats, topic_routes)  # doctest: +SKIP
     >>> result.orphaned_queues.where("persistence = 'PERSISTENT'").show()  # doctest: +SKIP

@@ -42,8 +42,8 @@ def lease(
 ) -> Iterator[Location]:
     """Holds the lease of a folder of claims while the block runs.
 
-    Where another process holds it, it waits up to ``wait_seconds``, which ``say`` gets a line of.
-    Raises LeaseError where it did not get it. What it gives is the claim: another run that finds it
+    If another process holds it, it waits up to ``wait_seconds``, and ``say`` gets a line about
+    that. Raises LeaseError if it did not get it. It gives the claim: another run that finds it
     lapsed removes it.
     """
     began, has_reported = time.monotonic(), False

@@ -128,10 +128,10 @@ class Location:
     def create_text(self, text: str) -> None:
         """Writes a file that is not there yet; FileExistsError where there is one.
 
-        Of several writers one creates it: on a local disk, on HDFS, whose rename refuses a name
+        One of several writers creates it: on a local disk, on HDFS, whose rename refuses a name
         that is there, and in S3, where boto3 is installed and the store knows If-None-Match.
-        Elsewhere it is looked for, written and read back: of two in one moment the last counts,
-        and the other one has FileExistsError unless it read back before.
+        Elsewhere it is looked for, written and read back: of two in one moment the last counts, and
+        the other one has FileExistsError unless it read back before.
         """
         data = self._ready(text)
         if self.is_local:
@@ -253,7 +253,8 @@ class Location:
 
 
 def local_path(path: str) -> str:
-    """A path on this machine, or a URI ``file:``, as the plain path; in a URI ``%20`` is no space.
+    """A path on this machine, or a URI ``file:``, as the plain path; in a URI ``%20`` is not a
+    space.
 
     As in Hadoop, ``..`` takes the name before it away, be that a link or not. InputError for a URI
     of another machine, or without an absolute path.

@@ -129,7 +129,7 @@ def short_nights(
     """A gap for each cluster whose rounds begin well after the window, or another cluster, and for
     each whose rounds end well before; ``since``, ``until``: of the window, None where it is open.
 
-    Well: more than three of its usual intervals, and more than ten minutes. Of a cluster with so
+    Well: more than three of its usual intervals, and more than ten minutes. For a cluster with so
     few rounds that nobody knows its interval only the other clusters show what is missing: it was
     away for more than half of the time that they go over. Clusters whose rounds are of other times
     altogether show nothing of each other.

@@ -1,8 +1,8 @@
 """The tables and the summary of a run -> its verdict: the one value that every surface shows.
 
-A run is WRONG where something lasts that is no known issue. It is INCOMPLETE where nothing is wrong
-and something was not read or not audited: then nothing is known, and it is never shown as well.
-Else it is WELL, whatever passed by itself. What is wrong may be incomplete, too.
+A run is WRONG where something lasts that is not a known issue. It is INCOMPLETE where nothing is
+wrong and something was not read or not audited: then nothing is known, and it is never shown as
+well. Else it is WELL, whatever passed by itself. What is wrong may be incomplete, too.
 
 ``make_verdict`` reads tables. What has the summary alone (a strip of nights, the gate of the DAG)
 takes what ``RunVerdict.packed`` wrote into it.
@@ -117,11 +117,11 @@ _FACTS = {
 class RunVerdict:
     """The worth of a run.
 
-    Of what lasts and is no known issue: ``topics`` by severity, ``kinds`` by main cause, the worst
-    first, how many ``groups`` they are of, how many topics are ``ongoing``: there in the last
-    snapshot, and which messages are ``waiting`` there. ``others``: how many topics have something
-    that does not count, by what becomes of it (a ``Standing``) or by a kind that has no severity.
-    ``rows``: by severity how many rows of findings are no known issues.
+    Lasting findings that are not known issues: ``topics`` by severity, ``kinds`` by main cause, the
+    worst first, the number of their ``groups``, the number of topics that are ``ongoing``: there in
+    the last snapshot, and the messages ``waiting`` there. ``others``: the number of topics with
+    something that does not count, by its ``Standing`` or by a kind that has no severity. ``rows``:
+    the number of rows of findings that are not known issues, by severity.
 
     ``gaps``: what was not read. ``not_audited``: what was not audited, by coverage.
     ``left_open``: how many findings of the run before were not looked for, and so are still open.

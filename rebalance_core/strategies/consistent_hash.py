@@ -71,7 +71,7 @@ class ConsistentHash(AllocationStrategy):
     def _ring(self, client_ids: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The points in ascending order, and for each the number of the distinct id it is of.
 
-        Of ids none of which is repeated.
+        The ids must not be repeated.
         """
         count = self._virtual_node_count
         hashes_of = points_of if count <= _KEPT_POINTS else points_of.__wrapped__

@@ -46,7 +46,7 @@ def _room_pattern(name: str, where: str, entry: Any) -> RoomPattern:
 class Rooms:
     """The room of each name; in place of the application's MachineRoomResolver.
 
-    A name listed in ``by_name`` is in that room, also where that is no room (None or ""). Of the
+    A name listed in ``by_name`` is in that room, also where that is not a room (None or ""). Of the
     patterns the first that matches counts.
 
     >>> rooms = Rooms({"broker-x": "room1"}, [(re.compile("(?P<room>room[0-9])-.*"), None)])
