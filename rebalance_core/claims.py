@@ -106,7 +106,7 @@ def compute_claims(
     )
     if all(process.share == 1.0 for process in processes):
         return claims
-    # Of a process that subscribes with a probability alone a claim is as likely as that.
+    # A claim is as likely as the process subscribes.
     subscribing = np.array([process.share for process in processes])
     return replace(claims, share=claims.share * subscribing[claims.row])
 

@@ -52,7 +52,7 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
         for cure in causes.cures[key_of(finding)]:
             for fault in cure:
                 findings_of[fault].append(finding)
-                # Of the cures that a fault is part of the one with fewest others is previewed.
+                # The cure with fewest other faults is previewed, of those that a fault is part of.
                 cure_of[fault] = min(cure_of.get(fault, cure), cure, key=len)
     faults: list[Fault] = []
     for fault, found in findings_of.items():

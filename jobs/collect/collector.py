@@ -79,7 +79,7 @@ class Collector:
             ) from error
         finally:
             self.figures.add(figures)
-        # What cannot be remembered is asked again; the round itself is there.
+        # If it cannot be remembered, it is asked again; the round itself is there.
         with suppress(OSError):
             self._folder.remember(self._key, self._memory)
         return Collected(

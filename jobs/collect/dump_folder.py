@@ -85,7 +85,7 @@ class DumpFolder:
             disk.make_private(path.parent)
             disk.rename(under_way, path)
         finally:
-            # What cannot be written is not wanted any more.
+            # Files that cannot be written are not wanted any more.
             for file in (lines, raw):
                 with suppress(OSError):
                     file.close()

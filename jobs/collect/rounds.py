@@ -136,7 +136,7 @@ class Round:
             put = partial(self._put_route, namesrv)
             self._turns.put_each(namesrv, EARLY, self._topics.walk(), put)
             self._turns.put(namesrv, questions.brokers(), self._on_brokers)
-        # Those that have a route come first: others may be made up.
+        # Topics with a route come first: others may be made up.
         routed = {key[:2] for key, of in self._memory.routes.items() if of != _NO_ROUTE}
         remembered = sorted(self._memory.topics.items(), key=lambda it: it[0] not in routed)
         for (cluster, topic), seen_at in remembered:
@@ -220,8 +220,8 @@ class Round:
         for cluster in sorted({each.cluster for each in given}) or [name] * bool(name):
             self._lines.add(questions.brokers(), cluster, answer, namesrv_addr=answer.address)
         if given or not self._namesrvs_left:
-            # Those that a nameserver has lost stay in the round; and all, where none answers. Those
-            # that have answered before come first, for one that is silent takes a place.
+            # Brokers that a nameserver has lost stay in the round; and all, where none answers.
+            # Brokers that have answered before come first, for one that is silent takes a place.
             of = self._memory
             for broker in sorted(of.brokers, key=lambda each: each.address not in of.answered):
                 self._add_broker(broker)

@@ -46,7 +46,7 @@ def run(args: Options) -> int:
 
 def _judge(args: Options, settings: Settings, place: str) -> int:
     """Audits the dumps of a place and writes the page; returns the exit code."""
-    # What one odd member sends must not take the page away, which says what was not understood.
+    # The lines of one odd member must not take the page away, which says what was not understood.
     settings = settings.model_copy(update={"allowed_quarantine_share": 1.0})
     given = ["run", "--dumps", f"{place}/dumps", "--output", place, "--engine", LOCAL, "--quiet"]
     run = parse_arguments(given)

@@ -127,7 +127,7 @@ class SliceLines:
         is_begun = False
         for chunk in self._chunks():
             packed, text = chunk, b""
-            # What fills a whole chunk may not be all that the bytes so far hold.
+            # Text that fills a whole chunk may not be all that the bytes so far hold.
             while packed or len(text) == _CHUNK:
                 is_begun = is_begun or bool(packed)
                 before = member.copy()

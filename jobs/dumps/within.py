@@ -45,7 +45,7 @@ def _sizes(content: statement.Content) -> Iterator[tuple[str, str, int]]:
     yield "group_topics", "topics that a group subscribes to", len(topics)
     if isinstance(content, statement.Route):
         yield "route_brokers", "brokers in a topic's route", len(content.brokers)
-        # Those that are written and not read count too.
+        # Queues that are written and not read count too.
         queues = (max(each.read_queue_nums, each.write_queue_nums) for each in content.brokers)
         yield "topic_queues", "queues of a topic", sum(queues)
 

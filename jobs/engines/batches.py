@@ -189,7 +189,7 @@ def ended(work: Work) -> Callable[[Batches], Batches]:
                 yield Piece(each["shard"], ANSWER, each["answer"])
 
     def run(batches: Batches) -> Iterator[Piece]:
-        # Of the columns that a person reads nothing is made here.
+        # The columns that a person reads are not needed here.
         rows = (row for batch in batches for row in batch.select(_ENDED).to_pylist())
         for _, of_shard in groupby(rows, itemgetter("shard")):
             yield from end(of_shard)

@@ -289,7 +289,7 @@ def _first_of_equal(lists: Array) -> Numbers:
     lengths = int64(pc.list_value_length(lists), NO_NUMBER)
     sizes = np.maximum(lengths, 0)
     elements, ends = lists.flatten(), np.cumsum(sizes)
-    # Of each element the one at its place in the list before, if that is as long.
+    # The element at the same place in the list before, if that is as long.
     before = np.arange(len(elements)) - np.repeat(sizes, sizes)
     differs = np.zeros(len(elements), np.bool_)
     for numbers in local_numbers(elements):

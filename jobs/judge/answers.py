@@ -122,7 +122,7 @@ def _of_witness(runs: Sequence[_WitnessRun[Witness]]) -> Answers[Witness]:
     snapshots = np.concatenate([np.array(times, np.int64) for _, _, times, _ in runs])
     collected = np.concatenate([np.array(times, np.int64) for _, _, _, times in runs])
     contents = np.repeat([place_of[run[1]] for run in runs], [len(run[2]) for run in runs])
-    # Of one snapshot lists come last: they are what counts.
+    # Lists come last in a snapshot: they are what counts.
     ranks = np.array([_RANKS.get(name, len(_RANKS)) for name in names])[contents]
     order = np.lexsort([collected, ranks, snapshots])
     snapshots, collected = snapshots[order], collected[order]

@@ -94,7 +94,7 @@ class Subscribed:
     def _expression(self, topic: str, subscriptions: Any) -> tuple[Any, ...] | None:
         found = self._found.get(id(subscriptions))
         if found is None:
-            # Of equal topics the first one counts.
+            # The first of equal topics counts.
             by_topic = {each[0]: tuple(each[1:]) for each in reversed(subscriptions or ())}
             found = self._found[id(subscriptions)] = subscriptions, by_topic
         return found[1].get(topic)

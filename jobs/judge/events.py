@@ -265,7 +265,8 @@ def _members_in_time(dossier: Dossier, by_topic: Mapping[str, Sequence[Period]])
     found: list[ListedIds] = []
     for period in next(iter(by_topic.values()), ()):
         lists = {answer for _, answer in period.situation.answers if answer != NO_ANSWER}
-        # Those of one period are kept: of a giant group each has others, of half a megabyte each.
+        # The lists of one period are kept: each period of a giant group has others, of half a
+        # megabyte.
         of_lists = {
             each: of_lists.get(each) or frozenset(dossier.list_members[each]().client_ids)
             for each in lists & dossier.list_members.keys()
@@ -422,7 +423,7 @@ def _event(rows: Sequence[Row]) -> Row:
     """
     last_seen = max(row["last_seen"] for row in rows)
     ends = max(row["ends"] or 0 for row in rows)
-    # Of those that saw it first the one that saw most.
+    # The one that saw most, of those that saw it first.
     event = min(
         rows,
         key=lambda row: (row["begins"], -len(row["evidence"]), str(row["evidence"]), row["what"]),

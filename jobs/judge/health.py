@@ -78,7 +78,7 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
     """The row of ``group_health`` of a topic, audited or not, with the findings of its queues."""
     periods = case.situations.by_topic[topic]
     covered = [(each, case.evaluated[each.situation.situation_id].verdict) for each in periods]
-    # What shows owners counts over what is later and does not.
+    # A period that shows owners counts over a later one that does not.
     _, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
     return {
         "topic": topic,

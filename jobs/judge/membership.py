@@ -219,7 +219,8 @@ class _Disagreements:
             if number is None or number + 1 >= len(one.polls):
                 continue
             at, now, later = one.times[number], *one.names[number : number + 2]
-            # What each other one gave last since then: when, and whether that counts in this round.
+            # The last answer of each other one since then: when, and whether that counts in this
+            # round.
             since = [
                 (other.times[place], other.names[place], place == in_force[other.broker])
                 for other in self._but(one)

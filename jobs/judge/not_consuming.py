@@ -131,7 +131,7 @@ def _fault(
     elif verdict and verdict.coverage == NOT_SUBSCRIBED:
         evidence, remedies = [Text("no member subscribes to the topic any more")], [_SUBSCRIBE]
     else:
-        # What was read at neither of the last two polls is over.
+        # Reading that showed at neither of the last two polls is over.
         since = polls.times[columns[-2]] if len(columns) > 1 else extent.first_seen
         evidence, remedies = _why(case, polls.topic, extent, broker_names, since)
     yield FaultEpisode(

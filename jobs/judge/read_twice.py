@@ -165,7 +165,7 @@ class _Sweep:
         """``sums``: by poll what was written, what was committed, and the rate."""
         self._name, self._times, self._is_last = broker_name, times, is_last
         self._written, self._committed, rates = sums
-        # Of a longer time than its minute a rate shows the minute.
+        # A rate shows only its minute of a longer time.
         steps = np.minimum(np.diff(times, prepend=times[:1]), _MINUTE)
         self._given = steps * (rates / (1000 * SECOND))
         self._moved = np.diff(self._committed, prepend=self._committed[:1])

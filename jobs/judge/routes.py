@@ -63,7 +63,7 @@ def _given(
     runs: Sequence[tuple[RouteRun, Sequence[Readable]]],
 ) -> Iterator[tuple[Instant, Instant, str, Sequence[Readable]]]:
     """The first route of one nameserver, and each later one that differs."""
-    # Of a nameserver that gave one route only, its first poll is all that counts.
+    # Only the first poll counts of a nameserver that gave one route.
     counted = slice(1) if len(runs) == 1 else slice(None)
     polls = sorted(
         (snapshot, collected_at, number)

@@ -144,7 +144,7 @@ def _in_time(dossier: Dossier, expiry: Instant) -> _GroupInTime:
     channels = channels_of(dossier, brokers)
     counts = ProcessCounts(channels, dossier.clients, expiry)
     gone = answers.gone_clients(dossier, brokers, expiry)
-    # What the brokers gave repeats itself, and so do its channels: changes alone count. What is
+    # The brokers' answers repeat themselves, and so do their channels: changes alone count. What is
     # shown of lists that differ is of its snapshot; a client that is gone, of its time.
     cuts: Iterable[int] = range(len(snapshots))
     if not gone:

@@ -103,7 +103,7 @@ class Polls:
         messages come to one that had none and stay: from there on it may be that no queue moves.
         """
         columns = np.arange(len(self.times))
-        # Of a queue that was missing from a poll nothing shows when it moved.
+        # Nothing shows when a queue moved that was missing from a poll.
         since = np.where(self.paired, self.before, -1)
         moved = self.paired & (self.step > 0) & (since == since.max(axis=0))
         happened = (moved | (self.waits & (self.backlog_before == 0))).any(axis=0)

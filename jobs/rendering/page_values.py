@@ -277,7 +277,7 @@ _REASSIGNMENT = (
 def _cards(
     tables: PublishedTables, problems: Sequence[Problem], top: int, clusters: set[str]
 ) -> tuple[Card, ...]:
-    # What counts is not hidden behind what passed: each has its list on the page.
+    # Problems that count are not hidden behind those that passed: each has its list on the page.
     shown_with = heads_of(problems, lambda each: (*each.place[:2], each.standing))
     retries = {
         head.place: each for each in problems if (head := shown_with[each.place]) is not each
@@ -345,7 +345,7 @@ def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[Passe
     events = sorted(rows.to_pylist(), key=lambda row: (-row["groups_touched"], row["begins"]))
 
     def number(problem: Problem) -> int:
-        # What happens to a subject again has its id again.
+        # An event that happens to a subject again has its id again.
         found = (
             number
             for number, row in enumerate(events)

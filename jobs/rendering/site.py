@@ -78,7 +78,7 @@ def write_site(reports: Reports, last: str, most: int, output: str | None, look:
     for night in nights:
         write(night, nights)
     for night in (there := list(site.pages)):
-        # What was linked to a page that could not be written is linked to the next one.
+        # Links to a page that could not be written go to the next one.
         if Nights.around(night, nights) != Nights.around(night, there):
             write(night, there)
     site.index.replace_text(to_html(history, site.pages, look.language))

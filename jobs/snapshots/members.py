@@ -252,7 +252,7 @@ def _last_reports(
         if abs(time - heard) <= reach:
             return reports, min(until, heard + reach + 1)
         until = min(until, connection.heard_after(time) - reach)
-    # Of equal contents the first witness counts, so that a repetition does not change the row.
+    # The first witness of equal contents counts, so that a repetition does not change the row.
     return sorted(reports, key=lambda report: report.content.subscriptions != last), until
 
 

@@ -267,7 +267,7 @@ def spark_session(
                     spark.stop()
     # ConnectionError: of the connection to Java, which the jobs have no other of.
     except (Py4JError, PySparkException, ConnectionError) as error:
-        # Of a command that was stopped in the midst of a call to Java the stack is of no use.
+        # The stack of a command that was stopped in the midst of a call to Java is of no use.
         failed = stop_before(error) is None
         raise SparkError(_sentence(error, log)) from error
     finally:

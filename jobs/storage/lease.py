@@ -61,7 +61,7 @@ def lease(
         if not has_reported:
             say(f"waits for {other}, which is writing to {claims}")
             has_reported = True
-        # Of two that began at a time both withdraw: the next time not at the same time.
+        # Two that began at a time both withdraw: the next time not at the same time.
         time.sleep(random.uniform(0.05, 0.5))  # noqa: S311 - no secret
 
 
@@ -90,7 +90,7 @@ def _claim(claims: Location, run_id: str) -> Iterator[Location]:
 
 def _renew(mine: Location, ended: threading.Event) -> None:
     while not ended.wait(_RENEWAL):
-        # What cannot be renewed lapses.
+        # A claim that cannot be renewed lapses.
         with suppress(OSError):
             os.utime(mine.base) if mine.is_local else mine.replace_text(mine.read_text())
 

@@ -192,7 +192,7 @@ class Publication:
         try:
             pointer.create_text(text)
         except FileExistsError:
-            # Of a server that died after it had created the file the same is asked again.
+            # The same is asked again if the server died after it had created the file.
             if pointer.is_folder() or pointer.read_bytes() != text.encode():
                 copy.delete_file()
                 raise self._lost() from None
@@ -242,7 +242,7 @@ class Publication:
             ):
                 place.delete()
         for number, time in times.items():
-            # Of several in a row a late listing may show none but the first.
+            # A late listing may show only the first of several in a row.
             if number < last - 1 and time and times[last] and times[last] - time > AT_WORK:
                 self._pointer(number).delete()
         for name in self._published.children():

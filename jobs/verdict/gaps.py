@@ -89,7 +89,7 @@ def usual_seconds(times: Sequence[Instant]) -> float | None:
     """The usual time between rounds, in seconds; None: there are too few to know it."""
     if len(times) < _LEAST_ROUNDS:
         return None
-    # Of two collectors with two schedules most gaps are the longer ones.
+    # Most gaps of two collectors with two schedules are the longer ones.
     return quantiles([(later - earlier) / SECOND for earlier, later in pairwise(times)], n=4)[2]
 
 

@@ -49,7 +49,7 @@ def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], 
     asset = apprise.AppriseAsset(
         app_id="Rebalance audit",
         app_desc="Rebalance audit",
-        # Of threads of its own the end of the process would wait for each.
+        # The end of the process would wait for each thread of its own.
         async_mode=False,
         service_timeout=0,
         default_service_wait=_PAUSE,
@@ -68,7 +68,7 @@ def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], 
             "and the https URL of its robot"
         )
     service.optional = False
-    # What fits as text may be longer as HTML.
+    # Text that fits may be longer as HTML.
     service.overflow_mode = apprise.OverflowMode.SPLIT
 
     def deliver(message: Message, _now: datetime, attempts: Attempts) -> None:
