@@ -94,8 +94,7 @@ class Paths(Section):
     snapshots: str | None = None
     #: The folder of the reports, for commands without `--reports`.
     reports: str | None = None
-    #: The address of the pages on the findings: a URL. The page of the report holds their text;
-    #: with this setting page and ticket also link to them.
+    #: The URL of the pages on the findings, to which page and ticket then link.
     finding_pages: Annotated[str, AfterValidator(_is_link)] | None = None
 
 
@@ -143,12 +142,11 @@ class SeverityThresholds(Section):
 class MaskingSetting(Section):
     """Secrets in client ids: what counts as one, and the key of the hash in its place."""
 
-    #: Kinds of secrets: `BINDER_KEY` is `accessKey|secretKey|topic|pid`, `NAMED_SECRET` is
-    #: `password=...` and the like, `URL_PASSWORD` is `://user:password@`, `RANDOM_TOKEN` is a long
-    #: random text beside a `|`.
+    #: Kinds of secrets: `BINDER_KEY` is `accessKey|secretKey|topic|pid`, `NAMED_SECRET`
+    #: `password=...` and the like, `URL_PASSWORD` `://user:password@`, `RANDOM_TOKEN` a long random
+    #: text beside a `|`.
     defaults: tuple[DefaultPattern, ...] = get_args(DefaultPattern)
-    #: Further secrets, as regular expressions: the group `(?P<secret>...)` of each, else all that
-    #: it matches.
+    #: More: regular expressions; the group `(?P<secret>...)` counts, else all that matches.
     patterns: tuple[NamePattern, ...] = ()
     #: A file with a key for the hash. Whoever guesses a weak secret can see by a plain hash that
     #: the guess is right; with a key only those who have the file can.
@@ -196,7 +194,7 @@ MentionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@+-]*$")]
 class Destination(Section):
     """Destination of alerts; URL and secret come from the environment or from these files."""
 
-    #: The service. Without it the host of the URL shows which; `JSON` is for all other hosts.
+    #: The service. Without it the host of the URL shows which; `JSON` is for all others.
     service: Literal[WebhookService, "APPRISE", "EMAIL"] | None = None
     #: A file whose first line is the URL, which is a secret; the environment variable
     #: `REBALANCE_AUDIT_WEBHOOK` goes before it.
@@ -204,7 +202,7 @@ class Destination(Section):
     #: A file with what else is secret: the key that DingTalk and Feishu sign with, PagerDuty's
     #: routing key, the password of the mail server. `REBALANCE_AUDIT_SECRET` goes before it.
     secret_file: str | None = None
-    #: The ids that a message calls for an owner, by a name in `owners`. Slack: a user (`U...`) or a
+    #: The ids that a message calls, by a name in `owners`. Slack: a user (`U...`) or a
     #: user group (`S...`). Feishu: an open id (`ou_...`). DingTalk and WeCom: a user id or a mobile
     #: number.
     mentions: dict[str, MentionId] | None = None
@@ -227,7 +225,7 @@ class NamedDestination(Destination):
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
     #: Goes before the one of `alerts`.
     severity: Severity | None = None
-    #: The groups that it gets messages about: a regular expression over the whole name.
+    #: The groups that it gets: a regular expression over the whole name.
     groups: NamePattern = ".*"
 
 
@@ -250,8 +248,8 @@ class RetentionSetting(Section):
 class Alerts(Destination):
     """Messages that the command `alert` sends, and to whom."""
 
-    #: The owner of each group, which the message names: a regular expression over the group's whole
-    #: name, and the owner's name, as `"ORDER_.*" = "team orders"`. The first that matches counts.
+    #: The owners of groups, whom a message names: by a regular expression over the whole name of
+    #: the group, as `"ORDER_.*" = "team orders"`. The first that matches counts.
     owners: dict[NamePattern, str] = Field(default_factory=dict)
     #: Several destinations in place of one.
     destinations: tuple[NamedDestination, ...] = ()
@@ -267,9 +265,9 @@ class Alerts(Destination):
     worst_groups: WholeNumber = Field(default=20, ge=0, le=1000)
     #: An attempt to post gives up after so many seconds, whatever the server does.
     timeout_seconds: Number = Field(default=10, gt=0, le=300)
-    #: The number of attempts where the failure may pass.
+    #: The attempts to post, where the failure may pass.
     attempts: WholeNumber = Field(default=3, ge=1, le=10)
-    #: The address of the page of a date, for a link in each message: `{date}` is the date.
+    #: The link to the page in each message; `{date}` is the date.
     report_url: str | None = Field(default=None, pattern=r"^https?://[!-~]+$")
 
     @model_validator(mode="after")
