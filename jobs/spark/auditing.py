@@ -120,7 +120,8 @@ def audit_tables(
     with temporary_folder() as folder, suited(spark) as own:
         engine = SparkEngine(own)
         task = new_task(folder, settings)
-        rows = prepared({name: adopted(own, each) for name, each in frames.items()}, columns)
+        named = prepared(frames, columns)
+        rows = {name: adopted(own, each) for name, each in named.items()}
         try:
             inputs = FrameInputs.read(engine, rows, settings, task.window, folder)
             published = publish_audit(engine, task, QUIET, inputs)

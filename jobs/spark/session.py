@@ -20,7 +20,8 @@ from shutil import rmtree
 from socketserver import BaseServer
 from tempfile import gettempdir, mkdtemp, mkstemp
 from threading import RLock
-from typing import Any
+from typing import Any, cast
+from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark import RDD, SparkConf, SparkContext
@@ -160,11 +161,28 @@ def adopted(own: SparkSession, rows: DataFrame) -> DataFrame:
     if rows.sparkSession is own:
         return rows
     if is_remote():
-        of_plan: Any = type(rows)
-        remote: DataFrame = of_plan(rows._plan, own)
-        return remote
+        return _shared(own, rows)
     java = rows._jdf
     return DataFrame(java.ofRows(own._jsparkSession, java.queryExecution().analyzed()), own)
+
+
+def _shared(own: SparkSession, rows: DataFrame) -> DataFrame:
+    """The same on Spark Connect, by a view of all sessions, for as long as a plan needs it.
+
+    A plan that is given to another session as it is would be settled again there, by the settings
+    of that one, and what is kept of it would not be known again.
+    """
+    name = f"rebalance_audit_{uuid4().hex}"
+    rows.createGlobalTempView(name)
+    shared: Any = own.table(f"{own.conf.get('spark.sql.globalTempDatabase')}.{name}")
+    # At the end of Python the server may be gone, with all its views.
+    weakref.finalize(shared._plan, _drop, rows.sparkSession, name).atexit = False
+    return cast(DataFrame, shared)
+
+
+def _drop(spark: SparkSession, view: str) -> None:
+    with suppress(Exception):  # the session may be stopped
+        spark.catalog.dropGlobalTempView(view)
 
 
 @contextmanager
