@@ -465,8 +465,8 @@ first_seen, last_seen
 observations long: running infos, or unbroken parts of a log, that show it
 persistence
 attributed_to string?: ROUTE_CHANGED or STATE_CHANGED: what had just changed; OTHER_LIST: the dumps
-    do not have the lists of the log; SHARE_KEPT: it holds what it had before the last change; null:
-    none of these
+    do not have the lists of the log; SHARE_KEPT: it holds what it had before the last change, for
+    it is suspended or fails to rebalance; null: none of these
 queue_count, client_count
 
 group_health: cluster, consumer_group, topic
