@@ -224,8 +224,8 @@ cluster, topic
 route_id string filled: the id of the content, as in route_polls
 brokers ROUTE_BROKERS: none: the nameserver does not know the topic
 
-client_states: one answer of a client to getConsumerRunningInfo, or one rebalance line of its log,
-    or what one broker says of how, or whether, a group consumes
+client_states: one running info of a client, one rebalance line of its log, or what one broker says
+    of how, or whether, a group consumes
 cluster
 snapshot_time timestamp?: the round; null for log lines
 observed_at timestamp: when the answer or the line was collected
@@ -264,8 +264,8 @@ last_timestamp timestamp?: the store time of the last consumed message
 given_per_1000_seconds long? 0..: messages that the broker gave the group in 1,000 seconds, at the
     rate of the minute before (consumeTps); all queues of its answer together
 
-quarantine: file, line: one input line that was not understood, as it came, or one row of a snapshot
-    table that breaks its contract
+quarantine: file, line: one input line that was not understood, or one row of a snapshot table that
+    breaks its contract
 file string: the file that has the line, or the row
 line_number long: counted from 1; 0: the file as a whole, or a row
 reason string: what was expected and what came
@@ -357,8 +357,8 @@ open_since timestamp?: as in that run
 nights_open int?: as in that run
 
 stalled_queues: cluster, consumer_group, topic, broker_name, queue_id, first_seen: one unbroken run
-    of offset polls in which the queue had an owner and messages and its consumer offset did not
-    advance, while another queue of the group and topic kept up
+    of offset polls in which the queue had an owner and messages and did not move, while another
+    queue of the topic kept up
 cluster, consumer_group, topic, broker_name, queue_id
 first_seen timestamp: the first offset poll of the run
 last_seen timestamp: the last offset poll of the run
@@ -380,10 +380,10 @@ status, open_since, nights_open, texts, event_id
 stacked_client_ids: cluster, consumer_group, client_id, first_seen: one episode in which the id was
     more than once in a broker's list, for at least half of its snapshots
 cluster, consumer_group
-topics strings: the topics of the group whose queues it concerns
+topics strings: the topics that it concerns
 client_id
 id_format string: the class of its format
-processes int: how many processes use it, as the brokers' lists confirm
+processes int: the processes that the brokers' lists confirm
 client_addrs strings: the addresses of its connections
 versions ints: the client versions, as MQVersion ordinals
 languages strings: the client languages
@@ -419,7 +419,7 @@ finding_id string: stable over runs: cluster, group, topic, fault; of what is ab
 status, open_since, nights_open, texts, event_id
 
 unreadable_queues: cluster, consumer_group, topic, broker_name, queue_id, first_seen: a queue that
-    is written and that no consumer can read
+    is written and nobody can read
 cluster, consumer_group, topic, broker_name, queue_id, first_seen, last_seen, snapshots
 
 allocations: state_id, client_id, strategy, view: what the processes of an id take under one view
@@ -492,15 +492,15 @@ subscription_source string?: where the least certain subscription of a member co
 orphan_queue_minutes double: minutes without owner, summed over the queues
 duplicate_queue_minutes double: minutes with several owners, summed over the queues
 worst_severity string?: of its findings, stalls among them; null: none
-group_most_queues int?: queues over all topics of the group of its fullest client, at the end
-group_fewest_queues int?: queues over all topics of the group of its emptiest client, at the end
-group_idle_clients int?: clients without a queue of any topic of the group, at the end
+group_most_queues int?: queues of its fullest client over all topics, at the end
+group_fewest_queues int?: queues of its emptiest client over all topics, at the end
+group_idle_clients int?: clients without a queue of any topic, at the end
 group_most_clients int?: the most clients that get a queue: the queues of the group's largest topic
 fairer_strategy string?: a strategy that is clearly fairer over all topics; null: none, or the group
     has findings
-round_seconds double?: the usual time from the first to the last answer of a round
+round_seconds double?: the usual time between the first and last answer of a round
 round_interval_seconds double?: the usual time from one round to the next; null: one round
-rounds_too_wide boolean?: whether a round takes longer than a fault has to last
+rounds_too_wide boolean?: whether a round takes longer than persistence_seconds
 texts, known_issue
 backlog long?: messages not consumed at the last offsets of each queue; null: there are none, or the
     clients broadcast and keep them
@@ -509,8 +509,8 @@ backlog_per_minute double?: its growth a minute, in the last 10 minutes of these
 waiting_since timestamp?: the first offsets that have the oldest of these messages, which may be
     older where they are the first of the run; null: none waits
 
-group_load: cluster, consumer_group, client_id: what a client has over all topics of the group, at
-    the end; of the topics that were recomputed
+group_load: cluster, consumer_group, client_id: what a client has over all recomputed topics of the
+    group, at the end
 cluster, consumer_group, client_id
 processes
 topics int: the topics that it shares, without the retry topic
@@ -544,10 +544,9 @@ queues_read_twice int: queues of all groups that lastingly had several owners wi
 findings int: the findings and faults that began with it
 finding_ids strings: the first 100 of them, as in the tables of findings
 texts
-groups_lasting strings: the first 1,000 of the groups touched in which something of it lasts or is
-    there at the end
-groups_recovered int: the other ones of the groups touched; 0 while it goes on, and of
-    COLLECTOR_AWAY
+groups_lasting strings: the first 1,000 of the groups touched in which something of it lasts or goes
+    on
+groups_recovered int: the other groups touched; 0 while it goes on, and of COLLECTOR_AWAY
 recovered_at timestamp?: the first snapshot without anything that passed with it; null: nothing did
 """)
 REPORT_TABLES = (*_REPORT_TABLES.values(), QUARANTINE)
