@@ -36,12 +36,12 @@ class Table:
 
 
 def comment_of(column: pa.Field[Any]) -> str:
-    """What the column holds, in words."""
+    """The content of the column, in words."""
     return (column.metadata or {}).get(b"comment", b"").decode()
 
 
 def words_of(column: pa.Field[Any]) -> str:
-    """What its values must be, in the words of its declaration."""
+    """The contract of its values, in the words of its declaration."""
     return (column.metadata or {}).get(b"values", b"").decode()
 
 
@@ -158,7 +158,7 @@ GROUP_TABLE = "GROUP_TABLE"
 #: (code 206), so the list is empty for certain. NO_ANSWER: there is no list.
 ANSWERED, NOT_ONLINE, NO_ANSWER = "ANSWERED", "NOT_ONLINE", "NO_ANSWER"
 
-#: What a process does not do with a queue that it holds: it has messages and consumes none; it
+#: Activities that a process lacks for a queue that it holds: it has messages and consumes none; it
 #: waits for the queue's lock; it does not ask for messages.
 NOT_CONSUMING, NOT_LOCKED, NOT_PULLING = "NOT_CONSUMING", "NOT_LOCKED", "NOT_PULLING"
 NOT_FINISHING = "NOT_FINISHING"
@@ -275,7 +275,7 @@ line_bytes binary?: the exact bytes where they are not UTF-8
 """)
 SNAPSHOT_TABLES = tuple(_SNAPSHOT_TABLES.values())
 
-#: What the values within a column must be, by its name: of the fields of structs, or of plain
+#: Contracts of the values within a column, by its name: of the fields of structs, or of plain
 #: elements, whose name is empty. An element is never null, and a field only where it says so.
 NESTED_VALUES: Mapping[str, Mapping[str, str]] = {
     "subscriptions": {"topic": ""},

@@ -1,4 +1,4 @@
-"""What an input may ask for at most, so that no line, route or archive costs the night.
+"""Bounds on the input, so that no line, route or archive costs the night.
 
 Anybody who can write into a topic's route or register a client decides how large they are. Beyond a
 bound one line is left out, by name and with the bound's name, and the rest is audited. The bounds
@@ -18,7 +18,7 @@ def _bound(default: int, ge: int = 1, le: int | None = None) -> Any:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one line of a dump, one route or one archive may ask for at most.
+    """Limits on what one line of a dump, one route or one archive may ask for.
 
     Beyond a bound the line goes to the quarantine, or the topic is not audited; the reason names
     the bound, and all else is audited.
@@ -59,7 +59,7 @@ DEFAULT_BOUNDS = Bounds()
 
 
 def beyond(name: str, most: int, what: str, came: int) -> str:
-    """What was expected and what came, with the setting that demands it.
+    """The sentence on what was expected and came, with the setting.
 
     >>> beyond("topic_queues", 100_000, "queues of topic 'T'", 10_000_000)
     "expected at most 100,000 queues of topic 'T' (bounds.topic_queues), came 10,000,000"

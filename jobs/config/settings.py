@@ -41,7 +41,7 @@ from .bounds import DEFAULT_BOUNDS, Bounds
 from .choices import DEFAULT_SETTINGS, LANGUAGES, Severity, WebhookService
 from .masking import Masking
 
-#: How an offset is written where there is no place to name, as in the clients' log patterns.
+#: The form of an offset where there is no place to name, as in the clients' log patterns.
 _OFFSET = re.compile(r"(GMT|UTC)[+-]([0-9]|0[0-9]|1[0-4])(:[0-5][0-9])?")
 
 #: A number as a file has it: ``true`` is none, and would else be 1.
@@ -85,7 +85,7 @@ def _is_link(base: str) -> str:
 
 
 class Paths(Section):
-    """Where things lie: local paths, or any URI that Spark and PyArrow reach."""
+    """Places of files: local paths, or any URI that Spark and PyArrow reach."""
 
     #: The dumps of `run` and `ingest` without `--dumps`: files, folders or patterns.
     dumps: tuple[str, ...] = ()
@@ -128,19 +128,20 @@ class StrategySetting(Section):
 
 
 class SeverityThresholds(Section):
-    """From which probability on a persistent finding is a warning, or critical."""
+    """Probabilities from which a persistent finding is a warning, or critical."""
 
     #: A persistent finding is `INFO` below it. From it on an orphan whose messages pile up is
     #: `CRITICAL`.
     warning_probability: Number = Field(default=0.01, ge=0, le=1)
-    #: From it on an orphan is `CRITICAL`, and a duplicate in a group that consumes in order.
+    #: The probability from which on an orphan is `CRITICAL`, and a duplicate in a group that
+    #: consumes in order.
     critical_probability: Number = Field(default=0.5, ge=0, le=1)
 
 
 class MaskingSetting(Section):
-    """What is taken for a secret in a client id, and what the hash in its place is made with."""
+    """Secrets in client ids: what counts as one, and the key of the hash in its place."""
 
-    #: What counts as a secret: `BINDER_KEY` is `accessKey|secretKey|topic|pid`, `NAMED_SECRET`
+    #: Kinds of secrets: `BINDER_KEY` is `accessKey|secretKey|topic|pid`, `NAMED_SECRET`
     #: `password=...` and the like, `URL_PASSWORD` `://user:password@`, `RANDOM_TOKEN` a long random
     #: text beside a `|`.
     defaults: tuple[DefaultPattern, ...] = get_args(DefaultPattern)
@@ -168,7 +169,7 @@ class Email(Section):
     host: str = Field(min_length=1)
     #: Its port.
     port: WholeNumber = Field(default=587, ge=1, le=65535)
-    #: How the connection is encrypted; `TLS` is mostly port 465.
+    #: The encryption of the connection; `TLS` is mostly port 465.
     security: Literal["STARTTLS", "TLS", "NONE"] = "STARTTLS"
     #: The address of the sender.
     sender: EmailAddress
@@ -184,12 +185,12 @@ class Email(Section):
         return self
 
 
-#: What the services call people by.
+#: The id by which services call people.
 MentionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@+-]*$")]
 
 
 class Destination(Section):
-    """Where alerts go; the URL and the secret come from the environment or from these files."""
+    """Destination of alerts; URL and secret come from the environment or from these files."""
 
     #: The service. Without it the host of the URL shows which; `JSON` is for all others.
     service: Literal[WebhookService, "APPRISE", "EMAIL"] | None = None
@@ -199,7 +200,7 @@ class Destination(Section):
     #: A file with the other secret: the key that DingTalk and Feishu sign with, PagerDuty's routing
     #: key, the password of the mail server. `REBALANCE_AUDIT_SECRET` overrides it.
     secret_file: str | None = None
-    #: Whom a message calls: by a name in `owners` an id of the service. Slack: a user (`U...`) or a
+    #: The ids that a message calls, by a name in `owners`. Slack: a user (`U...`) or a
     #: user group (`S...`). Feishu: an open id (`ou_...`). DingTalk and WeCom: a user id or a mobile
     #: number.
     mentions: dict[str, MentionId] | None = None
@@ -226,14 +227,14 @@ class NamedDestination(Destination):
 
 
 class Publishing(Section):
-    """How a run makes its tables the ones that count."""
+    """Publication of a run's tables as the ones that count."""
 
     #: A run waits for so long for another one that writes the same tables, then it is refused.
     wait_seconds: Number = Field(default=600, ge=0, le=86_400)
 
 
 class RetentionSetting(Section):
-    """For how long published reports are kept."""
+    """Retention of published reports."""
 
     #: After each run so many days of reports are kept, counted back from the last published date.
     #: Without it all are. `rebalance-audit prune` does the same by hand.
@@ -241,7 +242,7 @@ class RetentionSetting(Section):
 
 
 class Alerts(Destination):
-    """What the command `alert` sends, and to whom."""
+    """Messages that the command `alert` sends, and to whom."""
 
     #: The owners of groups, whom a message names: by a regular expression over the whole name of
     #: the group, as `"ORDER_.*" = "team orders"`. The first that matches counts.
@@ -350,7 +351,7 @@ class Settings(Section):
     alerts: Alerts = Alerts()
 
     def overrides(self) -> list[str]:
-        """What ``--set`` takes to judge as these settings do: each value that is no default.
+        """The arguments of ``--set`` to judge as these settings do: all that are not defaults.
 
         >>> Settings(persistence_seconds=60, strategies=()).overrides()
         ['persistence_seconds=60']
@@ -365,7 +366,7 @@ class Settings(Section):
 
     @property
     def console(self) -> Language:
-        """Those of the lines of a run, which are English."""
+        """The language of the lines of a run, which are English."""
         return language(ENGLISH.code, self.display_time_zone)
 
     def fingerprint(self) -> str:
@@ -377,7 +378,7 @@ class Settings(Section):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-#: What ``explain`` and ``what-if`` judge by.
+#: Settings by which ``explain`` and ``what-if`` judge.
 _JUDGED = {
     "persistence_seconds",
     "route_max_age_seconds",
@@ -418,7 +419,7 @@ def _as_toml(value: Any) -> str:
 _MOST_BYTES = 4 << 20
 #: Tables and lists within each other: settings have four.
 _DEEPEST = 32
-#: So many errors are listed, each with so many characters of what is wrong and of what came.
+#: The most errors that are listed, each with so many characters of what is wrong and of what came.
 _MOST_ERRORS, _LONGEST = 50, 400
 #: The names of settings that --set takes.
 _KEY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
@@ -427,7 +428,7 @@ _PREFIX = "REBALANCE_AUDIT_"
 _VARIABLE = re.compile(_PREFIX + r"(?!WEBHOOK|SECRET|ACCESS_KEY)([A-Z0-9_]+)")
 
 
-#: What is read where there is no file.
+#: The settings where there is no file.
 _BUILT_IN = ("the built-in defaults", "")
 
 
@@ -463,7 +464,7 @@ def variable_of(setting: str) -> str:
 
 
 def variables_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """By variable of an environment that is meant as a setting the setting; empty ones are none.
+    """The settings that variables of an environment are meant as, by variable; empty ones are none.
 
     Kubernetes gives each pod variables of its services (``REBALANCE_AUDIT_PORT_80_TCP``): what has
     no ``__`` and is near no setting is not ours.
@@ -507,14 +508,14 @@ def _decoded(path: str | Path, content: bytes) -> str:
 
 
 def find_text(default: Path) -> tuple[str, str] | None:
-    """Where a file lies that was not named, and its text: here, else as it ships."""
+    """Finds a file that was not named: its path and its text, here, else as it ships."""
     if default.is_file():
         return str(default.absolute()), read_text(default)
     return shipped_text(default)
 
 
 def shipped_text(name: Path) -> tuple[str, str] | None:
-    """Where a file of the project lies, and its text: beside the packages, else installed.
+    """Finds a file of the project: its path and its text, beside the packages, else installed.
 
     Beside the packages it is in a checkout, and in the zip that spark-submit gets.
     """
@@ -529,7 +530,7 @@ def shipped_text(name: Path) -> tuple[str, str] | None:
 
 
 def installed_folder() -> Path:
-    """What a wheel brings besides its packages: settings, and the pages on the findings."""
+    """The folder that a wheel brings besides its packages: settings, pages on the findings."""
     return Path(sysconfig.get_path("data")) / "share" / "rebalance-audit"
 
 
@@ -594,7 +595,7 @@ def _loaded(text: str) -> dict[str, Any]:
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-#: By pydantic's type of an error what was expected; the context has its numbers.
+#: The expected values, by pydantic's type of an error; the context has its numbers.
 _EXPECTED = {
     "missing": "expected a value, there is none",
     "int_type": "expected a whole number",
@@ -665,7 +666,7 @@ def _given_as(path: str, error: Mapping[str, Any], given: Mapping[str, str]) -> 
 
 
 def _wrong(model: type[BaseModel], path: str, error: Mapping[str, Any], given: str) -> str:
-    """What is wrong with a value, in our words."""
+    """The problem of a value, in our words."""
     if error["type"] in _UNKNOWN:
         there = list(names_of(model))
         # A name may be right, and its section missing.

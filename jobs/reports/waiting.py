@@ -25,14 +25,14 @@ class WaitingMessages(NamedTuple):
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> "WaitingMessages":
-        """That of a topic, from its row of ``group_health``."""
+        """The waiting messages of a topic, from its row of ``group_health``."""
         messages, per_minute, since = (row[name] for name in COLUMNS)
         is_new = since is not None and since >= row["last_seen"]
         return cls(messages, per_minute or 0.0, None if is_new else since)
 
     @classmethod
     def of_all(cls, every: Iterable["WaitingMessages"]) -> "WaitingMessages":
-        """That of several topics together: of those of which it is known.
+        """The waiting messages of several topics together, where known.
 
         >>> WaitingMessages.of_all([WaitingMessages(0), WaitingMessages()]).messages
         0
@@ -45,7 +45,7 @@ class WaitingMessages(NamedTuple):
 
     @property
     def text(self) -> str:
-        """In words; empty where nothing waits, or nobody knows.
+        """The sentence; empty where nothing waits, or it is not known.
 
         >>> WaitingMessages(2_000, 61.5, datetime(2026, 11, 20, 10, 3)).text
         '2,000 messages wait, 62 more a minute, the oldest since 2026-11-20 10:03:00'

@@ -47,6 +47,8 @@ def run_command(elsewhere: Path, command_environment: dict[str, str]) -> Run:
             capture_output=True,
             text=True,
             check=False,
+            # Far more than any takes: one that does not end is seen here.
+            timeout=900,
         )
         assert done.returncode == expect, f"{done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done
