@@ -511,6 +511,8 @@ rounds_too_wide boolean?: whether a round takes longer than a fault has to last
 texts, known_issue
 backlog long?: messages not consumed at the last offsets of each queue; null: none
     were collected, or the clients broadcast and keep them themselves
+queues_without_offsets int?: readable queues, at the end, whose offsets were not collected: backlog
+    is of the others alone; null: the clients broadcast, or nobody subscribes
 backlog_per_minute double?: by how many messages a minute it grew in the last 10 minutes of these
     offsets, or over the last two of them
 waiting_since timestamp?: the first offsets that have the oldest of these messages; it may be older

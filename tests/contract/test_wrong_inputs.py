@@ -373,7 +373,7 @@ WRONG: Mapping[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "a time before the dumps": (
         (*ASK, "G", "--at", "2020-01-01T00:00:00Z"),
         3,
-        ("no snapshot of G up to 2020-01-01", "they go from 2026-01-05T09:00:00"),
+        ("G has no snapshot up to 2020-01-01", "its snapshots go from 2026-01-05T09:00:00"),
     ),
     "dumps and tables": (
         (*ASK, "G", "--snapshots", "out/snapshots"),

@@ -178,7 +178,7 @@ def test_from_a_shell() -> None:
         report.explain("G", "T3")
     with pytest.raises(InputError, match="no cluster 'C' here with G"):
         report.explain("G", "T", cluster="C")
-    with pytest.raises(InputError, match="no snapshot of G up to"):
+    with pytest.raises(InputError, match="G has no snapshot up to"):
         report.explain("G", "T", at(0) - timedelta(seconds=1))
     with pytest.raises(ChangeError, match="expected a client of G to leave"):
         report.what_if("G", "T", [leave("z")])
@@ -277,7 +277,7 @@ def test_what_if_of_every_topic_as_json(capsys: pytest.CaptureFixture[str]) -> N
         (["explain", *S2[:2]], 2, "the following arguments are required: --group"),
         (["explain", *S2[:2], "--group", "G_S3", "--topic", "T_S2"], 3, "did you mean 'G_S2'?"),
         (["explain", *S2[:4], "--topic", "T_S3"], 3, "did you mean 'T_S2'?"),
-        (["explain", *S2, "--at", "2026-11-20T00:00:00Z"], 3, "no snapshot of G_S2 up to"),
+        (["explain", *S2, "--at", "2026-11-20T00:00:00Z"], 3, "G_S2 has no snapshot up to"),
         (["explain", *S2, "--at", "noon"], 2, "--at: expected a time as ISO 8601, came 'noon'"),
         (["explain", *S2, "--cluster", "C"], 3, "no cluster 'C' here with G_S2"),
         (["explain", "--dumps", "/nowhere", *S2[2:]], 3, "no dump at /nowhere"),
