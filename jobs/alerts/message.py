@@ -409,8 +409,9 @@ def _found(digest: Digest, chosen: Chosen, *, is_new: bool) -> str:
         groups=count(len({each[:2] for each in places}), "group"),
         severities=joined(severities, "{before}, {next}"),
     )
-    problems = (each for each in digest.problems if each.place in places)
-    return _with_waiting(found, (each.shown_waiting for each in problems))
+    # The time of the oldest has its place in the lines: a subject of a mail is short.
+    every = (each.shown_waiting for each in digest.problems if each.place in places)
+    return _with_waiting(found, (each._replace(since=None) for each in every))
 
 
 class _Writer(NamedTuple):
@@ -480,7 +481,7 @@ class _Writer(NamedTuple):
         if not owner:
             return summary
         name = shown(owner, _LONGEST_SHORT_NAME)
-        return self.message.language("{summary}, owner: {owner}", summary=summary, owner=name)
+        return self.message.language("{summary}; owner: {owner}", summary=summary, owner=name)
 
 
 def _with_waiting(what: str, every: Iterable[WaitingMessages]) -> str:

@@ -74,7 +74,7 @@ class NotAudited(NamedTuple):
 
     @property
     def text(self) -> Text:
-        """Which they are, why, and who is to do what."""
+        """Which they are, why, and what to do."""
         if self.times:
             since, until = map(time_text, self.times)
             return Text(

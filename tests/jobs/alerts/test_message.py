@@ -94,12 +94,12 @@ def test_a_message_names_the_owner_of_each_group_and_may_be_about_some_alone(
         return {each.place.consumer_group: each.summary for each in items}
 
     summaries = owners(".*")
-    assert summaries["ORDER_1"].endswith(", ongoing, owner: team orders")
+    assert summaries["ORDER_1"].endswith(", ongoing; owner: team orders")
     # The pattern is of the whole name, and a name is one line.
-    assert summaries["PAY_1"].endswith(r", owner: pay\n@all")
+    assert summaries["PAY_1"].endswith(r"; owner: pay\n@all")
     assert "owner" not in summaries["OTHER"]
     assert owners("(ORDER|PAY)_.*").keys() == {"ORDER_1", "PAY_1"}
-    assert owners("ORDER_1", language_of("zh"))["ORDER_1"].endswith("，负责人：team orders")
+    assert owners("ORDER_1", language_of("zh"))["ORDER_1"].endswith("；负责人：team orders")
 
 
 def test_stalls_and_faults_without_queues_are_told_where_they_are_new(tmp_path: Path) -> None:
@@ -438,7 +438,7 @@ def test_the_problems_of_one_cause_are_one_line_with_the_names_of_all_and_one_re
     ):
         assert line == (
             f"    CRITICAL {name} / TOPIC_payments (C): 1 queue consumed by nobody, also on the "
-            "retry topic, since 2026-11-20 12:00 UTC, ongoing, owner: team payments, Wang Wei"
+            "retry topic, since 2026-11-20 12:00 UTC, ongoing; owner: team payments, Wang Wei"
         )
         assert link == f"    {page}#{name}/TOPIC_payments"
     assert lines[-1] == f"The page: {page}"
@@ -475,11 +475,14 @@ def test_when_it_began_and_when_the_oldest_message_came_cannot_be_taken_for_each
 ) -> None:
     waits = {"backlog": 500, "backlog_per_minute": 20.0, "waiting_since": NOON}
     later = {"last_seen": NOON + timedelta(minutes=9)}
-    (line,) = told(
-        tmp_path,
-        orphaned_queues=[orphan("1", first_seen=NOON, **later)],
-        group_health=[report_row("group_health", **later, **waits)],
-    )
+    tables = {
+        "orphaned_queues": [orphan("1", first_seen=NOON, **later)],
+        "group_health": [report_row("group_health", **later, **waits)],
+    }
+    found = digest(tmp_path, publish(tmp_path, "2026-11-20", tables))
+    heading, line = make_message(found, problems_to_send(found, Alerts(), ()), Alerts()).lines
+    # It is the subject of a mail.
+    assert heading.endswith("(1 CRITICAL); 500 messages wait, 20 more a minute")
     assert line == (
         "• CRITICAL G / T (C): 1 queue consumed by nobody, since 2026-11-20 12:00 UTC, ongoing; "
         "500 messages wait, 20 more a minute, the oldest from 2026-11-20 12:00 UTC"
