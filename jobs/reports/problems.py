@@ -281,7 +281,7 @@ class Problem:
 
     @property
     def shown_waiting(self) -> WaitingMessages:
-        """What waits; that nothing does is worth a word where something lasts."""
+        """Messages waiting; that there are none is worth a word where something lasts."""
         lasts = self.standing in ("COUNTED", "KNOWN")
         return self.waiting if lasts or self.waiting.messages else NOTHING
 

@@ -63,7 +63,7 @@ class WaitingMessages(NamedTuple):
 
     @property
     def text(self) -> str:
-        """In words; empty where nobody knows.
+        """In words; empty where it is not known.
 
         >>> WaitingMessages(2_000, 61.5, datetime(2026, 11, 20, 10, 3)).text
         '2,000 messages wait, 62 more a minute, the oldest from 2026-11-20 10:03:00'
@@ -107,7 +107,7 @@ class WaitingMessages(NamedTuple):
 
     @property
     def number(self) -> str:
-        """How many, for a cell of a table.
+        """The number, for a cell of a table.
 
         >>> WaitingMessages().number, WaitingMessages(1_200).number
         ('not known', '1,200')
