@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .reports.read import report_rows
     from .spark.dataframes import read_reports
 
-#: That of the package; the zip of spark-submit has no other place for it.
+#: The version of the package; the zip of spark-submit has no other place for it.
 __version__ = "0.2.0"
 
 __all__ = ["Report", "Settings", "audit", "load_settings", "read_reports", "report_rows"]

@@ -65,7 +65,7 @@ Dumps = str | PathLike[str] | Sequence[str | PathLike[str]]
 #: A time, or its text as ISO 8601; UTC where it has no zone.
 Time = datetime | str
 
-#: So many topics have pictures on the page in a notebook, as on that of ``report``.
+#: The number of topics with pictures on the page in a notebook, as on that of ``report``.
 _TOP = 10
 QUIET = Progress(quiet=True)
 
@@ -128,7 +128,7 @@ def audit(
 
 
 class Report(Mapping[str, pa.Table]):
-    """What an audit found: the report tables by name, as Arrow, and answers about its moments.
+    """The result of an audit: the report tables by name, as Arrow, and answers about its moments.
 
     A shell shows the worst that was found, a notebook the page of ``rebalance-audit report``.
     """
@@ -155,11 +155,11 @@ class Report(Mapping[str, pa.Table]):
     def explain(
         self, group: str, topic: str, at: Time | None = None, cluster: str | None = None
     ) -> ShellText:
-        """Who takes what of a topic, why, what is wrong, what repairs it and what if, as a text.
+        """Explains a topic: who takes what, why, what is wrong, what repairs it, and what if.
 
         ``at`` is a time or the text of one (UTC where it has no zone): the last snapshot up to it
         is explained; None: the last one. Raises InputError for a group, topic, cluster or time that
-        is not there, with those that come near, and SettingsError for what is no time.
+        is not there, with those that come near, and SettingsError for what is not a time.
         """
         (moment,) = self._moments(group, topic, at, cluster)
         return explain_moment(moment, self._settings)
@@ -172,11 +172,11 @@ class Report(Mapping[str, pa.Table]):
         at: Time | None = None,
         cluster: str | None = None,
     ) -> Prediction:
-        """What changes would do to a topic of a group, one after the other; None: to all topics.
+        """Predicts what changes do to a topic of a group, one after the other; None: to all topics.
 
         Changes are made by the functions of ``rebalance_core``: leave, join, separate_ids,
         use_strategy, subscribe_all, add_broker, remove_broker, resize, unify_list, mend. Raises as
-        ``explain`` does, InputError for what is no change, and ChangeError where one cannot be
+        ``explain`` does, InputError for what is not a change, and ChangeError where one cannot be
         made.
 
         >>> report.what_if("G", "T", [leave("10.0.0.4@app")]).safe  # doctest: +SKIP
@@ -257,7 +257,7 @@ def check_named(tables: Iterable[str]) -> None:
 def as_arrow(name: str, rows: Any) -> pa.Table:
     """The rows of a snapshot table, of pandas, Polars or Arrow; else InputError."""
     if hasattr(rows, "convert_dtypes"):
-        # Of pandas: numbers beside a null are no floats.
+        # pandas: numbers beside a null are not floats.
         try:
             return pa.Table.from_pandas(rows.convert_dtypes(), preserve_index=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -297,7 +297,7 @@ def _engine_on(spark: SparkSession | None) -> Iterator[Engine]:
 
 
 def _is_here(spark: SparkSession | None) -> bool:
-    """Whether the engine's workers see the temporary folders of this machine."""
+    """True if the engine's workers see the temporary folders of this machine."""
     if spark is None:
         return True
     from .spark.spark_engine import is_here  # noqa: PLC0415 - Spark takes its time

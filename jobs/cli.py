@@ -91,7 +91,7 @@ def _reported(arguments: Sequence[str] | None) -> int:
 
 
 class _Complaints(logging.Handler):
-    """What the jobs warn of is a line like every other."""
+    """Handler that makes a line like every other of what the jobs warn of."""
 
     def emit(self, record: logging.LogRecord) -> None:
         complain(record.getMessage())
@@ -124,7 +124,7 @@ def _with_notes(text: str, error: BaseException) -> str:
 
 
 def entry(command: str) -> NoReturn:
-    """What the spark-submit entries call: the command with the arguments of the process."""
+    """Runs a command with the arguments of the process, for the entries of spark-submit."""
     sys.exit(main([command, *sys.argv[1:]]))
 
 

@@ -19,7 +19,7 @@ _NO_ZONE = (
 
 
 class Values(NamedTuple):
-    """What each value of a column must be. ``least``, ``most``: None is no bound."""
+    """The contract of a column's values. ``least``, ``most``: None is no bound."""
 
     required: bool
     filled: bool = False
@@ -29,7 +29,7 @@ class Values(NamedTuple):
 
     @classmethod
     def declared(cls, words: str, *, nullable: bool = False) -> "Values":
-        """From the words of a declaration in ``schemas``.
+        """Parses the words of a declaration in ``schemas``.
 
         >>> Values.declared("null 0..15")
         Values(required=False, filled=False, one_of=(), least=0, most=15)
@@ -45,7 +45,7 @@ class Values(NamedTuple):
         )
 
     def __str__(self) -> str:
-        """Them in words.
+        """The contract in words.
 
         >>> print(Values.declared("0.."), Values.declared("A|B"), Values.declared(""), sep=" - ")
         0 or more - A or B - a value
@@ -60,7 +60,7 @@ class Values(NamedTuple):
 
 
 def values_of(column: "pa.Field[Any]") -> Values:
-    """What the values of a declared column must be."""
+    """The contract of a declared column's values."""
     return Values.declared(words_of(column), nullable=column.nullable)
 
 
@@ -80,7 +80,7 @@ def check_tables(tables: Iterable[tuple[Table, pa.Schema]]) -> None:
 
 
 def has_columns(table: Table, came: pa.Schema) -> bool:
-    """Whether ``check_tables`` lets the columns through."""
+    """True if ``check_tables`` lets the columns through."""
     return not any(_problems(table, came))
 
 

@@ -1,4 +1,4 @@
-"""Which Java Spark starts with: that of the machine, else the one of the ``[jre]`` extra.
+"""Java that Spark starts with: the machine's, else the one of the ``[jre]`` extra.
 
 ``python -m rebalance_audit.java`` prints what it found as shell assignments, for conf/spark-env.sh:
 empty where Spark finds a Java by itself.

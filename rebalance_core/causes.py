@@ -1,4 +1,4 @@
-"""From findings to their causes: which fault, mended, makes a finding go away.
+"""Causes of findings: the faults whose repair makes a finding go away.
 
 A cause is proved by recomputation: the causes of a finding are the single repairs that clear it;
 where none does alone, the smallest set that does together; else it is unexplained. A repair may
@@ -23,7 +23,7 @@ FindingKey = tuple[FindingKind, MessageQueue]
 
 
 def key_of(finding: Finding) -> FindingKey:
-    """What a finding is the same by, before and after a repair."""
+    """The identity of a finding before and after a repair."""
     return finding.kind, finding.queue
 
 
@@ -33,7 +33,7 @@ Cure = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Causes:
-    """For each finding of a state the cures that clear it, and what each cure would leave.
+    """The cures that clear each finding of a state, and what each cure would leave.
 
     The faults named in the cures are the finding's causes. ``after`` has the evaluation of the
     repaired state for every cure: the remedy preview.
@@ -99,7 +99,7 @@ def _probabilities(evaluation: Evaluation) -> dict[FindingKey, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What a cure does: the findings that it clears, and whether it leaves no queue worse off.
+    """The effect of a cure: the findings that it clears, and whether it leaves no queue worse off.
 
     No finding is new then, and none is likelier. ``after`` is kept where it clears any.
     """

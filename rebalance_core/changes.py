@@ -26,7 +26,7 @@ from .texts import Text, for_slots
 LIST_SECONDS = 20
 ROUTE_SECONDS = 50
 
-#: More queues than this on one broker is no plan but a mistyped number.
+#: More queues than this on one broker are a mistyped number.
 MOST_QUEUES = 100_000
 
 
@@ -250,7 +250,7 @@ def subscribe_all() -> Change:
 
 def add_broker(broker_name: str, queues: int) -> Change:
     """A master with so many queues of the topic; every member heartbeats to it as well."""
-    _check_number("queues", queues, 1)
+    _check_queues(queues, 1)
 
     def targets(situation: Situation) -> list[dict[str, Any]]:
         if any(broker.broker_name == broker_name for broker in situation.state.brokers):
@@ -288,9 +288,9 @@ def remove_broker(broker_name: str) -> Change:
 def resize(queues: int, broker_name: str | None = None) -> Change:
     """The topic has so many queues (to read and to write) on one broker, or on each that has any.
 
-    What lies in queues that go is read by nobody until they come back.
+    Nobody reads the messages in queues that go until they come back.
     """
-    _check_number("queues", queues, 0)
+    _check_queues(queues, 0)
 
     def targets(situation: Situation) -> list[dict[str, Any]]:
         if broker_name is not None:
@@ -466,7 +466,7 @@ def _model(state: State, client_id: str) -> Member:
 
 
 def _strategies(situation: Situation) -> dict[str, list[object]]:
-    """By client id the strategies of its processes that take part; or why one was not found."""
+    """The strategies of each client id's processes that take part; or why one was not found."""
     found: dict[str, list[object]] = {}
     for process in find_processes(situation.state, situation.rules):
         if process.claims and not process.broadcasting:
@@ -484,6 +484,6 @@ def _require(what: str, came: str, there: Collection[str]) -> None:
         raise ChangeError(f"expected {what}, came {came!r}: {near_names(came, there)}")
 
 
-def _check_number(what: str, came: int, least: int) -> None:
+def _check_queues(came: int, least: int) -> None:
     if not least <= came <= MOST_QUEUES:
-        raise ChangeError(f"expected {least} to {MOST_QUEUES} {what}, came {came}")
+        raise ChangeError(f"expected {least} to {MOST_QUEUES} queues, came {came}")

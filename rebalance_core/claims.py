@@ -1,4 +1,4 @@
-"""Who claims which queue, under every view, and how likely a queue has no owner or several.
+"""Claims on queues under every view, and how likely a queue has no owner or several.
 
 A claim is a queue that a process takes under a view. ``c(p, q)`` is the share of the views, by
 weight, under which process p claims queue q. Every process draws independently, so the number of
@@ -27,7 +27,7 @@ from .views import View
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What the processes claim of a topic's queues.
+    """The claims of processes on a topic's queues.
 
     ``queues`` are all queues that some view has, in Java's order.
     ``positions[view][process]`` are the indexes into that view's queues, in the strategy's order,
@@ -76,7 +76,7 @@ class Claims:
 
 
 _NOTHING: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-#: By client id and broker name the ids of the broker that the client asks.
+#: The broker ids that each client asks, by client id and broker name.
 _Replicas: TypeAlias = Mapping[str, Mapping[str, Collection[int]]]
 
 
@@ -106,7 +106,7 @@ def compute_claims(
     )
     if all(process.share == 1.0 for process in processes):
         return claims
-    # Of a process that subscribes with a probability alone a claim is as likely as that.
+    # A claim is as likely as the process subscribes.
     subscribing = np.array([process.share for process in processes])
     return replace(claims, share=claims.share * subscribing[claims.row])
 
@@ -114,7 +114,7 @@ def compute_claims(
 def _positions(
     view: View, processes: Sequence[Process], replicas: _Replicas, without_master: Collection[str]
 ) -> Iterator[NDArray[np.int64]]:
-    """What each process takes under a view, as positions in its queues."""
+    """The positions that each process takes in a view's queues."""
     every = np.arange(len(view.queues))
     by_strategy: dict[AllocationStrategy, dict[str, NDArray[np.int64]]] = {}
     for process in processes:
@@ -148,8 +148,8 @@ def _weights(
 ) -> NDArray[np.float64]:
     """[view, process]: how likely the process draws the view.
 
-    A process that reaches no broker that gives a list keeps what it has. What that is nobody
-    computes, so that it counts as one that reaches all of them.
+    A process that reaches no broker that gives a list keeps what it has. Nobody computes what that
+    is, so it counts as one that reaches all of them.
     """
     weights = np.empty((len(views), len(processes)))
     weights[:] = [[view.weight] for view in views]
@@ -188,8 +188,8 @@ def _deciding_brokers(views: tuple[View, ...], processes: tuple[Process, ...]) -
 
 
 def _replicas_asked(views: Sequence[View]) -> _Replicas:
-    """By client id and broker name the ids of the broker that the client asks, where views are of
-    several ids of a name: of the master if it lists the client, else of the slaves that do.
+    """The broker ids that each client asks per broker name, where the views have several ids of a
+    name: the master's if it lists the client, else those of the slaves that do.
 
     Heartbeats go to every address of the client's routes and to no other
     (``MQClientInstance.sendHeartbeatToAllBroker`` 4.9.4): a client that a slave alone lists has a
@@ -267,7 +267,7 @@ def _entries(
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """How likely each queue has no owner (``none``), or ``several``.
+    """The likelihood that each queue has no owner (``none``), or ``several``.
 
     ``surely_none`` and ``surely_several`` say where that is so under every view: a probability
     alone may round to 1.

@@ -1,4 +1,4 @@
-"""What a client id shows of its client, and whether two processes can have the same one.
+"""Facts that a client id shows of its client, and whether two processes can have the same one.
 
 A client id is ``address@instance[@unit][@STREAM]`` (``ClientConfig.buildMQClientId``, RocketMQ
 5.3.3), and nothing makes it unique. An instance name of "DEFAULT" becomes the process id: alone
@@ -12,7 +12,7 @@ from functools import lru_cache
 
 
 class ClientIdFormat(Enum):
-    """How a client id was made, as far as its text shows it.
+    """The way a client id was made, as far as its text shows it.
 
     Where it is made of the address and the process id alone, containers that see the same address
     and run as the same process id (often 1) share it.

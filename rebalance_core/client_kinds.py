@@ -1,4 +1,4 @@
-"""What made a client id, and so what its owner has to change: one wording for every text.
+"""Kinds of clients by how they make their ids, with the remedy of each: one wording for every text.
 
 A remedy that names another client's setting is no remedy. What made an id follows from its text,
 from the language of the connection and from its ``MQVersion`` ordinal; where these do not show it,
@@ -15,7 +15,7 @@ from .texts import Text, for_slots
 
 
 class ClientKind(Enum):
-    """What made a client id; the value is the template of what gives each process its own id."""
+    """The maker of a client id; the value is the template of the remedy that makes ids distinct."""
 
     #: A placeholder that was not expanded.
     PLACEHOLDER = (
@@ -113,7 +113,7 @@ _OLD_CPP_ADDRESS = re.compile(r"[0-9]+-.*", re.DOTALL)
 
 
 def kind_of(client_id: str, language: str | None = None, version: int | None = None) -> ClientKind:
-    """What made the id; ``language`` and ``version`` are those of the connection.
+    """The kind of client that made the id; ``language`` and ``version`` are the connection's.
 
     Sources: ``ClientConfig`` (RocketMQ 4.8.0, 4.9.0), ``RocketMQUtils`` (spring-cloud-alibaba
     2021.0.4.0, 2021.0.5.0), ``internal/client.go`` and ``consumer.WithInstance`` (client-go 2.1),
@@ -177,7 +177,7 @@ def _java(parsed: ClientId, version: int | None) -> ClientKind:
 
 
 def remedy_of(client_id: str, language: str | None = None, version: int | None = None) -> Text:
-    """What gives each process that uses the id its own, for the client that made it.
+    """The remedy that gives each process that uses the id its own, for the client that made it.
 
     ``language`` and ``version`` are those of the connection.
 
@@ -215,7 +215,7 @@ def placeholders_in(client_ids: Iterable[str]) -> list[str]:
 
 
 def without_secret(client_ids: Iterable[str]) -> str:
-    """What keeps a secret out of the ids of the clients that made these.
+    """The remedy that keeps a secret out of the ids of the clients that made these.
 
     >>> without_secret(["10.0.0.1@ak|sk|GID_pay|1"])[:56]
     'update the binder spring-cloud-starter-stream-rocketmq t'
@@ -235,17 +235,17 @@ def without_secret(client_ids: Iterable[str]) -> str:
     return joined(ways)
 
 
-#: Of one process that reconnected.
+#: The remedy for one process that reconnected.
 STALE_CHANNEL_REMEDY = Text(
     "none: the broker drops a silent channel within about 130 s; if it comes again, look for "
     "heartbeats that time out"
 )
 
-#: Of so many clients a restart names each: whoever restarts them needs the whole list.
+#: The most clients that a restart names: whoever restarts them needs the whole list.
 _MOST_RESTARTED = 20
 
-#: What makes a restart last. client-go: issue 1056, fixed in 2.1.2. Its connections give the same
-#: version whatever the release, so that only the language shows it.
+#: The update that makes a restart last. client-go: issue 1056, fixed in 2.1.2. Its connections give
+#: the same version whatever the release, so that only the language shows it.
 _UPDATE_GO = Text(
     "update client-go to 2.1.2 or later: older versions do not take queues that are added to a "
     "route"

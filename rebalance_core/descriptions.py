@@ -33,7 +33,7 @@ GROUP_OFFLINE_REMEDY = Text(
 
 
 class Description(NamedTuple):
-    """What is said of a fault: fields of a ``Fault``, by their names."""
+    """The words about a fault: fields of a ``Fault``, by their names."""
 
     evidence: str
     remedy: str
@@ -62,7 +62,7 @@ def _and(parts: Iterable[str]) -> str:
 
 
 def _of_clients(client_ids: Collection[str], template: str, **values: TextValue) -> Text:
-    """What the template says of some ``{clients}``, of one or of many."""
+    """The template filled with ``{clients}``, in the singular or the plural."""
     return agreeing(len(client_ids), template, clients=_and(client_ids), **values)
 
 
@@ -72,7 +72,7 @@ def _sentences(*parts: str) -> str:
 
 
 _SURELY, _AT_TIMES, _PERHAPS = "surely", "at times", "perhaps"
-#: What a finding says of its queues, by kind and by how it is so.
+#: The sentence of a finding about its queues, by kind and by how it is so.
 _EFFECTS: Mapping[tuple[str, str], str] = {
     (DUPLICATE, _SURELY): "{queues} [is|are] taken by several",
     (DUPLICATE, _AT_TIMES): "{queues} [is|are] at times taken by several",
@@ -84,9 +84,9 @@ _EFFECTS: Mapping[tuple[str, str], str] = {
 
 
 def _effect(findings: list[Finding], possibly: str = _AT_TIMES) -> str:
-    """What the findings say: how many queues, and which, are consumed twice or by nobody.
+    """The effect of the findings: how many queues, and which, are consumed twice or by nobody.
 
-    ``possibly``: how it is so where it is not so for sure.
+    ``possibly``: the key of the wording for an effect that is not certain.
     """
     parts = []
     for kind in (DUPLICATE, ORPHANED):
@@ -99,7 +99,7 @@ def _effect(findings: list[Finding], possibly: str = _AT_TIMES) -> str:
 
 
 def taken_by(kind: str, queues: Collection[MessageQueue], how: str = _SURELY) -> str:
-    """What a kind of finding says of its queues.
+    """The sentence of a kind of finding about its queues.
 
     >>> taken_by("ORPHANED", [MessageQueue("T", "a", 0)])
     'queue 0 of a is taken by nobody'
@@ -188,14 +188,14 @@ def _strategies(situation: Situation, findings: list[Finding]) -> Description:
 def _who_uses(
     users: Mapping[str, Collection[str]], template: str, slot: str
 ) -> tuple[str, tuple[str, ...]]:
-    """Who uses what, in words, and the ids that do not use what most of them use."""
+    """The users of each thing, in words, and the ids that do not use the commonest one."""
     most_first = sorted(users.items(), key=lambda use: (-len(use[1]), use[0]))
     who = joined(_of_clients(sorted(ids), template, **{slot: what}) for what, ids in most_first)
     return who, tuple(sorted({client_id for _, ids in most_first[1:] for client_id in ids}))
 
 
 def _one_strategy(state: State, in_use: Collection[AllocationStrategy]) -> str:
-    """What makes all members of the group compute the same, whatever SDK each is built on."""
+    """The remedy that makes all members compute the same, whatever SDK each is built on."""
     sdks = {sdk_of(m.language, m.version) for m in state.members if m.subscribed}
     remedy = Text("give all members of the group the same strategy")
     if len(sdks) > 1 and Sdk.CPP in sdks:
@@ -213,8 +213,9 @@ def _one_strategy(state: State, in_use: Collection[AllocationStrategy]) -> str:
 
 
 def subscriptions_differ(state: State) -> bool:
-    """Whether members reported themselves that they subscribe to the topic, and others that they
-    do not; what the group's table has of it may be anybody's.
+    """True if some members reported that they subscribe to the topic, and others that they do not.
+
+    A subscription in the group's table does not count: it may be anybody's.
     """
     reported = [
         member for member in state.members if member.subscription_source not in (None, GROUP_TABLE)
@@ -443,8 +444,8 @@ def _master_away(situation: Situation, findings: list[Finding]) -> Description:
 
 
 def _rooms(situation: Situation, findings: list[Finding]) -> Description:
-    """Of rooms that no member serves; and of clients that cut their blocks from the queues of all
-    rooms, what that costs the rooms that they serve: the one that is left out does no harm.
+    """Describes rooms that no member serves, and the cost to served rooms where clients cut their
+    blocks from the queues of all rooms: the one that is left out does no harm.
     """
     unfiltered = repairs.users_of(situation, MachineRoomUnfiltered)
     served = {
@@ -519,7 +520,7 @@ def normalise_expression(expression_type: str | None, expression: str | None) ->
 
 
 def filter_users(state: State) -> dict[str, set[str]]:
-    """By filter on the topic the client ids that use it."""
+    """The client ids that use each filter on the topic."""
     users: dict[str, set[str]] = defaultdict(set)
     for member in state.members:
         if member.subscribed and member.expression is not None:
@@ -539,7 +540,7 @@ def _expressions(situation: Situation, _: list[Finding]) -> Description:
     return Description(evidence, remedy, client_ids=others)
 
 
-#: Which client ids have the fault, and the evidence of one: each is a separate fault.
+#: The client ids that have the fault, and the evidence of one: each is a separate fault.
 DESCRIBE_ONE_ID: Mapping[
     str,
     tuple[Callable[[StackedId], bool], Callable[[StackedId, Sequence[str], list[Finding]], str]],
@@ -547,7 +548,7 @@ DESCRIBE_ONE_ID: Mapping[
     repairs.DUPLICATE_CLIENT_ID: (lambda stacked: stacked.processes > 1, _duplicate_id),
     repairs.STALE_CHANNEL: (lambda stacked: stacked.copies > stacked.processes, _stale_channel),
 }
-#: What describes a fault of the whole group, in evidence and remedy.
+#: The descriptions of faults of the whole group, in evidence and remedy.
 DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
     repairs.GHOST_MEMBER: _ghosts,
     repairs.STRATEGY_MISMATCH: _strategies,

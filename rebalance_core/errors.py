@@ -1,4 +1,4 @@
-"""What the allocator raises.
+"""Errors of the allocator.
 
 ValueError
 ├── ChangeError                a what-if that this state does not allow
@@ -23,7 +23,7 @@ class AllocationError(ValueError):
 
     @property
     def text(self) -> str:
-        """What is wrong; what is not Java's own text is a ``Text``, for other languages."""
+        """The message; what is not Java's own text is a ``Text``, for other languages."""
         return self.args[0] if self.args and isinstance(self.args[0], str) else str(self)
 
 
@@ -45,7 +45,7 @@ class ChangeError(ValueError):
 
 #: More names than this nobody reads in an error.
 _MOST_NAMES = 5
-#: So many letters of a name are taken for its beginning.
+#: The fewest letters of a name that are taken for its beginning.
 _SHORTEST_BEGINNING = 3
 
 

@@ -1,4 +1,4 @@
-"""From causes to faults: what an operator reads, in words and as values.
+"""Faults: causes as an operator reads them, in words and as values.
 
 A fault is a cause of findings, or something that is wrong without one: members that filter a topic
 differently lose messages with no orphan and no lag.
@@ -52,7 +52,7 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
         for cure in causes.cures[key_of(finding)]:
             for fault in cure:
                 findings_of[fault].append(finding)
-                # Of the cures that a fault is part of the one with fewest others is previewed.
+                # The cure with fewest other faults is previewed, of those that a fault is part of.
                 cure_of[fault] = min(cure_of.get(fault, cure), cure, key=len)
     faults: list[Fault] = []
     for fault, found in findings_of.items():
@@ -71,7 +71,7 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
     return tuple(faults)
 
 
-#: What is wrong without a finding that shows it, by state and coverage.
+#: Faults without a finding that shows them, by state and coverage.
 _WITHOUT_FINDINGS: Mapping[str, Callable[[State, str], bool]] = {
     descriptions.EXPRESSION_MISMATCH: lambda state, _: len(descriptions.filter_users(state)) > 1,
     # Clients of a nameserver that gives no queue keep what they have: no queue shows it yet.
@@ -98,7 +98,7 @@ _WITHOUT_FINDINGS: Mapping[str, Callable[[State, str], bool]] = {
 
 
 def _effect(before: Evaluation, after: Evaluation | None) -> dict[str, Any]:
-    """What a repair does, as fields of a ``Fault``; ``after`` is the evaluation then."""
+    """The effect of a repair, as fields of a ``Fault``; ``after`` is the evaluation then."""
     if after is None:
         return {"left": len(before.findings)}
     remaining = {key_of(finding) for finding in after.findings}
@@ -106,7 +106,7 @@ def _effect(before: Evaluation, after: Evaluation | None) -> dict[str, Any]:
     return {"cleared": len(gone), "left": len(remaining), "moves": find_moves(before, after)}
 
 
-#: Of more client ids than this the first alone has the moves: they are the same for all.
+#: The most client ids that have moves each; of more only the first has: they are the same for all.
 _MOST_PREVIEWS = 10
 
 
@@ -115,7 +115,7 @@ def _of_each_id(
 ) -> Iterator[Fault]:
     """A fault for each client id that has it, with the findings of that id.
 
-    What a repair does is computed for all of them together.
+    The effect of a repair is computed for all of them together.
     """
     concerns, evidence = descriptions.DESCRIBE_ONE_ID[fault]
     stacked = {each.client_id: each for each in find_stacked_ids(situation.state) if concerns(each)}
@@ -141,7 +141,7 @@ def _of_each_id(
 def _findings_of_ids(
     ids: Collection[str], situation: Situation, found: list[Finding]
 ) -> dict[str, list[Finding]]:
-    """By client id the findings that it has caused; one that no id alone has caused is in all.
+    """The findings that each client id has caused; one that no id alone has caused is in all.
 
     A queue that several take is that of the id that claims it. One that nobody takes is in the slot
     of a copy: the id whose copies would take it, had each copy a separate id.

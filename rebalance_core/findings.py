@@ -1,4 +1,4 @@
-"""From a state to its findings: the queues that nobody takes and those that several take."""
+"""Findings of a state: the queues that nobody takes and those that several take."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -51,7 +51,7 @@ ALLOCATION_FAILS = "ALLOCATION_FAILS"
 SHARED_BY_BROKER = "SHARED_BY_BROKER"
 QUEUES_CHOSEN = "QUEUES_CHOSEN"
 
-#: With these the state does not show owners: no fault is found, and none is seen to end.
+#: Coverages that do not show owners: no fault is found, and none is seen to end.
 OWNERS_NOT_KNOWN = frozenset(
     {NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN, ALLOCATION_FAILS, TOO_MANY_QUEUES}
 )
@@ -81,7 +81,7 @@ class Finding:
 
 
 class Allocation(NamedTuple, Generic[AnyQueue]):
-    """What the processes of one client id take under one view.
+    """The queues that the processes of one client id take under one view.
 
     ``view_queues`` and ``view_clients`` are the lengths of the view's two lists, which the client
     prints when its result changes. ``queues`` are ``MessageQueue``s, or what a reader of published
@@ -118,7 +118,7 @@ class Evaluation:
     most_queues: int = 0
     fewest_queues: int = 0
     strategy_source: StrategySource | None = None
-    #: Where the least sure subscription of a member comes from; None where no member has one.
+    #: The source of the least sure subscription of a member; None where no member has one.
     subscription_source: str | None = None
     findings: tuple[Finding, ...] = ()
     allocations: tuple[Allocation[MessageQueue], ...] = ()
@@ -127,7 +127,7 @@ class Evaluation:
 
     @property
     def shows_owners(self) -> bool:
-        """Whether the state shows who owns what: one that does not ends no episode."""
+        """True if the state shows who owns what; one that does not ends no episode."""
         return self.coverage not in OWNERS_NOT_KNOWN
 
     @property
@@ -263,7 +263,7 @@ def _why_not_audited(
 
 
 def _why_no_topic(state: State, processes: tuple[Process, ...]) -> tuple[str, str]:
-    """Of a group of which no topic is known."""
+    """The coverage of a group without a known topic, and the reason."""
     if processes and all(process.chooses_queues for process in processes):
         chosen = Text("no member subscribes to a topic: they take queues by assign()")
         return QUEUES_CHOSEN, chosen
@@ -288,7 +288,7 @@ def _why_no_queue(state: State) -> tuple[str, str] | None:
 
 
 def _zones(state: State) -> str:
-    """What a zone route leaves open, in words; nothing where the brokers are in one zone.
+    """The caveat of a zone route, in words; empty where the brokers are in one zone.
 
     No dump shows which clients are in zone mode.
     """
@@ -335,7 +335,7 @@ def offline_share(state: State) -> float:
 
 
 def _who_did_not_answer(state: State) -> str:
-    """Of a group that no list has a member of: which brokers of the route might have one."""
+    """The brokers of the route that might have a member, of a group that no list has one of."""
     asked, offline = asked_brokers(state), set(state.offline_brokers)
     if not asked & offline:
         return Text("no broker of the route listed the members of the group")
@@ -398,14 +398,14 @@ def _without_claims(
 
 
 def _weakest(ranked: Sequence[_Source], there: Collection[str | None]) -> _Source | None:
-    """Of some sources, from the best to the weakest, the weakest that is there."""
+    """The weakest source that is there; ``ranked`` is from the best to the weakest."""
     return next((source for source in reversed(ranked) if source in there), None)
 
 
-#: What a column of type int holds.
+#: The greatest value of a column of type int.
 _MOST_INT = 2**31 - 1
 
-#: So many queues are looked at together where they are not all right: bounds the memory.
+#: The number of queues looked at together where they are not all right: bounds the memory.
 _QUEUES_AT_ONCE = 256
 
 
@@ -492,8 +492,7 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
 def _in_later_slots(
     strategy: AllocationStrategy, queues: Queues, client_ids: ClientIds, taken: dict[str, Positions]
 ) -> Counter[str]:
-    """By client id how many queues its later copies would take if they had separate ids, of those
-    that nobody takes as it is.
+    """The orphaned queues, counted, that each id's later copies would take with separate ids.
 
     All copies are parted at once. Where slots decide, that moves no other's; on a ring it does,
     but there every queue is somebody's as it is.

@@ -1,4 +1,4 @@
-"""How many queues each client takes, whichever view it draws."""
+"""Queues per client, whichever view it draws."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from .findings import Allocation
 
 
 def queues_by_client(allocations: Sequence[Allocation[Any]]) -> dict[str, float]:
-    """By client id the queues that each of its processes takes of one topic.
+    """The mean number of queues of one topic per process of each client id.
 
-    Where the views differ, their mean by weight; where processes of one id differ, the mean of
+    If the views differ, it is their mean by weight; if processes of one id differ, the mean of
     them.
 
     >>> def takes(client_id, view, weight, *queues):
@@ -29,7 +29,7 @@ def queues_by_client(allocations: Sequence[Allocation[Any]]) -> dict[str, float]
 
 
 def processes_by_client(allocations: Sequence[Allocation[Any]]) -> dict[str, int]:
-    """By client id how many processes use it, by the view that shows most of them."""
+    """The number of processes that use each client id, by the view that shows most of them."""
     processes: Counter[str] = Counter()
     for (client_id, _), number in _processes_behind(allocations).items():
         processes[client_id] = max(processes[client_id], number)
@@ -39,7 +39,7 @@ def processes_by_client(allocations: Sequence[Allocation[Any]]) -> dict[str, int
 def _processes_behind(
     allocations: Sequence[Allocation[Any]],
 ) -> Counter[tuple[str, tuple[str, ...]]]:
-    """By client id and view how many processes use the id."""
+    """The number of processes that use each client id in each view."""
     behind: Counter[tuple[str, tuple[str, ...]]] = Counter()
     for allocation in allocations:
         behind[allocation.client_id, allocation.view_brokers] += allocation.processes

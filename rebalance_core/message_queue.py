@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from functools import total_ordering
 from operator import attrgetter
 
-#: Where a retry topic has the name of its group: ``MixAll.RETRY_GROUP_TOPIC_PREFIX``.
+#: The beginning of a retry topic, before the name of its group:
+#: ``MixAll.RETRY_GROUP_TOPIC_PREFIX``.
 RETRY_PREFIX = "%RETRY%"
-#: Of the topic of a group's dead letters: ``MixAll.DLQ_GROUP_TOPIC_PREFIX``.
+#: The beginning of the topic of a group's dead letters: ``MixAll.DLQ_GROUP_TOPIC_PREFIX``.
 _DLQ_PREFIX = "%DLQ%"
 
 
 def is_retry_topic(topic: str) -> bool:
-    """Whether it holds what a group failed to consume and consumes again.
+    """True if the topic holds messages that a group failed to consume and consumes again.
 
     >>> is_retry_topic("%RETRY%G_ORDER"), is_retry_topic("ORDER")
     (True, False)
@@ -28,7 +29,7 @@ def is_retry_topic(topic: str) -> bool:
 
 
 def is_dead_letters(topic: str) -> bool:
-    """Whether it holds what a group failed to consume as often as it may, and nobody consumes."""
+    """True if the topic holds messages that failed for the last time, which nobody consumes."""
     return topic.startswith(_DLQ_PREFIX)
 
 
@@ -111,7 +112,7 @@ def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
 
 
 def bytewise_order_differs(texts: Collection[str]) -> bool:
-    """Whether Go and C++, which compare bytes of UTF-8, sort these texts otherwise than Java does.
+    """True if Go and C++, which compare bytes of UTF-8, sort these texts otherwise than Java does.
 
     >>> bytewise_order_differs(["a", "\\uff21"]), bytewise_order_differs(["\\uff21", "\\U0001f600"])
     (False, True)

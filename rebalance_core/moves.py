@@ -39,7 +39,7 @@ def find_moves(before: Evaluation, after: Evaluation) -> tuple[Move, ...]:
 
 
 def _takers(evaluation: Evaluation) -> dict[MessageQueue, tuple[str, ...]]:
-    """By queue who takes it, once for each process."""
+    """The takers of each queue, one entry per process."""
     shares: dict[MessageQueue, dict[tuple[str, int], float]] = defaultdict(
         lambda: defaultdict(float)
     )

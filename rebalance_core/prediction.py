@@ -1,4 +1,4 @@
-"""What if: what changes would do to a group and topic, when done and on the way.
+"""What-if: the effect of changes on a group and topic, when done and on the way.
 
     situation, changes -> before, after, moves, and the states in between
 
@@ -27,19 +27,19 @@ from .repairs import Situation
 from .strategies.base import copy_id, original_and_copy
 from .views import readable_by_some
 
-#: Why a change is not safe, in the order in which it is shown.
-#: A state between the steps has a finding that is not there before.
+#: Dangers of a change, in the order in which they are shown. A state between the steps has a
+#: finding that is not there before.
 FINDINGS_BETWEEN = "FINDINGS_BETWEEN"
-#: When all is done there is a finding that is not there before.
+#: A finding is there when all is done, and not before.
 FINDINGS_AFTER = "FINDINGS_AFTER"
 #: Queues go in which messages lie that the group has not consumed.
 MESSAGES_LEFT = "MESSAGES_LEFT"
 #: Queues go of which nobody saw the offsets.
 BACKLOG_NOT_KNOWN = "BACKLOG_NOT_KNOWN"
-#: Who owns what cannot be computed before or after.
+#: Owners cannot be computed before or after.
 OWNERS_NOT_KNOWN = "OWNERS_NOT_KNOWN"
 
-#: So many states in between are looked at, at most; fewer in groups of thousands of members.
+#: The most states in between that are looked at; fewer in groups of thousands of members.
 MOST_STATES = 512
 _FEWEST_STATES = 16
 _MEMBERS_IN_ALL = 100_000
@@ -60,7 +60,7 @@ class Between:
 
     @property
     def wrong(self) -> int:
-        """How many queues are taken by several or by nobody."""
+        """The number of queues that several take or nobody takes."""
         return len({*self.duplicates, *self.orphans})
 
 
@@ -80,13 +80,13 @@ class Ways:
 
     @property
     def exhaustive(self) -> bool:
-        """Whether all of them were looked at."""
+        """True if all of the states were looked at."""
         return self.looked_at == self.states
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What changes do: before and after, the queues that move, and what lies in between.
+    """The effect of changes: before and after, the queues that move, and the states in between.
 
     ``rollout`` has the subsets of ``steps``; ``settling`` the states in which each client works
     from the lists of before or from those of after, for ``seconds`` at most. ``queues_gone`` can be
@@ -108,10 +108,10 @@ class WhatIf:
 
     @property
     def dangers(self) -> tuple[str, ...]:
-        """Why it is not safe; nothing where it is.
+        """The reasons why it is not safe; empty where it is.
 
-        Only as sure as ``rollout.exhaustive`` says. Of a topic whose queues are not divided among
-        the clients before and after, such as a broadcasting group's, there is nothing to fear.
+        Only as sure as ``rollout.exhaustive`` says. There are none for a topic whose queues are not
+        divided among the clients before and after, such as a broadcasting group's.
         """
         if not self.steps:
             return ()
@@ -130,7 +130,7 @@ class WhatIf:
 
     @property
     def safe(self) -> bool:
-        """Whether nothing speaks against it."""
+        """True if there are no dangers."""
         return not self.dangers
 
     @property
@@ -141,12 +141,12 @@ class WhatIf:
 
     @property
     def new_findings(self) -> frozenset[FindingKey]:
-        """What is wrong when all is done and was not before."""
+        """The findings after all is done that were not there before."""
         return _keys(self.after) - _keys(self.before)
 
     @property
     def comparable(self) -> bool:
-        """Whether owners can be computed before and after."""
+        """True if owners can be computed before and after."""
         return self.before.coverage == self.after.coverage == findings.AUDITED
 
 
@@ -155,7 +155,7 @@ def what_if(
     changes: Sequence[Change],
     backlog: Mapping[MessageQueue, int] | None = None,
 ) -> WhatIf:
-    """What the changes do, one after the other. Raises ChangeError where one cannot be made.
+    """Predicts the effect of the changes, one after the other. ChangeError: one cannot be made.
 
     ``backlog``: messages that are not consumed, by queue; None where nobody collected offsets.
 
@@ -204,7 +204,7 @@ def what_if_of_group(
     changes: Sequence[Change],
     backlogs: Mapping[str, Mapping[MessageQueue, int] | None] | None = None,
 ) -> dict[str, WhatIf]:
-    """What the changes do to every topic of a group: ``situations`` by topic, of one time.
+    """Predicts the effect of the changes on every topic of a group at one time.
 
     A change that one topic does not allow, such as a broker less that does not have it, leaves that
     topic as it is. A number of queues is not meant of a retry topic, whose number is a setting of
@@ -233,7 +233,7 @@ def what_if_of_group(
 def moves_by_client(
     moves: Sequence[Move],
 ) -> dict[str, tuple[list[MessageQueue], list[MessageQueue]]]:
-    """By client id the queues that it gives up and those that it takes.
+    """The queues that each client id gives up and those that it takes.
 
     >>> moves = [Move("T", "x", 1, ("b",), ("a",))]
     >>> {client: ([q.queue_id for q in gives], [q.queue_id for q in takes])
@@ -334,7 +334,7 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
 
 
 def _claims(evaluation: Evaluation) -> dict[_Process, frozenset[MessageQueue]]:
-    """By process what it takes, under some view at least."""
+    """The queues that each process takes, under some view at least."""
     claims: dict[_Process, set[MessageQueue]] = defaultdict(set)
     numbered: Counter[tuple[str, tuple[str, ...]]] = Counter()
     for allocation in evaluation.allocations:

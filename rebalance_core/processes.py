@@ -1,4 +1,4 @@
-"""From the members in the brokers' lists to the processes behind them.
+"""Processes behind the members of the brokers' lists.
 
 A process has one connection per broker, with another port on each, so processes cannot be counted
 by their addresses. Within one broker's list, though, every connection is one process, or a stale
@@ -42,25 +42,25 @@ class Process(NamedTuple):
     silent: bool = False
     #: The names of the brokers that it does not reach: see ``State.unreachable``.
     unreachable: tuple[str, ...] = ()
-    #: How likely it subscribes: see ``Member.subscribed_percent``.
+    #: The likelihood that it subscribes: see ``Member.subscribed_percent``.
     share: float = 1.0
-    #: Where a route has no master. client-go reads from none; who consumes in order asks the
-    #: master alone for the lock of a queue (``RebalanceImpl.lock`` 4.2.0 to 5.3.3).
+    #: True if it reads slaves where a route has no master. client-go reads none; who consumes in
+    #: order asks the master alone for the lock of a queue (``RebalanceImpl.lock`` 4.2.0 to 5.3.3).
     reads_slaves: bool = True
 
     @property
     def claims(self) -> bool:
-        """Whether it takes part in the topic's rebalance."""
+        """True if it takes part in the topic's rebalance."""
         return self.subscribed and not self.chooses_queues and not self.silent
 
 
-#: Of an id that one list alone has several times: as long as time has not shown it.
+#: The reason for an id that one list alone has several times, as long as time has not shown more.
 NOT_YET_KNOWN = Text(
     "other brokers list it less often: one process has reconnected, or another one has just "
     "started; the lists show which once an old connection would be dropped, about 130 s later"
 )
 
-#: By broker name and id the members of one client id in that broker's list.
+#: The members of one client id in each broker's list, with the broker's name and id.
 CopiesPerList = list[tuple[tuple[str, int], list[Member]]]
 
 
@@ -142,7 +142,7 @@ def _evidence(
 
 
 def confirmed_processes(copies_per_list: list[int]) -> int:
-    """How many processes use an id that is so many times in each list that has it.
+    """The number of processes that use an id, from its copies in each list that has it.
 
     The highest multiplicity that most of the lists confirm; at least one. Half of them do not: one
     process that reconnects to a master and its slave is twice in two lists, and others show it
@@ -161,7 +161,7 @@ def count_processes(
     shown: ProcessCount | None = None,
     language: str | None = None,
 ) -> tuple[int, str]:
-    """How many processes use a client id, and in words what shows it.
+    """The number of processes that use an id that some list has twice, and in words the evidence.
 
     From the surest to the least sure: what its connections showed in time (``shown``); an id that
     holds a time or a random part, which no two processes have; what most lists confirm. What the
@@ -175,8 +175,6 @@ def count_processes(
     1
     """
     most = max(copies_per_list)
-    if most == 1:
-        return 1, ""
     if shown is not None:
         return min(shown.processes, most), shown.because
     if not parse_client_id(client_id, language).can_collide:
@@ -193,7 +191,7 @@ def count_processes(
 
 
 def processes_behind(state: State) -> dict[str, int]:
-    """By client id how many processes use it."""
+    """The number of processes that use each client id."""
     return {client_id: count for client_id, _, count, _ in _counted_ids(state)}
 
 
@@ -255,9 +253,9 @@ def _ids_of_nobody(state: State) -> Iterator[str]:
 def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
     """The processes of the group, by client id; alike ones of one id as one entry.
 
-    What a process subscribes to and which strategy it uses is shown by its members: where an id has
-    one process, by all of them together (one list may have had its heartbeat later than another);
-    where it has several, by the list that shows most of them.
+    Its members show what a process subscribes to and which strategy it uses: where an id has one
+    process, by all of them together (one list may have had its heartbeat later than another); where
+    it has several, by the list that shows most of them.
     """
     plain = _plain_members(state)
     if plain is None:
@@ -270,7 +268,7 @@ def find_processes(state: State, rules: StrategyRules) -> tuple[Process, ...]:
 
 
 class _Traits(NamedTuple):
-    """What a member shows of its process: ``_look_closely`` uses nothing else of it."""
+    """The traits of a process that a member shows: ``_look_closely`` uses nothing else of it."""
 
     subscribed: bool
     message_model: str
@@ -288,7 +286,7 @@ _STRATEGY = _Traits._fields.index("strategy")
 
 
 def _plain_members(state: State) -> dict[str, tuple[Any, ...]] | None:
-    """By client id what its member shows, where there is nothing to weigh: no id is twice in a
+    """The facts of each client id's member where there is nothing to weigh: no id is twice in a
     list, no member is silent, and every list shows the same of an id. So it is in nearly all
     states, and these cost a third of what a closer look costs. None: look closely.
     """
@@ -326,8 +324,8 @@ def _look_closely(state: State, rules: StrategyRules) -> tuple[Process, ...]:
 def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Process, ...]:
     """The processes with the brokers that they do not reach: see ``State.unreachable``.
 
-    Of several processes of an id as many do not reach a broker as it does not list. Which ones that
-    are nothing shows; that it is the same ones for every broker is likeliest. A slave that lists a
+    As many processes of an id do not reach a broker as it does not list. Which ones that are
+    nothing shows; that it is the same ones for every broker is likeliest. A slave that lists a
     client shows nothing while the client asks the master.
     """
     missing = {each: Counter(names) for each, names in grouped(state.unreachable).items()}
@@ -358,7 +356,7 @@ def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Pro
 def _processes_by(
     state: State, rules: StrategyRules, observed: Iterable[str | None]
 ) -> Callable[[str, _Traits], Process]:
-    """What makes a process of its id and traits, by the strategies that were observed."""
+    """A function that makes a process of an id and traits, by the strategies that were observed."""
     distinct = set(observed) - {None, ""}
     of_group = distinct.pop() if len(distinct) == 1 else None
     orders_differ = _orders_differ(state)
@@ -379,7 +377,7 @@ def _processes_by(
 # Nearly all members of all groups show one of a few things.
 @lru_cache(maxsize=1_024)
 def _traits_of_one(every: tuple[_Traits, ...]) -> _Traits:
-    """Those of the one process that all these members are."""
+    """The traits of the one process that all these members are."""
     language, version = _spoken(every)
     models = (shown.message_model for shown in every)
     percents = (shown.subscribed_percent for shown in every if shown.subscribed)
@@ -396,7 +394,9 @@ def _traits_of_one(every: tuple[_Traits, ...]) -> _Traits:
 
 
 def _traits_of_several(traits: list[list[_Traits]], count: int) -> list[_Traits]:
-    """Those of so many processes, by the list that shows most of them; who claims comes first."""
+    """The traits of ``count`` processes, by the list that shows most of them; those that claim come
+    first.
+    """
     richest = max(range(len(traits)), key=lambda number: len(traits[number]))
     in_order = sorted(
         traits[richest],
@@ -415,7 +415,7 @@ def _traits_of_several(traits: list[list[_Traits]], count: int) -> list[_Traits]
 
 
 def _orders_differ(state: State) -> bool:
-    """Whether clients that sort bytewise have the state's ids or brokers in another order."""
+    """True if clients that sort bytewise have the state's ids or brokers in another order."""
     client_ids = {member.client_id for member in state.members}
     broker_names = {b.broker_name for b in state.brokers}
     return bytewise_order_differs(client_ids) or bytewise_order_differs(broker_names)

@@ -146,10 +146,10 @@ def expire_ghosts(situation: Situation) -> Situation:
 
 
 def is_stranger(member: Member) -> bool:
-    """Whether a member should subscribe to the topic and does not.
+    """True if a member should subscribe to the topic and does not.
 
-    Not one that chooses its queues itself, nor a broadcasting one, which has no retry topic
-    (``DefaultMQPushConsumerImpl.copySubscription`` 5.3.3): each of them is another fault.
+    Excepted are one that chooses its queues itself, and a broadcasting one, which has no retry
+    topic (``DefaultMQPushConsumerImpl.copySubscription`` 5.3.3): each of them is another fault.
     """
     return not (member.subscribed or member.chooses_queues or member.message_model == BROADCASTING)
 
@@ -201,7 +201,9 @@ def lists_of_topic(state: State) -> list[ClientList]:
 
 
 def most_copies(lists: Iterable[ClientList]) -> dict[str, list[Member]]:
-    """By client id its members in the list that has most of them; in the first of several such."""
+    """The members of each client id in the list that has most of them; in the first of several
+    such.
+    """
     most: dict[str, list[Member]] = {}
     for entry in lists:
         for client_id, members in entry.by_id.items():
@@ -312,7 +314,7 @@ def bring_masters_back(situation: Situation) -> Situation:
 def unify_strategies(situation: Situation) -> Situation:
     """Every process uses the strategy that most of those that subscribe use, whatever its SDK.
 
-    Of several that equally many use it is Java's, as it is now, before any variant of its name.
+    If several are used by equally many, it is Java's, as it is now, before any variant of its name.
     """
     used: Counter[AllocationStrategy] = Counter()
     for process in find_processes(situation.state, situation.rules):
@@ -380,7 +382,7 @@ _Kind = TypeVar("_Kind", bound=AllocationStrategy)
 
 
 def users_of(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
-    """By client id, the strategies of one class that members who subscribe use."""
+    """The strategies of one class that subscribed members use, by client id."""
     return {each: of for each, of in strategies_in_use(situation) if isinstance(of, kind)}
 
 
@@ -398,7 +400,7 @@ def _with_strategies(
     return replace(situation, rules=ChangedRules(situation.rules, answer))
 
 
-#: In the order in which they are tried and shown: the plainest explanation first.
+#: Repairs in the order in which they are tried and shown: the plainest explanation first.
 REPAIRS: Mapping[str, Repair] = {
     DUPLICATE_CLIENT_ID: give_separate_ids,
     STALE_CHANNEL: close_stale_channels,

@@ -1,4 +1,4 @@
-"""What the members of one group could see of one topic at one moment.
+"""State: all that the members of one group could see of one topic at one moment.
 
 A state is the input of everything the audit computes. It holds what was collected, not what
 follows from it: views, processes, claims and findings are all derived from it, and a repair
@@ -17,10 +17,10 @@ PERM_READ = 4
 PERM_WRITE = 2
 MASTER_ID = 0
 
-#: In percent: the member subscribes for sure.
+#: The percentage at which the member subscribes for sure.
 SURE = 100
 
-#: Where it was seen what a member subscribes to, the surest first.
+#: Sources of what a member subscribes to, the surest first.
 GROUP_TABLE = "GROUP_TABLE"
 SUBSCRIPTION_SOURCES = ("HEARTBEAT", "RUNNING_INFO", GROUP_TABLE)
 
@@ -42,7 +42,7 @@ class Member(NamedTuple):
     client_id: str
     #: ``host:port`` as the broker saw it; unique within one broker's list.
     client_addr: str
-    #: Whether the member subscribes to the topic of the state.
+    #: True if the member subscribes to the topic of the state.
     subscribed: bool = True
     #: ``CLUSTERING`` or ``BROADCASTING``.
     message_model: str = CLUSTERING
@@ -54,22 +54,22 @@ class Member(NamedTuple):
     version: int | None = None
     #: Its filter on the topic, as ``normalise_expression`` gives it; None where nothing shows it.
     expression: str | None = None
-    #: Whether its last heartbeat is older than a broker keeps a silent member; None where no
+    #: True if its last heartbeat is older than a broker keeps a silent member; None where no
     #: heartbeat of it was collected.
     is_expired: bool | None = None
-    #: Whether it chooses its queues itself (``assign()`` of the lite pull consumer, or the pull
+    #: True if it chooses its queues itself (``assign()`` of the lite pull consumer, or the pull
     #: consumer): it takes a slot, and what it reads nobody can compute.
     chooses_queues: bool = False
     #: HEARTBEAT, RUNNING_INFO or GROUP_TABLE: where it was seen what it subscribes to.
     subscription_source: str | None = None
-    #: Where the group's subscription table alone shows it, and has the topic in some polls and not
-    #: in others: in how many percent of them it has it. So likely the member subscribes.
+    #: The likelihood that it subscribes, in percent: the share of polls with the topic, where only
+    #: the group's subscription table shows it, and not in all polls.
     subscribed_percent: int = SURE
 
 
 @dataclass(frozen=True, slots=True)
 class ClientList:
-    """What one broker address answers when it is asked for the members of the group.
+    """The answer of one broker address that is asked for the members of the group.
 
     RocketMQ: ``ConsumerGroupInfo.getAllClientId``, one entry per channel, so an id that several
     processes use is in it several times. That is kept.
@@ -87,7 +87,7 @@ class ClientList:
 
     @property
     def copies(self) -> Counter[str]:
-        """How often it has each client id."""
+        """The number of times that it has each client id."""
         return Counter(member.client_id for member in self.members)
 
     @property
@@ -112,22 +112,22 @@ class RouteBroker:
 
     @property
     def has_master(self) -> bool:
-        """Whether the route has the master's address, or does not say which it has."""
+        """True if the route has the master's address, or does not say which addresses it has."""
         return MASTER_ID in (self.broker_ids or (MASTER_ID,))
 
     @property
     def has_address(self) -> bool:
-        """Whether a client can ask it for the members of a group."""
+        """True if a client can ask the broker for the members of a group."""
         return self.broker_ids is None or len(self.broker_ids) > 0
 
     @property
     def is_readable(self) -> bool:
-        """Whether consumers see queues of this broker (``PermName.isReadable``)."""
+        """True if consumers see queues of this broker (``PermName.isReadable``)."""
         return bool(self.perm & PERM_READ)
 
     @property
     def is_writable(self) -> bool:
-        """Whether producers write to queues of this broker (``PermName.isWriteable``)."""
+        """True if producers write to queues of this broker (``PermName.isWriteable``)."""
         return bool(self.perm & PERM_WRITE)
 
 
@@ -143,7 +143,7 @@ class TopicRoute:
 
 
 class ProcessCount(NamedTuple):
-    """How many processes use a client id, and in words what shows it."""
+    """The number of processes that use a client id, and in words the evidence."""
 
     client_id: str
     processes: int

@@ -1,4 +1,4 @@
-"""Which strategy a client uses: as seen of it, as configured for its group, or as assumed.
+"""Strategies of clients: as seen of a client, as configured for its group, or as assumed.
 
 Heartbeats carry no strategy, and ConsumerRunningInfo only a class name: the rooms of
 MACHINE_ROOM_NEARBY, the list of CONFIG and the room names of MACHINE_ROOM are user code that
@@ -20,7 +20,7 @@ from .texts import Text
 
 StrategySource = Literal["observed", "configured", "group", "assumed"]
 
-#: From the one that is worth most to the one that is worth least.
+#: Sources from the one that is worth most to the one that is worth least.
 STRATEGY_SOURCES: tuple[StrategySource, ...] = ("observed", "configured", "group", "assumed")
 
 #: Strategies that cannot be recomputed without parameters that only the settings can give.
@@ -29,7 +29,7 @@ NEED_PARAMETERS = ("CONFIG", "MACHINE_ROOM", NEARBY)
 
 @dataclass(frozen=True, slots=True)
 class StrategyRule:
-    """For the clients of some groups: the strategy that they use, and its parameters.
+    """The strategy that the clients of some groups use, and its parameters.
 
     ``groups`` and ``clients`` are regular expressions over the whole group name and client id.
     """
@@ -41,7 +41,7 @@ class StrategyRule:
 
 
 class KnownClient(NamedTuple):
-    """What decides the strategy of a client.
+    """The facts that decide the strategy of a client.
 
     ``observed`` is the strategy as it was seen of it, ``of_group`` what all observed members of
     its group use. ``language`` and ``version`` are those of its connection. ``orders_differ`` says
@@ -70,8 +70,8 @@ class ResolvedStrategy:
     unknown: str | None = None
 
 
-#: What decides it: the number of the rule, what was observed of the client and of its group, the
-#: SDK, and whether its order matters.
+#: All that decides it: the number of the rule, what was observed of the client and of its group,
+#: the SDK, and whether its order matters.
 _Key: TypeAlias = tuple[int | None, str | None, str | None, Sdk, bool]
 
 
@@ -218,7 +218,7 @@ def prescribe(
     configured; every client where none is named. The parameters are those of the rules ``given``,
     else those of the settings.
 
-    What is prescribed was not observed, so it is no evidence about the group's other clients.
+    A prescribed strategy was not observed, so it is not evidence about the group's other clients.
     """
     settings = rules
     while isinstance(settings, ChangedRules):  # what an earlier change prescribes counts no more

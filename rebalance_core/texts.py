@@ -12,7 +12,7 @@ TextValue = Any
 #: nothing else, for what is published may come back changed by strangers.
 _SLOT = re.compile(r"\{(\w+)(?::([,.0-9]{0,3}[df%]?|[a-z_]+Z?))?\}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: How a time is written, by form. With a ``Z`` its offset follows; ``offset`` is that alone.
+#: Forms of a time. With a ``Z`` its offset follows; ``offset`` is that alone.
 _TIMES = {
     "clock": "%H:%M:%S",
     "day": "%Y-%m-%d %H:%M:%S",
@@ -66,7 +66,7 @@ class Text(str):
         return self if is_same else Text(self.template, **values)
 
     def parts(self) -> list[Any]:
-        """What it is made of, as JSON has it: ``[template, {slot: value}]``, texts within alike."""
+        """Its parts, as JSON has them: ``[template, {slot: value}]``, texts within alike."""
         values = {
             name: value.parts() if isinstance(value, Text) else value
             for name, value in self.values.items()
@@ -94,7 +94,8 @@ def fill(template: str, values: Mapping[str, TextValue]) -> str:
 
 
 def pieces(template: str, values: Mapping[str, TextValue], zone: tzinfo = UTC) -> list[str]:
-    """What ``fill`` joins: a part of the template, a value, a part of the template, and so on.
+    """The pieces that ``fill`` joins: a part of the template, a value, a part of the template, and
+    so on.
 
     >>> pieces("{number:,} queues of {broker}", {"number": 1200, "broker": "a"})
     ['', '1,200', ' queues of ', 'a', '']
@@ -163,7 +164,7 @@ def slots(template: str) -> list[str]:
 
 
 def for_slots(template: str, values: Mapping[str, TextValue]) -> dict[str, TextValue]:
-    """Those of the values that a template has a slot for.
+    """The values that a template has a slot for.
 
     >>> for_slots("{client} subscribes", {"client": "a", "topic": "T"})
     {'client': 'a'}
@@ -171,10 +172,10 @@ def for_slots(template: str, values: Mapping[str, TextValue]) -> dict[str, TextV
     return {name: values[name] for name in slots(template)}
 
 
-#: How deep texts are within each other at most. A list of a million parts is 20 deep; a published
+#: The most levels of texts within each other. A list of a million parts is 20 deep; a published
 #: text that somebody nested deeper would break whoever goes through it.
 _DEEPEST = 50
-#: How long the values of a text are together at most: small texts within each other, each of which
+#: The most characters of a text's values together: small texts within each other, each of which
 #: repeats its slot, make a text that no machine holds.
 _LONGEST = 1_000_000
 

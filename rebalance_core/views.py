@@ -1,4 +1,4 @@
-"""From a state to its views: the pairs of lists that one client may work from in one rebalance.
+"""Views of a state: the pairs of lists that one client may work from in one rebalance.
 
 RocketMQ 5.3.3: ``RebalanceImpl.rebalanceByTopic`` takes the queues from the route that the client
 has, and the client ids from ``MQClientInstance.findConsumerIdList``: of ONE broker, drawn at
@@ -37,11 +37,11 @@ class View:
     def weight_for(
         self, unreachable: Collection[str], replicas: Mapping[str, Collection[int]]
     ) -> float:
-        """How likely the view is drawn by a client that does not reach these brokers.
+        """The likelihood that a client that does not reach these brokers draws the view.
 
         Asking such a broker fails, and the client draws again 20 s later: the weights that remain
         are to be divided by their sum. Source: ``RebalanceImpl.rebalanceByTopic`` 5.3.3, which
-        keeps the queues where it got no list. Of the names in ``replicas`` it asks these ids alone.
+        keeps the queues where it got no list. It asks only these ids of the names in ``replicas``.
         """
         if not self.draws or not (unreachable or replicas):
             return self.weight

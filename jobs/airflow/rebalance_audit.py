@@ -106,7 +106,7 @@ except ModuleNotFoundError:  # Airflow 2
 
 REPORTS = Asset("rebalance_audit_reports")
 GATES = ("INFO", "WARNING", "CRITICAL", "INCOMPLETE")
-#: By default a run is red where something lasts that loses messages, and where nobody looked.
+#: Gates that make a run red by default: a lasting finding that loses messages, and a gap.
 FAIL_ON = "CRITICAL,INCOMPLETE"
 #: Some of them with commas between.
 _SOME_GATES = rf"^({'|'.join(GATES)})(\s*,\s*({'|'.join(GATES)}))*$"
@@ -196,7 +196,7 @@ def _submit(entry: str, arguments: list[str], **options: Any) -> SubmitOperator:
     timeout=timedelta(hours=6).total_seconds(),
 )
 def wait_for_dumps(folder: str) -> bool:
-    """Whether the folder of a date has dumps, and nothing was written into it for ``SETTLED``."""
+    """True if the folder of a date has dumps, and nothing was written into it for ``SETTLED``."""
     log = logging.getLogger(__name__)
     root = ObjectStoragePath(folder)
     files = [file for file in _files_below(root) if _is_read(file, root.path)]
@@ -220,7 +220,7 @@ def _files_below(root: ObjectStoragePath) -> list[str]:
 
 
 def _is_read(file: str, folder: str) -> bool:
-    """Whether ingest reads the file: it passes over hidden ones, and those below hidden folders."""
+    """True if ingest reads the file: it passes over hidden ones, and those below hidden folders."""
     below = PurePosixPath(file).parts[len(PurePosixPath(folder).parts) :]
     return not any(part.startswith(("_", ".")) for part in below)
 
@@ -229,8 +229,8 @@ def _aware(time: datetime) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-# A verdict that failed to be read is no finding: but trying again reads the same. The other tasks
-# do not use --fail-on: Airflow would try any exit code but 0 again.
+# A verdict that failed to be read is not a finding: but trying again reads the same. The other
+# tasks do not use --fail-on: Airflow would try any exit code but 0 again.
 @task(retries=0)
 def gate(reports: str, date: str, verdict: str, fail_on: str) -> dict[str, int]:
     """Judges the published run of a date; gives, by gate of ``fail_on``, what closes it.
@@ -256,7 +256,7 @@ def gate(reports: str, date: str, verdict: str, fail_on: str) -> dict[str, int]:
 
 
 def _last_pointer(folder: ObjectStoragePath, date: str) -> ObjectStoragePath:
-    """Which run of a date counts: see ``jobs.storage.publication``."""
+    """The pointer to the run of a date that counts: see ``jobs.storage.publication``."""
     named = [each for each in folder.iterdir() if each.name.startswith(f"dt={date}.")]
     if not named:
         raise AirflowFailException(f"no published report of {date} below {folder}")
@@ -264,7 +264,7 @@ def _last_pointer(folder: ObjectStoragePath, date: str) -> ObjectStoragePath:
 
 
 def _verdict(text: bytes, place: str) -> dict[str, Any]:
-    """Of a pointer the verdict on its run; AirflowFailException where it is not what a run wrote.
+    """The verdict in a pointer; AirflowFailException where it is not what a run wrote.
 
     See ``jobs.storage.manifest.unsealed`` and ``jobs.verdict.verdict``.
     """

@@ -37,7 +37,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Sender:
-    """How messages are sent, whichever run they are of.
+    """Means of sending messages, whichever run they are of.
 
     ``environment`` has the secrets; ``warn`` gets what is wrong and stops nothing.
     """
@@ -169,7 +169,7 @@ def _deliver(
 def _says_what_is_missing(
     digest: Digest, alerts: Alerts, delivered: Collection[str], severity: str | None = None
 ) -> bool:
-    """Whether something was not read or not audited, and has to be said: as a WARNING is.
+    """True if something was not read or not audited, and has to be said: as a WARNING is.
 
     With ``send = "NEW"`` once for a date.
     """

@@ -18,7 +18,7 @@ class DeliveryError(AuditError):
 
 
 class Refusal(NamedTuple):
-    """Why a message was not taken: text of ours alone, for a server's may have the URL in it.
+    """The reason why a message was not taken: our text only, as a server's may have the URL in it.
 
     ``wait``: the seconds to wait at least before another attempt; None where that would be refused
     as well.
@@ -29,7 +29,7 @@ class Refusal(NamedTuple):
 
 
 class Attempts(NamedTuple):
-    """How long one attempt may take, how many there are, and how to wait between them."""
+    """The limits of attempts: the time-out of each, their number, and the pause between them."""
 
     timeout_seconds: float
     number: int
@@ -47,7 +47,7 @@ class Attempts(NamedTuple):
 
 
 def within(seconds: float, work: Callable[[], _Result], stop: Callable[[], None]) -> _Result:
-    """What the work returns or raises; TimeoutError after so many seconds.
+    """Returns or raises what the work does; TimeoutError after so many seconds.
 
     A socket's time-out is for each read: a server that sends a byte now and then never meets it.
     Nor does it bound the look-up of a name. So the work is done in a thread. ``stop`` is called

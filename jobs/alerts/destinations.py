@@ -1,4 +1,4 @@
-"""Where messages go: services with their secrets, which come from the environment or from files.
+"""Destinations of messages: services with their secrets, from the environment or from files.
 
 A destination without a name has its URL in REBALANCE_AUDIT_WEBHOOK and its secret in
 REBALANCE_AUDIT_SECRET; one that is named ``on-call`` in REBALANCE_AUDIT_WEBHOOK_ON_CALL and
@@ -35,10 +35,10 @@ SECRET_VARIABLE = "REBALANCE_AUDIT_SECRET"  # noqa: S105 - the name of a variabl
 
 #: Printable ASCII without blanks.
 _URL = re.compile(r"https?://[!-~]+", re.IGNORECASE)
-#: Of a line of a file, in characters.
+#: The longest line of a file, in characters.
 _LONGEST_SECRET = 8192
 
-#: By their names in the settings; e-mail has no webhook, Apprise URLs of its own.
+#: Services by their names in the settings; e-mail has no webhook, Apprise URLs of its own.
 SERVICES = {
     "SLACK": SLACK,
     "DINGTALK": DINGTALK,
@@ -48,7 +48,7 @@ SERVICES = {
     "PAGERDUTY": PAGERDUTY,
     "JSON": JSON,
 }
-#: Those that call people by their ids.
+#: Services that call people by their ids.
 WITH_MENTIONS = ("SLACK", "DINGTALK", "FEISHU", "WECOM")
 
 #: Delivers a message; DeliveryError where nobody took it.
@@ -159,7 +159,7 @@ def _by_mail(email: Email, password: str, where: str) -> Deliver:
 
 @dataclass(frozen=True)
 class SecretSources:
-    """Where the secrets of one destination come from: ``name`` is its name, "" where it has none.
+    """The sources of one destination's secrets: ``name`` is its name, "" where it has none.
 
     ``where`` names its settings.
     """
@@ -174,7 +174,7 @@ class SecretSources:
         return f"{variable}_{self.name.upper().replace('-', '_')}" if self.name else variable
 
     def find(self, variable: str, setting: str, file: str | None) -> str:
-        """That of the environment, else the first line of the file; empty where there is neither.
+        """Finds the secret in the environment, else in the file's first line, else "".
 
         Raises SettingsError where the file cannot be read, or is empty.
         """

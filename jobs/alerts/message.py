@@ -33,9 +33,9 @@ from ..storage import Published
 from ..texts.shown import of_the_time, visible
 from ..verdict.verdict import WELL, RunVerdict, make_verdict
 
-#: In place of a group and topic: all that a message leaves out.
+#: The place of all that a message leaves out.
 OTHERS = Place("", "", "")
-#: In place of a group and topic: all that was not read or not audited.
+#: The place of all that was not read or not audited.
 MISSING = Place("", "", "?")
 
 #: RocketMQ takes no longer names; a dump may have them.
@@ -47,7 +47,7 @@ _MOST_FAULTS = 3
 _MOST_EVENTS = 3
 _MOST_ENDED = 3
 _LONGEST_SHORT_NAME = 40
-#: Where a service has no room the lines of the last rank go first, then those before it.
+#: Ranks of lines: where a service has no room those of the last rank go first.
 _TITLE, _WHY, _EACH, _WHERE = range(4)
 _Made = TypeVar("_Made")
 
@@ -79,7 +79,7 @@ class Digest:
     resolved: tuple[str, ...]
 
     def about(self, groups: str) -> "Digest":
-        """What concerns the groups that a pattern matches."""
+        """The part about the groups that a pattern matches."""
         matches = re.compile(groups).fullmatch
         problems = tuple(each for each in self.problems if matches(each.place.consumer_group))
         resolved = tuple(filter(matches, self.resolved))
@@ -88,7 +88,7 @@ class Digest:
 
     @property
     def findings(self) -> list[PlaceFinding]:
-        """What was found, of the worst problem first."""
+        """The findings, of the worst problem first."""
         return [each for problem in self.problems for each in problem.findings]
 
 
@@ -131,7 +131,7 @@ class Item:
 
 
 class Cause(NamedTuple):
-    """What a text says of the problems of one cause, as the page has them together.
+    """The text about the problems of one cause, as the page has them together.
 
     ``lines`` are those after the title, each with its rank.
     """
@@ -142,14 +142,14 @@ class Cause(NamedTuple):
 
     @classmethod
     def of_one(cls, item: Item) -> Self:
-        """That of a problem that is alone."""
+        """The cause of a problem that is alone."""
         why = [(_WHY, f"    {each}") for each in item.explanations]
         return cls(item.summary, 1, (*why, *item.link))
 
 
 @dataclass(frozen=True)
 class Message:
-    """What is sent: ``items`` are the worst of all, ``left_out`` is the number of the others.
+    """The message to send: ``items`` are the worst of all, ``left_out`` is the number of others.
 
     ``causes`` are about all of them; without them a text has each item by itself.
 
@@ -166,13 +166,13 @@ class Message:
     resolved: tuple[Place, ...] = ()
     url: str = ""
     language: Language = ENGLISH
-    #: What happened in the cluster, a line each.
+    #: Events in the cluster, a line each.
     events: tuple[str, ...] = ()
-    #: Whom a service calls, by its ids.
+    #: The ids of those whom a service calls.
     mentions: tuple[str, ...] = ()
-    #: Which groups have nothing any more that the run before had, in a line; may be empty.
+    #: The line on groups that have nothing any more that the run before had; may be empty.
     ended: str = ""
-    #: What was not read or not audited, in a line; empty: nothing.
+    #: The line on what was not read or not audited; empty: nothing.
     missing: str = ""
     #: One of the states of a run.
     state: str = WELL
@@ -186,7 +186,7 @@ class Message:
     def fitted(
         self, made: Callable[[list[str]], _Made], longest: int, size: Callable[[_Made], int]
     ) -> _Made:
-        """What is made of the most lines with which it is no longer; of the heading always.
+        """Makes the body with as many lines as fit into ``longest``; the heading is always in it.
 
         Lines are whole, and the last one is how many problems are left out. It is better to know of
         all groups than why the first one is wrong: explanations go first.
@@ -281,11 +281,11 @@ def ids_of(chosen: Chosen) -> set[str]:
 
 
 def resolved_places(digest: Digest, places: Iterable[Place]) -> tuple[Place, ...]:
-    """Those of the groups and topics that were judged, and of which nothing lasting is left.
+    """The places that were judged, and of which nothing lasting is left.
 
     A topic that was not judged is not resolved, nor is one of a group of whose retry topic
-    something is left: it may be a part of the incident. ``OTHERS`` are when whatever is open is
-    among the places.
+    something is left: it may be a part of the incident. ``OTHERS`` is resolved when all that is
+    open is among the places.
     """
     places, judged = set(places), set(digest.judged)
     if digest.verdict.is_complete:
@@ -362,7 +362,7 @@ def _ended(digest: Digest, language: Language) -> str:
 
 
 def _missing(digest: Digest, language: Language) -> str:
-    """What was not read or not audited, and what has no severity, in one line."""
+    """The gaps of the run, and what was not audited, in one line."""
     verdict = digest.verdict
     if not verdict.missing:
         return ""
@@ -375,7 +375,7 @@ def _missing(digest: Digest, language: Language) -> str:
 
 
 def missing_id(digest: Digest) -> str:
-    """What a note has of it where a message said what is missing of a run."""
+    """The id in a note of a message about what is missing of a run."""
     text = "\n".join(digest.verdict.missing)
     return f"missing-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
@@ -394,7 +394,7 @@ def _heading(digest: Digest, chosen: Chosen, alerts: Alerts) -> Text:
 
 
 def _found(digest: Digest, chosen: Chosen, *, is_new: bool) -> str:
-    """How many topics, as the page counts them: a retry topic is one."""
+    """The number of topics, as the page counts them: a retry topic is one."""
     if not chosen:
         return Text("no new findings") if is_new else Text("no open findings")
     places = {each.place for _, findings in chosen for each in findings}
@@ -415,7 +415,7 @@ def _found(digest: Digest, chosen: Chosen, *, is_new: bool) -> str:
 
 
 class _Writer(NamedTuple):
-    """What writes the items of a message; ``several`` clusters have their names there."""
+    """Writer of the items of a message; ``several`` clusters have their names there."""
 
     message: Message
     alerts: Alerts
@@ -485,7 +485,7 @@ class _Writer(NamedTuple):
 
 
 def _with_waiting(what: str, every: Iterable[WaitingMessages]) -> str:
-    """What it is, and how many messages wait there."""
+    """The text, and the number of messages that wait there."""
     waiting = WaitingMessages.of_all(every).text_of_times(_time)
     return Text("{what}; {waiting}", what=what, waiting=waiting) if waiting else what
 
@@ -497,7 +497,7 @@ def _what(problem: Problem, findings: Iterable[PlaceFinding]) -> str:
 
 
 def _began(problem: Problem) -> datetime:
-    """When it began, in an earlier run where it is open over several."""
+    """The time at which it began, in an earlier run where it is open over several."""
     opened = problem.open_since if problem.nights_open > 1 else None
     return opened or problem.first_seen
 
@@ -507,7 +507,7 @@ def _from_to(start: datetime, end: datetime) -> Text:
 
 
 def _lasted(problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
-    """From when to when it was so, over the runs before as well, and for how much of the time."""
+    """The time that it lasted, over the runs before as well, and its share of that time."""
     time = _from_to(_began(problem), problem.last_seen)
     if problem.ongoing:
         time = Text("since {start}, ongoing", start=_time(_began(problem)))
@@ -520,7 +520,7 @@ def _lasted(problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
 
 
 def _explanations(problem: Problem, language: Language) -> Iterable[Text]:
-    """Why it is, by the faults that explain most of it."""
+    """The reasons, by the faults that explain most of it."""
     lasting = [each for each in problem.faults if each.lasts]
     for fault in lasting[:_MOST_FAULTS]:
         evidence = shown(language.of(fault.evidence), _LONGEST_TEXT)

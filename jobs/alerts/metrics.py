@@ -113,7 +113,7 @@ def _label(name: str) -> str:
 
 
 def _shown_clusters(digest: Digest, rows: _Rows) -> Mapping[str, str]:
-    """How each cluster of the run is called in the label."""
+    """The label of each cluster of the run."""
     findings: Counter[str] = Counter()
     for each in digest.findings:
         findings[each.place.cluster] += len(each.ids)
@@ -129,7 +129,7 @@ def _shown_clusters(digest: Digest, rows: _Rows) -> Mapping[str, str]:
 def _counted(
     name: str, what: str, labels: Mapping[str, Iterable[str]], rows: Iterable[Mapping[str, Any]]
 ) -> _Metric:
-    """How many rows have which labels: 0 for each combination that has none."""
+    """The number of rows with each combination of labels: 0 for one that has none."""
     zeros = dict.fromkeys(product(*labels.values()), 0)
     found = Counter(tuple(row[label] for label in labels) for row in rows)
     return _Metric(name, what, list(labels), {**zeros, **found})
@@ -162,7 +162,7 @@ def _of_rows(digest: Digest, rows: _Rows, clusters: Mapping[str, str]) -> Iterat
 
 
 def _of_worst_groups(digest: Digest, worst_groups: int) -> Iterator[_Metric]:
-    """Their findings, and the messages that wait there, in the order of the problems."""
+    """The findings of the worst groups and their waiting messages, in the problems' order."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     for each in digest.findings:
         if each.severity in _SEVERE and each.known_issue is None:
@@ -187,7 +187,7 @@ def _of_worst_groups(digest: Digest, worst_groups: int) -> Iterator[_Metric]:
 
 
 def _of_backlog(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_Metric]:
-    """By cluster what waits in the topics with lasting faults, known issues left out."""
+    """The waiting messages of the topics with lasting faults, by cluster, known issues left out."""
     waiting = grouped(
         (clusters[each.place.cluster], each.waiting) for each in digest.problems if each.counts
     )

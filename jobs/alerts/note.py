@@ -1,4 +1,4 @@
-"""What was delivered already, beside the reports: the notes of ``alert``.
+"""Notes of ``alert`` on what was delivered already, beside the reports.
 
 The note of a date has the ids of the findings that were delivered, so that a date that is audited
 every hour does not send them every hour. One object has the incidents that are open, whatever date

@@ -21,7 +21,7 @@ _TOO_MANY_REQUESTS = 429
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """What is posted, as JSON, and where."""
+    """The JSON to post, and its address."""
 
     url: str = field(repr=False)
     body: Any = field(repr=False)
@@ -29,7 +29,7 @@ class HttpRequest:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a server answered; ``text`` is its beginning."""
+    """The answer of a server; ``text`` is its beginning."""
 
     status: int
     text: str = field(repr=False)
@@ -57,7 +57,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def json_size(value: Any) -> int:
-    """How many bytes of JSON a value is."""
+    """The number of bytes that a value takes as JSON."""
     return len(json_bytes(value))
 
 
@@ -93,7 +93,7 @@ def _exchange(request: HttpRequest, timeout_seconds: float, connections: "_Endin
 
 
 def why(error: Exception, timeout_seconds: float) -> str:
-    """Why a server could not be reached, in words of ours; else the error's class.
+    """The reason why a server could not be reached, in our words; else the error's class.
 
     >>> why(urllib.error.URLError(ConnectionRefusedError(111, "to a secret place")), 10)
     'the connection was refused'
@@ -129,12 +129,12 @@ class _Ending(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
         self._ended = False
 
     def end(self) -> None:
-        """What waits for the server wakes, and what was not sent is not sent."""
+        """Wakes what waits for the server; what was not sent is not sent any more."""
         self._ended = True
         shut_down(each.sock for each in self._opened)
 
     def do_open(self, http_class: Any, *args: Any, **options: Any) -> http.client.HTTPResponse:
-        """Over TCP or TLS; no connection goes on that began before the end."""
+        """Connects over TCP or TLS; no connection goes on that began before the end."""
         handler = self
 
         class Watched(http_class):  # type: ignore[misc]
@@ -151,7 +151,7 @@ class _AsAnswered(urllib.request.HTTPErrorProcessor):
     """Follows no redirect: the POST would arrive as a GET, or at a host that nobody named."""
 
     def http_response(self, request: Any, response: Any) -> Any:  # noqa: ARG002 - the base names it
-        """Whatever the status is, it is the answer."""
+        """The answer, whatever its status."""
         return response
 
     https_response = http_response

@@ -1,8 +1,8 @@
 """One question to one address: an answer, or the reason why there is none.
 
 One connection an address, on which several questions are under way at a time. An address that did
-not answer in time is given up until ``forget``: it would cost every later question its time-out.
-A failure is no exception but an ``Answer`` with the reason: a round goes on, whatever happens.
+not answer in time is given up until ``forget``: it would cost every later question its time-out. A
+failure is not an exception but an ``Answer`` with the reason: a round goes on, whatever happens.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ from .frames import Frame, FrameError, read_frame
 from .questions import Request, RequestCode
 from .signature import Account
 
-#: In place of a response code, for what no server answers: RocketMQ has no codes below 0.
+#: Codes for what no server answers: RocketMQ has none below 0.
 NO_ANSWER = -1
 NOT_REACHED = -2
 NOT_UNDERSTOOD = -3
 OK = 0
-#: Answers that are no trouble: no route, nobody of the group, a request that brokers of this
+#: Answers that are not trouble: no route, nobody of the group, a request that brokers of this
 #: version do not have.
 EXPECTED = {OK, 17, 206, 3}
 
@@ -49,7 +49,7 @@ _MOST_OF_A_REMARK = 4_096
 
 
 class Answer(NamedTuple):
-    """What came of a question.
+    """The answer to a question, or its failure.
 
     ``code`` is the server's, or one of the negative ones above; ``remark`` is why it is not OK.
     """
@@ -62,7 +62,7 @@ class Answer(NamedTuple):
 
     @property
     def is_ok(self) -> bool:
-        """Whether the body is what was asked for."""
+        """True if the body is what was asked for."""
         return self.code == OK
 
 
@@ -83,14 +83,15 @@ class RemotingClient:
         version: int = VERSION,
     ) -> None:
         self.options, self.cluster = options, cluster
-        #: What was asked and received in the round, by whoever gives new ones to a round.
+        #: Figures of the round, by whoever gives new ones to a round.
         self.figures = Figures()
         #: The clock of the answers.
         self.now = clock
         self._account, self._version = account, version
         self._tls = None if cluster.tls is None else cluster.tls.to_context()
         self._slots = slots or Semaphore(options.parallel_in_all)
-        #: Those that do not answer must not take the places of those that do.
+        #: Slots for addresses that have not answered: they must not take the places of those that
+        #: do.
         self._first_slots = Semaphore(options.parallel_in_all)
         self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         #: The addresses that have answered since ``forget``.
@@ -100,14 +101,14 @@ class RemotingClient:
         self.given_up: dict[str, str] = {}
         self._next_at: dict[str, float] = {}
         self._opaque = 0
-        #: By address: the bytes that came in this round.
+        #: The bytes that came from each address in this round.
         self._received: Counter[str] = Counter()
         #: Bytes of answers that came and are not handled yet, of short ones and of long ones; and
         #: those of long ones that are under way.
         self._unhandled = [0, 0]
         self._has_handled = asyncio.Event()
         self.under_way: Counter[_Connection] = Counter()
-        #: Where nameservers lie: on this machine, on its link.
+        #: Places of nameservers on this machine or its link.
         self._own_places: set[str] = set()
 
     async def __aenter__(self) -> "RemotingClient":
@@ -144,8 +145,8 @@ class RemotingClient:
     async def take(self, connection: "_Connection", size: int, length: int) -> None:
         """Counts bytes that came of an answer; FrameError where its server has sent too many.
 
-        Where too much is held at once the longest answer under way ends, or waits where even that
-        is not very long: those who send without end must not keep others' answers out.
+        If too much is held at once, the longest answer under way ends, or waits where even that is
+        not very long: those who send without end must not keep others' answers out.
         """
         self._received[connection.address] += size
         most = _MOST_LONGEST * self.options.most_bytes
@@ -165,7 +166,7 @@ class RemotingClient:
                     return
 
     async def ask(self, address: str, question: Request) -> Answer:
-        """What the address answers; it raises for a code that is not in the list, nothing else."""
+        """Asks the address; it raises for a code that is not in the list, nothing else."""
         RequestCode(question.code)
         await self._pace(address)
         async with self._slots if address in self._answered else self._first_slots:
@@ -217,7 +218,7 @@ class RemotingClient:
         return Answer(address, code, reason, b"", self.now())
 
     def _hint(self, address: str, error: Exception) -> str:
-        """What ends a connection before its first answer as this one ended; empty where unclear."""
+        """The likely reason why a connection ended so before its first answer; else empty."""
         if isinstance(error, SSLCertVerificationError):
             return "; [clusters.tls] in the file of --config says what to trust"
         if address in self._answered:
@@ -330,7 +331,7 @@ class _Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way, and nothing came for a while."""
+        """True if nothing is under way, and nothing came for a while."""
         unused = asyncio.get_running_loop().time() - self._used_at
         return not self._waiting and unused > _IDLE_SECONDS
 
@@ -384,7 +385,7 @@ async def _resolved(host: str, port: int) -> list[IPv4Address | IPv6Address]:
 
 
 def _place(at: IPv4Address | IPv6Address) -> str:
-    """Where on this machine or its link an address lies; empty where it lies elsewhere.
+    """The place of an address on this machine or its link; empty where it lies elsewhere.
 
     >>> [_place(ip_address(each)) for each in ("127.0.0.1", "::ffff:169.254.169.254", "10.0.0.1")]
     ['on this machine', 'on the link of this machine', '']

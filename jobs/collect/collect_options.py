@@ -1,4 +1,4 @@
-"""What the command line and a file of clusters say, checked whole.
+"""Options from the command line and a file of clusters, checked whole.
 
 The file is for several clusters, and for what the command line has no option for;
 docs/collect/collect.toml shows every key with its default.
@@ -32,10 +32,10 @@ _SECRET = re.compile(
     r"(?im)^[^#\n]*?\b((?:access|secret)_?key|security_token|password)\b[\"']?\s*="
 )
 
-#: Where nameservers listen if nobody says otherwise.
+#: The port of nameservers if nobody says otherwise.
 _NAMESRV_PORT = 9876
 
-#: What need not be asked, by the word that leaves it out.
+#: Questions that need not be asked, by the word that leaves them out.
 Omission = Literal["routes", "running-infos", "offsets", "request-modes"]
 ROUTES, RUNNING_INFOS, OFFSETS, REQUEST_MODES = get_args(Omission)
 
@@ -49,7 +49,7 @@ _NAME = re.compile(r"[A-Za-z0-9_%-]+")
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port; ValueError where it is no address.
+    """Host and port; ValueError where it is not an address.
 
     >>> split_address("10.0.0.1:9876"), split_address("[::1]:9876")
     (('10.0.0.1', 9876), ('::1', 9876))
@@ -91,7 +91,7 @@ Address = Annotated[str, AfterValidator(_is_address)]
 
 
 class Tls(Section):
-    """How connections are encrypted.
+    """Encryption of the connections.
 
     ``verify``: full, the certificate and its name; chain, the certificate alone (brokers are asked
     by their IP addresses, which few certificates name); none.
@@ -119,7 +119,7 @@ class Tls(Section):
 
 
 class Cluster(Section):
-    """What one list of nameservers gives, and how it is asked.
+    """A list of nameservers: what it gives, and how it is asked.
 
     ``name``: the cluster's name in the dump; empty: the one that RocketMQ gives it. The patterns
     are regular expressions over whole names. ``connect_to``: where an address is reached, if not by
@@ -147,7 +147,7 @@ class Cluster(Section):
         return list(dict.fromkeys(address for text in texts for address in namesrvs_of(text)))
 
     def takes_group(self, group: str) -> bool:
-        """Whether the group is collected."""
+        """True if the group is collected."""
         if group in self.groups:
             return True
         is_named = any(re.fullmatch(each, group) for each in self.groups)
@@ -196,7 +196,7 @@ class CollectOptions(Section):
 
     @property
     def longest_seconds(self) -> float:
-        """What was not asked so long after the round began is not asked any more."""
+        """The longest time for a round: after it nothing more is asked."""
         return self.round_seconds or max(self.every_seconds or 300, 3 * self.timeout_seconds)
 
 

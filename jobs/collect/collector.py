@@ -79,7 +79,7 @@ class Collector:
             ) from error
         finally:
             self.figures.add(figures)
-        # What cannot be remembered is asked again; the round itself is there.
+        # If it cannot be remembered, it is asked again; the round itself is there.
         with suppress(OSError):
             self._folder.remember(self._key, self._memory)
         return Collected(
@@ -122,7 +122,7 @@ async def collect(
     say: Callable[[str], None],
     complain: Callable[[str], None],
 ) -> None:
-    """What the command does: one round of every cluster, or round after round.
+    """Runs the command: one round of every cluster, or round after round.
 
     SIGTERM ends it: a round under way is not kept.
     Raises AuditError: the folder is another collector's, that of the metrics is not there, or a

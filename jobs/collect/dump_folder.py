@@ -25,7 +25,7 @@ from .memory import Memory
 _HIDDEN = ".collect"
 #: The best ratio of size to time for this text; 9 takes three times as long for 2 %.
 _GZIP_LEVEL = 6
-#: So many characters of a body are written at a time.
+#: The number of characters of a body that are written at a time.
 _PIECE = 1 << 16
 
 
@@ -40,7 +40,7 @@ class DumpFolder:
     def locked(self) -> Iterator[None]:
         """Keeps other collectors out of the folder; AuditError where one is in it.
 
-        What a collector left that was killed is removed. The lock ends with the process.
+        The leftovers of a killed collector are removed. The lock ends with the process.
         """
         disk.make_private(self._hidden)
         file = self._hidden / "lock"
@@ -57,7 +57,7 @@ class DumpFolder:
             yield
 
     def path(self, snapshot_time: Instant, name: str) -> Path:
-        """Where the round of this time lies.
+        """The path of the round of this time.
 
         >>> str(DumpFolder(Path("dumps")).path(1_000, "east"))
         'dumps/1970-01-01/000000.001-east.jsonl.gz'
@@ -85,14 +85,14 @@ class DumpFolder:
             disk.make_private(path.parent)
             disk.rename(under_way, path)
         finally:
-            # What cannot be written is not wanted any more.
+            # Files that cannot be written are not wanted any more.
             for file in (lines, raw):
                 with suppress(OSError):
                     file.close()
             under_way.unlink(missing_ok=True)
 
     def remembered(self, name: str) -> Memory:
-        """What was remembered; nothing where there is nothing that can be read."""
+        """The memory of the rounds before; empty where none can be read."""
         try:
             return Memory.from_json(self._memory(name).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):

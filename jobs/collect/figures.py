@@ -14,7 +14,7 @@ from ..texts.shown import visible
 
 _MOST_LABELS = 2_000
 _PREFIX = "rebalance_audit_collect_"
-#: By the name of a figure: its metric, which begins with 0, and what it is.
+#: Metrics by name of the figure: the class, the name, and what it counts.
 _METRICS = {
     "rounds": (Counter, "rounds", "Rounds that were written"),
     "missed": (
@@ -32,7 +32,7 @@ _METRICS = {
 
 @dataclass
 class Figures:
-    """What a round of one cluster came to, or all since the collector started.
+    """Counts of a round of one cluster, or of all since the collector started.
 
     ``errors``: by address and code, the answers that were errors; codes below 0 are those of
     ``client.py``.

@@ -22,29 +22,30 @@ from typing import Any, NamedTuple
 
 #: No frame is shorter: it has at least the mark.
 _SHORTEST = 4
-#: What the collector says it is written in (``LanguageCode``); what others say is not read.
+#: The language that the collector gives as its own (``LanguageCode``); that of others is not read.
 _LANGUAGE = "JAVA"
 _RESPONSE = 1
-#: What a server answers is in the body; a header has no more than a message.
+#: The longest header; a server's answer is in the body, and a header has no more than a message.
 _LONGEST_HEADER = 1 << 16
 #: A frame is taken from its stream in such pieces.
 _PIECE = 1 << 16
 
-#: What an answer in HTTP begins with.
+#: The beginning of an answer in HTTP.
 _HTTP = b"HTTP"
 
-#: How a header is written (``SerializeType``). The collector writes JSON, and reads both.
+#: Forms of a header (``SerializeType``). The collector writes JSON, and reads both.
 _JSON, _ROCKETMQ = 0, 1
-#: Of a binary header: code, language, version, opaque, flag, and the length of the remark.
+#: The fixed part of a binary header: code, language, version, opaque, flag, and the length of the
+#: remark.
 _FIXED = struct.Struct(">hBhiii")
 
 
 class FrameError(ValueError):
-    """Bytes that are no frame, or a request that cannot be written as one."""
+    """Bytes that are not a frame, or a request that cannot be written as one."""
 
 
 class Frame(NamedTuple):
-    """What is read of an answer (``RemotingCommand``): it has neither fields nor a version.
+    """The parts of an answer that are read (``RemotingCommand``), without fields and version.
 
     ``code`` is 0 or an error. ``opaque`` is the number of the request that is answered.
     """
@@ -57,7 +58,7 @@ class Frame(NamedTuple):
 
     @property
     def is_answer(self) -> bool:
-        """Whether it answers a request: servers send requests, too."""
+        """True if it answers a request: servers send requests, too."""
         return bool(self.flag & _RESPONSE)
 
 

@@ -16,14 +16,14 @@ from .client import EXPECTED, NOT_UNDERSTOOD, OK, Answer, RemotingClient
 from .memory import ListedBroker
 from .questions import Request
 
-#: What an answer without an account says (``AclException``; ACL 2.0: NO_PERMISSION).
+#: The answer to a question without an account (``AclException``; ACL 2.0: NO_PERMISSION).
 _NO_PERMISSION, _ACL = 16, "AclException"
 
-#: So many bytes of lines are written at a time; a line without its body has about so many.
+#: The bytes of lines that are written at a time; the bytes of a line without its body, about.
 _BATCH, _LINE_BYTES = 1 << 20, 300
 #: A small answer does not wait for others' lines to be written, up to so many bytes of them.
 _LITTLE, _MOST_UNWRITTEN = 1 << 16, 4 << 20
-#: So many troubles are kept; there may be as many as lines.
+#: The most troubles that are kept; there may be as many as lines.
 _MOST_TROUBLES = 1_000
 
 
@@ -40,16 +40,16 @@ class RoundLines:
     ) -> None:
         self._snapshot_time, self._write = iso(to_datetime(snapshot_time)), write
         self._client, self._brokers, self._worker = client, brokers, worker
-        #: What was asked, and its answer.
+        #: The questions with their answers.
         self._lines: list[tuple[dict[str, Any], Answer]] = []
         self._unwritten = 0
         self._is_stopped = False
         self._writing = asyncio.Lock()
-        #: By address and reason: how much of what it gave was left out.
+        #: The number of names left out, by address and reason.
         self._left_out: Counter[tuple[str, str]] = Counter()
-        #: What went wrong, by whom and of whom.
+        #: Troubles, by whom and of whom.
         self.troubles: list[str] = []
-        #: By address: the brokers that refuse to answer without an account, or with this one.
+        #: The brokers that refuse to answer without an account, or with this one, by address.
         self.refusing: dict[str, str] = {}
 
     def add(self, question: Request, cluster: str, answer: Answer, **server: Any) -> None:

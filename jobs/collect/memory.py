@@ -1,4 +1,4 @@
-"""What a round leaves for the next one: who is there, and what was asked when.
+"""Memory that a round leaves for the next one: who is there, and what was asked when.
 
 A broker that hangs leaves the nameservers' answers, and a group that lost its last member names its
 topics nowhere: both are asked for another hour. It is kept beside the dumps, so that single rounds
@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from ..declared.instants import SECOND, Instant
 
-#: What was not seen for so long is forgotten.
+#: The time after which what was not seen is forgotten.
 KEPT: Instant = 3600 * SECOND
 #: After a list has changed the clients divide anew: at once, at the next draw (20 s) or after the
 #: next heartbeat (30 s). The running infos are asked for so long.
@@ -38,7 +38,7 @@ class ListedBroker(NamedTuple):
 
 @dataclass
 class GroupMemory:
-    """What is remembered of a group.
+    """The memory of a group.
 
     ``lists``: by broker name and id a digest of the last list. ``infos_at``: when its running infos
     were asked last. ``changed_at``: when a list of it changed last. ``unanswered``: the members
@@ -54,7 +54,7 @@ class GroupMemory:
     giver: str = ""
 
     def is_due(self, now: Instant, refresh: Instant) -> bool:
-        """Whether the running infos of all members are asked in the round that begins now."""
+        """True if the running infos of all members are asked in the round that begins now."""
         if self.infos_at is None or now - self.infos_at >= refresh:
             return True
         return self.changed_at is not None and now - self.changed_at < SETTLES
@@ -62,7 +62,7 @@ class GroupMemory:
 
 @dataclass
 class Memory:
-    """What is remembered of all that one list of nameservers gives.
+    """The memory of all that one list of nameservers gives.
 
     The keys of ``groups`` and ``topics`` are (cluster, name). ``brokers``: with when a nameserver
     gave them last. ``refused``: by address and request code what a broker does not know (3), with
@@ -78,7 +78,7 @@ class Memory:
     routes: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
     def group(self, cluster: str, name: str) -> GroupMemory:
-        """What is remembered of the group, which is remembered from now on."""
+        """The memory of the group, which is remembered from now on."""
         return self.groups.setdefault((cluster, name), GroupMemory())
 
     def replace_brokers(self, given: Iterable[ListedBroker], now: Instant) -> None:
@@ -113,13 +113,13 @@ class Memory:
             of.lists = {place: digest for place, digest in of.lists.items() if place in places}
 
     def to_json(self) -> str:
-        """It as one line of JSON; ``from_json`` reads it."""
+        """The memory as one line of JSON; ``from_json`` reads it."""
         pairs = {name: [*of.items()] for name, of in vars(self).items()}
         return json.dumps(pairs, default=vars, ensure_ascii=False)
 
     @staticmethod
     def from_json(text: str) -> "Memory":
-        """What ``to_json`` wrote; ValueError for anything else."""
+        """Reads what ``to_json`` wrote; ValueError for anything else."""
         try:
             values = {
                 name: {tuple(key) if isinstance(key, list) else key: of for key, of in pairs}

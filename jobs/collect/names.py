@@ -1,4 +1,4 @@
-"""What an answer shows of what is still to be asked: names, each within RocketMQ's own limits.
+"""Names in an answer that are still to be asked for, each within RocketMQ's own limits.
 
 Pure functions of an answer: a long one is read in a thread. What cannot be read shows nothing; the
 line has the body as it came.
@@ -26,10 +26,10 @@ _BROKER_ID = re.compile(r"[0-9]{1,18}")
 _INTEGER_KEY = re.compile(r"([{,])([0-9]{1,18}):")
 #: A longer body is read as JSON alone: the tokenizer of what is none takes a second a megabyte.
 _MOST_OF_NO_JSON = 1 << 15
-#: What a text takes while it is read, by its copies; an object, or an empty one; a list; a value
-#: with its name.
+#: The bytes that a text takes while it is read, by its copies; an object, or an empty one; a list;
+#: a value with its name.
 _COPIES, _OBJECT, _EMPTY, _LIST, _VALUE = 3, 200, 80, 90, 130
-#: What may become of a body: so many times its size, or that of one that has so many bytes.
+#: The most that may become of a body: so many times its size, or that of one with so many bytes.
 _MOST_TIMES, _MOST_BYTES = 11, 8 << 20
 
 
@@ -54,7 +54,7 @@ class Listed(NamedTuple):
 
 
 def is_topic(name: str) -> bool:
-    """Whether a topic may have this name.
+    """True if a topic may have this name.
 
     >>> is_topic("T"), is_topic("T" * 128), is_topic("%RETRY%" + "G" * 255)
     (True, False, True)
@@ -65,7 +65,7 @@ def is_topic(name: str) -> bool:
 
 
 def is_group(name: str) -> bool:
-    """Whether a consumer group may have this name."""
+    """True if a consumer group may have this name."""
     return 0 < len(name) <= MOST_OF_A_NAME
 
 
@@ -106,7 +106,7 @@ def topics_in_list(answer: Answer) -> Named:
 
 
 def listed_in(answer: Answer) -> Listed:
-    """What a ``ConsumerConnection`` lists; nothing where nobody is online."""
+    """The members that a ``ConsumerConnection`` lists; empty where nobody is online."""
     value = _value(answer)
     listed = value.get("connectionSet")
     connections = sorted(
@@ -121,13 +121,13 @@ def listed_in(answer: Answer) -> Listed:
     return Listed(short, topics, digest, len(ids) - len(short))
 
 
-#: What follows on a name whose value is a text.
+#: The pattern after a name whose value is a text.
 _IS_TEXT = rb' ?: ?("(?:[^"\\]|\\.)*")'
-#: Of a message queue or a subscription; nothing else in a ``ConsumeStats`` or in a
+#: The name in a message queue or a subscription; nothing else in a ``ConsumeStats`` or in a
 #: ``ConsumerRunningInfo`` is named so. Their keys are objects, and they are long: to find the
 #: topics costs a tenth of parsing them.
 _TOPIC = b'"topic"'
-#: Of a broker in a ``TopicRouteData``.
+#: The name in a broker of a ``TopicRouteData``.
 _CLUSTER = b'"cluster"'
 
 
@@ -188,7 +188,7 @@ def _value(answer: Answer) -> dict[str, Any]:
             try:
                 value = parse_json(text)
             except ValueError:
-                # The ids of brokers are no texts.
+                # The ids of brokers are not texts.
                 value = parse_json(_INTEGER_KEY.sub(r'\1"\2":', text))
     except ValueError:
         return {}
@@ -201,7 +201,7 @@ def _dict(value: dict[str, Any], name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-#: By what was asked: what reads the answer.
+#: Readers of the answers, by what was asked.
 READERS: dict[RequestCode, Callable[[Answer], Any]] = {
     RequestCode.GET_BROKER_CLUSTER_INFO: brokers_in,
     RequestCode.GET_ROUTEINFO_BY_TOPIC: clusters_in,

@@ -57,7 +57,7 @@ class Request(NamedTuple):
 
     @property
     def who(self) -> dict[str, str]:
-        """Of whom it asks, as a dump names it.
+        """The subject of the question, as a dump names it.
 
         >>> running_info("G", "c").who
         {'consumer_group': 'G', 'client_id': 'c'}
@@ -89,17 +89,17 @@ def members(group: str) -> Request:
 
 
 def offsets(group: str) -> Request:
-    """How far a group has consumed the queues of a broker, all topics."""
+    """Asks how far a group has consumed the queues of a broker, all topics."""
     return Request(RequestCode.GET_CONSUME_STATS, (("consumerGroup", group),))
 
 
 def dead_letters(group: str) -> Request:
-    """How many messages a group has given up."""
+    """Asks how many messages a group has given up."""
     return Request(RequestCode.GET_TOPIC_STATS_INFO, (("topic", f"{_DLQ}{group}"),))
 
 
 def running_info(group: str, client_id: str) -> Request:
-    """What a client reports of itself; the broker asks it and waits up to 10 s for it."""
+    """Asks for a client's report of itself; the broker passes it on and waits up to 10 s for it."""
     return Request(
         RequestCode.GET_CONSUMER_RUNNING_INFO,
         (("consumerGroup", group), ("clientId", client_id), ("jstackEnable", "false")),
@@ -112,5 +112,5 @@ def topics_of(group: str) -> Request:
 
 
 def request_modes() -> Request:
-    """Which groups consume which topics by POP; of brokers 5.0 and later."""
+    """Asks which groups consume which topics by POP; brokers 5.0 and later know it."""
     return Request(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)

@@ -10,7 +10,7 @@ named the topic: one server that hangs costs the round one time-out, whichever i
     each group on each master: offsets (208), dead letters (202), topics (343) -> routes
     a route that is another than in the round before -> running infos of its groups
 
-Each answer is one line of the dump, failed or not: a line that is missing is no evidence.
+Each answer is one line of the dump, failed or not: a line that is missing is not evidence.
 
 No server is trusted. What it names is bounded (``shares.py``, ``names.py``), what it sends is
 read for a part of the round's time, and the round ends when its time is over; what is left out of
@@ -41,9 +41,9 @@ from .shares import Shares
 from .signature import ACCESS_KEY, SECRET_KEY
 from .turns import NOT_SUPPORTED, Then, Turns
 
-#: So many troubles of a round are shown; the metrics count all.
+#: The most troubles of a round that are shown; the metrics count all.
 MOST_TROUBLES = 5
-#: So many names that are not wanted are kept, for the error about one that is not there.
+#: The most unwanted names that are kept, for the error about a name that is not there.
 _MOST_OTHERS = 1_000
 
 #: A broker that lists nobody of the group.
@@ -52,16 +52,16 @@ _NOT_ONLINE = 206
 
 @dataclass
 class _Members:
-    """What the brokers have reported of a group's members in this round."""
+    """The members of a group, as the brokers have reported them in this round."""
 
     memory: GroupMemory
     is_due: bool
-    #: By client id: the brokers that list it.
+    #: The brokers that list each client id.
     brokers: dict[str, list[ListedBroker]] = field(default_factory=dict)
     #: The ids that a list has twice: different processes answer on different brokers.
     twice: set[str] = field(default_factory=set)
     asked: set[tuple[str, str]] = field(default_factory=set)
-    #: Whether any broker has given a list.
+    #: True if any broker has given a list.
     is_listed: bool = False
 
 
@@ -94,12 +94,12 @@ class Round:
         self._topics: Shares[tuple[str, str]] = Shares(options.most_topics)
         self._ids: Shares[tuple[str, str, str]] = Shares(options.most_members)
         self._members: dict[_AskedGroup, _Members] = {}
-        #: By topic in its cluster: its groups; and the topics whose route is not what it was.
+        #: The groups of each topic in its cluster; and the topics whose route is not what it was.
         self._groups_of: defaultdict[tuple[str, str], set[_AskedGroup]] = defaultdict(set)
         self._rerouted: set[tuple[str, str]] = set()
         #: The nameservers that are none.
         self._no_namesrvs: list[str] = []
-        #: Whether any broker has said of a group who its members are, or that it has none.
+        #: True if any broker has said of a group who its members are, or that it has none.
         self._has_lists = self._has_asked_groups = False
         self._known: set[str] = set()
         #: Names that are there and not wanted, for whoever wrote a name that is not.
@@ -136,7 +136,7 @@ class Round:
             put = partial(self._put_route, namesrv)
             self._turns.put_each(namesrv, EARLY, self._topics.walk(), put)
             self._turns.put(namesrv, questions.brokers(), self._on_brokers)
-        # Those that have a route come first: others may be made up.
+        # Topics with a route come first: others may be made up.
         routed = {key[:2] for key, of in self._memory.routes.items() if of != _NO_ROUTE}
         remembered = sorted(self._memory.topics.items(), key=lambda it: it[0] not in routed)
         for (cluster, topic), seen_at in remembered:
@@ -169,7 +169,7 @@ class Round:
         )
 
     def troubles(self) -> tuple[str, ...]:
-        """What went wrong, a sentence each; first what concerns whole servers."""
+        """The troubles of the round, a sentence each; first those of whole servers."""
         refusing, given_up = self._lines.refusing.values(), self._client.given_up.items()
         return (
             *([_WITHOUT_ACCOUNT.format(first=next(iter(refusing)))] if refusing else []),
@@ -179,8 +179,8 @@ class Round:
         )
 
     def unknown(self) -> tuple[list[str], bool]:
-        """Of the names that were given in vain, each with those that may have been meant; and
-        whether no cluster, no topic, or none of the groups, is there that was named.
+        """The names that were given in vain, each with those that may have been meant; and whether
+        none of the clusters, topics or groups that were named is there.
 
         None where a server did not answer: it may know them.
         """
@@ -220,8 +220,8 @@ class Round:
         for cluster in sorted({each.cluster for each in given}) or [name] * bool(name):
             self._lines.add(questions.brokers(), cluster, answer, namesrv_addr=answer.address)
         if given or not self._namesrvs_left:
-            # Those that a nameserver has lost stay in the round; and all, where none answers. Those
-            # that have answered before come first, for one that is silent takes a place.
+            # Brokers that a nameserver has lost stay in the round; and all, where none answers.
+            # Brokers that have answered before come first, for one that is silent takes a place.
             of = self._memory
             for broker in sorted(of.brokers, key=lambda each: each.address not in of.answered):
                 self._add_broker(broker)

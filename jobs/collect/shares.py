@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
 Name = TypeVar("Name", bound=Hashable)
-#: Who gives a name: its cluster, and its address.
+#: The giver of a name: its cluster, and its address.
 Giver = tuple[str, str]
 
 
@@ -28,7 +28,7 @@ class Shares(Generic[Name]):
     def __init__(self, most: int) -> None:
         self._most = most
         self._names: set[Name] = set()
-        #: By who gave them first, in the order in which they came.
+        #: The names by who gave them first, in the order in which they came.
         self.given: dict[Giver, list[Name]] = {}
         self.left_out = 0
         #: The givers of as many as any when there was no room left: no share grows from then on.
@@ -41,7 +41,7 @@ class Shares(Generic[Name]):
         return len(self._names)
 
     def within(self, names: list[str]) -> list[str]:
-        """As many of an answer's names as could be taken at all."""
+        """The names of an answer, cut to as many as could be taken at all."""
         self.left_out += max(0, len(names) - self._most)
         return names[: self._most]
 

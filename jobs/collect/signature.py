@@ -29,16 +29,16 @@ _KEY_LINE = re.compile(r"\s*(accessKey|secretKey|securityToken)\s*[:=]\s*(.*?)\s
 
 @dataclass(frozen=True)
 class Account:
-    """Who asks; its ``repr`` shows no secret."""
+    """The account; its ``repr`` shows no secret."""
 
     access_key: str
     secret_key: str = field(repr=False)
     security_token: str | None = field(default=None, repr=False)
 
-    def sign(self, fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
+    def sign(self, fields: Mapping[str, str]) -> dict[str, str]:
         """The fields with the account and the signature.
 
-        Signed are the values of all fields, in the order of their names, and then the body.
+        Signed are the values of all fields, in the order of their names; no question has a body.
 
         >>> signed = Account("rocketmq2", "12345678").sign({"consumerGroup": "G_X"})
         >>> signed["AccessKey"], signed["Signature"]
@@ -47,7 +47,7 @@ class Account:
         signed = {**fields, "AccessKey": self.access_key}
         if self.security_token is not None:
             signed["SecurityToken"] = self.security_token
-        content = "".join(signed[name] for name in sorted(signed)).encode() + body
+        content = "".join(signed[name] for name in sorted(signed)).encode()
         digest = hmac.digest(self.secret_key.encode(), content, hashlib.sha1)
         return {**signed, "Signature": base64.b64encode(digest).decode()}
 

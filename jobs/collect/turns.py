@@ -1,4 +1,4 @@
-"""Whose turn it is: the questions that wait at each address, and what one address may cost.
+"""Turns of addresses: the questions that wait at each, and what one address may cost.
 
 An address is asked by so many lanes at a time, by one until it has answered: those that hang must
 not take the places of all others. Lists and routes come first, then offsets, then
@@ -34,12 +34,12 @@ _MANY = 500
 
 #: A server that does not have the request (``RequestCode`` of a later version).
 NOT_SUPPORTED = 3
-#: What brokers before 5.0 do not have.
+#: Questions that brokers before 5.0 do not know.
 _SINCE_5 = {RequestCode.QUERY_TOPICS_BY_CONSUMER, RequestCode.GET_ALL_MESSAGE_REQUEST_MODE}
 
-#: What is under way when the round's time is over may take so many seconds more.
+#: The seconds that what is under way when the round's time is over may take.
 _GRACE = 2.0
-#: So many lines say what was not asked in time, each of one question; for the rest there is one.
+#: The most lines on what was not asked in time, each of one question; one line is for the rest.
 _MOST_NOT_ASKED = 30_000
 #: A longer body is read in a thread.
 _LONG = 1 << 14
@@ -60,7 +60,7 @@ class _Job:
 
 @dataclass
 class _Address:
-    """What waits at an address, and what it has cost so far."""
+    """The questions that wait at an address, and its cost so far."""
 
     jobs: dict[int, list[_Job]] = field(default_factory=lambda: {EARLY: [], LATER: [], LAST: []})
     #: The names that it is still to be asked of, and how such a name becomes jobs.
@@ -131,7 +131,7 @@ class Turns:
             self._wake(address, self._options.parallel)
 
     def has_too_many_silent(self, address: str) -> bool:
-        """Whether so many clients were silent, or are so far, that others would wait for them."""
+        """True if so many clients were silent, or are so far, that others would wait for them."""
         of = self._addresses[address]
         return of.silent + of.infos >= self._options.parallel
 
@@ -210,7 +210,7 @@ class Turns:
         return self._client.not_asked(address, f"the round took longer than {longest:g} s")
 
     async def _read(self, of: _Address, job: _Job, answer: Answer) -> Any:
-        """What the answer shows; None where its server has taken too much time with others."""
+        """Reads the answer; None where its server has taken too much time with others."""
         read = names.READERS.get(job.question.code)
         if read is None:
             return None

@@ -7,7 +7,7 @@ the exit code.
 from importlib import import_module
 from types import ModuleType
 
-#: Where the module has not the command's name.
+#: Modules of commands that have another name.
 _HOMES = dict.fromkeys(("run", "ingest", "audit"), "batch") | {"what-if": "explain"}
 
 

@@ -1,4 +1,4 @@
-"""What ``run``, ``ingest`` and ``audit`` share: checked first, run, and summed up."""
+"""Batch jobs ``run``, ``ingest`` and ``audit``: checked first, run, and summed up."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -39,7 +39,7 @@ from ..verdict.verdict import RunVerdict, make_verdict
 from . import common
 from .clock import now
 
-#: So many sentences on what is missing are shown after a run.
+#: The most sentences on what is missing that are shown after a run.
 _MOST_MISSING = 5
 _MOST_EVENTS = 3
 _NOT_CLEARED = "the run is published, but older reports were not removed; the next run tries again"
@@ -52,7 +52,7 @@ def run(args: Options) -> int:
 
 @dataclass(frozen=True)
 class Job:
-    """What one of the commands does. ``dumps``: what is ingested; None: only an audit.
+    """The job of one of the commands. ``dumps``: what is ingested; None: only an audit.
 
     ``task``: the audit; None: only an ingest.
     """
@@ -65,7 +65,7 @@ class Job:
 
     @classmethod
     def of(cls, args: Options, settings: Settings) -> "Job":
-        """What the options ask for; SettingsError where they do not fit."""
+        """Makes the job that the options ask for; SettingsError where they do not fit."""
         window = None if args.command == "ingest" else _window(args, settings)
         dumps = None if args.command == "audit" else common.path_of("dumps", args, settings)
         # A URI may have options at its end, which stay behind the name.
@@ -210,7 +210,7 @@ def closing_lines(
     width: int,
     reports: Location | None = None,
 ) -> list[str]:
-    """What people read of a run at its end, in lines of so many columns."""
+    """The last lines of a run for people, in lines of so many columns."""
     window = published.summary["window"]
     first, last = (datetime.fromisoformat(window[f"{name}_snapshot"]) for name in ("first", "last"))
     is_short = (last - first).total_seconds() < settings.persistence_seconds
@@ -242,7 +242,7 @@ def _clear_away(published: Published, task: Task, progress: Progress) -> None:
 
 
 def _what_stands(task: Task, error: BaseException) -> str:
-    """What readers find after a run that failed."""
+    """The state of the reports after a run that failed."""
     if not isinstance(error, Exception) and not task.reports.is_local:
         # Whoever stops a command does not wait for a server.
         return "what was published before is unchanged"
@@ -268,7 +268,7 @@ def what_happened(published: Published, language: Language = ENGLISH) -> list[st
     return lines
 
 
-#: What is found, by its table.
+#: The words for findings, by table.
 _FOUND = dict(zip(QUEUE_FINDINGS, ("orphaned", "duplicated", "stalled queues"), strict=True))
 
 
@@ -307,7 +307,7 @@ def sum_up(published: Published, verdict: RunVerdict, reports: Location | None =
 
 
 def none_lasts(published: Published, settings: Settings) -> list[str]:
-    """Where queues have findings and none of them lasts: a line with the reason."""
+    """The line with the reason why no finding of a queue lasts, where there are findings."""
     findings = published.summary["findings"]
     found = {name: findings[name]["total"] for name in QUEUE_FINDINGS if findings[name]["total"]}
     if not found or any(findings[name]["persistent"] for name in found):
@@ -324,8 +324,8 @@ def none_lasts(published: Published, settings: Settings) -> list[str]:
 
 
 def is_closed(published: Published, gates: Iterable[str]) -> bool:
-    """Whether one of the gates of ``--fail-on`` is closed by the run: a severity by findings of it
-    or worse that are no known issues, INCOMPLETE by what was not read or not audited.
+    """True if the run closes one of the gates of ``--fail-on``: a severity by findings of it or
+    worse that are not known issues, INCOMPLETE by what was not read or not audited.
     """
     closed_by = published.summary["verdict"]["gates"]
     return any(closed_by[gate] for gate in gates)

@@ -1,4 +1,4 @@
-"""What several commands ask: the settings, where the reports are, a time of an option."""
+"""Answers that several commands need: the settings, the reports, a time of an option."""
 
 import hashlib
 import os
@@ -142,14 +142,14 @@ def _last_run() -> tuple[str, str]:
 
 
 def _remembered() -> Path:
-    """By folder in which it ran: what else runs on this machine is another matter."""
+    """The file that remembers the last run, by folder in which a command runs."""
     here = hashlib.sha256(os.fsencode(Path.cwd())).hexdigest()[:16]
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(state).expanduser() / "rebalance-audit" / here
 
 
 def future(settings: Settings) -> datetime:
-    """From when on a snapshot lies in the future."""
+    """The time from which on a snapshot lies in the future."""
     return future_after(now(), settings.bounds.future_days)
 
 
@@ -185,12 +185,12 @@ def time_of_option(
 
 
 def say_beside(args: Options, output: str | None) -> Callable[[str], None]:
-    """Where lines about a result go: to standard error, where standard output has the result."""
+    """Says lines about a result: on standard error, where standard output has the result."""
     return Progress(quiet=args.quiet).say if output == STANDARD_OUTPUT else say
 
 
 def text_width() -> int:
-    """How wide a text is: as the terminal is, within what can be read; in a file as on paper."""
+    """The width of a text: the terminal's, within what can be read; in a file as on paper."""
     if not is_terminal(sys.stdout):
         return _ON_PAPER
     return min(max(console_on(sys.stdout).width, _NARROWEST), _WIDEST)

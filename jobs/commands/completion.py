@@ -1,4 +1,4 @@
-"""What a shell completes after ``rebalance-audit``: options, and the names that are there.
+"""Completion in a shell after ``rebalance-audit``: options, and the names that are there.
 
 The shell asks the command itself, so that tables, columns, dates, groups and topics are those of
 the run that the line names so far.
@@ -29,7 +29,7 @@ def run(args: Options) -> int:
     return 0
 
 
-#: What is asked of the names: the word so far, and the arguments before it.
+#: The question for names: the word so far, and the arguments before it.
 _Names = Callable[[str, Any], Iterable[str]]
 
 

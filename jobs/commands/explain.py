@@ -69,7 +69,7 @@ def _moments_of(args: Options, settings: Settings) -> tuple[list[Moment], Settin
 
 
 def _say_when(args: Options, moments: Sequence[Moment], zone: tzinfo) -> None:
-    """On standard error: when the data is."""
+    """Says on standard error of when the data is."""
     moment = moments[0]
     if moment.snapshots is not None and moment.snapshot_time == moment.snapshots[1]:
         first, last = (written(each, "iso", zone) for each in moment.snapshots)

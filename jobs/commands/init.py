@@ -24,7 +24,7 @@ from ..errors import SettingsError
 from ..texts.shown import shell_word
 
 _TO = ",".join((*WEBHOOK_SERVICES, NOWHERE))
-#: By schedule the templates of files beside the settings, which have the same names there.
+#: Templates of files beside the settings, which have the same names there, by schedule.
 _TEMPLATES: Mapping[str | None, Sequence[str]] = {
     None: (),
     "cron": ("docs/deploy/crontab",),
@@ -59,7 +59,7 @@ def run(args: Options) -> int:
 
 
 def _templates(args: Options) -> dict[str, str]:
-    """By the name of a file beside the settings the template that it is made of."""
+    """The template of each file beside the settings, by the file's name."""
     templates = {Path(each).name: each for each in _TEMPLATES[args.schedule]}
     if args.schedule == "kubernetes" and args.namesrv:
         templates["collect.yaml"] = "docs/collect/kubernetes.yaml"
@@ -95,7 +95,7 @@ def _ask_what_is_missing(args: Options) -> None:
 
 
 def _given(args: Options, settings: Path) -> dict[str, Any]:
-    """By name in the templates the value that goes there: those of settings, and a crontab's."""
+    """The values for the templates, by name: those of settings, and a crontab's."""
     output = _absolute(args.output)
     dumps = _absolute(args.dumps) if args.dumps else f"{output}/dumps"
     try:

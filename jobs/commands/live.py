@@ -12,8 +12,8 @@ from .collect import collect_from
 from .common import settings_of
 from .report import write_page
 
-#: So many rounds are collected while ``live`` watches, each so many seconds after the one before:
-#: clients commit their offsets every 5 s, so that what is asked sooner seems not to move.
+#: The rounds that ``live`` collects, and the seconds from one to the next: clients commit their
+#: offsets every 5 s, so that what is asked sooner seems not to move.
 _LIVE_ROUNDS, _LIVE_APART = 6, 10.0
 
 
@@ -46,7 +46,7 @@ def run(args: Options) -> int:
 
 def _judge(args: Options, settings: Settings, place: str) -> int:
     """Audits the dumps of a place and writes the page; returns the exit code."""
-    # What one odd member sends must not take the page away, which says what was not understood.
+    # The lines of one odd member must not take the page away, which says what was not understood.
     settings = settings.model_copy(update={"allowed_quarantine_share": 1.0})
     given = ["run", "--dumps", f"{place}/dumps", "--output", place, "--engine", LOCAL, "--quiet"]
     run = parse_arguments(given)

@@ -1,5 +1,4 @@
-"""What each command is for, an example of it, and its options, as ``jobs.console.arguments`` reads
-them.
+"""Options of each command, its purpose and an example, as ``jobs.console.arguments`` reads them.
 
 Nothing but names is imported: ``--help``, an error of usage and completion wait for no library.
 """
@@ -48,7 +47,7 @@ _SERVERS = """\
     --rate N  requests a second to an address; default: no limit
     --account FILE  a file with accessKey: and secretKey:, as conf/tools.yml
     --tls  encrypt; the file of --config has the certificates"""
-#: Of which group and topic, and where that is looked up; when.
+#: Options for the group and topic, the place where they are looked up, and the time.
 _WHAT = """\
     | --dumps PATH...  local dumps; default: what the last run here read
     | --snapshots DIR  the snapshot tables of ingest
@@ -58,7 +57,7 @@ _WHEN = """\
     --cluster C  the cluster, where the group is in several
     --language --settings --set --quiet"""
 
-#: In the order of the help: the commands of every day, and the others.
+#: Commands in the order of the help: those of every day, and the others.
 EVERY_DAY: Mapping[str, str] = {
     "live": f"""collect from your cluster and audit it at once
 The first verdict comes after one round, in which nothing can be seen to last; the second one after
@@ -189,7 +188,7 @@ example: completion bash > ~/.local/share/bash-completion/completions/rebalance-
     SHELL {bash,zsh,fish}  which shell reads it""",
 }
 COMMANDS: Mapping[str, str] = {**EVERY_DAY, **OTHERS}
-#: Where that of argparse does not say it well.
+#: Usages where argparse does not say it well.
 USAGES: Mapping[str, str] = {
     "what-if": "%(prog)s [--dumps PATH ... | --snapshots DIR] --group G [--topic T] CHANGE ...\n"
     "                               [--format table|json] [--at TIME] [--cluster C]"

@@ -70,7 +70,7 @@ def _print(table: Any, reason: str, args: Options) -> None:
 def _give_lines(lines: Iterable[str], args: Options) -> None:
     """Writes data; in pages on a terminal, where it is to be read by a person."""
     if is_terminal(sys.stdout):
-        # A line feed within a cell is no end of a line.
+        # A line feed within a cell is not the end of a line.
         write_in_pages("\n".join(map(visible, lines)), pages=not args.no_pager)
         return
     for line in lines:

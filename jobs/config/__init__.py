@@ -1,1 +1,1 @@
-"""What a run is given: settings, bounds, window, known issues, and what counts as a secret."""
+"""Configuration of a run: settings, bounds, window, known issues, and what counts as a secret."""

@@ -4,9 +4,8 @@ A finding that an entry matches is shown and marked with the entry's reason, and
 not count it. So is a topic that was not audited, where the kinds of the entry name its coverage.
 
 An entry holds up to its date of expiry and on it; whether it does is judged by the date that is
-audited, so that a night that is run again gives the same reports. The entries are no part of the
-settings' fingerprint. Counts include known issues, and ``known`` beside them has those
-alone.
+audited, so that a night that is run again gives the same reports. The entries are not a part of the
+settings' fingerprint. Counts include known issues, and ``known`` beside them has those alone.
 """
 
 from datetime import date
@@ -20,12 +19,12 @@ from ..verdict.coverage import ACTIONS
 from .choices import DEFAULT_KNOWN_ISSUES
 from .settings import NamePattern, Section, WholeNumber, checked, find_text, parse_toml, read_text
 
-#: What an entry may be about: a kind of finding, or a coverage with which nothing was audited.
+#: Kinds of an entry: a kind of finding, or a coverage with which nothing was audited.
 KNOWN_KINDS = (*FINDING_KINDS, *ACTIONS)
 
 
 class KnownIssue(Section):
-    """Which findings are a known issue, why, and until when; patterns go over the whole name.
+    """A known issue: its findings, its reason and its end; patterns go over the whole name.
 
     Where several names are concerned (the clients of a fault, the topics of a client id), the
     pattern has to match each; a finding that has no such name is not matched by a pattern for it.

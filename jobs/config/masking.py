@@ -87,12 +87,12 @@ class Masking(Secrets):
         ).dictionary_decode()
 
     def with_secret(self, client_ids: Iterable[str]) -> list[str]:
-        """Those of the client ids that hold a secret."""
+        """The client ids that hold a secret."""
         return [each for each in client_ids if self.mask(each) != each]
 
 
 def is_masked(client_id: str, masked: str) -> bool:
-    """Whether ``masked`` may be how the client id is shown, whatever the key of the hash.
+    """True if ``masked`` may be how the client id is shown, whatever the key of the hash.
 
     >>> is_masked("10.0.0.1@ak|12345678|T|1", "10.0.0.1@ak|(secret ef797c)|T|1")
     True
@@ -104,7 +104,7 @@ def is_masked(client_id: str, masked: str) -> bool:
 
 
 def shows_secret(client_id: str) -> bool:
-    """Whether this is how an id with a secret is shown."""
+    """True if this is how an id with a secret is shown."""
     return _SHOWN_SECRET.search(client_id) is not None
 
 

@@ -1,4 +1,4 @@
-"""Which part of a text is a secret, and the hash in its place; see ``jobs.config.masking``.
+"""Secrets in a text, and the hash in their place; see ``jobs.config.masking``.
 
 Nothing but the standard library: what a command complains of is masked before it loads any library.
 """
@@ -16,11 +16,11 @@ _PART = r"[^\s|\"']"
 #: Behind ``|``: the process id and the start time in base 36 of the newer binder, which has no key.
 _PID_AND_TIME = r"\|-?[0-9]{1,20}\|-?[0-9a-z]{6,16}(?![\w|#-])"
 _PID = r"\|-?[0-9]{1,20}(?![\w|#-])"
-#: What was masked before, and what is put in place of a secret and is none.
+#: Texts that were masked before, and placeholders in place of a secret.
 _NOT = r"(?!\(secret |\$|#\{|\*|%)"
 
-#: By name the patterns of what is taken for a secret, in a client id and in any text: the group
-#: ``secret``. All lengths are bounded, for a text may be as long as somebody made it.
+#: Patterns of secrets, by name, in a client id and in any text: the group ``secret``. All lengths
+#: are bounded, for a text may be as long as somebody made it.
 DEFAULT_PATTERNS: Mapping[str, str] = {
     # accessKey|secretKey|topic|pid and, of a cloud's access key, accessKey|secretKey|group:
     # RocketMQUtil (rocketmq-spring 2.0), RocketMQUtils (spring-cloud-alibaba 2.2.9)
@@ -47,13 +47,13 @@ DEFAULT_PATTERNS: Mapping[str, str] = {
 _RANDOM_TOKEN = "RANDOM_TOKEN"  # noqa: S105 - the name of a pattern
 #: The access keys of two clouds: names, and no secrets.
 _ACCESS_KEY = re.compile(r"(?:LTAI|AKID|AKIA)\w*")
-#: What a named secret is named by, in small letters.
+#: Parts of the names of named secrets, in small letters.
 _NAMES = ("secret", "passw", "pwd", "token", "api")
 
 
 @dataclass(frozen=True)
 class Secrets:
-    """What is taken for a secret, and the key of the hash that replaces it.
+    """Patterns of secrets, and the key of the hash that replaces them.
 
     ``defaults`` names some of ``DEFAULT_PATTERNS``; of ``patterns`` the group ``secret`` is masked,
     or the whole match where a pattern has no such group. Without a ``key`` the hash is a plain one,
@@ -79,7 +79,7 @@ class Secrets:
 
 
 def _may_hold(text: str) -> bool:
-    """Whether a default pattern may find anything: nearly all texts are done with by this."""
+    """True if a default pattern may find anything: nearly all texts are done with by this."""
     if "|" in text or "://" in text:
         return True
     if "=" not in text and ":" not in text:
@@ -113,7 +113,7 @@ def _masked(secrets: Secrets, text: str) -> str:
 
 
 def _span_of_secret(match: re.Match[str]) -> tuple[int, int]:
-    """Of the groups whose names begin so the one that took part, else of the whole match."""
+    """The span of the group named ``secret...`` that took part, else of the whole match."""
     groups = [name for name in match.re.groupindex if name.startswith("secret")]
     spans = [match.span(name) for name in groups if match.start(name) >= 0]
     return spans[0] if spans else match.span()
@@ -132,7 +132,7 @@ _KINDS = (str.islower, str.isupper, str.isdigit)
 
 
 def _is_random(token: str) -> bool:
-    """Whether a text of at least 20 characters looks drawn by chance, as keys are.
+    """True if a text of at least 20 characters looks drawn by chance, as keys are.
 
     Hexadecimal digits: at least 32, which are no UUID. Else small letters, capitals and digits that
     follow each other without order: in 2 of 5 places or more another kind than before. Where words

@@ -41,7 +41,7 @@ from .bounds import DEFAULT_BOUNDS, Bounds
 from .choices import DEFAULT_SETTINGS, LANGUAGES, Severity, WebhookService
 from .masking import Masking
 
-#: How an offset is written where there is no place to name, as in the clients' log patterns.
+#: The form of an offset where there is no place to name, as in the clients' log patterns.
 _OFFSET = re.compile(r"(GMT|UTC)[+-]([0-9]|0[0-9]|1[0-4])(:[0-5][0-9])?")
 
 #: A number as a file has it: ``true`` is none, and would else be 1.
@@ -85,17 +85,15 @@ def _is_link(base: str) -> str:
 
 
 class Paths(Section):
-    """Where things lie: local paths, or any URI that Spark and PyArrow reach."""
+    """Places of files: local paths, or any URI that Spark and PyArrow reach."""
 
-    #: The dumps that `run` and `ingest` read where no `--dumps` is given: files, folders or
-    #: patterns.
+    #: The dumps of `run` and `ingest` without `--dumps`: files, folders or patterns.
     dumps: tuple[str, ...] = ()
     #: The folder of the snapshot tables, for commands without `--snapshots`.
     snapshots: str | None = None
     #: The folder of the reports, for commands without `--reports`.
     reports: str | None = None
-    #: Where the pages on the findings can be read: a URL. The page of the report holds their text;
-    #: with this setting page and ticket also link to them.
+    #: The URL of the pages on the findings, to which page and ticket then link.
     finding_pages: Annotated[str, AfterValidator(_is_link)] | None = None
 
 
@@ -119,8 +117,8 @@ class StrategySetting(Section):
     #: [["topic", "broker-a", 0]]`. `MACHINE_ROOM`: `consumeridcs = ["room1"]`.
     #: `MACHINE_ROOM_NEARBY-*`: `broker_room = { "broker-a" = "room1" }` and `client_room`, or
     #: `broker_room_patterns` and `client_room_patterns`: lists of `{ pattern = "broker-[ab]", room
-    #: = "room1" }`, of which the first that matches the whole name counts; in place of `room` the
-    #: pattern may have a group `(?P<room>...)`.
+    #: = "room1" }`; the first that matches the whole name counts, and a group `(?P<room>...)` may
+    #: replace `room`.
     params: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -130,27 +128,26 @@ class StrategySetting(Section):
 
 
 class SeverityThresholds(Section):
-    """From which probability on a persistent finding is a warning, or critical."""
+    """Probabilities from which a persistent finding is a warning, or critical."""
 
     #: A persistent finding is `INFO` below it. From it on an orphan whose messages pile up is
     #: `CRITICAL`.
     warning_probability: Number = Field(default=0.01, ge=0, le=1)
-    #: From it on an orphan is `CRITICAL`, and a duplicate in a group that consumes in order.
+    #: The probability from which on an orphan is `CRITICAL`, and a duplicate in a group that
+    #: consumes in order.
     critical_probability: Number = Field(default=0.5, ge=0, le=1)
 
 
 class MaskingSetting(Section):
-    """What is taken for a secret in a client id, and what the hash in its place is made with."""
+    """Secrets in client ids: what counts as one, and the key of the hash in its place."""
 
-    #: What counts as a secret: `BINDER_KEY` is `accessKey|secretKey|topic|pid`, `NAMED_SECRET` is
-    #: `password=...` and the like, `URL_PASSWORD` is `://user:password@`, `RANDOM_TOKEN` is a long
-    #: random text beside a `|`.
+    #: Kinds of secrets: `BINDER_KEY` is `accessKey|secretKey|topic|pid`, `NAMED_SECRET`
+    #: `password=...` and the like, `URL_PASSWORD` `://user:password@`, `RANDOM_TOKEN` a long random
+    #: text beside a `|`.
     defaults: tuple[DefaultPattern, ...] = get_args(DefaultPattern)
-    #: What else does: regular expressions; of each the group `(?P<secret>...)`, else all that it
-    #: matches.
+    #: More: regular expressions; the group `(?P<secret>...)` counts, else all that matches.
     patterns: tuple[NamePattern, ...] = ()
-    #: A file with a key for the hash. Whoever guesses a weak secret can see by a plain hash that
-    #: the guess is right; with a key only those who have the file can.
+    #: A file with a key for the hash. By a plain hash anybody can check a guess at a weak secret.
     key_file: str | None = None
 
     def to_masking(self) -> Masking:
@@ -172,11 +169,11 @@ class Email(Section):
     host: str = Field(min_length=1)
     #: Its port.
     port: WholeNumber = Field(default=587, ge=1, le=65535)
-    #: How the connection is encrypted; `TLS` is mostly port 465.
+    #: The encryption of the connection; `TLS` is mostly port 465.
     security: Literal["STARTTLS", "TLS", "NONE"] = "STARTTLS"
-    #: The address that the mail is from.
+    #: The address of the sender.
     sender: EmailAddress
-    #: The addresses that get it.
+    #: The addresses that get the mail.
     recipients: tuple[EmailAddress, ...] = Field(min_length=1)
     #: The name that logs in; the secret is its password.
     user: str | None = None
@@ -188,25 +185,24 @@ class Email(Section):
         return self
 
 
-#: What the services call people by.
+#: The id by which services call people.
 MentionId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@+-]*$")]
 
 
 class Destination(Section):
-    """Where alerts go; the URL and the secret come from the environment or from these files."""
+    """Destination of alerts; URL and secret come from the environment or from these files."""
 
-    #: Which service it is. Without it the host of the URL shows which; `JSON` is for all other
-    #: hosts.
+    #: The service. Without it the host of the URL shows which; `JSON` is for all others.
     service: Literal[WebhookService, "APPRISE", "EMAIL"] | None = None
-    #: A file whose first line is the URL, which is a secret; the environment variable
-    #: `REBALANCE_AUDIT_WEBHOOK` goes before it.
+    #: A file whose first line is the URL, which is a secret; `REBALANCE_AUDIT_WEBHOOK` in the
+    #: environment overrides it.
     webhook_file: str | None = None
-    #: A file with what else is secret: the key that DingTalk and Feishu sign with, PagerDuty's
-    #: routing key, the password of the mail server. `REBALANCE_AUDIT_SECRET` goes before it.
+    #: A file with the other secret: the key that DingTalk and Feishu sign with, PagerDuty's routing
+    #: key, the password of the mail server. `REBALANCE_AUDIT_SECRET` overrides it.
     secret_file: str | None = None
-    #: Whom a message calls for an owner: by a name in `owners` an id of the service. Slack: of a
-    #: user (`U...`) or a user group (`S...`). Feishu: an open id (`ou_...`). DingTalk and WeCom: a
-    #: user id or a mobile number.
+    #: The ids that a message calls, by a name in `owners`. Slack: a user (`U...`) or a
+    #: user group (`S...`). Feishu: an open id (`ou_...`). DingTalk and WeCom: a user id or a mobile
+    #: number.
     mentions: dict[str, MentionId] | None = None
     email: Email | None = None
 
@@ -222,54 +218,51 @@ class Destination(Section):
 class NamedDestination(Destination):
     """One destination of several, which has the settings of a single one as well."""
 
-    #: Its name, which is also the end of its variables: `REBALANCE_AUDIT_WEBHOOK_ON_CALL` for
-    #: `on-call`.
+    #: Its name, with which its variables end: `REBALANCE_AUDIT_WEBHOOK_ON_CALL` for `on-call`.
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
-    #: Goes before the one of `alerts`.
+    #: Overrides the one of `alerts`.
     severity: Severity | None = None
-    #: It gets what is about these groups alone: a regular expression over the whole name.
+    #: The groups that it gets: a regular expression over the whole name.
     groups: NamePattern = ".*"
 
 
 class Publishing(Section):
-    """How a run makes its tables the ones that count."""
+    """Publication of a run's tables as the ones that count."""
 
-    #: A run that finds another one writing the same tables waits for so long, then it is refused.
+    #: A run waits for so long for another one that writes the same tables, then it is refused.
     wait_seconds: Number = Field(default=600, ge=0, le=86_400)
 
 
 class RetentionSetting(Section):
-    """For how long published reports are kept."""
+    """Retention of published reports."""
 
-    #: After each run the reports of older dates are removed: so many days are kept, counted back
-    #: from the last published date. Without it all are. What runs left that died is removed in any
-    #: case. `rebalance-audit prune` does the same by hand.
+    #: After each run so many days of reports are kept, counted back from the last published date.
+    #: Without it all are. `rebalance-audit prune` does the same by hand.
     keep_days: WholeNumber | None = Field(default=None, ge=1, le=36_500)
 
 
 class Alerts(Destination):
-    """What the command `alert` sends, and to whom."""
+    """Messages that the command `alert` sends, and to whom."""
 
-    #: Who a group belongs to, which the message says: by a regular expression over the whole name
-    #: of the group a name, as `"ORDER_.*" = "team orders"`. The first that matches counts.
+    #: The owners of groups, whom a message names: by a regular expression over the whole name of
+    #: the group, as `"ORDER_.*" = "team orders"`. The first that matches counts.
     owners: dict[NamePattern, str] = Field(default_factory=dict)
     #: Several destinations in place of one.
     destinations: tuple[NamedDestination, ...] = ()
-    #: `NEW`: findings that are new against the last earlier date, each once, however often the date
-    #: is audited. `OPEN`: all that are not over, every time. `ALWAYS`: as `OPEN`, and that there
-    #: are none.
+    #: `NEW`: findings that are new against the last earlier date, each once. `OPEN`: all that are
+    #: not over, every time. `ALWAYS`: as `OPEN`, and that there are none.
     send: Literal["NEW", "OPEN", "ALWAYS"] = "NEW"
-    #: Findings that are less severe, or known issues, or passed by themselves, are never sent.
+    #: Less severe findings are not sent; known issues, and what passed by itself, never are.
     severity: Severity = "WARNING"
-    #: Groups, each with a topic, that have a line of their own in one message.
+    #: Groups, each with a topic, that have their own line in one message.
     groups_shown: WholeNumber = Field(default=10, ge=1, le=50)
     #: Groups that have metrics.
     worst_groups: WholeNumber = Field(default=20, ge=0, le=1000)
-    #: An attempt to post gives up after so many seconds, whatever the server does.
+    #: An attempt to post ends after so many seconds.
     timeout_seconds: Number = Field(default=10, gt=0, le=300)
-    #: So many attempts are made where the failure may pass.
+    #: The attempts to post, where the failure may pass.
     attempts: WholeNumber = Field(default=3, ge=1, le=10)
-    #: Where the page of a date is, for a link in each message: `{date}` is the date.
+    #: The link to the page in each message; `{date}` is the date.
     report_url: str | None = Field(default=None, pattern=r"^https?://[!-~]+$")
 
     @model_validator(mode="after")
@@ -319,39 +312,37 @@ class Settings(Section):
     """All settings; docs/settings.md is made of the comments and docstrings here."""
 
     paths: Paths = Paths()
-    #: A finding that was seen over at least so many seconds is `PERSISTENT`, a shorter one
-    #: `TRANSIENT`. A crashed client is expired after 120 s; a heartbeat (30 s) and a rebalance (20
-    #: s) follow.
+    #: A finding that was seen for at least so many seconds is `PERSISTENT`, a shorter one
+    #: `TRANSIENT`. A crashed client leaves the lists after 120 s; a heartbeat (30 s) and a
+    #: rebalance (20 s) follow.
     persistence_seconds: WholeNumber = Field(default=180, ge=0)
-    #: A topic's route holds until the next poll of it brings another, but no longer than so many
-    #: seconds after the last poll: then it is out of date, and the topic is not audited.
+    #: A topic's route holds until a poll brings another, but no longer than so many seconds after
+    #: the last poll: then the topic is not audited.
     route_max_age_seconds: WholeNumber = Field(default=900, ge=0)
     #: A member that a broker still lists so many seconds after its last heartbeat is a ghost. A
-    #: broker drops a channel that was silent for 120 s, and looks every 10 s. Where lists stayed
-    #: the same for longer than this, every connection in them is alive: copies of an id are
-    #: processes.
+    #: broker drops a channel that was silent for 120 s, and looks every 10 s. In lists that stay
+    #: the same for longer every connection is alive: copies of an id are processes.
     heartbeat_expiry_seconds: WholeNumber = Field(default=130, ge=0)
-    #: The time zone in which the clients print the times of their logs: a name such as
-    #: `Asia/Shanghai`, or `GMT+8`, which 5.1 and later print unless they are configured otherwise
-    #: (4.x: the local time of the host). Without it each log's offset from UTC is inferred; set the
-    #: zone where logs are gathered hours later, or where it changed within the dumps.
+    #: The time zone of the clients' logs: a name such as `Asia/Shanghai`, or `GMT+8`, the default
+    #: of 5.1 and later (4.x: the local time of the host). Without it each log's offset from UTC is
+    #: inferred; set the zone where logs are gathered hours later, or where it changed within the
+    #: dumps.
     client_log_time_zone: Annotated[str, AfterValidator(_is_time_zone)] | None = None
-    #: The strategy of clients of which none was observed and for which none is configured.
+    #: The strategy of clients for which none was observed or configured.
     default_strategy: Annotated[str, AfterValidator(_is_strategy)] = "AVG"
     strategies: tuple[StrategySetting, ...] = ()
     severity: SeverityThresholds = SeverityThresholds()
-    #: The share of input lines, or of their bytes if that is more, that may be quarantined before
-    #: the exit code is 3, where most lines of some kind are; ten times that share is too much in
-    #: any case. A dump file of which a larger share are lines that no collector wrote is damaged.
+    #: The share of input lines, or of their bytes if that is more, that may be quarantined. Above
+    #: it the exit code is 3 where most lines of some kind are, and above ten times that share in
+    #: any case. A dump file with a larger share of lines that no collector wrote is damaged.
     allowed_quarantine_share: Number = Field(default=0.01, ge=0, le=1)
-    #: The language of what people read: pages, tickets, alerts, explain and what-if. `en` is
-    #: English, `zh` is Chinese; `--language` overrides it for one command. Names, codes, tables,
-    #: logs and errors are English.
+    #: The language of what people read: `en`, or `zh` for Chinese; `--language` overrides it for
+    #: one command.
     language: Annotated[str, AfterValidator(_is_language)] = ENGLISH.code
-    #: The time zone of what people read: pages, tickets, alerts, the console, explain and what-if,
-    #: and of a time without a zone in `--at`, `--since` and `--until`: `UTC`, `local`, which is
-    #: that of the machine, or a name such as `Asia/Shanghai`. Tables, metrics, CSV and JSON have
-    #: UTC, and a date is a day of UTC.
+    #: The time zone of what people read (pages, tickets, alerts, the console, explain and what-if),
+    #: and of `--at`, `--since` and `--until` without a zone: `UTC`, `local` (that of the machine),
+    #: or a name such as `Asia/Shanghai`. Tables, metrics, CSV and JSON have UTC, and a date is a
+    #: day of UTC.
     display_time_zone: Annotated[str, AfterValidator(_is_zone)] = "UTC"
     masking: MaskingSetting = MaskingSetting()
     bounds: Bounds = DEFAULT_BOUNDS
@@ -360,7 +351,7 @@ class Settings(Section):
     alerts: Alerts = Alerts()
 
     def overrides(self) -> list[str]:
-        """What ``--set`` takes to judge as these settings do: each value that is no default.
+        """The arguments of ``--set`` to judge as these settings do: all that are not defaults.
 
         >>> Settings(persistence_seconds=60, strategies=()).overrides()
         ['persistence_seconds=60']
@@ -375,7 +366,7 @@ class Settings(Section):
 
     @property
     def console(self) -> Language:
-        """Those of the lines of a run, which are English."""
+        """The language of the lines of a run, which are English."""
         return language(ENGLISH.code, self.display_time_zone)
 
     def fingerprint(self) -> str:
@@ -387,7 +378,7 @@ class Settings(Section):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-#: What ``explain`` and ``what-if`` judge by.
+#: Settings by which ``explain`` and ``what-if`` judge.
 _JUDGED = {
     "persistence_seconds",
     "route_max_age_seconds",
@@ -428,7 +419,7 @@ def _as_toml(value: Any) -> str:
 _MOST_BYTES = 4 << 20
 #: Tables and lists within each other: settings have four.
 _DEEPEST = 32
-#: So many errors are listed, each with so many characters of what is wrong and of what came.
+#: The most errors that are listed, each with so many characters of what is wrong and of what came.
 _MOST_ERRORS, _LONGEST = 50, 400
 #: The names of settings that --set takes.
 _KEY = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
@@ -437,7 +428,7 @@ _PREFIX = "REBALANCE_AUDIT_"
 _VARIABLE = re.compile(_PREFIX + r"(?!WEBHOOK|SECRET|ACCESS_KEY)([A-Z0-9_]+)")
 
 
-#: What is read where there is no file.
+#: The settings where there is no file.
 _BUILT_IN = ("the built-in defaults", "")
 
 
@@ -473,7 +464,7 @@ def variable_of(setting: str) -> str:
 
 
 def variables_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """By variable of an environment that is meant as a setting the setting; empty ones are none.
+    """The settings that variables of an environment are meant as, by variable; empty ones are none.
 
     Kubernetes gives each pod variables of its services (``REBALANCE_AUDIT_PORT_80_TCP``): what has
     no ``__`` and is near no setting is not ours.
@@ -517,14 +508,14 @@ def _decoded(path: str | Path, content: bytes) -> str:
 
 
 def find_text(default: Path) -> tuple[str, str] | None:
-    """Where a file lies that was not named, and its text: here, else as it ships."""
+    """Finds a file that was not named: its path and its text, here, else as it ships."""
     if default.is_file():
         return str(default.absolute()), read_text(default)
     return shipped_text(default)
 
 
 def shipped_text(name: Path) -> tuple[str, str] | None:
-    """Where a file of the project lies, and its text: beside the packages, else installed.
+    """Finds a file of the project: its path and its text, beside the packages, else installed.
 
     Beside the packages it is in a checkout, and in the zip that spark-submit gets.
     """
@@ -539,7 +530,7 @@ def shipped_text(name: Path) -> tuple[str, str] | None:
 
 
 def installed_folder() -> Path:
-    """What a wheel brings besides its packages: settings, and the pages on the findings."""
+    """The folder that a wheel brings besides its packages: settings, pages on the findings."""
     return Path(sysconfig.get_path("data")) / "share" / "rebalance-audit"
 
 
@@ -604,7 +595,7 @@ def _loaded(text: str) -> dict[str, Any]:
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-#: By pydantic's type of an error what was expected; the context has its numbers.
+#: The expected values, by pydantic's type of an error; the context has its numbers.
 _EXPECTED = {
     "missing": "expected a value, there is none",
     "int_type": "expected a whole number",
@@ -675,7 +666,7 @@ def _given_as(path: str, error: Mapping[str, Any], given: Mapping[str, str]) -> 
 
 
 def _wrong(model: type[BaseModel], path: str, error: Mapping[str, Any], given: str) -> str:
-    """What is wrong with a value, in our words."""
+    """The problem of a value, in our words."""
     if error["type"] in _UNKNOWN:
         there = list(names_of(model))
         # A name may be right, and its section missing.

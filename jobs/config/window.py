@@ -37,7 +37,7 @@ class Window:
 
     @property
     def end(self) -> datetime | None:
-        """From when on no snapshot is read, if there is such a time."""
+        """The time from which on no snapshot is read, if there is one."""
         return min((each for each in (self.until, self.future) if each is not None), default=None)
 
     @property
@@ -52,7 +52,7 @@ class Window:
 
     @property
     def words(self) -> str:
-        """From when to when it goes.
+        """The beginning and the end in words.
 
         >>> Window.of_date(date(2026, 11, 20)).words
         '2026-11-20T00:00:00Z to 2026-11-21T00:00:00Z, exclusive'
@@ -73,7 +73,7 @@ class Window:
         return replace(self, since=since)
 
     def filter(self, time: Any, type_: pa.DataType) -> Any:
-        """Whether a time lies in the window, for PyArrow.
+        """The condition that a time lies in the window, for PyArrow.
 
         ``type_`` is the column's: Spark's INT96 has no zone, say.
         """
@@ -90,9 +90,9 @@ class Window:
         return holds
 
     def filter_of(self, table: Table, came: pa.Schema) -> Any:
-        """Which rows of a snapshot table count, for PyArrow.
+        """The condition that a snapshot table's row counts, for PyArrow.
 
-        Of ``client_states`` the running infos of the window, and all log lines up to its end: a log
+        ``client_states``: the running infos of the window, and all log lines up to its end. A log
         line belongs to no snapshot, and one that was written before the window is still in force in
         it. Without a time of its writing it counts as of when it was collected.
         """
@@ -109,7 +109,7 @@ class Window:
 
 
 def future_after(now: datetime, days: int) -> datetime:
-    """From when on a time lies in the future: so many days after now, for clocks differ.
+    """The time from which on a time lies in the future: so many days after now, for clocks differ.
 
     >>> future_after(datetime(2026, 11, 20, tzinfo=UTC), 1).isoformat()
     '2026-11-21T00:00:00+00:00'

@@ -18,7 +18,7 @@ from ..errors import SettingsError
 from ..texts.shown import did_you_mean, shortened, visible
 from .output import write
 
-#: What a command adds its options to, and what comes of them.
+#: The classes of argparse: a parser, a group of its options, the result.
 Parser: TypeAlias = argparse.ArgumentParser
 OptionGroup: TypeAlias = argparse._ActionsContainer
 Options: TypeAlias = argparse.Namespace
@@ -30,7 +30,7 @@ exit codes: 0 ran, findings or not; 1 findings at or above --fail-on, or what-if
 
 
 class _Parser(argparse.ArgumentParser):
-    #: By name, of the parser of all of them.
+    #: The parser of each command, by name; only the parser of all of them has it.
     commands: Mapping[str, argparse.ArgumentParser] = MappingProxyType({})
 
     def error(self, message: str) -> NoReturn:
@@ -61,7 +61,7 @@ class _Versions(argparse.Action):
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> Options:
-    """The options of a command; None: those of the process. SettingsError for what is no text."""
+    """The options of a command; None: those of the process. SettingsError for what is not text."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     for each in given:
         try:
@@ -157,9 +157,9 @@ def _add_options(command: Parser, table: str) -> None:
 
     ``--x`` is a flag, ``--x N`` has a value, ``--x N...`` several, ``--x N*`` comes again and
     again, ``--x {a,b} [a]`` is one of these and has a default; ``!``: it must be given. ``X`` is
-    what comes without a name, if it comes. Of those with a ``|`` before them one may be given,
-    with ``!`` one must be. Below a title, which ends with a colon, are changes: they go into one
-    list, in the order in which they are given. An option that is shared has its name alone.
+    what comes without a name, if it comes. One of those with a ``|`` before them may be given, with
+    ``!`` one must be. Below a title, which ends with a colon, are changes: they go into one list,
+    in the order in which they are given. An option that is shared has its name alone.
     """
     place: OptionGroup = command
     alternatives: dict[str | None, OptionGroup] = {}
@@ -218,7 +218,7 @@ def _folder(text: str) -> str:
     return text
 
 
-#: By an option, or by what follows it: what is expected, the form of that, and what reads it.
+#: The expected value, its form, and its reader, by an option or by what follows it.
 _FORMS: Mapping[str, tuple[str, str, Callable[[str], Any]]] = {
     "N": ("a whole number from 0 on", r"\d+", int),
     "--workers": ("a number of processes, 1 to 999", r"(?a)[1-9]\d{0,2}", int),
@@ -283,7 +283,7 @@ def _change(option: str, text: str) -> Any:
         raise UsageError("lists or tables are nested too deep") from error
 
 
-#: What reads a value, by its option or by what follows that.
+#: Readers of a value, by its option or by what follows that.
 _READERS: Mapping[str, Callable[[str], Any]] = {
     **{name: partial(_formed, name) for name in _FORMS},
     "D": date_of,

@@ -65,7 +65,7 @@ def _number(text: str) -> int:
     return int(text)
 
 
-#: By option how its value is read.
+#: Readers of the value of each option.
 CHANGES: Mapping[str, Callable[[str], Change]] = {
     "--leave": parse_client(core.leave),
     "--join": parse_client(core.join),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..texts.shown import shortened, visible
 
-#: By errno what to do.
+#: Remedies by errno.
 _REMEDIES = {
     errno.ENOSPC: "make room on that disk, and run again",
     errno.EDQUOT: "raise the quota or make room, and run again",
@@ -28,7 +28,7 @@ _REMEDIES = {
 
 
 def sentence_of(error: BaseException) -> str:
-    """What a Python exception means for whoever runs the command.
+    """Explains a Python exception to whoever runs the command.
 
     >>> sentence_of(OSError(28, "No space left on device", "/lake/x"))
     'No space left on device: /lake/x: make room on that disk, and run again'
@@ -62,13 +62,13 @@ def sentence_of(error: BaseException) -> str:
 
 
 def is_of_the_machine(error: BaseException) -> bool:
-    """Whether it is the machine's failure and no defect of the program: no stack explains more."""
+    """True if it is the machine's failure, not a defect of the program: no stack explains more."""
     # An OSError without a number is PyArrow's: an object store that does not answer, say.
     kinds = MemoryError | BrokenExecutor | ModuleNotFoundError | OSError
     return isinstance(error, kinds) or _is_of_damage(error)
 
 
-#: What PyArrow raises for a file whose bytes are not what was written.
+#: Errors of PyArrow for a file whose bytes are not what was written.
 DAMAGE = (
     r"(?i)\bcorrupt|magic bytes not found|is not a parquet file|deserialize thrift|"
     r"Unexpected end of (?:stream|input)|(?:CRC|checksum) verification failed"
@@ -81,7 +81,7 @@ def _is_of_damage(error: BaseException) -> bool:
 
 
 def of_damage(text: str) -> str:
-    """What to do about a damaged file, by its name where the message has it.
+    """The advice on a damaged file, by its name where the message has it.
 
     >>> of_damage("Could not open Parquet input source '/lake/a.parquet': magic bytes not found")
     'the file /lake/a.parquet is damaged: restore it, or write its table again, and run again'

@@ -55,7 +55,7 @@ def write_in_pages(text: str, *, pages: bool, is_wide: bool = False) -> None:
 
 
 class Output(Protocol):
-    """Where a text goes: a file, or standard output."""
+    """The destination of a text: a file, or standard output."""
 
     def replace_text(self, text: str) -> None:
         """Writes the whole text."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: A line feed that a name brought: the further lines of a message are indented.
 _FORGED = re.compile(r"\n(?!  )")
 
-#: How much of a step is done: so many, of so many, of what.
+#: The share of a step that is done: so many, of so many, of what.
 StepShare = tuple[int, int, str]
 
 _Item = TypeVar("_Item")
@@ -73,7 +73,7 @@ class Progress:
         self._steps, self._at = steps, 0
 
     def watch(self, share_of: Callable[[], StepShare | None]) -> None:
-        """Whom to ask how much is done of a step that does not report it itself."""
+        """Sets whom to ask how much is done of a step that does not report it itself."""
         self._share_of = share_of
 
     def elapsed(self) -> float:
@@ -133,7 +133,7 @@ class Progress:
 
 
 def moving_line(what: str, share: StepShare | None, seconds: float) -> Table:
-    """What is seen of a step under way: a bar where there is a ``share`` that is done."""
+    """The line of a step under way: a bar where there is a ``share`` that is done."""
     from rich.progress_bar import ProgressBar  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415

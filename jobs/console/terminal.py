@@ -1,4 +1,4 @@
-"""What a terminal can do: its size and colours, as rich sees them, and a pager for long texts."""
+"""Terminal: its size and colours, as rich sees them, and a pager for long texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether somebody reads what is written to a stream as it comes."""
+    """True if somebody reads what is written to a stream as it comes."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # it is closed
@@ -27,12 +27,12 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def moves(stream: TextIO | None) -> bool:
-    """Whether it is a terminal whose cursor moves back: TERM=dumb has none such."""
+    """True if it is a terminal whose cursor moves back: with TERM=dumb it does not."""
     return is_terminal(stream) and os.environ.get("TERM", "dumb") not in ("", "dumb")
 
 
 def console_on(stream: TextIO | None) -> Console:
-    """What writes tables to a stream, with colours where it is a terminal that has them.
+    """Makes a console that writes tables to a stream, with colours where its terminal has them.
 
     ``NO_COLOR``, ``FORCE_COLOR``, ``COLUMNS`` and ``LINES`` count. Nothing in a text is markup.
     """
@@ -51,7 +51,7 @@ def console_on(stream: TextIO | None) -> Console:
 
 
 def ask(question: str, default: str = "") -> str:
-    """What is typed on the terminal; the default for an empty line, and where the input ends."""
+    """Asks on the terminal; returns the default for an empty line, and where the input ends."""
     try:
         return input(f"{question} [{default}] " if default else f"{question} ").strip() or default
     except EOFError:
@@ -74,7 +74,7 @@ def pager(stream: TextIO | None) -> list[str]:
 def show_in_pages(text: bytes, command: list[str], *, is_wide: bool = False) -> bool:
     """Shows a text in a pager, until its user leaves it; False where it did not start.
 
-    Where it ``is_wide``, ``less`` cuts its lines, and the arrow keys show the rest.
+    If it ``is_wide``, ``less`` cuts its lines, and the arrow keys show the rest.
     """
     # As git does: colours pass, and the text stays on the screen when the pager ends.
     variables = {"LESS": "FRSX" if is_wide else "FRX", **os.environ}

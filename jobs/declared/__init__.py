@@ -1,1 +1,1 @@
-"""What is declared once, and followed by all: kinds, facts of a content, ids, the unit of time."""
+"""Declarations that all follow: kinds, facts of a content, ids, the unit of time."""

@@ -1,7 +1,7 @@
 """The ids of findings: the same from run to run and from version to version.
 
-Users keep them in tickets and silences. Of an orphaned or duplicate queue the id is that of
-version 0.1, of a stalled queue and of a fault that of the first alerts: so there are two digests.
+Users keep them in tickets and silences. The id of an orphaned or duplicate queue is that of version
+0.1, of a stalled queue and of a fault that of the first alerts: so there are two digests.
 """
 
 import hashlib

@@ -37,7 +37,7 @@ def to_instant(time: datetime) -> Instant:
 
 
 def in_calendar(time: datetime) -> bool:
-    """Whether the time, which has a zone, has a date in UTC, and so has the day before and after.
+    """True if the time, which has a zone, has a date in UTC, and so has the day before and after.
 
     >>> in_calendar(datetime.fromisoformat("9999-12-31T23:59:59-14:00"))
     False
@@ -46,7 +46,7 @@ def in_calendar(time: datetime) -> bool:
 
 
 def is_date(text: str) -> bool:
-    """Whether it is a date in the one form in which it is written everywhere, and becomes a path.
+    """True if it is a date in the one form in which it is written everywhere, and becomes a path.
 
     A week of a year, and a date without hyphens, are ISO 8601 too: one form is enough.
 

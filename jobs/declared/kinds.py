@@ -15,11 +15,11 @@ from rebalance_core.findings import DUPLICATE, ORPHANED
 from rebalance_core.repairs import DUPLICATE_CLIENT_ID, STALE_CHANNEL
 from rebalance_core.texts import Text
 
-#: Of a queue that has an owner who does not move it.
+#: The kind of a queue that has an owner who does not move it.
 STALLED = "STALLED"
-#: Of a client id that several processes have; the other verdict is STALE_CHANNEL.
+#: The kind of a client id that several processes have; the other verdict is STALE_CHANNEL.
 STACKED = "STACKED"
-#: Of a queue that is written and that no consumer can read.
+#: The kind of a queue that is written and that no consumer can read.
 UNREADABLE = "UNREADABLE"
 
 #: The faults that no single state shows: they follow from how states and offsets change.
@@ -44,11 +44,11 @@ COMPUTED_NOT_HELD = "COMPUTED_NOT_HELD"
 INFO, WARNING, CRITICAL = "INFO", "WARNING", "CRITICAL"
 #: The mildest first.
 SEVERITIES = (INFO, WARNING, CRITICAL)
-#: Of a group: it has no findings, or some topic of it could not be judged.
+#: Levels of a group: it has no findings, or some topic of it could not be judged.
 OK, NOT_AUDITED = "OK", "NOT_AUDITED"
 #: The coverage of a topic that has a route and that no group subscribes to.
 NO_GROUP = "NO_GROUP"
-#: How a group was in one night, the mildest first.
+#: Levels of a group in one night, the mildest first.
 LEVELS = (OK, INFO, NOT_AUDITED, WARNING, CRITICAL)
 PERSISTENT, TRANSIENT = "PERSISTENT", "TRANSIENT"
 
@@ -77,7 +77,7 @@ class Kind:
         return f"{_PAGES[self.name].lower()}.md#{name}" if self.name in _PAGES else f"{name}.md"
 
 
-#: By kind the one on whose page it is: kinds with one cause or one remedy share a page.
+#: The kind on whose page a kind is: kinds with one cause or one remedy share a page.
 _PAGES = {
     STACKED: DUPLICATE_CLIENT_ID,
     STALE_CHANNEL: RECONNECTING,
@@ -94,7 +94,7 @@ _PAGES = {
     COMPUTED_NOT_HELD: QUEUE_NOT_HELD,
     HELD_NOT_COMPUTED: QUEUE_NOT_HELD,
 }
-#: These pass by themselves, however long they are seen.
+#: Kinds that pass by themselves, however long they are seen.
 _PASSING = (STALE_CHANNEL, ROUTE_CHANGED)
 _FINDINGS = """
 ORPHANED: Orphaned queue. Nobody consumes the queue: its messages wait until somebody does.
@@ -172,7 +172,7 @@ UNEXPLAINED: Unexplained. None of the other faults, repaired alone or together, 
 """
 
 
-#: What touches most first: in this order events are shown, and explain findings.
+#: Events, those first that touch most: in this order they are shown, and explain findings.
 _EVENTS = """
 MASTER_LEFT: A broker's master left. Until it is back nobody writes to its queues, and clients that
     do not read from slaves read none of them.
@@ -204,7 +204,7 @@ KINDS = _kinds(_FINDINGS) | _kinds(_FAULTS)
 #: The kinds of events; docs/reading.md is about all of them.
 EVENT_KINDS = _kinds(_EVENTS)
 
-#: By table of queues the kind of its findings.
+#: The kind of the findings in each table of queues.
 QUEUE_FINDINGS = {
     "orphaned_queues": ORPHANED,
     "duplicate_queues": DUPLICATE,
@@ -223,17 +223,17 @@ COLLECTOR_AWAY = "COLLECTOR_AWAY"
 TOPIC_RESIZED = "TOPIC_RESIZED"
 GROUP_SCALED = "GROUP_SCALED"
 GROUP_DEPLOYED = "GROUP_DEPLOYED"
-#: These are about one group, and touch no other.
+#: Events about one group, which touch no other.
 OF_ONE_GROUP = (GROUP_SCALED, GROUP_DEPLOYED)
 
-#: Those of a state first, in the core's order.
+#: Faults; those of a state first, in the core's order.
 FAULTS = tuple(dict.fromkeys((*FAULTS_OF_A_STATE, *_kinds(_FAULTS))))
 #: The faults of which a row is about one client id: the page and the alerts keep them apart.
 OF_ONE_CLIENT = frozenset(
     {DUPLICATE_CLIENT_ID, STALE_CHANNEL, FROZEN_PROCESS, RECONNECTING, CLIENT_NOT_ANSWERING}
 )
 
-#: What a finding can be marked as a known issue by.
+#: Kinds of findings that can be marked as a known issue.
 FINDING_KINDS = tuple(dict.fromkeys((*QUEUE_FINDINGS.values(), *VERDICTS, *FAULTS)))
 
 
@@ -247,7 +247,7 @@ def kind_of(name: str) -> Kind:
 
 
 def lasts(fault: str, persistence: str) -> bool:
-    """Whether a fault is more than a deploy or a restart.
+    """True if a fault is more than a deploy or a restart.
 
     >>> lasts("GHOST_MEMBER", "PERSISTENT"), lasts("ROUTE_CHANGED", "PERSISTENT")
     (True, False)
@@ -273,7 +273,7 @@ def badness(
     queue_minutes: float,
     queues: int,
 ) -> tuple[int, bool, bool, int, float, int]:
-    """How bad a problem is, to sort by: the worst is the least.
+    """The key that sorts problems by how bad they are: the worst is the least.
 
     Severity first, then whether it is certain, whether it is still there, how many messages wait,
     then minutes times queues without one owner, and how many queues there are. Page, ticket,

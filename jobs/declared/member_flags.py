@@ -13,12 +13,12 @@ from .instants import SECOND, Instant
 #: unheard before the first is expired.
 HEARD_SECONDS = 90
 
-#: By how many of its bounds a silence exceeds.
+#: The flag by the number of bounds that a silence exceeds.
 EXPIRED_BEYOND = (False, None, True)
 
 
 def silence_bounds(heartbeat_expiry_seconds: int) -> tuple[Instant, Instant]:
-    """Up to which silence a member is heard, and from which on it is expired."""
+    """The longest silence of a member that is heard, and the one from which on it is expired."""
     expiry = heartbeat_expiry_seconds * SECOND
     return min(HEARD_SECONDS * SECOND, expiry), expiry
 
@@ -49,7 +49,7 @@ def chooses_queues(
     subscription_source: str | None,
     subscriptions: int | None,
 ) -> bool:
-    """Whether it takes its queues by itself, so that no strategy gives it any.
+    """True if a member takes its queues by itself, so that no strategy gives it any.
 
     A ``DefaultMQPullConsumer``, whose application pulls what it likes, or one that pulls and itself
     reports that it subscribes to nothing (``subscriptions``: how many): it takes its queues by

@@ -1,4 +1,4 @@
-"""What was made before, kept to be used again, within bounds.
+"""A bounded cache of what was made before.
 
 Most polls bring what the poll before brought: within a slice equal bodies give the same object.
 """
@@ -8,7 +8,7 @@ from typing import TypeVar
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-#: How much a memory may hold, and what an entry takes beside what its maker counts.
+#: The bytes that a memory may hold, and those of an entry beside what its maker counts.
 MEMORY_BYTES = 32 << 20
 ENTRY_BYTES = 500
 

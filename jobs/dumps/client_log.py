@@ -2,7 +2,7 @@
 
 It is the only place where a client shows how many queues and members it computed with
 (``mqAllSize``, ``cidAllSize``). The client prints it when its result changes, and only then: no
-line is no evidence. Three wordings exist:
+line is not evidence. Three wordings exist:
 
 * 4.x: ``rebalanced result changed. allocateMessageQueueStrategyName=AVG, group=G, topic=T,
   clientId=10.0.0.1@1, mqAllSize=4, cidAllSize=2, rebalanceResultSize=2, rebalanceResultSet=[..]``
@@ -43,7 +43,7 @@ def parse_rebalance_line(line: str) -> tuple[str, LogLine] | None:
     Anything may come before the message. Names and ids may hold blanks, commas and brackets, as
     long as they do not hold the name of the field that follows.
 
-    Raises LineError: for a line that is cut, whose counts are no numbers, or whose
+    Raises LineError for a line that is cut, whose counts are not numbers, or whose
     ``rebalanceResultSize`` is not the size of its set.
 
     >>> group, result = parse_rebalance_line(

@@ -56,7 +56,7 @@ _ESCAPED = {
 #: One step of a reference's path: ``.name`` with its special characters escaped, or ``[index]``.
 _STEP = re.compile(r"\.((?:[^.\[\\]|\\.)+)|\[(-?[0-9]+)\]", re.DOTALL)
 _STEP_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-#: What fastjson calls an object that it printed as a map key, in the path of a reference.
+#: Fastjson's name of an object that it printed as a map key, in the path of a reference.
 _KEY_STEP = "null"
 
 
@@ -331,7 +331,7 @@ class _Resolver:
         raise reference.error("a reference to a value that is there")
 
     def _key_text(self, key: Any) -> str | None:
-        """What Java prints for a key; of objects as keys only message queues are supported."""
+        """The text that Java prints for a key; of objects only message queues are supported."""
         key = self._named(key)
         if isinstance(key, str):
             return key

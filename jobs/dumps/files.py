@@ -21,7 +21,7 @@ from ..storage.location import local_path
 from ..texts.shown import visible
 
 _URI = re.compile(r"file:|[a-zA-Z][a-zA-Z0-9+.-]*://")
-#: Of a large plain file so many bytes are read by one task.
+#: The bytes of a large plain file that one task reads.
 _BYTES_OF_A_RANGE = 128 << 20
 
 
@@ -29,7 +29,7 @@ def list_local_files(paths: Sequence[str]) -> list[InputFile] | None:
     """Every file that local paths name: files, folders (with all below them) and globs.
 
     None where some path is of another file system. A path that is there is taken as it is, else it
-    is a glob. Files whose names begin with ``_`` or ``.`` are no dumps: below a folder they are
+    is a glob. Files whose names begin with ``_`` or ``.`` are not dumps: below a folder they are
     left out, named outright they are an error. Raises InputError for a path that names nothing.
     """
     given = given_paths(paths)
@@ -49,7 +49,8 @@ def slices_of(files: Sequence[InputFile]) -> list[Slice]:
     return [slice_._replace(number=number) for number, slice_ in enumerate(found)]
 
 
-#: What ``java.net.URI`` quotes: of ASCII these, control characters, and the spaces of Unicode.
+#: Characters that ``java.net.URI`` quotes: of ASCII these, control characters, and the spaces of
+#: Unicode.
 _NOT_IN_URI = re.compile(
     r"""[\x00-\x20"#%<>?\[\\\]^`{|}\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"""
 )
@@ -81,14 +82,14 @@ def no_dumps(paths: Sequence[str]) -> InputError:
 
 
 def is_local(path: str) -> bool:
-    """Whether a path is on this machine."""
+    """True if a path is on this machine."""
     return path.startswith(("/", "file:"))
 
 
 def _files_on_disk(paths: Sequence[str]) -> list[InputFile]:
     """The files that the paths name, sorted by their absolute paths.
 
-    A path is absolute, or a URI ``file:/PATH``, in which ``%20`` is no space. Each file is there
+    A path is absolute, or a URI ``file:/PATH``, in which ``%20`` is not a space. Each file is there
     once, also where links lead to it again. Files whose names begin with ``_`` or ``.`` are left
     out below a folder. Raises InputError for a path that names nothing, for a hidden file that is
     named outright, and for what cannot be read as a file.
@@ -108,7 +109,7 @@ def _files_on_disk(paths: Sequence[str]) -> list[InputFile]:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether Spark skips a file or folder of that name."""
+    """True if Spark skips a file or folder of that name."""
     return name.startswith(("_", "."))
 
 

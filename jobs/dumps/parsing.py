@@ -79,7 +79,7 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def _may_be_deep(text: str) -> bool:
-    """Whether more than MAX_DEPTH brackets may be open at once; those in strings count too."""
+    """True if more than MAX_DEPTH brackets may be open at once; those in strings count too."""
     if text.count("{") + text.count("[") <= MAX_DEPTH:
         return False
     brackets = text.encode("utf-8", "replace").translate(None, _NO_BRACKETS)

@@ -20,7 +20,7 @@ QueueName: TypeAlias = tuple[str, str, int]
 
 TOPIC_QUEUES = "queueStatInfoList"
 
-#: What ``MessageQueue.toString()`` prints. Once the first ``, brokerName=`` is found, no other is
+#: The text of ``MessageQueue.toString()``. Once the first ``, brokerName=`` is found, no other is
 #: tried: a text of nothing else would take its time.
 _PRINTED = re.compile(
     r"MessageQueue \[topic=(?>(.*?), brokerName=)(.*), queueId=(-?[0-9]{1,10})\]", re.DOTALL
@@ -31,7 +31,8 @@ _MOST, _LEAST = 2**31 - 1, -(2**31)
 def read_queue_map(field: str, table: Any, text: str) -> Iterator[tuple[QueueName, Any]]:
     """The entries of a map keyed by message queue, in its order; ``text`` is what it was read of.
 
-    Raises FastjsonError: where it is no map, or a key is no message queue; at the field's name.
+    Raises FastjsonError where it is not a map, or a key is not a message queue; at the field's
+    name.
 
     >>> table = {"MessageQueue [topic=T, brokerName=b, queueId=0]": {"brokerOffset": 9}}
     >>> list(read_queue_map("offsetTable", table, ""))
@@ -55,7 +56,7 @@ def read_queue_map(field: str, table: Any, text: str) -> Iterator[tuple[QueueNam
 
 
 def is_list_of_topics(data: Any) -> TypeGuard[list[Any]]:
-    """Whether it is the dashboard's ``queryTopicByConsumer.query``: topics with their queues."""
+    """True if it is the dashboard's ``queryTopicByConsumer.query``: topics with their queues."""
     return isinstance(data, list) and any(
         isinstance(topic, dict) and TOPIC_QUEUES in topic for topic in data
     )
@@ -64,7 +65,7 @@ def is_list_of_topics(data: Any) -> TypeGuard[list[Any]]:
 def read_topics(topics: list[Any], text: str) -> Iterator[tuple[QueueName, dict[str, Any]]]:
     """The queues of the dashboard's topics, each with the row that it came in.
 
-    Raises FastjsonError: where a topic has no list, or a row of it is no message queue.
+    Raises FastjsonError where a topic has no list, or a row of it is not a message queue.
 
     >>> row = {"brokerName": "b", "queueId": 0, "brokerOffset": 9}
     >>> [queue for queue, _ in read_topics([{"topic": "T", "queueStatInfoList": [row]}], "")]
@@ -85,7 +86,7 @@ def read_topics(topics: list[Any], text: str) -> Iterator[tuple[QueueName, dict[
 
 
 def parse_message_queue(text: str) -> QueueName | None:
-    """What ``MessageQueue.toString()`` printed, else None.
+    """Parses the text of ``MessageQueue.toString()``; None for any other text.
 
     The names may hold commas and brackets. Where ``, brokerName=`` occurs more than once the first
     one separates, because RocketMQ lets no comma, blank or equals sign into a topic name

@@ -35,13 +35,13 @@ from .unpacking import BEGINNING, Archive, Line, SliceLines, too_long
 #: Kinds of pieces.
 STATEMENTS, COUNTS = "statements", "counts"
 
-#: What statements are about: a topic or a group, its cluster, its name.
+#: The subject of statements: a topic or a group, its cluster, its name.
 StatementSubject: TypeAlias = tuple[bool, str, str]
 
 #: Files come one after the other in the order of statements, and lines by their place in a slice:
 #: this many bits hold the place, a size of 16 TiB.
 _PLACE_BITS = 44
-#: So many statements, and so many bytes of refused lines, are held before they leave.
+#: The most statements, and bytes of refused lines, that are held before they leave.
 _STATEMENTS_AT_ONCE = 50_000
 _REFUSED_AT_ONCE = 8 << 20
 
@@ -50,7 +50,7 @@ _shard_of = lru_cache(maxsize=50_000)(shard_of)
 
 
 def subject_of(statement: Statement) -> StatementSubject:
-    """What a statement is about."""
+    """The subject of a statement."""
     return statement.kind == TOPIC_ROUTE, statement.cluster, statement.subject
 
 
@@ -74,7 +74,7 @@ class Damage:
 
 @dataclass
 class Counts:
-    """What is counted of lines: by slice how many there are, with how many bytes of text.
+    """Counts of lines; ``lines`` and ``bytes`` (of text) by slice.
 
     ``refused``, ``refused_bytes``: of the lines that were not understood. ``kinds``: of the lines
     that have statements, and ``refused_kinds`` of those that were refused, how many there are of
@@ -97,7 +97,7 @@ class Counts:
 
     @classmethod
     def of(cls, parts: "Iterable[Counts]") -> "Counts":
-        """Those of all slices."""
+        """The counts of all slices."""
         whole = cls()
         for part in parts:
             whole.lines.update(part.lines)

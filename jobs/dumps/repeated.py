@@ -19,7 +19,7 @@ class Timeless(NamedTuple):
     snapshot_time: str | None
 
     def is_of(self, envelope: dict[str, Any]) -> bool:
-        """Whether these are the times of the envelope that the line holds: without them it differs
+        """True if the times of the envelope are those that the line holds: without them it differs
         in them alone. They could be of an object in it, or of a key that comes twice.
         """
         times = {"collected_at": ""}

@@ -1,4 +1,4 @@
-"""What a line of a dump means, typed: the vocabulary in which ``dumps`` and ``snapshots`` meet.
+"""Statements: the typed meaning of a dump's lines, in which ``dumps`` and ``snapshots`` meet.
 
 A statement is what a witness (a broker, a nameserver, a client) reported of a subject at
 ``collected_at``. Times are whole microseconds since 1970 UTC. All of it is made of plain tuples,
@@ -35,7 +35,7 @@ Subscriptions: TypeAlias = tuple[Subscription, ...]
 
 
 class HeartbeatOfGroup(NamedTuple):
-    """What one heartbeat has of one consumer group (HeartbeatData.consumerDataSet).
+    """The part of a heartbeat about one consumer group (HeartbeatData.consumerDataSet).
 
     ``is_full``: it has the subscriptions. Heartbeat V2 leaves them out of most heartbeats: an
     empty set with ``withoutSub`` has no meaning, without it the member subscribes to nothing.
@@ -98,12 +98,12 @@ class InfoQueue(NamedTuple):
     locked: bool | None = None
     #: The offset of the first of these messages.
     first_cached: int | None = None
-    #: When the broker gave it the lock last.
+    #: The time at which the broker gave it the lock last.
     locked_at: int | None = None
 
 
 class RunningInfo(NamedTuple):
-    """What a client process reported of itself (ConsumerRunningInfo)."""
+    """The report of a client process about itself (ConsumerRunningInfo)."""
 
     start_timestamp: int | None
     strategy: str | None
@@ -132,7 +132,7 @@ class Offset(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """How far a group has consumed (ConsumeStats), and how far its dead letters are written
+    """The offsets up to which a group has consumed (ConsumeStats), or its dead letters are written
     (TopicStatsTable).
     """
 
@@ -140,7 +140,7 @@ class Stats(NamedTuple):
 
 
 class RequestMode(NamedTuple):
-    """How a broker lets a group consume a topic (MessageRequestModeSerializeWrapper).
+    """The request mode of a group on a topic (MessageRequestModeSerializeWrapper).
 
     ``mode``: PULL, each queue has one client, or POP, many clients share a queue.
     """
@@ -150,7 +150,7 @@ class RequestMode(NamedTuple):
 
 
 class GroupFlags(NamedTuple):
-    """What a broker's configuration of a group forbids it (SubscriptionGroupConfig).
+    """The flags by which a broker's configuration restricts a group (SubscriptionGroupConfig).
 
     ``consume_enable``: false: the broker refuses every pull (``PullMessageProcessor`` 4.9.4). A
     group for which it is true, as it is by default, makes no statement.
@@ -186,7 +186,7 @@ Content: TypeAlias = (
 
 
 class LineSource(NamedTuple):
-    """Who was asked and who spoke; None for what the kind does not have.
+    """The server that was asked and the one that reported; None where the kind has none.
 
     Its fields have the names of the tables' columns. ``error_code`` and ``error_message`` are the
     error that came in place of a content: the envelope's, or what the dashboard's status has; a
@@ -204,7 +204,7 @@ class LineSource(NamedTuple):
     error_message: str | None = None
 
     def says(self, code: int, words: str) -> bool:
-        """Whether it answered with this error; the dashboard has a code within its message alone.
+        """True if it answered with this error; the dashboard has a code within its message alone.
 
         >>> LineSource(error_code=-1, error_message="CODE: 17").says(17, "No topic route info")
         True

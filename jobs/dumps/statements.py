@@ -27,7 +27,7 @@ _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
     r"(?:Z|[+-](?:(?:0[0-9]|1[0-7]):?[0-5][0-9]|18:?00))"
 )
-#: What counts as blank in a line that is otherwise empty.
+#: Characters that count as blank in a line that is otherwise empty.
 _BLANKS = " \t\n\x0b\f\r"
 
 _TIMES = ("collected_at", "snapshot_time")
@@ -35,7 +35,7 @@ _NUMBERS = ("broker_id", "error_code")
 
 
 class Refused(NamedTuple):
-    """A line that is no statement: what was expected and what came.
+    """A line that is not a statement: what was expected and what came.
 
     ``kind``: that of the line; empty where it has none.
     """
@@ -66,7 +66,7 @@ class _Meaning(NamedTuple):
     kind: str
     cluster: str
     source: LineSource
-    #: By subject.
+    #: Contents by subject.
     contents: tuple[tuple[str, Content], ...]
 
     def at(self, times: _LineTimes, order: int) -> list[Statement]:
@@ -114,7 +114,7 @@ class StatementReader:
         return self._anew(line, timeless, order) if found is None else found
 
     def _again(self, line: Timeless, order: int) -> list[Statement] | Refused | None:
-        """What a line has that came before with other times; None where none did."""
+        """The statements of a line that came before with other times; None where none did."""
         meaning = self._meanings.get(line.rest)
         if meaning is None:
             return None
@@ -184,7 +184,7 @@ class StatementReader:
         return _Meaning(name, cluster, source, tuple(of_subjects)), times
 
     def _impossible(self, kind: str, times: _LineTimes) -> str | None:
-        """Why the times of a line cannot be; None where they can."""
+        """The reason why the times of a line cannot be; None where they can."""
         snapshot_time, collected_at = times
         hours = self._bounds.round_hours
         if (

@@ -51,14 +51,16 @@ class PlausibleTimes:
 
     @classmethod
     def of(cls, counts: Mapping[tuple[bool, int, str], int], bounds: Bounds) -> "PlausibleTimes":
-        """From the number of statements by whether they are log lines, by day, and cluster."""
+        """Finds the plausible days from the number of statements by day, for log lines by
+        themselves.
+        """
         lines: dict[bool, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         for (is_log, day, _), number in counts.items():
             lines[is_log][day] += number
         return cls({is_log: _days(by_day, bounds.dump_days) for is_log, by_day in lines.items()})
 
     def problem(self, kind: str, collected_at: Instant) -> str | None:
-        """Why a line of a kind cannot be of that time; None where it can."""
+        """The reason why a line of a kind cannot be of that time; None where it can."""
         days = self.days.get(kind == CLIENT_LOG)
         if days is None or _holds(days, day_of(collected_at)):
             return None
@@ -69,7 +71,7 @@ class PlausibleTimes:
         )
 
     def apart(self, counts: Mapping[tuple[bool, int, str], int]) -> "dict[str, Apart]":
-        """By cluster the statements whose times are not plausible.
+        """The statements of each cluster whose times are not plausible.
 
         >>> counts = {(False, 20_778, "C"): 40, (False, 47_482, "D"): 2, (False, 47_483, "D"): 1}
         >>> PlausibleTimes.of(counts, Bounds()).apart(counts)
@@ -112,7 +114,7 @@ def _days(counts: Mapping[int, int], most_days: int) -> Days:
     """The days around the middle third of the lines, which fewer than a third cannot move.
 
     ``most_days``, or twice the length of the middle third, before and after it: dumps that go over
-    years stay whole. Of two lines neither is the odd one.
+    years stay whole. Neither of two lines is the odd one.
 
     >>> _days({20_000: 2, 0: 1}, 366)
     Days(first=20000, last=20000, around=366)

@@ -52,7 +52,7 @@ _YEAR_1, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000
 
 
 class Read(NamedTuple):
-    """What a body means: contents, each with its consumer group, None where the envelope names it.
+    """A body read: contents, each with its consumer group, or None where the envelope names it.
 
     ``code`` and ``message`` are the error that a dashboard's status has in place of a content.
     """
@@ -67,9 +67,9 @@ def _one(content: statement.Content) -> Read:
 
 
 def read_body(kind: str, text: str) -> Read:
-    """What a body of a kind means.
+    """Reads a body of a kind.
 
-    Raises LineError: for a text that is no such body.
+    Raises LineError for a text that is not such a body.
 
     >>> beat = '{"clientID":"a@1","consumerDataSet":[{"groupName":"G","subscriptionDataSet":[]}]}'
     >>> read_body("heartbeat", beat).contents[0][1].client_id
@@ -199,7 +199,7 @@ def _route(body: Fields, _: str) -> Read:
 
 
 def _brokers(given: Iterable[Fields]) -> dict[str, tuple[tuple[int, ...], str | None]]:
-    """By name the ids and the zone; of equal names the first counts."""
+    """The ids and the zone of each broker name; the first one counts."""
     brokers: dict[str, tuple[tuple[int, ...], str | None]] = {}
     for fields in given:
         name = as_text(fields.get("brokerName"))
@@ -212,7 +212,7 @@ def _brokers(given: Iterable[Fields]) -> dict[str, tuple[tuple[int, ...], str | 
 
 
 def _queue_numbers(given: Iterable[Fields]) -> dict[str, tuple[int, int, int]]:
-    """By broker name perm, readQueueNums and writeQueueNums; of equal names the first counts."""
+    """The perm, readQueueNums and writeQueueNums of each broker name; the first one counts."""
     numbers: dict[str, tuple[int, int, int]] = {}
     for fields in given:
         name = as_text(fields.get("brokerName"))
@@ -231,7 +231,7 @@ def _is_number(queues: int | None) -> TypeGuard[int]:
 
 
 def _logical_queues(mappings: Iterable[Fields]) -> dict[str, int]:
-    """By scope the number of logical queues: the highest that any broker gives."""
+    """The number of logical queues of each scope: the highest that any broker gives."""
     most: dict[str, int] = {}
     for fields in mappings:
         scope = as_text(fields.get("scope"))
@@ -426,15 +426,15 @@ def _log_line(_: Fields, line: str) -> Read:
 
 # ------------------------------------------------------------------ kinds
 
-#: Whom a collector asked: a broker, a nameserver.
+#: Columns of the server that a collector asked: a broker, a nameserver.
 _BROKER, _NAMESERVER = ("broker_name", "broker_id", "broker_addr"), ("namesrv_addr",)
-#: What a poll of a broker has.
+#: Fields of a poll of a broker.
 _POLL, _GROUP = ("snapshot_time", "broker_name", "broker_id"), "consumer_group"
 
 
 @dataclass(frozen=True)
 class LineKind:
-    """How the lines of a kind are read: their bodies, and their envelopes.
+    """A kind of line, with how its body and its envelope are read.
 
     ``read`` reads a body, which is of the class ``class_name`` of RocketMQ's. ``required``: the
     fields that an envelope must have besides ``cluster`` and ``collected_at``, in the order in
@@ -462,7 +462,7 @@ class LineKind:
         return tuple(dict.fromkeys(names))
 
 
-#: By kind.
+#: Lines by kind.
 LINES: Mapping[str, LineKind] = {
     statement.HEARTBEAT: LineKind(
         "HeartbeatData",

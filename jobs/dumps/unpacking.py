@@ -14,16 +14,16 @@ from ..config.bounds import Bounds, beyond
 from ..engines.engine import Slice
 from ..storage import Location
 
-#: So many bytes of a line are kept that is longer than the bounds allow.
+#: The number of bytes that are kept of a line longer than the bounds allow.
 BEGINNING = 1_000
 _CHUNK = 1 << 20
-#: What comes before the damage of an archive is looked for in pieces of so many bytes.
+#: The sizes of the pieces in which the text before the damage of an archive is looked for.
 _NEAR_DAMAGE = (1 << 10, 1)
 #: A line of an archive counts as so many bytes at least: the shortest envelope has more.
 _LEAST_LINE = 100
 
 
-#: How many bytes of files this process has read, for whoever shows how far it is.
+#: The bytes of files that this process has read, for whoever shows how far it is.
 READ = SimpleNamespace(bytes=0)
 
 
@@ -39,7 +39,7 @@ class Line(NamedTuple):
 
 
 class Archive:
-    """How much came out of a .gz so far, against the bounds.
+    """The growth of a .gz so far, against the bounds.
 
     Ten kilobytes can hold ten megabytes, and a gigabyte a terabyte, where nothing but one byte is
     repeated. Lines that repeat themselves take 15 bits for 258 bytes at best.
@@ -51,7 +51,7 @@ class Archive:
         self._bytes = self._lines = 0
 
     def refuses(self, line_bytes: int) -> str | None:
-        """Why the next line and all after it are not to be read; None where it is."""
+        """The reason why the next line and all after it are not read; None where they are."""
         self._lines += 1
         self._bytes += max(line_bytes + 1, _LEAST_LINE)
         if self._lines > self._bounds.archive_lines:
@@ -66,7 +66,7 @@ class Archive:
 
 
 def too_long(came: int, bounds: Bounds) -> str:
-    """Why a line of so many bytes is not to be read."""
+    """The reason why a line of so many bytes is not to be read."""
     reason = beyond("line_bytes", bounds.line_bytes, "bytes in a line", came)
     return f"{reason}; its beginning is kept"
 
@@ -75,9 +75,9 @@ class SliceLines:
     """The lines of a slice, and then what is wrong with its file.
 
     They end at a line feed alone, the last one also where there is none. A range has the lines that
-    begin in it. Of a damaged archive come the lines before the damage, and ``problem`` is what it
-    is; also where the file is not as long as it was when it was listed. ``content``: the bytes of
-    the file, where they are there.
+    begin in it. A damaged archive gives the lines before the damage, and ``problem`` is what it is;
+    also where the file is not as long as it was when it was listed. ``content``: the bytes of the
+    file, where they are there.
     """
 
     def __init__(self, slice_: Slice, bounds: Bounds, content: pa.Buffer | None = None) -> None:
@@ -127,7 +127,7 @@ class SliceLines:
         is_begun = False
         for chunk in self._chunks():
             packed, text = chunk, b""
-            # What fills a whole chunk may not be all that the bytes so far hold.
+            # Text that fills a whole chunk may not be all that the bytes so far hold.
             while packed or len(text) == _CHUNK:
                 is_begun = is_begun or bool(packed)
                 before = member.copy()
@@ -152,7 +152,7 @@ def _before_damage(member: "zlib._Decompress", packed: bytes) -> Iterator[bytes]
     """The text of damaged bytes up to the damage: what fails gives nothing of what it had so far.
 
     >>> member, packed = zlib.compressobj(wbits=31), b""
-    >>> packed = member.compress(b"a" * 9) + member.flush(zlib.Z_FULL_FLUSH) + b"\xff" * 99
+    >>> packed = member.compress(b"a" * 9) + member.flush(zlib.Z_FULL_FLUSH) + b"\\xff" * 99
     >>> b"".join(_before_damage(zlib.decompressobj(wbits=31), packed))
     b'aaaaaaaaa'
     """

@@ -1,7 +1,7 @@
 """Values of JSON -> what a field means; each demand on a field's type once, and its sentence.
 
 A field that is read must have its type, or be null: a queue count that is a text, or that no int
-holds, is no guess of ours. What is a text may come as anything, and is its JSON then: dashboards
+holds, is not a guess of ours. What is a text may come as anything, and is its JSON then: dashboards
 print names of digits as numbers. Other fields may hold what they like.
 """
 

@@ -19,7 +19,7 @@ def check_names(names: Iterable[tuple[str, str | None]], bounds: Bounds) -> None
 def check_content(content: statement.Content, size: int, bounds: Bounds) -> None:
     """Raises BoundError where a content of a body of ``size`` characters exceeds a bound.
 
-    >>> broker = statement.RouteBroker("b", (0,), 6, 100_000, 4, None)
+    >>> broker = statement.RouteEntry("b", (0,), 6, 100_000, 4, None)
     >>> check_content(statement.Route((broker,) * 100), 15_000, Bounds())
     ... # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -33,9 +33,9 @@ def check_content(content: statement.Content, size: int, bounds: Bounds) -> None
 
 
 def _sizes(content: statement.Content) -> Iterator[tuple[str, str, int]]:
-    """What is bounded of a content: by which bound, what it is, and how many there are.
+    """The bounded sizes of a content: the bound, what is counted, and the number.
 
-    >>> one, other = [statement.RouteBroker(name, (), 6, 4, 8, None) for name in "bc"]
+    >>> one, other = [statement.RouteEntry(name, (), 6, 4, 8, None) for name in "bc"]
     >>> list(_sizes(statement.Route((one, other))))[-1]
     ('topic_queues', 'queues of a topic', 16)
     """
@@ -45,12 +45,12 @@ def _sizes(content: statement.Content) -> Iterator[tuple[str, str, int]]:
     yield "group_topics", "topics that a group subscribes to", len(topics)
     if isinstance(content, statement.Route):
         yield "route_brokers", "brokers in a topic's route", len(content.brokers)
-        # Those that are written and not read count too.
+        # Queues that are written and not read count too.
         queues = (max(each.read_queue_nums, each.write_queue_nums) for each in content.brokers)
         yield "topic_queues", "queues of a topic", sum(queues)
 
 
-#: By field what it names, in whatever content.
+#: The thing that each field names, in whatever content.
 _NAMES = {
     "strategy": "a strategy's name",
     "topic": "a topic",

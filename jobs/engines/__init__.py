@@ -1,1 +1,1 @@
-"""Who does the work: this process, or several of them. Spark does it in ``spark/``."""
+"""Engines that do the work: this process, or several of them. Spark's is in ``spark/``."""

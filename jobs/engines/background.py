@@ -9,7 +9,7 @@ _Result = TypeVar("_Result")
 
 
 def in_background(work: Callable[[], _Result]) -> "Future[_Result]":
-    """What the work returns or raises, in a thread that the end of the process does not wait for.
+    """Starts the work in a thread that the end of the process does not wait for; gives its result.
 
     Raises RuntimeError where the system has no more threads.
     """

@@ -22,7 +22,7 @@ from .pieces import Piece, in_parts, pack_value, unpack_rows, unpack_value
 _Made = TypeVar("_Made")
 
 Batches = Iterator[pa.RecordBatch]
-#: What some rows of a table become, by its name.
+#: A step from rows of the named table to pieces.
 RowStep = Callable[[str, Batches], Iterator[Piece]]
 
 PIECE_COLUMNS: dict[str, pa.DataType] = {
@@ -31,7 +31,7 @@ PIECE_COLUMNS: dict[str, pa.DataType] = {
     "data": pa.binary(),
 }
 _SCHEMA = pa.schema(PIECE_COLUMNS)
-#: What rides with a question: what its shard began, which then ends beside it, or ...
+#: The row that rides with a question: what its shard began, which then ends beside it, or ...
 _BEGINS = "begins"
 #: ... what waits for answers from elsewhere: what a large shard began, questions of it, an answer.
 BEGUN, QUESTIONS, ANSWER = WAITING = "begun", "questions", "answer"
@@ -47,17 +47,17 @@ _ENDED = [*PIECE_COLUMNS, "answer"]
 #: A shard with fewer members in all its questions has them answered beside it: some seconds of one
 #: core.
 _MEMBERS_OF_A_LARGE_SHARD = 320_000
-#: About so many bytes are in a batch of rows that a step makes, and in a row of questions.
+#: The approximate bytes of a batch of rows that a step makes, and of a row of questions.
 _BATCH = 1 << 20
 _ROW_OF_QUESTIONS = 16 << 20
 
 
 def in_worker(made: Iterable[_Made]) -> Iterator[_Made]:
-    """What a task makes, in a worker of Spark.
+    """Yields what a task makes, in a worker of Spark.
 
     After each task Spark looks for cycles of objects, among all that the worker has ever imported:
     that takes longer than many a step. What is there when a task begins is left out from then on.
-    It is no garbage, for Spark has just looked.
+    It is not garbage, for Spark has just looked.
     """
     gc.freeze()
     with tuned():
@@ -139,7 +139,7 @@ def of_shards(step: ShardStep) -> Callable[[Batches], Batches]:
 def begun(work: Work) -> Callable[[Batches], Batches]:
     """A row for each question of a shard; with the first one rides what the shard began.
 
-    Of a large shard the questions that are to be spread ride with few others.
+    The questions of a large shard, which are to be spread, ride with few others.
     """
 
     def row(shard: int, question: Any) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def begun(work: Work) -> Callable[[Batches], Batches]:
 
 
 def ended(work: Work) -> Callable[[Batches], Batches]:
-    """What each shard comes to, with the answers as they come; a large one waits for the others."""
+    """Ends each shard with the answers as they come; a large one waits for the others."""
 
     def end(rows: Iterator[dict[str, Any]]) -> Iterator[Piece]:
         first = next(rows)
@@ -189,7 +189,7 @@ def ended(work: Work) -> Callable[[Batches], Batches]:
                 yield Piece(each["shard"], ANSWER, each["answer"])
 
     def run(batches: Batches) -> Iterator[Piece]:
-        # Of the columns that a person reads nothing is made here.
+        # The columns that a person reads are not needed here.
         rows = (row for batch in batches for row in batch.select(_ENDED).to_pylist())
         for _, of_shard in groupby(rows, itemgetter("shard")):
             yield from end(of_shard)
@@ -203,7 +203,7 @@ def unpacked_questions(batches: Batches) -> Batches:
 
 
 def end_large(work: Work, pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """What a large shard comes to."""
+    """Ends a large shard."""
     answers = [each.data for each in pieces if each.kind == ANSWER and each.data]
     (begun,) = [unpack_value(each.data) for each in pieces if each.kind == BEGUN]
     del pieces

@@ -1,4 +1,4 @@
-"""What the jobs ask of an engine: slices -> pieces -> shards -> pieces.
+"""Interface of an engine: slices -> pieces -> shards -> pieces.
 
 An engine opens files or has them opened, runs the steps of a job somewhere, and brings each piece
 to the task of its shard. It decides nothing: what a step does with bytes and rows is the same on
@@ -30,12 +30,12 @@ class InputFile(NamedTuple):
 
     @property
     def is_archive(self) -> bool:
-        """Whether it is compressed, by its name."""
+        """True if it is compressed, by its name."""
         return self.path.endswith(".gz")
 
     @property
     def unpacked_size(self) -> int:
-        """About how many bytes of text are in it, rather too many than too few."""
+        """The approximate number of bytes of text in it, rather too many than too few."""
         return self.size * (_UNPACKED if self.is_archive else 1)
 
 
@@ -56,7 +56,7 @@ class Slice(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is a file and no range."""
+        """True if it is a file and not a range."""
         return self.stop == 0
 
 
@@ -86,14 +86,14 @@ def in_tasks(slices: Iterable[Slice], total_bytes: int, tasks: int) -> Iterator[
 
 #: A slice, and its file's bytes where the engine has them.
 Opened: TypeAlias = tuple[Slice, pa.Buffer | None]
-#: What the slices of a task become, however they are dealt to tasks, and in any order.
+#: A step from the slices of a task, however they are dealt to tasks and in any order, to pieces.
 SliceStep: TypeAlias = Callable[[Iterable[Opened]], Iterator[Piece]]
-#: What the pieces of a shard become.
+#: A step from the pieces of a shard to others.
 ShardStep: TypeAlias = Callable[[Sequence[Piece]], Iterator[Piece]]
 
 
 class About(NamedTuple):
-    """What a person reads of a question: whose situation it is, and how large.
+    """The subject of a question, for a person: whose situation it is, and how large.
 
     ``members``: connections of all lists that it names; ``queues``: of the topic, for readers.
     """
@@ -107,20 +107,20 @@ class About(NamedTuple):
 
 
 class Work(Protocol):
-    """What is done with a shard that has questions: it begins, its questions are answered, on any
-    core, and with the answers it ends. It travels to where it is done, and holds plain values.
+    """The work on a shard that has questions: it begins, its questions are answered, on any core,
+    and with the answers it ends. It travels to where it is done, and holds plain values.
     """
 
     def begin(self, pieces: Sequence[Piece]) -> Any:
-        """What the questions are about. It can be pickled, for the end."""
+        """Builds what the questions need. It can be pickled, for the end."""
 
     def questions(self, begun: Any) -> Iterator[Any]:
-        """Whatever takes long: values that can be pickled. A group is in one shard, and its
-        questions follow each other.
+        """The questions: all that takes long, as values that can be pickled. A group is in one
+        shard, and its questions follow each other.
         """
 
     def about(self, question: Any) -> About:
-        """What a person reads of a question."""
+        """The subject of a question, for a person."""
 
     def at_once(self, questions: Iterable[Any]) -> Iterator[Sequence[Any]]:
         """The questions in parts, as they follow each other: each part has one answer."""
@@ -129,12 +129,12 @@ class Work(Protocol):
         """The answer to a part of the questions, which can be pickled."""
 
     def end(self, begun: Any, answers: Iterable[Any]) -> Iterator[Piece]:
-        """What the shard comes to; the answers in any order."""
+        """Makes the pieces of the shard; the answers come in any order."""
 
 
 @contextmanager
 def tuned() -> Iterator[None]:
-    """Within the block Python looks for cycles of objects a hundredth as often.
+    """Lets Python look for cycles of objects a hundredth as often within the block.
 
     The steps make millions of tuples and no cycles, and each look costs a walk over all of them.
     """
@@ -154,11 +154,11 @@ class Engine(Protocol):
     """
 
     name: str
-    #: By what it runs on, for the summary.
+    #: The versions of what it runs on, for the summary.
     versions: Mapping[str, str]
 
     def shards(self, input_bytes: int) -> int:
-        """Into how many shards to cut an input of so many bytes."""
+        """The number of shards into which to cut an input of so many bytes."""
 
     def list_files(self, paths: Sequence[str]) -> list[InputFile]:
         """Every dump file that the paths name, sorted; InputError where there is none."""
@@ -170,10 +170,10 @@ class Engine(Protocol):
         """Pieces that the driver has."""
 
     def by_shard(self, pieces: Any, step: ShardStep) -> Any:
-        """What the pieces of each shard become."""
+        """Runs the step on the pieces of each shard."""
 
     def ask(self, pieces: Any, work: Work) -> Any:
-        """What the shards come to whose questions are answered on any core."""
+        """Does the work on shards whose questions are answered on any core."""
 
     def collect(self, pieces: Any) -> Iterator[Piece]:
         """The pieces, one after the other, in the driver."""

@@ -1,4 +1,4 @@
-"""What of Spark needs no Spark: whether its packages fit, and what its failures mean.
+"""Environment of Spark, without Spark: whether its packages fit, and what its failures mean.
 
 The ranges are those of pyproject.toml, which holds for whoever installs with pip. A cluster, an
 image or a notebook may bring others.
@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from ..console.failures import DAMAGE, of_damage, one_line
 from ..errors import SparkError
 
-#: From which version on, and before which one, a package runs the jobs.
+#: The version from which on, and the one before which, a package runs the jobs.
 SPARK_PACKAGE = "pyspark"
 RANGES = {SPARK_PACKAGE: ("3.5", "5"), "pandas": ("2.2", "4")}
 
@@ -47,7 +47,7 @@ def check_packages() -> None:
 
 
 def versions() -> Iterator[str]:
-    """What is here of what an audit runs on, as whoever reads a report of a defect needs it."""
+    """The versions that an audit runs on, for whoever reads a report of a defect."""
     yield f"Python {platform.python_version()}"
     for package in (SPARK_PACKAGE, "pyarrow", "numpy"):
         try:
@@ -66,7 +66,7 @@ def numbers_of(version: str) -> tuple[int, ...]:
     return (*numbers, 0, 0)[:2]
 
 
-#: What Spark, Java and the workers print, as regular expressions, and below each, indented, what it
+#: Prints of Spark, Java and the workers, as regular expressions, and below each, indented, what it
 #: means: the first that is found counts. A failure makes others, so the root comes before what
 #: follows from it.
 _OF_SPARK = r"""
@@ -143,7 +143,7 @@ _GONE = re.compile(
 
 
 def sentence_of_spark(text: str, log: str = "") -> str:
-    """What a failure of Spark means: ``text`` is the exception's, ``log`` what Java wrote.
+    """Explains a failure of Spark: ``text`` is the exception's, ``log`` what Java wrote.
 
     >>> sentence_of_spark("x\\nCaused by: java.net.UnknownHostException: lake: Name not known")
     'there is no host lake: check --master and the paths'
@@ -162,7 +162,7 @@ def sentence_of_spark(text: str, log: str = "") -> str:
     return of_damage(root) if re.search(DAMAGE, root) else f"Spark failed: {root}"
 
 
-#: Where a text names what it all began with, best first.
+#: Patterns of a text's root cause, best first.
 _ROOTS = (
     # The last line of a Python stack: the first line behind it that is not indented.
     re.compile(r"^[ ]*Traceback \(most recent call last\):\n(?:[ ]+.*\n)+(\S.*)", re.M),

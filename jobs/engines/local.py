@@ -39,13 +39,13 @@ class Spool:
     others: "tuple[Spool, ...]" = ()
 
     def only(self, *kinds: str) -> "Spool":
-        """Those of some kinds."""
+        """The pieces of some kinds."""
         wanted = frozenset(kinds) if self.kinds is None else self.kinds.intersection(kinds)
         others = tuple(other.only(*kinds) for other in self.others)
         return Spool(self.shards, self.folder, wanted, others)
 
     def and_also(self, others: "Spool") -> "Spool":
-        """These and others."""
+        """The pieces of both."""
         return Spool(self.shards, self.folder, self.kinds, (*self.others, others))
 
     def numbers(self) -> list[int]:
@@ -116,7 +116,7 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
         return self._spool([pieces])
 
     def by_shard(self, pieces: Spool, step: ShardStep) -> Spool:
-        """What the pieces of each shard become."""
+        """Runs the step on the pieces of each shard."""
         numbers = self.each(pieces.numbers(), "shards")
         shards = (found for number in numbers if (found := list(pieces.of(number))))
         return self._run(step, shards)
@@ -139,7 +139,7 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
     def _in_workers(
         self, task: Callable[[Any], list[Piece]], items: Iterable[Any]
     ) -> Iterator[list[Piece]]:
-        """What the items become, in their order; few are under way at a time."""
+        """Runs the task on the items, in their order; few are under way at a time."""
         if self._pool is None:
             # Not forked: Arrow has threads, and what they hold would be held for ever.
             context = multiprocessing.get_context("spawn")

@@ -19,7 +19,7 @@ FOR_ALL = -1
 #: The same times come again with each witness: they pack to a hundredth.
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 
-#: About so many bytes are in a piece of rows: it travels as one value.
+#: The approximate bytes of a piece of rows: it travels as one value.
 _MOST_BYTES = 4 << 20
 
 #: Values beyond so many bytes are compressed; a pickle begins with another byte than their mark.

@@ -54,8 +54,8 @@ class Breach(NamedTuple):
 
 @dataclass
 class RefusedRows:
-    """How many rows of a table were refused, by column the reason of one, and of which groups or
-    topics they were, with their clusters.
+    """The number of refused rows of a table, a reason for each column, and the groups or topics
+    that they are of, with their clusters.
     """
 
     rows: int = 0
@@ -63,7 +63,7 @@ class RefusedRows:
     subjects: set[tuple[Any, ...]] = field(default_factory=set)
 
     def add(self, other: "RefusedRows") -> None:
-        """Those of others too; of several reasons the same one, in whichever order they come."""
+        """Adds those of others; of several reasons the same one, in whichever order they come."""
         self.rows += other.rows
         self.subjects |= other.subjects
         for column, reason in other.reasons.items():
@@ -73,7 +73,7 @@ class RefusedRows:
 class TableReading:
     """Rows of one table as they are read. ``lost``: what was refused so far of so many ``rows``.
 
-    ``files``: the names of the sources. Of each the first ``most`` refused rows are kept.
+    ``files``: the names of the sources. The first ``most`` refused rows of each are kept.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class TableReading:
         self._sources = zip(sources, files or repeat(table.name), strict=False)
         self._most = most
         self._kept: list[dict[str, Any]] = []
-        #: Of the source that is read now.
+        #: The file that is read now, and the number of its rows that were refused.
         self._file, self._refused = "", 0
 
     def batches(
@@ -198,7 +198,7 @@ def _breaches(path: str, came: Array, values: Values) -> Iterator[Breach]:
 
 
 def _within(path: str, elements: Array) -> Iterator[Breach]:
-    """Of the elements of a list which break their contract."""
+    """Breaches of the contract by the elements of a list."""
     declared = _NESTED[path.rpartition(".")[2]]
     yield from _breaches(f"{path}[]", elements, declared.get("", _REQUIRED))
     if pa.types.is_struct(elements.type):
@@ -207,7 +207,7 @@ def _within(path: str, elements: Array) -> Iterator[Breach]:
 
 
 def _wrong(came: Array, values: Values) -> Array | None:
-    """Which values are wrong; None: none."""
+    """A mask of the wrong values; None: none is wrong."""
     wrong = []
     if values.required and came.null_count:
         wrong.append(came.is_null())
@@ -248,8 +248,8 @@ def _is_of_a_round(states: Batch) -> Array:
     return pc.not_equal(text(states["source"]), CLIENT_LOG)
 
 
-#: By table a column that may be null in some rows, what is expected in the others, and which those
-#: are.
+#: Columns that may be null in some rows: by table the column, what is expected in the others, and
+#: which those are.
 _NEVER_NULL: Mapping[str, tuple[str, str, Callable[[Batch], Array]]] = {
     TOPIC_ROUTES.name: ("broker_name", "the name of the broker that has the queues", _has_queues),
     CLIENT_STATES.name: ("snapshot_time", "the round, as of all but a log line", _is_of_a_round),

@@ -69,7 +69,7 @@ def subscribers(
     topics: Mapping[str, Iterable[str]],
     offsets: Mapping[ClusterGroup, Iterable[str]],
 ) -> dict[ClusterTopic, list[str]]:
-    """By topic the groups that subscribe to it.
+    """The groups that subscribe to each topic.
 
     ``list_ids``: by group of which brokers were asked the ids of its lists; ``topics``: by id those
     of a list. ``offsets``: by group the topics of its offsets; they count of a group of which no
@@ -84,7 +84,7 @@ def subscribers(
 
 
 def offset_topics(offsets: Rows) -> dict[ClusterGroup, set[str]]:
-    """By group the topics of its offsets."""
+    """The topics of each group's offsets."""
     found: dict[ClusterGroup, set[str]] = defaultdict(set)
     for cluster, name, topic in distinct(offsets, *_GROUP, "topic"):
         found[cluster, name].add(topic)
@@ -94,7 +94,8 @@ def offset_topics(offsets: Rows) -> dict[ClusterGroup, set[str]]:
 def make_dossiers(runs: Runs) -> list[Dossier]:
     """The dossiers of the groups, by cluster and name.
 
-    A list or a route of which something was refused, or whose content did not come, is no evidence.
+    A list or a route of which something was refused, or whose content did not come, is not
+    evidence.
     """
     dossiers = _Dossiers()
     list_ids: dict[ClusterGroup, set[str]] = defaultdict(set)
@@ -152,8 +153,8 @@ def _members(records: Records) -> ListedMembers:
 
 
 def _polled(runs: Rows) -> Iterator[tuple[Sequence[Any], tuple[_RunTimes, _RunTimes]]]:
-    """Of each run, whose times ascend and come last: all else, and the snapshots, each once, with
-    when the last answer came.
+    """Each run with its snapshots, each once, and the last answer in each of them. The times of a
+    run ascend and are its last column.
     """
     lists: Array = runs["times"].combine_chunks()
     flat = lists.flatten()
@@ -166,16 +167,16 @@ def _polled(runs: Rows) -> Iterator[tuple[Sequence[Any], tuple[_RunTimes, _RunTi
 
 
 def _parts(lists: Array) -> Iterator[slice]:
-    """Of each list the place of its values among those of all."""
+    """The slice of each list's values among all values."""
     ends = np.cumsum(int64(pc.list_value_length(lists))).tolist()
     yield from starmap(slice, pairwise([0, *ends]))
 
 
 def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
     if values["source"] == REQUEST_MODE:
-        # POP where some broker reported it at some time of the window, else PULL. The mode
-        # is changed on one broker after the other, and clients follow at different times: while
-        # a queue may be shared, that several clients take it is no fault.
+        # POP where some broker reported it at some time of the window, else PULL. The mode is
+        # changed on one broker after the other, and clients follow at different times: while a
+        # queue may be shared, that several clients take it is not a fault.
         before = dossier.request_modes.get(values["topic"], PULL)
         dossier.request_modes[values["topic"]] = before if values["client_rebalance"] else POP
         return

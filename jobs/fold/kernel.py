@@ -58,7 +58,7 @@ FACTS = "facts"
 OF_TOPICS = (ROUTED, ROUTE_IDS, ROUTES_BY_ID)
 OF_GROUPS = (LISTED, POLLS, LISTS, CLIENTS, OFFSETS)
 
-#: By table the kinds of its runs and of its contents.
+#: The kinds of the runs and contents of each table.
 _KINDS: Mapping[str, tuple[str | None, str | None]] = {
     schemas.HEARTBEATS.name: (LISTED, LISTS),
     schemas.BROKER_POLLS.name: (POLLS, None),
@@ -73,13 +73,13 @@ _KINDS: Mapping[str, tuple[str | None, str | None]] = {
 #: The shards that have use for what is about a subject, by its cluster and its name.
 ShardsOf: TypeAlias = Callable[[str, str], Iterable[int]]
 
-#: So many records of contents are in a piece at most.
+#: The most records of contents in a piece.
 _MOST_RECORDS = 500_000
 
 
 @dataclass
 class Facts:
-    """What the driver has to know of all slices: which groups and topics there are, and when.
+    """Facts of all slices that the driver has to know: which groups and topics there are, and when.
 
     ``rounds``: by cluster the snapshots of its groups; ``brokers``, ``nameservers``: the names, and
     the addresses, of those that were asked. ``list_ids``: by group that brokers were
@@ -98,20 +98,20 @@ class Facts:
     nameservers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     routes_at: dict[ClusterTopic, set[Instant]] = field(default_factory=lambda: defaultdict(set))
     offsets_at: dict[ClusterTopic, set[Instant]] = field(default_factory=lambda: defaultdict(set))
-    #: By the id of a route the names of its brokers that have an address.
+    #: The names of the brokers with an address in each route, by its id.
     routed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     #: Groups with an answer of a broker that names no list.
     unnamed: set[ClusterGroup] = field(default_factory=set)
-    #: By topic the ids of its routes; of lists and of routes the ids whose contents came.
+    #: The ids of each topic's routes; the ids of lists and of routes whose contents came.
     route_ids: dict[ClusterTopic, set[str]] = field(default_factory=lambda: defaultdict(set))
     given: dict[ClusterTopic, set[str]] = field(default_factory=lambda: defaultdict(set))
-    #: By table how many rows were read, and what was refused of them.
+    #: The rows read of each table, and those refused.
     rows: Counter[str] = field(default_factory=Counter, compare=False)
     lost: dict[str, RefusedRows] = field(default_factory=lambda: defaultdict(RefusedRows))
 
     @classmethod
     def of(cls, slices: "Iterable[Facts]") -> "Facts":
-        """Those of all slices."""
+        """Merges the facts of all slices."""
         whole = cls()
         for part in slices:
             whole.unaddressed |= part.unaddressed
@@ -135,8 +135,8 @@ class Facts:
         return set(self.list_ids)
 
     def never_asked(self) -> set[tuple[str, str]]:
-        """By cluster the brokers in the routes of its groups' topics that nobody asked about any
-        group: in no cluster of the same nameservers, of which a topic may have brokers as well.
+        """The brokers of each cluster, in the routes of its groups' topics, that nobody asked about
+        any group: in no cluster of the same nameservers, of which a topic may have brokers as well.
         """
         routed: dict[str, set[str]] = defaultdict(set)
         for cluster, topic in self.subscribers():
@@ -156,7 +156,7 @@ class Facts:
         return self.offsets.keys() - self.list_ids.keys()
 
     def add(self, contents: Contents, of_runs: str | None, of_records: str | None) -> None:
-        """What a part of a slice shows, by the kinds of its pieces."""
+        """Adds a part of a slice, by the kinds of its pieces."""
         if of_runs in (LISTED, POLLS):
             self._add_polls(contents.runs)
         if of_runs in (ROUTED, ROUTE_IDS):
@@ -224,12 +224,12 @@ class Facts:
                     yield table, column, subject, id_
 
     def subscribers(self) -> dict[ClusterTopic, list[str]]:
-        """By topic the groups that subscribe to it."""
+        """The groups that subscribe to each topic."""
         return dossiers.subscribers(self.list_ids, self.topics_of_lists, self.offsets)
 
 
 def _times(runs: Rows, name: str) -> Iterator[tuple[str, str, list[Instant]]]:
-    """By cluster and another column the snapshots of its runs."""
+    """The snapshots of the runs of each cluster and value of another column."""
     for cluster, value in distinct(runs, "cluster", name):
         is_one = pc.and_(pc.equal(runs["cluster"], cluster), pc.equal(runs[name], value))
         times = pc.list_flatten(runs.filter(is_one)["times"])
@@ -240,8 +240,8 @@ def _times(runs: Rows, name: str) -> Iterator[tuple[str, str, list[Instant]]]:
 
 @dataclass(frozen=True)
 class Cutting:
-    """How the snapshot tables become pieces. ``list_ids``, ``route_ids``: lists and routes come by
-    the ids that ingest gave them, and not by their rows.
+    """The way in which snapshot tables become pieces. ``list_ids``, ``route_ids``: lists and routes
+    come by the ids that ingest gave them, and not by their rows.
     """
 
     shards: int
@@ -295,7 +295,7 @@ class Cutting:
         yield pack_value(FOR_ALL, FACTS, facts)
 
     def _contents(self, table: Table, rows: TableReading) -> Iterator[Contents]:
-        """What is in some rows of a table, part by part; of runs that name no content, they."""
+        """The contents of some rows of a table, part by part, or their runs if these name none."""
         if table is schemas.HEARTBEATS:
             return runs_of_slices.member_runs(rows, self.heartbeat_expiry_seconds)
         if table is schemas.TOPIC_ROUTES:
@@ -378,8 +378,8 @@ def runs_of(pieces: Sequence[Piece]) -> Runs:
 
 
 def _records(pieces: Sequence[Piece], kind: str) -> dict[str, Records]:
-    """By id the contents of the pieces. A record that several have is one object: of a large group,
-    which each round shows in another list, the copies would fill the memory.
+    """The records of the contents in the pieces, by id. A record that several have is one object:
+    of a large group, which each round shows in another list, the copies would fill the memory.
     """
     known: dict[Record, Record] = {}
     return {

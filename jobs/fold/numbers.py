@@ -173,7 +173,7 @@ class Column:
 
 
 def _is_same(one: Array, other: Array) -> bool:
-    """Whether both lie in one place of memory: enough to find what batches share, and cheap."""
+    """True if both lie in one place of memory: enough to find what batches share, and cheap."""
     if len(one) != len(other) or one.offset != other.offset:
         return False
     addresses = [
@@ -187,7 +187,7 @@ def micros(column: Array) -> Array:
     return column.cast(pa.timestamp("us", "UTC")).cast(LONG)
 
 
-#: In place of a number that is null.
+#: The number in place of null.
 NO_NUMBER = np.iinfo(np.int64).min
 
 
@@ -252,9 +252,8 @@ def hash_lists(lists: Array, elements: Numbers | Sequence[Hashes]) -> list[Hashe
 
 
 def reader(type_: pa.DataType) -> Callable[[Array], Numbers | Sequence[Hashes]]:
-    """What gives the numbers of plain values, the hashes of lists and of structs, over all batches
-    of a column of the type: one alone where it is cheap to see that all rows have it. They have it
-    of most facts.
+    """Makes a reader of a column of the type: numbers of plain values, hashes of lists and structs;
+    only one for all batches where it is cheap to see that all rows have it, as for most facts.
     """
     read = _reader(type_)
     return lambda column: read(_one_for_all(column))
@@ -284,13 +283,13 @@ def _reader(type_: pa.DataType) -> Callable[[Array], Numbers | Sequence[Hashes]]
 
 
 def _first_of_equal(lists: Array) -> Numbers:
-    """Where a list begins that differs from the one before: the members of a group subscribe alike,
+    """The places of lists that differ from the one before: the members of a group subscribe alike,
     and to compare neighbours costs a small part of a hash.
     """
     lengths = int64(pc.list_value_length(lists), NO_NUMBER)
     sizes = np.maximum(lengths, 0)
     elements, ends = lists.flatten(), np.cumsum(sizes)
-    # Of each element the one at its place in the list before, if that is as long.
+    # The element at the same place in the list before, if that is as long.
     before = np.arange(len(elements)) - np.repeat(sizes, sizes)
     differs = np.zeros(len(elements), np.bool_)
     for numbers in local_numbers(elements):
@@ -335,8 +334,8 @@ def _nulls(column: Array) -> Numbers:
 
 
 def segments(keys: Iterable[NDArray[Any]], rows: int) -> Numbers:
-    """Where another key begins, in rows with equal keys next to each other; a key of one number is
-    that of all rows.
+    """The places where another key begins, in rows with equal keys next to each other; a key of one
+    number is that of all rows.
     """
     begins = np.zeros(rows, dtype=bool)
     begins[:1] = True
@@ -361,7 +360,7 @@ class Grouped(NamedTuple):
 
     @property
     def first(self) -> Numbers:
-        """Of each key the place of a row."""
+        """The place of one row of each key."""
         return self.order[self.starts]
 
     def lists(self, values: Numbers) -> Array:

@@ -35,8 +35,7 @@ _OFFSETS = ("broker_offsets", "consumer_offsets", "given")
 Record: TypeAlias = tuple[Any, ...]
 Records: TypeAlias = Sequence[Record]
 
-#: When a witness was asked: the round that the question belongs to, and when it answered (null:
-#: not recorded).
+#: The times of a question: its round, and when the witness answered (null: not recorded).
 POLLED = pa.list_(pa.struct([pa.field("snapshot_time", LONG), pa.field("collected_at", LONG)]))
 _LONGS = pa.list_(LONG)
 #: The queues of ``client_states`` without the last field of each, which is a time.
@@ -84,17 +83,17 @@ OFFSET_RUNS = _schema(
     **dict.fromkeys(("times", *_OFFSETS), _LONGS),
 )
 
-#: What is collected of a run, list beside list. All other columns are its key.
+#: Columns with one list per run; the others are the key.
 COLLECTED = ("times", "observed_at", *_OFFSETS)
 
 
-#: The record of a row that was refused: the content that has it is no evidence.
+#: The record of a row that was refused: the content that has it is not evidence.
 LOST_MEMBER: Record = (None,) * len(MEMBER_FACTS)
 LOST_BROKER: Record = (None,) * len(ROUTE_FACTS)
 
 
 def is_whole(records: Records) -> bool:
-    """Whether no row of a content was refused; the text of a lost record comes before all others.
+    """True if no row of a content was refused; the text of a lost record comes before all others.
 
     >>> is_whole([]), is_whole([LOST_BROKER, ("b", (0,), 6, 4, 4, None)])
     (True, False)
@@ -131,7 +130,7 @@ class Runs(NamedTuple):
 def collected(
     runs: Grouped, values: Iterable[Numbers], fields: "Iterable[pa.Field[Any]]"
 ) -> dict[str, Array]:
-    """What is collected of runs, as columns: one list of numbers for each, of ``POLLED`` two."""
+    """The collected columns of runs: one list of numbers for each, two for ``POLLED``."""
     lists = map(runs.lists, values)
     columns: dict[str, Array] = {}
     for field in fields:
@@ -165,7 +164,7 @@ def merge_runs(runs: Rows) -> Rows:
 
 
 def _owners(lists: Array) -> Numbers:
-    """Of each value in the lists the row of its list."""
+    """The row of the list of each value."""
     lengths = int64(pc.list_value_length(lists))
     return np.repeat(np.arange(len(lengths)), lengths)
 
@@ -199,7 +198,7 @@ class ContentIds:
 
 
 def reunite(parts: Contents) -> Contents:
-    """Of each statement the whole content, where parts of its rows lie in several slices.
+    """Restores the whole content of each statement, where parts of its rows lie in several slices.
 
     ``runs_of_slices``: of each slice its runs, of contents that are those of its rows alone.
     """

@@ -161,7 +161,7 @@ class _Lists:
     def _forget(self) -> None:
         self._records.forget()
         self._content_ids = ContentIds(self._facts)
-        #: By the sums of its rows the number of a content's id.
+        #: The number of a content's id, by the sums of its rows.
         self._numbers: dict[tuple[int, ...], int] = {}
         self._contents: dict[str, list[Record]] = {}
 
@@ -213,7 +213,7 @@ class _Lists:
 
 # ---------------------------------------------------------------- what brokers answered
 
-#: What the record of a member is made of.
+#: Columns of the record of a member.
 _MEMBER = {fact.name: fact.type for fact in MEMBER_FACTS if fact.name != "chooses_queues"} | {
     "pull_consumer": BOOLEAN,
     "consume_type": STRING,
@@ -329,7 +329,7 @@ def route_runs_by_id(route_polls: TableReading) -> Iterator[Rows]:
 # ---------------------------------------------------------------- contents by their ids
 
 
-#: So many lists are read at a time: each may have thousands of members.
+#: The number of lists that are read at a time: each may have thousands of members.
 _CONTENTS_AT_A_TIME = 64
 
 
@@ -365,7 +365,7 @@ def contents_by_id(table: Table, rows: TableReading) -> Iterator[Contents]:
 
 
 def client_runs(client_states: TableReading) -> Iterator[Rows]:
-    """What client processes report of themselves."""
+    """The reports of client processes about themselves."""
     names = [name for name in CLIENT_RUNS.names if name != "times"]
 
     def as_runs(batch: Batch) -> Rows:

@@ -71,7 +71,7 @@ class TableStep:
         return rows if self.group is None else of_group(rows, self.group)
 
     def _counted(self, table: Table, came: pa.Schema) -> Any:
-        """Which rows count, for PyArrow; None: all."""
+        """The filter for the rows that count; None: all count."""
         # A route that was polled shortly before the window still holds when it begins.
         is_route = table in _OF_ROUTES
         window = self.window.earlier(self.route_max_age_seconds) if is_route else self.window
@@ -82,6 +82,6 @@ class TableStep:
 
 
 def _has_no_time(table: Table) -> Any:
-    """Which rows lack a time that they must have: they are refused, and not left out in silence."""
+    """The filter for rows without a time that they must have: they are refused, not left out."""
     needed = [c.name for c in table.schema if c.type == TIMESTAMP and not c.nullable]
     return reduce(or_, (pc.field(name).is_null() for name in needed))

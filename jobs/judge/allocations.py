@@ -1,10 +1,10 @@
-"""What the core allocates -> rows of the table ``allocations``, and back.
+"""Allocations of the core -> rows of the table ``allocations``, and back.
 
 A row is of one client under one view. Where the brokers agree there is one view, of weight 1; where
 they differ, one for each distinct pair of lists, with its brokers and its weight.
 
-Of a large group there are too many to keep each as an object: they are columns from the moment the
-core gives them, packed as soon as they are written, and objects again only where a rule compares
+A large group has too many to keep each as an object: they are columns from the moment the core
+gives them, packed as soon as they are written, and objects again only where a rule compares
 neighbours in time.
 """
 
@@ -29,7 +29,7 @@ from ..schemas import ALLOCATIONS, QUEUES, STRING
 from .core_verdict import Allocated
 
 _SCHEMA = ALLOCATIONS.schema
-#: What all rows of a situation begin with.
+#: The first columns of all rows of a situation.
 _PLACE = ("cluster", "consumer_group", "topic", "state_id")
 #: The fields of an allocation that are a column each, in the order of both.
 _SCALARS = Allocation._fields[:-1]
@@ -47,7 +47,7 @@ class AllocationRows:
     ends: list[int]
 
     def of_each(self) -> list[Callable[[], tuple[Allocated, ...]]]:
-        """Of each situation what makes its allocations, when it is called."""
+        """Functions that make each situation's allocations when called."""
         packed = tuple(pack_rows(0, ALLOCATIONS.name, self.rows))
         return [partial(_part, packed, *edges) for edges in pairwise([0, *self.ends])]
 

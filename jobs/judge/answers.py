@@ -28,8 +28,8 @@ from .intervals import usual_gap
 Witness = TypeVar("Witness")
 Integers = NDArray[np.int64]
 
-#: So many usual intervals between two answers are bridged: two polls in a row that are missing are
-#: bad luck, three are a broker (or a client) that does not answer ...
+#: The number of usual intervals between two answers that are bridged: two polls in a row that are
+#: missing are bad luck, three are a broker (or a client) that does not answer ...
 _BRIDGED_INTERVALS = 3.5
 #: ... and those of a broker always for as long as it keeps a silent member (``ClientChannelInfo``
 #: expiry, 120 s and a scan each 10 s).
@@ -41,7 +41,7 @@ NOTHING = -1
 
 @dataclass(frozen=True)
 class Answers(Generic[Witness]):
-    """What one witness answered, poll by poll, in time.
+    """The answers of one witness, poll by poll, in time.
 
     ``contents`` are places in ``names``: list ids and outcomes of a broker, route ids of a
     nameserver. ``snapshots`` are the rounds, ``collected_at`` when it answered.
@@ -54,12 +54,12 @@ class Answers(Generic[Witness]):
     names: Sequence[str]
 
     def at(self, snapshots: Integers) -> Integers:
-        """By snapshot the place of the last poll up to it, or NOTHING."""
+        """The place of the last poll up to each snapshot, or NOTHING."""
         places: Integers = np.searchsorted(self.snapshots, snapshots, side="right") - 1
         return places
 
     def are_of(self, polls: Integers, snapshots: Integers) -> NDArray[np.bool_]:
-        """By snapshot whether the poll was asked in it; NOTHING never was."""
+        """True for each snapshot whose own poll it is; NOTHING never is."""
         own: NDArray[np.bool_] = (polls >= 0) & (self.snapshots[polls] == snapshots)
         return own
 
@@ -72,7 +72,7 @@ class Answers(Generic[Witness]):
         return np.flatnonzero(~silent[self.contents])
 
     def name_of(self, poll: int) -> str:
-        """What it answered at a poll."""
+        """The answer at a poll."""
         return self.names[int(self.contents[poll])]
 
 
@@ -86,8 +86,8 @@ def broker_answers(polls: Iterable[PollRun]) -> list[Answers[Broker]]:
 def asked_answers(polls: Iterable[PollRun]) -> list[Answers[Broker]]:
     """The answers of each broker, one for each snapshot, in the round that asked for them.
 
-    Of a broker that was asked twice in a round a list counts over another answer. The time of an
-    answer may come in another run than its list: see ``PollRun``.
+    If a broker was asked twice in a round, a list counts over another answer. The time of an answer
+    may come in another run than its list: see ``PollRun``.
     """
     return _by_witness(run[:4] for run in polls)
 
@@ -107,7 +107,7 @@ def _when_answered(answers: Answers[Broker], rounds: Integers) -> Answers[Broker
     )
 
 
-#: Who gave what (a list, an outcome, a route), in which snapshots, and when.
+#: An answer of a witness (a list, an outcome, a route), its snapshots, and its times.
 _WitnessRun: TypeAlias = tuple[Witness, str, tuple[Instant, ...], tuple[Instant, ...]]
 
 
@@ -122,7 +122,7 @@ def _of_witness(runs: Sequence[_WitnessRun[Witness]]) -> Answers[Witness]:
     snapshots = np.concatenate([np.array(times, np.int64) for _, _, times, _ in runs])
     collected = np.concatenate([np.array(times, np.int64) for _, _, _, times in runs])
     contents = np.repeat([place_of[run[1]] for run in runs], [len(run[2]) for run in runs])
-    # Of one snapshot lists come last: they are what counts.
+    # Lists come last in a snapshot: they are what counts.
     ranks = np.array([_RANKS.get(name, len(_RANKS)) for name in names])[contents]
     order = np.lexsort([collected, ranks, snapshots])
     snapshots, collected = snapshots[order], collected[order]
@@ -154,7 +154,7 @@ def snapshots_of(answers: Iterable[Answers[Witness]]) -> Integers:
 
 
 def longest_bridge(snapshots: Integers) -> float:
-    """How far apart two answers may be so that the list in between follows from both.
+    """The longest time between two answers that still show the list in between.
 
     >>> longest_bridge(np.array([0, 10, 20, 30, 40, 80])) / 10
     3.5
@@ -163,7 +163,7 @@ def longest_bridge(snapshots: Integers) -> float:
 
 
 def in_force(answers: Answers[Broker], snapshots: Integers) -> Integers:
-    """By snapshot the broker's poll that counts, or NOTHING where it was not asked.
+    """The broker's poll that counts for each snapshot, or NOTHING where it was not asked.
 
     In a round in which it did not answer, or was not asked, the answer before counts, where the
     next one comes soon enough (``_BRIDGED_INTERVALS``): what the list was in between follows from
@@ -189,7 +189,7 @@ def in_force(answers: Answers[Broker], snapshots: Integers) -> Integers:
 def times_of(
     answers: Sequence[Answers[Witness]], places: Mapping[Witness, Integers], snapshots: Integers
 ) -> Integers:
-    """By snapshot when the last of the witnesses answered in that round."""
+    """The time at which the last of the witnesses answered, by snapshot."""
     latest = snapshots.copy()
     for each in answers:
         polls = places[each.witness]
@@ -201,7 +201,7 @@ def times_of(
 # ---------------------------------------------------------------- clients that answer, or are gone
 
 
-#: ``SYSTEM_ERROR``: the broker does not list the client. That is no evidence about the client.
+#: ``SYSTEM_ERROR``: the broker does not list the client. That is not evidence about the client.
 _NOT_LISTED = 1
 #: Questions that fail for longer than a heartbeat takes (30 s). A client that stops in order leaves
 #: all lists at once: no question follows.
@@ -217,14 +217,14 @@ class Asked(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """From when on a client is dead, and the last poll that lists it all the same."""
+    """The time of a client's death, and of the last poll that lists it all the same."""
 
     since: Instant
     listed_until: Instant
 
 
 def asked_of(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[Asked]]:
-    """By client id the questions of each round, in time; one broker may pass on the answer that
+    """The questions to each client, one a round, in time; one broker may pass on the answer that
     another one did not.
     """
     asked: dict[str, dict[Instant, Asked]] = defaultdict(dict)
@@ -240,12 +240,12 @@ def asked_of(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[Asked]]:
 def gone_clients(
     dossier: Dossier, answers: Sequence[Answers[Broker]], expiry: Instant
 ) -> Mapping[str, Gone]:
-    """By client id those that died without a word, as their running infos show.
+    """Clients that died without a word, as their running infos show.
 
     Such a client answered, then failed to for more than 30 s while others answered, never answered
-    again, and left all lists within ``expiry`` (for so long a broker keeps a silent one). Who still
-    is in the last list may only hang. A client that never answered proves nothing: its SDK may not
-    know the question.
+    again, and left all lists within ``expiry`` (for so long a broker keeps a silent one). A client
+    that still is in the last list may only hang. A client that never answered proves nothing: its
+    SDK may not know the question.
 
     Worked example: a client answers at 10:00 and not at 10:01 and 10:02; the last list that has it
     is that of 10:02, and others answer all the time. It is dead since 10:00:30, in the middle.
@@ -272,7 +272,7 @@ def gone_clients(
 def _dead_since(
     questions: Sequence[Asked], answered: Iterable[Instant], earliest: Instant
 ) -> Instant | None:
-    """When it died: between its last answer and the first question that failed.
+    """The moment of a client's death: between its last answer and the first failed question.
 
     None where too few questions failed. A question that failed before ``earliest`` was lost.
     """
@@ -290,7 +290,7 @@ def _dead_since(
 def _left(
     dossier: Dossier, answers: Sequence[Answers[Broker]], of: Iterable[str]
 ) -> Mapping[str, Instant]:
-    """By client id the last poll that lists it, of those that are in no broker's last list."""
+    """The last poll that lists each client, of those that are in no broker's last list."""
     wanted = set(of)
     having = {
         name: wanted.intersection(each().client_ids) for name, each in dossier.list_members.items()

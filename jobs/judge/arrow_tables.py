@@ -23,7 +23,8 @@ class RowError(Exception):
 def to_table(table: Table, rows: Sequence[Row]) -> pa.Table:
     """The rows with the table's columns, in its order, of its types.
 
-    The column ``texts`` has what the other columns' texts are made of, and is no value of the rows.
+    The column ``texts`` has what the other columns' texts are made of, and is not a value of the
+    rows.
 
     Raises RowError, with the names of table and column, where a row lacks a column or has a
     value of none, a value is of another type, or a column that must not be null is.

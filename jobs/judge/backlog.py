@@ -10,24 +10,25 @@ import numpy as np
 from ..declared.instants import SECOND, Instant
 from .dossier import QueueOffsets
 
-#: So often at least the offset of a queue moves that somebody reads: an administrator who resets
-#: an offset, or a last commit of who had the queue before, moves it once.
+#: The fewest moves of the offset of a queue that somebody reads: an administrator who resets an
+#: offset, or a last commit of who had the queue before, moves it once.
 READ_AGAIN = 2
 #: A reader commits what it has read each 5 s (``persistConsumerOffsetInterval``): at a poll a small
 #: part of what came since the last poll is left, here at most a half.
 _NOT_FAR = 2
 #: The share of the intervals in which a queue has to keep up.
 _HALF = 0.5
-#: How fast messages pile up is asked of the end: of so much time, or of the last two polls.
+#: The time before the end in which the growth of the backlog is measured; else the last two polls.
 _RECENT: Instant = 600 * SECOND
 
 
 class Backlog(NamedTuple):
     """Messages that were not consumed; None where the offsets do not show it."""
 
-    #: At the last poll up to the end.
+    #: The messages at the last poll up to the end.
     messages: int | None = None
-    #: Since the last poll up to the beginning; where there is none, since the first poll of all.
+    #: The growth since the last poll up to the beginning; where there is none, since the first poll
+    #: of all.
     growth: int | None = None
     #: The growth, of the messages that came meanwhile; None where none came.
     unread_share: float | None = None
@@ -39,7 +40,7 @@ NOT_KNOWN = Backlog()
 def backlog(offsets: QueueOffsets | None, first_seen: Instant, last_seen: Instant) -> Backlog:
     """The backlog of a queue over the time of a finding.
 
-    What lies there when it ends; what was seen later has been consumed since.
+    The messages there when it ends; those seen later have been consumed since.
 
     >>> polls = QueueOffsets(
     ...     "T", "b", 0, np.array([1, 4, 9]), np.array([10, 50, 90]), np.array([10, 20, 90])
@@ -71,7 +72,7 @@ class Waiting(NamedTuple):
 
 
 def waiting(queues: Iterable[QueueOffsets]) -> Waiting:
-    """What waits in the queues of a topic at the last offsets of each.
+    """The messages that wait in the queues of a topic at the last offsets of each.
 
     >>> times = np.arange(4) * 60 * SECOND
     >>> stuck = QueueOffsets("T", "b", 0, times, np.array([5, 10, 20, 30]), np.array([5, 5, 9, 9]))
@@ -101,24 +102,24 @@ def waiting(queues: Iterable[QueueOffsets]) -> Waiting:
 
 
 class ReadIntervals(NamedTuple):
-    """What the offsets of a queue show of its readers in some times: how many intervals between two
-    polls there are of each kind, of those in which there was something to read.
+    """The intervals between polls of a queue, counted by what its offsets show of its readers; only
+    those in which there was something to read.
     """
 
     #: The offset moved.
     moved: int = 0
-    #: It did not, and messages waited.
+    #: The offset did not move, and messages waited.
     unmoved: int = 0
-    #: It moved, and at most half of what came was left.
+    #: The offset moved, and at most half of what came was left.
     kept_up: int = 0
-    #: It moved, and more than what came was left: what lay there before is being read.
+    #: The offset moved, and more than what came was left: what lay there before is being read.
     worked_off: int = 0
-    #: Of these times the share that lies between two polls.
+    #: The share of these times that lies between two polls.
     share_shown: float = 0.0
 
     @property
     def is_read(self) -> bool | None:
-        """Whether somebody reads the queue.
+        """True if somebody reads the queue.
 
         True: the offset moved in at least half of the intervals, again and again, and in most of
         them what waited at the end was less than half of what came: a reader is never far behind,
@@ -133,7 +134,7 @@ class ReadIntervals(NamedTuple):
 
     @property
     def is_always_read(self) -> bool:
-        """Whether it was read in every interval, and never much was left.
+        """True if it was read in every interval, and never much was left.
 
         A queue that has a reader for most of the time is not always read.
         """
@@ -143,7 +144,7 @@ class ReadIntervals(NamedTuple):
 def reading(
     offsets: QueueOffsets | None, times: Iterable[tuple[Instant, Instant]]
 ) -> ReadIntervals:
-    """What the offsets show of a queue's readers in these times (both ends included).
+    """Counts what the offsets of a queue show of its readers in these times (both ends included).
 
     >>> def shown(*consumed):
     ...     seconds, came = np.array([0, 60, 120, 180]), np.array([10, 20, 30, 40])

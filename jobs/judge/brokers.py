@@ -16,16 +16,16 @@ from .dossier import Broker, Dossier, RouteRun
 from .extents import Extent, Timed
 from .in_words import between, zoned_clock
 
-#: A silence of the master is no absence before it lasts so long ...
+#: A silence of the master is not an absence before it lasts so long ...
 _LASTS: Instant = 60 * SECOND
 #: ... and a silence that no route shows takes so many rounds: two are bad luck.
 _SILENT_ROUNDS = 3
-#: So long after a master left or is back its own offsets and those of its slave may still differ:
-#: clients poll the route each 30 s, and commit each 5 s.
+#: The time after a master left or is back for which its own offsets and those of its slave may
+#: differ: clients poll the route each 30 s, and commit each 5 s.
 _TWO_COPIES: Instant = 60 * SECOND
 
 
-#: By broker.
+#: Times by broker.
 _Times = defaultdict[str, list[Sequence[Instant]]]
 
 
@@ -49,7 +49,7 @@ class Absence(NamedTuple):
 
     @property
     def what(self) -> Text:
-        """It in words, with its time."""
+        """The absence in words, with its time."""
         if self.ends is None:
             return Text(
                 "the master of {broker} has been away since {time}",
@@ -63,7 +63,7 @@ class Absence(NamedTuple):
         )
 
     def is_within(self, since: Any, until: Any) -> Any:
-        """Whether two polls, or each two of several, are of its time or of the minute after it.
+        """True for polls of its time or of the minute after it; also for arrays of polls.
 
         Two copies of an offset are those of two brokers until clients have committed to the new
         one. What the round before saw of the master was over when it left.
@@ -71,7 +71,7 @@ class Absence(NamedTuple):
         return (until >= self.begins) & (self.ends is None or since <= self.ends + _TWO_COPIES)
 
     def hides(self, since: Any, until: Any) -> Any:
-        """Whether two polls, or each two of several, do not show if an offset moved between them.
+        """True for polls between which an offset may have moved unseen.
 
         Once a route gives the slave alone, clients read from it and commit to it
         (``RemoteBrokerOffsetStore.updateConsumeOffsetToBroker``: 4.2.0 to 4.9.2 by
@@ -84,14 +84,15 @@ class Absence(NamedTuple):
         return self.is_within(since, until) & self.has_slave & ~np.asarray(shows)
 
     def explains(self, time: Timed, snapshots: Sequence[Instant]) -> bool:
-        """Whether it is why queues of the broker did not move in a time: the master left before
-        the second snapshot of that time, and was away in it."""
+        """True if the absence explains why queues of the broker did not move in a time: the master
+        left before the second snapshot of that time, and was away in it.
+        """
         second = snapshots[min(bisect_right(snapshots, time.first_seen), len(snapshots) - 1)]
         return self.begins <= second and (self.ends is None or self.ends > time.first_seen)
 
 
 class AddressChange(NamedTuple):
-    """From ``since`` on a broker was asked at another address."""
+    """The broker is asked at another address from ``since`` on."""
 
     broker: Broker
     since: Instant
@@ -163,7 +164,7 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
 
 
 def _add_masters(routes: Sequence[RouteRun], with_master: _Times, without: _Times) -> None:
-    """By broker when a topic's routes named its master, and when they lacked it."""
+    """Adds when a topic's routes named each broker's master, and when they lacked it."""
     since: dict[tuple[str, str], Instant] = {}
     for run in routes:
         for broker in run.brokers:
@@ -198,7 +199,7 @@ def address_changes(dossier: Dossier) -> Iterator[AddressChange]:
 
 
 def topics_by_broker(dossier: Dossier) -> Mapping[str, set[str]]:
-    """By broker the group's topics on it: what happens to another broker does not touch the group.
+    """The group's topics on each broker: what happens to another broker does not touch the group.
 
     Without any route the brokers that were asked.
     """
@@ -211,7 +212,7 @@ def topics_by_broker(dossier: Dossier) -> Mapping[str, set[str]]:
 
 
 class BrokerChange(NamedTuple):
-    """What happened to a broker, in words; whether a slave serves it since, or is its master."""
+    """A change of a broker, in words; and whether a slave serves it since, or is its master."""
 
     what: Text
     is_of_slave: bool = False
@@ -224,7 +225,7 @@ def last_change(
     since: Instant,
     until: Instant,
 ) -> BrokerChange | None:
-    """What happened to the broker between two polls, as far as anything shows it."""
+    """The last change of the broker between two polls, as far as anything shows it."""
     moved = [
         each
         for each in address_changes(dossier)

@@ -28,8 +28,8 @@ from .timeline import Phase, Timeline, build_timeline, phases_of, without_route
 class Case:
     """A group: its dossier, its situations with the core's verdicts, and the terms.
 
-    ``evaluated`` has every situation by its id, and maybe those of other groups. What is by topic
-    here has the topics of which there are situations.
+    ``evaluated`` has every situation by its id, and maybe those of other groups. Mappings by topic
+    have the topics with situations.
     """
 
     dossier: Dossier
@@ -39,12 +39,12 @@ class Case:
 
     @property
     def persistence_seconds(self) -> int:
-        """What has to last so long."""
+        """The time after which a finding lasts."""
         return self.terms.persistence_seconds
 
     @property
     def expiry(self) -> Instant:
-        """For so long a broker keeps a member that is silent."""
+        """The time for which a broker keeps a silent member."""
         return self.terms.heartbeat_expiry_seconds * SECOND
 
     @cached_property
@@ -54,7 +54,7 @@ class Case:
 
     @cached_property
     def open_before(self) -> Mapping[str, EarlierFinding]:
-        """By id what was open in the run before."""
+        """The findings that were open in the run before, by id."""
         return {each.finding_id: each for each in self.dossier.earlier}
 
     @cached_property
@@ -72,7 +72,7 @@ class Case:
 
     @cached_property
     def snapshots(self) -> Sequence[Instant]:
-        """Those of the group, ascending."""
+        """The group's snapshots, ascending."""
         return sorted({snapshot for run in self.dossier.polls for snapshot in run.times})
 
     @cached_property
@@ -84,17 +84,17 @@ class Case:
 
     @cached_property
     def timelines(self) -> Mapping[str, Timeline]:
-        """By topic."""
+        """The timeline of each topic."""
         return {topic: build_timeline(topic, phases) for topic, phases in self._phases.items()}
 
     @cached_property
     def without_route(self) -> Mapping[str, Timeline]:
-        """By topic the timeline of the periods of which no route is known."""
+        """The timeline of the periods without a known route, by topic."""
         return {topic: without_route(topic, phases) for topic, phases in self._phases.items()}
 
     @cached_property
     def route_changes(self) -> Mapping[str, Sequence[RouteChange]]:
-        """By topic, in time."""
+        """The route changes of each topic, in time."""
         routes, most_queues = self.dossier.routes, self.terms.topic_queues
         return {
             topic: find_route_changes(routes.get(topic, ()), most_queues)
@@ -108,17 +108,17 @@ class Case:
 
     @cached_property
     def reassignments(self) -> Mapping[str, Sequence[Reassignment]]:
-        """By topic, in time."""
+        """The reassignments of each topic, in time."""
         return {topic: find_reassignments(each) for topic, each in self.timelines.items()}
 
     @cached_property
     def holdings(self) -> HoldingsIndex:
-        """By topic what the processes held."""
+        """The queues that the processes held, by topic."""
         return index_holdings(find_holdings(self.dossier, self.timelines, self.route_changes))
 
     @cached_property
     def drift(self) -> Sequence[Drift]:
-        """Where what they held is not what was computed.
+        """Differences between the queues that processes held and those computed for them.
 
         Consumers in order, and clients in Go, read nothing of a broker without a master, and keep
         its queues in their tables.
@@ -135,13 +135,13 @@ class Case:
 
     @cached_property
     def offsets(self) -> Mapping[tuple[str, str, int], QueueOffsets]:
-        """By (topic, broker name, queue id)."""
+        """The offsets of each queue, by (topic, broker name, queue id)."""
         every = chain.from_iterable(self.dossier.offsets.values())
         return {(each.topic, each.broker_name, each.queue_id): each for each in every}
 
     @cached_property
     def readable(self) -> Mapping[str, Collection[QueueKey]]:
-        """By situation in which nothing is computed: the queues that every nameserver gives."""
+        """The queues that every nameserver gives, by situation in which nothing is computed."""
         return {
             situation_id: readable_queues(situation.routes)
             for situation_id, situation in self.situations.distinct().items()

@@ -36,7 +36,7 @@ _REPLACED = Text(
 _SEVERAL_STARTS = Text("the start times in its answers alternate, so several processes answer")
 
 
-#: Of a client id, in time, when a running info came and when its process started.
+#: The running infos of a client id, in time: when each came and when its process started.
 Starts: TypeAlias = Sequence[tuple[Instant, Instant]]
 
 
@@ -59,13 +59,13 @@ class Channel(NamedTuple):
 def channels_of(
     dossier: Dossier, answers: Sequence[Answers[Broker]]
 ) -> Mapping[str, Sequence[Channel]]:
-    """By client id its channels, of the ids that some broker lists more than once, or under several
+    """The channels of each client id that some broker lists more than once, or under several
     addresses over time.
     """
     names = {name for each in answers for name in each.names}
     listed = {name: dossier.list_members[name]() for name in names & dossier.list_members.keys()}
     client_ids: set[str] = set()
-    # The ids with more than one address at a broker. Of most groups there is none.
+    # The ids with more than one address at a broker. Most groups have none.
     for each in answers:
         lists = [listed[name] for name in each.names if name in listed]
         connections = {connection for members in lists for connection in zip(*members, strict=True)}
@@ -111,7 +111,7 @@ def _runs(answers: Answers[Broker]) -> Iterator[tuple[Instant, Instant, str]]:
 
 
 class ProcessCounts:
-    """How many processes use a client id, at any time, as far as time shows it."""
+    """The number of processes that use a client id, at any time, as far as time shows it."""
 
     def __init__(
         self,
@@ -131,9 +131,9 @@ class ProcessCounts:
         ]
 
     def at(self, polls: Mapping[Broker, Instant]) -> tuple[ProcessCount, ...]:
-        """What is shown of the ids that a broker lists more than once at these polls.
+        """Counts the processes of the ids that a broker lists more than once at these polls.
 
-        ``polls`` has by broker when it was asked.
+        ``polls``: when each broker was asked.
         """
         return tuple(found for each in self._of_ids if (found := each.at(polls)) is not None)
 
@@ -145,7 +145,7 @@ def by_broker(channels: Iterable[Channel]) -> Mapping[Broker, list[Channel]]:
 
 
 def _overlap(channels: Sequence[Channel]) -> bool:
-    """Whether a broker ever lists two of them at once: two that follow each other, then."""
+    """True if a broker ever lists two of them at once: two that follow each other, then."""
     return any(
         later.first_seen <= one.last_seen
         for of_broker in by_broker(channels).values()
@@ -161,7 +161,7 @@ class _OfId(NamedTuple):
     at_once: int
 
     def at(self, polls: Mapping[Broker, Instant]) -> ProcessCount | None:
-        """How many processes there are then; None where time does not show it."""
+        """The number of processes at these polls; None where time does not show it."""
         there = [
             of_broker.at(polls[broker])
             for broker, of_broker in self.by_broker.items()
@@ -192,7 +192,7 @@ class _OfId(NamedTuple):
 
 
 class _Crowd(NamedTuple):
-    """Of the channels of an id that a broker lists at one time: how many there are ..."""
+    """Counts of the channels of an id that a broker lists at one time: all ..."""
 
     listed: int
     #: ... the most that stay together for longer than a silent one is kept ...
@@ -244,7 +244,7 @@ def _together(channels: Iterable[Channel], expiry: Instant) -> int:
 
 
 def _is_left_behind(one: Channel, first_seen: Sequence[Instant], expiry: Instant) -> bool:
-    """Whether a newer channel came while it was listed, and the broker dropped it in time.
+    """True if a newer channel came while it was listed, and the broker dropped it in time.
 
     ``first_seen`` are those of its broker's channels, ascending.
     """
@@ -258,7 +258,7 @@ def _is_left_behind(one: Channel, first_seen: Sequence[Instant], expiry: Instant
 
 
 def starts_of(clients: Sequence[ClientRun]) -> Mapping[str, Starts]:
-    """By client id."""
+    """The start times of each client id's processes, with when they were reported, in time."""
     found = grouped(
         (run.client_id, (at, run.start_timestamp))
         for run in clients
@@ -269,7 +269,7 @@ def starts_of(clients: Sequence[ClientRun]) -> Mapping[str, Starts]:
 
 
 def _started_at_once(starts: Starts) -> int:
-    """How many start times alternate: a process that was restarted does not answer again.
+    """The number of start times that alternate: a process that was restarted does not answer again.
 
     >>> _started_at_once([(1, 10), (2, 20), (3, 10)]), _started_at_once([(1, 10), (2, 20)])
     (2, 1)

@@ -10,7 +10,7 @@ from rebalance_core.findings import Allocation, Claimant, Evaluation
 #: (broker name, queue id).
 QueueKey = tuple[str, int]
 
-#: What the processes of one client id take under one view.
+#: The queues that the processes of one client id take under one view.
 Allocated: TypeAlias = Allocation[QueueKey]
 
 
@@ -34,7 +34,7 @@ class Verdict:
     compares neighbours in time looks at them.
     """
 
-    #: What the core says of the situation, without what follows here in another form.
+    #: The core's verdict on the situation, without what follows here in another form.
     verdict: Evaluation
     nameservers: int
     findings: tuple[FoundQueue, ...]

@@ -46,7 +46,7 @@ def cut_off(case: Case, found: Found) -> Found:
 
 
 def is_of(outage: FaultEpisode, stall: Stall) -> bool:
-    """Whether a queue that stalls is one of its members' on its brokers, whatever the topic."""
+    """True if a queue that stalls is one of its members' on its brokers, whatever the topic."""
     is_theirs = bool(stall.owners) and {*stall.owners} <= {*outage.client_ids}
     return is_theirs and stall.queue[0] in outage.broker_names
 

@@ -21,14 +21,15 @@ Broker: TypeAlias = tuple[str, int]
 
 
 class PollRun(NamedTuple):
-    """What one broker answered about the group, and in which snapshots (ascending)."""
+    """One answer of a broker about the group, with the snapshots that have it (ascending)."""
 
     broker: Broker
     #: The id of the list; NOT_ONLINE or NO_ANSWER where there is none; ANSWERED where the list
     #: comes in another run, and this one has the times of the answers.
     answer: str
     times: tuple[Instant, ...]
-    #: When the broker answered, in the same order; where that was not collected, the snapshot.
+    #: The times of the broker's answers, in the same order; where they were not collected, the
+    #: snapshots.
     answered_at: tuple[Instant, ...]
     #: The address that was asked; None where that was not collected.
     broker_addr: str | None = None
@@ -42,13 +43,14 @@ class ListedMembers(NamedTuple):
 
 
 class RouteRun(NamedTuple):
-    """What one nameserver gave as the route of a topic, and in which snapshots (ascending)."""
+    """One route of a topic from a nameserver, with the snapshots that have it (ascending)."""
 
     namesrv_addr: str
     route_id: str
     brokers: tuple[RouteBroker, ...]
     times: tuple[Instant, ...]
-    #: When the nameserver answered, in the same order; where that was not collected, the snapshot.
+    #: The times of the nameserver's answers, in the same order; where they were not collected, the
+    #: snapshots.
     answered_at: tuple[Instant, ...]
 
 
@@ -66,7 +68,7 @@ class HeldQueue(NamedTuple):
 
 
 class ClientRun(NamedTuple):
-    """What one client process reported of itself, the same each time."""
+    """One report of a client process about itself, the same each time."""
 
     source: str
     client_id: str
@@ -80,7 +82,7 @@ class ClientRun(NamedTuple):
     pull_consumer: bool | None
     consume_orderly: bool | None
     client_rebalance: bool | None
-    #: Of a log line; a running info is about all topics.
+    #: The topic of a log line; a running info is about all topics.
     topic: str | None
     queue_count: int | None
     client_count: int | None
@@ -91,7 +93,7 @@ class ClientRun(NamedTuple):
 
     @property
     def has_no_consumer(self) -> bool:
-        """Whether the client answered that it has no consumer of the group any more.
+        """True if the client answered that it has no consumer of the group any more.
 
         It stays listed by the heartbeats of its other groups: where one heartbeat brought several
         groups, they share the time of the last one (``ClientManageProcessor.heartBeat``,
@@ -111,17 +113,17 @@ class QueueOffsets(NamedTuple):
     times: NDArray[np.int64]
     broker_offsets: NDArray[np.int64]
     consumer_offsets: NDArray[np.int64]
-    #: How many messages the broker gave the group in 1,000 seconds, of all queues together; below
-    #: 0: not known.
+    #: The number of messages that the broker gave the group in 1,000 seconds, of all queues
+    #: together; below 0: not known.
     given: NDArray[np.int64] = np.empty(0, np.int64)
 
     @property
     def waiting(self) -> NDArray[np.int64]:
-        """By poll the messages that wait for the group.
+        """The messages that wait for the group, by poll.
 
-        Of a queue of which the group never committed an offset a broker gives 0
-        (``AdminBrokerProcessor.getConsumeStats`` 4.9.4 to 5.3.3), and where a client begins nothing
-        shows: with CONSUME_FROM_LAST_OFFSET at the end (``RebalancePushImpl.computePullFromWhere``
+        A broker gives 0 for a queue of which the group never committed an offset
+        (``AdminBrokerProcessor.getConsumeStats`` 4.9.4 to 5.3.3), and nothing shows where a client
+        begins: with CONSUME_FROM_LAST_OFFSET at the end (``RebalancePushImpl.computePullFromWhere``
         5.3.3). So what lay there at the first poll waits for nobody until more comes, and that is
         not committed either. A client commits what it has consumed within 5 s.
 
@@ -174,26 +176,25 @@ class Dossier:
     cluster: str
     consumer_group: str
     polls: list[PollRun] = field(default_factory=list)
-    #: By list id the topics that some member of the list subscribes to.
+    #: The topics that some member of each list subscribes to, by list id.
     list_topics: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    #: By list id the connections of the list. Made when they are asked for: most groups have one
+    #: The connections of each list, by list id. Made when they are asked for: most groups have one
     #: list that all brokers give, and nothing to compare.
     list_members: dict[str, Callable[[], ListedMembers]] = field(default_factory=dict)
-    #: By topic, those that no member subscribes to among them.
+    #: The routes of each topic, those that no member subscribes to among them.
     routes: dict[str, list[RouteRun]] = field(default_factory=dict)
     clients: list[ClientRun] = field(default_factory=list)
-    #: By topic how its brokers let the group consume it, POP or PULL.
+    #: The mode in which brokers let the group consume each topic, POP or PULL.
     request_modes: dict[str, str] = field(default_factory=dict)
-    #: By name of a broker the snapshots, ascending, in which it did not let the group consume
+    #: The snapshots, ascending, in which each broker did not let the group consume
     #: (``consumeEnable`` false). What it said in the others nobody keeps: true, or nothing.
     consume_disabled: dict[str, tuple[Instant, ...]] = field(default_factory=dict)
-    #: By topic.
+    #: The offsets of each topic.
     offsets: dict[str, list[QueueOffsets]] = field(default_factory=dict)
-    #: Of the group's own %DLQ%, which it does not consume.
+    #: The offsets of the group's own %DLQ%, which it does not consume.
     dead_letters: list[QueueOffsets] = field(default_factory=list)
     earlier: list[EarlierFinding] = field(default_factory=list)
-    #: By other clusters of the same nameservers that have members of the group what they listed
-    #: last.
+    #: The last lists of the group's members in other clusters of the same nameservers.
     elsewhere: dict[str, "LastListed"] = field(default_factory=dict)
 
     @property
@@ -203,7 +204,7 @@ class Dossier:
 
     @property
     def last_listed(self) -> "LastListed | None":
-        """What a broker listed last; None: none ever listed a member."""
+        """The last list with a member that a broker gave; None: none ever listed a member."""
         listed = [
             (run.times[-1], run.answer) for run in self.polls if run.answer in self.list_members
         ]
@@ -214,20 +215,20 @@ class Dossier:
 
     @property
     def is_offline(self) -> bool:
-        """Whether brokers answered that they know no member, after the last list."""
+        """True if brokers answered that they know no member, after the last list."""
         offline = [run.times[-1] for run in self.polls if run.answer == NOT_ONLINE]
         last = self.last_listed
         return bool(offline) and (last is None or last.time < max(offline))
 
     @property
     def consumes_in_order(self) -> bool | None:
-        """Whether a client of the group consumes in order; None: none reports it."""
+        """True if a client of the group consumes in order; None: none reports it."""
         reported = {each.consume_orderly for each in self.clients} - {None}
         return any(reported) if reported else None
 
     @property
     def languages(self) -> dict[str, str]:
-        """By client id the language of its SDK, where a list has it."""
+        """The language of each client's SDK, where a list has it."""
         return {each.client_id: each.language for each in self.clients if each.language is not None}
 
     def request_mode(self, topic: str) -> str | None:
@@ -257,7 +258,7 @@ class Dossier:
 
 
 def _waits_for_a_reader(queues: Sequence[QueueOffsets]) -> bool:
-    """Whether messages wait in a queue of the topic from poll to poll, and nobody reads it.
+    """True if messages wait in a queue of the topic from poll to poll, and nobody reads it.
 
     A group that nobody needs any more has nothing waiting; of one whose members no broker lists, as
     behind a proxy, queues move, and one that does not has to wait for longer than a message takes.
@@ -266,7 +267,7 @@ def _waits_for_a_reader(queues: Sequence[QueueOffsets]) -> bool:
     return max(map(_longest_wait, queues), default=0) >= (_TAKES_ITS_TIME if moves else 1)
 
 
-#: What lasts lasts so long by default.
+#: The default time after which something lasts.
 _TAKES_ITS_TIME: Instant = 180 * SECOND
 
 

@@ -37,17 +37,17 @@ class Drift(NamedTuple):
     observations: int
     persistence: str
     attributed_to: str | None
-    #: What the process reported when it drifted last.
+    #: The report of the process when it drifted last.
     run: ClientRun
 
     @property
     def client_id(self) -> str:
-        """Who drifts."""
+        """The client whose queues drift."""
         return self.process.client_id
 
     @property
     def is_extra(self) -> bool:
-        """Whether the queue is held and not computed; else it is computed and not held."""
+        """True if the queue is held and not computed; else it is computed and not held."""
         return self.drift == HELD_NOT_COMPUTED
 
     def is_within(self, absence: Absence) -> bool:
@@ -58,7 +58,7 @@ class Drift(NamedTuple):
 
     @property
     def lasts(self) -> bool:
-        """Whether it is more than a moment."""
+        """True if it lasts for more than a moment."""
         return self.persistence == PERSISTENT
 
     def row(self) -> Row:
@@ -99,7 +99,7 @@ def find_drift(holdings: Iterable[Holding], persistence_seconds: int) -> list[Dr
 
 
 def _unbroken(in_time: Iterable[Holding]) -> list[tuple[str, QueueKey, list[_Shown]]]:
-    """Of one process and topic each drift with the holdings that follow each other and show it."""
+    """The drifts of one process and topic, each with the consecutive holdings that show it."""
     runs: list[tuple[str, QueueKey, list[_Shown]]] = []
     open_: dict[tuple[str, QueueKey], list[_Shown]] = {}
     share: frozenset[QueueKey] | None = None

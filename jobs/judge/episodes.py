@@ -24,12 +24,12 @@ from .timeline import Phase, Timeline
 
 Value = TypeVar("Value", str, int)
 
-#: What was so for less of ``persistence_seconds``, by the probability of each snapshot, did not
-#: last: three rounds in which each client draws the odd list once in ten times.
+#: The least share of ``persistence_seconds`` that lasts, weighted by the probability of each
+#: snapshot: three rounds in which each client draws the odd list once in ten times do not.
 _LEAST_EXPECTED = 1 / 3
 
-#: What is CERTAIN is so for nearly all of the time that it claims: where clients draw lists in a
-#: tenth of it or more, its probability says how much.
+#: The share of the time from which on a finding is CERTAIN: where clients draw lists in a tenth of
+#: it or more, its probability says how much.
 _CERTAIN_FROM = 0.9
 
 #: A phase that shows a queue orphaned or duplicate.
@@ -96,7 +96,7 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
 def _differs_for_long(
     shown: Iterable[tuple[PlacedPortion, Collection[str]]], persistence_seconds: int
 ) -> bool:
-    """Whether the lists differ in one client for long, from the runs and in whom they do.
+    """True if the lists differ in one client for long.
 
     In a rolling restart another client is on its way each time: brokers that are asked some seconds
     apart differ in one after the other, and in none for long. So do old connections of one client
@@ -117,7 +117,7 @@ def _causes(
 ) -> tuple[str, ...]:
     """The causes that lasted themselves; all of them where none did.
 
-    What was to blame for a moment, as while the clients started, is none of what lasts.
+    A cause of a moment, as while the clients started, is not one of what lasts.
     """
     runs = grouped((cause, run) for run, (_, found) in sightings for cause in found.causes)
     lasting = (each for each in runs if extents.extent_of(runs[each], 0, persistence_seconds).lasts)

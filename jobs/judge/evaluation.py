@@ -32,7 +32,7 @@ MemberFacts = tuple[Any, ...]
 
 
 class ListPart(NamedTuple):
-    """Of a broker's list the members of ``only`` these clients, or all but for them."""
+    """A part of a broker's list: the members of ``only`` these clients, or all but these."""
 
     broker: Broker
     list_id: str
@@ -40,7 +40,7 @@ class ListPart(NamedTuple):
     only: bool = False
 
     def has(self, client_id: str) -> bool:
-        """Whether the members of the client belong to the part."""
+        """True if the members of the client belong to the part."""
         return (client_id in self.client_ids) == self.only
 
 
@@ -59,14 +59,14 @@ def listed(situation: TopicSituation) -> list[ListPart]:
 
 
 class Subscribed:
-    """What members subscribe to, by topic: a member with 20,000 of them is asked for each."""
+    """The subscriptions of members, by topic: a member with 20,000 of them is asked for each."""
 
     def __init__(self) -> None:
-        #: By identity, with what has it, which nothing else has for as long.
+        #: Entries by identity, with what has it, which nothing else has for as long.
         self._found: dict[int, tuple[Any, dict[str, tuple[Any, ...]]]] = {}
 
     def of(self, topic: str, subscriptions: Any, doubtful: Any) -> tuple[bool, int, str | None]:
-        """Whether a member subscribes to the topic, in which percentage of polls, its filter."""
+        """True if the member subscribes to the topic; the percentage of polls; the filter."""
         expression = self._expression(topic, subscriptions)
         if expression is None:
             return False, SURE, None
@@ -94,7 +94,7 @@ class Subscribed:
     def _expression(self, topic: str, subscriptions: Any) -> tuple[Any, ...] | None:
         found = self._found.get(id(subscriptions))
         if found is None:
-            # Of equal topics the first one counts.
+            # The first of equal topics counts.
             by_topic = {each[0]: tuple(each[1:]) for each in reversed(subscriptions or ())}
             found = self._found[id(subscriptions)] = subscriptions, by_topic
         return found[1].get(topic)
@@ -220,7 +220,7 @@ class Question:
     """
 
     situation: TopicSituation
-    #: By list id.
+    #: The members of each list, by list id.
     members: Mapping[str, Sequence[MemberFacts]]
     #: The same for all questions about these members.
     subscribed: Subscribed = field(default_factory=Subscribed, compare=False)
@@ -245,7 +245,7 @@ class Verdicts(NamedTuple):
     allocations: AllocationRows
 
     def by_id(self) -> dict[str, Verdict]:
-        """By situation, each with its allocations."""
+        """The verdict of each situation, with its allocations."""
         of_each = zip(self.evaluated, self.allocations.of_each(), strict=True)
         return {id_: replace(each, allocations=rows) for (id_, each), rows in of_each}
 
@@ -262,8 +262,8 @@ def questions(
     return (Question(each, members, subscribed) for each in situations)
 
 
-#: So many members of so many situations are evaluated at a time: some 100 ms of work, and no more
-#: than some megabytes of members and of what each of them takes.
+#: The number of members, of however many situations, that are evaluated at a time: some 100 ms of
+#: work, and no more than some megabytes of members and of what each of them takes.
 _MEMBERS_AT_ONCE = 20_000
 
 

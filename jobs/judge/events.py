@@ -5,7 +5,7 @@ findings of it. So each group has its own sighting of an event, a row of ``event
 and names the event in the findings that began with it. ``merged`` puts the sightings of all groups
 together, in any order and in as many steps as there are, to one row for each event.
 
-An event is no finding: it has no severity, and what it costs is in the findings.
+An event is not a finding: it has no severity, and what it costs is in the findings.
 """
 
 from bisect import bisect_left, bisect_right
@@ -39,10 +39,10 @@ from .routes import RouteChange, readable_queues
 from .situations import Period
 from .stalls import spans
 
-#: For so long clients follow what changed: the route is polled each 30 s, queues are divided anew
-#: each 20 s (``ClientConfig.pollNameServerInterval``, ``RebalanceService.waitInterval``).
+#: The time for which clients follow what changed: the route is polled each 30 s, queues are divided
+#: anew each 20 s (``ClientConfig.pollNameServerInterval``, ``RebalanceService.waitInterval``).
 _SETTLED: Instant = 60 * SECOND
-#: Routes that differ are no event before they last so long.
+#: Routes that differ are not an event before they last so long.
 _LASTS: Instant = 60 * SECOND
 #: Members that come and go no further apart are one deploy or one scaling: each pod of a rolling
 #: restart takes its time ...
@@ -54,8 +54,8 @@ _MISSED_ROUNDS, _LEAST_AWAY = 2.5, 120 * SECOND
 #: A row names so many groups and findings; how many there are it has in numbers.
 MOST_GROUPS, MOST_FINDINGS = 1_000, 100
 
-#: By kind the causes and faults that it explains however long it lasts; the first kind that does
-#: is the event of a finding.
+#: The causes and faults that each kind explains however long it lasts; the first kind that does is
+#: the event of a finding.
 _EXPLAINS: Mapping[str, set[str]] = {
     kinds.NAMESERVERS_DIFFER: {repairs.ROUTE_DIVERGENCE},
     kinds.MASTER_LEFT: {
@@ -74,7 +74,7 @@ _COMMA = "{before}, {next}"
 
 
 class Event(NamedTuple):
-    """What happened once, as one group sees it.
+    """An event that happened once, as one group sees it.
 
     ``begins``: the first snapshot that shows it; ``last_seen``: the last one; ``ends``: the first
     that shows that it is over, None while it is not. ``what`` and ``evidence`` are sentences
@@ -116,7 +116,7 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     seen = (_with_gap_before(each, snapshots, usual) for each in found)
     rows = merged(_row(dossier.cluster, each, [group]) for each in seen)
     _explain(rows, tables, snapshots)
-    # Once more, for what they cost. Which topics they are of is no column.
+    # Once more, for what they cost. The topics that they are of are not a column.
     events = [{name: row[name] for name in row if name != "topics"} for row in merged(rows)]
     return [bounded(row) if row["kind"] in kinds.OF_ONE_GROUP else row for row in events]
 
@@ -265,7 +265,8 @@ def _members_in_time(dossier: Dossier, by_topic: Mapping[str, Sequence[Period]])
     found: list[ListedIds] = []
     for period in next(iter(by_topic.values()), ()):
         lists = {answer for _, answer in period.situation.answers if answer != NO_ANSWER}
-        # Those of one period are kept: of a giant group each has others, of half a megabyte each.
+        # The lists of one period are kept: each period of a giant group has others, of half a
+        # megabyte.
         of_lists = {
             each: of_lists.get(each) or frozenset(dossier.list_members[each]().client_ids)
             for each in lists & dossier.list_members.keys()
@@ -278,9 +279,9 @@ def _members_in_time(dossier: Dossier, by_topic: Mapping[str, Sequence[Period]])
 
 
 def restarts(clients: Iterable[ClientRun]) -> list[tuple[Instant, str]]:
-    """When a client id was first reported by a process that began later than the one before.
+    """Restarts: when a process that began later than the one before first reported a client id.
 
-    Two processes that share an id are reported by turns, which is no restart.
+    Two processes that share an id are reported by turns, which is not a restart.
     """
     shown = grouped(
         ((run.client_id, run.start_timestamp), each)
@@ -417,11 +418,12 @@ def _span(row: Row) -> tuple[Instant, Instant]:
 
 
 def _event(rows: Sequence[Row]) -> Row:
-    """What the rows show of one event. A group that was not looked at any more ends nothing, so it
-    is over where another group saw it end after the last snapshot that shows it."""
+    """Merges the rows of one event. A group that was not looked at any more ends nothing, so it is
+    over where another group saw it end after the last snapshot that shows it.
+    """
     last_seen = max(row["last_seen"] for row in rows)
     ends = max(row["ends"] or 0 for row in rows)
-    # Of those that saw it first the one that saw most.
+    # The one that saw most, of those that saw it first.
     event = min(
         rows,
         key=lambda row: (row["begins"], -len(row["evidence"]), str(row["evidence"]), row["what"]),
@@ -460,7 +462,7 @@ _UNTIL = {
 
 
 def headline(row: Row) -> Text:
-    """In one line when it was, what it was and what it cost."""
+    """The event in one line: its time, its kind and its cost."""
     what = row["what"]
     if row["kind"] in _UNTIL and row["ends"] is not None:
         what = Text(_UNTIL[row["kind"]], what=what, time=clock(row["ends"]))
@@ -525,8 +527,9 @@ def _explain(
 
 
 def _explains(event: Row, finding: Row) -> bool:
-    """Whether a finding began with the event: while clients followed it, at its beginning or its
-    end; of what lasts, at any time of it where the causes are those that it brings."""
+    """True if a finding began with the event: while clients followed it, at its beginning or its
+    end; a lasting event explains at any time what has the causes that it brings.
+    """
     kind, begins, ends = event["kind"], event["begins"], event["ends"]
     first_seen = finding["first_seen"]
     if first_seen < begins or (ends is not None and first_seen > ends + _SETTLED):
@@ -555,8 +558,9 @@ def _passed(finding: Row) -> bool:
 
 
 def _is_sure(finding: Row) -> bool:
-    """Whether the queue was without an owner, or had several, for longer than a change takes: not
-    where what was held or what moved refutes it, nor where it is possible alone."""
+    """True if the queue was without an owner, or had several, for longer than a change takes; not
+    if what was held or what moved refutes it, nor if it is only possible.
+    """
     seen = (finding["confirmed"], finding["moved"])
     if not _lasts(finding):
         return False

@@ -22,7 +22,7 @@ from .intervals import usual_gap_but_for_one
 Key = TypeVar("Key")
 Observed = TypeVar("Observed")
 
-#: What was gone for longer has ended: a person who looked at it then found nothing wrong.
+#: The gap after which an episode has ended: a person who looked in it found nothing wrong.
 _LONGEST_GAP = 30 * 60 * SECOND
 
 
@@ -47,7 +47,7 @@ class PlacedPortion(NamedTuple):
     first_seen: Instant
     last_seen: Instant
     snapshots: int
-    #: How many snapshots of the window count before it, and up to its end.
+    #: The number of snapshots of the window that count before it, and up to its end.
     before: int
     after: int
     #: The time that its snapshots cover: each the time up to the next one, but no longer than
@@ -58,7 +58,7 @@ class PlacedPortion(NamedTuple):
 
 
 class Timed(Protocol):
-    """What is there for a time."""
+    """Anything that is there for a time."""
 
     @property
     def first_seen(self) -> Instant:
@@ -77,16 +77,16 @@ class Extent(NamedTuple):
     snapshots: int
     persistence: str
     ongoing: bool
-    #: Of the snapshots from the first to the last that shows it, those that do; 1.0: no gap.
+    #: The share of the snapshots from the first to the last that show it; 1.0: no gap.
     share_of_time: float = 1.0
 
     @property
     def lasts(self) -> bool:
-        """Whether it is more than a deploy or a restart."""
+        """True if it is more than a deploy or a restart."""
         return self.persistence == PERSISTENT
 
     def overlaps(self, other: Timed) -> bool:
-        """Whether both were there at some time."""
+        """True if both were there at some time."""
         return self.first_seen <= other.last_seen and other.first_seen <= self.last_seen
 
     def those_of(self, moments: Sequence[Instant]) -> Sequence[Instant]:
@@ -104,12 +104,12 @@ class Episode(NamedTuple, Generic[Key, Observed]):
 
     key: Key
     extent: Extent
-    #: In time.
+    #: Sightings in time.
     sightings: Sequence[tuple[PlacedPortion, Observed]]
 
     @property
     def shown(self) -> list[Observed]:
-        """What each of the runs shows, in time."""
+        """The observations of the runs, in time."""
         return [each for _, each in self.sightings]
 
 
@@ -134,7 +134,7 @@ def episodes_of(
 
 
 def widest(extents: Sequence[Extent]) -> Extent:
-    """Of several at a time, from the first to the last: what is so of one of them is so of all."""
+    """The extent from the first to the last of several: what is so of one of them is so of all."""
     return Extent(
         min(each.first_seen for each in extents),
         max(each.last_seen for each in extents),
@@ -180,10 +180,10 @@ def join_episodes(
     Two runs belong to one episode where, read from either end of it, what shows it outweighs what
     does not: up to the far end of every gap at least half of the snapshots show it. So no episode
     begins or ends with a gap that weighs more than what is before or behind it: a moment on the eve
-    of a fault is no part of it. A gap of more than 30 min ends an episode in any case. Snapshots
-    that do not count, or that are missing, are no gap; but an episode ends with its watch, for what
-    nobody looked at does not last. Of what is shown in the last of the ``counted`` snapshots
-    nobody knows how long it will be: behind a gap that is no longer than one before, it has come
+    of a fault is not a part of it. A gap of more than 30 min ends an episode in any case. Snapshots
+    that do not count, or that are missing, are not a gap; but an episode ends with its watch, for
+    what nobody looked at does not last. Nobody knows how long an episode in the last of the
+    ``counted`` snapshots will be: behind a gap that is no longer than one before, it has come
     again.
 
     Worked example: rounds at 10:00 and 18:00 both show a queue without an owner. These are two
@@ -218,30 +218,30 @@ def join_episodes(
 
 
 def _came_again(before: Sequence[PlacedPortion], last: Sequence[PlacedPortion]) -> bool:
-    """Whether what ``last`` shows is what came again ``before``."""
+    """True if what ``last`` shows is what came again ``before``."""
     gap = last[0].before - before[-1].after
     shown, in_all = _weight([*before, *last])
     return gap <= max(_gaps(before), default=0) and 2 * shown >= in_all
 
 
 def _weight(runs: Sequence[PlacedPortion]) -> tuple[int, int]:
-    """In how many snapshots that count the runs are, of how many from the first to the last."""
+    """The snapshots that count in the runs, and those from the first run to the last."""
     return sum(run.after - run.before for run in runs), runs[-1].after - runs[0].before
 
 
 def _gaps(runs: Sequence[PlacedPortion]) -> list[int]:
-    """How many snapshots that count are between the runs."""
+    """The number of snapshots that count in each gap between the runs."""
     gaps = (following.before - one.after for one, following in pairwise(runs))
     return [gap for gap in gaps if gap]
 
 
 def _outweighing(runs: Sequence[PlacedPortion]) -> list[list[PlacedPortion]]:
-    """As ``join_episodes``, whatever the length of a gap.
+    """Joins runs as ``join_episodes`` does, whatever the length of a gap.
 
     These are the maximal scoring subsequences of Ruzzo and Tompa (1999), where each snapshot that
     shows it adds 1 to the score, and each that does not takes 1 away.
     """
-    #: Of each episode so far the scores before and behind it, and the place of its first run.
+    #: The scores before and behind each episode so far, and the place of its first run.
     episodes: list[tuple[int, int, int]] = []
     score = counted = 0
     for place, run in enumerate(runs):

@@ -26,7 +26,7 @@ from .in_words import MOST_NAMES, between, queues_in_words, waiting_in_words, zo
 
 #: Fewer messages say nothing of what is usual.
 _FEWEST = 100
-#: With these the group has members that share the queues of the topic.
+#: Coverages with which the group has members that share the queues of the topic.
 _HAS_READERS = (AUDITED, STRATEGY_NOT_KNOWN)
 #: An address that changes so often goes to and fro; one that moved and moved back does not.
 _FLIPS = 3
@@ -49,7 +49,7 @@ def with_facts(case: Case, found: Found, rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _is_explained(found: Found, topic: str) -> bool:
-    """Whether something that goes on says why queues of the topic are not read."""
+    """True if something that goes on says why queues of the topic are not read."""
     every = (*found.queues, *found.stalls, *found.faults)
     return any(each.topic == topic and each.extent.ongoing for each in every)
 
@@ -80,7 +80,7 @@ def _does_not_move(queues: Sequence[QueueOffsets], seconds: int) -> Iterator[Tex
 
 
 def _one_queue_alone(queues: Sequence[QueueOffsets]) -> Iterator[Text]:
-    """Where all that came to a topic is in one of its queues: one consumer has all the work."""
+    """Notes that all that came to a topic is in one queue: one consumer has all the work."""
     queues = [each for each in queues if not is_retry_topic(each.topic)]
     written = [(each, came) for each in queues if (came := int(steps(each.broker_offsets).sum()))]
     if len(queues) > 1 and len(written) == 1 and written[0][1] >= _FEWEST:

@@ -29,14 +29,14 @@ from .found import FaultEpisode, Found
 from .in_words import between
 from .read_twice import covered
 
-#: Of a queue the times of its polls, and an offset at each.
+#: The times of a queue's polls, and an offset at each.
 _Polls: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-#: So long: what fails in an outage of some minutes comes again, and is consumed.
+#: The window: what fails in an outage of some minutes comes again, and is consumed.
 _WINDOW = 600 * SECOND
-#: From this share of the tries on nearly all fail.
+#: The share of the tries from which on nearly all fail.
 _NEARLY_ALL = 0.9
-#: From this share of what was consumed on retries are more than a bad message now and then.
+#: The share of what was consumed from which on retries are more than a bad message now and then.
 _MANY = 0.1
 #: A few messages show nothing.
 _FEWEST = 100
@@ -82,9 +82,9 @@ def failing(case: Case, found: Found) -> Found:
 
 
 def retries(dossier: Dossier) -> Iterator[Text]:
-    """How much is sent back for another try, beside what is consumed, and how much is given up.
+    """The messages sent back for another try, beside those consumed, and those given up.
 
-    How many messages fail nobody knows from the retries: each comes again several times.
+    The retries do not show how many messages fail: each comes again several times.
     """
     of = _counted(dossier)
     again, consumed = _came(of.again), _came(of.consumed)
@@ -111,12 +111,12 @@ def _given_up(dossier: Dossier, messages: int) -> Iterator[Text]:
 
 
 class _Counted(NamedTuple):
-    """By what they count the offsets of a group's queues."""
+    """The offsets of a group's queues, by what they count."""
 
-    #: What was consumed for the first time, and what came again and was consumed.
+    #: Messages consumed for the first time, and those that came again and were consumed.
     consumed: list[_Polls]
     retried: list[_Polls]
-    #: What failed and may be tried again, and what was given up.
+    #: Messages that failed and may be tried again, and those given up.
     again: list[_Polls]
     dead: list[_Polls]
 
@@ -133,8 +133,7 @@ def _counted(dossier: Dossier) -> _Counted:
 
 
 def steps(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """By how much an offset advanced from poll to poll, from the first that is known; steps back
-    left out."""
+    """The steps of an offset from poll to poll, from the first that is known; back is 0."""
     return np.where(offsets[:-1] > 0, np.maximum(np.diff(offsets), 0), 0)
 
 
@@ -143,7 +142,7 @@ def _came(queues: Iterable[_Polls]) -> int:
 
 
 def _sums(queues: Iterable[_Polls], times: NDArray[np.int64]) -> NDArray[np.float64]:
-    """By time how far all queues together have advanced."""
+    """The sum of the steps of all queues up to each time."""
     found = np.zeros(len(times))
     for polls, offsets in queues:
         found += np.interp(times, polls, np.cumsum(np.append(0, steps(offsets))))

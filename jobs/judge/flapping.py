@@ -27,9 +27,9 @@ from .found import FaultEpisode, Found
 from .in_words import MOST_NAMES
 from .reassignments import Reassignment
 
-#: At least so many lives follow one another; a deploy and its rollback are two.
+#: The fewest lives that follow one another; a deploy and its rollback are two.
 _FEWEST_LIVES = 4
-#: At least four of them an hour.
+#: The longest time between two of them: at least four an hour.
 _MOST_APART = 15 * 60 * SECOND
 _HOUR = 3600 * SECOND
 #: A release may leave a few members as they are.
@@ -44,7 +44,7 @@ _REMEDY = (
 
 
 class Life(NamedTuple):
-    """From when to when something was there; ``end`` None: it is there still."""
+    """The time for which something was there; ``end`` None: it is there still."""
 
     name: str
     start: Instant
@@ -82,7 +82,7 @@ def successions(lives: Iterable[Life], overlap: Instant, most_apart: Instant) ->
 
 
 class _Flapper(NamedTuple):
-    """Who comes and goes, in words, with the lives of all its client ids at that time."""
+    """A client that comes and goes, in words, with the lives of all its client ids at that time."""
 
     who: str
     row: Sequence[Life]
@@ -194,7 +194,7 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> FaultEpisode
 
 
 def per_hour(times: int, first_seen: Instant, last_seen: Instant) -> int:
-    """How often in an hour something happens that was so many times from then to then."""
+    """The number of times an hour, of what happened ``times`` times between two moments."""
     return round(times * _HOUR / max(last_seen - first_seen, SECOND))
 
 

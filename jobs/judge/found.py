@@ -1,4 +1,4 @@
-"""What the rules of time find: queues, and faults of topics, each with the time of its episode.
+"""Findings of the rules of time: queues, and faults of topics, each with the time of its episode.
 
 All of it is frozen: a rule that knows better makes another one with ``replace``. Rows are made of
 it once, at the end (``rows``).
@@ -39,7 +39,7 @@ class _InTime:
         return self.extent.last_seen
 
     def overlaps(self, other: Timed) -> bool:
-        """Whether both were there at some time."""
+        """True if both were there at some time."""
         return self.extent.overlaps(other)
 
 
@@ -58,25 +58,25 @@ class QueueFinding(FoundQueue, _InTime):
 
     #: The lowest in the episode.
     completeness: float
-    #: As of the last phase.
+    #: The source in the last phase.
     strategy_source: str | None
     #: The first and the last snapshot of each phase that shows it.
     times: tuple[tuple[Instant, Instant], ...] = ()
-    #: What was not consumed when it ended.
+    #: The messages that were not consumed when it ended.
     left: Backlog = NOT_KNOWN
-    #: Whether what the processes held shows it; None: too few of them answered.
+    #: True if what the processes held shows it; None: too few of them answered.
     held: bool | None = None
-    #: Whether the offsets show it; None: they do not decide it.
+    #: True if the offsets show it; None: they do not decide it.
     moved: bool | None = None
     #: Its offsets advance at each poll of the episode, and nothing is left.
     is_always_read: bool = False
-    #: At least half of the snapshots that show it are certain, whatever the others.
+    #: True if at least half of the snapshots that show it are certain, whatever the others.
     is_mostly_certain: bool = False
     severity: str = INFO
 
     @property
     def all_times(self) -> tuple[tuple[Instant, Instant], ...]:
-        """When it was so: the times of its phases, or all of its time."""
+        """The times of its phases; its whole extent where it has none."""
         return self.times or ((self.first_seen, self.last_seen),)
 
     @property
@@ -88,17 +88,17 @@ class QueueFinding(FoundQueue, _InTime):
 
     @property
     def share(self) -> float:
-        """For which share of the time the queue was so, as far as the snapshots show."""
+        """The share of the time in which the queue was so, as far as the snapshots show."""
         return self.probability * self.extent.share_of_time
 
     @property
     def is_read_throughout(self) -> bool:
-        """Whether it may be an orphan by the lists, and its offsets show none."""
+        """True if it may be an orphan by the lists, and its offsets show none."""
         return self.kind == ORPHANED and self.certainty == POSSIBLE and self.is_always_read
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether it depends on what clients draw, and nothing they hold and no offset shows it."""
+        """True if it depends on what clients draw, and nothing they hold and no offset shows it."""
         depends = self.certainty == POSSIBLE and not self.is_mostly_certain
         return depends and True not in (self.held, self.moved)
 
@@ -115,9 +115,9 @@ class Stall(_InTime):
     backlog_growth: int
     #: The client ids that it was computed for at the run's last poll but one.
     owners: tuple[str, ...]
-    #: Whether a process reported that it held the queue; None: too few of them answered.
+    #: True if a process reported that it held the queue; None: too few of them answered.
     held: bool | None = None
-    #: What its process does not do.
+    #: The reason: what its process does not do.
     why: str | None = None
     severity: str = INFO
 
@@ -142,7 +142,7 @@ class FaultEpisode(FoundFault, _InTime):
         return self.fault
 
 
-#: What has a severity and an id, and is compared with the previous published run.
+#: Findings with a severity and an id, which are compared with the previous published run.
 Graded: TypeAlias = QueueFinding | Stall | FaultEpisode
 
 
@@ -172,7 +172,7 @@ class Found:
 
     def plus(
         self,
-        faults: Iterable[FaultEpisode] = (),
+        faults: Iterable[FaultEpisode],
         queues: Iterable[QueueFinding] = (),
         stalls: Iterable[Stall] = (),
     ) -> "Found":

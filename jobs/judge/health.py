@@ -45,7 +45,7 @@ from .situations import Period
 
 _MINUTE = 60 * SECOND
 
-#: What a column of type int holds.
+#: The greatest value of a column of type int.
 _MOST_INT = 2**31 - 1
 
 
@@ -66,7 +66,7 @@ _AT_THE_END = (
 
 
 def _waiting(dossier: Dossier, topic: str, at_end: Period, end: Evaluation) -> Row:
-    """What waits in the topic, and of how many of its queues that is not known.
+    """The messages that wait in the topic, and the number of its queues where that is not known.
 
     Clients that broadcast keep their offsets themselves, and the broker's say nothing of them
     (``DefaultMQPushConsumerImpl.start``: ``LocalFileOffsetStore``).
@@ -89,7 +89,7 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
     """The row of ``group_health`` of a topic, audited or not, with the findings of its queues."""
     periods = case.situations.by_topic[topic]
     covered = [(each, case.evaluated[each.situation.situation_id].verdict) for each in periods]
-    # What shows owners counts over what is later and does not.
+    # A period that shows owners counts over a later one that does not.
     at_end, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
     return {
         "topic": topic,
@@ -156,7 +156,7 @@ def _silence(dossier: Dossier, verdict: Evaluation) -> Row:
 
 
 def _queue_minutes(kind: str, found: Iterable[QueueFinding | Stall]) -> float:
-    """How long the queues were so, each weighted by its probability and its share of the time."""
+    """The minutes for which the queues were so, weighted by probability and share of the time."""
     minutes = fsum(
         (each.last_seen - each.first_seen) / _MINUTE * each.probability * each.extent.share_of_time
         for each in found

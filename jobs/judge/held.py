@@ -29,7 +29,7 @@ from .in_words import between, clients_in_words, queues_in_words, waiting_in_wor
 from .routes import queues_of
 from .witnessed import witnessed
 
-#: What a finding is put down to that the holdings show and the computation does not.
+#: Causes of a finding that the holdings show and the computation does not.
 CAUSES = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})
 
 _SHARE_KEPT = Text("the clients still have what they had before the last change")
@@ -77,11 +77,11 @@ class _HeldTopic:
 
     @cached_property
     def _settled(self) -> Sequence[AnswerRound]:
-        """What no change explains, of one phase."""
+        """The rounds of one phase that no change explains."""
         return [each for each in self._held.rounds if each.is_settled and each.is_of_one_phase]
 
     def findings(self, drift: Sequence[Drift]) -> list[QueueFinding]:
-        """Those of the queues that drift: no other one can show what is asked for.
+        """The findings of the queues that drift: no other one can show what is asked for.
 
         One process drifts so without a break for long enough: where members flap from poll to poll,
         a queue may be missing here and there in many rounds.
@@ -100,7 +100,7 @@ class _HeldTopic:
         return duplicates + orphans
 
     def _owners(self, queues: set[QueueKey]) -> Mapping[QueueKey, Mapping[int, set[str]]]:
-        """By queue and phase the client ids that it is computed for under every view."""
+        """The client ids that each queue is computed for under every view, by phase."""
         owners: dict[QueueKey, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
         for each in self._held.holdings:
             if each.computed and not each.broadcasts:
@@ -343,7 +343,7 @@ def _otherwise_in_words(
 
 
 def _held_by(twice: Collection[QueueKey], nobody: Collection[QueueKey]) -> str:
-    """Which queues two processes hold, and which none."""
+    """The queues that two processes hold, and those that none holds, in words."""
     parts = []
     if twice:
         held = queues_in_words(twice)

@@ -43,21 +43,21 @@ RULES: tuple[Rule, ...] = (
     queues_left_route,
     secrets,
     flapping_members,
-    # By the old connections among the faults, and by who flaps.
+    # Needs the old connections among the faults, and the members that flap.
     reconnecting_clients,
     queues_of_states,
     held_queues,
     silent_clients,
     still_offline,
     blamed,
-    # Of queues that are no orphans.
+    # Looks at queues that are not orphans.
     stalled_queues,
     not_consuming,
     went_back,
     failing,
-    # By queues that are read twice, and filters that differ.
+    # Needs the queues with two readers, and the filters that differ.
     read_twice,
-    # By all other faults.
+    # Needs all other faults.
     without_refused,
     cut_off,
     with_history,

@@ -37,9 +37,9 @@ _ROUTE_LAG: Instant = 50 * SECOND
 #: ... and rebalances every 20 s (``RebalanceService``).
 _REBALANCE: Instant = 20 * SECOND
 
-#: When a route changed that never did: before all moments.
+#: The change of a route that never changed: before all moments.
 _NEVER: Instant = -(2**63)
-#: When a line is replaced that never is: after all moments.
+#: The end of a line that is never replaced: after all moments.
 _FOR_EVER: Instant = 2**63
 
 #: ``mqTable`` is filled in by these for sure; a client in no list has no language.
@@ -60,22 +60,22 @@ class ReportingProcess(NamedTuple):
 
     @property
     def is_log(self) -> bool:
-        """Whether it comes from a log, which shows what the process computed, not what it held."""
+        """True if it comes from a log, which shows what the process computed, not what it held."""
         return self.source == CLIENT_LOG
 
 
 class ComputedShare(NamedTuple):
-    """What each process of a client id takes under one view."""
+    """The queues that each process of a client id takes under one view."""
 
     queues: frozenset[QueueKey]
     view_weight: float
-    #: How long the view's lists are: of queues, of clients.
+    #: The lengths of the view's lists: of queues, of clients.
     lengths: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What one process had of one topic, in one period within one phase.
+    """The queues that one process had of one topic, in one period within one phase.
 
     A period of running infos has the ``rounds`` that follow each other with one answer, and when
     each of these answers came; the period of a log line has none: the line is in force from
@@ -86,26 +86,27 @@ class Holding:
     topic: str
     first_seen: Instant
     last_seen: Instant
-    #: What it reported.
+    #: The report of the process.
     run: ClientRun
     #: The queues that are not being released; of those that it does not get on with what it does
     #: not do, see ``HeldQueue``.
     held: Mapping[QueueKey, str | None]
     phase: Phase
-    #: What its client id takes, under each view of the phase; none where it does not subscribe.
+    #: The queues that its client id takes, under each view of the phase; empty where it does not
+    #: subscribe.
     computed: tuple[ComputedShare, ...]
     #: No change before it explains a difference any more.
     is_settled: bool
-    #: What explains a difference: ROUTE_CHANGED, STATE_CHANGED or OTHER_LIST.
+    #: The explanation of a difference: ROUTE_CHANGED, STATE_CHANGED or OTHER_LIST.
     explained_by: str | None
     rounds: tuple[Instant, ...] = ()
-    #: When it answered in each round, in the same order: what is held is compared with what was
-    #: computed then, however long the round took.
+    #: The time of its answer in each round, in the same order: what is held is compared with what
+    #: was computed then, however long the round took.
     moments: tuple[Instant, ...] = ()
     #: The line was printed in this very phase: its lengths show which of the views it had.
     has_lengths_of_phase: bool = False
-    #: Those of the rounds in which its answer is missing, and follows from two that agree. It shows
-    #: that somebody holds a queue, and not that two do.
+    #: The rounds in which its answer is missing, and follows from two that agree. It shows that
+    #: somebody holds a queue, and not that two do.
     bridged: frozenset[Instant] = frozenset()
     #: The brokers that it does not reach. It keeps their queues in its table and reads nothing of
     #: them: each attempt to pull sets ``lastPullTimestamp``, so that they never expire
@@ -114,7 +115,7 @@ class Holding:
 
     @property
     def broadcasts(self) -> bool:
-        """Whether it reads every queue for itself: it is nobody's owner."""
+        """True if it reads every queue for itself: it is nobody's owner."""
         return self.run.message_model == BROADCASTING
 
     @property
@@ -130,7 +131,7 @@ def find_holdings(
     timelines: Mapping[str, Timeline],
     changes: Mapping[str, Sequence[RouteChange]],
 ) -> list[Holding]:
-    """What each process had of each topic, in the phases that have its client id.
+    """Finds what each process held of each topic, in the phases that have its client id.
 
     ``changes`` has by topic those of its route. The holdings of one process and topic follow each
     other, in time.
@@ -154,10 +155,10 @@ def find_holdings(
 
 
 class _SituationShares(NamedTuple):
-    """What is computed in a situation for the client ids that hold or log something."""
+    """The shares computed in a situation for the client ids that hold or log something."""
 
     by_client: Mapping[str, tuple[ComputedShare, ...]]
-    #: By client id the processes behind it.
+    #: The number of processes behind each client id.
     copies: Mapping[str, int]
     #: (queues, clients) of the lists of every view.
     lengths: frozenset[tuple[int, int]]
@@ -197,16 +198,16 @@ class _Segment(NamedTuple):
     phase: Phase
     shares: Callable[[], _SituationShares]
     is_first: bool
-    #: When the route last changed by then.
+    #: The last change of the route by then.
     changed_at: Instant
     settled_at: Instant
     #: Up to when it is sure to hold.
     holds_until: Instant
-    #: When the next one begins.
+    #: The beginning of the next one.
     end: Instant
 
     def explains(self, moment: Instant) -> str | None:
-        """What explains that a process holds something else at that moment.
+        """The change that explains why a process holds something else at that moment.
 
         When the first phase began nobody saw. Between two phases either may be in force.
         """
@@ -228,7 +229,7 @@ class _Segment(NamedTuple):
     def holding(
         self, reported: "_Answer | _Line", since: Instant, until: Instant, **others: Any
     ) -> Holding:
-        """What the process had from one time to another, as it reported it."""
+        """The holding of the process from one time to another, as it reported it."""
         process, topic, run = reported.process, self.phase.topic, reported.report.run
         held = reported.report.held.get(topic, {})
         computed = self.shares().by_client[process.client_id]
@@ -266,7 +267,7 @@ def _segments(
 
 
 class ProcessReport:
-    """What a process reported of all its topics.
+    """The report of a process about all its topics.
 
     ``held``: by topic the queues that are not being released, with what it does not do with each.
     """
@@ -283,7 +284,7 @@ class ProcessReport:
 
 
 class _Answer(NamedTuple):
-    """What a process answered in rounds that follow each other."""
+    """The answer of a process in rounds that follow each other."""
 
     process: ReportingProcess
     report: ProcessReport
@@ -349,7 +350,7 @@ def _in_time(
 
 
 def _shows_its_queues(run: ClientRun) -> bool:
-    """Whether what it holds compares with what is computed for it.
+    """True if what it holds compares with what is computed for it.
 
     Pull consumers leave the table of their queues empty whatever they pull, and
     ``DefaultMQPullConsumer`` pulls whatever its application likes.
@@ -399,7 +400,7 @@ class _Line(NamedTuple):
 def _logs(clients: Sequence[ClientRun]) -> Iterator[_Line]:
     """The lines that a log has of one topic after those of another, each topic's in time.
 
-    What the broker assigned is no result of the client, but it replaces one.
+    A broker's assignment is not a result of the client, but it replaces one.
     """
     by_log = grouped(
         (
@@ -419,7 +420,7 @@ def _logs(clients: Sequence[ClientRun]) -> Iterator[_Line]:
                 yield _Line(*log, logged_at, replaced_at, ProcessReport(run))
 
 
-#: Of a segment, when its phase begins and ends.
+#: The beginning and the end of a segment's phase.
 _first_seen, _last_seen = attrgetter("phase.first_seen"), attrgetter("phase.last_seen")
 
 
@@ -475,9 +476,9 @@ def _periods(line: _Line, segments: Sequence[_Segment]) -> Iterator[tuple[Holdin
 
 
 def _is_other_list(line: _Line, segments: Sequence[_Segment]) -> bool:
-    """Whether the lengths that a line names are those of no view of a phase near it in time.
+    """True if the lengths that a line names are those of no view of a phase near it in time.
 
-    What the lists were before the first snapshot nobody saw.
+    Nobody saw what the lists were before the first snapshot.
     """
     run = line.report.run
     if run.queue_count is None or run.client_count is None:

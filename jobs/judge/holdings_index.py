@@ -22,38 +22,38 @@ class AnswerRound:
     """The answers of one round about one topic."""
 
     round_: Instant
-    #: When the last of them came.
+    #: The time of the last of them.
     moment: Instant
     #: The phases in which they came: of several, a queue may have gone from one to another.
     positions: set[int]
-    #: So many processes answered, and of these client ids.
+    #: The number of processes that answered, and their client ids.
     answered: int
     client_ids: set[str]
-    #: So many there are.
+    #: The number of processes there are.
     processes: int
     #: No change explains what any of them holds.
     is_settled: bool
 
     @property
     def is_of_one_phase(self) -> bool:
-        """Whether the answers are of one moment, as far as the lists and routes show."""
+        """True if the answers are of one moment, as far as the lists and routes show."""
         return len(self.positions) == 1
 
     @property
     def position(self) -> int:
-        """Of the one phase in which they came."""
+        """The position of the one phase in which they came."""
         (position,) = self.positions
         return position
 
     @property
     def is_complete(self) -> bool:
-        """Whether as many processes answered as there are, all of them in one phase."""
+        """True if as many processes answered as there are, all of them in one phase."""
         return self.is_of_one_phase and self.answered >= self.processes
 
 
 @dataclass(frozen=True)
 class HoldingsOfTopic:
-    """What the processes had of one topic, found by queue and time.
+    """The holdings of one topic, found by queue and time.
 
     A process that broadcasts reads every queue for itself, and holds none for the group.
     """
@@ -61,7 +61,7 @@ class HoldingsOfTopic:
     holdings: Sequence[Holding]
 
     def shared(self, queue: QueueKey, time: Extent) -> bool:
-        """Whether two processes held the queue in a round of that time, or more."""
+        """True if two or more processes held the queue in a round of that time."""
         answered = Counter(round_ for each in self.holders(queue) for round_ in each.answered)
         return any(each.is_of_one_phase and answered[each.round_] > 1 for each in self.within(time))
 
@@ -80,11 +80,11 @@ class HoldingsOfTopic:
         return any(each.is_complete and each.round_ not in held for each in within)
 
     def is_settled(self, time: Extent) -> bool:
-        """Whether in a complete round of that time no change explains what the processes hold."""
+        """True if in a complete round of that time no change explains what the processes hold."""
         return any(each.is_complete and each.is_settled for each in self.within(time))
 
     def is_held(self, queue: QueueKey, time: Extent) -> bool:
-        """Whether a process held the queue then, no change before explaining that."""
+        """True if a process held the queue then, no change before explaining that."""
         return any(each.is_settled for each in self.holders_in(queue, time))
 
     def holders_in(self, queue: QueueKey, time: Extent) -> list[Holding]:
@@ -92,7 +92,7 @@ class HoldingsOfTopic:
         return [each for each in self.holders(queue) if time.those_of(each.moments)]
 
     def of_clients(self, client_ids: Container[str], time: Extent) -> list[Holding]:
-        """What these clients had by answers of that time."""
+        """The holdings of these clients by answers of that time."""
         return [
             each
             for each in self.holdings
@@ -110,7 +110,7 @@ class HoldingsOfTopic:
 
     @cached_property
     def rounds(self) -> Sequence[AnswerRound]:
-        """In the order of their last answers."""
+        """The rounds, in the order of their last answers."""
         rounds: dict[Instant, AnswerRound] = {}
         for each in self.holdings:
             for round_, moment in zip(each.rounds, each.moments, strict=True):
@@ -137,7 +137,7 @@ class HoldingsOfTopic:
 
 
 class HoldingsIndex(dict[str, HoldingsOfTopic]):
-    """By topic; one of which no process reported any has none."""
+    """The holdings of each topic; a topic that no process reported any of has none."""
 
     def __missing__(self, _: str) -> HoldingsOfTopic:
         return HoldingsOfTopic(())

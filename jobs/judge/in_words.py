@@ -14,7 +14,7 @@ MOST_NAMES = 5
 
 
 def between(first_seen: Instant, last_seen: Instant) -> Text:
-    """From when to when, by the time of day.
+    """The period as text, by the time of day.
 
     >>> between(0, 60_000_000)
     'from 00:00:00 to 00:01:00 UTC'
@@ -72,7 +72,7 @@ def clients_in_words(client_ids: Iterable[str], languages: Mapping[str, str]) ->
 
 
 def waiting_in_words(messages: int) -> Text:
-    """So many messages that nobody reads.
+    """The number of waiting messages as text.
 
     >>> waiting_in_words(1), waiting_in_words(1200)
     ('1 message waits', '1,200 messages wait')

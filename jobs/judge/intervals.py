@@ -15,9 +15,9 @@ from ..declared.instants import SECOND, Instant
 
 #: Between two that are further apart than so many usual gaps one is missing.
 ONE_IS_MISSING = 1.5
-#: What was not seen for longer is not taken to have lasted.
+#: The longest time unseen for which something is taken to have lasted.
 _LONGEST_UNSEEN: Instant = 30 * 60 * SECOND
-#: So many gaps show what is usual.
+#: The number of gaps that show what is usual.
 _SEVERAL = 4
 
 

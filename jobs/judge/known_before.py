@@ -23,7 +23,7 @@ from .in_words import MOST_NAMES, zoned_clock
 
 
 def with_history(case: Case, found: Found) -> Found:
-    """What a broker without the group needs follows from what it was before.
+    """Makes the remedies fit what a broker or topic was before.
 
     One whose master is away needs that. One that listed members of the group before has the group:
     its clients are to come back, and ``updateSubGroup`` changes nothing. A topic that had a route
@@ -40,7 +40,7 @@ def with_history(case: Case, found: Found) -> Found:
     return replace(found, faults=tuple(map(better, found.faults)))
 
 
-#: So often at least members were dropped and came back whose heartbeats come too rarely.
+#: The fewest times that members whose heartbeats come too rarely were dropped and came back.
 _CAME_BACK = 3
 
 
@@ -97,7 +97,7 @@ def _of_offline(fault: FaultEpisode, case: Case) -> FaultEpisode:
 
 
 def _came_back(dossier: Dossier, until: Instant) -> int:
-    """How often a broker that knew no member any more listed again those that it had listed."""
+    """The most times that a broker which knew no member any more listed the old ones again."""
     of_brokers = grouped(
         (run.broker[0], run)
         for run in dossier.polls
@@ -107,7 +107,7 @@ def _came_back(dossier: Dossier, until: Instant) -> int:
 
 
 def _back_at(runs: Sequence[PollRun], dossier: Dossier, until: Instant) -> int:
-    """How often this broker listed members again."""
+    """The number of times that this broker listed members again."""
     offline = min((run.times[0] for run in runs if run.answer == NOT_ONLINE), default=until)
     # Mostly nobody came back: then its times need not be looked at one by one.
     if not any(offline < run.times[-1] for run in runs if run.answer in dossier.list_members):
@@ -123,7 +123,7 @@ def _back_at(runs: Sequence[PollRun], dossier: Dossier, until: Instant) -> int:
 
 
 def _of_deleted(fault: FaultEpisode, dossier: Dossier) -> FaultEpisode:
-    """Of a topic that no nameserver knows; as it is where none ever did."""
+    """Describes a topic that no nameserver knows as deleted; unchanged where none ever knew it."""
     routed = [
         time
         for run in dossier.routes.get(fault.topic, ())

@@ -31,7 +31,7 @@ _NO_PART = frozenset((GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL))
 
 #: Strategies that need no parameters: any group can use them.
 _FREE_STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-#: These divide each topic as evenly as it can be.
+#: Strategies that divide each topic as evenly as it can be.
 _EVEN_BUT_FOR_REMAINDERS = frozenset(("AVG", "AVG_BY_CIRCLE"))
 #: The load is uneven from so many queues between the fullest and the emptiest client on (within one
 #: topic a remainder of one is as even as it gets), if the fullest has a tenth more than the mean.
@@ -46,7 +46,7 @@ _MOST_TRIED = 10_000
 
 @dataclass(frozen=True)
 class ClientLoad:
-    """What each process of a client id has: of its topics, and of the group's retry topic."""
+    """The load of each process of a client id: topics, queues, and queues of the retry topic."""
 
     client_id: str
     processes: int
@@ -56,7 +56,7 @@ class ClientLoad:
 
     @property
     def idle(self) -> bool:
-        """Whether it subscribes and gets no queue of any topic."""
+        """True if it subscribes and gets no queue of any topic."""
         return self.topics > 0 and self.queues == 0
 
 
@@ -89,12 +89,12 @@ class GroupLoad:
 
     @property
     def processes(self) -> int:
-        """How many share the queues."""
+        """The number of processes that share the queues."""
         return sum(each.processes for each in self.sharing)
 
     @property
     def is_uneven(self) -> bool:
-        """Whether one client has clearly more to do than another, for whatever reason."""
+        """True if one client has clearly more to do than another, for whatever reason."""
         if len(self.sharing) < 2:
             return False
         most, fewest = self.sharing[0].queues, self.sharing[-1].queues
@@ -103,7 +103,7 @@ class GroupLoad:
 
     @property
     def most_clients(self) -> int:
-        """So many clients at most get a queue: one queue has one client."""
+        """The most clients that can get a queue: one queue has one client."""
         return max(self.queues.values(), default=0)
 
     def rows(self) -> list[Row]:
@@ -127,7 +127,7 @@ class GroupLoad:
         }
 
     def text(self) -> str:
-        """What is worth saying of the load, in words; nothing where it is even."""
+        """The load in words; empty where it is even."""
         return joined([*self._of_idle(), *self._of_uneven()])
 
     def _of_idle(self) -> Iterator[Text]:
@@ -219,7 +219,7 @@ def group_load(case: Case) -> GroupLoad:
 def _clients(
     allocations: Mapping[str, Sequence[Allocated]], no_part: set[str]
 ) -> tuple[ClientLoad, ...]:
-    #: By client id, and whether of the retry topic.
+    #: The queues by client id, and whether they are of the retry topic.
     queues: dict[tuple[str, bool], float] = defaultdict(float)
     topics: Counter[str] = Counter()
     processes: Counter[str] = Counter()

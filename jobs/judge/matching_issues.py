@@ -54,7 +54,7 @@ def known_coverage(topic: str, coverage: str, entries: Iterable[KnownIssueTerms]
 
 
 def names_of(finding: Graded | StackedEpisode) -> Mapping[str, Sequence[str]]:
-    """What a finding is about, by the keys of the patterns."""
+    """The names that a finding is about, by the keys of the patterns."""
     match finding:
         case StackedEpisode():
             # It is on no broker in particular.
@@ -71,7 +71,7 @@ def names_of(finding: Graded | StackedEpisode) -> Mapping[str, Sequence[str]]:
 
 
 def _match(entry: KnownIssueTerms, names: Mapping[str, Sequence[str]]) -> bool:
-    """Whether there are names for each of the entry's patterns of these keys, and all fit."""
+    """True if there are names for each of the entry's patterns of these keys, and all fit."""
     return all(
         bool(names[key]) and all(pattern.fullmatch(name) for name in names[key])
         for key, pattern in entry.patterns

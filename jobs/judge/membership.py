@@ -35,7 +35,7 @@ _HEARTBEAT_INTERVAL: Instant = 30 * SECOND
 
 
 class Patch(NamedTuple):
-    """What a broker's list was when the round ended: of these clients that of its next list.
+    """A broker's list at the end of the round: as its next list has these clients.
 
     The broker was asked before they joined, left or reconnected, and another broker after it.
     """
@@ -46,7 +46,7 @@ class Patch(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What the lists of one snapshot come to."""
+    """The corrections of one snapshot's lists, and who is not listed."""
 
     patches: tuple[Patch, ...]
     #: (client id, broker): the broker does not list the client, once for each of its processes; of
@@ -62,12 +62,12 @@ class Lists:
 
     def __init__(self, dossier: Dossier) -> None:
         self._members = dossier.list_members
-        #: By client id how often a list has it; none of an outcome.
+        #: The number of times that a list has each client id; empty for an outcome.
         self.counts = cache(self._counts)
         self._differing_in_order = cache(self._odd)
 
     def is_list(self, name: str) -> bool:
-        """Whether it is a list whose members are at hand, and not an outcome."""
+        """True if it is a list whose members are at hand, and not an outcome."""
         return name in self._members
 
     def _counts(self, name: str) -> Counter[str]:
@@ -88,7 +88,7 @@ def find_membership(
     places: Mapping[Broker, Integers],
     ends: Integers,
 ) -> dict[int, Shown]:
-    """By the number of the snapshot what its lists come to, where they differ.
+    """Finds, by the number of the snapshot, what its lists come to where they differ.
 
     ``places`` has by broker and snapshot the poll that counts, ``ends`` when each round ended.
     """
@@ -147,7 +147,7 @@ def _snapshots_that_differ(
 
 
 class _Disagreements:
-    """What the brokers that give lists show of the clients that not all of them list."""
+    """Disagreements of the brokers that give lists about who is a member."""
 
     def __init__(self, lists: Lists, answers: Sequence["_Answered"]) -> None:
         self._lists = lists
@@ -204,7 +204,7 @@ class _Disagreements:
         return missing, surely
 
     def patches(self, polls: Mapping[Broker, int], end: Instant) -> Iterator[Patch]:
-        """What changed at brokers between their answer and the end of the round.
+        """The changes at brokers between their answer and the end of the round.
 
         A change that a broker shows at its next poll counts as done where another broker showed
         it by the end of the round, after this one answered. While answers of a broker are missing
@@ -219,7 +219,8 @@ class _Disagreements:
             if number is None or number + 1 >= len(one.polls):
                 continue
             at, now, later = one.times[number], *one.names[number : number + 2]
-            # What each other one gave last since then: when, and whether that counts in this round.
+            # The last answer of each other one since then: when, and whether that counts in this
+            # round.
             since = [
                 (other.times[place], other.names[place], place == in_force[other.broker])
                 for other in self._but(one)
@@ -251,8 +252,8 @@ class _Disagreements:
                 yield Patch(one.broker, tuple(meanwhile), latest)
 
     def _undisputed(self, one: "_Answered", number: int, client_ids: Iterable[str]) -> list[str]:
-        """Those of the clients, sorted, that no other broker surely listed another number of times
-        when this one gave that answer.
+        """The clients, sorted, whose number no other broker surely listed otherwise when this one
+        gave that answer.
         """
         counts, now = self._lists.counts, one.names[number]
         around = (other.around(one.times[number]) for other in self._but(one))
@@ -272,14 +273,14 @@ class _Answered:
     """The polls of a broker that were answered: with a list, or that there is no member."""
 
     broker: Broker
-    #: Their places among all polls of the broker.
+    #: The places among all polls of the broker.
     polls: Sequence[int]
-    #: When it answered.
+    #: The times of its answers.
     times: Sequence[Instant]
     names: Sequence[str]
 
     def around(self, at: Instant) -> tuple[str | None, str | None]:
-        """What the broker gave last up to a moment, and first from it on."""
+        """The last answer of the broker up to a moment, and the first from it on."""
         before, after = bisect_right(self.times, at) - 1, bisect_left(self.times, at)
         return (
             self.names[before] if before >= 0 else None,
@@ -287,7 +288,7 @@ class _Answered:
         )
 
     def is_gap(self, number: int) -> bool:
-        """Whether answers are missing between an answer and the next one."""
+        """True if answers are missing between an answer and the next one."""
         gap = self.times[number + 1] - self.times[number]
         return gap > ONE_IS_MISSING * self.usual_gap
 
@@ -306,8 +307,8 @@ class _Answered:
         return self.names[nearest] if abs(self.times[nearest] - at) <= _HEARTBEAT_INTERVAL else None
 
     def near(self, at: Instant) -> tuple[str | None, str | None]:
-        """As ``around``; where the broker was not asked before or after it, the one answer is both,
-        if it came soon enough: an edge of the window is no proof for all time beyond it.
+        """The answers ``around`` a moment; at an edge of the window the one answer is both, if it
+        came soon enough: it does not prove all time beyond it.
         """
         before, after = self.around(at)
         if (before is None) == (after is None):
@@ -320,7 +321,7 @@ class _Answered:
     def long_runs(self, numbers: Sequence[int]) -> Iterator[list[int]]:
         """The answers, by their numbers, that follow each other for longer than a heartbeat takes.
 
-        What lies between two that are too far apart nobody saw.
+        Nobody saw what lies between two that are too far apart.
         """
         longest = longest_unseen(len(self.times) - 1, self.usual_gap)
         times = np.array([self.times[number] for number in numbers], np.int64)

@@ -30,7 +30,7 @@ from .terms import Terms
 
 
 class Held(NamedTuple):
-    """What one process reported to hold, last before the moment."""
+    """The last report of one process before the moment, of the queues that it holds."""
 
     client_id: str
     said_at: Instant
@@ -65,9 +65,9 @@ class Moment:
     backlog_at: Instant | None = None
     #: The first and the last snapshot that there is.
     snapshots: tuple[Instant, Instant] | None = None
-    #: What the topic has at other times, where it has nothing at the moment.
+    #: The findings of the topic at other times, where it has none at the moment.
     elsewhere: Elsewhere | None = None
-    #: What of the client ids must not be shown.
+    #: The masking of client ids.
     masking: Masking = field(default_factory=Masking)
 
 
@@ -81,9 +81,9 @@ def find_moments(
 ) -> list[Moment]:
     """The moment of the last snapshot up to ``at``, or of the last one; ``members`` by list id.
 
-    Of one topic, or of each topic of the group where ``topic`` is None, sorted by topic. Raises
-    InputError where there is no snapshot so early, or the group has no such topic, or none at all;
-    it names what comes near.
+    One topic, or each topic of the group if ``topic`` is None, sorted by topic. Raises InputError
+    where there is no snapshot so early, or the group has no such topic, or none at all; it names
+    what comes near.
     """
     group, topics = dossier.consumer_group, set(dossier.topics()) - {""}
     if topic is None and not topics:
@@ -144,7 +144,7 @@ def find_moments(
 
 
 def _elsewhere(found: Mapping[str, Sequence[Row]]) -> Elsewhere | None:
-    """What is in these rows of a topic, by table; of equally bad ones the longest."""
+    """The findings in these rows of a topic, by table; of equally bad ones the longest."""
 
     def badness(of_kind: tuple[str, Row]) -> tuple[int, Instant]:
         _, row = of_kind
@@ -160,7 +160,7 @@ def _elsewhere(found: Mapping[str, Sequence[Row]]) -> Elsewhere | None:
 
 
 def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[Held, ...]:
-    """By process the last running info that lists queues, of those from ``since`` to ``until``.
+    """The last running info with queues of each process, of those from ``since`` to ``until``.
 
     A report from before the situation began may be that of a process that is gone.
     """
@@ -183,7 +183,7 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
 def _backlog(
     dossier: Dossier, topic: str, until: Instant
 ) -> tuple[dict[MessageQueue, int] | None, Instant | None]:
-    """What waits in each queue at its last poll by then, and when the last of these polls was."""
+    """The waiting messages of each queue at its last poll by then, and the last of these polls."""
     places = [(each, last_up_to(each, until)) for each in dossier.offsets.get(topic, ())]
     polled = [(each, place) for each, place in places if place >= 0]
     backlog = {

@@ -40,7 +40,7 @@ _SEE_LISTENERS = Text(
 _SUBSCRIBE = Text(
     "let the members subscribe to the topic again; if this was intended, stop its producers"
 )
-#: With these the group's members are known, whether or not what they take is.
+#: Coverages with which the group's members are known, whether or not what they take is.
 _SHOW_MEMBERS = (AUDITED, STRATEGY_NOT_KNOWN, NOT_SUBSCRIBED)
 
 
@@ -78,11 +78,11 @@ def _of_topic(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> Iter
 
 
 def _may_move(polls: Polls) -> Flags:
-    """By poll whether an offset of the topic moved since the one before, or may have.
+    """True for each poll since whose predecessor an offset of the topic may have moved.
 
     A queue that was missing from some polls may have moved at each of them, unless messages wait in
     it before and after and it is where it was: a master that comes back has offsets of long ago.
-    What one does that is not polled any more nobody knows.
+    Nobody knows what a queue does that is not polled any more.
     """
     edges = np.zeros(len(polls.times) + 1, np.int64)
     rows, ends = np.nonzero(polls.paired & ~polls.unmoved)
@@ -131,7 +131,7 @@ def _fault(
     elif verdict and verdict.coverage == NOT_SUBSCRIBED:
         evidence, remedies = [Text("no member subscribes to the topic any more")], [_SUBSCRIBE]
     else:
-        # What was read at neither of the last two polls is over.
+        # Reading that showed at neither of the last two polls is over.
         since = polls.times[columns[-2]] if len(columns) > 1 else extent.first_seen
         evidence, remedies = _why(case, polls.topic, extent, broker_names, since)
     yield FaultEpisode(

@@ -30,7 +30,7 @@ class _Step(NamedTuple):
 
     @property
     def again(self) -> int:
-        """So many messages are consumed again."""
+        """The number of messages that are consumed again."""
         return self.before - self.now
 
 
@@ -88,7 +88,7 @@ def _of_topic(case: Case, topic: str, steps: Sequence[_Step]) -> FaultEpisode:
 
 
 def _why(case: Case, step: _Step) -> tuple[list[Text], Text]:
-    """What happened to the broker between the two polls, and the remedy of that."""
+    """The change of the broker between the two polls, and its remedy."""
     happened = last_change(
         case.dossier, case.masters_away, step.broker_name, step.since, step.until
     )
@@ -113,7 +113,7 @@ def _why(case: Case, step: _Step) -> tuple[list[Text], Text]:
 
 
 def _went_back(case: Case, offsets: QueueOffsets) -> Iterator[_Step]:
-    """Where it was lower than lately, while the broker's own did not go back."""
+    """Steps back of an offset to below what it lately was; the broker's own did not go back."""
     hidden = np.zeros(len(offsets.times), np.bool_)
     for absence in case.masters_away:
         if absence.broker_name == offsets.broker_name:

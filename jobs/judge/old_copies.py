@@ -55,7 +55,7 @@ def _old_copy(channels: Sequence[Channel], expiry: Instant) -> _OldCopy | None:
 
     A broker keeps a silent process for ``expiry``: so long before the other one may have begun.
     """
-    # Of a connection without an address nobody knows the host.
+    # Nobody knows the host of a connection without an address.
     channels = [each for each in channels if each.client_addr]
     of_hosts = grouped((each.client_addr.rpartition(":")[0], each) for each in channels)
     begun = {host: min(each.first_seen for each in own) for host, own in of_hosts.items()}

@@ -35,13 +35,14 @@ _MOST_APART = 75 * SECOND
 #: The rate of a poll counts what was given up to so long before it: a minute, by samples taken
 #: each 10 s (``StatsItem``).
 _LAG = 70 * SECOND
-#: So long: what is read again as members come and go shows for a minute or two.
+#: The window: what is read again as members come and go shows for a minute or two.
 _WINDOW = 600 * SECOND
-#: Of healthy groups 1.0: a rate and offsets that are polled seconds apart differ by a few percent.
+#: The ratios beyond which it counts; healthy groups have 1.0: a rate and offsets that are polled
+#: seconds apart differ by a few percent.
 _MORE, _LESS = 1.2, 0.8
 #: A few messages show nothing.
 _FEWEST = 100
-#: In place of what was not polled.
+#: The value in place of what was not polled.
 _NONE = np.iinfo(np.int64).min
 
 _LOST = Text("filters drop the others, and nobody gets them")
@@ -56,7 +57,7 @@ _Longs = NDArray[np.int64]
 
 
 class _Given(NamedTuple):
-    """What a broker gave in a time, and by how much the group's offsets moved meanwhile."""
+    """The messages that a broker gave in a time, and the group's progress meanwhile."""
 
     broker_name: str
     first_seen: Instant
@@ -68,12 +69,12 @@ class _Given(NamedTuple):
 
     @property
     def extent(self) -> Extent:
-        """It lasts: what does not is left out."""
+        """Its time, always lasting: what does not last is left out."""
         return Extent(self.first_seen, self.last_seen, self.polls, PERSISTENT, self.ongoing)
 
     @property
     def what(self) -> Text:
-        """It in numbers."""
+        """The rates in words."""
         seconds = (self.last_seen - self.first_seen) / SECOND
         return Text(
             "{broker} gave the group {given:,.1f} messages a second {time}, and its offsets "
@@ -89,8 +90,8 @@ def read_twice(case: Case, found: Found) -> Found:
     """The one fault of a group that gets more messages than its offsets move by, or none; and how
     much is lost where its members filter differently.
 
-    Where a queue of the broker is a lasting duplicate, that is why. A group that gets less by a
-    filter that all members share is well.
+    If a queue of the broker is a lasting duplicate, that is why. A group that gets less by a filter
+    that all members share is well.
 
     Worked example: for 20 minutes a broker gives a group 3.1 messages a second, and its offsets
     move by 2.0: 1,300 messages were read again.
@@ -164,17 +165,17 @@ class _Sweep:
         """``sums``: by poll what was written, what was committed, and the rate."""
         self._name, self._times, self._is_last = broker_name, times, is_last
         self._written, self._committed, rates = sums
-        # Of a longer time than its minute a rate shows the minute.
+        # A rate shows only its minute of a longer time.
         steps = np.minimum(np.diff(times, prepend=times[:1]), _MINUTE)
         self._given = steps * (rates / (1000 * SECOND))
         self._moved = np.diff(self._committed, prepend=self._committed[:1])
         self._starts = self._last_up_to(times - _WINDOW)
 
     def read_twice(self) -> Iterator[_Given]:
-        """When more was given than can be new.
+        """Times in which more was given than can be new.
 
-        What is given for the first time in a window lies between what was committed when its
-        first rate began and what is written at its end.
+        Messages given for the first time in a window lie between the offset committed when its
+        first rate began and the last one written.
         """
         begins = self._last_up_to(self._times[self._starts] - _LAG)
         given, moved = self._of_windows(self._given), self._of_windows(self._moved)
@@ -183,10 +184,10 @@ class _Sweep:
         yield from self._times_of(shows, self._given > _MORE * self._moved)
 
     def lost(self) -> Iterator[_Given]:
-        """When less was given than was consumed.
+        """Times in which less was given than was consumed.
 
-        What was committed before the last rate ended, and was not there as the window began, was
-        given in it.
+        Messages that were committed before the last rate ended, and were not there as the window
+        began, were given in it.
         """
         ended = self._last_up_to(self._times - _LAG)
         given = self._of_windows(self._given)
@@ -195,11 +196,11 @@ class _Sweep:
         yield from self._times_of(shows, self._given < _LESS * self._moved)
 
     def _last_up_to(self, times: _Longs) -> _Longs:
-        """By time the last poll up to it; -1: there is none."""
+        """The last poll up to each time; -1: there is none."""
         return np.searchsorted(self._times, times, side="right") - 1
 
     def _of_windows(self, steps: Any) -> Any:
-        """By poll the sum over the window that ends with it."""
+        """The sum over the window that ends with each poll."""
         sums = np.cumsum(steps)
         return sums - sums[self._starts]
 
@@ -253,7 +254,7 @@ def _runs(case: Case, queues: Sequence[QueueOffsets]) -> Iterator[_Sweep]:
     is_broken = (
         (is_polled[:, 1:] != is_polled[:, :-1])
         | (now[:2] < before[:2]).any(axis=0)
-        # The first commit is no step of what was consumed.
+        # The first commit is not a step of what was consumed.
         | ((committed[:, :-1] <= 0) & (committed[:, 1:] > 0))
     ).any(axis=0)
     is_broken |= ~is_known[1:] | (np.diff(times) > _MOST_APART)
@@ -266,8 +267,9 @@ def _runs(case: Case, queues: Sequence[QueueOffsets]) -> Iterator[_Sweep]:
 
 
 def _disturbed(case: Case, broker_name: str) -> Iterator[tuple[Instant, Instant]]:
-    """When queues changed hands, or the broker had no master; what follows from it shows for as
-    long as a rate."""
+    """Disturbances: times when queues changed hands or the broker had no master, and for as long as
+    a rate after that.
+    """
     for row in chain.from_iterable(case.reassignments.values()):
         yield row.seen_before, row.changed_at + _LAG
     for each in case.masters_away:

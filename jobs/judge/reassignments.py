@@ -14,11 +14,11 @@ from .timeline import Phase, Timeline
 
 
 class _PhaseShares(NamedTuple):
-    """Who takes what in a phase."""
+    """The takers of each queue in a phase."""
 
     phase: Phase
     clients: frozenset[str]
-    #: Of each queue who takes it, with its processes and how likely: doubt is a change too.
+    #: The takers of each queue, with their processes and how likely: doubt is a change too.
     takers: frozenset[tuple[QueueKey, str, int, float]]
     lists_agree: bool
 
@@ -44,8 +44,8 @@ class Reassignment(NamedTuple):
 def find_reassignments(timeline: Timeline) -> list[Reassignment]:
     """One per phase that gives the queues to others.
 
-    A phase that differs in addresses alone (a client reconnected) is no reassignment, nor is one in
-    which fewer lists came than before and after.
+    A phase that differs in addresses alone (a client reconnected) is not a reassignment, nor is one
+    in which fewer lists came than before and after.
     """
     seen = [phase for phase in reversed(timeline.phases) if not phase.is_blind]
     found: list[Reassignment] = []

@@ -29,9 +29,10 @@ from .flapping import Life, per_hour, successions
 from .found import FaultEpisode, Found, QueueFinding
 from .in_words import MOST_NAMES
 
-#: At least so many connections were replaced on a broker: a deploy and its rollback replace two.
+#: The fewest connections replaced on a broker: a deploy and its rollback replace two.
 _FEWEST = 3
-#: At least two of them an hour: what a proxy closes once a day does no harm.
+#: The longest time between two of them, at least two an hour: what a proxy closes once a day does
+#: no harm.
 _MOST_APART = 30 * 60 * SECOND
 #: A client heartbeats each 30 s, which finds the new broker, and polls come each minute or so.
 _AT_ONCE = 60 * SECOND
@@ -81,7 +82,7 @@ def reconnecting_clients(case: Case, found: Found) -> Found:
 
 #: A broker, and when it saw a client connect anew, each time after the time before.
 _Row: TypeAlias = tuple[Broker, Sequence[Instant]]
-#: At which brokers and when connections were seen first.
+#: The brokers and times at which connections were seen first.
 _Connected: TypeAlias = frozenset[tuple[Broker, Instant]]
 
 
@@ -106,7 +107,7 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
     What nearly all members of the group do at a time on a broker, once or twice, is a restart of
     the broker, and what they do one after the other a deploy; a client that was in no list before
     it came anew was restarted. None of these counts. A connection of a new process, as its start
-    time shows, is no reconnection, but may be one of many restarts.
+    time shows, is not a reconnection, but may be one of many restarts.
     """
     channels, starts = case.situations.channels, starts_of(case.dossier.clients)
     if case.main_topic is None or not channels:
@@ -130,7 +131,7 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
 
 
 def _of_new_processes(channels: Sequence[Channel], starts: Starts) -> _Connected:
-    """Where and when the first connections of processes were seen whose start times are known."""
+    """The first connections of processes with known start times: at which broker, and when."""
     found: set[tuple[Broker, Instant]] = set()
     for broker, of_broker in by_broker(channels).items():
         for start in {start for _, start in starts}:
@@ -140,7 +141,7 @@ def _of_new_processes(channels: Sequence[Channel], starts: Starts) -> _Connected
 
 
 def _was_away(channel: Channel, channels: Iterable[Channel]) -> bool:
-    """Whether the client was in no list before: its broker was asked and did not list it, and no
+    """True if the client was in no list before: its broker was asked and did not list it, and no
     connection to another broker that was there then lasted on.
     """
     before = [each for each in channels if each.first_seen < channel.first_seen]
@@ -246,10 +247,10 @@ def _rows(case: Case, channels: Iterable[Channel], expected: _Connected) -> list
 
 
 def _restarts(starts: Starts, rows: Sequence[_Row]) -> bool:
-    """Whether new connections are new processes, as the start times of its running infos say.
+    """True if new connections are new processes, as the start times of its running infos say.
 
-    Of a process that lives for a minute few questions meet each of them: what counts is how many of
-    the answers, or of the connections where these are fewer, are those of a new one.
+    Few questions meet each process that lives for a minute: what counts is the share of the
+    answers, or of the connections where these are fewer, that a new process gave.
     """
     first_seen, last_seen = _time_of(rows)
     met = [start for moment, start in starts if first_seen <= moment <= last_seen]
@@ -258,7 +259,7 @@ def _restarts(starts: Starts, rows: Sequence[_Row]) -> bool:
 
 
 def _time_of(rows: Iterable[_Row]) -> tuple[Instant, Instant]:
-    """From the first to the last new connection."""
+    """The times of the first and the last new connection."""
     every = [at for _, times in rows for at in times]
     return min(every), max(every)
 

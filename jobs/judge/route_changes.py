@@ -114,13 +114,13 @@ class _Unread(NamedTuple):
 
 
 def _left_unread(offsets: QueueOffsets | None, until: Instant | None) -> _Unread | None:
-    """What waits in the queue at its last poll before it is back; None: nothing, or too little."""
+    """The messages that wait in the queue at its last poll before it is back; None: too few."""
     if offsets is None:
         return None
     polls = None if until is None else np.searchsorted(offsets.times, until)
     written, consumed = offsets.broker_offsets[:polls], offsets.consumer_offsets[:polls]
     waiting = offsets.waiting[:polls]
-    # What was on its way, and what came since the poll before; of one poll nothing.
+    # Messages on their way, and those that came since the poll before; nothing for one poll.
     lately = [int(step) for each in (consumed, written) for step in np.diff(each)[-1:]]
     if not waiting.size or waiting[-1] <= max([0, *lately]):
         return None

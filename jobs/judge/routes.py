@@ -27,7 +27,7 @@ class RouteChange(NamedTuple):
     """
 
     first_seen: Instant
-    #: When the nameserver gave it; its round may have begun long before.
+    #: The time at which the nameserver gave it; its round may have begun long before.
     collected_at: Instant
     before: Sequence[Readable]
     now: Sequence[Readable]
@@ -62,8 +62,8 @@ def find_route_changes(
 def _given(
     runs: Sequence[tuple[RouteRun, Sequence[Readable]]],
 ) -> Iterator[tuple[Instant, Instant, str, Sequence[Readable]]]:
-    """What one nameserver gave first, and each time that it gave something else."""
-    # Of a nameserver that gave one route only, its first poll is all that counts.
+    """The first route of one nameserver, and each later one that differs."""
+    # Only the first poll counts of a nameserver that gave one route.
     counted = slice(1) if len(runs) == 1 else slice(None)
     polls = sorted(
         (snapshot, collected_at, number)

@@ -1,4 +1,4 @@
-"""what was found -> the rows of every report table of a group: the one place that makes them."""
+"""Rows of every report table of a group, from what was found: the one place that makes them."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -19,7 +19,7 @@ from .statuses import PERSISTING, former_findings, openness
 
 #: The column with the reason of the known issue that a finding matches; null: it matches none.
 KNOWN_ISSUE = "known_issue"
-#: What is known of a finding and is no column of any table, or one of another name.
+#: Fields of a finding that are not columns of any table, or are columns of another name.
 _NO_COLUMNS = frozenset(
     {
         *("extent", "queue", "kind", "left", "times", "cleared", "copies"),
@@ -29,7 +29,7 @@ _NO_COLUMNS = frozenset(
 
 
 def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
-    """By name the rows of every report table, but for ``allocations`` and ``quarantine``."""
+    """The rows of every report table, by name, but for ``allocations`` and ``quarantine``."""
     dossier, by_topic, evaluated = case.dossier, case.situations.by_topic, case.evaluated
     of_queues: list[QueueFinding | Stall] = [*found.queues, *found.stalls]
     tables = {

@@ -1,4 +1,4 @@
-"""How bad it is: the one place that decides the severity of findings, stalls and faults.
+"""Severity of findings, stalls and faults: the one place that decides it.
 
 INFO: it passed by itself. WARNING: it lasts. CRITICAL: it lasts, and messages are not read, or not
 in their order. Page, gate, alerts and summary read the column.
@@ -60,8 +60,8 @@ def graded(case: Case, found: Found) -> Found:
     return replace(found, queues=tuple(queues), stalls=tuple(stalls), faults=tuple(faults))
 
 
-def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None = None) -> str:
-    """Of an orphaned or duplicate queue: by persistence, kind, probability and harm.
+def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None) -> str:
+    """The severity of an orphaned or duplicate queue: by persistence, kind, probability and harm.
 
     A queue that nobody reads loses time until somebody does; one that two read is read twice but
     read: a lasting orphan is critical, a lasting duplicate a warning. Where messages pile up they
@@ -84,7 +84,7 @@ def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None =
 
 
 def stall_severity(stall: Stall) -> str:
-    """Of a stalled queue: critical where it lasts and messages pile up."""
+    """The severity of a stalled queue: critical where it lasts and messages pile up."""
     if not stall.extent.lasts:
         return INFO
     return CRITICAL if stall.backlog_growth > 0 else WARNING
@@ -104,12 +104,12 @@ def _harm(found: QueueFinding | Stall, *, is_doubtful: bool = False) -> _Harm:
     return _Harm(severity, found.first_seen, found.last_seen, is_doubtful)
 
 
-#: What findings name: (topic, fault, client id); of FROZEN_PROCESS alone who it is.
+#: The culprit that findings name: (topic, fault, client id); the id for FROZEN_PROCESS alone.
 _Culprit = tuple[str, str, str]
 
 
 class Harms:
-    """What the faults of a group do: orphaned and duplicate queues, and stalls."""
+    """The harms of a group's faults: orphaned and duplicate queues, and stalls."""
 
     def __init__(
         self, queues: Iterable[QueueFinding], stalls: Iterable[Stall], critical: float
@@ -127,14 +127,14 @@ class Harms:
                 self._harms[stall.topic, EXPRESSION_MISMATCH, ""].add(_harm(stall))
 
     def _of(self, fault: FaultEpisode) -> list[_Harm]:
-        """Those that name the fault as a cause and overlap it in time."""
+        """The harms that name the fault as a cause and overlap it in time."""
         of_clients = fault.client_ids if fault.fault == kinds.FROZEN_PROCESS else ("",)
         culprits = [(fault.topic, fault.fault, client_id) for client_id in of_clients]
         harms = chain.from_iterable(self._harms.get(each, ()) for each in culprits)
         return [harm for harm in harms if fault.overlaps(harm)]
 
     def are_doubtful(self, fault: FaultEpisode) -> bool:
-        """Whether a lasting fault has findings of which nothing shows that they happen."""
+        """True if a lasting fault has findings of which nothing shows that they happen."""
         return fault.extent.lasts and any(harm.is_doubtful for harm in self._of(fault))
 
     def severity_of(self, fault: FaultEpisode) -> str:

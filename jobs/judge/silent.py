@@ -17,7 +17,7 @@ from .found import FaultEpisode, Found
 from .in_words import between
 from .timeline import Phase, Timeline
 
-#: A single question that is lost is no evidence.
+#: A single question that is lost is not evidence.
 _ASKED_AT_LEAST = 3
 
 _REMEDY = (

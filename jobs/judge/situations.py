@@ -29,9 +29,9 @@ from .dossier import Broker, Dossier, RouteRun
 from .membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
 from .terms import Terms
 
-#: What every broker that was asked gives at one snapshot: the id of its list, or an outcome.
+#: The answer of every broker that was asked at one snapshot: the id of its list, or an outcome.
 BrokerAnswers: TypeAlias = tuple[tuple[Broker, str], ...]
-#: What every nameserver gives at one snapshot: the id of its route.
+#: The route of every nameserver at one snapshot, by its id.
 GivenRoutes: TypeAlias = tuple[tuple[str, str], ...]
 
 
@@ -47,7 +47,7 @@ class TopicSituation(NamedTuple):
     consumer_group: str
     topic: str
     answers: BrokerAnswers
-    #: Where a broker's list is not what it was when the round ended.
+    #: The places where a broker's list is not what it was when the round ended.
     patches: tuple[Patch, ...]
     process_counts: tuple[ProcessCount, ...]
     unreachable: tuple[Unreachable, ...]
@@ -76,11 +76,11 @@ class Situations:
     """The periods of every topic of a group, in time."""
 
     by_topic: Mapping[str, Sequence[Period]]
-    #: By client id, of those with several: see ``channels_of``.
+    #: The channels of each client id with several: see ``channels_of``.
     channels: Mapping[str, Sequence[Channel]] = field(default_factory=dict)
 
     def in_force(self, topic: str, times: Integers) -> list[str | None]:
-        """By time the id of the topic's situation; None before its first period.
+        """The id of the topic's situation at each time; None before its first period.
 
         A situation holds until the snapshot that shows another: offsets have their polls at other
         times. There may be offsets of a topic that no member was seen to subscribe to.
@@ -92,7 +92,7 @@ class Situations:
         return [found[place] for place in places.tolist()]
 
     def distinct(self) -> dict[str, TopicSituation]:
-        """By id every situation."""
+        """Every situation, by id."""
         return {
             period.situation.situation_id: period.situation
             for periods in self.by_topic.values()
@@ -116,7 +116,7 @@ def find_situations(dossier: Dossier, terms: Terms) -> Situations:
 
 
 class _OfLists(NamedTuple):
-    """What the group's lists come to at a snapshot."""
+    """The group's lists at a snapshot, put together."""
 
     answers: BrokerAnswers
     process_counts: tuple[ProcessCount, ...]
@@ -125,12 +125,12 @@ class _OfLists(NamedTuple):
 
 @dataclass(frozen=True)
 class _GroupInTime:
-    """By snapshot of the group when its round ended, and what its lists come to."""
+    """The snapshots of a group: when each round ended, and its lists put together."""
 
     snapshots: Integers
     ends: Integers
-    #: By the number of the snapshot at which another run begins, the first one among them; equal
-    #: ones are one object.
+    #: The lists from each snapshot on, by its number, at which they change; equal ones are one
+    #: object.
     runs: Mapping[int, _OfLists]
     channels: Mapping[str, Sequence[Channel]]
 
@@ -144,7 +144,7 @@ def _in_time(dossier: Dossier, expiry: Instant) -> _GroupInTime:
     channels = channels_of(dossier, brokers)
     counts = ProcessCounts(channels, dossier.clients, expiry)
     gone = answers.gone_clients(dossier, brokers, expiry)
-    # What the brokers gave repeats itself, and so do its channels: changes alone count. What is
+    # The brokers' answers repeat themselves, and so do their channels: changes alone count. What is
     # shown of lists that differ is of its snapshot; a client that is gone, of its time.
     cuts: Iterable[int] = range(len(snapshots))
     if not gone:
@@ -199,7 +199,7 @@ def _none_of(gone: Mapping[str, Gone], since: Instant, until: Instant) -> tuple[
     )
 
 
-#: What shows that a client is dead.
+#: The evidence that a client is dead.
 _ANSWERS_NO_MORE = Text("it answers no question for its running info any more")
 
 
@@ -209,7 +209,7 @@ _ANSWERS_NO_MORE = Text("it answers no question for its running info any more")
 def routes_in_force(
     routes: Sequence[RouteRun], snapshots: Integers, ends: Integers, max_age: Instant
 ) -> dict[int, GivenRoutes | None]:
-    """By the number of the snapshot from which on they gave it, what the nameservers gave.
+    """The nameservers' routes, by the number of the snapshot from which on they hold.
 
     None where there is no route: the period stays in the history all the same (ROUTE_NOT_KNOWN).
 
@@ -305,11 +305,11 @@ def _situation(
 
 
 def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBroker]) -> tuple[Unreachable, ...]:
-    """Who does not reach which broker name of the topic's route: see the core's ``State``.
+    """The broker names of the topic's route that a client does not reach: see the core's ``State``.
 
     The route decides whom clients ask, and read from: the master, or its slaves where there is none
-    (``candidate_ids``). A client reaches a name if one of those lists it. Of names without a queue
-    of the topic nobody reads anything.
+    (``candidate_ids``). A client reaches a name if one of those lists it. Nobody reads anything
+    from names without a queue of the topic.
     """
     asked = {
         (each.broker_name, broker_id)

@@ -57,10 +57,10 @@ class Polls:
         offsets = [_apart(each) for each in offsets]
         # Nearly always all queues of a topic are asked at the same times.
         schedules = {each.times.tobytes(): each.times for each in offsets}
-        #: By poll.
+        #: The times of the polls.
         self.times = np.unique(np.concatenate(list(schedules.values())))
         self.topic = offsets[0].topic
-        #: By queue its row.
+        #: The row of each queue.
         self.rows = {(each.broker_name, each.queue_id): row for row, each in enumerate(offsets)}
         self.queues = tuple(self.rows)
         shape = len(offsets), len(self.times)
@@ -80,7 +80,7 @@ class Polls:
         #: The column of the queue's poll before; 0 where there is none.
         self.before = np.maximum(before, 0)
         self.backlog_before = np.take_along_axis(self.backlog, self.before, axis=1)
-        #: By how much the consumer offset moved since then.
+        #: The move of the consumer offset since then.
         self.step = consumed - np.take_along_axis(consumed, self.before, axis=1)
         #: Messages wait, and the offset is that of the poll before.
         self.waits = self.paired & (self.backlog > 0) & (self.step == 0)
@@ -95,7 +95,7 @@ class Polls:
 
     @cached_property
     def keeps_up(self) -> Flags:
-        """Whether the queue keeps up at the poll.
+        """True for each queue and poll at which the queue keeps up.
 
         A queue keeps up where its offset moves; and, once moved, for as long as nothing waits in it
         and nothing new happens to the topic's queues: after a burst of messages nobody moves, and
@@ -103,7 +103,7 @@ class Polls:
         messages come to one that had none and stay: from there on it may be that no queue moves.
         """
         columns = np.arange(len(self.times))
-        # Of a queue that was missing from a poll nothing shows when it moved.
+        # Nothing shows when a queue moved that was missing from a poll.
         since = np.where(self.paired, self.before, -1)
         moved = self.paired & (self.step > 0) & (since == since.max(axis=0))
         happened = (moved | (self.waits & (self.backlog_before == 0))).any(axis=0)
@@ -115,12 +115,12 @@ class Polls:
 
     @cached_property
     def any_keeps_up(self) -> Flags:
-        """By poll, whether some queue of the topic keeps up."""
+        """True for each poll at which some queue of the topic keeps up."""
         any_keeps_up: Flags = np.logical_or.reduce(self.keeps_up)
         return any_keeps_up
 
     def orphaned(self, orphans: Iterable[QueueFinding]) -> Flags:
-        """Where nobody owned the queue at one of the polls, or in half of the time between them."""
+        """True where nobody owned the queue at one of the polls, or in half of the interval."""
         explained = np.zeros_like(self.present)
         for each in orphans:
             row = self.rows.get(each.queue)
@@ -134,7 +134,7 @@ class Polls:
         return explained
 
     def hidden(self, case: Case) -> Flags:
-        """Where the offsets of the queue do not show whether it moved: see ``Absence.hides``."""
+        """True where the queue's offsets do not show whether it moved: see ``Absence.hides``."""
         hidden = np.zeros_like(self.present)
         for absence in case.masters_away:
             rows = [row for (name, _), row in self.rows.items() if name == absence.broker_name]
@@ -150,8 +150,7 @@ def not_moving(case: Case) -> Iterator[Polls]:
 
 
 class PollOwners:
-    """Who has the queues of a topic between two polls: [queue, poll] is what ends at the poll, as
-    in ``Polls``.
+    """Owners of a topic's queues between two polls; [queue, poll] as in ``Polls``.
 
     Nothing shows whose a queue is before the first situation, nor where it was not audited; where
     it was, a queue that nobody takes has no owner.
@@ -186,7 +185,7 @@ class PollOwners:
         self.sole = np.take_along_axis(sole, self.situation, axis=1)
 
     def at(self, row: int, poll: int) -> tuple[str, ...]:
-        """Who had the queue when the interval that ends at the poll began; none: not known."""
+        """The owners of the queue as the interval that ends at the poll began; empty: not known."""
         return tuple(sorted(self.of.get((row, int(self.situation[row, poll])), ())))
 
 
@@ -224,7 +223,7 @@ def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) ->
 
 
 def orphans_by_topic(found: Found) -> Mapping[str, Sequence[QueueFinding]]:
-    """By topic the queues that were orphaned at some time, whatever the certainty."""
+    """The queues of each topic that were orphaned at some time, whatever the certainty."""
     return grouped((each.topic, each) for each in found.queues if each.kind == ORPHANED)
 
 
@@ -246,7 +245,7 @@ def stall_episodes(intervals: Intervals, persistence_seconds: int) -> Iterator[S
 
 
 def spans(flags: Flags) -> list[tuple[int, int]]:
-    """Where the flags are set: the start (inclusive) and end (exclusive) of each unbroken run.
+    """Unbroken runs of set flags: the start (inclusive) and end (exclusive) of each.
 
     >>> spans(np.array([True, True, False, True]))
     [(0, 2), (3, 4)]
@@ -256,7 +255,7 @@ def spans(flags: Flags) -> list[tuple[int, int]]:
 
 
 def _apart(offsets: QueueOffsets) -> QueueOffsets:
-    """Without the polls that come sooner after one that counts than clients commit.
+    """Leaves out polls that come sooner after one that counts than clients commit.
 
     >>> polls = np.array([0, 3, 10, 12, 30]) * SECOND
     >>> apart = _apart(QueueOffsets("T", "b", 0, polls, polls, polls))
@@ -273,19 +272,19 @@ def _apart(offsets: QueueOffsets) -> QueueOffsets:
 
 
 def _stands_somewhere(offsets: QueueOffsets) -> bool:
-    """Whether the queue ever does not move: cheap to see, and in most topics all do."""
+    """True if the queue ever does not move: cheap to see, and in most topics all do."""
     waiting = offsets.waiting > 0
     still = offsets.consumer_offsets[1:] == offsets.consumer_offsets[:-1]
     return bool((waiting[1:] & waiting[:-1] & still).any())
 
 
 def _stalled(polls: Polls, unmoved: Flags, owned: Flags, shown: Flags, counts: Flags) -> Flags:
-    """Of each unbroken run without a move, from the first to the last time another kept up.
+    """The polls of each stall: of an unbroken run, from the first to the last time another kept up.
 
     ``shown``: where the offsets show a stall; what they hide around it belongs to it too.
 
-    Where the queue had no owner, that is why it did not move. But a moment without one, between
-    two times in which it had one and did not move either, is a part of the same stall: as
+    If the queue had no owner, that is why it did not move. But a moment without one, between two
+    times in which it had one and did not move either, is a part of the same stall: as
     ``join_episodes`` has it, what shows the stall must outweigh it from either end.
     """
     stalled = np.zeros_like(unmoved)
@@ -353,7 +352,7 @@ def frozen_processes(
     that are computed for it. Where one of its queues moves, the process lives: that is a message
     that cannot be consumed, or a lock (``stalled_queues`` looks at its other topics). A client that
     shares a queue is left out: either may be the one that does not move. When nobody at all moved,
-    that this client did not is no evidence against it.
+    that this client did not is not evidence against it.
     """
     every = intervals.polls
     alone = intervals.stalled & every.any_keeps_up & intervals.owners.sole
@@ -391,9 +390,9 @@ def frozen_processes(
 def _had(
     intervals: Intervals, holdings: Sequence[Holding], client_id: str, computed: Sequence[_Place]
 ) -> tuple[Longs, Flags, Flags, Flags]:
-    """What a client had of a topic, between each poll and the one before: the rows of its queues;
-    of these, by poll, whether it held the queue, and whether it was computed for it alone; by poll
-    whether it answered, else it held what was computed.
+    """The queues that a client had of a topic, as flags by poll: their rows; whether it held each
+    since the poll before; whether it was computed for it alone; and whether the client answered,
+    else it held what was computed.
 
     ``computed``: which were computed for it when. Between two equal answers in one phase it holds
     the same; a queue whose lock it waits for is none that it could move.

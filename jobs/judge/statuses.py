@@ -36,7 +36,7 @@ _BY_OFFSETS = frozenset(
 
 
 class Openness(NamedTuple):
-    """Of a finding, as its columns are called; None for what passed by itself."""
+    """The status columns of a finding; None for what passed by itself."""
 
     status: str | None = None
     open_since: Instant | None = None
@@ -44,10 +44,10 @@ class Openness(NamedTuple):
 
 
 def openness(finding_id: str, extent: Extent, before: Mapping[str, EarlierFinding]) -> Openness:
-    """What a finding is against those that were open in the previous run, ``before`` by id.
+    """The status of a finding against those that were open in the previous run, ``before`` by id.
 
-    PERSISTING where it was open then and lasts or is not over; NEW where it lasts. What goes on
-    takes over since when, so that no run has to read more than that one. A night that was not
+    PERSISTING if it was open then and lasts or is not over; NEW if it lasts. A finding that goes on
+    keeps its beginning, so that no run has to read more than the one before. A night that was not
     audited is not counted, and does not end what was open before it.
     """
     former = before.get(finding_id)
@@ -69,7 +69,7 @@ def former_findings(
     recomputed, that is, in ``audited``, or of a stalled queue its offsets were asked for,
     ``polled``. NOT_AUDITED where it does not: then nothing shows it.
 
-    Of faults those alone that are NOT_AUDITED and that no finding of a queue shows: with these the
+    Faults count only if they are NOT_AUDITED and no finding of a queue shows them: with these the
     others stay open.
     """
     before = list(earlier)

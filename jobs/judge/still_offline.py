@@ -34,7 +34,7 @@ def still_offline(case: Case, found: Found) -> Found:
         return found
     offline = [run for run in dossier.polls if run.answer == NOT_ONLINE]
     snapshots = sorted({time for run in offline for time in run.times})
-    # What it was before the last watch nobody knows any more.
+    # Nobody knows any more what it was before the last watch.
     since = watches(snapshots)[-1]
     runs = runs_of([Portion(time, time, 1) for time in snapshots if time >= since])
     extent = extent_of(runs, runs[-1].after, case.persistence_seconds)

@@ -1,4 +1,4 @@
-"""What the judgement depends on besides the dossiers: settings and known issues, as plain values.
+"""Terms of the judgement besides the dossiers: settings and known issues, as plain values.
 
 It travels to Spark's workers, which have nothing but the standard library, NumPy, pandas and
 PyArrow.
@@ -35,5 +35,5 @@ class Terms:
     masking: Masking
     topic_queues: int
     known_issues: tuple[KnownIssueTerms, ...] = ()
-    #: By cluster the names of brokers in its routes that nobody asked about any group.
+    #: The names of brokers in each cluster's routes that nobody asked about any group.
     never_asked: frozenset[tuple[str, str]] = frozenset()

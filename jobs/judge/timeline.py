@@ -34,16 +34,16 @@ class Phase(NamedTuple):
     evaluated: Verdict
     #: 1, 2, ... in time within the topic.
     position: int = 0
-    #: It does not show whether what was found before has ended: see ``build_timeline``.
+    #: True if it does not show whether what was found before has ended: see ``build_timeline``.
     is_blind: bool = False
     #: The number of the watch that it is in: see ``intervals.watches``.
     watch: int = 0
-    #: Who does not reach which broker: see the core's ``State``.
+    #: The brokers that clients do not reach: see the core's ``State``.
     unreachable: tuple[Unreachable, ...] = ()
 
     @property
     def verdict(self) -> Evaluation:
-        """What the core says of its situation."""
+        """The core's verdict on its situation."""
         return self.evaluated.verdict
 
     @property
@@ -60,13 +60,13 @@ class Timeline:
     phases: tuple[Phase, ...]
 
     def members_at(self, moment: Instant) -> int:
-        """How many members the group has by then; only of a timeline with phases."""
+        """The number of members that the group has by then; only of a timeline with phases."""
         place = bisect_right(self.phases, moment, key=lambda phase: phase.first_seen)
         return self.phases[max(place - 1, 0)].verdict.members
 
     @cached_property
     def runs(self) -> Sequence[PlacedPortion]:
-        """Of each phase its run, as episodes count them."""
+        """The run of each phase, as episodes count them."""
         parts = [
             Portion(each.first_seen, each.last_seen, each.snapshots, not each.is_blind, each.watch)
             for each in self.phases
@@ -110,7 +110,7 @@ def without_route(topic: str, phases: Iterable[Phase]) -> Timeline:
 def phases_of(
     periods: Sequence[Period],
     evaluated: Mapping[str, Verdict],
-    snapshots: Sequence[Instant] = (),
+    snapshots: Sequence[Instant],
 ) -> Iterator[Phase]:
     """The phases of a topic, not numbered yet, from its periods in time and, by situation id, the
     evaluations.
@@ -141,7 +141,7 @@ def phases_of(
 
 
 def _blind(phases: Sequence[Phase]) -> list[bool]:
-    """Of each phase in time, whether it is blind."""
+    """The blindness of each phase, in time."""
     # Where nothing is computed, no list that differs would show.
     lists = [
         each.verdict.completeness * each.evaluated.nameservers * each.verdict.shows_owners

@@ -68,7 +68,7 @@ def _as_far_as_asked(case: Case, finding: QueueFinding) -> QueueFinding:
 
 
 def _moves(case: Case, orphan: QueueFinding) -> bool:
-    """Whether the offset of a queue moves again and again for which a broker lists nobody at all.
+    """True if the offset of a queue for which a broker lists nobody at all moves again and again.
 
     An episode that has gaps may be read in these.
     """
@@ -150,11 +150,11 @@ def _of_standing(
 
 
 def without_refuted(episodes: Sequence[QueueFinding]) -> list[QueueFinding]:
-    """Without the orphans whose offsets move again and again.
+    """Leaves out the orphans whose offsets move again and again.
 
     One that has an owner at times is read at times, which refutes nothing. Where the lists know no
     member at all and somebody reads the group's queues, those in which nothing waits and nothing
-    comes are no evidence, and no orphans either: the retry topic's, as a rule. Without a master
+    comes are not evidence, and not orphans either: the retry topic's, as a rule. Without a master
     nothing can come: producers send to masters alone, and a slave takes nothing
     (``MQClientInstance.topicRouteData2TopicPublishInfo`` 4.2.0 to 5.3.3). Who holds a queue of it
     in order keeps it in its table (``ProcessQueue.isLockExpired`` keeps it from consuming alone),
@@ -175,8 +175,8 @@ def _is_read(episode: QueueFinding) -> bool:
 
 
 def _is_unlisted(episode: QueueFinding) -> bool:
-    """Whether it is an orphan for a broker lists nobody at all. Else its reader may be listed: a
-    member that chooses its queues itself, or one that the lists show otherwise than it is.
+    """True if it is an orphan because a broker lists nobody at all. Else its reader may be listed:
+    a member that chooses its queues itself, or one that the lists show otherwise than it is.
     """
     is_orphan = (episode.kind, episode.certainty) == (ORPHANED, CERTAIN)
     return is_orphan and not _NOBODY_LISTED.isdisjoint(episode.causes)

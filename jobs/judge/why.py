@@ -61,7 +61,7 @@ def explained(case: Case, found: Found) -> Found:
 
 
 def without_refused(case: Case, found: Found) -> Found:
-    """Without processes that are frozen by their offsets alone while members filter the topic
+    """Leaves out processes that are frozen by their offsets alone while members filter the topic
     differently, or each of their brokers refuses the group or has no master: their pulls are
     refused, and they are well.
 
@@ -95,7 +95,7 @@ def moves(
     time: Extent,
     but: Collection[tuple[str, QueueKey]] = (),
 ) -> bool:
-    """Whether a queue of the client moved in that time, of these topics, ``but`` for some."""
+    """True if a queue of the client moved in that time, of these topics, ``but`` for some."""
     times = [(time.first_seen, time.last_seen)]
     return any(
         reading(case.offsets.get((topic, *queue)), times).moved
@@ -106,7 +106,7 @@ def moves(
 
 
 def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[QueueKey]:
-    """What the client reported to hold, else what is computed for it alone."""
+    """The queues that the client reported to hold, else those computed for it alone."""
     if reported := case.holdings[topic].of_clients([client_id], time):
         return set().union(*[each.held for each in reported])
     began = [each for each in case.timelines[topic].phases if each.first_seen <= time.last_seen]
@@ -157,7 +157,7 @@ def explain(
 
 
 def _of_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Text | None:
-    """What the process that answered last does not do; None: it does all that it should."""
+    """The failing of the process that answered last; None: it does all that it should."""
     last = max(holders, key=lambda each: max(stall.extent.those_of(each.moments)))
     activity = last.held[stall.queue]
     if activity is None:

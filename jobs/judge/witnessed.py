@@ -35,7 +35,7 @@ def witnessed(case: Case, finding: QueueFinding) -> QueueFinding:
 
 
 def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
-    """Whether what the processes held shows the finding; None where too few of them answered.
+    """True if what the processes held shows the finding; None where too few of them answered.
 
     DUPLICATE: true where two processes held the queue in one round; false where complete rounds
     never showed two. Where no round decides, two logs confirm it whose results have the queue at
@@ -57,7 +57,7 @@ def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
 
 
 def _results_overlap(holders: Iterable[Holding], episode: QueueFinding) -> bool:
-    """Whether the results of two processes of claimants have the queue at one time of the run.
+    """True if the results of two processes of claimants have the queue at one time of the run.
 
     A result is the period of a log that has it, once no change explains it. In the order of their
     starts, two that overlap have neighbours between them that do; and they are of two processes,

@@ -1,1 +1,1 @@
-"""Where the steps meet: the two jobs over storage, and what is asked of a moment."""
+"""Pipelines: the two jobs over storage, and the answers about one moment. Here the steps meet."""

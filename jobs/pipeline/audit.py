@@ -74,7 +74,7 @@ class Folded:
 
     @cached_property
     def never_asked(self) -> frozenset[tuple[str, str]]:
-        """By cluster the brokers in its routes that nobody asked (``Facts.never_asked``)."""
+        """The brokers in each cluster's routes that nobody asked (``Facts.never_asked``)."""
         return frozenset(self.facts.never_asked())
 
     def judge(self, terms: Terms, earlier: Any, settings: Settings) -> Any:
@@ -87,7 +87,7 @@ class Folded:
         return self.engine.ask(self.pieces.and_also(before), work)
 
     def scope(self, task: Task, inputs: Inputs) -> Scope:
-        """What the audit covers, and what earlier runs left open."""
+        """The scope of the audit, and what earlier runs left open."""
         facts = self.facts
         witnesses = {BROKERS: facts.brokers, NAMESERVERS: facts.nameservers}
         given: dict[str, AnswerTimes] = {

@@ -1,4 +1,4 @@
-"""Which engine runs a job, and how it is started: Spark, or processes of this machine."""
+"""Choice of the engine that runs a job, and its start: Spark, or processes of this machine."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from ..errors import SettingsError
 from ..schemas import SNAPSHOT_TABLES
 from ..storage import Location, Snapshots
 
-#: So much text, and so many rows, take some tens of seconds without Spark ...
+#: The bytes of text, and the rows, that take some tens of seconds without Spark ...
 _MOST_BYTES = 1 << 30
 _MOST_ROWS = 20_000_000
 #: ... and so much is done sooner by one process than several have started.

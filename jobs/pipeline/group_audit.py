@@ -27,7 +27,7 @@ from ..schemas import ALLOCATIONS, REPORT_TABLES
 EARLIER = "earlier"
 
 _TABLES = {table.name: table for table in REPORT_TABLES}
-#: So many rows of tables are made before they leave a shard.
+#: The number of rows of tables that are made before they leave a shard.
 _ROWS_AT_ONCE = 20_000
 
 
@@ -93,7 +93,7 @@ class GroupAudit:
         return questions(chain.from_iterable(distinct), begun.members)
 
     def about(self, question: Question) -> About:
-        """Whose situation it is, and how large."""
+        """The subject of the question's situation, and its size."""
         situation = question.situation
         routes = (sum(each.read_queue_nums for each in route) for _, route in situation.routes)
         subject = situation.cluster, situation.consumer_group, situation.topic

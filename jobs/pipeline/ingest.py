@@ -34,13 +34,13 @@ from .lost_lines import losses, too_much
 
 _LOGGER = logging.getLogger(__name__)
 _MB = 1_000_000
-#: So many refused lines are looked at for the reason that most have.
+#: The number of refused lines that are looked at for the reason that most have.
 _MOST_REASONS = 10_000
 
 
 @dataclass(frozen=True)
 class Ingested:
-    """What came in. ``lines`` = lines read + ``quarantined``, always.
+    """Counts of what came in. ``lines`` = lines read + ``quarantined``, always.
 
     ``incomplete``: what of the files is missing.
     """
@@ -52,7 +52,7 @@ class Ingested:
     incomplete: Sequence[Gap] = field(default=(), compare=False)
 
     def summary(self) -> dict[str, Any]:
-        """What the manifest of an ingest has of it."""
+        """The entry of the manifest of an ingest."""
         counts = ("files", "bytes", "lines", "quarantined")
         return {name: getattr(self, name) for name in counts} | packed(self.incomplete)
 
@@ -119,7 +119,7 @@ def check_quarantine(counts: Counts, snapshots: Snapshots, settings: Settings) -
         )
 
 
-#: By the ending of a file that is no dump what to do.
+#: The advice on a file that is not a dump, by its ending.
 _OTHER_FILES = {
     "parquet": "name the folder of dumps; rebalance-audit audit --snapshots reads tables",
     "csv": "name the folder of dumps; a CSV file is not one",
@@ -145,7 +145,7 @@ def _commonest(snapshots: Snapshots) -> tuple[str, str]:
 
 
 def _meter(size: int) -> Callable[[], StepShare | None]:
-    """How much of so many bytes this process has read; None where others read them."""
+    """Makes the meter of ``size`` bytes to read; it gives None where other processes read."""
     before = READ.bytes
 
     def share() -> StepShare | None:
@@ -174,16 +174,16 @@ class ReadDumps:
     slices: Sequence[Slice]
     pieces: Any
     counts: Counts
-    #: By cluster the lines that are left out, for they are of another time than most.
+    #: The lines of each cluster that are left out, for they are of another time than most.
     apart: Mapping[str, Apart]
 
     @property
     def lines(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         return self.counts.lines.total()
 
     def incomplete(self, settings: Settings) -> list[Gap]:
-        """What of the files is missing."""
+        """The gaps of the files."""
         return losses(self.slices, self.counts, settings.allowed_quarantine_share, self.apart)
 
     def tables(self, settings: Settings) -> Iterator[Piece]:
@@ -207,7 +207,7 @@ class ReadDumps:
 
 
 def _lines_before(slices: Sequence[Slice], lines: Mapping[int, int]) -> dict[int, int]:
-    """By slice the lines of its file before it: the reader of a range counts from its beginning."""
+    """The lines of its file before each slice: the reader of a range counts from its beginning."""
     found: dict[int, int] = {}
     of_files: dict[str, int] = defaultdict(int)
     for each in slices:

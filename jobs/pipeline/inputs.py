@@ -34,7 +34,7 @@ from ..storage import Location, Published, Snapshots
 from ..texts.shown import iso
 
 _LOGGER = logging.getLogger(__name__)
-#: Without them there is nothing to audit.
+#: Tables without which there is nothing to audit.
 _REQUIRED = (HEARTBEATS, TOPIC_ROUTES)
 
 
@@ -120,30 +120,30 @@ class Inputs:
             )
 
     def cutting(self) -> Cutting:
-        """How the tables become pieces, those of one shard."""
+        """The way in which the tables become pieces, of one shard."""
         expiry = self.settings.heartbeat_expiry_seconds
         most = self.settings.bounds.quarantined_lines
         return Cutting(1, expiry, self.has_list_ids(), self.has_route_ids(), most)
 
     def has_list_ids(self) -> bool:
-        """Whether the ids of lists that ``ingest`` wrote are those that this audit would compute.
+        """True if the ids of lists that ``ingest`` wrote are those that this audit would compute.
 
         Members that were silent for too long make another list, so that ids count for one setting
-        alone. Of tables that came from elsewhere, and of other facts of a member, rows count.
+        alone. Rows count in tables that came from elsewhere, and for other facts of a member.
         """
         expiry = (self.snapshots.ingested or {}).get("heartbeat_expiry_seconds")
         is_same = expiry == self.settings.heartbeat_expiry_seconds
         return is_same and self._has_all(BROKER_POLLS, MEMBER_LISTS)
 
     def has_route_ids(self) -> bool:
-        """Whether there are ids of routes: they do not depend on a setting.
+        """True if there are ids of routes: they do not depend on a setting.
 
         The polls that have them say when each nameserver was asked, which the rows do not.
         """
         return self._has_all(ROUTE_POLLS, ROUTE_CONTENTS)
 
     def _has_all(self, *tables: Table) -> bool:
-        """Whether the tables are there, with all their columns."""
+        """True if the tables are there, with all their columns."""
         there = self.snapshots
         return all(
             there.has(table.name) and has_columns(table, there.parquet(table.name).schema)

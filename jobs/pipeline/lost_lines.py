@@ -1,4 +1,4 @@
-"""What was counted of the lines of dumps -> what of each file is missing.
+"""Counts of the lines of dumps -> what of each file is missing.
 
 Lost is what was not understood by lines or by bytes, whichever is the larger share: where the line
 feeds of a file are gone, most of it is one line.
@@ -9,7 +9,7 @@ feeds of a file are gone, most of it is one line.
 - NUL bytes are what a crash of a machine leaves in place of what was written.
 - A line over ``bounds.line_bytes`` is not read.
 - A file is damaged where more than ``allowed_quarantine_share`` of its bytes are in lines that no
-  collector wrote. Lines whose bodies alone were refused are no damage: they lie with their sender,
+  collector wrote. Lines whose bodies alone were refused are not damage: they lie with their sender,
   and the share of all lines decides.
 """
 
@@ -35,13 +35,13 @@ from ..verdict.gaps import (
     first,
 )
 
-#: So many times the allowed share of refused lines is too much, whatever the kinds.
+#: The factor of the allowed share of refused lines that is too much, whatever the kinds.
 _FAR_BEYOND = 10
 
 
 @dataclass
 class _File:
-    """What was counted of a file, over all its slices."""
+    """The counts of a file, over all its slices."""
 
     lines: int = 0
     bytes: int = 0
@@ -60,10 +60,10 @@ class Lost(NamedTuple):
 
 
 def too_much(counts: Counts, allowed: float) -> Lost | None:
-    """Whether more was not understood than is allowed, by lines or by bytes.
+    """The lost share if more was not understood than is allowed, by lines or by bytes; else None.
 
-    Lines of one odd member are said, and are no error: of their kind most were understood; lines
-    without a kind are one. More than ten times the allowed share is one in any case.
+    Lines of one odd member are said, and are not an error: most lines of their kind were
+    understood. Lines without a kind are one, and so is more than ten times the allowed share.
     """
     shares = (counts.refused, counts.lines.total()), (counts.refused_bytes, counts.bytes.total())
     share = max(refused / every if every else 0.0 for refused, every in shares)

@@ -1,7 +1,7 @@
 """Rows that break the contract of their table: what the run lacks for them, and when it is no run.
 
 A row is named in the quarantine where it was read (``fold.checked_rows``). An id whose content did
-not come is found here, when all tables were read: the polls that name it are no evidence.
+not come is found here, when all tables were read: the polls that name it are not evidence.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from ..texts.shown import json_text, visible
 from ..verdict.gaps import ROWS_LOST, Gap
 
 _CONTENTS = {"list_id": MEMBER_LISTS.name, "route_id": ROUTE_CONTENTS.name}
-#: So many columns, groups and topics are named.
+#: The most columns, groups and topics that are named.
 _MOST_NAMED = 3
 
 

@@ -33,7 +33,7 @@ def explain_moment(moment: Moment, settings: Settings, width: int = WIDTH) -> Sh
 
 @dataclass(frozen=True)
 class Prediction:
-    """What changes would do to each topic of a group that was asked about.
+    """The effect that changes would have on each topic of a group that was asked about.
 
     ``text`` for a person, ``values`` for a program (the keys of ``--format json``), both without
     the secrets that client ids hold. ``safe``: no topic has a state on the way, or an end, that
@@ -51,7 +51,7 @@ class Prediction:
 def predict_moments(
     moments: Sequence[Moment], changes: Sequence[Change], settings: Settings, width: int = WIDTH
 ) -> Prediction:
-    """What the changes do to the topics of a group; each moment is of one topic.
+    """Predicts the effect of changes on the topics of a group; each moment is of one topic.
 
     Raises ChangeError where no topic allows a change.
     """

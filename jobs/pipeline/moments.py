@@ -1,4 +1,4 @@
-"""Where moments come from that somebody asks about: dump files, snapshot tables.
+"""Moments that somebody asks about, from dump files or snapshot tables.
 
 One group is folded and judged in this process, by the functions that a night is folded and judged
 by.
@@ -34,7 +34,7 @@ from .terms_of_settings import strategy_rules, terms_of
 
 @dataclass(frozen=True)
 class MomentQuestion:
-    """What somebody asks about. ``at``: the last snapshot up to it; None: the last one.
+    """A question about a moment. ``at``: the last snapshot up to it; None: the last one.
 
     ``topic`` None: every topic of the group. ``cluster`` may be None where the group is in one
     cluster alone.
@@ -144,5 +144,5 @@ def _one_cluster(question: MomentQuestion, clusters: Iterable[str]) -> str:
     return question.cluster or there[0]
 
 
-def _unknown(what: str, came: str, there: Iterable[str], aside: str = "") -> InputError:
+def _unknown(what: str, came: str, there: Iterable[str], aside: str) -> InputError:
     return InputError(f"no {what} {came!r} here{aside}: {near_names(came, set(there))}")

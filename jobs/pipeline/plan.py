@@ -1,4 +1,4 @@
-"""What a run would do, from paths, sizes and footers alone: nothing is written."""
+"""Plan of a run, from paths, sizes and footers alone: nothing is written."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ from .inputs import Inputs, require_tables, window_of_last
 
 _to_second = partial(iso, timespec="seconds")
 
-#: Of the dumps so many are named; of all the sizes are summed.
+#: The most dumps that are named; the sizes of all are summed.
 _NAMED_FILES = 10
 
 
@@ -113,7 +113,7 @@ def _times(table: ds.Dataset) -> tuple[datetime, datetime] | None:
 
 
 def times_there(snapshots: Location) -> str:
-    """When the snapshots of the tables are; '' where their files do not say it."""
+    """The sentence on the times of the snapshots; '' where their files do not say it."""
     tables = Snapshots.open(snapshots)
     times = _times(tables.parquet(HEARTBEATS.name)) if tables.has(HEARTBEATS.name) else None
     if times is None:

@@ -3,5 +3,5 @@
 _INGEST = ("records", "snapshot tables", "check of the tables")
 _AUDIT = ("groups", "findings", "report tables", "check of the reports")
 
-#: By command the names of its steps, in their order.
+#: The names of each command's steps, in their order.
 STEPS = {"ingest": _INGEST, "audit": _AUDIT, "run": _INGEST + _AUDIT}

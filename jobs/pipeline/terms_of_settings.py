@@ -11,7 +11,7 @@ from ..judge.terms import KnownIssueTerms, Terms
 
 
 def terms_of(settings: Settings, known_issues: Iterable[KnownIssue] = ()) -> Terms:
-    """What the judgement depends on; the known issues are those that are in force."""
+    """The terms of the judgement; the known issues are those that are in force."""
     return Terms(
         persistence_seconds=settings.persistence_seconds,
         heartbeat_expiry_seconds=settings.heartbeat_expiry_seconds,

@@ -16,7 +16,7 @@ _MOST_BROKERS = 1_000
 def broker_addresses(
     inputs: Snapshots, last_snapshot: datetime, masking: Masking
 ) -> dict[str, dict[str, str]]:
-    """By cluster and broker name the address that was asked last; of its master where it was asked.
+    """The address of each broker that was asked last, by cluster and name: its master's, if asked.
 
     Source: ``broker_polls`` of the last ten minutes. Brokers whose address is in no row are left
     out, and of very many the last by name.

@@ -43,9 +43,9 @@ MOST_GROUPS = 1_000
 
 
 def count_findings(problems: Iterable[Problem]) -> dict[str, Any]:
-    """By graded table how many rows, how many persistent, and of each severity and status.
+    """The number of rows of each graded table: in all, persistent, and of each severity and status.
 
-    Of the faults those that no finding of a queue shows: the others would count twice. ``known``
+    Faults count only if no finding of a queue shows them: the others would count twice. ``known``
     has the same counts of those that are known issues; they count in the others too.
     """
     rows: dict[str, list[PlaceFinding]] = {name: [] for name in _MARKED if name in GRADED_TABLES}
@@ -125,7 +125,7 @@ def _asked(inputs: Snapshots, window: Window) -> set[GroupKey]:
 
 
 def count_marked(written: Tables) -> dict[str, dict[str, int]]:
-    """By the reason of a known issue how many rows of which tables it marked."""
+    """The number of rows of each table that the reason of a known issue marked."""
     marked: dict[str, dict[str, int]] = defaultdict(dict)
     for name in _MARKED:
         reasons = written.read(name, [KNOWN_ISSUE])[KNOWN_ISSUE].drop_null()
@@ -139,10 +139,10 @@ def group_levels(problems: Iterable[Problem], written: Tables) -> dict[str, Any]
 
     So whoever draws thirty nights reads thirty summaries and no table.
 
-    WARNING or CRITICAL: the worst of what lasts and is no known issue. NOT_AUDITED: some topic of
-    it was not judged (``coverage.was_audited``) and is no known issue. INFO: something passed, is
-    too new to count, or is a known issue. OK: nothing was found.
-    ``left_out``: groups that are not named, for there are more than ``MOST_GROUPS``.
+    WARNING or CRITICAL: the worst of what lasts and is not a known issue. NOT_AUDITED: some topic
+    of it was not judged (``coverage.was_audited``) and is not a known issue. INFO: something
+    passed, is too new to count, or is a known issue. OK: nothing was found. ``left_out``: groups
+    that are not named, for there are more than ``MOST_GROUPS``.
     """
     found: dict[GroupKey, dict[str, str]] = defaultdict(dict)
     audited: dict[GroupKey, bool] = {}

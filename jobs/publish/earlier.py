@@ -19,9 +19,9 @@ _LOGGER = logging.getLogger(__name__)
 #: be gone for good.
 NIGHTS = 7
 
-#: By cluster and group.
+#: Open findings by cluster and group.
 OpenFindings: TypeAlias = dict[tuple[str, str], list[EarlierFinding]]
-#: By id and kind, with the group of each.
+#: Findings by id and kind, with the group of each.
 _EarlierRows: TypeAlias = dict[tuple[str, str], tuple[tuple[str, str], EarlierFinding]]
 
 _TIMES = ("first_seen", "last_seen", "open_since")
@@ -30,11 +30,11 @@ _TIMES = ("first_seen", "last_seen", "open_since")
 def open_findings(
     folder: Reports, previous: Published | None, nights: int = NIGHTS
 ) -> OpenFindings:
-    """By cluster and group the findings and faults that lasted and were not over in the run before.
+    """Findings and faults of each group that lasted and were not over in the run before.
 
-    What that run did not audit is as the run before it left it, and so on for ``nights`` published
-    dates: a night in which nobody looked neither ends what was open nor makes it new. A fault goes
-    on with the queues of its topic, or is itself among what was not audited.
+    Topics that it did not audit are as the run before it left them, and so on for ``nights``
+    published dates: a night in which nobody looked neither ends what was open nor makes it new. A
+    fault goes on with the queues of its topic, or is itself among what was not audited.
 
     None of them where nothing can be compared: there is no such run, or its tables are gone.
     """
@@ -57,7 +57,7 @@ def open_findings(
 
 
 def _lasting(folder: Reports, previous: Published) -> _EarlierRows:
-    """Those that the tables of a run have."""
+    """The lasting findings in the tables of a run."""
     rows: _EarlierRows = {}
     is_open = (ds.field("persistence") == "PERSISTENT") & ds.field("ongoing")
     for name in GRADED_TABLES:
@@ -75,7 +75,7 @@ def _lasting(folder: Reports, previous: Published) -> _EarlierRows:
 
 
 def _not_audited(folder: Reports, previous: Published) -> tuple[set[str], set[tuple[str, ...]]]:
-    """What a run found open before it and did not audit: the ids of the findings, the topics."""
+    """The ids of findings and the topics that a run found open before it and did not audit."""
     if FORMER_FINDINGS.name not in previous.tables:
         return set(), set()
     names = ["finding_id", "cluster", "consumer_group", "topic"]

@@ -29,7 +29,7 @@ from ..verdict.gaps import BROKER_GONE, CLUSTER_GONE, GROUP_GONE, NAMESERVER_GON
 _LOGGER = logging.getLogger(__name__)
 
 BROKERS, NAMESERVERS = "brokers", "nameservers"
-#: By kind and cluster the names of those that were asked.
+#: The names of those that were asked, by kind and cluster.
 Witnesses: TypeAlias = Mapping[str, Mapping[str, Collection[str]]]
 #: The summary of a run is read often, and has to stay small.
 _MOST_WITNESSES = 1_000

@@ -43,7 +43,7 @@ from .gone import gone, witnesses_of
 from .run import Made, Scope, Task
 from .table_writer import masked_pieces, write_tables
 
-#: Of summary.json and the report tables; a higher number only adds.
+#: The version of summary.json and the report tables; a higher number only adds.
 SCHEMA_VERSION = 1
 _ROWS_AT_ONCE = 1_000
 
@@ -138,9 +138,8 @@ def _rows_of(table: ds.Dataset) -> Iterator[dict[str, Any]]:
 def _gaps(
     inputs: Snapshots, task: Task, made: Made, scope: Scope, written: Tables, masking: Masking
 ) -> Iterator[Gap]:
-    """What is not in the input: of dumps as ingest found it, rows that were refused or
-    lie in the future, rounds, brokers by
-    the polls, and what the run before had. What a run has written is masked already.
+    """Gaps of the input, in dumps, refused rows, rows of the future, rounds and polls, and against
+    the run before. What a run has written is masked already.
     """
     found = [
         *made.gaps,

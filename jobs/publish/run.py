@@ -22,7 +22,7 @@ from .gone import Witnesses
 
 @dataclass(frozen=True)
 class Run:
-    """What distinguishes a run from others, and when it began."""
+    """The identity of a run, and its beginning."""
 
     run_id: str
     started_at: datetime
@@ -30,7 +30,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Task:
-    """What a run is asked to do, whichever engine does it."""
+    """The task of a run, whichever engine does it."""
 
     run: Run
     snapshots: Location
@@ -41,18 +41,18 @@ class Task:
     since_last: bool = False
     #: The files of settings and known issues, by which of them it is; None where none was read.
     sources: Mapping[str, str | None] = field(default_factory=dict)
-    #: Whether the snapshot tables lie there for this run alone, so that nobody knows the files.
+    #: True if the snapshot tables lie there for this run alone, so that nobody knows the files.
     are_staged: bool = False
 
     @property
     def where(self) -> str:
-        """Where the snapshot tables lie, for a person."""
+        """The place of the snapshot tables, for a person."""
         return "in the tables" if self.are_staged else f"at {self.snapshots}"
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What a run covers, under which date it is published, and what was published before.
+    """The scope of a run: what it covers, under which date, and what was published before.
 
     ``first``, ``last``: snapshots of the groups in the window; ``rounds``: by cluster all of them.
     ``witnesses``: who was asked. ``given``: when nameservers gave routes, brokers offsets.
@@ -77,8 +77,7 @@ class Scope:
         given: Mapping[str, AnswerTimes],
         ingested: Mapping[str, Any] | None = None,
     ) -> "Scope":
-        """From the snapshots by cluster; InputError where there are none, with what the ingest
-        found to be missing.
+        """Finds the scope; InputError with the gaps of the ingest where there are no snapshots.
 
         The date is the window's last one, else that of the last snapshot: the same input gives the
         same date.
@@ -103,7 +102,7 @@ class Scope:
 
 @dataclass(frozen=True)
 class Made:
-    """What an engine made: the pieces of the report tables, each with its table's name as kind.
+    """The result of an engine: pieces of the report tables, each with its table's name as kind.
 
     ``refused``: the rows of the quarantine for what broke a table's contract, and ``gaps``: what
     the run lacks for them.

@@ -13,9 +13,9 @@ from rebalance_core.texts import Text
 
 from ..declared.kinds import Kind
 
-#: So many causes have bars of their own, the commonest.
+#: The number of causes with bars of their own, the commonest.
 _MOST_CAUSES = 8
-#: At most so many lines across, and dates below.
+#: The most lines across, and dates below.
 _MOST_LINES, _MOST_DATES = 4, 5
 
 

@@ -30,9 +30,9 @@ _CELL = 20.0
 _CHARACTER = 6.7
 #: The most takers that a picture of an allocation has rows for.
 _MOST_TAKERS = 30
-#: So many characters of a taker's name fit beside it.
+#: The characters of a taker's name that fit beside it.
 _NAME = 31
-#: By kind what a mark is, always and at times.
+#: The words for a mark, by kind, always and at times.
 _MARKED = {
     "ORPHANED": (Text("orphaned"), Text("at times orphaned")),
     "DUPLICATE": (Text("duplicate"), Text("at times duplicate")),
@@ -41,7 +41,7 @@ _MARKED = {
 
 
 class Canvas(NamedTuple):
-    """How large a timeline is, in pixels.
+    """The size of a timeline, in pixels.
 
     ``ticks``: so many steps of time fit; ``longest_name``: so many characters of a name do.
     """
@@ -53,7 +53,7 @@ class Canvas(NamedTuple):
 
 
 WIDE = Canvas(width=960, left=_LEFT, ticks=6, longest_name=24)
-#: For a telephone, on which nothing is to lie beyond the edge.
+#: The canvas for a telephone, on which nothing is to lie beyond the edge.
 NARROW = Canvas(width=344, left=110, ticks=2, longest_name=15)
 
 
@@ -207,7 +207,7 @@ def draw_timeline(
 
 
 def _joined(shapes: Iterable[Shape]) -> list[Shape]:
-    """What looks alike as one path, in the order in which they are to lie over each other."""
+    """Joins shapes that look alike into one path, in the order in which paths are drawn."""
     paths = grouped(((shape.css, shape.title), shape.path) for shape in shapes)
     return [Shape(css, "".join(each), title) for (css, title), each in sorted(paths.items())]
 

@@ -20,7 +20,7 @@ from ..languages.language import ENGLISH, Language
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 _CODE = re.compile(r"`([^`]+)`")
-#: What a page that several kinds share says of one of them alone.
+#: The section of a page that several kinds share about one of them alone.
 _OF_ONE = re.compile(r"^### ([A-Z_]+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 #: The heading of the section with the commands, as each language has it.
 TO_CONFIRM = Text("How to confirm")
@@ -92,7 +92,7 @@ class FindingPages:
 
 
 def _section(text: str, heading: str) -> str:
-    """What is below a heading; "" where it is not there."""
+    """The text below a heading; "" where there is no such heading."""
     form = rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)"
     found = re.search(form, text, re.MULTILINE | re.DOTALL)
     return found[1] if found else ""

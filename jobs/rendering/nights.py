@@ -27,7 +27,7 @@ _LOGGER = logging.getLogger(__name__)
 INDEX = "index.html"
 #: The strips of an index have so many cells at most, those of the worst groups: each is a link.
 MOST_CELLS = 10_000
-#: So many nights has the strip of a group within the page of one night.
+#: The number of nights in the strip of a group within the page of one night.
 STRIP_NIGHTS = 30
 
 #: No run was published for the night.
@@ -74,7 +74,7 @@ class Nights(NamedTuple):
 
     @classmethod
     def around(cls, night: str, nights: Sequence[str]) -> "Nights":
-        """Those next to it; the nights are in order.
+        """Finds the nights next to one; the nights are in order.
 
         >>> Nights.around("2026-11-20", ["2026-11-17", "2026-11-20"])
         Nights(before='2026-11-17', after=None)
@@ -95,7 +95,7 @@ class Night:
 
     @cached_property
     def levels(self) -> dict[tuple[str, str], str]:
-        """By cluster and group its level; none where nothing shows any."""
+        """The level of each group, by cluster and group; empty without a summary."""
         clusters = self.summary["groups"]["clusters"] if self.summary is not None else {}
         return {
             (cluster, group): named["level"]
@@ -104,7 +104,7 @@ class Night:
         }
 
     def level_of(self, cluster: str, consumer_group: str) -> str:
-        """How the group was, or why nothing shows it."""
+        """The level of the group, or the reason why there is none."""
         if self.summary is None:
             return UNKNOWN if self.is_published else MISSING
         left_out = self.summary["groups"]["left_out"]
@@ -112,7 +112,7 @@ class Night:
 
     @property
     def level(self) -> str:
-        """That of its verdict; of a run of an earlier version that of its worst group."""
+        """The level of its verdict; for a run of an earlier version that of its worst group."""
         if self.summary is None:
             return UNKNOWN if self.is_published else MISSING
         verdict = packed_verdict(self.summary)
@@ -127,7 +127,7 @@ class Night:
 
 
 class Strip(NamedTuple):
-    """How one group was, night by night."""
+    """The levels of one group, night by night."""
 
     cluster: str
     consumer_group: str
@@ -146,7 +146,7 @@ class Strip(NamedTuple):
 
     @property
     def says_something(self) -> bool:
-        """Whether any night has the group."""
+        """True if any night has the group."""
         return not set(self.levels) <= {MISSING, UNKNOWN, NO_GROUP}
 
     @property
@@ -173,7 +173,7 @@ class History(NamedTuple):
     well: int
 
     def strip_of(self, cluster: str, consumer_group: str) -> Strip:
-        """How one group was, whether it was well or not."""
+        """The strip of one group, whether it was well or not."""
         return _strip(self.nights, cluster, consumer_group)
 
     def up_to(self, last: str, most: int) -> "History":
@@ -199,7 +199,7 @@ def read_history(reports: Reports, last: str, most: int) -> History:
 
 
 def history_of(nights: Sequence[Night]) -> History:
-    """What the nights show of each group."""
+    """The history of each group over the nights."""
     groups = {group for night in nights for group in night.levels}
     strips = [_strip(nights, *group) for group in groups]
     unwell = sorted(

@@ -41,14 +41,14 @@ from .nights import INDEX, SHOWN_LEVELS, History, Nights
 from .page_values import MOST_GROUPS, MOST_LISTED, Card, PageValues, ranges
 
 _MOST_EVENTS = 5
-#: How many names of groups the index of the page has at most.
+#: The most names of groups in the index of the page.
 _MOST_NAMES = 5_000
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 #: A name may be broken after these alone.
 _AFTER_SEPARATOR = re.compile(r"(?<=[-_./@:|%#+~,;=])")
 #: A part of a name that is longer has no room on a telephone: its middle is left out.
 _LONGEST_PART = 30
-#: What a browser calls a language, where it is more than its code.
+#: The browser's tag of a language, where it is more than its code.
 _TAGS = {"zh": "zh-CN"}
 Translate = Callable[..., Markup]
 _MENTION = re.compile(r"(?<!\w)@")
@@ -104,7 +104,7 @@ def _named(name: str) -> Markup:
 
 
 def _when(language: Language, t: Translate) -> Callable[..., Markup]:
-    """From when until when, with times that a browser understands; and for how much of it.
+    """Makes ``when``: a period with times that a browser understands, and its share of the time.
 
     >>> when = _when(ENGLISH, _translate(ENGLISH, _shown(ENGLISH)))
     >>> print(when(datetime(2026, 11, 20, 10), datetime(2026, 11, 20, 10), 0.5, zone=" UTC"))
@@ -131,7 +131,7 @@ def _when(language: Language, t: Translate) -> Callable[..., Markup]:
 
 
 def _span(language: Language) -> Callable[[datetime, datetime], str]:
-    """From when until when, as a text."""
+    """Makes ``span``: a period as a text."""
 
     def span(first: datetime, last: datetime) -> str:
         since = day_and_time(first)
@@ -176,7 +176,7 @@ def _translate(language: Language, shown: Callable[[Any], Any]) -> Translate:
 
 
 @cache
-def html_environment(language: Language = ENGLISH) -> Environment:
+def html_environment(language: Language) -> Environment:
     """The templates, and what they escape; made once, for to compile them takes longest."""
     return _environment(language, _shown(language))
 
@@ -188,7 +188,7 @@ def _markdown_environment(language: Language) -> Environment:
     return environment
 
 
-#: What templates call by its name.
+#: Functions that templates call by name.
 _FUNCTIONS = (
     *(agreeing, begin, colour, count, day_and_time, draw_allocation, draw_timeline, in_general),
     *(in_words, iso, kind_of, sentences, within),
@@ -218,7 +218,7 @@ def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment
 
 
 def _values(report: PageValues, reports: str, finding_pages: str | None) -> dict[str, Any]:
-    """What templates know of a report, whatever they write."""
+    """The values of a report for every template."""
     return {
         "report": report,
         "finding_pages": finding_pages and finding_pages.rstrip("/"),
@@ -229,7 +229,7 @@ def _values(report: PageValues, reports: str, finding_pages: str | None) -> dict
 
 
 def _queues_by_kind(problem: Problem) -> list[tuple[str, str]]:
-    """Which of its queues have which finding."""
+    """The queues of each kind of finding."""
     queues: dict[str, set[PlaceQueue]] = {}
     for each in problem.findings:
         if each.queues and (each.is_severe or not problem.counts):
@@ -273,7 +273,7 @@ def to_html(
     return html_environment(language).get_template("report.html").render(values)
 
 
-def to_svg(card: Card, language: Language = ENGLISH) -> str:
+def to_svg(card: Card, language: Language) -> str:
     """The picture of a group and topic by itself, for a chat or a ticket.
 
     InputError where nothing of it can be drawn.

@@ -54,20 +54,20 @@ from .pictures import (
     timeline,
 )
 
-#: So long after an event clients follow it.
+#: The time for which clients follow an event.
 _FOLLOWED = timedelta(seconds=60)
-#: How many rows the lists of the page have at most; the tables have them all.
+#: The most rows in the lists of the page; the tables have them all.
 MOST_LISTED = 50
-#: How many faulty topics have a card at most; of what passed and the like ``MOST_LISTED`` have.
+#: The most faulty topics with a card; what passed and the like has ``MOST_LISTED``.
 _MOST_CARDS = 450
-#: How many cards are open, each the worst of its cause; the others open when they are asked for.
+#: The most open cards, each the worst of its cause; the others open when they are asked for.
 _MOST_OPEN = 2
-#: How many groups the table of health has at most, worst first.
+#: The most groups in the table of health, worst first.
 MOST_GROUPS = 300
 
 
 class Pictures(NamedTuple):
-    """Who had which queue when, and who would after the repair.
+    """Pictures of a problem: who had which queue when, and who would after the repair.
 
     ``numbers`` has the number of each owner; ``moved`` are rows of queues.
     """
@@ -92,7 +92,7 @@ class Card(NamedTuple):
 
     @property
     def findings(self) -> list[PlaceFinding]:
-        """What its queues show, worst first; where something lasts that alone."""
+        """The findings of its queues, worst first; where something lasts only what lasts."""
         lasting = self.problem.counts
         return sorted(
             (each for each in self.problem.findings if each.queues and each.is_severe >= lasting),
@@ -113,12 +113,12 @@ class OfKind:
 
     @property
     def problems(self) -> list[Problem]:
-        """What is wrong, the worst first."""
+        """The problems of this kind, worst first."""
         return [card.problem for card in self.cards]
 
     @property
     def groups(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return len({problem.place[:2] for problem in self.problems})
 
     @property
@@ -139,7 +139,7 @@ class OfKind:
 
 
 class Passed(NamedTuple):
-    """What passed by itself with one event; ``headline`` is empty where it began with none."""
+    """Problems that passed by themselves with one event; ``headline`` "" where there is none."""
 
     headline: str
     problems: tuple[Problem, ...]
@@ -171,12 +171,12 @@ class PageValues:
 
     @property
     def counted(self) -> list[Problem]:
-        """The problems that last and are no known issues."""
+        """The problems that last and are not known issues."""
         return self.standing("COUNTED")
 
     @property
     def left_out(self) -> int:
-        """How many problems that did not pass have no card."""
+        """The number of problems that did not pass and have no card."""
         shown = sum(2 if card.retry else 1 for card in self.cards)
         return len(self.problems) - len(self.standing("PASSED")) - shown
 
@@ -186,7 +186,7 @@ class PageValues:
 
     @cached_property
     def anchors(self) -> dict[Place, str]:
-        """By place where the page shows it."""
+        """The anchor of each place on the page."""
         cards = [*self.cards, *(card.retry for card in self.cards if card.retry)]
         several = len(self.clusters) > 1
         listed = (each.place for passed in self.passed for each in passed.problems[:MOST_LISTED])
@@ -204,7 +204,7 @@ class PageValues:
 
     @property
     def anchors_of_groups(self) -> dict[tuple[str, ...], str]:
-        """By cluster and group where the page shows most of it: its worst card, else its health."""
+        """The anchor of each group: its worst card, else its health."""
         found: dict[tuple[str, ...], str] = {
             (row["cluster"], row["consumer_group"]): f"group-{number}"
             for number, row in enumerate(self.health[:MOST_GROUPS], 1)
@@ -277,7 +277,7 @@ _REASSIGNMENT = (
 def _cards(
     tables: PublishedTables, problems: Sequence[Problem], top: int, clusters: set[str]
 ) -> tuple[Card, ...]:
-    # What counts is not hidden behind what passed: each has its list on the page.
+    # Problems that count are not hidden behind those that passed: each has its list on the page.
     shown_with = heads_of(problems, lambda each: (*each.place[:2], each.standing))
     retries = {
         head.place: each for each in problems if (head := shown_with[each.place]) is not each
@@ -345,7 +345,7 @@ def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[Passe
     events = sorted(rows.to_pylist(), key=lambda row: (-row["groups_touched"], row["begins"]))
 
     def number(problem: Problem) -> int:
-        # What happens to a subject again has its id again.
+        # An event that happens to a subject again has its id again.
         found = (
             number
             for number, row in enumerate(events)
@@ -476,7 +476,7 @@ def _health(rows: Sequence[ShownRow], problems: Sequence[Problem]) -> tuple[Show
 
 
 def _coverage(rows: Sequence[ShownRow]) -> ShownRow:
-    """What was audited, and how complete the dumps of it are."""
+    """Coverage of the audit, and how complete its dumps are."""
     audited = [row for row in rows if row["coverage"] == AUDITED]
     others = [{**row, "place": place_of(row)} for row in rows if row["coverage"] != AUDITED]
     incomplete = [(place_of(row), row["completeness"]) for row in audited]

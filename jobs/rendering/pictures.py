@@ -1,4 +1,4 @@
-"""What the pictures of a problem show: who had which queue when, and who would after the repair.
+"""Pictures of a problem: who had which queue when, and who would after the repair.
 
 Values alone, without coordinates: times, queues, owners and marks.
 """
@@ -24,7 +24,7 @@ from ..reports.problems import PlaceFinding, PlaceQueue
 
 #: A row that a template shows: of a table, or put together of several of its rows.
 ShownRow = Mapping[str, Any]
-#: From when to when.
+#: The beginning and the end.
 Span = tuple[datetime, datetime]
 
 
@@ -71,7 +71,7 @@ class Handover(NamedTuple):
 
 
 class TimelinePicture(NamedTuple):
-    """Who had which queue when: of one topic of one group.
+    """The owners of each queue over time, of one topic of one group.
 
     ``faults`` has by fault when it was; ``client_ids`` are those that take any of its queues.
     """
@@ -86,7 +86,7 @@ class TimelinePicture(NamedTuple):
 
 
 class AfterRepair(NamedTuple):
-    """Who takes which queue as it is, and who would if the fault, a row of its table, were mended.
+    """The takers of each queue now, and those if the fault, a row of its table, were mended.
 
     ``takers`` are all that take or could take a queue, as they are shown; ``now`` and ``then`` have
     by queue who takes it, once for each process.
@@ -101,7 +101,7 @@ class AfterRepair(NamedTuple):
 
     @property
     def moved(self) -> int:
-        """How many queues change hands."""
+        """The number of queues that change hands."""
         return sum(before != self.then[queue] for queue, before in self.now.items())
 
     @property
@@ -140,11 +140,11 @@ class States:
     def __init__(self, runs: Iterable[ShownRow], allocations: Iterable[ShownRow]) -> None:
         self._runs = sorted(runs, key=lambda run: run["first_seen"])
         self._starts: list[datetime] = [run["first_seen"] for run in self._runs]
-        #: By state and queue who takes it.
+        #: The takers by state and queue.
         self.takers: dict[str, dict[PlaceQueue, list[Taker]]] = defaultdict(
             lambda: defaultdict(list)
         )
-        #: By state its client ids, with queues or without.
+        #: The client ids of each state, with queues or without.
         self.members: dict[str, set[str]] = defaultdict(set)
         shares: dict[tuple[str, PlaceQueue, str, str, int], float] = defaultdict(float)
         for row in allocations:
@@ -159,11 +159,11 @@ class States:
 
     @property
     def extent(self) -> Span | None:
-        """From the first snapshot until the last one's end."""
+        """The first snapshot, and the end of the last one."""
         return (self._starts[0], self.until(self._runs[-1]["last_seen"])) if self._runs else None
 
     def until(self, last_seen: datetime) -> datetime:
-        """When what a snapshot shows may have ended: at the next one, if this comes in time."""
+        """The latest end of what a snapshot shows: the next one, if it comes in time."""
         place = bisect_right(self._starts, last_seen)
         longest = last_seen + _GAP_INTERVALS * self.interval
         if place < len(self._starts) and self._starts[place] <= longest:
@@ -178,7 +178,7 @@ class States:
         return str(self._runs[place]["state_id"])
 
     def periods(self, queue: PlaceQueue, start: datetime, end: datetime) -> tuple[Ownership, ...]:
-        """Who took a queue, from one time to another; runs of the same takers are joined."""
+        """The takers of a queue from one time to another; runs of the same takers are joined."""
         joined: list[Ownership] = []
         for run in self._runs:
             since, until = max(run["first_seen"], start), min(self.until(run["last_seen"]), end)
@@ -245,7 +245,7 @@ def timeline(
 
 
 def _first_of(faulty: Iterable[PlaceQueue], queues: Iterable[PlaceQueue]) -> tuple[PlaceQueue, ...]:
-    """As many of the queues as a picture has room for, in their order; the faulty come first."""
+    """The queues that a picture has room for, in their order; the faulty are chosen first."""
     chosen = dict.fromkeys([*sorted(faulty), *sorted(queues)])
     return tuple(sorted(list(chosen)[:MOST_LANES]))
 
@@ -286,7 +286,7 @@ def _change(row: ShownRow) -> Handover:
 
 
 def _longest(states: States, faults: Sequence[ShownRow]) -> dict[str, list[Span]]:
-    """When each of the faults was that were there for longest, these first."""
+    """The times of the faults that were there for longest, these first."""
     in_time = sorted(faults, key=itemgetter("first_seen"))
     periods = grouped(
         (row["fault"], (row["first_seen"], states.until(row["last_seen"]))) for row in in_time
@@ -324,7 +324,7 @@ def after_repair(states: States, fault: ShownRow) -> AfterRepair | None:
 
 
 def _shown(takers: Iterable[Taker]) -> tuple[str, ...]:
-    """As ``moves`` writes takers down."""
+    """The takers as ``moves`` writes them down."""
     return tuple(
         taker.client_id if taker.share > 1 - 1e-9 else f"{taker.client_id}{_AT_TIMES}"
         for taker in sorted(takers, key=lambda each: (each.client_id, each.processes))
@@ -333,7 +333,7 @@ def _shown(takers: Iterable[Taker]) -> tuple[str, ...]:
 
 
 def is_at_times(taker: str) -> bool:
-    """Whether a taker, as it is shown, takes the queue under some views alone."""
+    """True if a taker, as it is shown, takes the queue under some views only."""
     return taker.endswith(_AT_TIMES)
 
 

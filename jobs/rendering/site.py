@@ -21,11 +21,11 @@ from .write import Look, report_text
 
 
 class NightPage(NamedTuple):
-    """What the index takes from the page of a night.
+    """The part of a night's page that the index takes.
 
     ``anchors``: by cluster and group where it shows most of the group; of very many groups some are
-    in the list of their names alone. ``causes``: in how many topics something lasts and is no known
-    issue, by its main cause: as many as its verdict has.
+    in the list of their names alone. ``causes``: the number of topics with something that lasts and
+    is not a known issue, by its main cause: as many as its verdict has.
     """
 
     anchors: Mapping[tuple[str, ...], str]
@@ -42,7 +42,7 @@ class NightPage(NamedTuple):
 
 @dataclass
 class Site:
-    """What was written: the index, and by night its page; ``failed``: why others have none."""
+    """The files written: the index, and by night its page; ``failed``: why others have none."""
 
     index: Location
     pages: dict[str, NightPage] = field(default_factory=dict)
@@ -78,7 +78,7 @@ def write_site(reports: Reports, last: str, most: int, output: str | None, look:
     for night in nights:
         write(night, nights)
     for night in (there := list(site.pages)):
-        # What was linked to a page that could not be written is linked to the next one.
+        # Links to a page that could not be written go to the next one.
         if Nights.around(night, nights) != Nights.around(night, there):
             write(night, there)
     site.index.replace_text(to_html(history, site.pages, look.language))

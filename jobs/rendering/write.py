@@ -12,12 +12,12 @@ from .nights import STRIP_NIGHTS, History, Nights, read_history
 from .page import to_html, to_markdown, to_svg
 from .page_values import PageValues, build_report, card_of
 
-#: By format the ending of the file's name.
+#: The ending of the file's name, by format.
 _ENDINGS = {"html": "html", "markdown": "md"}
 
 
 class Look(NamedTuple):
-    """How pages are made, whichever run they are of.
+    """The look of pages, whichever run they are of.
 
     ``top``: how many problems have pictures, at least. ``finding_pages`` is the address of the
     pages on the findings, where they are published.

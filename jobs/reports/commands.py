@@ -14,8 +14,8 @@ from ..storage import Published
 from ..texts.shown import iso, shell_word
 from .problems import Problem
 
-#: Of a fault's brokers and clients so many have their line each, and of the cluster's, where the
-#: fault names no broker; the others are asked in the same way.
+#: The most of a fault's brokers with a line each, of the cluster's where the fault names none, and
+#: of its clients; the others are asked in the same way.
 _MOST_NAMED, _MOST_BROKERS, _MOST_CLIENTS = 12, 2, 3
 _PLACEHOLDER = re.compile(r"\b(GROUP|TOPIC|BROKER_ADDR|CLIENT_ID)\b")
 
@@ -107,7 +107,7 @@ def _filled(template: str, values: Mapping[str, Sequence[str]]) -> Iterator[str]
 
 
 def _addresses(of_cluster: Mapping[str, str], problem: Problem) -> list[str]:
-    """Those of the brokers that the fault is about, else of the first of the cluster."""
+    """The addresses of the brokers that the fault is about, else of the first of the cluster."""
     concerned = problem.cause.broker_names if problem.cause else ()
     named = [of_cluster[name] for name in concerned if name in of_cluster]
     every = [of_cluster[name] for name in sorted(of_cluster)][:_MOST_BROKERS]

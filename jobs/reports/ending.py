@@ -10,7 +10,7 @@ from ..languages.language import ENGLISH, Language
 from ..texts.shown import folded, visible
 from .problems import Problem, heads_of
 
-#: So many problems are named, and of each so many client ids.
+#: The most problems that are named, and the most client ids of each.
 _MOST_PROBLEMS, _MOST_CLIENTS = 5, 3
 
 
@@ -49,7 +49,7 @@ def ending_lines(
 
 
 def _lines_of_begun(problem: Problem, several_clusters: bool) -> Iterator[Text]:
-    """What one round shows: the evidence has the queues, and the addresses of a shared id."""
+    """The lines of a problem that has just begun: the evidence has its queues or addresses."""
     yield _first_line("NOW", problem, several_clusters)
     yield from _who(problem)
     if problem.cause:

@@ -22,7 +22,7 @@ _NUMBERS = ("groups_touched", "queues_lost", "messages_lost", "queues_read_twice
 
 
 class LeadingEvent(NamedTuple):
-    """When it was, what it was and what it cost in one line; what showed it."""
+    """An event in one line: its time, what it was and what it cost; with its evidence."""
 
     begins: str
     cluster: str
@@ -64,19 +64,19 @@ def packed(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _parts(text: str) -> list[Any]:
-    """What a text is made of; of one that was masked as a whole the English is left."""
+    """The parts of a text; for one that was masked as a whole, its English."""
     return (text if isinstance(text, Text) else Text("{text}", text=text)).parts()
 
 
 def _weight(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What touched many groups comes first, then what cost most."""
+    """Sorts by groups touched, most first, then by cost."""
     cost, touched = row["queues_lost"] + row["queues_read_twice"], row["groups_touched"]
     many = -touched if touched > 1 else 0
     return many, -cost, -row["findings"], row["begins"], row["event_id"]
 
 
 def leading_events(summary: Mapping[str, Any], most: int) -> tuple[list[LeadingEvent], int]:
-    """So many events that lead, what touched most groups first, and how many others there are."""
+    """The first ``most`` events, those that touched most groups first, and the number of others."""
     events = summary[_KEY]
     found = [
         LeadingEvent(

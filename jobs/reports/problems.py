@@ -1,4 +1,4 @@
-"""What is wrong with one topic of one group: the one reading of the published tables.
+"""Problems of one topic of one group: the one reading of the published tables.
 
 A table has a row per queue and run, far too many for a person. A problem is all that the rows of a
 place show together: what, how bad, how sure, who, since when, why, and what to do. All that says
@@ -29,12 +29,12 @@ from .tables import PLACE, Place, Tables, by_place, place_of
 from .waiting import COLUMNS, NOTHING, WaitingMessages
 from .words import in_general, titles
 
-#: What becomes of a problem: it belongs into the verdict, for it lasts and is no known issue; known
-#: issues explain all of it; it is there at the end and too new, or too improbable, to count; it
-#: passed by itself.
+#: The ways in which a problem counts: it belongs in the verdict, for it lasts and is not a known
+#: issue; known issues explain all of it; it is there at the end and too new, or too improbable, to
+#: count; it passed by itself.
 Standing = Literal["COUNTED", "KNOWN", "BEGUN", "PASSED"]
 
-#: By kind how queues are consumed, always and at times.
+#: The words for how queues are consumed, by kind, always and at times.
 _HOW = {
     "ORPHANED": (Text("consumed by nobody"), Text("at times consumed by nobody")),
     "DUPLICATE": (Text("consumed by several"), Text("at times consumed by several")),
@@ -51,7 +51,7 @@ class PlaceQueue(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What was seen of a place: how bad it is, and from when to when.
+    """A sighting of a place: how bad it is, and from when to when.
 
     ``open_since`` and ``nights_open`` are over the runs before, None for what passed.
     """
@@ -68,7 +68,7 @@ class Seen:
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceFinding(Seen):
-    """What was found of a place: rows of a table of queues that differ in nothing but the queue.
+    """A finding of a place: rows of a table of queues that differ in nothing but the queue.
 
     Or a fault that no finding of a queue shows (``_is_finding``): it has no ``queues``. ``ids`` has
     one finding id for each row, and an id is the same from run to run. ``status``: NEW or
@@ -94,7 +94,7 @@ class PlaceFinding(Seen):
 
     @property
     def is_severe(self) -> bool:
-        """Whether it counts: it is there for long, and is likely."""
+        """True if it counts: it is there for long, and is likely."""
         return self.severity != kinds.INFO
 
     @property
@@ -110,7 +110,7 @@ class PlaceFinding(Seen):
         return list(zip_longest(self.ids, self.queues))
 
     def without(self, ids: Iterable[str]) -> "PlaceFinding | None":
-        """What is left of it without the rows of some finding ids; None where nothing is."""
+        """The finding without the rows of some finding ids; None where no row is left."""
         others = [(each, queue) for each, queue in self.rows if each not in ids]
         queues = tuple(queue for _, queue in others if queue is not None)
         kept = tuple(each for each, _ in others)
@@ -121,8 +121,8 @@ class PlaceFinding(Seen):
 class ShownFault(Seen):
     """One fault of a place: its worst run, and how many runs of it there were.
 
-    Of what is about one client id one per id (``kinds.OF_ONE_CLIENT``), of every other fault one.
-    ``share_of_time``: None where the run did not publish it.
+    One per client id for faults about one client id (``kinds.OF_ONE_CLIENT``), one for every other
+    fault. ``share_of_time``: None where the run did not publish it.
     """
 
     fault: str
@@ -144,12 +144,12 @@ class ShownFault(Seen):
 
     @property
     def lasts(self) -> bool:
-        """Whether it is more than a deploy or a restart."""
+        """True if it is more than a deploy or a restart."""
         return kinds.lasts(self.fault, self.persistence)
 
     @property
     def passed(self) -> bool:
-        """Whether it passed by itself."""
+        """True if it passed by itself."""
         return self.persistence != kinds.PERSISTENT and not self.ongoing
 
     @property
@@ -159,7 +159,7 @@ class ShownFault(Seen):
         return self.lasts, self.ongoing, self.queues_affected * seconds
 
     def explains(self, found: PlaceFinding) -> bool:
-        """Whether it is why, in the time of the finding.
+        """True if it is the reason for the finding, at its time.
 
         A stall names no cause: what counts itself and is about an owner of the queue, or about no
         client, explains it; and filters that differ, of which the broker refuses any.
@@ -174,7 +174,7 @@ class ShownFault(Seen):
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with one topic of one group; ``faults`` has what explains most of it first."""
+    """A problem of one topic of one group; ``faults``: the one that explains most of it first."""
 
     place: Place
     findings: tuple[PlaceFinding, ...] = ()
@@ -187,17 +187,17 @@ class Problem:
 
     @cached_property
     def graded(self) -> list[PlaceFinding]:
-        """What says how bad it is: findings of queues, and faults that are bad by themselves."""
+        """The findings that decide how bad it is: of queues, and faults bad by themselves."""
         return [each for each in self.findings if each.queues or each.is_severe]
 
     @cached_property
     def _counted(self) -> list[PlaceFinding]:
-        """What no known issue explains, or all of it where there is no such."""
+        """The findings that no known issue explains; all where there are no others."""
         return [each for each in self.graded if each.known_issue is None] or self.graded
 
     @cached_property
     def is_known(self) -> bool:
-        """Whether known issues explain all of it."""
+        """True if known issues explain all of it."""
         return bool(self.graded) and all(each.known_issue is not None for each in self.graded)
 
     @cached_property
@@ -212,12 +212,12 @@ class Problem:
 
     @cached_property
     def ongoing(self) -> bool:
-        """Whether it is there at the end; where nothing of it is graded, whether a fault is."""
+        """True if it is there at the end; where nothing of it is graded, if a fault is."""
         return any(each.ongoing for each in self._counted or self.faults)
 
     @cached_property
     def standing(self) -> Standing:
-        """What becomes of it."""
+        """The way in which it counts."""
         if self.is_known:
             return "KNOWN"
         if self.severity != kinds.INFO:
@@ -226,12 +226,12 @@ class Problem:
 
     @property
     def counts(self) -> bool:
-        """Whether it belongs into the verdict."""
+        """True if it belongs in the verdict."""
         return self.standing == "COUNTED"
 
     @property
     def statuses(self) -> set[str]:
-        """Whether findings of it are NEW, or PERSISTING."""
+        """The statuses of its findings: NEW, PERSISTING."""
         return {each.status for each in self.graded if each.status is not None}
 
     @cached_property
@@ -249,7 +249,7 @@ class Problem:
 
     @cached_property
     def certainty(self) -> str:
-        """How sure the worst of it is: CERTAIN where it was seen, or is so under every view."""
+        """The certainty of the worst of it: CERTAIN if it was seen, or is so under every view."""
         worst_ones = (each for each in self._counted if each.severity == self.severity)
         is_certain = any(each.certainty != "POSSIBLE" for each in worst_ones)
         return "CERTAIN" if is_certain else "POSSIBLE"
@@ -258,12 +258,12 @@ class Problem:
 
     @cached_property
     def lasting(self) -> dict[str, int]:
-        """By kind how many queues have findings that last."""
+        """The number of queues with findings that last, by kind."""
         return self._queues_of(lasting=True)
 
     @cached_property
     def passing(self) -> dict[str, int]:
-        """By kind how many queues have findings that passed, or have just begun."""
+        """The number of queues with findings that passed, or have just begun, by kind."""
         return self._queues_of(lasting=False)
 
     def _queues_of(self, *, lasting: bool) -> dict[str, int]:
@@ -275,7 +275,7 @@ class Problem:
 
     @property
     def headline(self) -> str:
-        """What is wrong, in a few words, and what waits."""
+        """The problem in a few words, and the messages that wait."""
         what, waiting = self.what, self.shown_waiting.text
         return Text("{what}; {waiting}", what=what, waiting=waiting) if waiting else what
 
@@ -287,7 +287,7 @@ class Problem:
 
     @property
     def what(self) -> str:
-        """What is wrong, in a few words."""
+        """The problem in a few words."""
         if self.lasting:
             return self._consumed(self.lasting)
         lasting = [fault for fault in self.faults if fault.lasts]
@@ -297,7 +297,7 @@ class Problem:
         return titles(list(dict.fromkeys(fault.kind for fault in lasting or self.faults)))
 
     def _consumed(self, queues: Mapping[str, int]) -> str:
-        """How many queues are consumed how: of the first kind, and of up to two others."""
+        """The numbers of queues by how they are consumed: of the first kind and up to two more."""
         certain = {each.kind for each in self.findings if each.certainty != "POSSIBLE"}
         how = {kind: _HOW[kind][kind not in certain] for kind in queues}
         (kind, number), *others = queues.items()
@@ -317,29 +317,29 @@ class Problem:
 
     @cached_property
     def _times(self) -> list[Seen]:
-        """What it lasts from and to: what counts of it, and why; where nothing counts, all."""
+        """The findings and faults that count, for its times; all where none counts."""
         counted = (*self._counted, *self.faults)
         return [each for each in counted if each.severity != kinds.INFO] or self._shown
 
     @property
     def first_seen(self) -> datetime:
-        """Since when it is there in this run."""
+        """Its beginning in this run."""
         return min(each.first_seen for each in self._times)
 
     @property
     def last_seen(self) -> datetime:
-        """Until when it is there in this run."""
+        """Its end in this run."""
         return max(each.last_seen for each in self._times)
 
     @cached_property
     def open_since(self) -> datetime | None:
-        """Since when it is open over the nights before; None where it passed."""
+        """The time since which it is open over the nights before; None where it passed."""
         every = (each.open_since for each in self._shown)
         return min((since for since in every if since is not None), default=None)
 
     @cached_property
     def nights_open(self) -> int:
-        """How many published dates in a row have it open."""
+        """The number of published dates in a row that have it open."""
         return max(each.nights_open or 0 for each in self._shown)
 
     # ------------------------------------------------------------------ why, who, what to do
@@ -356,13 +356,13 @@ class Problem:
 
     @property
     def main_kind(self) -> kinds.Kind:
-        """What it is filed under: its main cause, else what its queues show."""
+        """The kind that it is filed under: its main cause, else the kind of its findings."""
         shown = {**self.lasting, **self.passing}
         return self.cause.kind if self.cause else kinds.kind_of(next(iter(shown)))
 
     @property
     def client_ids(self) -> tuple[str, ...]:
-        """Who it is: the client ids of the first fault that names any."""
+        """The client ids of the first fault that names any."""
         return next((each.client_ids for each in self.faults if each.client_ids), ())
 
     @cached_property
@@ -372,7 +372,7 @@ class Problem:
 
     @property
     def remedy(self) -> str:
-        """What to do about its main cause, unless it passed by itself."""
+        """The remedy of its main cause, unless it passed by itself."""
         return self.there[0].remedy if self.there else ""
 
     @property
@@ -383,7 +383,7 @@ class Problem:
 
     @property
     def is_of_retry_topic(self) -> bool:
-        """Whether its topic is the one from which the group reads again what failed."""
+        """True if its topic is the one from which the group reads again what failed."""
         return self.place.topic == f"%RETRY%{self.place.consumer_group}"
 
 
@@ -434,7 +434,7 @@ def find_problems(tables: Tables) -> list[Problem]:
 def heads_of(
     problems: Iterable[Problem], alike: Callable[[Problem], Any] = lambda each: each.place[:2]
 ) -> dict[Place, Problem]:
-    """By the place of each of the problems, the worst first, the one that it is shown with.
+    """The problem that each one is shown with, by its place; the worst first.
 
     A group's retry topic has the faults of the group: it is shown with the worst of the others that
     are ``alike``, by default all of the group. Every other problem, and a retry topic without such
@@ -465,12 +465,12 @@ def remedies_of(problems: Iterable[Problem]) -> list[tuple[str, int]]:
     return sorted(remedies, key=lambda each: -each[1])
 
 
-#: What rows of one finding have in common; a table that lacks a column has it as null.
+#: Columns that rows of one finding share; one that a table lacks is null.
 _ALIKE = (
     *("severity", "persistence", "ongoing", "status", "certainty", "known_issue"),
     *("first_seen", "last_seen", "share_of_time"),
 )
-#: What they have each, and what becomes of it.
+#: Columns that they have each, and what becomes of them.
 _EACH: dict[str, Literal["list", "min", "max", "sum"]] = {
     "finding_id": "list",
     "broker_name": "list",
@@ -481,7 +481,7 @@ _EACH: dict[str, Literal["list", "min", "max", "sum"]] = {
     "event_id": "list",
 }
 _BETWEEN = "\n"
-#: So many owners of stalled queues are named.
+#: The most owners of stalled queues that are named.
 _MOST_OWNERS = 3
 
 
@@ -512,11 +512,10 @@ def _of_queues(tables: Tables) -> Iterator[PlaceFinding]:
 
 
 def _is_finding(fault: Mapping[str, Any], shown: Container[str]) -> bool:
-    """Whether a fault is a finding by itself; ``shown``: those that severe findings of
-    queues name.
+    """True if a fault is a finding by itself; ``shown``: the faults that severe findings name.
 
     Nothing severe is left out: what affects queues and shows on none of them counts itself, as
-    GROUP_NOT_CONSUMING does. What is not severe is one where it affects no queue.
+    GROUP_NOT_CONSUMING does. A fault that is not severe is a finding if it affects no queue.
     """
     is_severe = fault["severity"] != kinds.INFO
     return not fault["queues_affected"] or (is_severe and fault["fault"] not in shown)

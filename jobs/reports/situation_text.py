@@ -30,16 +30,16 @@ from .text_templates import WIDTH, Reader, clock
 _MOST_CLIENTS = 40
 _MOST_QUEUES = 120
 _MOST_BROKERS = 40
-#: What a client that leaves would do is shown for so few clients at most.
+#: The most clients of which it is shown what their leaving would do.
 _MOST_LEAVING = 12
-#: So many queues with a backlog are named.
+#: The most queues with a backlog that are named.
 _MOST_BACKLOGS = 8
 
 
 def explain_lines(
     situation: Situation, moment: Moment, language: Language = ENGLISH, width: int = WIDTH
 ) -> Iterator[str]:
-    """Who takes what of a topic, why, what is wrong, what causes and repairs it, and what if."""
+    """The explanation of a topic: who takes what and why, what is wrong, its causes and repairs."""
     reader = Reader(moment.masking, language, width)
     evaluation = core.evaluate(situation.state, situation.rules)
     causes = core.find_causes(situation, evaluation)
@@ -73,7 +73,7 @@ def explain_lines(
 
 
 def _without_offsets(moment: Moment, evaluation: Evaluation) -> int:
-    """Of how many queues of the route no offsets came."""
+    """The number of queues of the route without offsets."""
     if evaluation.coverage == TOO_MANY_QUEUES:
         return 0
     return len(readable_by_some(moment.state) - (moment.backlog or {}).keys())
@@ -91,7 +91,7 @@ def _cured(evaluation: Evaluation, causes: Causes) -> tuple[tuple[str, ...], Eva
 
 
 def elsewhere(moment: Moment) -> Text | None:
-    """What the topic has at other times, where nothing is found of it at the moment."""
+    """The findings of the topic at other times, where there are none at the moment."""
     found = moment.elsewhere
     if found is None:
         return None
@@ -107,12 +107,12 @@ def elsewhere(moment: Moment) -> Text | None:
 
 
 def size_and_wrong(evaluation: Evaluation) -> Text:
-    """How many queues and processes there are, and how many queues are taken by several or none."""
+    """The number of queues and processes, and of queues that several take or nobody takes."""
     return Text("{size}; {wrong}", size=size_of(evaluation), wrong=wrong_of(evaluation))
 
 
 def size_of(evaluation: Evaluation) -> Text:
-    """How many queues, processes and client ids there are."""
+    """The number of queues, processes and client ids."""
     queues = count(evaluation.queues, "queue")
     processes = count(evaluation.processes, "process", "processes")
     number = len({allocation.client_id for allocation in evaluation.allocations})
@@ -124,7 +124,7 @@ def size_of(evaluation: Evaluation) -> Text:
 
 
 def wrong_of(evaluation: Evaluation) -> Text:
-    """How many queues are taken by several or by nobody."""
+    """The number of queues that several take or nobody takes."""
     if evaluation.coverage != AUDITED:
         return Text("not audited")
     kinds = Counter(finding.kind for finding in evaluation.findings)
@@ -199,7 +199,7 @@ def _id_of(client_id: str, processes: int) -> str:
 
 
 def _rows(evaluation: Evaluation) -> dict[tuple[str, int, bool], dict[MessageQueue, float]]:
-    """By client id and processes the share of the views under which each queue is taken."""
+    """The share of the views under which each queue is taken, by client id and processes."""
     rows: dict[tuple[str, int, bool], dict[MessageQueue, float]] = {}
     for each in evaluation.allocations:
         row = rows.setdefault((each.client_id, each.processes, each.subscribed), {})
@@ -209,7 +209,7 @@ def _rows(evaluation: Evaluation) -> dict[tuple[str, int, bool], dict[MessageQue
 
 
 def _marks(evaluation: Evaluation) -> dict[MessageQueue, str]:
-    """By queue the letters that mark what is wrong with it."""
+    """The letters that mark what is wrong with each queue."""
     marks: dict[MessageQueue, str] = {}
     for finding in evaluation.findings:
         letter = finding.kind[0]
@@ -274,7 +274,7 @@ def _cell(share: float, full: str) -> str:
 
 
 def _route(route: TopicRoute) -> Text:
-    """Which queues a nameserver gives to consumers."""
+    """The line of a nameserver's route: the queues that consumers see."""
     in_order = sorted(route.brokers, key=lambda each: each.broker_name)
     brokers = [
         Text(
@@ -294,12 +294,12 @@ def _route(route: TopicRoute) -> Text:
 
 
 def _traits(situation: Situation) -> dict[Text, list[str]]:
-    """What processes do, in words, and the ids of those that do."""
+    """Traits of processes in words, with the ids of those that have them."""
     processes = find_processes(situation.state, situation.rules)
     return grouped((_trait(each), _id_of(each.client_id, each.count)) for each in processes)
 
 
-#: What shows a strategy.
+#: Evidence of a strategy.
 _SOURCES = {
     "observed": Text("observed"),
     "configured": Text("configured"),
@@ -331,7 +331,7 @@ def _trait(process: Process) -> Text:
 def _leaving(
     situation: Situation, evaluation: Evaluation, reader: Reader
 ) -> list[tuple[str, int, Text]]:
-    """What each client's leaving would do: the smallest of the what-ifs, and the commonest.
+    """The effect of each client's leaving: the smallest of the what-ifs, and the commonest.
 
     The client, how many queues move, and what is wrong then; only of a group of few clients.
     """
@@ -351,7 +351,7 @@ def _leaving(
 # ------------------------------------------------------------------ since when
 
 TableRow = Mapping[str, Any]
-#: What queues have in common that share a line.
+#: Columns in which queues that share a line are equal.
 _ALIKE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
 
 

@@ -27,7 +27,7 @@ _LOGGER = logging.getLogger(__name__)
 _WIDEST_CELL = 60
 #: A cell that is folded: a quarantined line may have megabytes.
 _LONGEST_CELL = 2_000
-#: So many rows are folded to the width of a terminal: nobody reads more there.
+#: The most rows that are folded to the width of a terminal: nobody reads more there.
 _MOST_FITTED = 1_000
 
 
@@ -75,7 +75,7 @@ def read_refused(snapshots: Location, masking: Masking) -> pa.Table:
 
 
 def _lists(table: pa.Table, several: str) -> bool:
-    """Whether a row is of several groups or topics; ``group_load.topics`` is their number."""
+    """True if a row is of several groups or topics; ``group_load.topics`` is their number."""
     return several in table.column_names and pa.types.is_list(table.schema.field(several).type)
 
 
@@ -165,9 +165,9 @@ def _with_nearest(name: str, names: Sequence[str]) -> str:
 def why_no_rows(
     reports: Reports, published: Published, name: str, group: str | None, topic: str | None
 ) -> str:
-    """Why a table has no rows of a group or topic; '' where it is of no group and topic.
+    """The reason why a table has no rows of a group or topic; '' where it is of no group and topic.
 
-    SettingsError where the run has no such group or topic: a name that is mistyped is no all-clear.
+    SettingsError where the run has no such group or topic: a mistyped name is not an all-clear.
     """
     rows = read_table(reports, published, name)
     group = group if "consumer_group" in rows.column_names else None
@@ -196,7 +196,7 @@ def why_no_rows(
 
 
 def _coverage(reports: Reports, published: Published) -> dict[tuple[str, str], str]:
-    """By group and topic whether it was audited, or why not; in several clusters the worse."""
+    """The coverage of each group and topic; in several clusters the worse."""
     rows = read_table(reports, published, GROUP_HEALTH.name).to_pylist()
     rows.sort(key=lambda row: row["coverage"] != AUDITED)
     return {(row["consumer_group"], row["topic"]): row["coverage"] for row in rows}
@@ -213,9 +213,7 @@ def _named(rows: pa.Table) -> set[tuple[str, str]]:
     return found
 
 
-def format_table(
-    table: pa.Table, stream: TextIO, *, whole: bool = False, is_wide: bool = False
-) -> str:
+def format_table(table: pa.Table, stream: TextIO, *, whole: bool, is_wide: bool = False) -> str:
     """The table as a person reads it.
 
     On a terminal it is as wide as that, with folded cells; a row of a table that cannot fit is a

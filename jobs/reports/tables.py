@@ -12,7 +12,7 @@ from ..storage import Published, Reports
 
 
 class Place(NamedTuple):
-    """What a fault is a fault of: one topic of one group."""
+    """The place of a fault: one topic of one group."""
 
     cluster: str
     consumer_group: str
@@ -29,7 +29,7 @@ def place_of(row: Mapping[str, Any]) -> Place:
 
 
 def anchor_of(place: Place, *, several: bool) -> str:
-    """Where a page shows a place, as a link has it: ``several`` clusters have their names there.
+    """The anchor of a place on a page, as in a link; ``several`` clusters have their names in it.
 
     >>> anchor_of(Place("C", "G", "%RETRY%G"), several=False)
     'G/%25RETRY%25G'
@@ -49,7 +49,7 @@ class Tables:
     def read(
         self, name: str, columns: Sequence[str], places: Collection[Place] | None = None
     ) -> pa.Table:
-        """These columns of a table, of all its rows or of those near some places alone.
+        """Reads these columns of a table, of all its rows or of those near some places only.
 
         A table that the run has not has no rows, and a column that the table has not is null.
         """

@@ -29,7 +29,7 @@ WIDTH = 100
 
 
 class Reader(NamedTuple):
-    """Whom a text is for: what is masked for them, their language, how many columns they have."""
+    """The reader of a text: what is masked for them, their language, their number of columns."""
 
     masking: Masking
     language: Language = ENGLISH
@@ -55,7 +55,7 @@ def clock(time: Instant) -> Text:
     return Text("{at:iso}", at=time)
 
 
-#: What templates call by its name.
+#: Functions that templates call by name.
 _FUNCTIONS = (
     *(agreeing, clock, count, joined, list_of, named_broker, names),
     *(of_the_time, padded, queue_ranges, shown_id),

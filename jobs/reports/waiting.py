@@ -30,7 +30,7 @@ class WaitingMessages(NamedTuple):
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> "WaitingMessages":
-        """That of a topic, from its row of ``group_health``.
+        """The waiting messages of a topic, from its row of ``group_health``.
 
         A broker gives offsets of topics alone of which the group has committed any
         (``ConsumerOffsetManager.whichTopicByConsumer``), and most retry topics have none: of these
@@ -45,7 +45,7 @@ class WaitingMessages(NamedTuple):
 
     @classmethod
     def of_all(cls, every: Iterable["WaitingMessages"]) -> "WaitingMessages":
-        """That of several topics together: at least of those of which it is known.
+        """The waiting messages of several topics together, where known.
 
         >>> WaitingMessages.of_all([WaitingMessages(0), WaitingMessages()]).messages
         0
@@ -63,7 +63,7 @@ class WaitingMessages(NamedTuple):
 
     @property
     def text(self) -> str:
-        """In words; empty where it is not known.
+        """The sentence; empty where it is not known.
 
         >>> WaitingMessages(2_000, 61.5, datetime(2026, 11, 20, 10, 3)).text
         '2,000 messages wait, 62 more a minute, the oldest from 2026-11-20 10:03:00'

@@ -1,4 +1,4 @@
-"""What changes would do, in words and as JSON: of one topic, or of every topic of a group.
+"""Texts and JSON of a what-if: of one topic, or of every topic of a group.
 
 ``templates/what_if.txt`` and ``templates/what_if_of_group.txt`` have how it is laid out.
 """
@@ -24,14 +24,14 @@ from ..languages.language import ENGLISH, Language
 from .situation_text import draw, size_and_wrong, wrong_of
 from .text_templates import WIDTH, Reader, clock
 
-#: Of every topic of a group: the topic's moment, and what the changes do to it.
+#: The moment of each topic of a group, and the effect of the changes on it.
 Predictions = Sequence[tuple[Moment, WhatIf]]
 
 
 def what_if_lines(
     predicted: WhatIf, moment: Moment, language: Language = ENGLISH, width: int = WIDTH
 ) -> Iterator[str]:
-    """What changes would do to a topic: who takes what then, what moves, what lies in between."""
+    """The lines of a what-if of a topic: who takes what then, what moves, what lies in between."""
     reader = Reader(moment.masking, language, width)
     return reader.lines(
         "what_if.txt",
@@ -44,10 +44,8 @@ def what_if_lines(
     )
 
 
-def what_if_group_lines(
-    predictions: Predictions, language: Language = ENGLISH, width: int = WIDTH
-) -> Iterator[str]:
-    """What changes would do to every topic of a group, and how many queues each client has then."""
+def what_if_group_lines(predictions: Predictions, language: Language, width: int) -> Iterator[str]:
+    """The lines of a what-if of all topics of a group, and the queues of each client then."""
     moment = predictions[0][0]
     return Reader(moment.masking, language, width).lines(
         "what_if_of_group.txt",
@@ -63,7 +61,7 @@ def what_if_group_lines(
 
 
 def what_if_values(predictions: Predictions) -> dict[str, Any]:
-    """What changes would do, as values for JSON; docs/what_if.md has what each key is.
+    """The values of a what-if for JSON; docs/what_if.md has what each key is.
 
     Keys are added, never removed or changed.
     """
@@ -109,7 +107,7 @@ def _changes(predictions: Predictions) -> list[str]:
 
 
 def _load(predictions: Predictions) -> dict[str, tuple[float | None, float | None]]:
-    """By client id its queues of all topics before and after; None where it is not there."""
+    """Each client id's queues of all topics, before and after; None where it is not there."""
     no_retries = [
         (m, predicted) for m, predicted in predictions if not is_retry_topic(m.state.topic)
     ] or predictions
@@ -201,14 +199,14 @@ def _what_is_wrong(between: Between) -> str:
 
 
 def _new_faults(predicted: WhatIf) -> tuple[core.Fault, ...]:
-    """Why there are findings when all is done."""
+    """The faults behind the findings after all is done."""
     if not predicted.new_findings:
         return ()
     causes = core.find_causes(predicted.situation_after, predicted.after)
     return core.find_faults(predicted.situation_after, predicted.after, causes)
 
 
-#: What both texts are made with.
+#: Values that both texts need.
 _FACTS: dict[str, Any] = {
     "change_hands": _change_hands,
     "new_faults": _new_faults,

@@ -1,11 +1,11 @@
-"""What codes of the tables are called within a sentence."""
+"""Words for codes of the tables within a sentence."""
 
 from rebalance_core.english import joined, list_of
 from rebalance_core.texts import Text, fill
 
 from ..declared.kinds import Kind
 
-#: By slot what a text that is shown for several groups has in the place of the names of one.
+#: Texts in place of the names of one group where several are shown, by slot.
 _OF_SEVERAL = {
     "this_client": Text("the client"),
     "these_clients": Text("the clients"),
@@ -13,7 +13,7 @@ _OF_SEVERAL = {
     "this_group": "GROUP",
     "this_topic": Text("the topic"),
 }
-#: By code its words: a code is its words in capitals.
+#: The words of a code: the code is its words in capitals.
 _WORDS = {
     words.upper().replace(" ", "_"): words
     for words in (

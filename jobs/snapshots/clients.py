@@ -1,5 +1,6 @@
-"""Who consumes how: what clients report of themselves, in running infos and in their logs, and how
-brokers let a group consume: rows of ``client_states``."""
+"""Clients' reports of themselves, in running infos and logs, and how brokers let a group consume:
+rows of ``client_states``.
+"""
 
 import re
 from collections.abc import Mapping
@@ -24,29 +25,30 @@ from ..schemas import (
 #: A pull waits for messages for up to 30 s (``ConsumerPullTimeoutMillis``), and is tried again 3 s
 #: after an error; ``ConsumerRunningInfo.analyzeProcessQueue`` too takes 60 s for too long.
 _IDLE = 60 * SECOND
-#: So long after the broker gave the lock of a queue its process consumes it no more; it asks again
-#: each 20 s, and keeps the flag where no master answers (``ProcessQueue.isLockExpired`` and
+#: The time after which a process consumes no more of a queue whose lock the broker gave it; it asks
+#: again each 20 s, and keeps the flag where no master answers (``ProcessQueue.isLockExpired`` and
 #: ``RebalanceImpl.lockAll``, 4.9.4 and 5.3.3).
 _LOCK_LIVES = 30 * SECOND
 
 #: Zones lie whole quarters of an hour from UTC, from 12 hours behind it to 14 ahead.
 _QUARTER = 15 * 60 * SECOND
 _MOST_BEHIND, _MOST_AHEAD = -12 * 3600 * SECOND, 14 * 3600 * SECOND
-#: By how much the clocks of client and collector may differ.
+#: The most by which the clocks of client and collector may differ.
 _SKEW = 60 * SECOND
 
 _FIXED_OFFSET = re.compile(r"(?:GMT|UTC)([+-])(\d{1,2})(?::(\d{2}))?", re.ASCII)
 
-#: What a client answers that has no consumer of the group (any more): the process runs
+#: The answer of a client that has no consumer of the group (any more): the process runs
 #: (``ClientRemotingProcessor.getConsumerRunningInfo`` 4.9.4 and 5.3.3).
 _NO_CONSUMER = "not exist in this consumer"
 
-#: So many fields of an ``InfoQueue`` are published; the others are read for its activity.
+#: The number of fields of an ``InfoQueue`` that are published; the others are read for its
+#: activity.
 _HELD = InfoQueue._fields.index("last_pull_at") + 1
 
 
 def _row(statement: Statement, source: str, **values: Any) -> dict[str, Any]:
-    """What a row has of its statement, and the values of its source, by the names of columns."""
+    """A row, by column: the values of its statement and of its source."""
     return {
         **statement.source._asdict(),
         "cluster": statement.cluster,
@@ -58,7 +60,8 @@ def _row(statement: Statement, source: str, **values: Any) -> dict[str, Any]:
     }
 
 
-#: By client, start of its process and queue the first message that it has cached, and since when.
+#: The first message that a process has cached, and since when, by client, start of the process and
+#: queue.
 FirstCached: TypeAlias = dict[tuple[Any, ...], tuple[int | None, Instant]]
 
 
@@ -94,7 +97,7 @@ def running_info_row(
 def _is_unfinished(
     key: tuple[Any, ...], queue: InfoQueue, observed_at: Instant, first_cached: FirstCached
 ) -> bool:
-    """Whether the first message that the process has cached has been the first for too long.
+    """True if the first message that the process has cached has been the first for too long.
 
     Newer ones may be done meanwhile: an offset is committed up to the first that is not
     (``ProcessQueue.removeMessage`` 4.9.4).
@@ -106,7 +109,7 @@ def _is_unfinished(
 
 
 def activities(info: RunningInfo, observed_at: Instant) -> list[str | None]:
-    """Of each queue of the answer what the process does not do with it; None: nothing is wrong.
+    """The activity that a process lacks for each queue of the answer; None: nothing is wrong.
 
     A coarse word and no number, so that a client that gets on reports the same in each answer. What
     it does not consume is measured on its clock, by the latest time in the answer.
@@ -175,10 +178,10 @@ def log_offset(ahead: Instant) -> Instant | None:
 def logged_at(
     printed: Instant | None, collected_at: Instant, time_zone: str | None, offset: Instant | None
 ) -> Instant | None:
-    """When the client wrote a line, from the time that it prints, which has no zone.
+    """The time at which the client wrote a line, from the printed time, which has no zone.
 
-    By the zone that the settings name, else by its log's offset; None where there is neither. A
-    line without a time counts as of when it was collected.
+    The zone is the settings', else the log's offset; None where there is neither. A line without a
+    time counts as of when it was collected.
     """
     if printed is None:
         return collected_at

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from ..schemas import Table
 
-#: About how many rows a piece of a table has: a giant group's day is not held as one.
+#: The approximate number of rows of a piece of a table: a giant group's day is not held as one.
 PIECE_ROWS = 1 << 15
 
 

@@ -51,15 +51,15 @@ _EXPECTED = 4
 
 #: (topic, in how many percent of the polls the table had it).
 Doubt: TypeAlias = tuple[str, int]
-#: When a broker answered with a list, and what it answered.
+#: The time of a broker's answer with a list, the broker, and the answer.
 TimedAnswer: TypeAlias = tuple[Instant, Broker, Connections]
 
 
 class ShownFacts(NamedTuple):
-    """What the tables show of a member that reported no subscriptions itself."""
+    """The facts that the tables show of a member that reported no subscriptions itself."""
 
     subscriptions: Subscriptions
-    #: Those of its topics that flip, sorted.
+    #: The topics that flip, sorted.
     doubtful_topics: tuple[Doubt, ...]
 
 
@@ -76,7 +76,7 @@ class _Flip(NamedTuple):
 
 
 class GroupTables:
-    """What the subscription tables of a group showed, over all brokers' lists, in time."""
+    """The subscription tables of a group, over all brokers' lists, in time."""
 
     def __init__(self, readings: Sequence[TimedAnswer]) -> None:
         """``readings``: in order of time."""
@@ -90,7 +90,7 @@ class GroupTables:
         self._flips = _find_flips(readings) if len(numbers) > 1 else []
 
     def at(self, time: Instant, broker: Broker) -> ShownFacts:
-        """What the tables show of the members that a broker lists.
+        """The facts that the tables show of the members that a broker lists.
 
         One reading of a table that flips does not show who subscribes to what: a member that
         reported nothing itself counts as subscribing to all that any broker's table showed within
@@ -192,7 +192,7 @@ def _flipping_of(
     by_broker: dict[Broker, list[tuple[Instant, Connections]]],
     tables: Iterable[Sequence[Broker]],
 ) -> list[tuple[Instant, Instant]]:
-    """From when to when each of these tables flips, which may be those of several brokers as one.
+    """The times in which each of these tables flips, which may be those of several brokers as one.
 
     A heartbeat goes to all brokers at once, so that their tables are the same at one time. Where
     rounds are in step with heartbeats one broker may always be asked while the table is that of a
@@ -221,7 +221,7 @@ def _flipping_of(
 def _flipping(
     had: Sequence[tuple[Instant, bool]], answers: Sequence[Sequence[Connections | None]]
 ) -> Iterator[tuple[Instant, Instant]]:
-    """From when to when a table flips: when it had the topic, and who was listed, by broker.
+    """The times in which a table flips, from ``had``, whether it had the topic, and who was listed.
 
     A change that comes with other connections may be a deploy, and counts for less. Before the
     first change and after the last one the table may have flipped for as long as it stayed the same
@@ -246,7 +246,7 @@ def _flipping(
 
 
 def _are_same(before: Sequence[Connections | None], after: Sequence[Connections | None]) -> bool:
-    """Whether the brokers list the same connections, in any order: nobody came, left or restarted.
+    """True if the brokers list the same connections, in any order: nobody came, left or restarted.
 
     A broker that was not asked yet shows nothing.
     """
@@ -310,7 +310,7 @@ def _flipping_together(
 
 
 def _keeps_step(times: Sequence[Instant]) -> bool:
-    """Whether the polls look at a part of the time between two heartbeats alone.
+    """True if the polls look at only a part of the time between two heartbeats.
 
     >>> _keeps_step([n * 60 * SECOND for n in range(9)])
     True

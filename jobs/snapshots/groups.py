@@ -55,7 +55,7 @@ CONSUMER_NOT_ONLINE = 206
 
 
 class SnapshotTerms(NamedTuple):
-    """What the snapshot tables depend on besides the statements."""
+    """The terms on which the snapshot tables depend besides the statements."""
 
     heartbeat_expiry_seconds: int
     #: The zone in which all clients print their times; None: each log's is inferred.
@@ -84,14 +84,15 @@ def _subject(statement: Statement) -> dict[str, str]:
 
 
 class _Group:
-    """What was reported of a group, as far as its statements were read."""
+    """The reports about a group, as far as its statements were read."""
 
     def __init__(self, terms: SnapshotTerms) -> None:
         self._terms = terms
         self.members = Members()
-        #: Of a round the poll collected last, in order of time.
+        #: The poll collected last of each round, in order of time.
         self.polls: dict[tuple[Instant, Broker], Statement] = {}
-        #: By round; of a queue that was asked for twice in one the later answer counts.
+        #: The offsets of each round; the later answer counts of a queue that was asked for twice in
+        #: one.
         self._offsets: dict[Instant, dict[tuple[str, str, int], Offset]] = {}
         #: The latest list of each broker, and the SDK of each client from the latest list with it:
         #: its language, and the ordinal of its MQVersion.

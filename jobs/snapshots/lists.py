@@ -37,7 +37,7 @@ _STOPPED_AFTER: Instant = 15 * SECOND
 
 
 def _is_silent(time: Instant, heartbeats: Sequence[Instant], heard_until: Instant | None) -> bool:
-    """Whether the client has stopped for good to send heartbeats, as what came later shows.
+    """True if the client has stopped for good to send heartbeats, as what came later shows.
 
     ``heartbeats`` are those of the client over any of its connections, so that one that reconnects
     is not silent; ``heard_until`` is when the last one of any member came: until then somebody
@@ -57,10 +57,11 @@ def _is_silent(time: Instant, heartbeats: Sequence[Instant], heard_until: Instan
 
 
 class Stays:
-    """Until when a broker went on to list a client, poll by poll."""
+    """The stays of clients in a broker's list, poll by poll."""
 
     def __init__(self, polls: Iterable[tuple[Instant, Broker, Connections]]) -> None:
-        #: By broker and client id the last polls of its stays in the list, ascending.
+        #: The last polls of a client's stays in a broker's list, ascending, by broker and client
+        #: id.
         self._ends: dict[tuple[Broker, str], list[Instant]] = defaultdict(list)
         here: dict[Broker, tuple[Instant, Connections | None, set[str]]] = {}
         for time, broker, answer in polls:
@@ -89,9 +90,9 @@ class _Resolved:
     until: Instant = NEVER
     #: The members, by their numbers.
     numbers: list[int] = field(default_factory=list)
-    #: When the heartbeats came, over each connection, and over any connection of its client.
+    #: The times of heartbeats, over each connection, and over any connection of its client.
     heartbeats: "list[tuple[array[int], array[int]]]" = field(default_factory=list)
-    #: What the group's tables showed, where some member's subscriptions are from there.
+    #: The facts of the group's tables, where some member's subscriptions are from there.
     shown: ShownFacts | None = None
     #: The ids of the list, by which of its members are expired.
     ids: dict[tuple[bool | None, ...], str] = field(default_factory=dict)
@@ -115,14 +116,16 @@ class ListRows:
         self._distinct: list[MemberRow] = []
         self._texts: dict[tuple[int, bool | None], str] = {}
         self._last: dict[Broker, _Resolved] = {}
-        #: By list id its distinct members: their numbers, and whether they are expired.
+        #: The distinct members of each list, by list id: their numbers, and whether they are
+        #: expired.
         self._lists: dict[str, tuple[tuple[int, bool | None], ...]] = {}
-        #: Of each row the member's number, the round, the last heartbeat, and whether it is silent.
+        #: The member's number, the round, the last heartbeat, and whether it is silent, of each
+        #: row.
         self._rows: list[tuple[int, Instant, Instant | None, bool]] = []
 
     @property
     def rows(self) -> int:
-        """How many rows of ``heartbeats`` were not taken yet."""
+        """The number of rows of ``heartbeats`` that were not taken yet."""
         return len(self._rows)
 
     def add(
@@ -159,7 +162,7 @@ class ListRows:
     def _holds(
         self, resolved: _Resolved, time: Instant, broker: Broker, answer: Connections
     ) -> bool:
-        """Whether all that was true of the members of a list still is."""
+        """True if all that was true of the members of a list still is."""
         return (
             time < resolved.until
             and resolved.answer[:-1] == answer[:-1]  # all but the group's table

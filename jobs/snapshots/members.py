@@ -1,4 +1,4 @@
-"""What is true of a member of a group, by its heartbeats, running infos and log lines.
+"""Facts about a member of a group, by its heartbeats, running infos and log lines.
 
 A broker's list (ConsumerConnection) has the connections, but its subscription table is the
 group's: the last heartbeat of any member overwrites it, so that in a mixed group it flips. What a
@@ -43,7 +43,7 @@ HEARTBEAT_SOURCE = "HEARTBEAT"
 
 
 class Profile(NamedTuple):
-    """What a running info has of a member, as a heartbeat does too."""
+    """The facts about a member that a running info shares with a heartbeat."""
 
     consume_type: str | None
     message_model: str | None
@@ -73,7 +73,7 @@ class MemberRow(NamedTuple):
 
     @property
     def chooses_queues(self) -> bool:
-        """Whether it takes its queues by itself: see ``member_flags``."""
+        """True if it takes its queues by itself: see ``member_flags``."""
         return chooses_queues(
             self.pull_consumer,
             self.consume_type,
@@ -90,33 +90,33 @@ class MemberRow(NamedTuple):
 
 
 class OfConnection:
-    """What the heartbeats over one connection report of the group."""
+    """The reports about the group in the heartbeats over one connection."""
 
     __slots__ = ("full", "heartbeats")
 
     def __init__(self) -> None:
-        #: When each heartbeat came, ascending.
+        #: The times of the heartbeats, ascending.
         self.heartbeats = array("q")
-        #: Those with subscriptions, see ``HeartbeatOfGroup.is_full``.
+        #: Heartbeats with subscriptions, see ``HeartbeatOfGroup.is_full``.
         self.full = ValueHistory[HeartbeatOfGroup]()
 
     def heard_before(self, time: Instant) -> Instant:
-        """When the last heartbeat by then came, else the first one."""
+        """The time of the last heartbeat by then, else of the first one."""
         return self.heartbeats[max(bisect_right(self.heartbeats, time) - 1, 0)]
 
     def heard_after(self, time: Instant) -> Instant:
-        """When the next heartbeat came, or NEVER."""
+        """The time of the next heartbeat, or NEVER."""
         number = bisect_right(self.heartbeats, time)
         return self.heartbeats[number] if number < len(self.heartbeats) else NEVER
 
     def heard_nearest(self, time: Instant) -> Instant:
-        """When the heartbeat came that is nearest to the time."""
+        """The time of the heartbeat nearest to it."""
         either = self.heard_before(time), self.heard_after(time)
         return min(either, key=lambda heard: abs(heard - time))
 
 
 class OfClient:
-    """What a client reports of itself, over whichever connection."""
+    """The reports of a client about itself, over whichever connection."""
 
     __slots__ = ("client_rebalance", "heartbeat", "info", "nearby", "pull_consumer", "strategy")
 
@@ -125,7 +125,7 @@ class OfClient:
         #: of one id repeat themselves without end: a repetition over the same connection is no
         #: news.
         self.heartbeat = ValueHistory[HeartbeatOfGroup]()
-        #: Of its running infos.
+        #: Its running infos.
         self.info = ValueHistory[Profile]()
         #: (name, RUNNING_INFO or CLIENT_LOG).
         self.strategy = ValueHistory[tuple[str, str]]()
@@ -135,19 +135,19 @@ class OfClient:
         self.pull_consumer = ValueHistory[bool]()
 
     def next_change(self, time: Instant) -> Instant:
-        """Until when all of it stays as it is at the time: the least of all its histories."""
+        """The time until which all of it stays as it is: the least of all its histories."""
         histories: Iterable[ValueHistory[Any]] = (getattr(self, name) for name in self.__slots__)
         return min(history.next_change(time) for history in histories)
 
 
 class Members:
-    """What all clients of one group report of themselves. Statements are added in order of time."""
+    """The reports of all clients of one group. Statements are added in order of time."""
 
     def __init__(self) -> None:
         self._connections: dict[ConnectionKey, OfConnection] = defaultdict(OfConnection)
         self._clients: dict[str, OfClient] = defaultdict(OfClient)
         self._heard: dict[tuple[str | None, int | None], Instant] = {}
-        #: By (broker name, broker id, client id) when its heartbeats came, over any connection.
+        #: The times of heartbeats over any connection, by (broker name, broker id, client id).
         self._heartbeats: dict[tuple[str | None, int | None, str], array[int]] = defaultdict(
             lambda: array("q")
         )
@@ -187,15 +187,15 @@ class Members:
         return self._connections.get(key, _SILENT_CONNECTION)
 
     def heartbeats_of(self, broker: Broker, client_id: str) -> array[int]:
-        """When the heartbeats of a client came to a broker, over any connection, ascending."""
+        """The times of a client's heartbeats to a broker, over any connection, ascending."""
         return self._heartbeats.get((*broker, client_id), _NO_HEARTBEATS)
 
     def heard_until(self, broker: Broker) -> Instant | None:
-        """When the last heartbeat of any member at a broker was collected."""
+        """The time at which a broker's last heartbeat of any member was collected."""
         return self._heard.get(broker)
 
     def of_client(self, client_id: str) -> OfClient:
-        """What a client reports of itself."""
+        """The reports of a client about itself."""
         return self._clients.get(client_id, _SILENT_CLIENT)
 
 
@@ -211,7 +211,7 @@ def _add_strategy(client: OfClient, time: Instant, strategy: str, source: str) -
 
 
 class _Report(NamedTuple):
-    """What a client reports of itself, where, and since when."""
+    """A report of a client about itself, with its source and beginning."""
 
     since: Instant
     source: str
@@ -221,7 +221,7 @@ class _Report(NamedTuple):
 def _last_reports(
     time: Instant, connection: OfConnection, client: OfClient
 ) -> tuple[list[_Report], Instant]:
-    """What a client reports over a connection and elsewhere, what counts first; until when.
+    """The reports of a client over a connection and elsewhere, those that count first; until when.
 
     What comes over the connection counts while it is heard: several processes may have one id, and
     each has its own connections. Once it is heard no more, what the client reported last counts,
@@ -252,7 +252,7 @@ def _last_reports(
         if abs(time - heard) <= reach:
             return reports, min(until, heard + reach + 1)
         until = min(until, connection.heard_after(time) - reach)
-    # Of equal contents the first witness counts, so that a repetition does not change the row.
+    # The first witness of equal contents counts, so that a repetition does not change the row.
     return sorted(reports, key=lambda report: report.content.subscriptions != last), until
 
 
@@ -264,7 +264,7 @@ def member_at(
     members: Members,
     shown: ShownFacts,
 ) -> tuple[MemberRow, Instant]:
-    """What is true of a connection of a broker's list at the time of a poll, and until when.
+    """The facts about a connection of a broker's list at the time of a poll, and their end.
 
     ``shown`` is what the group's tables show then. Where they had to serve (GROUP_TABLE) it holds
     only while they show the same.

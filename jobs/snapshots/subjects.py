@@ -10,7 +10,7 @@ from ..engines.pieces import Piece, in_parts, pack_tables
 from .groups import SnapshotTerms, group_tables
 from .topics import topic_tables
 
-#: About so many bytes of tables are held in a shard before they leave it.
+#: The approximate bytes of tables that are held in a shard before they leave it.
 _BYTES_AT_ONCE = 32 << 20
 
 

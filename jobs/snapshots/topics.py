@@ -19,7 +19,7 @@ from .exact_types import PIECE_ROWS, table_of
 #: ``ResponseCode.TOPIC_NOT_EXIST``: the nameserver answered, and knows no such topic.
 TOPIC_NOT_EXIST = 17
 
-#: In ``topic_routes`` the row of a nameserver that knows no broker for the topic.
+#: The row in ``topic_routes`` of a nameserver that knows no broker for the topic.
 _NO_BROKER = (None, None, 0, 0, 0, None)
 
 
@@ -27,8 +27,8 @@ def topic_tables(statements: Iterable[Statement]) -> Iterator[tuple[str, pa.Tabl
     """The tables of one topic in one cluster; the statements in order of time.
 
     A topic that the nameserver does not know gives one row without a broker in ``topic_routes``,
-    and a route without brokers in ``route_contents``. Polls that the nameserver did not answer
-    give no row: they are no evidence.
+    and a route without brokers in ``route_contents``. Polls that the nameserver did not answer give
+    no row: they are not evidence.
     """
     last: dict[tuple[Instant | None, str | None], Statement] = {}
     for statement in statements:
@@ -46,7 +46,7 @@ def topic_tables(statements: Iterable[Statement]) -> Iterator[tuple[str, pa.Tabl
 
 
 def _has_answered(source: LineSource) -> bool:
-    """Whether a nameserver answered; that it knows no such topic is an answer too.
+    """True if a nameserver answered; that it knows no such topic is an answer too.
 
     >>> _has_answered(LineSource(error_code=17)), _has_answered(LineSource(error_code=-1))
     (True, False)

@@ -1,4 +1,4 @@
-"""What holds at a moment, of what was learned at other moments."""
+"""Histories of values that were learned at some moments, asked for at others."""
 
 from bisect import bisect_right
 from typing import Generic, TypeVar
@@ -32,7 +32,7 @@ class ValueHistory(Generic[Value]):
         self._values: list[Value] = []
 
     def add(self, time: Instant, value: Value) -> None:
-        """From then on the value is this one."""
+        """Adds the value that holds from then on."""
         if not self._values or self._values[-1] != value:
             self._times.append(time)
             self._values.append(value)
@@ -41,7 +41,7 @@ class ValueHistory(Generic[Value]):
         """The last value up to the time, else the first one after it; None where there is none.
 
         What a process is it has been since it started, and a collector may have begun to listen
-        later. Of two values of one instant the one that was added later counts.
+        later. The later one added counts of two values of one instant.
         """
         found = self.nearest_since(time)
         return None if found is None else found[1]
@@ -54,6 +54,6 @@ class ValueHistory(Generic[Value]):
         return self._times[number], self._values[number]
 
     def next_change(self, time: Instant) -> Instant:
-        """Until when ``nearest`` stays what it is at the time."""
+        """The time until which ``nearest`` stays what it is."""
         number = bisect_right(self._times, time)
         return self._times[number] if number < len(self._times) else NEVER

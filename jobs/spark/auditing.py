@@ -56,7 +56,8 @@ from .schemas import spark_schema
 from .session import adopted, fitting_workers, for_rows, suited
 from .spark_engine import SparkEngine
 
-#: Of many rows, which no page and no verdict wants whole: they are read where they were made.
+#: Tables of many rows, which no page and no verdict wants whole: they are read where they were
+#: made.
 _BY_SHARD = (ALLOCATIONS.name, "state_runs")
 #: An input of which Spark knows no size counts as one of so many bytes, and none as larger.
 _MOST_BYTES = 8 << 30
@@ -85,7 +86,7 @@ def audit(
 
     A row whose values break the contract is left out, and named in ``quarantine``. Raises
     ContractError, before anything runs, where columns are missing or of a wrong type, InputError
-    for what is no table or no name, SettingsError for settings that are wrong.
+    for what is not a table or a name, SettingsError for settings that are wrong.
 
     >>> result = audit(heartbeats, topic_routes)  # doctest: +SKIP
     >>> result.orphaned_queues.where("persistence = 'PERSISTENT'").show()  # doctest: +SKIP
@@ -119,7 +120,8 @@ def audit_tables(
     with temporary_folder() as folder, suited(spark) as own:
         engine = SparkEngine(own)
         task = new_task(folder, settings)
-        rows = prepared({name: adopted(own, each) for name, each in frames.items()}, columns)
+        named = prepared(frames, columns)
+        rows = {name: adopted(own, each) for name, each in named.items()}
         try:
             inputs = FrameInputs.read(engine, rows, settings, task.window, folder)
             published = publish_audit(engine, task, QUIET, inputs)
@@ -160,7 +162,7 @@ def _as_frame(spark: SparkSession, name: str, rows: Any) -> DataFrame:
 
 @dataclass(frozen=True)
 class FrameTables(Snapshots):
-    """What the driver looks at of the rows that the engine has."""
+    """The rows that the driver looks at, of those that the engine has."""
 
     looked_at: Mapping[str, pa.Table] = field(default_factory=dict)
 
@@ -169,7 +171,7 @@ class FrameTables(Snapshots):
         return []
 
     def has(self, name: str) -> bool:
-        """Whether the table is there."""
+        """True if the table is there."""
         return name in self.looked_at
 
     def parquet(self, name: str) -> ds.Dataset:
@@ -193,7 +195,7 @@ class FrameInputs(Inputs):
         folder: Location,
         group: str | None = None,
     ) -> "FrameInputs":
-        """From rows that are ``prepared``, of one group where it is named."""
+        """Reads rows that are ``prepared``, of one group where it is named."""
         has_route_ids = {ROUTE_POLLS.name, ROUTE_CONTENTS.name} <= rows.keys()
         most = settings.bounds.quarantined_lines
         shards = 1 if group is not None else engine.shards(sum(map(_size_of, rows.values())))
@@ -224,7 +226,7 @@ def _of_group(rows: DataFrame, group: str) -> DataFrame:
 
 
 def _size_of(rows: DataFrame) -> int:
-    """About so many bytes, as Spark's plan has it, which may know none."""
+    """The approximate number of bytes, by Spark's plan, which may know none."""
     try:
         plan: Any = rows
         return min(
@@ -235,7 +237,7 @@ def _size_of(rows: DataFrame) -> int:
 
 
 class SparkReport(Report):
-    """What an audit found: each report table as a DataFrame, by its name: ``orphaned_queues``.
+    """The result of an audit: each report table as a DataFrame, by its name: ``orphaned_queues``.
 
     By name in brackets it is a table of Arrow. ``print`` shows the verdict and the worst.
     """

@@ -70,7 +70,7 @@ _LEAST = {"tinyint": -(1 << 7), "smallint": -(1 << 15), "int": -(1 << 31)}
 
 
 def prepared(frames: Mapping[str, DataFrame], columns: Names | None = None) -> dict[str, DataFrame]:
-    """By table the columns that it declares, as they travel; those that are missing are null.
+    """The declared columns of each table, as they travel; those that are missing are null.
 
     Raises ContractError with all that is missing or of a wrong type in any of the tables, and what
     to type; InputError for a name in ``columns`` that no table has.
@@ -115,12 +115,12 @@ def _check_names(columns: Names) -> None:
 class _Named(NamedTuple):
     """The columns of a table that are there."""
 
-    #: By our names.
+    #: Rows with our names of columns.
     rows: DataFrame
     twice: list[Any]
-    #: By our name theirs; None of a column that the caller has made of theirs.
+    #: The caller's name of each column of ours; None of one that the caller has made.
     theirs: dict[str, str | None]
-    #: By our name why there is nothing of what ``columns`` has for it.
+    #: The reason why there is nothing of what ``columns`` has for our name.
     not_found: dict[str, str]
 
 
@@ -168,7 +168,7 @@ def _refusal(rows: DataFrame, column: Column) -> str | None:
 
 
 def _not_found(columns: Names, named: Mapping[str, _Named]) -> Iterator[str]:
-    """What ``columns`` has for a table and the table has not; or for all, and none of them has."""
+    """The names in ``columns`` that their table has not; or that no table has, where for all."""
     for name, each in named.items():
         of_table = columns.get(name, {})
         for ours, why in each.not_found.items():
@@ -227,7 +227,7 @@ def _what_to_type(
 
 
 def _alike(missing: list[str], theirs: list[str]) -> dict[str, str]:
-    """For names of ours those of theirs that are spelled alike or are their end; each once."""
+    """Maps our names to theirs that are spelled alike or are the end of ours; each once."""
     plain = {re.sub(r"[\W_]", "", name).lower(): name for name in theirs}
     found: dict[str, str] = {}
     for is_alike in (
@@ -258,13 +258,13 @@ def _travelling(table: Table, rows: DataFrame) -> Iterator[str]:
 
 
 def _is_marked(field: "pa.Field[Any]") -> bool:
-    """Whether null travels as a list of one null: of lists that have no null themselves."""
+    """True if null travels as a list of one null: in lists that have no null themselves."""
     elements = NESTED_VALUES.get(field.name, {}).get("", "")
     return pa.types.is_list(field.type) and not elements.startswith("null")
 
 
 def _travels(came: DataType, expected: Any, x: str, depth: int = 0) -> str | None:
-    """What Spark makes of ``x``, a column that came: its travelling type. None: it does not fit."""
+    """The expression of the column ``x`` in its travelling type; None: it does not fit."""
     if isinstance(came, NullType):
         return f"CAST(NULL AS {_type_name(expected)})"
     if pa.types.is_list(expected):
@@ -310,7 +310,7 @@ def _struct_travels(came: DataType, expected: Any, x: str, depth: int) -> str | 
 
 
 def _held(x: str, made: str, type_: str) -> str:
-    """What is made of ``x``; where the type cannot hold it, the least number there is."""
+    """The expression ``made``; the least number there is where the type cannot hold it."""
     least = _LEAST.get(type_)
     worst = "(-9223372036854775807L - 1L)" if least is None else f"CAST({least} AS {type_})"
     return f"IF({x} IS NULL, NULL, coalesce({made}, {worst}))"
@@ -324,9 +324,9 @@ def _type_name(expected: Any) -> str:
 
 #: The kind of the pieces of what the driver reads of a table besides the fold's pieces.
 _BRIEF = "brief of "
-#: What a list is of: its broker is not among them, since few have more than one list of a group.
+#: The key of a list: its broker is not part of it, since few have more than one list of a group.
 _OF_A_LIST = ("cluster", "consumer_group", "topic", "snapshot_time")
-#: By table the columns that the driver looks at: when there are rows, and who was asked.
+#: The columns of each table that the driver looks at: when there are rows, and who was asked.
 _BRIEFLY: Mapping[str, list[str]] = {
     HEARTBEATS.name: ["cluster", "snapshot_time"],
     TOPIC_ROUTES.name: ["cluster", "snapshot_time"],
@@ -338,7 +338,7 @@ _BRIEFLY: Mapping[str, list[str]] = {
 }
 
 
-#: So many bytes of rows are sorted at once.
+#: The bytes of rows that are sorted at once.
 _SORTED_BYTES = 32 << 20
 
 
@@ -434,7 +434,7 @@ def brief_kinds() -> list[str]:
 
 
 def briefly(pieces: list[Piece], name: str) -> Rows:
-    """What the driver looks at of a table, from the pieces of its rows; other columns are null."""
+    """The rows of a table that the driver looks at, from their pieces; other columns are null."""
     schema = pa.schema(field.with_nullable(True) for field in _TABLES[name].schema)
     names = _BRIEFLY.get(name, [])
     rows: Rows = all_rows(pieces, _BRIEF + name, pa.schema(map(schema.field, names)))

@@ -96,7 +96,7 @@ def read_reports(
 ) -> DataFrame:
     """A report table of some dates (None: of all that are published), with the column ``date``.
 
-    Of each date only what its pointer names is read, and it is checked first: a run that is being
+    Only what the pointer of a date names is read, and it is checked first: a run that is being
     written, or that died, adds nothing. Columns that an older run has not are null. Where a date is
     audited again before the rows are read, Spark misses its files: read again.
 

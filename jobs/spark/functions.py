@@ -80,9 +80,9 @@ def recompute_allocations(work: Work) -> Udf:
 # ---------------------------------------------------------------- of columns
 
 _QUEUE = "struct<topic:string,broker_name:string,queue_id:int>"
-#: What ``allocate`` gives: in RocketMQ's order of the ids what each of their processes takes.
+#: The type of ``allocate``: in RocketMQ's order of the ids what each of their processes takes.
 SHARES = f"array<struct<client_id:string,processes:int,queues:array<{_QUEUE}>>>"
-#: What ``queue_findings`` gives: the queues that nobody takes, those that several processes take
+#: The type of ``queue_findings``: the queues that nobody takes, those that several processes take
 #: (an id is there for each of its processes), ids of several processes, and why there are none.
 FINDINGS = (
     f"struct<orphaned:array<{_QUEUE}>,"
@@ -98,7 +98,7 @@ def allocate(
     parameters: Column | None = None,
     **named: Any,
 ) -> Column:
-    """Who takes which queue: ``SHARES``, as every client of the group computes it for itself.
+    """The takers of each queue: ``SHARES``, as every client of the group computes it for itself.
 
     Each process of an id that is there several times takes the share of the first, as in Java, and
     the share of the others falls to nobody. ``named`` are parameters of the strategy, those of
@@ -120,7 +120,7 @@ def queue_findings(
     parameters: Column | None = None,
     **named: Any,
 ) -> Column:
-    """What is wrong with such a group: ``FINDINGS``. Takes and raises what ``allocate`` does.
+    """The findings of such a group: ``FINDINGS``. Takes and raises what ``allocate`` does.
 
     Where there is no client nobody takes a queue, whatever the strategy.
 
@@ -190,7 +190,7 @@ class _GroupRow(NamedTuple):
     parameters: str | None
 
     def taken(self) -> list[tuple[str, int, list[MessageQueue]]]:
-        """By id, in RocketMQ's order, its processes, and the queues that each of them takes."""
+        """Each id, in RocketMQ's order, with its processes and the queues that each one takes."""
         strategy = _made(self.strategy, self.parameters)
         if _looks_at_topics(self.strategy) and not all(queue.topic for queue in self.queues):
             raise AllocationError(

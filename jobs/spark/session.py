@@ -20,7 +20,8 @@ from shutil import rmtree
 from socketserver import BaseServer
 from tempfile import gettempdir, mkdtemp, mkstemp
 from threading import RLock
-from typing import Any
+from typing import Any, cast
+from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark import RDD, SparkConf, SparkContext
@@ -33,7 +34,7 @@ from ..engines.environment import check_packages, numbers_of, sentence_of_spark
 from ..errors import SparkError, stop_before
 from ..java import find_java
 
-#: What the console command starts its session with, besides what the jobs need in any; under
+#: Settings of the session that the console command starts, besides what the jobs need in any; under
 #: spark-submit that is the cluster's business, and conf/spark-defaults.conf has what is advised.
 _STARTED_WITH = {
     "spark.master": "local[*]",
@@ -54,13 +55,13 @@ _STARTED_WITH = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
-#: So much of what Java wrote is searched for the cause.
+#: The most bytes of Java's output that are searched for the cause.
 _MOST_LOG = 4 << 20
 
 #: Options of Spark's readers: a path is a name and no glob, whatever is in it (DataSource.scala).
 AS_NAMED = {"__globPaths__": "false"}
 
-#: What the jobs need in whatever session they run.
+#: Settings that the jobs need in whatever session they run.
 _NEEDED = {
     # Reports are instants; nothing may depend on where the cluster is.
     "spark.sql.session.timeZone": "UTC",
@@ -71,9 +72,9 @@ _NEEDED = {
 }
 
 
-#: What the jobs need of their own session besides. Pieces that the driver gives travel as columns
-#: of Arrow. Plans are few and fixed: nothing is gained by planning again as they run. Files are
-#: listed by name, which needs no job.
+#: Settings that the jobs need of their own session besides. Pieces that the driver gives travel as
+#: columns of Arrow. Plans are few and fixed: nothing is gained by planning again as they run. Files
+#: are listed by name, which needs no job.
 _FOR_PIECES = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
@@ -93,14 +94,14 @@ def _rows_of_a_batch(version: str) -> str:
     return "10000" if counts_bytes else "4"
 
 
-#: What every worker needs.
+#: Packages that every worker needs.
 _OF_A_WORKER = ("numpy", "pandas", "pyarrow", __package__, "rebalance_core")
 _OF_PANDAS_3 = "PySpark does not yet fully support pandas"
 #: The Python that Spark takes where PYSPARK_PYTHON is not set.
 _DEFAULT = "python3"
 
 
-#: What is changed for a moment, or by several audits at a time, is changed by one after the other.
+#: The lock for what is changed for a moment, or by several audits at a time.
 _LOCK = RLock()
 #: The contexts whose workers take this Python, once for each audit that is under way.
 _WITH_THIS_PYTHON: list[SparkContext] = []
@@ -160,11 +161,28 @@ def adopted(own: SparkSession, rows: DataFrame) -> DataFrame:
     if rows.sparkSession is own:
         return rows
     if is_remote():
-        of_plan: Any = type(rows)
-        remote: DataFrame = of_plan(rows._plan, own)
-        return remote
+        return _shared(own, rows)
     java = rows._jdf
     return DataFrame(java.ofRows(own._jsparkSession, java.queryExecution().analyzed()), own)
+
+
+def _shared(own: SparkSession, rows: DataFrame) -> DataFrame:
+    """The same on Spark Connect, by a view of all sessions, for as long as a plan needs it.
+
+    A plan that is given to another session as it is would be settled again there, by the settings
+    of that one, and what is kept of it would not be known again.
+    """
+    name = f"rebalance_audit_{uuid4().hex}"
+    rows.createGlobalTempView(name)
+    shared: Any = own.table(f"{own.conf.get('spark.sql.globalTempDatabase')}.{name}")
+    # At the end of Python the server may be gone, with all its views.
+    weakref.finalize(shared._plan, _drop, rows.sparkSession, name).atexit = False
+    return cast(DataFrame, shared)
+
+
+def _drop(spark: SparkSession, view: str) -> None:
+    with suppress(Exception):  # the session may be stopped
+        spark.catalog.dropGlobalTempView(view)
 
 
 @contextmanager
@@ -193,7 +211,7 @@ def unnoticed(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def fitting_workers(spark: SparkSession) -> Iterator[None]:
-    """Within the block, what is made for Spark's workers runs in a Python that fits this one.
+    """Lets Spark's workers run in a Python that fits this one, within the block.
 
     Workers take the Python that PYSPARK_PYTHON names when the session starts, else the first
     ``python3`` on their PATH. In a notebook whose environment is not activated that is another one.
@@ -272,7 +290,7 @@ def spark_session(
                     spark.stop()
     # ConnectionError: of the connection to Java, which the jobs have no other of.
     except (Py4JError, PySparkException, ConnectionError) as error:
-        # Of a command that was stopped in the midst of a call to Java the stack is of no use.
+        # The stack of a command that was stopped in the midst of a call to Java is of no use.
         failed = stop_before(error) is None
         raise SparkError(_sentence(error, log)) from error
     finally:
@@ -281,7 +299,7 @@ def spark_session(
 
 
 def tasks_under_way(spark: SparkSession) -> tuple[int, int, str] | None:
-    """How many tasks of the stages that run are done, and of how many; None: no stage runs.
+    """The tasks done and in all, of the stages that run; None: no stage runs.
 
     May be asked by another thread. A session that is gone runs none.
     """
@@ -398,7 +416,7 @@ def _new_log() -> Path:
 
 
 def _sentence(error: Exception, log: Path | None) -> str:
-    """What the failure means; its stack is added to the log."""
+    """The sentence on the failure; its stack is added to the log."""
     text = _safely(error, str)
     stack = _safely(error, lambda error: "".join(traceback.format_exception(error)))
     if log is None:

@@ -80,7 +80,7 @@ _DESCRIPTION = "spark.job.description"
 
 #: Files are read by their very names.
 _BY_NAME = {"__globPaths__": "false", "recursiveFileLookup": "true"}
-#: So many bytes are collected at once; more come in parts of so many.
+#: The most bytes that are collected at once; more come in parts of so many.
 _COLLECTED_AT_ONCE = 64 << 20
 _COLLECTED_PART = 16 << 20
 #: A task costs as much as a megabyte of input. For each core there are two, so that it seldom waits
@@ -104,11 +104,11 @@ class PieceFrame:
     what: str = "pieces"
 
     def only(self, *kinds: str) -> "PieceFrame":
-        """Those of some kinds."""
+        """The pieces of some kinds."""
         return replace(self, rows=self.rows.where(F.col("kind").isin(*kinds)))
 
     def and_also(self, others: "PieceFrame") -> "PieceFrame":
-        """These and others."""
+        """The pieces of both."""
         rows = self.rows.unionAll(others.rows)
         return PieceFrame(rows, self.most_bytes + others.most_bytes, self.what)
 
@@ -125,7 +125,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         self._most_tasks = _TASKS_OF_A_CORE * cores_of(spark)
         self._tasks = self._most_tasks
         self._input_bytes = inf
-        #: What the shards came to that were asked last.
+        #: The pieces of the shards that were asked last.
         self.answered: PieceFrame | None = None
 
     def __exit__(self, *_: object) -> None:
@@ -137,14 +137,14 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             rows.unpersist()
 
     def shards(self, input_bytes: int) -> int:
-        """Some for each core, fewer of a small input, more of a large one: a task holds one."""
+        """Plans some per core, fewer of a small input, more of a large one: a task holds one."""
         least = max(1, input_bytes // _LEAST_BYTES_OF_A_SHARD)
         self._tasks = min(self._most_tasks, least)
         self._input_bytes = input_bytes
         return max(self._tasks, -(-input_bytes // _MOST_BYTES_OF_A_SHARD))
 
     def list_files(self, paths: Sequence[str]) -> list[InputFile]:
-        """This machine's files as every engine lists them, others as Spark does, with globs."""
+        """Lists this machine's files as every engine does, others as Spark does, with globs."""
         given = given_paths(paths)
         files = list_local_files([path for path in given if is_local(path)]) or []
         for path in given:
@@ -217,7 +217,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         return PieceFrame(rows, sum(len(piece.data) for piece in there))
 
     def by_shard(self, pieces: PieceFrame, step: ShardStep) -> PieceFrame:
-        """What the pieces of each shard become."""
+        """Runs the step on the pieces of each shard."""
         rows = self._grouped(pieces.rows).mapInArrow(of_shards(step), _DDL)
         return self._keep(rows, pieces.most_bytes, f"shards: {pieces.what}")
 
@@ -317,7 +317,7 @@ _LEFT_OUT = re.compile(r".*/[._][^/]*|.*\._COPYING_", re.DOTALL)
 
 
 def _is_handed(slice_: Slice) -> bool:
-    """Whether Spark reads the file. It leaves out empty files and some names."""
+    """True if Spark reads the file. It leaves out empty files and some names."""
     is_small = slice_.is_whole and 0 < slice_.size <= MOST_BYTES
     return is_small and not is_local(slice_.path) and not _LEFT_OUT.fullmatch(slice_.path)
 
@@ -334,7 +334,7 @@ def _check_can_be_opened(path: str, size: int) -> None:
 
 
 def cores_of(spark: SparkSession) -> int:
-    """How many tasks run at a time; of a session of Spark Connect, which does not tell it, some."""
+    """The number of tasks at a time; a guess for Spark Connect, which does not tell it."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:
@@ -342,5 +342,5 @@ def cores_of(spark: SparkSession) -> int:
 
 
 def is_here(spark: SparkSession) -> bool:
-    """Whether all workers are on this machine, and see its temporary folders."""
+    """True if all workers are on this machine, and see its temporary folders."""
     return not is_remote() and str(spark.sparkContext.master).startswith("local")

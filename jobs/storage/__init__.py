@@ -1,4 +1,4 @@
-"""Where things lie: paths on any file system, and how what is written there is published.
+"""Storage on any file system, and how what is written there is published.
 
 ``Location`` is the one class that touches files other than through Spark. ``Publication`` makes a
 run the one that counts, under a lease, by a manifest and a pointer; ``Reports`` and ``Snapshots``

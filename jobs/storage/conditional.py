@@ -5,9 +5,9 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 S3_SCHEMES = ("s3", "s3a", "s3n")
-#: What a store answers where the object is there (412), or is being created (409).
+#: Answers of a store where the object is there (412), or is being created (409).
 _IS_THERE = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
-#: What a store answers that has no conditional writes.
+#: Answers of a store that has no conditional writes.
 _UNKNOWN = {"NotImplemented", "501"}
 
 

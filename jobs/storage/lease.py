@@ -42,8 +42,8 @@ def lease(
 ) -> Iterator[Location]:
     """Holds the lease of a folder of claims while the block runs.
 
-    Where another process holds it, it waits up to ``wait_seconds``, which ``say`` gets a line of.
-    Raises LeaseError where it did not get it. What it gives is the claim: another run that finds it
+    If another process holds it, it waits up to ``wait_seconds``, and ``say`` gets a line about
+    that. Raises LeaseError if it did not get it. It gives the claim: another run that finds it
     lapsed removes it.
     """
     began, has_reported = time.monotonic(), False
@@ -61,7 +61,7 @@ def lease(
         if not has_reported:
             say(f"waits for {other}, which is writing to {claims}")
             has_reported = True
-        # Of two that began at a time both withdraw: the next time not at the same time.
+        # Two that began at a time both withdraw: the next time not at the same time.
         time.sleep(random.uniform(0.05, 0.5))  # noqa: S311 - no secret
 
 
@@ -90,13 +90,13 @@ def _claim(claims: Location, run_id: str) -> Iterator[Location]:
 
 def _renew(mine: Location, ended: threading.Event) -> None:
     while not ended.wait(_RENEWAL):
-        # What cannot be renewed lapses.
+        # A claim that cannot be renewed lapses.
         with suppress(OSError):
             os.utime(mine.base) if mine.is_local else mine.replace_text(mine.read_text())
 
 
 def _other_claim(claims: Location, mine: Location) -> str | None:
-    """Who else has a claim that counts; claims that count no more are broken."""
+    """The other run with a claim that counts; claims that count no more are broken."""
     infos = {info.base_name: info for info in claims.infos()}
     own = infos.pop(mine.name, None)
     if own is None:
@@ -113,7 +113,7 @@ def _other_claim(claims: Location, mine: Location) -> str | None:
 
 
 def _is_left(claim: Location) -> bool:
-    """Whether the process of a claim surely ended: on a disk its lock went with it."""
+    """True if the process of a claim surely ended: on a disk its lock went with it."""
     if not claim.is_local:
         return False
     with disk.locked(Path(claim.base)) as was_free:

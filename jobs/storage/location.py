@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
 #: The names that Spark has for a file system and PyArrow has not.
 _ALIASES = {"s3a": "s3", "s3n": "s3"}
-#: Who may read: never shown.
+#: The part of a URI that says who may read: never shown.
 _CREDENTIALS = re.compile(r"://[^/@]*@")
 
 
@@ -59,7 +59,7 @@ class Location:
 
     @property
     def uri(self) -> str:
-        """For Spark: absolute, so that an executor's working directory does not matter."""
+        """The URI for Spark: absolute, so that an executor's working directory does not matter."""
         return self._path + self._options
 
     def __truediv__(self, name: str) -> Location:
@@ -69,11 +69,11 @@ class Location:
         return below
 
     def below(self, base: str) -> Location:
-        """What lies below, by its path on the file system."""
+        """The location of a path of the file system that lies below."""
         return self / base.removeprefix(self.base).strip("/")
 
     def __str__(self) -> str:
-        """For a person: neither options nor who may read it."""
+        """The path for a person: without options and credentials."""
         return visible(_CREDENTIALS.sub("://", self._path))
 
     @property
@@ -86,7 +86,7 @@ class Location:
         return self.base.rpartition("/")[0]
 
     def holds(self, other: Location) -> bool:
-        """Whether another path is this one or one below it, whatever its name (a link, ``..``).
+        """True if another path is this one or one below it, whatever its name (a link, ``..``).
 
         >>> reports = Location("lake/reports")
         >>> reports.holds(Location("lake/reports/x")), reports.holds(Location("lake/reports-2"))
@@ -98,18 +98,18 @@ class Location:
         return self.is_local == other.is_local and f"{path}/".startswith(f"{folder.rstrip('/')}/")
 
     def exists(self) -> bool:
-        """Whether there is a file or a folder."""
+        """True if there is a file or a folder."""
         return bool(self._kind() != pafs.FileType.NotFound)
 
     def is_folder(self) -> bool:
-        """Whether there is a folder."""
+        """True if there is a folder."""
         return bool(self._kind() == pafs.FileType.Directory)
 
     def _kind(self) -> pafs.FileType:
         return self.file_system.get_file_info(self.base).type
 
     def read_bytes(self) -> bytes:
-        """What is in the file; FileNotFoundError where there is none."""
+        """Reads the file; FileNotFoundError where there is none."""
         with self.file_system.open_input_stream(self.base, compression=None) as stream:
             return bytes(stream.read())
 
@@ -128,10 +128,10 @@ class Location:
     def create_text(self, text: str) -> None:
         """Writes a file that is not there yet; FileExistsError where there is one.
 
-        Of several writers one creates it: on a local disk, on HDFS, whose rename refuses a name
+        One of several writers creates it: on a local disk, on HDFS, whose rename refuses a name
         that is there, and in S3, where boto3 is installed and the store knows If-None-Match.
-        Elsewhere it is looked for, written and read back: of two in one moment the last counts,
-        and the other one has FileExistsError unless it read back before.
+        Elsewhere it is looked for, written and read back: of two in one moment the last counts, and
+        the other one has FileExistsError unless it read back before.
         """
         data = self._ready(text)
         if self.is_local:
@@ -190,7 +190,7 @@ class Location:
         return [info.base_name for info in self.infos()]
 
     def infos(self, *, recursive: bool = False) -> list[pafs.FileInfo]:
-        """What the file system has of the files and folders right below, or of all; sorted."""
+        """The entries of the file system right below, or of all files and folders; sorted."""
         selector = pafs.FileSelector(self.base, allow_not_found=True, recursive=recursive)
         return sorted(self.file_system.get_file_info(selector), key=lambda info: info.path)
 
@@ -253,7 +253,8 @@ class Location:
 
 
 def local_path(path: str) -> str:
-    """A path on this machine, or a URI ``file:``, as the plain path; in a URI ``%20`` is no space.
+    """A path on this machine, or a URI ``file:``, as the plain path; in a URI ``%20`` is not a
+    space.
 
     As in Hadoop, ``..`` takes the name before it away, be that a link or not. InputError for a URI
     of another machine, or without an absolute path.

@@ -1,4 +1,4 @@
-"""What a run wrote, so that a reader can check that all of it is there, and is what was written.
+"""Manifest of a run, by which a reader checks that all of it is there, and as it was written.
 
 A manifest names every file of every table with its size, its rows and its digest, and has a digest
 of itself. It is JSON: a person who has lost everything else can read it.
@@ -54,7 +54,7 @@ class TableFiles:
 
     @classmethod
     def written(cls, root: Location, table: Location, rows: int) -> TableFiles:
-        """What lies there now; DamagedError where it has not the rows that were written."""
+        """Lists what lies there now; DamagedError where it has not the rows that were written."""
         table.sync(root)
         found = cls(tuple(_described(root, file) for file in table.files()))
         if not found.files or found.rows != rows:
@@ -96,7 +96,7 @@ class TableFiles:
 
     @classmethod
     def from_json(cls, values: Sequence[Mapping[str, Any]]) -> TableFiles:
-        """Of a manifest; TypeError where it has other keys."""
+        """Reads files of a manifest; TypeError where it has other keys."""
         return cls(tuple(TableFile(**value) for value in values))
 
 

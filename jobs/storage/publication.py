@@ -36,7 +36,7 @@ _LOGGER = logging.getLogger(__name__)
 #: The snapshot tables are published under this one name, the reports under their dates: ``dt=...``.
 SNAPSHOTS = "snapshots"
 _RUN = "run="
-#: What is younger may be at work, or be read.
+#: The age below which something may be at work, or be read.
 AT_WORK = timedelta(days=1)
 #: Both become a part of paths.
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -64,7 +64,7 @@ class Published:
 
 
 class Publication:
-    """What is published under one name below a root: a date's reports, or the snapshot tables."""
+    """The publications under one name below a root: a date's reports, or the snapshot tables."""
 
     def __init__(self, root: Location, name: str = SNAPSHOTS) -> None:
         self.root = root
@@ -121,7 +121,7 @@ class Publication:
         return number
 
     def _times(self) -> dict[int, Any]:
-        """When each pointer that is listed was created, by its number."""
+        """The time at which each listed pointer was created, by its number."""
         times = {self.number_of(info.base_name): info.mtime for info in self._published.infos()}
         return {number: time for number, time in times.items() if number}
 
@@ -192,7 +192,7 @@ class Publication:
         try:
             pointer.create_text(text)
         except FileExistsError:
-            # Of a server that died after it had created the file the same is asked again.
+            # The same is asked again if the server died after it had created the file.
             if pointer.is_folder() or pointer.read_bytes() != text.encode():
                 copy.delete_file()
                 raise self._lost() from None
@@ -242,7 +242,7 @@ class Publication:
             ):
                 place.delete()
         for number, time in times.items():
-            # Of several in a row a late listing may show none but the first.
+            # A late listing may show only the first of several in a row.
             if number < last - 1 and time and times[last] and times[last] - time > AT_WORK:
                 self._pointer(number).delete()
         for name in self._published.children():
@@ -290,7 +290,7 @@ class Publication:
 
 
 def began(run_id: str) -> datetime:
-    """When a run began, by its id; never, where it is nothing that a run wrote."""
+    """The beginning of a run, by its id; the end of time where no run wrote the id."""
     try:
         return datetime.strptime(run_id[:16], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:

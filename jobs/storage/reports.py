@@ -45,7 +45,7 @@ class Reports:
         self._newest_date = newest_date
 
     def table(self, name: str, date: str, run_id: str) -> Location:
-        """Where one table of one run lies."""
+        """The location of one table of one run."""
         return self.root / name / f"dt={check_date(date)}" / f"run={run_id}"
 
     def dataset(self, published: Published, name: str) -> ds.Dataset:
@@ -66,7 +66,7 @@ class Reports:
             ) from error
 
     def read(self, date: str | None, use: Callable[[Published], _Read]) -> _Read:
-        """What ``use`` makes of the run that counts for a date (None: the last one).
+        """Returns what ``use`` makes of the run that counts for a date (None: the last one).
 
         A run that is replaced while it is read is read again, for its tables may be gone.
         InputError where there is no run, DamagedError where its tables are not what they were.
@@ -82,11 +82,11 @@ class Reports:
                 published = now
 
     def delivered(self, date: str) -> Location:
-        """Where there is a note of what alerts delivered of the runs of a date: a JSON object."""
+        """The location of the note on what alerts delivered of a date's runs: a JSON object."""
         return self.root / "_alerts" / f"dt={check_date(date)}.json"
 
     def publication(self, date: str) -> Publication:
-        """What is published of a date."""
+        """The publication of a date."""
         return Publication(self.root, f"dt={check_date(date)}")
 
     def publish(self, published: Published) -> None:

@@ -1,4 +1,4 @@
-"""What is old is removed: published dates, tables of runs that died, leftovers.
+"""Retention: removes old dates, tables of runs that died, leftovers.
 
 Only files and folders with the names that runs give them are removed; all others stay. A date goes
 under its lease and its pointer goes first, so that a reader finds the date whole or does not find
@@ -38,7 +38,7 @@ _NAME = rf"(?:{_DATE}|{SNAPSHOTS})"
 _RUN = r"\d{8}T\d{6}Z-[0-9a-f]{6}"
 _TABLE = r"[^_./][^/]*"
 
-#: What an item is, in the order in which those of a date go.
+#: Kinds of items, in the order in which those of a date go.
 _ITEMS = {
     "pointer": rf"_published/{_NAME}\.\d{{6,18}}\.json\Z",
     "manifest": rf"_manifests/{_NAME}/{_RUN}\.json\Z",
@@ -54,7 +54,7 @@ _ITEM = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _ITEMS
 
 @dataclass(frozen=True)
 class Retention:
-    """What is to be kept, and whether anything is removed at all.
+    """The rule for what is kept, and whether anything is removed at all.
 
     ``keep_days``: so many days are kept, the last published date among them; None: all dates.
     ``spared``: dates that are kept, whatever their age.
@@ -85,7 +85,7 @@ class Retention:
 
 @dataclass
 class Pruned:
-    """What was removed, or would be: by what it was the name, files and bytes of each.
+    """The things that were removed, or would be: by what it was the name, files and bytes of each.
 
     ``left``: what stays for the next time. ``failed``: what could not be removed, and why.
     """
@@ -131,7 +131,7 @@ class _Stored:
         return found[0] if found else ""
 
     def is_past(self, now: datetime) -> bool:
-        """Whether whoever wrote it is at work no more."""
+        """True if its writer is at work no more."""
         is_of_run = self.run_id and self.kind != "temporary"
         return now - (began(self.run_id) if is_of_run else self.changed) > AT_WORK
 
@@ -209,7 +209,7 @@ def _prune_name(
 
 
 def _dead(publication: Publication, items: list[_Stored], retention: Retention) -> list[_Stored]:
-    """What is more than a day old and that nobody reads: of runs, and temporary files.
+    """Items of runs, and temporary files, that are more than a day old and that nobody reads.
 
     Where there is no pointer, a run with a manifest stays: somebody may have lost the pointer.
     """
@@ -223,7 +223,7 @@ def _dead(publication: Publication, items: list[_Stored], retention: Retention) 
 
 
 def _listed(root: Location) -> list[_Stored]:
-    """What lies below the root and has the name of something that runs make, as it is to go."""
+    """The items below the root with the name of something that runs make, in order of removal."""
     items: dict[str, _Stored] = {}
     for info in _infos(root):
         match = _ITEM.match(info.path.removeprefix(root.base).lstrip("/"))

@@ -63,7 +63,7 @@ class Snapshots:
 
     @classmethod
     def open(cls, root: Location) -> Snapshots:
-        """What can be read at a place now.
+        """Opens the tables at a place as they are now.
 
         InputError where an ingest began there and none ended; DamagedError where a file of the
         last one is gone, or has another size.
@@ -108,7 +108,7 @@ class Snapshots:
         return now is None or now.run_id != self.run_id
 
     def table(self, name: str) -> Location:
-        """Where a table lies."""
+        """The location of a table."""
         return self.root / name if self.run_id is None else self.root / name / f"run={self.run_id}"
 
     def files(self, name: str) -> list[pafs.FileInfo]:
@@ -120,7 +120,7 @@ class Snapshots:
         return [pafs.FileInfo(f"{self.root.base}/{file.path}", size=file.size) for file in there]
 
     def has(self, name: str) -> bool:
-        """Whether the table is there."""
+        """True if the table is there."""
         return bool(self.files(name))
 
     def parquet(self, name: str) -> ds.Dataset:
@@ -144,7 +144,7 @@ class SnapshotWriter:
 
     root: Location
     run_id: str
-    #: Of the pointer that it will create.
+    #: The number of the pointer that it will create.
     number: int
 
     @classmethod
@@ -157,7 +157,7 @@ class SnapshotWriter:
             yield cls(root, run_id, number)
 
     def table(self, name: str) -> Location:
-        """Where a table of this run is to be written: it has the true ids of clients."""
+        """The location to which this run writes a table: it has the true ids of clients."""
         if self.root.is_local:
             disk.make_private(Path((self.root / name).base))
         return self.root / name / f"run={self.run_id}"

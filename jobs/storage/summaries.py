@@ -1,4 +1,4 @@
-"""What readers take from a run's summary, and whether it has that: anybody may write a pointer."""
+"""Summary of a run, as readers take it; whether it is whole, as anybody may write a pointer."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -12,7 +12,7 @@ def _is_time(value: Any) -> bool:
         return False
 
 
-#: By key a type, a list of one shape, a shape of all values (under ``...``), or more keys.
+#: Shapes by key: a type, a list of one shape, a shape of all values (under ``...``), or more keys.
 _SHAPE: Any = {
     "started_at": _is_time,
     "duration_seconds": (int, float),

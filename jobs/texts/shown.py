@@ -15,9 +15,9 @@ from datetime import UTC, datetime, tzinfo
 from itertools import accumulate
 from typing import Any, TextIO
 
-#: What a spreadsheet takes for the beginning of a formula, the wide forms of East Asian keyboards
-#: among them: at the beginning of a cell, after spaces, too; and after a character that separates
-#: cells or rows in a country where the comma does not, for quotes are then no quotes.
+#: Beginnings of a formula for a spreadsheet, the wide forms of East Asian keyboards among them: at
+#: the beginning of a cell, after spaces, too; and after a character that separates cells or rows in
+#: a country where the comma does not, for quotes are then no quotes.
 _FORMULA = re.compile(
     r"(?:^|(?<=[;\t\r\n])(?![\t\r\n]))(?=[\s\0\ufeff\u200b-\u200f\u2028-\u202f\u2060-\u206f]*"
     r"[=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b])|^(?=[\t\r\n])"
@@ -61,7 +61,7 @@ def shortened(text: str, most: int = 500) -> str:
 
 
 def did_you_mean(near: Sequence[str]) -> str:
-    """What follows a name that is not there: those that come near, where there are any.
+    """The hint after a name that is not there: those that come near, where there are any.
 
     >>> did_you_mean(["--date", "--dumps"]), did_you_mean([])
     (': did you mean --date or --dumps?', '')
@@ -70,7 +70,7 @@ def did_you_mean(near: Sequence[str]) -> str:
 
 
 def display_width(text: str) -> int:
-    """How many columns of a terminal a text takes: Chinese characters take two.
+    """The number of columns of a terminal that a text takes: Chinese characters take two.
 
     >>> display_width("G_ORDER"), display_width("订单"), display_width("e\u0301")
     (7, 4, 1)
@@ -103,7 +103,7 @@ def cut(text: str, width: int) -> str:
 
 
 def beginning(text: str, width: int) -> str:
-    """As much of the text as fits into so many columns of a terminal.
+    """The beginning of the text that fits into so many columns of a terminal.
 
     >>> beginning("broker-a", 6), beginning("订单消费者组", 5)
     ('broker', '订单')
@@ -230,7 +230,7 @@ def ends_at(since: datetime, until: datetime, zone: tzinfo) -> str:
 
 
 def of_the_time(share: float | None) -> str:
-    """For how much of a time something was there, where it was not there for all of it.
+    """The share of a time in which something was there, in words; empty where it was all of it.
 
     None: a run that did not publish it, in which nothing had a gap.
 

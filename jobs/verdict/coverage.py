@@ -24,7 +24,7 @@ COMPLETE = frozenset(
     }
 )
 
-#: With each of these, and with any other, the topic was not audited: what to do.
+#: Actions by coverage: with each of these, and with any other, the topic was not audited.
 ACTIONS: Mapping[str, Text] = {
     findings.NO_BROKER_ANSWERED: Text(
         "check that the collector reaches the brokers and collects their lists "
@@ -53,12 +53,12 @@ ACTIONS: Mapping[str, Text] = {
         "ask the group's owner to correct the strategy: each client fails at every rebalance"
     ),
 }
-#: Of a coverage that this version does not know.
+#: The action on a coverage that this version does not know.
 ASK = Text("see the reason in the table group_health")
 
 
 def is_complete(coverage: str) -> bool:
-    """Whether nothing of a topic with this coverage was left without an audit.
+    """True if a topic with this coverage was audited as far as it can be.
 
     >>> is_complete("BROADCASTING"), is_complete("NO_TOPIC"), is_complete("A_LATER_ONE")
     (True, False, False)
@@ -67,10 +67,10 @@ def is_complete(coverage: str) -> bool:
 
 
 def was_audited(row: Mapping[str, Any]) -> bool:
-    """Whether a row of ``group_health`` leaves nothing without an audit: at no time that counts."""
+    """True if the topic of a row of ``group_health`` was audited at all times that count."""
     return is_complete(row["coverage"]) and row["unaudited_coverage"] is None
 
 
 def action_of(coverage: str) -> Text:
-    """What to do about a coverage."""
+    """The action that a coverage calls for."""
     return ACTIONS.get(coverage, ASK)

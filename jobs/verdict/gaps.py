@@ -1,5 +1,4 @@
-"""What is not in the input: dumps that end early, rounds that nobody asked, brokers that never
-answered.
+"""Gaps of the input: dumps that end early, rounds that nobody asked, brokers that never answered.
 
 What is not there cannot be found, so an all-clear is worth no more than these gaps let it be.
 """
@@ -39,23 +38,23 @@ LINE_TOO_LONG = "LINE_TOO_LONG"
 LINES_LOST = "LINES_LOST"
 #: Rows of a snapshot table that break its contract.
 ROWS_LOST = "ROWS_LOST"
-#: Of a cluster by its times: lines of another age than most, and rows of the future.
+#: Gaps in a cluster's times: lines of another age than most, and rows of the future.
 TIMES_APART = "TIMES_APART"
 TIMES_AHEAD = "TIMES_AHEAD"
-#: Of a cluster by its rounds: some were not collected, in between, at the beginning, at the end.
+#: Gaps in a cluster's rounds: some were not collected, in between, at the beginning, at the end.
 ROUNDS_MISSING = "ROUNDS_MISSING"
 ROUNDS_BEGIN_LATE = "ROUNDS_BEGIN_LATE"
 ROUNDS_END_EARLY = "ROUNDS_END_EARLY"
-#: Who did not answer: about lists, about offsets, about routes.
+#: Gaps of those that did not answer: about lists, about offsets, about routes.
 BROKER_SILENT = "BROKER_SILENT"
 OFFSETS_MISSING = "OFFSETS_MISSING"
 NAMESERVER_SILENT = "NAMESERVER_SILENT"
-#: What the run before had, and this one has not (``gone.py``).
+#: Gaps against the run before, which had more (``gone.py``).
 CLUSTER_GONE = "CLUSTER_GONE"
 GROUP_GONE = "GROUP_GONE"
 BROKER_GONE = "BROKER_GONE"
 NAMESERVER_GONE = "NAMESERVER_GONE"
-#: Of a summary that an earlier version wrote, which has no kinds.
+#: The gap of a summary that an earlier version wrote, which has no kinds.
 NOT_NAMED = "NOT_NAMED"
 #: Every kind, in the order in which people read of them.
 GAPS = (
@@ -67,13 +66,13 @@ GAPS = (
     *(CLUSTER_GONE, GROUP_GONE, BROKER_GONE, NAMESERVER_GONE, NOT_NAMED),
 )
 _SPAN: Any = [("snapshot_time", each) for each in ("count", "min", "max")]
-#: So many sentences are kept of each kind; then one says how many more there are.
+#: The most sentences that are kept of each kind; then one says how many more there are.
 _MOST = 20
-#: Of fewer rounds nobody knows how often they come.
+#: The fewest rounds that show how often they come.
 _LEAST_ROUNDS = 5
 #: A round is missed where the next one comes later than most by half of their distance.
 ONE_IS_LATE = 1.5
-#: At the edges of a night so many rounds may be missing, and so much time: files come late, and a
+#: The rounds, and the time, that may be missing at the edges of a night: files come late, and a
 #: collector that is started anew needs a moment.
 _ROUNDS_AT_EDGES = 3
 _TIME_AT_EDGES = 600 * SECOND
@@ -90,7 +89,7 @@ def usual_seconds(times: Sequence[Instant]) -> float | None:
     """The usual time between rounds, in seconds; None: there are too few to know it."""
     if len(times) < _LEAST_ROUNDS:
         return None
-    # Of two collectors with two schedules most gaps are the longer ones.
+    # Most gaps of two collectors with two schedules are the longer ones.
     return quantiles([(later - earlier) / SECOND for earlier, later in pairwise(times)], n=4)[2]
 
 
@@ -130,7 +129,7 @@ def short_nights(
     """A gap for each cluster whose rounds begin well after the window, or another cluster, and for
     each whose rounds end well before; ``since``, ``until``: of the window, None where it is open.
 
-    Well: more than three of its usual intervals, and more than ten minutes. Of a cluster with so
+    Well: more than three of its usual intervals, and more than ten minutes. For a cluster with so
     few rounds that nobody knows its interval only the other clusters show what is missing: it was
     away for more than half of the time that they go over. Clusters whose rounds are of other times
     altogether show nothing of each other.

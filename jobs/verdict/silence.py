@@ -1,4 +1,4 @@
-"""When brokers and nameservers answered -> who gave nothing for so long that what lasts may hide.
+"""Times of answers -> the brokers and nameservers that were silent for too long.
 
 A broker answered in a round where it answered about any group. A silence begins with the first
 round without an answer, and ends with the next round that has one, or with the last round: a broker
@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
 _BROKER = ("cluster", "broker_name", "broker_id")
 _ROUND = (*_BROKER, "snapshot_time")
 _ADDRESS = "broker_addr"
-#: By cluster, broker name and id, and maybe group.
+#: The key of a poll: cluster, broker name and id, and maybe group.
 _PollKey: TypeAlias = tuple[Any, ...]
 
 
@@ -55,7 +55,7 @@ class Silence(NamedTuple):
 
     @property
     def words(self) -> dict[str, Any]:
-        """What a sentence has of it."""
+        """The values for the slots of a sentence."""
         return {
             "rounds": self.rounds,
             "since": time_text(self.since),
@@ -64,8 +64,8 @@ class Silence(NamedTuple):
 
 
 def longest_silence(asked: Collection[Instant], without: Collection[Instant]) -> Silence:
-    """Of a broker; ``asked``: all its rounds, ``without``: those in which it did not answer, of
-    which there is one at least.
+    """The longest silence of a broker; ``asked``: all its rounds, ``without``: those in which it
+    did not answer, at least one.
 
     >>> longest_silence([0, 60, 120, 180, 240], [0, 120, 180])
     Silence(since=120, until=240, rounds=3)
@@ -80,10 +80,10 @@ def longest_silence(asked: Collection[Instant], without: Collection[Instant]) ->
     return Silence(since, until, len(without))
 
 
-#: What is ``AnswerTimes``: routes by nameservers, offsets by brokers; never anything by brokers of
+#: Kinds of ``AnswerTimes``: routes by nameservers, offsets by brokers; never anything by brokers of
 #: routes, or about the members of groups of which offsets came.
 ROUTES, OFFSETS, NEVER_ASKED, NEVER_LISTED = "routes", "offsets", "never asked", "never listed"
-#: By cluster and who gave it the snapshots of it.
+#: The snapshots of an answer, by cluster and who gave it.
 AnswerTimes: TypeAlias = Mapping[tuple[str, str], Collection[Instant]]
 
 
@@ -229,7 +229,7 @@ def _lasts(silence: Silence, least: Instant) -> bool:
 
 
 def _rounds(polls: ds.Dataset, window: Window) -> pa.Table:
-    """By broker and round whether it answered about any group, and an address that was asked."""
+    """Each broker's rounds: whether it answered about any group, and an address that was asked."""
     columns: Any = {name: pc.field(name) for name in _ROUND}
     columns["answered"] = pc.field("outcome") != NO_ANSWER
     has_address = _ADDRESS in polls.schema.names
@@ -247,8 +247,8 @@ def _rounds(polls: ds.Dataset, window: Window) -> pa.Table:
 def _groups_without(
     polls: ds.Dataset, window: Window, answered: pa.Table
 ) -> Mapping[_PollKey, Collection[Instant]]:
-    """By broker and group the rounds in which it did not answer about that group; ``answered``: the
-    rounds in which it answered about others.
+    """The rounds in which each broker did not answer about a group; ``answered``: the rounds in
+    which it answered about others.
     """
     names = [*_ROUND, "consumer_group"]
     without: dict[_PollKey, set[Instant]] = defaultdict(set)

@@ -1,8 +1,8 @@
 """The tables and the summary of a run -> its verdict: the one value that every surface shows.
 
-A run is WRONG where something lasts that is no known issue. It is INCOMPLETE where nothing is wrong
-and something was not read or not audited: then nothing is known, and it is never shown as well.
-Else it is WELL, whatever passed by itself. What is wrong may be incomplete, too.
+A run is WRONG where something lasts that is not a known issue. It is INCOMPLETE where nothing is
+wrong and something was not read or not audited: then nothing is known, and it is never shown as
+well. Else it is WELL, whatever passed by itself. What is wrong may be incomplete, too.
 
 ``make_verdict`` reads tables. What has the summary alone (a strip of nights, the gate of the DAG)
 takes what ``RunVerdict.packed`` wrote into it.
@@ -63,7 +63,7 @@ class NotAudited(NamedTuple):
     times: tuple[datetime, ...] = ()
 
     def of_groups(self, matches: Callable[[str], object]) -> "NotAudited":
-        """Those of the groups whose names match."""
+        """The part about groups whose names match."""
         places = tuple(each for each in self.places if matches(each.consumer_group))
         return self._replace(places=places)
 
@@ -74,7 +74,7 @@ class NotAudited(NamedTuple):
 
     @property
     def text(self) -> Text:
-        """Which they are, why, and what to do."""
+        """The places, the reason, and what to do."""
         if self.times:
             since, until = map(time_text, self.times)
             return Text(
@@ -97,7 +97,7 @@ class NotAudited(NamedTuple):
         )
 
 
-#: What else a reader has to know, by what becomes of a problem.
+#: Remarks for a reader, by what becomes of a problem.
 _STANDINGS = {
     "PASSED": "{topics} had a short disturbance and recovered (deploy, restart).",
     "BEGUN": "In {topics} something just began, or is too unlikely to count: the next run will "
@@ -115,13 +115,13 @@ _FACTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class RunVerdict:
-    """What a run is worth.
+    """The worth of a run.
 
-    Of what lasts and is no known issue: ``topics`` by severity, ``kinds`` by main cause, the worst
-    first, how many ``groups`` they are of, how many topics are ``ongoing``: there in the last
-    snapshot, and which messages are ``waiting`` there. ``others``: how many topics have something
-    that does not count, by what becomes of it (a ``Standing``) or by a kind that has no severity.
-    ``rows``: by severity how many rows of findings are no known issues.
+    Lasting findings that are not known issues: ``topics`` by severity, ``kinds`` by main cause, the
+    worst first, the number of their ``groups``, the number of topics that are ``ongoing``: there in
+    the last snapshot, and the messages ``waiting`` there. ``others``: the number of topics with
+    something that does not count, by its ``Standing`` or by a kind that has no severity. ``rows``:
+    the number of rows of findings that are not known issues, by severity.
 
     ``gaps``: what was not read. ``not_audited``: what was not audited, by coverage.
     ``left_open``: how many findings of the run before were not looked for, and so are still open.
@@ -140,7 +140,7 @@ class RunVerdict:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all was read, and all of it audited."""
+        """True if all was read, and all of it audited."""
         return not self.missing
 
     @property
@@ -152,7 +152,7 @@ class RunVerdict:
 
     @property
     def level(self) -> str:
-        """How a page shows it: CRITICAL, WARNING, INCOMPLETE, INFO (something passed) or OK."""
+        """The level on a page: CRITICAL, WARNING, INCOMPLETE, INFO (something passed) or OK."""
         if self.counted:
             return worst(severity for severity, topics in self.topics.items() if topics)
         if not self.is_complete:
@@ -161,7 +161,7 @@ class RunVerdict:
 
     @property
     def counted(self) -> int:
-        """How many topics have something that lasts and is no known issue."""
+        """The number of topics with something that lasts and is not a known issue."""
         return sum(self.topics.values())
 
     @cached_property
@@ -203,7 +203,7 @@ class RunVerdict:
 
     @cached_property
     def remarks(self) -> tuple[Text, ...]:
-        """What else a reader has to know."""
+        """Remarks that a reader has to know besides."""
         return tuple(self._remarks())
 
     def _remarks(self) -> Iterator[Text]:
@@ -241,7 +241,7 @@ class RunVerdict:
 
     @property
     def gates(self) -> dict[str, int]:
-        """By gate what closes it: the rows of its severity or worse, or what is ``missing``."""
+        """The count that closes each gate: rows of its severity or worse, or the ``missing``."""
         worst_first = SEVERITIES[::-1]
         at_or_above = accumulate(self.rows.get(each, 0) for each in worst_first)
         return dict(zip((*worst_first, INCOMPLETE), (*at_or_above, len(self.missing)), strict=True))
@@ -251,7 +251,7 @@ class RunVerdict:
         return grouped((each.coverage, place) for each in self.not_audited for place in each.places)
 
     def packed(self) -> dict[str, Any]:
-        """What a summary has of it, for readers that have no tables."""
+        """The verdict as a summary has it, for readers that have no tables."""
         return {
             _KEY: {
                 "state": self.state,
@@ -295,7 +295,7 @@ def make_verdict(
 
 
 def _others(tables: Tables, problems: Iterable[Problem]) -> dict[str, int]:
-    """By what becomes of it, or by its kind, in how many topics there is what does not count."""
+    """The number of topics with what does not count, by what becomes of it or by its kind."""
     found = Counter(each.standing for each in problems if not each.counts)
     unreadable = {place_of(row) for row in tables.read("unreadable_queues", PLACE).to_pylist()}
     columns = [*PLACE[:2], "topics", "verdict", "persistence", "known_issue"]
@@ -323,7 +323,7 @@ def _others(tables: Tables, problems: Iterable[Problem]) -> dict[str, int]:
 
 
 def _not_audited(tables: Tables) -> Iterator[NotAudited]:
-    """By coverage what was not audited, or not for a time, and is no known issue."""
+    """Topics that were not audited, or not for a time, by coverage, without known issues."""
     columns = [*PLACE, "coverage", "reason", "known_issue", TEXTS]
     rows = tables.read("group_health", [*columns, *UNAUDITED]).to_pylist()
     rows = sorted((each for each in rows if each["known_issue"] is None), key=place_of)
@@ -342,5 +342,5 @@ def _not_audited(tables: Tables) -> Iterator[NotAudited]:
 
 
 def packed_verdict(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What the summary has of the verdict (``RunVerdict.packed``); None of an earlier version's."""
+    """The verdict in a summary (``RunVerdict.packed``); None in one of an earlier version."""
     return summary.get(_KEY)

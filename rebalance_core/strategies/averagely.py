@@ -29,7 +29,7 @@ class Averagely(AllocationStrategy):
 
 
 class AveragelyByCircle(AllocationStrategy):
-    """Of k clients, the i-th takes the queues i, i + k, i + 2k and so on.
+    """The i-th of k clients takes the queues i, i + k, i + 2k and so on.
 
     With 5 queues and the clients a, b: a takes 0, 2, 4 and b takes 1, 3.
     With 5 queues and the clients a, a, b: both processes of a take 0 and 3, the queues 1 and 4

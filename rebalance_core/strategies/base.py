@@ -1,4 +1,4 @@
-"""What all allocation strategies share: the guard, the sorting, and who claims which positions.
+"""Base of all allocation strategies: the guard, the sorting, and who claims which positions.
 
 A strategy implements ``_positions`` alone, for all clients at once; ``allocate``,
 ``allocate_all`` and ``claims`` are all read from it, so there is one arithmetic.
@@ -45,7 +45,7 @@ def original_id(client_id: str) -> str:
 
 
 def original_and_copy(client_id: str) -> tuple[str, int]:
-    """What ``copy_id`` was given: the client id, and the number of the copy.
+    """The arguments that ``copy_id`` was given: the client id, and the number of the copy.
 
     >>> original_and_copy(copy_id("a", 2)), original_and_copy("a")
     (('a', 2), ('a', 0))
@@ -55,18 +55,18 @@ def original_and_copy(client_id: str) -> tuple[str, int]:
 
 
 class AllocationStrategy(ABC):
-    """Which queues a client takes, computed as each client computes it for itself.
+    """The queues that a client takes, computed as each client computes them for itself.
 
     Source: ``AllocateMessageQueueStrategy`` and ``AbstractAllocateMessageQueueStrategy.check``,
     RocketMQ 5.3.3, called as a client calls them: both lists sorted first.
     """
 
-    #: What Java's ``getName()`` returns, and the class in Java's client.
+    #: The result of Java's ``getName()``, and the class in Java's client.
     name: str
     java_class: str
     #: The parameters that ``from_params`` looks at.
     parameters: tuple[str, ...] = ()
-    #: Whether both lists are sorted by the bytes of UTF-8, as Go and C++ do, where that matters.
+    #: True if both lists are sorted by the bytes of UTF-8, as in Go and C++, where that matters.
     sorts_bytewise = False
 
     @classmethod
@@ -77,7 +77,9 @@ class AllocationStrategy(ABC):
 
     @property
     def variant(self) -> str:
-        """Whose reading of the name it is, such as ``client-go``; "" for Java's current one."""
+        """The SDK whose reading of the name it is, such as ``client-go``; "" for Java's current
+        one.
+        """
         return Text("clients that sort bytewise") if self.sorts_bytewise else ""
 
     @property
@@ -103,7 +105,7 @@ class AllocationStrategy(ABC):
 
     @abstractmethod
     def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
-        """For each distinct id its positions in ``queues``; both lists sorted and not empty."""
+        """The positions of each distinct id in ``queues``; both lists sorted and not empty."""
 
     def allocate(
         self,
@@ -133,7 +135,7 @@ class AllocationStrategy(ABC):
     def allocate_all(
         self, consumer_group: str, queues: Queues | None, client_ids: ClientIds | None
     ) -> dict[str, list[MessageQueue]]:
-        """What ``allocate`` answers for every distinct client id, from one sort and one pass.
+        """The result of ``allocate`` for every distinct client id, from one sort and one pass.
 
         The ids come in Java's order. An empty client id has no entry: Java throws for it alone,
         and it takes its slot from the others all the same.
@@ -154,7 +156,7 @@ class AllocationStrategy(ABC):
         return results
 
     def claims(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
-        """For each distinct client id the positions in ``queues`` that it claims.
+        """The positions in ``queues`` that each distinct client id claims.
 
         Both lists must be in Java's order already (``sort_message_queues``,
         ``sort_client_ids``), repeated ids kept. Positions come in the order in which Java
@@ -193,7 +195,7 @@ class AllocationStrategy(ABC):
 
     @staticmethod
     def _by_first_slot(client_ids: ClientIds, slots: Sequence[Positions]) -> dict[str, Positions]:
-        """For each id the positions of its first slot: a repeated id finds no other (indexOf)."""
+        """The positions of each id's first slot: a repeated id finds no other (indexOf)."""
         positions = dict(zip(client_ids, slots, strict=True))
         if len(positions) < len(client_ids):
             positions |= zip(reversed(client_ids), reversed(slots), strict=True)

@@ -58,14 +58,14 @@ class ByConfig(AllocationStrategy):
         }
 
     def claims(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
-        """For each distinct client id the positions in ``queues`` of the configured list."""
+        """The positions in ``queues`` of the configured list, for each distinct client id."""
         return self._positions(queues, client_ids)
 
     def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
         return dict.fromkeys(client_ids, self.configured_positions(queues))
 
     def configured_positions(self, queues: Sequence[MessageQueue]) -> Positions:
-        """Where in ``queues`` the list's queues are, each once, in the list's order."""
+        """The positions in ``queues`` of the list's queues, each once, in the list's order."""
         if not self.config_queues:
             return NOTHING
         configured = dict.fromkeys(self.config_queues)

@@ -62,7 +62,7 @@ class ByMachineRoom(AllocationStrategy):
         return self._rooms or frozenset()
 
     def serves(self, broker_name: str) -> bool:
-        """Whether the broker's queues are among those that are shared out."""
+        """True if the broker's queues are among those that are shared out."""
         return self._room_of(broker_name) in self.rooms or broker_name in self._also
 
     def also_serving(self, broker_names: Collection[str]) -> Self:
@@ -108,7 +108,7 @@ class ByMachineRoom(AllocationStrategy):
 
 
 class MachineRoomUnfiltered(ByMachineRoom):
-    """As MACHINE_ROOM, but the blocks are cut from all queues, as long as the rooms' queues need.
+    """MACHINE_ROOM with blocks cut from all queues, as long as the rooms' queues need.
 
     Only what does not divide is taken from the rooms. With the queues a0 to a4 of a room that is
     not configured, b0 to b4 of one that is, and the clients x and y: x takes a0, a1 and b4, y

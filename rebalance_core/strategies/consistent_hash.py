@@ -37,7 +37,7 @@ class ConsistentHash(AllocationStrategy):
     name = "CONSISTENT_HASH"
     java_class = "AllocateMessageQueueConsistentHash"
     parameters = ("virtual_node_count",)
-    #: Whether a number below 0 is an error.
+    #: True if a number below 0 is an error.
     _refuses_negative = True
 
     def __init__(self, virtual_node_count: int = DEFAULT_VIRTUAL_NODE_COUNT) -> None:
@@ -71,7 +71,7 @@ class ConsistentHash(AllocationStrategy):
     def _ring(self, client_ids: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The points in ascending order, and for each the number of the distinct id it is of.
 
-        Of ids none of which is repeated.
+        The ids must not be repeated.
         """
         count = self._virtual_node_count
         hashes_of = points_of if count <= _KEPT_POINTS else points_of.__wrapped__
@@ -108,7 +108,7 @@ class ConsistentHash(AllocationStrategy):
         return points[order], owners[order]
 
 
-#: Of an id that has more points they are not kept, so that the cache stays below some 20 MB.
+#: The most points of an id that are kept, so that the cache stays below some 20 MB.
 _KEPT_POINTS = 1_000
 
 
@@ -138,7 +138,7 @@ def _hash(text: str) -> int:
 def positions_by_owner(
     owners: NDArray[np.int64], distinct_ids: Sequence[str]
 ) -> dict[str, Positions]:
-    """For each id the positions that it owns; ``owners`` has for each position an id's number."""
+    """The positions that each id owns; ``owners`` has for each position an id's number."""
     by_owner = np.argsort(owners, kind="stable")
     bounds = np.searchsorted(owners[by_owner], np.arange(len(distinct_ids) + 1)).tolist()
     return {

@@ -1,4 +1,4 @@
-"""From a name and parameters, as settings hold them, to a strategy."""
+"""Strategies made from a name and parameters, as settings hold them."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ STRATEGIES: Mapping[str, type[AllocationStrategy]] = {
     strategy.name: strategy
     for strategy in (Averagely, AveragelyByCircle, ByConfig, ConsistentHash, ByMachineRoom)
 }
-#: What SDKs compute in another way under the same name.
+#: Strategies that SDKs compute in another way under the same name.
 _VARIANTS: Mapping[tuple[Sdk, str], type[AllocationStrategy]] = {
     (Sdk.GO, ConsistentHash.name): GoConsistentHash,
     (Sdk.GO, ByMachineRoom.name): GoMachineRoom,
@@ -37,7 +37,7 @@ def make_strategy(
 ) -> AllocationStrategy:
     """The strategy of that name (Java's ``getName()``), with its parameters.
 
-    Of another SDK it is what that SDK computes under the name; where that is another strategy
+    For another SDK it is what that SDK computes under the name; where that is another strategy
     (``Sdk.strategy_name``) the parameters are not looked at.
 
     Parameters, each only for the strategy that uses it:
@@ -46,7 +46,7 @@ def make_strategy(
     - CONFIG: ``config_queues``, a list of MessageQueue or [topic, broker name, queue id].
     - MACHINE_ROOM: ``consumeridcs``, the rooms whose queues are shared out.
     - MACHINE_ROOM_NEARBY-<inner>: ``broker_room`` by broker name and ``client_room`` by client
-      id (null or "" is no room); ``broker_room_patterns`` and ``client_room_patterns``, lists of
+      id (null or "" is not a room); ``broker_room_patterns`` and ``client_room_patterns``, lists of
       {"pattern": ..., "room": ...} for names not listed, where the pattern must match the whole
       name and may have a group named ``room`` instead of the key; and what the inner one uses.
 

@@ -46,7 +46,7 @@ def _room_pattern(name: str, where: str, entry: Any) -> RoomPattern:
 class Rooms:
     """The room of each name; in place of the application's MachineRoomResolver.
 
-    A name listed in ``by_name`` is in that room, also where that is no room (None or ""). Of the
+    A name listed in ``by_name`` is in that room, also where that is not a room (None or ""). Of the
     patterns the first that matches counts.
 
     >>> rooms = Rooms({"broker-x": "room1"}, [(re.compile("(?P<room>room[0-9])-.*"), None)])
@@ -124,7 +124,7 @@ class MachineRoomNearby(AllocationStrategy):
 
     @property
     def variant(self) -> str:
-        """That of the strategy within."""
+        """The variant of the strategy within."""
         return self._inner.variant
 
     def _positions(self, queues: Queues, client_ids: ClientIds) -> dict[str, Positions]:
@@ -149,7 +149,7 @@ class MachineRoomNearby(AllocationStrategy):
         return super()._results(queues, client_ids)
 
     def _inner_calls(self, queues: Queues, client_ids: ClientIds) -> dict[str, int]:
-        """How often each client asks the strategy within."""
+        """The number of times that each client asks the strategy within."""
         calls = dict.fromkeys(client_ids, 0)
         for _, room_clients in self._shares(queues, client_ids):
             for client_id in dict.fromkeys(room_clients):

@@ -1,4 +1,4 @@
-"""What the parameters of a strategy must be, as settings hold them."""
+"""Checks of the parameters of a strategy, as settings hold them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -9,12 +9,12 @@ Params: TypeAlias = Mapping[str, Any]
 
 
 def is_list(value: Any) -> bool:
-    """Whether it is a list or a tuple, and no text."""
+    """True if it is a list or a tuple, not a text."""
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
 def is_whole(value: Any) -> bool:
-    """Whether it is a whole number; true is none."""
+    """True if it is a whole number, not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 

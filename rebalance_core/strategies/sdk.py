@@ -1,4 +1,4 @@
-"""Which SDK a client is built on: the same strategy name means different arithmetic in others."""
+"""SDKs that clients are built on: one strategy name means different arithmetic in each."""
 
 from enum import Enum
 from functools import lru_cache
@@ -25,7 +25,7 @@ class Sdk(Enum):
 
     @property
     def sorts_bytewise(self) -> bool:
-        """Whether it compares names by the bytes of UTF-8, where Java compares UTF-16."""
+        """True if it compares names by the bytes of UTF-8, where Java compares UTF-16."""
         return self in (Sdk.GO, Sdk.CPP)
 
     def strategy_name(self, name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import doctest
 import io
 import json
 import re
@@ -15,11 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import jobs.declared.kinds
-import jobs.dumps.files
-import jobs.rendering.drawings
-import jobs.rendering.page
-import jobs.texts.shown
 from jobs.texts.shown import (
     as_plain,
     csv_line,
@@ -182,16 +176,3 @@ def test_what_is_padded_or_cut_fills_its_columns(text: str, width: int) -> None:
         assert width - display_width(shown) <= 1
     else:
         assert shown == text
-
-
-def test_the_examples_hold() -> None:
-    for module in (
-        jobs.texts.shown,
-        jobs.declared.kinds,
-        jobs.rendering.page,
-        jobs.rendering.drawings,
-        jobs.dumps.files,
-    ):
-        result = doctest.testmod(module)
-        assert result.attempted
-        assert not result.failed, module

@@ -31,14 +31,14 @@ _LONGEST_REASON = 400
 #: Shorter parts of a URL are words and numbers as well: those are masked as whole words.
 _LONGEST_WORD = 3
 
-#: What some services make a mention, a tag, a link or emphasis of, though they are sent text.
+#: Characters of which some services make a mention, a tag, a link or emphasis even in plain text.
 _MARKS = re.compile(r"(?<!\w)@(?=\w)|<(?=\S)|\](?=\()|(?<!\w)(?=_)")
 #: Signs that look the same, and mean nothing in Markdown.
 _LOOK_ALIKES = str.maketrans({"*": "∗", "`": "ˋ", "~": "∼"})  # noqa: RUF001
 
 
 def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], None]:
-    """What delivers a message to the service behind this URL.
+    """Makes the function that delivers a message to this URL's service.
 
     ``where`` names the settings of the destination. Raises AuditError where the library is not
     installed, SettingsError, without the URL, where the library does not know it.
@@ -49,7 +49,7 @@ def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], 
     asset = apprise.AppriseAsset(
         app_id="Rebalance audit",
         app_desc="Rebalance audit",
-        # Of threads of its own the end of the process would wait for each.
+        # The end of the process would wait for each thread of its own.
         async_mode=False,
         service_timeout=0,
         default_service_wait=_PAUSE,
@@ -68,7 +68,7 @@ def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], 
             "and the https URL of its robot"
         )
     service.optional = False
-    # What fits as text may be longer as HTML.
+    # Text that fits may be longer as HTML.
     service.overflow_mode = apprise.OverflowMode.SPLIT
 
     def deliver(message: Message, _now: datetime, attempts: Attempts) -> None:
@@ -90,7 +90,7 @@ def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], 
 
 
 def _notification(message: Message, longest: int) -> dict[str, Any]:
-    """What ``Apprise.notify`` is given: text, whose title has no name that a stranger chose."""
+    """The arguments of ``Apprise.notify``: text, whose title has no name that a stranger chose."""
     heading, *others = message.fitted(list, longest, lambda lines: len(_text(lines)))
     severity = worst((each.severity for each in message.items), "INFO")
     return {

@@ -54,7 +54,7 @@ def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Http
 
 
 def incident_key(place: Place) -> str:
-    """What makes all events about a group and topic one incident; it does not show the names.
+    """The key of the one incident of a group and topic; it does not show the names.
 
     >>> incident_key(Place("DefaultCluster", "G", "T"))
     'rebalance-audit-b23222ba4d89129b'

@@ -42,7 +42,7 @@ def _signature(key: str, text: str) -> str:
 
 
 def _ids_and_mobiles(mentions: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Those of whom is called who are named by an id, and those by a mobile number.
+    """The mentions that are ids, and those that are mobile numbers.
 
     >>> _ids_and_mobiles(["13800000000", "+86-13800000000", "manager42"])
     (['manager42'], ['13800000000', '+86-13800000000'])
@@ -110,7 +110,7 @@ _FEISHU_REASONS = {
     19024: 'the bot\'s security settings need a keyword: add "Rebalance audit"',
     99991400: "too many messages in a short time",
 }
-#: What Feishu calls the languages.
+#: Feishu's names of the languages.
 _LANGUAGES = {"en": "en_us", "zh": "zh_cn"}
 
 

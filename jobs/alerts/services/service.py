@@ -1,4 +1,4 @@
-"""What the services have in common: a message becomes requests, an answer becomes a verdict.
+"""Base of the services: a message becomes requests, an answer becomes a verdict.
 
 The service says what was delivered, and not the HTTP status: some answer 200 with an error code.
 """
@@ -12,18 +12,18 @@ from ..delivery import LONGEST_PAUSE, Refusal
 from ..message import Link, Message
 from ..webhook import HttpRequest, Reply
 
-#: What some chats take for a call to everybody even in plain text.
+#: Beginnings of a call to everybody, which some chats see even in plain text.
 _CALL = re.compile(r"@(?=(?:all|channel|everyone|here|所有人)(?!\w))", re.IGNORECASE)
-#: What chats make a link of in plain text, the beginning of an address, or a mention: <@U1>.
+#: Parts of which chats make a link in plain text, the beginning of an address, or a mention: <@U1>.
 _LINK = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=mailto)(?=:)|(?<=<)(?=[!@#])", re.IGNORECASE)
 _ZERO_WIDTH_SPACE = "\u200b"
-#: What a 2xx means that the service does not give.
+#: The refusal for a 2xx with a body that the service does not give.
 NOT_ITS = Refusal("an answer that the service does not give")
 
 
 @dataclass(frozen=True)
 class Access:
-    """Where a message goes, and the secret that this needs; nothing of it is shown."""
+    """The address of a service, and the secret for it; neither is shown."""
 
     url: str = field(repr=False)
     secret: str = field(default="", repr=False)
@@ -46,7 +46,7 @@ class Service:
     has_incidents: bool = False
 
     def is_at(self, host: str) -> bool:
-        """Whether a URL with this host is its."""
+        """True if a URL with this host is the service's."""
         return any(host == each or host.endswith(f".{each}") for each in self.hosts)
 
 
@@ -62,7 +62,7 @@ def inert(line: str) -> str:
 
 
 def status_refusal(answer: Reply) -> Refusal | None:
-    """What an HTTP status means: 2xx is taken; nobody follows a redirect."""
+    """The refusal by an HTTP status: 2xx is taken; nobody follows a redirect."""
     if 200 <= answer.status < 300:
         return None
     redirect = ": a redirect, which is not followed" if 300 <= answer.status < 400 else ""
@@ -72,7 +72,7 @@ def status_refusal(answer: Reply) -> Refusal | None:
 def code_refusal(
     names: Iterable[str], reasons: Mapping[int, str], passing: Iterable[int], answer: Reply
 ) -> Refusal | None:
-    """What a code in the answer means: 0 is taken; ``passing`` are codes that may pass.
+    """The refusal by a code in the answer: 0 is taken; ``passing`` are codes that may pass.
 
     ``names`` are the names of the code, the first that is there counts. An answer without a code
     is not the service's.

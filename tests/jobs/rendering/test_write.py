@@ -125,7 +125,7 @@ def test_a_page_holds_what_the_findings_mean_and_links_to_no_file(
 
     html = written("--top", "9")
     # Of the page on GHOST_MEMBER, which other kinds share.
-    assert "stopped sending heartbeats, and a list has it still" in html
+    assert "stopped sending heartbeats, and a list still has it" in html
     assert "of one client that have messages" not in html
     # Both are read elsewhere: they link to pages that everybody can reach, or to none.
     assert "frozen_process.md" not in html
