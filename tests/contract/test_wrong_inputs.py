@@ -345,7 +345,7 @@ WRONG: Mapping[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "a picture as a PNG": (
         ("report", "--reports", "out/reports", "--finding", "X", "--output", "x.png"),
         2,
-        ("expected --output NAME.svg with --finding, came x.png", "SVG"),
+        ("expected --output x.svg with --finding, came x.png", "SVG"),
     ),
     # Alerts.
     "no URL of a webhook": (
