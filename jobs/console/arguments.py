@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from itertools import takewhile
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
@@ -215,6 +216,8 @@ def _folder(text: str) -> str:
             f"expected a folder, came {text!r}: what has several files does not go to standard "
             "output"
         )
+    if Path(text).is_file():
+        raise UsageError(f"expected a folder, came the file {text!r}")
     return text
 
 
