@@ -13,6 +13,7 @@ feeds of a file are gone, most of it is one line.
   and the share of all lines decides.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -96,6 +97,11 @@ def losses(
 
 def _of_file(name: str, file: _File, allowed: float) -> Iterator[Gap]:
     damage = file.damage
+    if damage.nul_bytes and re.search(r"\.(?:tar|tgz)(?:\.gz)?$", name):
+        # The NULs that end its members are no crash of a machine, and its end is no cut.
+        text = Text("dump {file} is a tar archive: unpack it, and run again", file=name)
+        yield Gap(NUL_BYTES, text)
+        return
     if not file.lines:
         yield Gap(DUMP_EMPTY, Text("dump {file} is empty (was the disk full?)", file=name))
     if file.ending is not None:
