@@ -146,8 +146,9 @@ def _copied(spark: Any) -> SparkSession:
         if not hasattr(spark, "cloneSession"):
             return spark  # type: ignore[no-any-return]
         copied: Any = spark.cloneSession()
-        # Else Python waits at its end for the channel, for ever where the server is gone.
-        weakref.finalize(copied, copied.client.close)
+        # Else Python asks the server at its end, where it is gone for ten minutes and more. What is
+        # registered last comes first: before the client's own end.
+        atexit.register(copied.client.close)
         return copied  # type: ignore[no-any-return]
     with unnoticed(spark):
         return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
