@@ -277,7 +277,8 @@ def _route(route: TopicRoute) -> Text:
         for broker in in_order[:_MOST_BROKERS]
     ]
     if more := in_order[_MOST_BROKERS:]:
-        brokers.append(Text("and {number} more brokers", number=len(more)))
+        template = "and {number} more [broker|brokers]"
+        brokers.append(agreeing(len(more), template, number=len(more)))
     return Text(
         "route of {nameserver}: queues to read: {brokers}",
         nameserver=route.namesrv_addr,

@@ -121,6 +121,19 @@ def test_brokers_without_a_list_and_queues_that_nobody_may_read_are_told() -> No
     assert "  (the lists of 33% of the topic's brokers are known)\n" in text
 
 
+@pytest.mark.parametrize(("left_out", "said"), [(1, "1 more broker"), (2, "2 more brokers")])
+def test_brokers_that_are_left_out_are_counted_in_their_number(left_out: int, said: str) -> None:
+    names = [f"broker-{number:02}" for number in range(40 + left_out)]
+    of = state(
+        client_lists=(client_list("a", broker_name="broker-x"),),
+        topic_routes=(route(*(route_broker(broker_name=each) for each in names)),),
+        offline_brokers=tuple((each, 0) for each in names),
+    )
+    text = " ".join(explained(of).split())
+    assert f"broker-39 4, and {said} " in text
+    assert f" {said} {'knows' if left_out == 1 else 'know'} no member of it" in text
+
+
 def test_of_a_topic_that_is_not_audited_the_reason_is_told_and_nothing_else() -> None:
     text = explained(state(topic_routes=()))
     assert "0 queues, 2 processes; not audited\nROUTE_NOT_KNOWN: " in text
