@@ -12,13 +12,11 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
+from ..declared.client_intervals import FOLLOW_TIME
 from ..declared.instants import SECOND, Instant
 
 #: The time after which what was not seen is forgotten.
 KEPT: Instant = 3600 * SECOND
-#: After a list has changed the clients divide anew: at once, at the next draw (20 s) or after the
-#: next heartbeat (30 s). The running infos are asked for so long.
-SETTLES: Instant = 60 * SECOND
 
 
 class ListedBroker(NamedTuple):
@@ -54,10 +52,13 @@ class GroupMemory:
     giver: str = ""
 
     def is_due(self, now: Instant, refresh: Instant) -> bool:
-        """True if the running infos of all members are asked in the round that begins now."""
+        """True if the running infos of all members are asked in the round that begins now.
+
+        They are asked in each round while the clients follow a change of the list.
+        """
         if self.infos_at is None or now - self.infos_at >= refresh:
             return True
-        return self.changed_at is not None and now - self.changed_at < SETTLES
+        return self.changed_at is not None and now - self.changed_at < FOLLOW_TIME
 
 
 @dataclass

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.grouping import grouped
 
+from ..declared.client_intervals import HEARTBEAT_INTERVAL
 from ..declared.instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE, RUNNING_INFO
 from .dossier import Broker, ClientRun, Dossier, PollRun, RouteRun
@@ -203,9 +204,9 @@ def times_of(
 
 #: ``SYSTEM_ERROR``: the broker does not list the client. That is not evidence about the client.
 _NOT_LISTED = 1
-#: Questions that fail for longer than a heartbeat takes (30 s). A client that stops in order leaves
-#: all lists at once: no question follows.
-_UNANSWERED: Instant = 30 * SECOND
+#: Questions that fail for longer than the time between two heartbeats. A client that stops in order
+#: leaves all lists at once: no question follows.
+_UNANSWERED = HEARTBEAT_INTERVAL
 
 
 class Asked(NamedTuple):

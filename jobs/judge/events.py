@@ -26,6 +26,7 @@ from rebalance_core.state import RouteBroker
 from rebalance_core.texts import Text
 
 from ..declared import kinds
+from ..declared.client_intervals import FOLLOW_TIME
 from ..declared.finding_ids import event_id
 from ..declared.instants import SECOND, Instant, together
 from ..schemas import EVENTS, NO_ANSWER, RUNNING_INFO
@@ -39,9 +40,6 @@ from .routes import RouteChange, readable_queues
 from .situations import Period
 from .stalls import spans
 
-#: The time for which clients follow what changed: the route is polled each 30 s, queues are divided
-#: anew each 20 s (``ClientConfig.pollNameServerInterval``, ``RebalanceService.waitInterval``).
-_SETTLED: Instant = 60 * SECOND
 #: Routes that differ are not an event before they last so long.
 _LASTS: Instant = 60 * SECOND
 #: Members that come and go no further apart are one deploy or one scaling: each pod of a rolling
@@ -236,7 +234,7 @@ def topic_resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]
         if now != known:
             steps.append((change.first_seen, known, now))
         known = now
-    for of_one in together(steps, _time, _SETTLED):
+    for of_one in together(steps, _time, FOLLOW_TIME):
         (begins, before, _), (ends, _, now) = of_one[0], of_one[-1]
         if before == now:
             continue
@@ -323,7 +321,7 @@ def members_that_changed(
         (later.since, one.client_ids - later.client_ids)
         for one, later in pairwise(in_time)
         if not one.client_ids <= later.client_ids
-        or not any(each <= later.since <= each + _SETTLED for each in began)
+        or not any(each <= later.since <= each + FOLLOW_TIME for each in began)
     ]
     steps = [*left, *[(since, frozenset({each})) for since, each in restarted]]
     since = [each.since for each in in_time]
@@ -532,7 +530,7 @@ def _explains(event: Row, finding: Row) -> bool:
     """
     kind, begins, ends = event["kind"], event["begins"], event["ends"]
     first_seen = finding["first_seen"]
-    if first_seen < begins or (ends is not None and first_seen > ends + _SETTLED):
+    if first_seen < begins or (ends is not None and first_seen > ends + FOLLOW_TIME):
         return False
     if kind in kinds.OF_ONE_GROUP:
         return True
@@ -542,7 +540,7 @@ def _explains(event: Row, finding: Row) -> bool:
     if kind in _OF_BROKERS:
         brokers = {finding.get("broker_name"), *finding.get("broker_names", ())}
         is_stall = "owners" in finding
-        followed = first_seen <= begins + _SETTLED or (ends is not None and first_seen >= ends)
+        followed = first_seen <= begins + FOLLOW_TIME or (ends is not None and first_seen >= ends)
         # Each time the queues of all brokers are divided anew.
         is_passing = followed and _passed(finding) and finding["topic"] in event["topics"]
         return is_passing or (event["subject"] in brokers and (is_stall or followed))

@@ -20,7 +20,8 @@ import numpy as np
 from rebalance_core.grouping import grouped
 from rebalance_core.state import BROADCASTING, Unreachable
 
-from ..declared.instants import SECOND, Instant
+from ..declared.client_intervals import REBALANCE_INTERVAL, ROUTE_INTERVAL
+from ..declared.instants import Instant
 from ..declared.kinds import ROUTE_CHANGED
 from ..schemas import CLIENT_LOG, RUNNING_INFO
 from .answers import longest_bridge
@@ -32,10 +33,8 @@ from .timeline import Phase, Timeline
 STATE_CHANGED = "STATE_CHANGED"
 OTHER_LIST = "OTHER_LIST"
 
-#: A client polls the route every 30 s (``MQClientInstance``) ...
-_ROUTE_LAG: Instant = 50 * SECOND
-#: ... and rebalances every 20 s (``RebalanceService``).
-_REBALANCE: Instant = 20 * SECOND
+#: The longest time from a change of the route until a client has divided its queues by it.
+_ROUTE_LAG = ROUTE_INTERVAL + REBALANCE_INTERVAL
 
 #: The change of a route that never changed: before all moments.
 _NEVER: Instant = -(2**63)
@@ -215,7 +214,7 @@ class _Segment(NamedTuple):
             return STATE_CHANGED
         if moment <= self.changed_at + _ROUTE_LAG:
             return ROUTE_CHANGED
-        if not self.is_first and moment < self.phase.first_seen + _REBALANCE:
+        if not self.is_first and moment < self.phase.first_seen + REBALANCE_INTERVAL:
             return STATE_CHANGED
         return None
 
@@ -258,7 +257,7 @@ def _segments(
         is_one_round = following and phase.last_seen == phase.first_seen
         changed = bisect_right(changes, end - 1 if is_one_round else phase.last_seen)
         changed_at = changes[changed - 1] if changed else _NEVER
-        settled_at = max(phase.first_seen + _REBALANCE, changed_at + _ROUTE_LAG)
+        settled_at = max(phase.first_seen + REBALANCE_INTERVAL, changed_at + _ROUTE_LAG)
         of_phase = shares[phase.situation_id]
         segments.append(
             _Segment(phase, of_phase, not segments, changed_at, settled_at, holds_until, end)
@@ -455,7 +454,7 @@ def _periods(line: _Line, segments: Sequence[_Segment]) -> Iterator[tuple[Holdin
         if not shares.by_client.get(client_id):
             continue
         ends = min(segment.phase.last_seen, line.replaced_at)
-        counts_from = max(line.logged_at + _REBALANCE, segment.settled_at)
+        counts_from = max(line.logged_at + REBALANCE_INTERVAL, segment.settled_at)
         # Who joins or leaves is followed in a moment; clients have a route only once they have
         # polled it.
         follows = max(line.logged_at, segment.phase.first_seen)

@@ -23,15 +23,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..declared.instants import SECOND, Instant
+from ..declared.client_intervals import HEARTBEAT_INTERVAL
+from ..declared.instants import Instant
 from ..schemas import NOT_ONLINE
 from .answers import BRIDGED_AT_LEAST, Answers, Integers
 from .dossier import Broker, Dossier
 from .intervals import ONE_IS_MISSING, longest_unseen, usual_gap
-
-#: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``): a broker that misses
-#: it for longer is not reached by it. A broker that restarted lists it again by then.
-_HEARTBEAT_INTERVAL: Instant = 30 * SECOND
 
 
 class Patch(NamedTuple):
@@ -304,7 +301,7 @@ class _Answered:
             range(max(place - 1, 0), min(place + 1, len(self.times))),
             key=lambda number: abs(self.times[number] - at),
         )
-        return self.names[nearest] if abs(self.times[nearest] - at) <= _HEARTBEAT_INTERVAL else None
+        return self.names[nearest] if abs(self.times[nearest] - at) <= HEARTBEAT_INTERVAL else None
 
     def near(self, at: Instant) -> tuple[str | None, str | None]:
         """The answers ``around`` a moment; at an edge of the window the one answer is both, if it
@@ -327,7 +324,7 @@ class _Answered:
         times = np.array([self.times[number] for number in numbers], np.int64)
         cuts = np.flatnonzero((np.diff(numbers) > 1) | (np.diff(times) > longest)) + 1
         for start, end in pairwise([0, *cuts.tolist(), len(numbers)]):
-            if numbers and times[end - 1] - times[start] > _HEARTBEAT_INTERVAL:
+            if numbers and times[end - 1] - times[start] > HEARTBEAT_INTERVAL:
                 yield [*numbers[start:end]]
 
     def number_of(self, poll: int) -> int | None:

@@ -22,7 +22,7 @@ from rebalance_core.findings import AUDITED, ORPHANED
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..declared.instants import SECOND, Instant
+from ..declared.client_intervals import COMMIT_INTERVAL
 from ..declared.kinds import FROZEN_PROCESS
 from ..schemas import NOT_FINISHING, NOT_LOCKED
 from .case import Case
@@ -36,11 +36,6 @@ from .why import moves
 
 Flags: TypeAlias = NDArray[np.bool_]
 Longs: TypeAlias = NDArray[np.int64]
-
-
-#: Clients commit each 5 s (``ClientConfig.persistConsumerOffsetInterval``): what is asked sooner
-#: after another poll, by a second collector, shows nothing.
-_COMMITS: Instant = 5 * SECOND
 
 
 #: A queue, as its row of the matrix, and a situation, by its number.
@@ -257,16 +252,16 @@ def spans(flags: Flags) -> list[tuple[int, int]]:
 def _apart(offsets: QueueOffsets) -> QueueOffsets:
     """Leaves out polls that come sooner after one that counts than clients commit.
 
-    >>> polls = np.array([0, 3, 10, 12, 30]) * SECOND
+    >>> polls = np.array([0, 3, 10, 12, 30]) * 1_000_000
     >>> apart = _apart(QueueOffsets("T", "b", 0, polls, polls, polls))
-    >>> [time // SECOND for time in apart.times.tolist()]
+    >>> [time // 1_000_000 for time in apart.times.tolist()]
     [0, 10, 30]
     """
-    if not (np.diff(offsets.times) < _COMMITS).any():
+    if not (np.diff(offsets.times) < COMMIT_INTERVAL).any():
         return offsets
     kept = [0]
     for number, time in enumerate(offsets.times.tolist()):
-        if time - offsets.times[kept[-1]] >= _COMMITS:
+        if time - offsets.times[kept[-1]] >= COMMIT_INTERVAL:
             kept.append(number)
     return QueueOffsets(*offsets[:3], *[column[kept] for column in offsets[3:6]])
 

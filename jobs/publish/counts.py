@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import pyarrow.dataset as ds
 
 from rebalance_core.findings import AUDITED
+from rebalance_core.state import GROUP_TABLE
 
 from ..config.choices import SEVERITIES
 from ..config.window import Window
@@ -93,7 +94,7 @@ def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str
         return {(row["cluster"], row["consumer_group"]) for row in rows if row[column] == value}
 
     strategy = groups(audited, "strategy_source", "assumed")
-    subscriptions = groups(audited, "subscription_source", "GROUP_TABLE")
+    subscriptions = groups(audited, "subscription_source", GROUP_TABLE)
     assumed = strategy | subscriptions
     longest, interval = (
         max((row[name] for row in rows if row[name] is not None), default=None) for name in _SECONDS

@@ -23,6 +23,7 @@ from rebalance_core.findings import AUDITED
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
+from ..declared.client_intervals import FOLLOW_TIME
 from ..declared.kinds import GRADED_TABLES, NO_GROUP, SEVERITIES, Kind, worst
 from ..errors import InputError
 from ..languages.translated_rows import TEXTS, with_texts
@@ -54,8 +55,8 @@ from .pictures import (
     timeline,
 )
 
-#: The time for which clients follow an event.
-_FOLLOWED = timedelta(seconds=60)
+#: An event explains what begins so soon after it.
+_FOLLOWED = timedelta(microseconds=FOLLOW_TIME)
 #: The most rows in the lists of the page; the tables have them all.
 MOST_LISTED = 50
 #: The most faulty topics with a card; what passed and the like has ``MOST_LISTED``.

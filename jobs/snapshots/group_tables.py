@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from rebalance_core.grouping import grouped
 
+from ..declared.client_intervals import HEARTBEAT_INTERVAL
 from ..declared.instants import SECOND, Instant, together
 from ..dumps.statement import Connections, Subscriptions
 from ..judge.dossier import Broker
@@ -38,10 +39,8 @@ _LASTS = 300 * SECOND
 _SAME_POLLS, _SAME_TIME = 20, 600 * SECOND
 #: Shares are whole steps of so many percent, so that they stay equal from one ingest to the next.
 _STEP = 5
-#: A client heartbeats this often (``ClientConfig.heartbeatBrokerInterval``). Polls in step with it
-#: always meet the table of the same member ...
-_HEARTBEAT: Instant = 30 * SECOND
-#: ... and its polls leave more than so much of the time between two heartbeats without a look.
+#: Polls in step with the heartbeats always meet the table of the same member: they leave more than
+#: so much of the time between two heartbeats without a look.
 _NEVER_LOOKED_AT: Instant = 5 * SECOND
 #: Then its share has no meaning: half of the members as likely as more or fewer.
 _NO_SHARE = 50
@@ -317,6 +316,6 @@ def _keeps_step(times: Sequence[Instant]) -> bool:
     >>> _keeps_step([n * 63 * SECOND for n in range(10)])
     False
     """
-    phases = sorted({time % _HEARTBEAT for time in times})
-    gaps = [after - before for before, after in pairwise([*phases, phases[0] + _HEARTBEAT])]
+    phases = sorted({time % HEARTBEAT_INTERVAL for time in times})
+    gaps = [after - before for before, after in pairwise([*phases, phases[0] + HEARTBEAT_INTERVAL])]
     return max(gaps) > _NEVER_LOOKED_AT

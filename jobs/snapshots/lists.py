@@ -15,25 +15,27 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rebalance_core.state import GROUP_TABLE
+
+from ..declared.client_intervals import HEARTBEAT_INTERVAL
 from ..declared.contents import MEMBER_FACTS, content_id, record_text
 from ..declared.instants import SECOND, Instant
 from ..declared.member_flags import is_expired, silence_bounds
 from ..dumps.statement import Connections
 from ..engines.pieces import in_parts
 from ..judge.dossier import Broker
-from ..schemas import GROUP_TABLE, HEARTBEATS, MEMBER_LISTS, MEMBERS
+from ..schemas import HEARTBEATS, MEMBER_LISTS, MEMBERS
 from .exact_types import PIECE_ROWS, table_of
 from .group_tables import Doubt, GroupTables, ShownFacts, share_of_others
 from .members import MemberRow, Members, member_at
 from .value_history import NEVER
 
-#: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``). Where two in a row did
-#: not come, they were not lost: the client stopped ...
+#: Two heartbeats in a row that did not come were not lost: the client stopped ...
 _SILENCE: Instant = 75 * SECOND
 #: ... unless it left before: a client listed for longer than two heartbeats did not sign off.
-_LISTED: Instant = 60 * SECOND
-#: ... within the 30 s after its last heartbeat, in the middle of them as likely as not.
-_STOPPED_AFTER: Instant = 15 * SECOND
+_LISTED = 2 * HEARTBEAT_INTERVAL
+#: ... before the next heartbeat was due, in the middle of that time as likely as not.
+_STOPPED_AFTER = HEARTBEAT_INTERVAL // 2
 
 
 def _is_silent(time: Instant, heartbeats: Sequence[Instant], heard_until: Instant | None) -> bool:

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from rebalance_core.state import GROUP_TABLE
 from rebalance_core.strategies.machine_room_nearby import NEARBY
 
 from ..declared.contents import MEMBER_FACTS
@@ -31,7 +32,7 @@ from ..dumps.statement import (
     Subscriptions,
 )
 from ..judge.dossier import Broker
-from ..schemas import CLIENT_LOG, GROUP_TABLE, RUNNING_INFO
+from ..schemas import CLIENT_LOG, RUNNING_INFO
 from .group_tables import Doubt, ShownFacts
 from .value_history import NEVER, ValueHistory
 
