@@ -26,8 +26,8 @@ from .texts import Text, for_slots
 LIST_SECONDS = 20
 ROUTE_SECONDS = 50
 
-#: More queues than this on one broker are a mistyped number.
-MOST_QUEUES = 100_000
+#: More queues on one broker are a mistyped number.
+_MOST_BROKER_QUEUES = 100_000
 
 
 class Step(NamedTuple):
@@ -485,5 +485,5 @@ def _require(what: str, came: str, there: Collection[str]) -> None:
 
 
 def _check_queues(came: int, least: int) -> None:
-    if not least <= came <= MOST_QUEUES:
-        raise ChangeError(f"expected {least} to {MOST_QUEUES} queues, came {came}")
+    if not least <= came <= _MOST_BROKER_QUEUES:
+        raise ChangeError(f"expected {least} to {_MOST_BROKER_QUEUES} queues, came {came}")

@@ -12,7 +12,7 @@ import numpy as np
 
 from .claims import Claims, compute_claims, count_owners
 from .client_id import ClientIdFormat, parse_client_id
-from .english import joined
+from .english import with_commas
 from .errors import AllocationError
 from .grouping import grouped, numbered
 from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
@@ -172,7 +172,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
             queues=queues,
             most=rules.most_queues,
         )
-        queues = min(queues, _MOST_INT)
+        queues = min(queues, MOST_INT)
         return verdict(coverage=TOO_MANY_QUEUES, reason=reason, completeness=0.0, queues=queues)
     views = possible_views(state)
     verdict = partial(verdict, completeness=views.completeness, unreadable=_unreadable(state))
@@ -298,7 +298,7 @@ def _zones(state: State) -> str:
     return Text(
         "the brokers are in the zones {zones}: recomputed for clients that see all of them; a "
         "client in zone mode sees only the brokers of its zone",
-        zones=joined(sorted(zones), "{before}, {next}"),
+        zones=with_commas(sorted(zones)),
     )
 
 
@@ -342,7 +342,7 @@ def _who_did_not_answer(state: State) -> str:
     silent = sorted({name for name, _ in asked - offline})
     return Text(
         "the other brokers of the route know no member of the group; no list came from {brokers}",
-        brokers=joined(silent, "{before}, {next}"),
+        brokers=with_commas(silent),
     )
 
 
@@ -403,7 +403,7 @@ def _weakest(ranked: Sequence[_Source], there: Collection[str | None]) -> _Sourc
 
 
 #: The greatest value of a column of type int.
-_MOST_INT = 2**31 - 1
+MOST_INT = 2**31 - 1
 
 #: The number of queues looked at together where they are not all right: bounds the memory.
 _QUEUES_AT_ONCE = 256

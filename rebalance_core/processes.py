@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .client_id import parse_client_id
 from .client_kinds import STALE_CHANNEL_REMEDY, remedy_of
-from .english import count, joined, named_broker
+from .english import count, named_broker, with_commas
 from .grouping import grouped
 from .message_queue import bytewise_order_differs
 from .state import BROADCASTING, SURE, Member, ProcessCount, State
@@ -134,7 +134,7 @@ def _evidence(
     )
     return Text(
         "listed {times}, from {hosts}; counted as {processes}: {because}",
-        times=joined(listed, "{before}, {next}"),
+        times=with_commas(listed),
         hosts=count(hosts, "host"),
         processes=count(processes, "process", "processes"),
         because=because,

@@ -15,7 +15,7 @@ from itertools import starmap
 from operator import itemgetter
 from typing import NamedTuple, Self, TypeVar
 
-from rebalance_core.english import agreeing, count, joined, list_of
+from rebalance_core.english import agreeing, count, list_of, with_commas
 from rebalance_core.findings import AUDITED
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
@@ -407,7 +407,7 @@ def _found(digest: Digest, chosen: Chosen, *, is_new: bool) -> str:
         of_new if is_new else of_open,
         topics=count(len(places), "topic"),
         groups=count(len({each[:2] for each in places}), "group"),
-        severities=joined(severities, "{before}, {next}"),
+        severities=with_commas(severities),
     )
     return _with_waiting(found, [each for each in digest.problems if each.place in places])
 

@@ -10,7 +10,7 @@ HEARTBEAT_INTERVAL: Instant = 30 * SECOND
 #: Questions to a nameserver for the route (``ClientConfig.pollNameServerInterval``).
 ROUTE_INTERVAL: Instant = 30 * SECOND
 #: Divisions of the queues (``RebalanceService.waitInterval``); they are divided anew also when a
-#: broker tells that the members changed.
+#: broker notifies the client that the members changed.
 REBALANCE_INTERVAL: Instant = 20 * SECOND
 #: Commits of the offsets (``ClientConfig.persistConsumerOffsetInterval``).
 COMMIT_INTERVAL: Instant = 5 * SECOND

@@ -34,8 +34,9 @@ from .values import (
     of_type,
 )
 
-#: The most queues that a number of RocketMQ's can hold; ``within`` has how many are too many.
-_MOST_QUEUES = 2**31 - 1
+#: The highest number of queues that RocketMQ can write, an ``int``; ``within`` has how many are too
+#: many.
+_JAVA_INT_MAX = 2**31 - 1
 #: Messages a second.
 _HIGHEST_RATE = 1e12
 
@@ -220,14 +221,14 @@ def _queue_numbers(given: Iterable[Fields]) -> dict[str, tuple[int, int, int]]:
         if not name or perm is None or not (_is_number(reads) and _is_number(writes)):
             raise LineError(
                 "expected every queueData to have a brokerName, a perm, and readQueueNums and "
-                f"writeQueueNums of 0 to {_MOST_QUEUES}"
+                f"writeQueueNums of 0 to {_JAVA_INT_MAX}"
             )
         numbers.setdefault(name, (perm, reads, writes))
     return numbers
 
 
 def _is_number(queues: int | None) -> TypeGuard[int]:
-    return queues is not None and 0 <= queues <= _MOST_QUEUES
+    return queues is not None and 0 <= queues <= _JAVA_INT_MAX
 
 
 def _logical_queues(mappings: Iterable[Fields]) -> dict[str, int]:
@@ -239,7 +240,7 @@ def _logical_queues(mappings: Iterable[Fields]) -> dict[str, int]:
         number = as_integer(fields.get("totalQueues"), 32) or 0
         if not _is_number(number):
             raise LineError(
-                f"expected every topicQueueMapping to have totalQueues of 0 to {_MOST_QUEUES}"
+                f"expected every topicQueueMapping to have totalQueues of 0 to {_JAVA_INT_MAX}"
             )
         most[scope] = max(most.get(scope, 0), number)
     return most

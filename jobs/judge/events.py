@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rebalance_core import repairs
-from rebalance_core.english import count, joined, named_broker
+from rebalance_core.english import count, joined, named_broker, with_commas
 from rebalance_core.findings import CERTAIN
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import RETRY_PREFIX
@@ -68,7 +68,6 @@ _EXPLAINS: Mapping[str, set[str]] = {
 _OF_BROKERS = (kinds.MASTER_LEFT, kinds.BROKER_ADDRESS_CHANGED)
 _RANKS = list(kinds.EVENT_KINDS)
 _EXPLAINING = tuple(dict.fromkeys((*_EXPLAINS, *kinds.EVENT_KINDS)))
-_COMMA = "{before}, {next}"
 
 
 class Event(NamedTuple):
@@ -190,7 +189,7 @@ def _differed(
     what = Text("nameserver {namesrv} gave different routes from the others", namesrv=addr)
     why = Text("its routes have different queues")
     if lacks:
-        why = Text("its routes lack {brokers}", brokers=joined(lacks, _COMMA))
+        why = Text("its routes lack {brokers}", brokers=with_commas(lacks))
     about = tuple(lacks), frozenset({topic})
     yield Event(kinds.NAMESERVERS_DIFFER, addr, begins, last_seen, ends, what, why, *about)
 
@@ -242,9 +241,8 @@ def topic_resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]
         what = Text(_RESIZED[(is_ > was) - (is_ < was)], topic=topic, before=was, now=is_)
         names = sorted({name for name, _ in before.items() ^ now.items()})
         numbers = {each: {"before": before.get(each, 0), "now": now.get(each, 0)} for each in names}
-        why = joined(
-            [Text("{broker} {before} to {now}", broker=each, **numbers[each]) for each in names],
-            _COMMA,
+        why = with_commas(
+            [Text("{broker} {before} to {now}", broker=each, **numbers[each]) for each in names]
         )
         about = tuple(names), frozenset({topic})
         yield Event(kinds.TOPIC_RESIZED, topic, begins, ends, ends, what, why, *about)
@@ -348,7 +346,7 @@ def members_that_changed(
             (len(before - now), Text("{number:,} left", number=len(before - now))),
             (len(came_back), Text("{number:,} came back", number=len(came_back))),
         )
-        why = joined([text for number, text in changes if number], _COMMA)
+        why = with_commas([text for number, text in changes if number])
         yield Event(kind, group, begins, ends, ends, what, why)
 
 

@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from rebalance_core.client_kinds import placeholders_in
-from rebalance_core.english import agreeing, joined, named_broker
+from rebalance_core.english import agreeing, joined, named_broker, with_commas
 from rebalance_core.findings import AUDITED, STRATEGY_NOT_KNOWN
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
@@ -119,7 +119,7 @@ def _placeholders(dossier: Dossier) -> Iterator[Text]:
         yield Text(
             "client ids contain {placeholders}, a placeholder that nothing replaced: processes "
             "with the same id read the same queues, and nobody reads the others",
-            placeholders=joined(found, "{before}, {next}"),
+            placeholders=with_commas(found),
         )
 
 
@@ -151,6 +151,6 @@ def _addresses_by_turns(dossier: Dossier) -> Iterator[Text]:
                 "have a broker of this name at one nameserver, or two collectors use two "
                 "addresses",
                 broker=named_broker(*broker),
-                addresses=joined(sorted(set(addresses)), "{before}, {next}"),
+                addresses=with_commas(sorted(set(addresses))),
                 changes=len(addresses) - 1,
             )

@@ -32,8 +32,9 @@ from .read_twice import covered
 #: The times of a queue's polls, and an offset at each.
 _Polls: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-#: The window: what fails in an outage of some minutes comes again, and is consumed.
-_WINDOW = 600 * SECOND
+#: The time over which tries are counted: what fails in an outage of some minutes comes again, and
+#: is consumed.
+_FAILS_FOR = 600 * SECOND
 #: The share of the tries from which on nearly all fail.
 _NEARLY_ALL = 0.9
 #: The share of what was consumed from which on retries are more than a bad message now and then.
@@ -54,7 +55,7 @@ def failing(case: Case, found: Found) -> Found:
     times = np.unique(np.concatenate([polls for polls, _ in chain(*of)]))
     tries, dead = _sums([*of.consumed, *of.retried], times), _sums(of.dead, times)
     failed = _sums(of.again, times) + dead
-    starts = np.searchsorted(times, times - _WINDOW, side="right") - 1
+    starts = np.searchsorted(times, times - _FAILS_FOR, side="right") - 1
     tried = tries - tries[starts]
     shows = (starts >= 0) & (tried >= _FEWEST) & (failed - failed[starts] >= _NEARLY_ALL * tried)
     steps = np.diff(failed, prepend=0) > np.diff(tries, prepend=0) / 2

@@ -19,6 +19,7 @@ from rebalance_core.findings import (
     AUDITED,
     BROADCASTING_GROUP,
     DUPLICATE,
+    MOST_INT,
     NO_BROKER_ANSWERED,
     NO_TOPIC,
     ORPHANED,
@@ -44,10 +45,6 @@ from .routes import readable
 from .situations import Period
 
 _MINUTE = 60 * SECOND
-
-#: The greatest value of a column of type int.
-_MOST_INT = 2**31 - 1
-
 
 #: The columns of a topic of which nothing was recomputed.
 _NOTHING: Row = {
@@ -170,7 +167,7 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
         "snapshots": len(times),
         "first_seen": times[0],
         "last_seen": times[-1],
-        "queues": min(queues, _MOST_INT),
+        "queues": min(queues, MOST_INT),
     }
 
 

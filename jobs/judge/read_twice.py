@@ -35,8 +35,9 @@ _MOST_APART = 75 * SECOND
 #: The rate of a poll counts what was given up to so long before it: a minute, by samples taken
 #: each 10 s (``StatsItem``).
 _LAG = 70 * SECOND
-#: The window: what is read again as members come and go shows for a minute or two.
-_WINDOW = 600 * SECOND
+#: The time over which messages are counted: what is read again as members come and go shows for a
+#: minute or two.
+_READ_TWICE_FOR = 600 * SECOND
 #: The ratios beyond which it counts; healthy groups have 1.0: a rate and offsets that are polled
 #: seconds apart differ by a few percent.
 _MORE, _LESS = 1.2, 0.8
@@ -169,7 +170,7 @@ class _Sweep:
         steps = np.minimum(np.diff(times, prepend=times[:1]), _MINUTE)
         self._given = steps * (rates / (1000 * SECOND))
         self._moved = np.diff(self._committed, prepend=self._committed[:1])
-        self._starts = self._last_up_to(times - _WINDOW)
+        self._starts = self._last_up_to(times - _READ_TWICE_FOR)
 
     def read_twice(self) -> Iterator[_Given]:
         """Times in which more was given than can be new.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rebalance_core.english import agreeing, joined
+from rebalance_core.english import agreeing, with_commas
 from rebalance_core.texts import Text
 
 from ..declared.instants import Instant
@@ -54,7 +54,7 @@ def _in_words(readable: Collection[Readable]) -> str:
     if not readable:
         return Text("none")
     named = [Text("{broker} {queues}", broker=name, queues=queues) for name, queues in readable]
-    return joined(named, "{before}, {next}")
+    return with_commas(named)
 
 
 # ---------------------------------------------------------------- queues that left with messages
@@ -156,7 +156,7 @@ def _remedy(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> Text:
             "bring {brokers} back into the route and let the group read the queues to their "
             "end; then take away the broker's write permission first, and remove it when its "
             "queues are empty",
-            brokers=joined(gone, "{before}, {next}"),
+            brokers=with_commas(gone),
         )
     return Text(
         "set the read queue number back (mqadmin updateTopic -r READ_QUEUES -w WRITE_QUEUES) "

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rebalance_core.grouping import grouped
 from rebalance_core.state import RouteBroker
-from rebalance_core.strategy_rules import MOST_QUEUES
+from rebalance_core.strategy_rules import MOST_TOPIC_QUEUES
 
 from ..declared.instants import Instant
 from .core_verdict import QueueKey
@@ -34,7 +34,7 @@ class RouteChange(NamedTuple):
 
 
 def find_route_changes(
-    routes: Sequence[RouteRun], most_queues: int = MOST_QUEUES
+    routes: Sequence[RouteRun], most_queues: int = MOST_TOPIC_QUEUES
 ) -> list[RouteChange]:
     """The changes of a topic's readable queues, in time, each at its first poll.
 

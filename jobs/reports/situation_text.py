@@ -12,7 +12,7 @@ import rebalance_core as core
 from rebalance_core import Evaluation, MessageQueue, Situation, TopicRoute
 from rebalance_core.causes import Causes
 from rebalance_core.descriptions import queue_ranges
-from rebalance_core.english import agreeing, count, joined, list_of
+from rebalance_core.english import agreeing, count, list_of, with_commas
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED, TOO_MANY_QUEUES
 from rebalance_core.grouping import grouped
 from rebalance_core.moves import find_moves, shown_id
@@ -28,7 +28,7 @@ from ..texts.shown import cut, display_width, padded, visible
 from .text_templates import WIDTH, Reader, clock
 
 _MOST_CLIENTS = 40
-_MOST_QUEUES = 120
+_MOST_DRAWN = 120
 _MOST_BROKERS = 40
 #: The most clients of which it is shown what their leaving would do.
 _MOST_LEAVING = 12
@@ -153,8 +153,8 @@ def draw(reader: Reader, evaluation: Evaluation) -> Drawn:
     if not queues:
         return Drawn([])
     shown = queues
-    if len(queues) > _MOST_QUEUES:
-        shown = ([queue for queue in queues if queue in marks] or queues)[:_MOST_QUEUES]
+    if len(queues) > _MOST_DRAWN:
+        shown = ([queue for queue in queues if queue in marks] or queues)[:_MOST_DRAWN]
     rows = _rows(evaluation)
     clients = list(rows)
     if len(clients) > _MOST_CLIENTS:
@@ -282,7 +282,7 @@ def _route(route: TopicRoute) -> Text:
     return Text(
         "route of {nameserver}: queues to read: {brokers}",
         nameserver=route.namesrv_addr,
-        brokers=joined(brokers, "{before}, {next}") or Text("no broker"),
+        brokers=with_commas(brokers) or Text("no broker"),
     )
 
 

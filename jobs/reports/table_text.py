@@ -13,7 +13,7 @@ from rebalance_core.findings import AUDITED
 
 from ..config.masking import Masking
 from ..console.terminal import console_on, is_terminal
-from ..declared.kinds import badness
+from ..declared.kinds import SEVERITY_COLUMNS, badness
 from ..errors import SettingsError
 from ..languages.translated_rows import TEXTS
 from ..schemas import GROUP_HEALTH, QUARANTINE, REPORT_TABLES
@@ -90,7 +90,7 @@ def worst_first(table: pa.Table) -> pa.Table:
 
     A table without a severity stays as it is.
     """
-    column = next((each for each in _SEVERITIES if each in table.column_names), None)
+    column = next((each for each in SEVERITY_COLUMNS if each in table.column_names), None)
     if column is None:
         return table
     read = {column, "ongoing", "certainty", "backlog", *_QUEUE_MINUTES}
@@ -112,8 +112,6 @@ def worst_first(table: pa.Table) -> pa.Table:
     return table.take(pa.array(sorted(range(table.num_rows), key=rank), pa.int64()))
 
 
-#: The columns by which a table has its worst rows: it has one of the first two at most.
-_SEVERITIES = ("severity", "worst_severity")
 _QUEUE_MINUTES = ("orphan_queue_minutes", "duplicate_queue_minutes")
 
 

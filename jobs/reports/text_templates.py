@@ -14,7 +14,15 @@ from jinja2 import Environment, pass_context
 from jinja2.runtime import Context
 
 from rebalance_core.descriptions import queue_ranges
-from rebalance_core.english import agreeing, count, joined, list_of, named_broker, names
+from rebalance_core.english import (
+    agreeing,
+    count,
+    joined,
+    list_of,
+    named_broker,
+    names,
+    with_commas,
+)
 from rebalance_core.moves import shown_id
 from rebalance_core.texts import Text
 
@@ -57,7 +65,7 @@ def clock(time: Instant) -> Text:
 
 #: Functions that templates call by name.
 _FUNCTIONS = (
-    *(agreeing, clock, count, joined, list_of, named_broker, names),
+    *(agreeing, clock, count, joined, list_of, named_broker, names, with_commas),
     *(of_the_time, padded, queue_ranges, shown_id),
 )
 
