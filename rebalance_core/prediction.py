@@ -48,7 +48,7 @@ _Each = TypeVar("_Each")
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class StateBetween:
     """A state on the way: what is done by then, and the queues that are wrong in it.
 
     ``done`` are the steps done (of a rollout), or the clients that work from the new lists.
@@ -76,7 +76,7 @@ class Ways:
     states: int
     looked_at: int
     harmed: int
-    worst: Between | None
+    worst: StateBetween | None
 
     @property
     def exhaustive(self) -> bool:
@@ -261,7 +261,7 @@ def _rollout(situation: Situation, steps: Sequence[Step], before: Evaluation) ->
     keys_before = _keys(before)
     most = max(_FEWEST_STATES, min(MOST_STATES, _MEMBERS_IN_ALL // max(before.members, 1)))
     looked_at = _parts(steps, most)
-    harmed: list[Between] = []
+    harmed: list[StateBetween] = []
     for done in looked_at:
         on_the_way = situation
         for step in done:
@@ -272,7 +272,7 @@ def _rollout(situation: Situation, steps: Sequence[Step], before: Evaluation) ->
             for finding in evaluation.findings:
                 by_kind[finding.kind].append(finding.queue)
             texts = tuple(step.text for step in done)
-            harmed.append(Between(texts, *map(tuple, by_kind.values())))
+            harmed.append(StateBetween(texts, *map(tuple, by_kind.values())))
     worst = max(harmed, key=lambda state: state.wrong, default=None)
     return Ways(max(2 ** len(steps) - 2, 0), len(looked_at), len(harmed), worst)
 
@@ -314,14 +314,16 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
     gone = before.seen_queues ^ after.seen_queues
     keys_before = _keys(before)
 
-    def between(moved: frozenset[_Process]) -> Between:
+    def between(moved: frozenset[_Process]) -> StateBetween:
         owners = staying.copy()
         for process in changing:
             owners.update(new[process] if process in moved else old.get(process, ()))
         several = (q for q in queues if owners[q] > 1 and (DUPLICATE, q) not in keys_before)
         none = (q for q in queues - gone if owners[q] == 0 and (ORPHANED, q) not in keys_before)
         done = tuple(shown_id(copy_id(*process)) for process in changing if process in moved)
-        return Between(done, tuple(sort_message_queues(several)), tuple(sort_message_queues(none)))
+        return StateBetween(
+            done, tuple(sort_message_queues(several)), tuple(sort_message_queues(none))
+        )
 
     # All that know the new lists are the state after; none, with nobody gone, the state before.
     fewest = 0 if leaves else 1

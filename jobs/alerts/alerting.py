@@ -17,7 +17,7 @@ from ..reports.tables import PublishedTables
 from ..storage import Published, Reports
 from ..storage.lease import lease
 from .delivery import LONGEST_PAUSE, Attempts, DeliveryError
-from .destinations import Ready, find_destination
+from .destinations import ReadyDestination, find_destination
 from .message import (
     MISSING,
     OTHERS,
@@ -111,7 +111,7 @@ def _deliver_all(reports: Reports, digest: Digest, sender: Sender) -> Iterator[s
 
 
 def _deliver(
-    sender: Sender, destination: Ready, digest: Digest, notes: Notes, *, is_last: bool
+    sender: Sender, destination: ReadyDestination, digest: Digest, notes: Notes, *, is_last: bool
 ) -> str:
     """Delivers to one destination what it did not get yet; what was done, in words."""
     alerts, language, warn = sender.alerts, sender.language, sender.warn

@@ -35,7 +35,7 @@ from .client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
 from .collect_options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
 from .lines import RoundLines
 from .memory import GroupMemory, ListedBroker, Memory
-from .names import Listed, Named
+from .names import AnsweredNames, GroupList
 from .questions import EARLY, LATER, Request, RequestCode
 from .shares import Shares
 from .signature import ACCESS_KEY, SECRET_KEY
@@ -140,7 +140,7 @@ class Round:
         routed = {key[:2] for key, of in self._memory.routes.items() if of != _NO_ROUTE}
         remembered = sorted(self._memory.topics.items(), key=lambda it: it[0] not in routed)
         for (cluster, topic), seen_at in remembered:
-            self._add_topics(cluster, Named([topic]), "", None, seen_at)
+            self._add_topics(cluster, AnsweredNames([topic]), "", None, seen_at)
 
     def check(self) -> None:
         """CollectError where it has no list of a group, and can have none; SettingsError where
@@ -264,14 +264,14 @@ class Round:
             server = {"broker_name": name, "broker_id": broker_id, "broker_addr": address}
             self._lines.add(question, cluster, answer, **server)
         group = question.who.get("consumer_group")
-        if group is not None and isinstance(found, Named):
+        if group is not None and isinstance(found, AnsweredNames):
             self._add_topics(broker.cluster, found, broker.address, (broker.cluster, group))
         if then is not None:
             then(answer, found)
 
-    def _on_groups(self, broker: ListedBroker, answer: Answer, found: Named | None) -> None:
+    def _on_groups(self, broker: ListedBroker, answer: Answer, found: AnsweredNames | None) -> None:
         self._is_doubtful |= not answer.is_ok
-        found = found or Named([])
+        found = found or AnsweredNames([])
         self._lines.leave_out(broker.address, "groups with names that are too long", found.too_long)
         for group in self._groups.within(found.names):
             key = broker.cluster, group
@@ -313,7 +313,7 @@ class Round:
         self._ask(broker, questions.offsets(key[1]), partial(self._on_offsets, broker, key))
 
     def _on_members(
-        self, broker: ListedBroker, key: _AskedGroup, answer: Answer, found: Listed | None
+        self, broker: ListedBroker, key: _AskedGroup, answer: Answer, found: GroupList | None
     ) -> None:
         cluster, group = key
         self._has_asked_groups = True
@@ -344,7 +344,7 @@ class Round:
         self._ask_members(group, members, members.brokers if members.is_due else found.ids)
 
     def _on_offsets(
-        self, broker: ListedBroker, key: _AskedGroup, answer: Answer, found: Named | None
+        self, broker: ListedBroker, key: _AskedGroup, answer: Answer, found: AnsweredNames | None
     ) -> None:
         if found and found.names:
             self._known.add(key[1])
@@ -358,7 +358,7 @@ class Round:
     def _add_topics(
         self,
         cluster: str,
-        found: Named,
+        found: AnsweredNames,
         giver: str,
         group: _AskedGroup | None,
         seen_at: Instant | None = None,

@@ -19,7 +19,7 @@ from .parsing import parse_json
 from .repeated import Timeless, without_times
 from .statement import KINDS, Content, LineSource, Statement
 from .times import PlausibleTimes, iso_of
-from .typed import LINES, LineKind, Read, read_body
+from .typed import LINES, LineKind, ParsedBody, read_body
 from .values import BoundError, LineError, Value, as_text, expected, integer_in
 from .within import check_content, check_names
 
@@ -34,7 +34,7 @@ _TIMES = ("collected_at", "snapshot_time")
 _NUMBERS = ("broker_id", "error_code")
 
 
-class Refused(NamedTuple):
+class RefusedLine(NamedTuple):
     """A line that is not a statement: what was expected and what came.
 
     ``kind``: that of the line; empty where it has none.
@@ -90,7 +90,7 @@ class StatementReader:
     >>> statement.subject, statement.collected_at, statement.source.error_code, statement.content
     ('T', 2000000, 17, None)
     >>> StatementReader().read(b"17")
-    Refused(reason="expected one JSON object, came '17'", kind='')
+    RefusedLine(reason="expected one JSON object, came '17'", kind='')
     """
 
     def __init__(
@@ -99,10 +99,10 @@ class StatementReader:
         self._bounds = bounds
         self._plausible = plausible
         self._meanings: Cache[bytes, _Meaning] = Cache()
-        self._bodies: Cache[tuple[str, str], Read] = Cache()
+        self._bodies: Cache[tuple[str, str], ParsedBody] = Cache()
         self._values: Cache[Any, Any] = Cache()
 
-    def read(self, line: bytes, order: int = 0) -> list[Statement] | Refused:
+    def read(self, line: bytes, order: int = 0) -> list[Statement] | RefusedLine:
         """The statements of a line, or why it has none.
 
         A heartbeat has one for each of its groups. A line that was understood and is about no
@@ -113,7 +113,7 @@ class StatementReader:
         found = None if timeless is None else self._again(timeless, order)
         return self._anew(line, timeless, order) if found is None else found
 
-    def _again(self, line: Timeless, order: int) -> list[Statement] | Refused | None:
+    def _again(self, line: Timeless, order: int) -> list[Statement] | RefusedLine | None:
         """The statements of a line that came before with other times; None where none did."""
         meaning = self._meanings.get(line.rest)
         if meaning is None:
@@ -123,29 +123,29 @@ class StatementReader:
             return None
         times = snapshot_time, collected_at
         if (impossible := self._impossible(meaning.kind, times)) is not None:
-            return Refused(impossible, kind=meaning.kind)
+            return RefusedLine(impossible, kind=meaning.kind)
         return meaning.at(times, order)
 
     def _anew(
         self, line: bytes, timeless: Timeless | None, order: int
-    ) -> list[Statement] | Refused:
+    ) -> list[Statement] | RefusedLine:
         try:
             text = line.decode().removeprefix("\ufeff")
         except UnicodeError:
-            return Refused("expected UTF-8 text, came bytes that are none")
+            return RefusedLine("expected UTF-8 text, came bytes that are none")
         try:
             envelope = parse_json(text)
         except ValueError:
             envelope = None
         if not isinstance(envelope, dict):
             if not text.strip(_BLANKS):
-                return Refused("expected a JSON object, came an empty line")
-            return Refused(expected("one JSON object", text))
+                return RefusedLine("expected a JSON object, came an empty line")
+            return RefusedLine(expected("one JSON object", text))
         try:
             meaning, times = self._read(envelope)
         except LineError as error:
             is_known = envelope.get("kind") in KINDS
-            return Refused(str(error), kind=envelope["kind"] if is_known else "")
+            return RefusedLine(str(error), kind=envelope["kind"] if is_known else "")
         comes_again = LINES[meaning.kind].comes_again
         if comes_again and timeless is not None and timeless.is_of(envelope):
             self._meanings.remember(timeless.rest, meaning, len(timeless.rest))
@@ -198,7 +198,7 @@ class StatementReader:
             )
         return None if self._plausible is None else self._plausible.problem(kind, collected_at)
 
-    def _body(self, kind: str, body: str) -> Read:
+    def _body(self, kind: str, body: str) -> ParsedBody:
         comes_again = LINES[kind].comes_again
         read = self._bodies.get((kind, body)) if comes_again else None
         if read is not None:
@@ -224,7 +224,7 @@ class StatementReader:
         return same
 
 
-_NOTHING = Read(((None, None),))
+_NOTHING = ParsedBody(((None, None),))
 #: No name that is longer is a misspelt kind; to compare it with them takes its time.
 _LONGEST_NAME = 60
 

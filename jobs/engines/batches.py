@@ -1,8 +1,8 @@
 """Pieces as batches of Arrow: what the workers of an engine that sends rows make of them.
 
 A row is a piece, but around the UDF: there it is a question, so a situation, with the columns of
-``About``, which a person reads. Nothing of Spark or of pandas is imported here: each worker would
-spend more time on that than on its shards.
+``QuestionSubject``, which a person reads. Nothing of Spark or of pandas is imported here: each
+worker would spend more time on that than on its shards.
 """
 
 import gc

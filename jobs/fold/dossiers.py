@@ -17,10 +17,10 @@ from ..declared.instants import Instant
 from ..judge.dossier import (
     ClientRun,
     Dossier,
-    HeldQueue,
     ListedMembers,
     PollRun,
     QueueOffsets,
+    ReportedQueue,
     RouteRun,
 )
 from ..schemas import CONSUME_DISABLED, NO_ANSWER, REQUEST_MODE
@@ -188,7 +188,7 @@ def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
     times = zip(values.pop("times"), values.pop("observed_at"), strict=True)
     in_order = sorted(times, key=lambda time: (time[0] is not None, time[0] or 0, time[1]))
     held = queues and tuple(
-        HeldQueue(**{**each, "dropped": bool(each["dropped"]), "activity": activity})
+        ReportedQueue(**{**each, "dropped": bool(each["dropped"]), "activity": activity})
         for each, activity in zip_longest(queues, activities or ())
     )
     dossier.clients.append(

@@ -351,7 +351,7 @@ def key_numbers(column: Array) -> list[Numbers]:
     return [np.broadcast_to(each, len(column)) for each in parts]
 
 
-class Grouped(NamedTuple):
+class GroupedRows(NamedTuple):
     """Rows with equal keys next to each other, each once: ``order`` has the places of the rows,
     ``starts`` where in it another key begins."""
 
@@ -371,7 +371,7 @@ class Grouped(NamedTuple):
         return pa.ListArray.from_arrays(offsets, numbers)
 
 
-def collect(keys: Sequence[Numbers], values: Sequence[Numbers]) -> Grouped:
+def collect(keys: Sequence[Numbers], values: Sequence[Numbers]) -> GroupedRows:
     """Rows by their keys, and by their values where keys are equal; equal rows count once.
 
     This one function makes runs of statements, and one run of its parts, for all witnesses.
@@ -379,7 +379,7 @@ def collect(keys: Sequence[Numbers], values: Sequence[Numbers]) -> Grouped:
     columns = [*keys, *values]
     order = np.lexsort(columns[::-1])
     order = order[segments((column[order] for column in columns), len(order))]
-    return Grouped(order, segments((key[order] for key in keys), len(order)))
+    return GroupedRows(order, segments((key[order] for key in keys), len(order)))
 
 
 def distinct_rows(columns: Sequence[Numbers]) -> tuple[Numbers, Numbers]:

@@ -20,7 +20,7 @@ from .numbers import (
     NO_NUMBER,
     Array,
     Column,
-    Grouped,
+    GroupedRows,
     Numbers,
     Rows,
     collect,
@@ -128,7 +128,7 @@ class Runs(NamedTuple):
 
 
 def collected(
-    runs: Grouped, values: Iterable[Numbers], fields: "Iterable[pa.Field[Any]]"
+    runs: GroupedRows, values: Iterable[Numbers], fields: "Iterable[pa.Field[Any]]"
 ) -> dict[str, Array]:
     """The collected columns of runs: one list of numbers for each, two for ``POLLED``."""
     lists = map(runs.lists, values)

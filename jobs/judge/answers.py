@@ -209,7 +209,7 @@ _NOT_LISTED = 1
 _UNANSWERED = HEARTBEAT_INTERVAL
 
 
-class Asked(NamedTuple):
+class ClientRequest(NamedTuple):
     """A question to a client: when, in which round, and whether it answered."""
 
     moment: Instant
@@ -217,30 +217,30 @@ class Asked(NamedTuple):
     answered: bool
 
 
-class Gone(NamedTuple):
+class DeadClient(NamedTuple):
     """The time of a client's death, and of the last poll that lists it all the same."""
 
     since: Instant
     listed_until: Instant
 
 
-def asked_of(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[Asked]]:
+def asked_of(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[ClientRequest]]:
     """The questions to each client, one a round, in time; one broker may pass on the answer that
     another one did not.
     """
-    asked: dict[str, dict[Instant, Asked]] = defaultdict(dict)
+    asked: dict[str, dict[Instant, ClientRequest]] = defaultdict(dict)
     for run in clients:
         for round_, moment in run.times if run.source == RUNNING_INFO else ():
             if round_ is not None:
                 before = asked[run.client_id].get(round_)
                 is_answer = run.error_code is None or (before is not None and before.answered)
-                asked[run.client_id][round_] = Asked(moment, round_, is_answer)
+                asked[run.client_id][round_] = ClientRequest(moment, round_, is_answer)
     return {client_id: sorted(of_client.values()) for client_id, of_client in asked.items()}
 
 
 def gone_clients(
     dossier: Dossier, answers: Sequence[Answers[Broker]], expiry: Instant
-) -> Mapping[str, Gone]:
+) -> Mapping[str, DeadClient]:
     """Clients that died without a word, as their running infos show.
 
     Such a client answered, then failed to for more than 30 s while others answered, never answered
@@ -262,16 +262,16 @@ def gone_clients(
     if not suspects:
         return {}
     answered = {each.round_ for of_id in asked.values() for each in of_id if each.answered}
-    found: dict[str, Gone] = {}
+    found: dict[str, DeadClient] = {}
     for client_id, until in _left(dossier, answers, suspects.keys()).items():
         since = _dead_since(suspects[client_id], answered, until - expiry)
         if since is not None and since < until:
-            found[client_id] = Gone(since, until)
+            found[client_id] = DeadClient(since, until)
     return found
 
 
 def _dead_since(
-    questions: Sequence[Asked], answered: Iterable[Instant], earliest: Instant
+    questions: Sequence[ClientRequest], answered: Iterable[Instant], earliest: Instant
 ) -> Instant | None:
     """The moment of a client's death: between its last answer and the first failed question.
 

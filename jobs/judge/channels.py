@@ -121,7 +121,7 @@ class ProcessCounts:
     ) -> None:
         starts = starts_of(clients)
         self._of_ids = [
-            _OfId(
+            _IdChannels(
                 client_id,
                 {broker: _AtBroker(each, expiry) for broker, each in by_broker(of_id).items()},
                 _started_at_once(starts.get(client_id, ())),
@@ -153,7 +153,7 @@ def _overlap(channels: Sequence[Channel]) -> bool:
     )
 
 
-class _OfId(NamedTuple):
+class _IdChannels(NamedTuple):
     """The channels of one client id, and how many of its processes answer by turns."""
 
     client_id: str

@@ -14,11 +14,11 @@ from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE
 
 from ..declared.kinds import FROZEN_PROCESS
 from .case import Case
-from .found import FaultEpisode, Found, Stall
+from .found import FaultEpisode, GroupFindings, Stall
 from .in_words import queues_in_words, zoned_clock
 
 
-def cut_off(case: Case, found: Found) -> Found:
+def cut_off(case: Case, found: GroupFindings) -> GroupFindings:
     """The lasting BROKER_VIEW_DIVERGENCE since the first of its members' queues on its brokers
     stopped, up to the time in which a broker drops a member before; without the FROZEN_PROCESS of
     that outage.

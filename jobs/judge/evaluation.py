@@ -58,7 +58,7 @@ def listed(situation: TopicSituation) -> list[ListPart]:
     return parts
 
 
-class Subscribed:
+class TopicSubscriptions:
     """The subscriptions of members, by topic: a member with 20,000 of them is asked for each."""
 
     def __init__(self) -> None:
@@ -103,13 +103,13 @@ class Subscribed:
 def state_of(
     situation: TopicSituation,
     members: Mapping[str, Sequence[MemberFacts]],
-    subscribed: Subscribed | None = None,
+    subscribed: TopicSubscriptions | None = None,
 ) -> State:
     """The core's state of a situation; ``members`` by list id.
 
     ``subscribed``: the same for all situations of these members.
     """
-    topic, subscribed = situation.topic, subscribed or Subscribed()
+    topic, subscribed = situation.topic, subscribed or TopicSubscriptions()
     lists: dict[Broker, list[Member]] = {}
     for part in listed(situation):
         chosen = [each for each in members[part.list_id] if part.has(each[_CLIENT_ID])]
@@ -145,7 +145,7 @@ _CLIENT_ID = [fact.name for fact in MEMBER_FACTS].index("client_id")
 
 
 def _of_topic(
-    records: Iterable[MemberFacts], topic: str, subscribed: Subscribed
+    records: Iterable[MemberFacts], topic: str, subscribed: TopicSubscriptions
 ) -> Iterator[Member]:
     """The members, with what they subscribe to narrowed to the topic.
 
@@ -223,7 +223,7 @@ class Question:
     #: The members of each list, by list id.
     members: Mapping[str, Sequence[MemberFacts]]
     #: The same for all questions about these members.
-    subscribed: Subscribed = field(default_factory=Subscribed, compare=False)
+    subscribed: TopicSubscriptions = field(default_factory=TopicSubscriptions, compare=False)
 
     def lists(self) -> Mapping[str, Sequence[MemberFacts]]:
         """The lists that the situation names, by id."""
@@ -258,7 +258,7 @@ def questions(
     situations: Iterable[TopicSituation], members: Mapping[str, Sequence[MemberFacts]]
 ) -> Iterator[Question]:
     """A question for each situation; ``members`` by list id."""
-    subscribed = Subscribed()
+    subscribed = TopicSubscriptions()
     return (Question(each, members, subscribed) for each in situations)
 
 

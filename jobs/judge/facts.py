@@ -21,7 +21,7 @@ from .case import Case
 from .core_verdict import QueueKey
 from .dossier import Dossier, QueueOffsets
 from .failing import retries, steps
-from .found import Found
+from .found import GroupFindings
 from .in_words import MOST_NAMES, between, queues_in_words, waiting_in_words, zoned_clock
 
 #: Fewer messages say nothing of what is usual.
@@ -32,7 +32,7 @@ _HAS_READERS = (AUDITED, STRATEGY_NOT_KNOWN)
 _FLIPS = 3
 
 
-def with_facts(case: Case, found: Found, rows: Iterable[Row]) -> Iterator[Row]:
+def with_facts(case: Case, found: GroupFindings, rows: Iterable[Row]) -> Iterator[Row]:
     """The rows of ``group_health`` with the facts in their reasons; those that are the group's,
     whatever the topic, with its main one.
     """
@@ -48,7 +48,7 @@ def with_facts(case: Case, found: Found, rows: Iterable[Row]) -> Iterator[Row]:
         yield row | {"reason": joined([row["reason"], *facts] if row["reason"] else facts)}
 
 
-def _is_explained(found: Found, topic: str) -> bool:
+def _is_explained(found: GroupFindings, topic: str) -> bool:
     """True if something that goes on says why queues of the topic are not read."""
     every = (*found.queues, *found.stalls, *found.faults)
     return any(each.topic == topic and each.extent.ongoing for each in every)

@@ -25,7 +25,7 @@ from ..declared.kinds import MESSAGES_FAIL
 from .case import Case
 from .dossier import Dossier
 from .extents import Extent, persistence
-from .found import FaultEpisode, Found
+from .found import FaultEpisode, GroupFindings
 from .in_words import between
 from .read_twice import covered
 
@@ -43,7 +43,7 @@ _MANY = 0.1
 _FEWEST = 100
 
 
-def failing(case: Case, found: Found) -> Found:
+def failing(case: Case, found: GroupFindings) -> GroupFindings:
     """A fault for each unbroken time of ten minutes or more in which nearly all tries failed.
 
     Worked example: 120 messages come in a minute, all fail, and each is tried twice more: of 360
@@ -111,7 +111,7 @@ def _given_up(dossier: Dossier, messages: int) -> Iterator[Text]:
         )
 
 
-class _Counted(NamedTuple):
+class _RetryOffsets(NamedTuple):
     """The offsets of a group's queues, by what they count."""
 
     #: Messages consumed for the first time, and those that came again and were consumed.
@@ -122,8 +122,10 @@ class _Counted(NamedTuple):
     dead: list[_Polls]
 
 
-def _counted(dossier: Dossier) -> _Counted:
-    of = _Counted([], [], [], [(each.times, each.broker_offsets) for each in dossier.dead_letters])
+def _counted(dossier: Dossier) -> _RetryOffsets:
+    of = _RetryOffsets(
+        [], [], [], [(each.times, each.broker_offsets) for each in dossier.dead_letters]
+    )
     for each in chain.from_iterable(dossier.offsets.values()):
         if is_retry_topic(each.topic):
             of.retried.append((each.times, each.consumer_offsets))

@@ -23,7 +23,7 @@ from ..declared.instants import SECOND, Instant, together
 from ..declared.kinds import FLAPPING, PERSISTENT
 from .case import Case
 from .extents import Extent, persistence
-from .found import FaultEpisode, Found
+from .found import FaultEpisode, GroupFindings
 from .in_words import MOST_NAMES
 from .reassignments import Reassignment
 
@@ -89,7 +89,7 @@ class _Flapper(NamedTuple):
     lives: Sequence[Life]
 
 
-def flapping_members(case: Case, found: Found) -> Found:
+def flapping_members(case: Case, found: GroupFindings) -> GroupFindings:
     """The one fault of a group whose members come and go again and again, or none.
 
     Members are counted by the host in their client ids, for most ids are new with each process;

@@ -88,7 +88,7 @@ class Holding:
     #: The report of the process.
     run: ClientRun
     #: The queues that are not being released; of those that it does not get on with what it does
-    #: not do, see ``HeldQueue``.
+    #: not do, see ``ReportedQueue``.
     held: Mapping[QueueKey, str | None]
     phase: Phase
     #: The queues that its client id takes, under each view of the phase; empty where it does not

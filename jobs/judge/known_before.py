@@ -18,11 +18,11 @@ from .case import Case
 from .dossier import Dossier, PollRun
 from .events import restarts
 from .facts import members_elsewhere
-from .found import FaultEpisode, Found
+from .found import FaultEpisode, GroupFindings
 from .in_words import MOST_NAMES, zoned_clock
 
 
-def with_history(case: Case, found: Found) -> Found:
+def with_history(case: Case, found: GroupFindings) -> GroupFindings:
     """Makes the remedies fit what a broker or topic was before.
 
     One whose master is away needs that. One that listed members of the group before has the group:

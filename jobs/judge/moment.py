@@ -29,7 +29,7 @@ from .situations import find_situations
 from .terms import Terms
 
 
-class Held(NamedTuple):
+class LastReport(NamedTuple):
     """The last report of one process before the moment, of the queues that it holds."""
 
     client_id: str
@@ -60,7 +60,7 @@ class Moment:
     first_seen: Instant
     last_seen: Instant
     episodes: Mapping[str, Sequence[Row]]
-    held: tuple[Held, ...] = ()
+    held: tuple[LastReport, ...] = ()
     backlog: Mapping[MessageQueue, int] | None = None
     backlog_at: Instant | None = None
     #: The first and the last snapshot that there is.
@@ -151,7 +151,7 @@ def _elsewhere(found: Mapping[str, Sequence[Row]]) -> Elsewhere | None:
     return Elsewhere(tuple(kinds), worst["first_seen"], worst["last_seen"])
 
 
-def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[Held, ...]:
+def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[LastReport, ...]:
     """The last running info with queues of each process, of those from ``since`` to ``until``.
 
     A report from before the situation began may be that of a process that is gone.
@@ -167,7 +167,7 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
     last = {(run.client_id, run.start_timestamp): (said_at, run) for said_at, run in in_time}
     by_process = sorted(last.items(), key=lambda each: (each[0][0], each[0][1] or 0))
     return tuple(
-        Held(client_id, said_at, tuple(sorted(ProcessReport(run).held.get(topic, ()))))
+        LastReport(client_id, said_at, tuple(sorted(ProcessReport(run).held.get(topic, ()))))
         for (client_id, _), (said_at, run) in by_process
     )
 

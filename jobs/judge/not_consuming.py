@@ -23,7 +23,7 @@ from .brokers import refusals
 from .case import Case
 from .dossier import Dossier
 from .extents import Extent
-from .found import FaultEpisode, Found, QueueFinding
+from .found import FaultEpisode, GroupFindings, QueueFinding
 from .in_words import MOST_NAMES, between, clients_in_words, waiting_in_words
 from .stalls import Flags, Longs, Polls, not_moving, orphans_by_topic, spans
 
@@ -44,7 +44,7 @@ _SUBSCRIBE = Text(
 _SHOW_MEMBERS = (AUDITED, STRATEGY_NOT_KNOWN, NOT_SUBSCRIBED)
 
 
-def not_consuming(case: Case, found: Found) -> Found:
+def not_consuming(case: Case, found: GroupFindings) -> GroupFindings:
     """One fault per topic and unbroken run of polls over which messages wait and no offset moves.
 
     Some of them wait in a queue that has an owner, and more come meanwhile: a group with nothing to

@@ -14,7 +14,7 @@ from .brokers import last_change
 from .case import Case
 from .dossier import QueueOffsets
 from .extents import Extent
-from .found import FaultEpisode, Found
+from .found import FaultEpisode, GroupFindings
 from .in_words import clock, queues_in_words, zoned_clock
 
 
@@ -34,7 +34,7 @@ class _Step(NamedTuple):
         return self.before - self.now
 
 
-def went_back(case: Case, found: Found) -> Found:
+def went_back(case: Case, found: GroupFindings) -> GroupFindings:
     """One fault of all queues of a topic whose committed offset went back.
 
     Further than it was ``persistence_seconds`` before: a slave that answers for its master is some

@@ -25,7 +25,7 @@ from ..declared.kinds import PERSISTENT, READ_TWICE
 from .case import Case
 from .dossier import QueueOffsets
 from .extents import Extent, widest
-from .found import FaultEpisode, Found
+from .found import FaultEpisode, GroupFindings
 from .in_words import MOST_NAMES, between
 from .stalls import spans
 
@@ -57,7 +57,7 @@ _REMEDY = Text(
 _Longs = NDArray[np.int64]
 
 
-class _Given(NamedTuple):
+class _GivenMessages(NamedTuple):
     """The messages that a broker gave in a time, and the group's progress meanwhile."""
 
     broker_name: str
@@ -87,7 +87,7 @@ class _Given(NamedTuple):
         )
 
 
-def read_twice(case: Case, found: Found) -> Found:
+def read_twice(case: Case, found: GroupFindings) -> GroupFindings:
     """The one fault of a group that gets more messages than its offsets move by, or none; and how
     much is lost where its members filter differently.
 
@@ -125,7 +125,7 @@ def read_twice(case: Case, found: Found) -> Found:
     return replace(found, faults=faults).plus(more)
 
 
-def _fault(case: Case, twice: Sequence[_Given]) -> FaultEpisode:
+def _fault(case: Case, twice: Sequence[_GivenMessages]) -> FaultEpisode:
     moved = sum(each.moved for each in twice)
     again = sum(each.given for each in twice) - moved
     return FaultEpisode(
@@ -148,7 +148,7 @@ def _fault(case: Case, twice: Sequence[_Given]) -> FaultEpisode:
     )
 
 
-def _with_rates(fault: FaultEpisode, rates: Sequence[_Given], what: str) -> FaultEpisode:
+def _with_rates(fault: FaultEpisode, rates: Sequence[_GivenMessages], what: str) -> FaultEpisode:
     """The fault with what the rates show of it."""
     meanwhile = [each.what for each in rates if fault.overlaps(each)][:MOST_NAMES]
     return fault.saying([*meanwhile, what]) if meanwhile else fault
@@ -172,7 +172,7 @@ class _Sweep:
         self._moved = np.diff(self._committed, prepend=self._committed[:1])
         self._starts = self._last_up_to(times - _READ_TWICE_FOR)
 
-    def read_twice(self) -> Iterator[_Given]:
+    def read_twice(self) -> Iterator[_GivenMessages]:
         """Times in which more was given than can be new.
 
         Messages given for the first time in a window lie between the offset committed when its
@@ -184,7 +184,7 @@ class _Sweep:
         shows &= (given - moved >= _FEWEST) & (moved > 0) & (begins >= 0)
         yield from self._times_of(shows, self._given > _MORE * self._moved)
 
-    def lost(self) -> Iterator[_Given]:
+    def lost(self) -> Iterator[_GivenMessages]:
         """Times in which less was given than was consumed.
 
         Messages that were committed before the last rate ended, and were not there as the window
@@ -205,10 +205,10 @@ class _Sweep:
         sums = np.cumsum(steps)
         return sums - sums[self._starts]
 
-    def _times_of(self, windows: Any, steps: Any) -> Iterator[_Given]:
+    def _times_of(self, windows: Any, steps: Any) -> Iterator[_GivenMessages]:
         """The times that these windows cover, from the first of these steps to the last."""
         for first, last, is_open in covered(windows & (self._starts >= 0), self._starts, steps):
-            yield _Given(
+            yield _GivenMessages(
                 self._name,
                 int(self._times[first]),
                 int(self._times[last]),

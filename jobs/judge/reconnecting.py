@@ -26,7 +26,7 @@ from .channels import Channel, Starts, by_broker, starts_of
 from .dossier import Broker
 from .extents import Extent
 from .flapping import Life, per_hour, successions
-from .found import FaultEpisode, Found, QueueFinding
+from .found import FaultEpisode, GroupFindings, QueueFinding
 from .in_words import MOST_NAMES
 
 #: The fewest connections replaced on a broker: a deploy and its rollback replace two.
@@ -53,7 +53,7 @@ _RESTARTS = (
 )
 
 
-def reconnecting_clients(case: Case, found: Found) -> Found:
+def reconnecting_clients(case: Case, found: GroupFindings) -> GroupFindings:
     """The faults RECONNECTING, or FLAPPING of who restarts each time, of the group.
 
     One fault for each client: of the topic in which its old connections cost most queues, where
@@ -342,7 +342,7 @@ def _fault(
     return replace(fault, topic=worst.topic, queues_affected=worst.queues_affected)
 
 
-def blamed(_: Case, found: Found) -> Found:
+def blamed(_: Case, found: GroupFindings) -> GroupFindings:
     """The queues that an old connection causes have the cause RECONNECTING meanwhile.
 
     Each connection takes the queues and gives them back within a round or two. Where some snapshots

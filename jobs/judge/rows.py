@@ -11,7 +11,7 @@ from . import health
 from .arrow_tables import Row
 from .case import Case
 from .facts import with_facts
-from .found import FaultEpisode, Found, Graded, QueueFinding, StackedEpisode, Stall
+from .found import FaultEpisode, Graded, GroupFindings, QueueFinding, StackedEpisode, Stall
 from .held import CAUSES
 from .load import group_load, with_load
 from .matching_issues import known_coverage, known_issue
@@ -26,7 +26,7 @@ _NO_COLUMNS = frozenset(
 )
 
 
-def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
+def to_rows(case: Case, found: GroupFindings) -> dict[str, list[Row]]:
     """The rows of every report table, by name, but for ``allocations`` and ``quarantine``."""
     dossier, by_topic, evaluated = case.dossier, case.situations.by_topic, case.evaluated
     of_queues: list[QueueFinding | Stall] = [*found.queues, *found.stalls]

@@ -11,11 +11,11 @@ from rebalance_core.texts import Text
 from ..declared.kinds import PERSISTENT, SECRET_IN_CLIENT_ID
 from .case import Case
 from .extents import Extent
-from .found import FaultEpisode, Found
+from .found import FaultEpisode, GroupFindings
 from .in_words import MOST_NAMES
 
 
-def secrets(case: Case, found: Found) -> Found:
+def secrets(case: Case, found: GroupFindings) -> GroupFindings:
     """The fault, once for the group: it is with the group's first topic, and about all of them.
 
     ``client_ids`` are shown masked in all that leaves the judgement; here they are the true ones.

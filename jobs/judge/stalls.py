@@ -29,7 +29,7 @@ from .case import Case
 from .core_verdict import QueueKey
 from .dossier import QueueOffsets
 from .extents import Extent, PlacedPortion, join_episodes, persistence
-from .found import FaultEpisode, Found, QueueFinding, Stall
+from .found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from .holdings import Holding
 from .in_words import between, queues_in_words, waiting_in_words
 from .why import moves
@@ -217,7 +217,7 @@ def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) ->
     return Intervals(polls, counts, _stalled(polls, unmoved, owned, shown, counts), owners)
 
 
-def orphans_by_topic(found: Found) -> Mapping[str, Sequence[QueueFinding]]:
+def orphans_by_topic(found: GroupFindings) -> Mapping[str, Sequence[QueueFinding]]:
     """The queues of each topic that were orphaned at some time, whatever the certainty."""
     return grouped((each.topic, each) for each in found.queues if each.kind == ORPHANED)
 
@@ -312,7 +312,7 @@ _REMEDY = (
 )
 
 
-def stalled_queues(case: Case, found: Found) -> Found:
+def stalled_queues(case: Case, found: GroupFindings) -> GroupFindings:
     """The stalled queues, and the faults FROZEN_PROCESS of those who should have moved them."""
     seconds, orphans = case.persistence_seconds, orphans_by_topic(found)
     faults: list[FaultEpisode] = []

@@ -21,7 +21,7 @@ from .backlog import READ_AGAIN, last_up_to, reading
 from .case import Case
 from .episodes import queue_episodes
 from .extents import Extent, persistence, widest
-from .found import FaultEpisode, Found, QueueFinding
+from .found import FaultEpisode, GroupFindings, QueueFinding
 from .in_words import MOST_NAMES, between, queues_in_words, zoned_clock
 from .stalls import spans
 from .witnessed import witnessed
@@ -36,7 +36,7 @@ _REMEDY = Text(
 )
 
 
-def queues_of_states(case: Case, found: Found) -> Found:
+def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     """The orphaned and duplicate queues that single states show, as far as no offset refutes them,
     and the faults UNLISTED_CONSUMER of those that are refuted.
     """

@@ -16,7 +16,7 @@ from .case import Case
 from .core_verdict import QueueKey
 from .cut_off import is_of
 from .extents import Extent
-from .found import FaultEpisode, Found, Stall
+from .found import FaultEpisode, GroupFindings, Stall
 from .holdings import Holding
 from .in_words import zoned_clock
 
@@ -51,7 +51,7 @@ OTHER_FILTER = Text(
 )
 
 
-def explained(case: Case, found: Found) -> Found:
+def explained(case: Case, found: GroupFindings) -> GroupFindings:
     """The stalls with what the processes show of them."""
     mismatches = _filters_that_differ(found.faults)
     frozen = [each for each in found.faults if each.fault == FROZEN_PROCESS]
@@ -60,7 +60,7 @@ def explained(case: Case, found: Found) -> Found:
     return replace(found, stalls=stalls)
 
 
-def without_refused(case: Case, found: Found) -> Found:
+def without_refused(case: Case, found: GroupFindings) -> GroupFindings:
     """Leaves out processes that are frozen by their offsets alone while members filter the topic
     differently, or each of their brokers refuses the group or has no master: their pulls are
     refused, and they are well.

@@ -21,7 +21,7 @@ from rebalance_core.english import agreeing
 from rebalance_core.texts import Text
 
 from ..dumps.reading import Counts, Damage
-from ..dumps.times import Apart
+from ..dumps.times import ImplausibleLines
 from ..engines.engine import Slice
 from ..verdict.gaps import (
     DUMP_CUT,
@@ -49,7 +49,7 @@ class _File:
     ending: Text | None = None
 
 
-class Lost(NamedTuple):
+class LostShare(NamedTuple):
     """More than is allowed was not understood.
 
     ``kinds``: those of which most lines were not; "" for lines without a kind.
@@ -59,7 +59,7 @@ class Lost(NamedTuple):
     kinds: Sequence[str]
 
 
-def too_much(counts: Counts, allowed: float) -> Lost | None:
+def too_much(counts: Counts, allowed: float) -> LostShare | None:
     """The lost share if more was not understood than is allowed, by lines or by bytes; else None.
 
     Lines of one odd member are said, and are not an error: most lines of their kind were
@@ -73,11 +73,11 @@ def too_much(counts: Counts, allowed: float) -> Lost | None:
         if refused > counts.kinds[kind]
     ]
     beyond = share > _FAR_BEYOND * allowed or (share > allowed and kinds)
-    return Lost(share, kinds) if beyond else None
+    return LostShare(share, kinds) if beyond else None
 
 
 def losses(
-    slices: Iterable[Slice], counts: Counts, allowed: float, apart: Mapping[str, Apart]
+    slices: Iterable[Slice], counts: Counts, allowed: float, apart: Mapping[str, ImplausibleLines]
 ) -> list[Gap]:
     """The gaps of all files, and of the clusters whose lines are of another time, ``apart``."""
     files: dict[str, _File] = {}
@@ -151,7 +151,7 @@ def _of_all(counts: Counts) -> Gap:
     return Gap(LINES_LOST, text)
 
 
-def _of_cluster(cluster: str, times: Apart) -> Gap:
+def _of_cluster(cluster: str, times: ImplausibleLines) -> Gap:
     text = agreeing(
         times.lines,
         "cluster {cluster}: {lines:,} [line|lines] of {days} [is|are] left out because most "

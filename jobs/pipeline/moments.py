@@ -24,7 +24,7 @@ from ..fold.numbers import of_group
 from ..judge.moment import Moment, find_moments
 from ..schemas import BROKER_POLLS, HEARTBEATS, QUARANTINE
 from ..storage import Location, Snapshots
-from .audit import Folded, fold_pieces
+from .audit import FoldResult, fold_pieces
 from .group_audit import read_dossiers_of
 from .ingest import tables_of_dumps
 from .inputs import Inputs
@@ -92,7 +92,7 @@ def moments_of_inputs(
 
 
 def _moments(
-    folded: Folded,
+    folded: FoldResult,
     question: MomentQuestion,
     settings: Settings,
     groups: Iterable[str],

@@ -40,7 +40,7 @@ from ..verdict.verdict import make_verdict
 from .addresses import broker_addresses
 from .counts import count_findings, count_groups, count_marked, group_levels
 from .gone import gone, witnesses_of
-from .run import Made, Scope, Task
+from .run import EngineResult, Scope, Task
 from .table_writer import masked_pieces, write_tables
 
 #: The version of summary.json and the report tables; a higher number only adds.
@@ -49,7 +49,7 @@ _ROWS_AT_ONCE = 1_000
 
 
 def publish(
-    task: Task, scope: Scope, made: Made, inputs: Snapshots, progress: Progress
+    task: Task, scope: Scope, made: EngineResult, inputs: Snapshots, progress: Progress
 ) -> Published:
     """Writes the tables of a run and its summary, and makes it the one that counts.
 
@@ -136,7 +136,12 @@ def _rows_of(table: ds.Dataset) -> Iterator[dict[str, Any]]:
 
 
 def _gaps(
-    inputs: Snapshots, task: Task, made: Made, scope: Scope, written: Tables, masking: Masking
+    inputs: Snapshots,
+    task: Task,
+    made: EngineResult,
+    scope: Scope,
+    written: Tables,
+    masking: Masking,
 ) -> Iterator[Gap]:
     """Gaps of the input, in dumps, refused rows, rows of the future, rounds and polls, and against
     the run before. What a run has written is masked already.

@@ -101,7 +101,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Made:
+class EngineResult:
     """The result of an engine: pieces of the report tables, each with its table's name as kind.
 
     ``refused``: the rows of the quarantine for what broke a table's contract, and ``gaps``: what

@@ -102,7 +102,7 @@ class Card(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OfKind:
+class KindSection:
     """The problems that have one main cause, worst first.
 
     ``remedies`` are the different ones, each with how many of the groups it is for. Those that
@@ -139,7 +139,7 @@ class OfKind:
         return self.remedies[0][0] if len(self.remedies) == 1 else ""
 
 
-class Passed(NamedTuple):
+class PassedProblems(NamedTuple):
     """Problems that passed by themselves with one event; ``headline`` "" where there is none."""
 
     headline: str
@@ -159,7 +159,7 @@ class PageValues:
     verdict: RunVerdict
     problems: tuple[Problem, ...]
     cards: tuple[Card, ...]
-    passed: tuple[Passed, ...]
+    passed: tuple[PassedProblems, ...]
     former: tuple[ShownRow, ...]
     unreadable: tuple[ShownRow, ...]
     health: tuple[ShownRow, ...]
@@ -196,12 +196,12 @@ class PageValues:
         }
 
     @cached_property
-    def causes(self) -> list[OfKind]:
+    def causes(self) -> list[KindSection]:
         """The problems that count, by main cause; that of the worst problem first."""
         by_kind = grouped(
             (each.problem.main_kind, each) for each in self.cards if each.problem.counts
         )
-        return [OfKind(kind, tuple(cards)) for kind, cards in by_kind.items()]
+        return [KindSection(kind, tuple(cards)) for kind, cards in by_kind.items()]
 
     @property
     def anchors_of_groups(self) -> dict[tuple[str, ...], str]:
@@ -338,7 +338,7 @@ def _pictures(
 _EVENT = ("event_id", "begins", "ends", "last_seen", "headline", "groups_touched", TEXTS)
 
 
-def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[Passed, ...]:
+def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[PassedProblems, ...]:
     """The problems by the event that touched most groups, of those with which they began."""
     ids: set[str | None] = set().union(*(each.event_ids for each in problems))
     rows = tables.read("events", _EVENT)
@@ -359,7 +359,9 @@ def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[Passe
     heads = heads_of(problems)
     by_event = grouped((number(each), each) for each in problems if heads[each.place] is each)
     return tuple(
-        Passed(with_texts(events[of])["headline"] if of < len(events) else "", tuple(by_event[of]))
+        PassedProblems(
+            with_texts(events[of])["headline"] if of < len(events) else "", tuple(by_event[of])
+        )
         for of in sorted(by_event)
     )
 

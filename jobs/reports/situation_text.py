@@ -136,14 +136,14 @@ def wrong_of(evaluation: Evaluation) -> Text:
 _PictureLine = tuple[str, Mapping[MessageQueue, str]]
 
 
-class Drawn(NamedTuple):
+class TextPicture(NamedTuple):
     """A picture: its lines, none where nobody takes anything; how much it does not show."""
 
     lines: list[str]
     left_out: Text | None = None
 
 
-def draw(reader: Reader, evaluation: Evaluation) -> Drawn:
+def draw(reader: Reader, evaluation: Evaluation) -> TextPicture:
     """Clients by queues, and a last row that marks what is wrong; ``legend.txt`` says how.
 
     No line is wider than the reader has columns, but for a queue alone.
@@ -151,7 +151,7 @@ def draw(reader: Reader, evaluation: Evaluation) -> Drawn:
     marks = _marks(evaluation)
     queues = core.sort_message_queues(evaluation.seen_queues)
     if not queues:
-        return Drawn([])
+        return TextPicture([])
     shown = queues
     if len(queues) > _MOST_DRAWN:
         shown = ([queue for queue in queues if queue in marks] or queues)[:_MOST_DRAWN]
@@ -174,7 +174,7 @@ def draw(reader: Reader, evaluation: Evaluation) -> Drawn:
         for block in _blocks(shown, reader.width - width - 4)
         for line in _block(block, lines, width)
     ]
-    return Drawn(drawn, _left_out(len(queues) - len(shown), len(rows) - len(clients)))
+    return TextPicture(drawn, _left_out(len(queues) - len(shown), len(rows) - len(clients)))
 
 
 def _left_out(queues: int, clients: int) -> Text | None:

@@ -16,7 +16,7 @@ from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED
 from rebalance_core.loads import queues_by_client
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.moves import shown_id
-from rebalance_core.prediction import Between, Ways
+from rebalance_core.prediction import StateBetween, Ways
 from rebalance_core.texts import Text
 
 from ..judge.moment import Moment
@@ -193,7 +193,7 @@ def _queue(queue: MessageQueue) -> dict[str, Any]:
 # ------------------------------------------------------------------ in words
 
 
-def _what_is_wrong(between: Between) -> str:
+def _what_is_wrong(between: StateBetween) -> str:
     wrong = {DUPLICATE: between.duplicates, ORPHANED: between.orphans}
     return joined(taken_by(kind, queues) for kind, queues in wrong.items() if queues)
 

@@ -85,7 +85,7 @@ class Stays:
 
 
 @dataclass
-class _Resolved:
+class _ResolvedList:
     """A broker's list, with what is true of each of its members until ``until``."""
 
     answer: Connections
@@ -117,7 +117,7 @@ class ListRows:
         self._numbers: dict[MemberRow, int] = {}
         self._distinct: list[MemberRow] = []
         self._texts: dict[tuple[int, bool | None], str] = {}
-        self._last: dict[Broker, _Resolved] = {}
+        self._last: dict[Broker, _ResolvedList] = {}
         #: The distinct members of each list, by list id: their numbers, and whether they are
         #: expired.
         self._lists: dict[str, tuple[tuple[int, bool | None], ...]] = {}
@@ -162,7 +162,7 @@ class ListRows:
         return list_id
 
     def _holds(
-        self, resolved: _Resolved, time: Instant, broker: Broker, answer: Connections
+        self, resolved: _ResolvedList, time: Instant, broker: Broker, answer: Connections
     ) -> bool:
         """True if all that was true of the members of a list still is."""
         return (
@@ -171,8 +171,8 @@ class ListRows:
             and (resolved.shown is None or resolved.shown == self._tables.at(time, broker))
         )
 
-    def _resolve(self, time: Instant, broker: Broker, answer: Connections) -> _Resolved:
-        resolved = _Resolved(answer)
+    def _resolve(self, time: Instant, broker: Broker, answer: Connections) -> _ResolvedList:
+        resolved = _ResolvedList(answer)
         shown = self._tables.at(time, broker)
         members: list[MemberRow] = []
         for connection in answer.connections:

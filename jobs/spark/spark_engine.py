@@ -56,8 +56,8 @@ from ..engines.batches import (
 )
 from ..engines.engine import (
     MOST_BYTES,
-    About,
     InputFile,
+    QuestionSubject,
     ShardStep,
     Slice,
     SliceStep,
@@ -239,7 +239,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         recompute = recompute_allocations(work)
         asked = self._grouped(pieces.rows).mapInArrow(begun(work), _ASKED_DDL)
         answered = asked.select(
-            *About._fields, *PIECE_COLUMNS, recompute("question").alias("answer")
+            *QuestionSubject._fields, *PIECE_COLUMNS, recompute("question").alias("answer")
         )
         what = "shards of groups: situations -> allocations -> rows of tables"
         made = self._keep(answered.mapInArrow(ended(work), _DDL), pieces.most_bytes, what)
@@ -253,7 +253,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             return done
         spread = made.only(QUESTIONS).rows.mapInArrow(unpacked_questions, _ASKED_DDL)
         answers = spread.repartition(self._most_tasks).select(
-            *About._fields,
+            *QuestionSubject._fields,
             "shard",
             F.lit(ANSWER).alias("kind"),
             recompute("question").alias("data"),

@@ -17,7 +17,7 @@ from jobs.collect.collect_options import Omission
 from jobs.collect.memory import Memory
 from jobs.collect.rounds import Round
 from jobs.declared.instants import SECOND
-from jobs.dumps.statements import Refused, StatementReader
+from jobs.dumps.statements import RefusedLine, StatementReader
 from tests.support.asking import client_of
 from tests.support.frames import Frame
 from tests.support.remote_cluster import RemoteCluster
@@ -169,7 +169,7 @@ def test_every_line_is_understood_by_who_reads_dumps(name: str, version: int) ->
     reader = StatementReader()
     for line in run(one_round, answering(exchanges), {"namesrv": NAMESRVS[name]}, version=version):
         read = reader.read(json.dumps(line, ensure_ascii=False).encode())
-        assert not isinstance(read, Refused), read
+        assert not isinstance(read, RefusedLine), read
 
 
 def test_every_group_is_asked_of_every_broker(cluster: RemoteCluster) -> None:

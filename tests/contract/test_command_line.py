@@ -18,7 +18,7 @@ from jobs.cli import main
 from jobs.commands.batch import expired_known_issues, is_closed
 from jobs.errors import QuarantineError
 from jobs.pipeline.engine_choice import Choice
-from jobs.pipeline.ingest import Ingested
+from jobs.pipeline.ingest import IngestCounts
 from jobs.publish.run import Task
 from jobs.storage import Published
 
@@ -234,11 +234,11 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             names.append(f"{name} on {master}")
         yield None
 
-    def ingest(_: None, dumps: Sequence[str], *__: object) -> Ingested:
+    def ingest(_: None, dumps: Sequence[str], *__: object) -> IngestCounts:
         names.append("ingest")
         if dumps == ["bad"]:
             raise QuarantineError("half of the lines")
-        return Ingested(files=2, bytes=10, lines=1000, quarantined=3)
+        return IngestCounts(files=2, bytes=10, lines=1000, quarantined=3)
 
     def audit(_: None, task: Task, *__: object) -> Published:
         names.append("audit since last" if task.since_last else "audit")

@@ -31,7 +31,7 @@ from rebalance_core import (
     what_if_of_group,
 )
 from rebalance_core.moves import Move
-from rebalance_core.prediction import MOST_STATES, Between, _parts
+from rebalance_core.prediction import MOST_STATES, StateBetween, _parts
 from tests.support.generators import client_ids, distinct_client_ids
 from tests.support.snapshots import member, one_list, one_list_each, queue, route, route_broker
 
@@ -196,7 +196,7 @@ def test_what_was_wrong_before_is_not_laid_to_the_change() -> None:
     told = what_if(plain("a", "a", "b"), [leave("b")])
     assert {finding.queue.queue_id for finding in told.before.findings} == {0, 1, 2, 3, 4, 5}
     # Of the states that are as bad that in which fewest know.
-    assert told.settling.worst == Between((), (), (queue(6), queue(7)))
+    assert told.settling.worst == StateBetween((), (), (queue(6), queue(7)))
 
 
 def test_of_many_steps_the_first_in_their_order_are_looked_at() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.dumps.statement import KINDS, Statement
-from jobs.dumps.statements import Refused, StatementReader
+from jobs.dumps.statements import RefusedLine, StatementReader
 from jobs.dumps.times import Days, PlausibleTimes
 from tests.dumps.samples import line
 
@@ -103,7 +103,7 @@ def test_a_line_that_comes_again_has_a_plausible_time() -> None:
     reader = StatementReader(plausible=plausible)
     assert isinstance(reader.read(line("heartbeat").encode()), list)
     later = line("heartbeat", collected_at="2026-02-05T09:00:00Z").encode()
-    assert isinstance(reader.read(later), Refused)
+    assert isinstance(reader.read(later), RefusedLine)
     late = line("topic_route", collected_at="2026-01-05T09:00:10Z").encode()
     assert isinstance(reader.read(late), list)
     of_other_round = line("topic_route", snapshot_time="2025-01-05T09:00:00Z").encode()

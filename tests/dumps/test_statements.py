@@ -27,7 +27,7 @@ from jobs.dumps.statement import (
     Statement,
     Stats,
 )
-from jobs.dumps.statements import Refused, StatementReader
+from jobs.dumps.statements import RefusedLine, StatementReader
 from jobs.dumps.typed import STRATEGY_PACKAGE
 from tests.dumps.samples import BODIES, NINE, line
 
@@ -64,7 +64,7 @@ def content(kind: str, body: Any) -> Any:
 
 def reason(text: str | bytes) -> str:
     said = StatementReader().read(text.encode() if isinstance(text, str) else text)
-    assert isinstance(said, Refused), said
+    assert isinstance(said, RefusedLine), said
     return said.reason
 
 
@@ -301,7 +301,7 @@ def test_true_is_no_broker_id_whatever_came_before() -> None:
     reader = StatementReader()
 
     assert isinstance(reader.read(line(HEARTBEAT, broker_id=1).encode()), list)
-    assert isinstance(reader.read(line(HEARTBEAT, broker_id=True).encode()), Refused)
+    assert isinstance(reader.read(line(HEARTBEAT, broker_id=True).encode()), RefusedLine)
 
 
 def test_what_is_not_demanded_counts_as_missing_where_it_is_wrong() -> None:
@@ -859,7 +859,7 @@ JSON_VALUES = st.recursive(
 
 @given(st.binary() | st.text().map(str.encode))
 def test_any_bytes_give_statements_or_a_reason(text: bytes) -> None:
-    assert isinstance(StatementReader().read(text), Refused)
+    assert isinstance(StatementReader().read(text), RefusedLine)
 
 
 @given(st.sampled_from(KINDS), st.data())
@@ -872,7 +872,7 @@ def test_any_envelope_gives_statements_that_can_be_written_or_a_reason(
 
     said = StatementReader().read(json.dumps(envelope).encode())
 
-    if isinstance(said, Refused):
+    if isinstance(said, RefusedLine):
         said.reason.encode()
     else:
         repr(said).encode()
@@ -890,7 +890,7 @@ def test_a_body_that_was_changed_anywhere_gives_statements_or_a_reason(
 
     said = StatementReader().read(line(kind, body=body).encode())
 
-    assert isinstance(said, list | Refused)
+    assert isinstance(said, list | RefusedLine)
 
 
 @given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 2)), max_size=20))
@@ -912,5 +912,5 @@ def test_a_reader_remembers_nothing_that_changes_an_answer(given_: list[tuple[st
 )
 def test_a_time_without_a_date_in_utc_is_refused(time: str) -> None:
     refused = StatementReader().read(line("topic_route", collected_at=time).encode())
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedLine)
     assert "collected_at" in refused.reason

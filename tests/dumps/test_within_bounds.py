@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from jobs.config.bounds import Bounds
-from jobs.dumps.statements import Refused, StatementReader
+from jobs.dumps.statements import RefusedLine, StatementReader
 from jobs.dumps.times import DAY, PlausibleTimes
 from tests.dumps.samples import BODIES, line
 
 
 def reason(text: str, **bounds: int) -> str:
     said = StatementReader(Bounds(**bounds)).read(text.encode())
-    assert isinstance(said, Refused), said
+    assert isinstance(said, RefusedLine), said
     return said.reason
 
 

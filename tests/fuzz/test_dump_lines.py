@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jobs.config.bounds import Bounds
 from jobs.dumps.reading import COUNTS, Counts, DumpStep, statements_of
 from jobs.dumps.statement import KINDS, MESSAGE_REQUEST_MODE, SUBSCRIPTION_GROUP, Statement
-from jobs.dumps.statements import Refused, StatementReader
+from jobs.dumps.statements import RefusedLine, StatementReader
 from jobs.engines.engine import Slice
 from jobs.engines.pieces import all_values
 from jobs.schemas import QUARANTINE
@@ -42,14 +42,14 @@ ANY_LINE = changed_lines() | ENVELOPES | st.binary() | st.text().map(str.encode)
 _OLD_READER = StatementReader()
 
 
-def read(line: bytes) -> list[Statement] | Refused:
+def read(line: bytes) -> list[Statement] | RefusedLine:
     return StatementReader().read(line)
 
 
 @given(ANY_LINE)
 def test_a_line_is_read_or_refused_for_a_reason(line: bytes) -> None:
     came = read(line)
-    if isinstance(came, Refused):
+    if isinstance(came, RefusedLine):
         assert came.reason.strip()
         came.reason.encode()
     else:
@@ -103,9 +103,9 @@ def test_lines_become_statements_or_quarantine_rows_and_are_all_counted(lines: l
     refused = [
         (at, it.reason, lines[at - 1])
         for at, it in enumerate(expected, 1)
-        if isinstance(it, Refused)
+        if isinstance(it, RefusedLine)
     ]
-    said = [each for it in expected if not isinstance(it, Refused) for each in it]
+    said = [each for it in expected if not isinstance(it, RefusedLine) for each in it]
     quarantined = [
         (row["line_number"], row["reason"], row["line_bytes"] or row["line"].encode())
         for _, rows in all_values(pieces, QUARANTINE.name)

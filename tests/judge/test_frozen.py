@@ -7,7 +7,7 @@ import pytest
 from jobs.judge import stalls
 from jobs.judge.dossier import Dossier
 from jobs.judge.extents import Extent
-from jobs.judge.found import FaultEpisode, Found
+from jobs.judge.found import FaultEpisode, GroupFindings
 from jobs.judge.holdings_index import index_holdings
 from jobs.judge.situations import Situations
 from jobs.judge.stalls import frozen_processes, stalled_queues
@@ -240,4 +240,4 @@ def test_a_client_that_moves_a_queue_of_another_topic_lives(monkeypatch, moves):
         holdings=index_holdings([]),
         persistence_seconds=60,
     )
-    assert bool(stalled_queues(of, Found()).faults) is not moves
+    assert bool(stalled_queues(of, GroupFindings()).faults) is not moves

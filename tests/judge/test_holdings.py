@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.dossier import HeldQueue
+from jobs.judge.dossier import ReportedQueue
 from jobs.judge.drift import find_drift
 from tests.judge.witnesses import (
     AGREED,
@@ -106,9 +106,9 @@ def test_who_does_not_subscribe_is_compared_with_nothing_but_still_answered():
 
 def test_queues_of_other_topics_and_queues_being_released_are_not_held():
     queues = (
-        HeldQueue(TOPIC, BROKER, 0, dropped=False),
-        HeldQueue(TOPIC, BROKER, 1, dropped=True),
-        HeldQueue("%RETRY%G", BROKER, 0, dropped=False),
+        ReportedQueue(TOPIC, BROKER, 0, dropped=False),
+        ReportedQueue(TOPIC, BROKER, 1, dropped=True),
+        ReportedQueue("%RETRY%G", BROKER, 0, dropped=False),
     )
     (only,) = holdings_of([info("a", 60, [], queues=queues)])
     assert tuple(only.held) == ((BROKER, 0),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.judge.dossier import Dossier
-from jobs.judge.found import Found
+from jobs.judge.found import GroupFindings
 from jobs.judge.route_changes import queues_left_route, route_changed
 from jobs.judge.routes import find_route_changes
 from tests.judge.phases import at, broker, case, route
@@ -18,7 +18,7 @@ def changes(*routes, namesrv_addr="ns-1"):
     """Of a route a minute."""
     runs = [route(of_time, 60 * minute) for minute, of_time in enumerate(routes)]
     of = case(route_changes={"T": find_route_changes(runs)})
-    return list(route_changed(of, Found()).faults)
+    return list(route_changed(of, GroupFindings()).faults)
 
 
 def test_more_queues_are_one_change_at_their_first_poll():
@@ -118,7 +118,7 @@ def left(*routes, waiting=()):
             ("T", "broker-a", queue_id): offsets(queue_id, polls) for queue_id, polls in waiting
         },
     )
-    return list(queues_left_route(of, Found()).faults)
+    return list(queues_left_route(of, GroupFindings()).faults)
 
 
 def test_queues_that_left_the_route_with_messages_unread_are_a_lasting_fault():

@@ -12,7 +12,7 @@ import numpy as np
 from jobs.declared.instants import SECOND, Instant
 from jobs.judge.brokers import Absence
 from jobs.judge.core_verdict import Allocated, QueueKey, Verdict
-from jobs.judge.dossier import ClientRun, Dossier, HeldQueue, QueueOffsets
+from jobs.judge.dossier import ClientRun, Dossier, QueueOffsets, ReportedQueue
 from jobs.judge.extents import Extent, persistence
 from jobs.judge.holdings import Holding, find_holdings
 from jobs.judge.routes import RouteChange
@@ -117,7 +117,7 @@ def client(source: str, client_id: str, held: Iterable[int], **facts: Any) -> Cl
     values |= {
         "source": source,
         "client_id": client_id,
-        "queues": tuple(HeldQueue(TOPIC, BROKER, number, False) for number in held),
+        "queues": tuple(ReportedQueue(TOPIC, BROKER, number, False) for number in held),
     }
     return ClientRun(**values | facts)
 
