@@ -87,7 +87,7 @@ def compute_claims(
 ) -> Claims:
     """Allocate under every view, once per strategy in use.
 
-    A process that does not take part (``Process.claims``) takes a slot and claims nothing; one
+    A process that does not take part (``Process.takes_part``) takes a slot and claims nothing; one
     whose id is not in the list that it drew claims nothing; a broadcasting one claims every queue.
     Nobody claims a queue of a broker that it does not reach: without an offset from there the
     queue is not taken (``RebalanceImpl.updateProcessQueueTableInRebalance`` 5.3.3).
@@ -118,7 +118,7 @@ def _positions(
     by_strategy: dict[AllocationStrategy, dict[str, NDArray[np.int64]]] = {}
     for process in processes:
         strategy = process.strategy.strategy
-        if not process.claims:
+        if not process.takes_part:
             taken = NOTHING
         elif process.broadcasting:
             taken = every

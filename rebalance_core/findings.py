@@ -189,7 +189,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
             verdict = partial(verdict, findings=tuple(_pulled_and_popped(state, processes, views)))
         return _without_claims(verdict, state, refusal)
     by_process = np.bincount(claims.row, claims.share, minlength=len(processes)).tolist()
-    sharing = [process.claims and not process.broadcasting for process in processes]
+    sharing = [process.takes_part and not process.broadcasting for process in processes]
     shares = list(compress(by_process, sharing))
     coverage, why = refusal or (AUDITED, _zones(state))
     return verdict(
@@ -252,7 +252,7 @@ def _why_not_audited(
     if processes and not has_view:
         return NO_BROKER_ANSWERED, Text("no broker of the route gave a list of the group's members")
     for process in processes:
-        if process.claims and not process.broadcasting and process.strategy.unknown is not None:
+        if process.takes_part and not process.broadcasting and process.strategy.unknown is not None:
             return STRATEGY_NOT_KNOWN, Text(
                 "{client}: {why}. Nothing is computed for the topic: it is judged by what the "
                 "members hold, which running infos show",
@@ -465,7 +465,7 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
     behind = Counter({stacked_id.client_id: 0 for stacked_id in stacked_ids})
     users: dict[AllocationStrategy, set[str]] = defaultdict(set)
     for process in claims.processes:
-        if process.client_id in behind and process.claims:
+        if process.client_id in behind and process.takes_part:
             behind[process.client_id] += process.count
             if not process.broadcasting and process.strategy.strategy is not None:
                 users[process.strategy.strategy].add(process.client_id)

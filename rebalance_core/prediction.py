@@ -59,7 +59,7 @@ class StateBetween:
     orphans: tuple[MessageQueue, ...]
 
     @property
-    def wrong(self) -> int:
+    def queues_wrong(self) -> int:
         """The number of queues that several take or nobody takes."""
         return len({*self.duplicates, *self.orphans})
 
@@ -170,7 +170,7 @@ def what_if(
     >>> prediction = what_if(Situation(state, StrategyRules()), [leave("c")])
     >>> [(move.queue.queue_id, move.before, move.after) for move in prediction.moves]
     [(1, ('b',), ('a',)), (2, ('c',), ('b',))]
-    >>> prediction.safe, prediction.settling.worst.wrong
+    >>> prediction.safe, prediction.settling.worst.queues_wrong
     (True, 2)
 
     (In the worst case, for 20 s at most, a knows that c has left and b does not: both take 1, and
@@ -273,7 +273,7 @@ def _rollout(situation: Situation, steps: Sequence[Step], before: Evaluation) ->
                 by_kind[finding.kind].append(finding.queue)
             texts = tuple(step.text for step in done)
             harmed.append(StateBetween(texts, *map(tuple, by_kind.values())))
-    worst = max(harmed, key=lambda state: state.wrong, default=None)
+    worst = max(harmed, key=lambda state: state.queues_wrong, default=None)
     return Ways(max(2 ** len(steps) - 2, 0), len(looked_at), len(harmed), worst)
 
 
@@ -330,8 +330,10 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
     # A queue moves mostly from one process to the next: it is wrong where every other one knows.
     in_order = (*changing[::2], *changing[1::2])
     looked_at = [between(frozenset(moved)) for moved in _parts(in_order, MOST_STATES, fewest)]
-    harmed = [between for between in looked_at if between.wrong]
-    worst = min(harmed, key=lambda state: (-state.wrong, len(state.done), state.done), default=None)
+    harmed = [between for between in looked_at if between.queues_wrong]
+    worst = min(
+        harmed, key=lambda state: (-state.queues_wrong, len(state.done), state.done), default=None
+    )
     return Ways(max(2 ** len(changing) - 1 - fewest, 0), len(looked_at), len(harmed), worst)
 
 

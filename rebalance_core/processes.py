@@ -49,7 +49,7 @@ class Process(NamedTuple):
     reads_slaves: bool = True
 
     @property
-    def claims(self) -> bool:
+    def takes_part(self) -> bool:
         """True if it takes part in the topic's rebalance."""
         return self.subscribed and not self.chooses_queues and not self.silent
 

@@ -318,7 +318,7 @@ def unify_strategies(situation: Situation) -> Situation:
     """
     used: Counter[AllocationStrategy] = Counter()
     for process in find_processes(situation.state, situation.rules):
-        if process.claims and not process.broadcasting and process.strategy.strategy:
+        if process.takes_part and not process.broadcasting and process.strategy.strategy:
             used[process.strategy.strategy] += process.count
     if len(used) < 2:
         return situation
@@ -374,7 +374,7 @@ def strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrateg
     return [
         (process.client_id, process.strategy.strategy)
         for process in find_processes(situation.state, situation.rules)
-        if process.claims and process.strategy.strategy is not None
+        if process.takes_part and process.strategy.strategy is not None
     ]
 
 

@@ -30,7 +30,7 @@ from ..reports.tables import Place, PublishedTables, anchor_of, place_of
 from ..reports.waiting import WaitingMessages
 from ..reports.words import within
 from ..storage import Published
-from ..texts.shown import of_the_time, visible
+from ..texts.shown import share_in_words, visible
 from ..verdict.verdict import WELL, RunVerdict, make_verdict
 
 #: The place of all that a message leaves out.
@@ -501,7 +501,7 @@ def _until(problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
     until = Text("ongoing")
     if not problem.ongoing:
         until = Text("until {time}", time=_time(problem.last_seen))
-    if share := of_the_time(min(each.share_of_time for each in findings)):
+    if share := share_in_words(min(each.share_of_time for each in findings)):
         until = Text("{until}, for {share} at least", until=until, share=share)
     if problem.open_since is not None and problem.nights_open > 1:
         until = Text(

@@ -177,7 +177,7 @@ def _of_worst_groups(digest: Digest, worst_groups: int) -> Iterator[_Metric]:
             values[*map(_label, group), severity] += counts[group][severity]
     for problem in digest.problems:
         messages = problem.waiting.messages
-        if problem.counts and problem.place[:2] in worst and messages is not None:
+        if problem.is_counted and problem.place[:2] in worst and messages is not None:
             waiting[*map(_label, problem.place[:2])] += messages
     labels = ["cluster", "consumer_group"]
     what = "Findings of the worst groups, known issues left out"
@@ -189,7 +189,7 @@ def _of_worst_groups(digest: Digest, worst_groups: int) -> Iterator[_Metric]:
 def _of_backlog(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_Metric]:
     """The waiting messages of the topics with lasting faults, by cluster, known issues left out."""
     waiting = grouped(
-        (clusters[each.place.cluster], each.waiting) for each in digest.problems if each.counts
+        (clusters[each.place.cluster], each.waiting) for each in digest.problems if each.is_counted
     )
     # Where nothing lasts nothing waits there; where no offsets came it is not known, and no metric.
     nothing = [WaitingMessages(0)]

@@ -287,7 +287,7 @@ class Round:
         cluster, group = key
         return self._target.takes_group(group) and self._groups.add(key, (cluster, giver))
 
-    def _of_group(self, key: _AskedGroup) -> _Members:
+    def _members_of(self, key: _AskedGroup) -> _Members:
         if key not in self._members:
             memory = self._memory.group(*key)
             if key[1] in self._target.named_groups:
@@ -301,7 +301,7 @@ class Round:
         self._ask(broker, questions.members(key[1]), partial(self._on_members, broker, key))
 
     def _put_rest(self, broker: ListedBroker, key: _AskedGroup) -> None:
-        is_due = self._of_group(key).is_due
+        is_due = self._members_of(key).is_due
         if OFFSETS not in self._target.without:
             self._put_offsets(broker, key)
             if is_due:
@@ -322,7 +322,7 @@ class Round:
             return
         self._has_lists = True
         self._add_topics(cluster, found.topics, broker.address, key)
-        members = self._of_group(key)
+        members = self._members_of(key)
         members.is_listed = True
         if answer.is_ok:
             self._known.add(group)
@@ -404,7 +404,7 @@ class Round:
 
     def _make_due(self, group: _AskedGroup) -> None:
         """Has all members of the group asked, in this round and for as long as they divide anew."""
-        members = self._of_group(group)
+        members = self._members_of(group)
         members.memory.changed_at = self._snapshot_time
         members.is_due = True
         self._ask_members(group[1], members, members.brokers)

@@ -89,7 +89,7 @@ class Job:
                 say(line)
             return 0
         # With --verbose Java writes to the terminal as well.
-        progress = Progress(quiet=self.args.quiet, moves=not self.args.verbose)
+        progress = Progress(quiet=self.args.quiet, is_moving=not self.args.verbose)
         try:
             with self._engine(progress) as engine, self._ingested(engine, progress) as late:
                 published = self._audited(engine, progress, late)

@@ -642,7 +642,9 @@ def checked(
                 continue  # what is wrong in the list is not counted, and is said
             path = ".".join(map(str, each["loc"]))
             name = _given_as(path, each, given)
-            wrong = _shortened(f"  {name or path or '(top)'}: {_wrong(model, path, each, name)}")
+            wrong = _shortened(
+                f"  {name or path or '(top)'}: {_problem_of(model, path, each, name)}"
+            )
             is_said = each["type"] in _NOTHING_CAME or ", came " in each["msg"]
             came = "" if is_said else f", came {each['input']!r}"
             lines.append(wrong + _shortened(came))
@@ -665,7 +667,7 @@ def _given_as(path: str, error: Mapping[str, Any], given: Mapping[str, str]) -> 
     return ""
 
 
-def _wrong(model: type[BaseModel], path: str, error: Mapping[str, Any], given: str) -> str:
+def _problem_of(model: type[BaseModel], path: str, error: Mapping[str, Any], given: str) -> str:
     """The problem of a value, in our words."""
     if error["type"] in _UNKNOWN:
         there = list(names_of(model))

@@ -147,7 +147,7 @@ class StatementReader:
             is_known = envelope.get("kind") in KINDS
             return RefusedLine(str(error), kind=envelope["kind"] if is_known else "")
         comes_again = LINES[meaning.kind].comes_again
-        if comes_again and timeless is not None and timeless.is_of(envelope):
+        if comes_again and timeless is not None and timeless.has_its_times(envelope):
             self._meanings.remember(timeless.rest, meaning, len(timeless.rest))
         return meaning.at(times, order)
 

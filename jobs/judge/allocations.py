@@ -46,7 +46,7 @@ class AllocationRows:
     rows: pa.Table
     ends: list[int]
 
-    def of_each(self) -> list[Callable[[], tuple[Allocated, ...]]]:
+    def loaders(self) -> list[Callable[[], tuple[Allocated, ...]]]:
         """Functions that make each situation's allocations when called."""
         packed = tuple(pack_rows(0, ALLOCATIONS.name, self.rows))
         return [partial(_part, packed, *edges) for edges in pairwise([0, *self.ends])]

@@ -114,10 +114,10 @@ _WitnessRun: TypeAlias = tuple[Witness, str, tuple[Instant, ...], tuple[Instant,
 
 def _by_witness(runs: Iterable[_WitnessRun[Witness]]) -> list[Answers[Witness]]:
     of_witnesses = grouped((run[0], run) for run in runs)
-    return [_of_witness(each) for _, each in sorted(of_witnesses.items(), key=itemgetter(0))]
+    return [_witness_answers(each) for _, each in sorted(of_witnesses.items(), key=itemgetter(0))]
 
 
-def _of_witness(runs: Sequence[_WitnessRun[Witness]]) -> Answers[Witness]:
+def _witness_answers(runs: Sequence[_WitnessRun[Witness]]) -> Answers[Witness]:
     names = sorted({name for _, name, _, _ in runs})
     place_of = {name: place for place, name in enumerate(names)}
     snapshots = np.concatenate([np.array(times, np.int64) for _, _, times, _ in runs])

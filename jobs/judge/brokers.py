@@ -70,7 +70,7 @@ class Absence(NamedTuple):
         """
         return (until >= self.begins) & (self.ends is None or since <= self.ends + _TWO_COPIES)
 
-    def hides(self, since: Any, until: Any) -> Any:
+    def is_blind_between(self, since: Any, until: Any) -> Any:
         """True for polls between which an offset may have moved unseen.
 
         Once a route gives the slave alone, clients read from it and commit to it

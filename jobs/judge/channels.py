@@ -78,11 +78,13 @@ def channels_of(
         for name, members in listed.items()
     }
     return grouped(
-        (channel.client_id, channel) for each in answers for channel in _of_broker(each, of_ids)
+        (channel.client_id, channel)
+        for each in answers
+        for channel in _broker_channels(each, of_ids)
     )
 
 
-def _of_broker(
+def _broker_channels(
     answers: Answers[Broker], of_list: Mapping[str, Sequence[tuple[str, str]]]
 ) -> Iterable[Channel]:
     """``of_list``: by list the client ids and addresses that are worth a look."""

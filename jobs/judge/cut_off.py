@@ -30,7 +30,9 @@ def cut_off(case: Case, found: GroupFindings) -> GroupFindings:
     outages: list[FaultEpisode] = []
     for fault in found.faults:
         stopped = [
-            each for each in found.stalls if is_of(fault, each) and _leads_to(each, fault, case)
+            each
+            for each in found.stalls
+            if is_of_outage(fault, each) and _leads_to(each, fault, case)
         ]
         if fault.fault == BROKER_VIEW_DIVERGENCE and fault.extent.lasts and stopped:
             outages.append(_since(fault, stopped))
@@ -45,7 +47,7 @@ def cut_off(case: Case, found: GroupFindings) -> GroupFindings:
     return replace(found, faults=tuple(kept))
 
 
-def is_of(outage: FaultEpisode, stall: Stall) -> bool:
+def is_of_outage(outage: FaultEpisode, stall: Stall) -> bool:
     """True if a queue that stalls is one of its members' on its brokers, whatever the topic."""
     is_theirs = bool(stall.owners) and {*stall.owners} <= {*outage.client_ids}
     return is_theirs and stall.queue[0] in outage.broker_names

@@ -209,12 +209,12 @@ def _whole(runs: Sequence[Sequence[_ShownId]]) -> StackedId:
         versions=_union(each.versions for each in every),
         languages=_union(each.languages for each in every),
         slots_wasted=max(each.slots_wasted for each in every),
-        queues_duplicated=max(_of_topics(each, "queues_duplicated") for each in runs),
-        queues_orphaned=max(_of_topics(each, "queues_orphaned") for each in runs),
+        queues_duplicated=max(_queues_at_once(each, "queues_duplicated") for each in runs),
+        queues_orphaned=max(_queues_at_once(each, "queues_orphaned") for each in runs),
     )
 
 
-def _of_topics(shown: Iterable[_ShownId], column: str) -> int:
+def _queues_at_once(shown: Iterable[_ShownId], column: str) -> int:
     """The queues of all topics in one run.
 
     A run is cut where a topic's route changes: its parts follow each other, so that the most of

@@ -78,7 +78,7 @@ class TopicSubscriptions:
         """The lists, of whose members what concerns other topics is left out."""
         found: dict[tuple[int, int], tuple[Any, Any]] = {}
 
-        def of_topic(member: MemberFacts) -> MemberFacts:
+        def narrow(member: MemberFacts) -> MemberFacts:
             *facts, doubtful, subscriptions = member
             key = id(doubtful), id(subscriptions)
             if key not in found:
@@ -89,7 +89,7 @@ class TopicSubscriptions:
                 )
             return (*facts, *found[key])
 
-        return {list_id: list(map(of_topic, of_list)) for list_id, of_list in lists.items()}
+        return {list_id: list(map(narrow, of_list)) for list_id, of_list in lists.items()}
 
     def _expression(self, topic: str, subscriptions: Any) -> tuple[Any, ...] | None:
         found = self._found.get(id(subscriptions))
@@ -114,7 +114,7 @@ def state_of(
     for part in listed(situation):
         chosen = [each for each in members[part.list_id] if part.has(each[_CLIENT_ID])]
         if chosen:
-            lists.setdefault(part.broker, []).extend(_of_topic(chosen, topic, subscribed))
+            lists.setdefault(part.broker, []).extend(_members_in(chosen, topic, subscribed))
     answers = dict(situation.answers) | {patch.broker: patch.later for patch in situation.patches}
     return State(
         consumer_group=situation.consumer_group,
@@ -144,7 +144,7 @@ def state_of(
 _CLIENT_ID = [fact.name for fact in MEMBER_FACTS].index("client_id")
 
 
-def _of_topic(
+def _members_in(
     records: Iterable[MemberFacts], topic: str, subscribed: TopicSubscriptions
 ) -> Iterator[Member]:
     """The members, with what they subscribe to narrowed to the topic.
@@ -167,10 +167,10 @@ def _of_topic(
         subscriptions,
     ) in records:
         key = id(subscriptions), id(doubtful_topics)
-        of_topic = found.get(key)
-        if of_topic is None:
-            of_topic = found[key] = subscribed.of(topic, subscriptions, doubtful_topics)
-        is_subscribed, percent, expression = of_topic
+        narrow = found.get(key)
+        if narrow is None:
+            narrow = found[key] = subscribed.of(topic, subscriptions, doubtful_topics)
+        is_subscribed, percent, expression = narrow
         yield Member(
             client_id,
             addr,
@@ -246,7 +246,7 @@ class Verdicts(NamedTuple):
 
     def by_id(self) -> dict[str, Verdict]:
         """The verdict of each situation, with its allocations."""
-        of_each = zip(self.evaluated, self.allocations.of_each(), strict=True)
+        of_each = zip(self.evaluated, self.allocations.loaders(), strict=True)
         return {id_: replace(each, allocations=rows) for (id_, each), rows in of_each}
 
 

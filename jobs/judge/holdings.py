@@ -145,8 +145,8 @@ def find_holdings(
         segments = _segments(timeline.phases, changed_at, client_ids)
         pieces = [piece for segment in segments for piece in segment.pieces()]
         for answer in answers:
-            holdings += _of_answer(answer, pieces)
-        holdings += _of_logs([each for each in logs if each.topic in (None, topic)], segments)
+            holdings += _answer_holdings(answer, pieces)
+        holdings += _log_holdings([each for each in logs if each.topic in (None, topic)], segments)
     return holdings
 
 
@@ -205,7 +205,7 @@ class _Segment(NamedTuple):
     #: The beginning of the next one.
     end: Instant
 
-    def explains(self, moment: Instant) -> str | None:
+    def explanation_at(self, moment: Instant) -> str | None:
         """The change that explains why a process holds something else at that moment.
 
         When the first phase began nobody saw. Between two phases either may be in force.
@@ -359,7 +359,7 @@ def _shows_its_queues(run: ClientRun) -> bool:
     return bool(run.queues) or run.consume_type != "CONSUME_ACTIVELY"
 
 
-def _of_answer(answer: _Answer, pieces: Sequence[_Piece]) -> Iterator[Holding]:
+def _answer_holdings(answer: _Answer, pieces: Sequence[_Piece]) -> Iterator[Holding]:
     """A segment is in force from its first snapshot until the first one of the next."""
     client_id = answer.process.client_id
     first = bisect_right(pieces, answer.moments[0], key=itemgetter(2))
@@ -375,7 +375,7 @@ def _of_answer(answer: _Answer, pieces: Sequence[_Piece]) -> Iterator[Holding]:
             moments[0],
             moments[-1],
             is_settled=segment.settled_at <= since <= segment.holds_until,
-            explained_by=segment.explains(since),
+            explained_by=segment.explanation_at(since),
             rounds=rounds,
             moments=moments,
             bridged=answer.bridged.intersection(rounds),
@@ -423,7 +423,7 @@ def _logs(clients: Sequence[ClientRun]) -> Iterator[_Line]:
 _first_seen, _last_seen = attrgetter("phase.first_seen"), attrgetter("phase.last_seen")
 
 
-def _of_logs(lines: Iterable[_Line], segments: Sequence[_Segment]) -> Iterator[Holding]:
+def _log_holdings(lines: Iterable[_Line], segments: Sequence[_Segment]) -> Iterator[Holding]:
     """The periods of all logs of a topic.
 
     A log outlives its process, and its last line stays in force: where more logs than processes

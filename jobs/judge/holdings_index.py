@@ -60,12 +60,12 @@ class HoldingsOfTopic:
 
     holdings: Sequence[Holding]
 
-    def shared(self, queue: QueueKey, time: Extent) -> bool:
+    def is_shared(self, queue: QueueKey, time: Extent) -> bool:
         """True if two or more processes held the queue in a round of that time."""
         answered = Counter(round_ for each in self.holders(queue) for round_ in each.answered)
         return any(each.is_of_one_phase and answered[each.round_] > 1 for each in self.within(time))
 
-    def unheld(self, queue: QueueKey, time: Extent) -> bool:
+    def is_unheld(self, queue: QueueKey, time: Extent) -> bool:
         """True where in a round of that time all processes answered and none held the queue; of a
         time without any, in the one before and the one after it, of one phase.
         """

@@ -128,9 +128,9 @@ class GroupLoad:
 
     def text(self) -> str:
         """The load in words; empty where it is even."""
-        return joined([*self._of_idle(), *self._of_uneven()])
+        return joined([*self._idle_sentences(), *self._uneven_sentences()])
 
-    def _of_idle(self) -> Iterator[Text]:
+    def _idle_sentences(self) -> Iterator[Text]:
         if not self.idle:
             return
         yield agreeing(
@@ -147,7 +147,7 @@ class GroupLoad:
                 queues=count(self.most_clients, "queue"),
             )
 
-    def _of_uneven(self) -> Iterator[Text]:
+    def _uneven_sentences(self) -> Iterator[Text]:
         few_queues = bool(self.idle) and self.most_clients <= len(self.sharing)
         if not self.uneven_by or few_queues:
             return

@@ -56,11 +56,13 @@ def not_consuming(case: Case, found: GroupFindings) -> GroupFindings:
     return found.plus(
         fault
         for polls in not_moving(case)
-        for fault in _of_topic(case, polls, orphans.get(polls.topic, ()))
+        for fault in _topic_faults(case, polls, orphans.get(polls.topic, ()))
     )
 
 
-def _of_topic(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> Iterator[FaultEpisode]:
+def _topic_faults(
+    case: Case, polls: Polls, orphans: Sequence[QueueFinding]
+) -> Iterator[FaultEpisode]:
     in_force = case.situations.in_force(polls.topic, polls.times)
     verdicts = [None if each is None else case.evaluated[each].verdict for each in in_force]
     # The group then has members among which the topic is or would be divided.

@@ -179,7 +179,7 @@ class _Sweep:
         first rate began and the last one written.
         """
         begins = self._last_up_to(self._times[self._starts] - _LAG)
-        given, moved = self._of_windows(self._given), self._of_windows(self._moved)
+        given, moved = self._sums_of_windows(self._given), self._sums_of_windows(self._moved)
         shows = (given > self._written - self._committed[begins]) & (given > _MORE * moved)
         shows &= (given - moved >= _FEWEST) & (moved > 0) & (begins >= 0)
         yield from self._times_of(shows, self._given > _MORE * self._moved)
@@ -191,7 +191,7 @@ class _Sweep:
         began, were given in it.
         """
         ended = self._last_up_to(self._times - _LAG)
-        given = self._of_windows(self._given)
+        given = self._sums_of_windows(self._given)
         consumed = self._committed[ended] - self._written[self._starts]
         shows = (given < _LESS * consumed) & (consumed - given >= _FEWEST)
         yield from self._times_of(shows, self._given < _LESS * self._moved)
@@ -200,7 +200,7 @@ class _Sweep:
         """The last poll up to each time; -1: there is none."""
         return np.searchsorted(self._times, times, side="right") - 1
 
-    def _of_windows(self, steps: Any) -> Any:
+    def _sums_of_windows(self, steps: Any) -> Any:
         """The sum over the window that ends with each poll."""
         sums = np.cumsum(steps)
         return sums - sums[self._starts]

@@ -108,7 +108,7 @@ def find_situations(dossier: Dossier, terms: Terms) -> Situations:
     group = _in_time(dossier, terms.heartbeat_expiry_seconds * SECOND)
     return Situations(
         {
-            topic: _of_topic(dossier, topic, group, terms.route_max_age_seconds * SECOND)
+            topic: _topic_periods(dossier, topic, group, terms.route_max_age_seconds * SECOND)
             for topic in dossier.topics()
         },
         group.channels,
@@ -261,7 +261,7 @@ def _caught_up(held: Sequence[tuple[Answers[str], int]], end: Instant) -> dict[s
 # ---------------------------------------------------------------- both together
 
 
-def _of_topic(
+def _topic_periods(
     dossier: Dossier, topic: str, group: _GroupInTime, route_max_age: Instant
 ) -> list[Period]:
     routes = dossier.routes.get(topic, [])

@@ -32,7 +32,7 @@ from .extents import Extent, PlacedPortion, join_episodes, persistence
 from .found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from .holdings import Holding
 from .in_words import between, queues_in_words, waiting_in_words
-from .why import moves
+from .why import has_moving_queue
 
 Flags: TypeAlias = NDArray[np.bool_]
 Longs: TypeAlias = NDArray[np.int64]
@@ -129,11 +129,14 @@ class Polls:
         return explained
 
     def hidden(self, case: Case) -> Flags:
-        """True where the queue's offsets do not show whether it moved: see ``Absence.hides``."""
+        """True where the queue's offsets do not show whether it moved.
+
+        See ``Absence.is_blind_between``.
+        """
         hidden = np.zeros_like(self.present)
         for absence in case.masters_away:
             rows = [row for (name, _), row in self.rows.items() if name == absence.broker_name]
-            hidden[rows] |= absence.hides(self.times[self.before[rows]], self.times)
+            hidden[rows] |= absence.is_blind_between(self.times[self.before[rows]], self.times)
         return hidden
 
 
@@ -325,7 +328,7 @@ def stalled_queues(case: Case, found: GroupFindings) -> GroupFindings:
             faults += (
                 each
                 for each in frozen_processes(intervals, seconds, holdings)
-                if not moves(case, others, each.client_ids[0], each.extent)
+                if not has_moving_queue(case, others, each.client_ids[0], each.extent)
                 and not _finishes_some(case, each)
             )
             stalls += stall_episodes(intervals, seconds)

@@ -14,7 +14,7 @@ from .backlog import last_up_to, reading
 from .brokers import refusals
 from .case import Case
 from .core_verdict import QueueKey
-from .cut_off import is_of
+from .cut_off import is_of_outage
 from .extents import Extent
 from .found import FaultEpisode, GroupFindings, Stall
 from .holdings import Holding
@@ -88,7 +88,7 @@ def _is_at_once(one: Stall | FaultEpisode, faults: Iterable[FaultEpisode]) -> bo
     return any(each.topic == one.topic and each.overlaps(one) for each in faults)
 
 
-def moves(
+def has_moving_queue(
     case: Case,
     topics: Iterable[str],
     client_id: str,
@@ -127,7 +127,7 @@ def explain(
     """The stall with ``held`` and ``why``, from the other faults of the group."""
     of_topic, time = case.holdings[stall.topic], stall.extent
     holders = of_topic.holders_in(stall.queue, time)
-    held = bool(holders) if holders or of_topic.unheld(stall.queue, time) else None
+    held = bool(holders) if holders or of_topic.is_unheld(stall.queue, time) else None
     is_refused = _is_at_once(stall, mismatches)
     why: str | None = None
     away = [
@@ -143,12 +143,14 @@ def explain(
             "consumers in order lock their queues at the master alone",
             away=away[-1].what,
         )
-    elif any(is_of(each, stall) and each.overlaps(stall) for each in differ if each.extent.lasts):
+    elif any(
+        is_of_outage(each, stall) and each.overlaps(stall) for each in differ if each.extent.lasts
+    ):
         why = CUT_OFF
     elif held is False:
         why = NOBODY_HOLDS_IT
     elif holders:
-        why = _of_process(case, stall, holders) or (OTHER_FILTER if is_refused else REFUSED)
+        why = _failing_process(case, stall, holders) or (OTHER_FILTER if is_refused else REFUSED)
     elif is_refused:
         why = OTHER_FILTER
     elif _is_at_once(stall, [each for each in frozen if {*each.client_ids} <= {*stall.owners}]):
@@ -156,7 +158,7 @@ def explain(
     return replace(stall, held=held, why=why)
 
 
-def _of_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Text | None:
+def _failing_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Text | None:
     """The failing of the process that answered last; None: it does all that it should."""
     last = max(holders, key=lambda each: max(stall.extent.those_of(each.moments)))
     activity = last.held[stall.queue]
@@ -165,7 +167,7 @@ def _of_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Text | 
     if activity == NOT_FINISHING:
         return _unfinished(case, stall)
     why, stalled = _OF_ACTIVITY[activity], [(stall.topic, stall.queue)]
-    if moves(case, case.timelines, last.process.client_id, stall.extent, stalled):
+    if has_moving_queue(case, case.timelines, last.process.client_id, stall.extent, stalled):
         return why
     return Text("{why}; no other queue of the process moves", why=why)
 

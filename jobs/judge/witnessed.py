@@ -49,7 +49,7 @@ def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
         # POP serves every queue, so that one holder reads it a second time.
         return True if of_topic.holders_in(queue, time) else None
     is_duplicate = episode.kind == DUPLICATE
-    if of_topic.shared(queue, time) if is_duplicate else of_topic.unheld(queue, time):
+    if of_topic.is_shared(queue, time) if is_duplicate else of_topic.is_unheld(queue, time):
         return True
     if of_topic.is_settled(time) if is_duplicate else of_topic.is_held(queue, time):
         return False if episode.certainty == CERTAIN else None

@@ -59,7 +59,7 @@ def choose_engine(
         return Choice(SPARK, "engine spark, by --engine")
     if for_spark:
         return Choice(SPARK, f"engine spark, by {for_spark}")
-    size = _of_tables(snapshots) if dumps is None else _of_dumps(dumps)
+    size = _size_of_tables(snapshots) if dumps is None else _size_of_dumps(dumps)
     if asked == AUTO and workers is None and size.for_spark:
         return Choice(SPARK, f"engine spark: {size.sentence}")
     workers = workers or (_cores() if size.for_several else 1)
@@ -131,7 +131,7 @@ class _Size(NamedTuple):
     for_several: bool
 
 
-def _of_dumps(dumps: Sequence[str]) -> _Size:
+def _size_of_dumps(dumps: Sequence[str]) -> _Size:
     files = list_local_files(dumps)
     if files is None:
         return _Size("the dumps do not lie on this machine", True, True)
@@ -142,7 +142,7 @@ def _of_dumps(dumps: Sequence[str]) -> _Size:
     return _Size(text, False, size > _BYTES_ALONE)
 
 
-def _of_tables(snapshots: Location) -> _Size:
+def _size_of_tables(snapshots: Location) -> _Size:
     if not snapshots.is_local:
         return _Size("the snapshot tables do not lie on this machine", True, True)
     tables = Snapshots.open(snapshots)

@@ -87,14 +87,14 @@ def losses(
         file.bytes += counts.bytes[each.number]
         file.damage.add(counts.damage.get(each.number, Damage()))
         file.ending = counts.endings.get(each.number, file.ending)
-    found = [gap for name, file in files.items() for gap in _of_file(name, file, allowed)]
+    found = [gap for name, file in files.items() for gap in _file_gaps(name, file, allowed)]
     if too_much(counts, allowed):
-        found.append(_of_all(counts))
-    found += [_of_cluster(cluster, times) for cluster, times in apart.items()]
+        found.append(_gap_of_all(counts))
+    found += [_gap_of_cluster(cluster, times) for cluster, times in apart.items()]
     return first(found)
 
 
-def _of_file(name: str, file: _File, allowed: float) -> Iterator[Gap]:
+def _file_gaps(name: str, file: _File, allowed: float) -> Iterator[Gap]:
     damage = file.damage
     if not file.lines:
         yield Gap(DUMP_EMPTY, Text("dump {file} is empty (was the disk full?)", file=name))
@@ -139,7 +139,7 @@ def _of_file(name: str, file: _File, allowed: float) -> Iterator[Gap]:
         yield Gap(LINE_TOO_LONG, text)
 
 
-def _of_all(counts: Counts) -> Gap:
+def _gap_of_all(counts: Counts) -> Gap:
     text = Text(
         "{refused:,} of {lines:,} lines, {lost:,} of {bytes:,} bytes of all dumps, were not "
         "understood: more than allowed_quarantine_share",
@@ -151,7 +151,7 @@ def _of_all(counts: Counts) -> Gap:
     return Gap(LINES_LOST, text)
 
 
-def _of_cluster(cluster: str, times: ImplausibleLines) -> Gap:
+def _gap_of_cluster(cluster: str, times: ImplausibleLines) -> Gap:
     text = agreeing(
         times.lines,
         "cluster {cluster}: {lines:,} [line|lines] of {days} [is|are] left out because most "

@@ -20,7 +20,7 @@ from ..engines.engine import Engine
 from ..engines.local import LocalEngine
 from ..errors import InputError
 from ..fold.kernel import Cutting
-from ..fold.numbers import of_group
+from ..fold.numbers import rows_of_group
 from ..judge.moment import Moment, find_moments
 from ..schemas import BROKER_POLLS, HEARTBEATS, QUARANTINE
 from ..storage import Location, Snapshots
@@ -58,7 +58,7 @@ def moments_of_dumps(
         refused = tables.pop(QUARANTINE.name).num_rows
         groups = _groups(tables.values())
         cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
-        rows = {name: of_group(table, question.group) for name, table in tables.items()}
+        rows = {name: rows_of_group(table, question.group) for name, table in tables.items()}
         aside = f" ({refused} lines were not understood)" if refused else ""
         pieces = engine.given(
             piece

@@ -94,7 +94,7 @@ class Card(NamedTuple):
     @property
     def findings(self) -> list[PlaceFinding]:
         """The findings of its queues, worst first; where something lasts only what lasts."""
-        lasting = self.problem.counts
+        lasting = self.problem.is_counted
         return sorted(
             (each for each in self.problem.findings if each.queues and each.is_severe >= lasting),
             key=lambda each: (-SEVERITIES.index(each.severity), not each.ongoing, each.first_seen),
@@ -199,7 +199,7 @@ class PageValues:
     def causes(self) -> list[KindSection]:
         """The problems that count, by main cause; that of the worst problem first."""
         by_kind = grouped(
-            (each.problem.main_kind, each) for each in self.cards if each.problem.counts
+            (each.problem.main_kind, each) for each in self.cards if each.problem.is_counted
         )
         return [KindSection(kind, tuple(cards)) for kind, cards in by_kind.items()]
 
@@ -309,14 +309,14 @@ def _bounded(heads: Iterable[Problem]) -> list[Problem]:
     shown = []
     for each in heads:
         of_list[each.standing] += 1
-        if of_list[each.standing] <= (_MOST_CARDS if each.counts else MOST_LISTED):
+        if of_list[each.standing] <= (_MOST_CARDS if each.is_counted else MOST_LISTED):
             shown.append(each)
     return shown
 
 
 def _with_pictures(heads: Sequence[Problem], top: int) -> list[Place]:
     """The worst problem of each cause, then the worst of all, until there are ``top``."""
-    first = {each.main_kind: each.place for each in reversed(heads) if each.counts}.values()
+    first = {each.main_kind: each.place for each in reversed(heads) if each.is_counted}.values()
     in_order = sorted((each.place for each in heads), key=lambda place: place not in first)
     return in_order[: max(top, len(first))] if top else []
 

@@ -31,7 +31,7 @@ def ending_lines(
       since:  2026-11-20 10:00:00
       to do:  restart 10.0.0.1@app
     """
-    counted = [each for each in problems if each.counts]
+    counted = [each for each in problems if each.is_counted]
     begun = [each for each in problems if each.standing == "BEGUN" and is_short]
     begun.sort(key=lambda each: -sum(each.passing.values()))
     several = len({each.place.cluster for each in (*counted, *begun)}) > 1

@@ -216,7 +216,7 @@ class Problem:
         return "BEGUN" if self.ongoing else "PASSED"
 
     @property
-    def counts(self) -> bool:
+    def is_counted(self) -> bool:
         """True if it belongs in the verdict."""
         return self.standing == "COUNTED"
 
@@ -377,7 +377,7 @@ def find_problems(tables: Tables) -> list[Problem]:
     findings: dict[Place, list[PlaceFinding]] = defaultdict(list)
     faults: dict[Place, list[ShownFault]] = defaultdict(list)
     shown: dict[Place, set[str]] = defaultdict(set)
-    for finding in _of_queues(tables):
+    for finding in _queue_findings(tables):
         findings[finding.place].append(finding)
         if finding.is_severe:
             is_stall = finding.kind == kinds.STALLED
@@ -470,7 +470,7 @@ _BETWEEN = "\n"
 _MOST_OWNERS = 3
 
 
-def _of_queues(tables: Tables) -> Iterator[PlaceFinding]:
+def _queue_findings(tables: Tables) -> Iterator[PlaceFinding]:
     """The findings of queues, put together by Arrow: a run may have a million rows."""
     for table, kind in kinds.QUEUE_FINDINGS.items():
         is_stall = kind == kinds.STALLED

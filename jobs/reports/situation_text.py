@@ -51,7 +51,7 @@ def explain_lines(
         moment=moment,
         evaluation=evaluation,
         size_and_wrong=size_and_wrong,
-        wrong_of=wrong_of,
+        wrong_in_words=wrong_in_words,
         elsewhere=elsewhere(moment),
         draw=partial(draw, reader),
         most_clients=_MOST_CLIENTS,
@@ -100,7 +100,7 @@ def elsewhere(moment: Moment) -> Text | None:
 
 def size_and_wrong(evaluation: Evaluation) -> Text:
     """The number of queues and processes, and of queues that several take or nobody takes."""
-    return Text("{size}; {wrong}", size=size_of(evaluation), wrong=wrong_of(evaluation))
+    return Text("{size}; {wrong}", size=size_of(evaluation), wrong=wrong_in_words(evaluation))
 
 
 def size_of(evaluation: Evaluation) -> Text:
@@ -115,7 +115,7 @@ def size_of(evaluation: Evaluation) -> Text:
     return Text(template, queues=queues, processes=processes, client_ids=ids)
 
 
-def wrong_of(evaluation: Evaluation) -> Text:
+def wrong_in_words(evaluation: Evaluation) -> Text:
     """The number of queues that several take or nobody takes."""
     if evaluation.coverage != AUDITED:
         return Text("not audited")
@@ -337,7 +337,9 @@ def _leaving(
     for client_id, name in shown.items():
         changed = core.apply_change(situation, core.leave(client_id))
         after = core.evaluate(changed.state, changed.rules)
-        left.append((padded(name, width), len(find_moves(evaluation, after)), wrong_of(after)))
+        left.append(
+            (padded(name, width), len(find_moves(evaluation, after)), wrong_in_words(after))
+        )
     return left
 
 

@@ -57,7 +57,7 @@ def read_table(
             continue
         if column in names:
             table = table.filter(ds.field(column) == wanted)
-        elif _lists(table, several := f"{what}s"):
+        elif _has_list(table, several := f"{what}s"):
             keep = [wanted in (each or ()) for each in table[several].to_pylist()]
             table = table.filter(pa.array(keep, pa.bool_()))
         else:
@@ -74,7 +74,7 @@ def read_refused(snapshots: Location, masking: Masking) -> pa.Table:
     return shown.sort_by([("file", "ascending"), ("line_number", "ascending")])
 
 
-def _lists(table: pa.Table, several: str) -> bool:
+def _has_list(table: pa.Table, several: str) -> bool:
     """True if a row is of several groups or topics; ``group_load.topics`` is their number."""
     return several in table.column_names and pa.types.is_list(table.schema.field(several).type)
 
@@ -169,7 +169,7 @@ def why_no_rows(
     """
     rows = read_table(reports, published, name)
     group = group if "consumer_group" in rows.column_names else None
-    topic = topic if "topic" in rows.column_names or _lists(rows, "topics") else None
+    topic = topic if "topic" in rows.column_names or _has_list(rows, "topics") else None
     if group is None and topic is None:
         return ""
     coverage = _coverage(reports, published)
@@ -204,7 +204,7 @@ def _named(rows: pa.Table) -> set[tuple[str, str]]:
     """The groups and topics that some rows are of, '' where they have none."""
     found = set()
     names = [each for each in ("consumer_group", "topic", "topics") if each in rows.column_names]
-    lists_topics = _lists(rows, "topics")
+    lists_topics = _has_list(rows, "topics")
     for row in rows.select(names).to_pylist():
         topics = (row["topics"] or [""]) if lists_topics else [row.get("topic") or ""]
         found |= {(row.get("consumer_group") or "", topic) for topic in topics}

@@ -29,7 +29,7 @@ from rebalance_core.texts import Text
 from ..config.masking import Masking
 from ..declared.instants import Instant
 from ..languages.language import ENGLISH, Language
-from ..texts.shown import folded, of_the_time, padded, visible
+from ..texts.shown import folded, padded, share_in_words, visible
 from ..texts.templates import templates_of
 
 #: Wide enough for a terminal, narrow enough for a ticket.
@@ -66,7 +66,7 @@ def clock(time: Instant) -> Text:
 #: Functions that templates call by name.
 _FUNCTIONS = (
     *(agreeing, clock, count, joined, list_of, named_broker, names, with_commas),
-    *(of_the_time, padded, queue_ranges, shown_id),
+    *(share_in_words, padded, queue_ranges, shown_id),
 )
 
 

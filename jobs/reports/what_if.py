@@ -21,7 +21,7 @@ from rebalance_core.texts import Text
 
 from ..judge.moment import Moment
 from ..languages.language import ENGLISH, Language
-from .situation_text import draw, size_and_wrong, wrong_of
+from .situation_text import draw, size_and_wrong, wrong_in_words
 from .text_templates import WIDTH, Reader, clock
 
 #: The moment of each topic of a group, and the effect of the changes on it.
@@ -87,7 +87,7 @@ def _in_one_line(predicted: WhatIf) -> Text:
     if AUDITED not in (predicted.before.coverage, predicted.after.coverage):
         coverage = predicted.before.coverage
         return Text("its queues are not divided by the clients ({coverage})", coverage=coverage)
-    before, after = wrong_of(predicted.before), wrong_of(predicted.after)
+    before, after = wrong_in_words(predicted.before), wrong_in_words(predicted.after)
     template = "NOT safe, {moves}; before: {before}; after: {after}"
     if predicted.safe:
         template = "safe, {moves}; before: {before}; after: {after}"

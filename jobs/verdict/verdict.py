@@ -274,7 +274,7 @@ def make_verdict(
     summary: Mapping[str, Any], tables: Tables, problems: Sequence[Problem]
 ) -> RunVerdict:
     """The verdict on a run; ``problems``: those of its tables (``find_problems``)."""
-    counted = [each for each in problems if each.counts]
+    counted = [each for each in problems if each.is_counted]
     rows: Counter[str] = Counter()
     for finding in chain.from_iterable(each.findings for each in problems):
         if finding.known_issue is None:
@@ -296,7 +296,7 @@ def make_verdict(
 
 def _others(tables: Tables, problems: Iterable[Problem]) -> dict[str, int]:
     """The number of topics with what does not count, by what becomes of it or by its kind."""
-    found = Counter(each.standing for each in problems if not each.counts)
+    found = Counter(each.standing for each in problems if not each.is_counted)
     unreadable = {place_of(row) for row in tables.read("unreadable_queues", PLACE).to_pylist()}
     columns = [*PLACE[:2], "topics", "verdict", "persistence", "known_issue"]
     stacked = {

@@ -125,7 +125,7 @@ def test_the_worst_while_clients_find_out_is_that_of_all_ways_to_know_or_not(
             several = {queue for queue, number in owners.items() if number > 1}
             worst = max(worst, len(several | {queue for queue in both if not owners[queue]}))
     found = told.settling.worst
-    assert (found.wrong if found else 0) == worst
+    assert (found.queues_wrong if found else 0) == worst
 
 
 def test_a_strategy_rolled_out_client_by_client_is_not_safe() -> None:
@@ -145,7 +145,7 @@ def test_a_strategy_rolled_out_client_by_client_is_not_safe() -> None:
             findings = evaluate(one_list(members, queues=8), AVG).findings
             worst = max(worst, len({finding.queue for finding in findings}))
     assert told.rollout.worst is not None
-    assert told.rollout.worst.wrong == worst > 0
+    assert told.rollout.worst.queues_wrong == worst > 0
 
 
 def test_separate_ids_one_by_one_only_make_it_better() -> None:
@@ -262,7 +262,7 @@ def test_of_too_many_states_only_some_are_looked_at_and_that_is_told() -> None:
     told = what_if(plain(*clients, queues=60), [join("client-045")])
     assert told.settling.worst is not None
     assert not told.settling.exhaustive
-    assert told.settling.worst.wrong == len(told.moves) > 30
+    assert told.settling.worst.queues_wrong == len(told.moves) > 30
 
 
 def test_a_strategy_is_rolled_out_to_thousands_of_clients() -> None:

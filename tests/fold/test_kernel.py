@@ -464,7 +464,7 @@ def test_one_group_alone_is_read_from_tables_and_files(tmp_path):
         rows,
         numbers.open_files(HEARTBEATS, [str(tmp_path / "rows.parquet")], LocalFileSystem()),
     ):
-        chosen = numbers.of_group(source, "G1")
+        chosen = numbers.rows_of_group(source, "G1")
         runs = fold_slices([("heartbeats", chosen)], Cutting(1, EXPIRY_SECONDS))
         clusters = {row["cluster"] for row in rows.to_pylist() if row["consumer_group"] == "G1"}
         assert runs.facts.polled == {(cluster, "G1") for cluster in clusters}

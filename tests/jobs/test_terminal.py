@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from jobs.console.terminal import console_on, is_terminal, moves, pager, show_in_pages
+from jobs.console.terminal import console_on, has_moving_cursor, is_terminal, pager, show_in_pages
 
 
 class Screen(io.StringIO):
@@ -71,7 +71,7 @@ def test_a_stream_that_is_closed_is_no_terminal() -> None:
     closed.close()
     assert not is_terminal(closed)
     assert not is_terminal(None)
-    assert not moves(None)
+    assert not has_moving_cursor(None)
 
 
 @pytest.mark.parametrize(

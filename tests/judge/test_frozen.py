@@ -231,7 +231,7 @@ def test_a_client_that_says_that_it_holds_them_holds_them():
 
 @pytest.mark.parametrize("moves", [True, False])
 def test_a_client_that_moves_a_queue_of_another_topic_lives(monkeypatch, moves):
-    monkeypatch.setattr(stalls, "moves", lambda *of: of[1] == {"U"} and moves)
+    monkeypatch.setattr(stalls, "has_moving_queue", lambda *of: of[1] == {"U"} and moves)
     of = case(
         dossier=Dossier("C", "G", offsets={TOPIC: burst()}),
         situations=Situations({TOPIC: periods([("one", -60)])}),

@@ -137,7 +137,7 @@ def test_a_process_that_moves_a_queue_of_another_topic_lives():
     offsets_of = {("OTHER", "broker-a", 7): other}
     of = case(holdings=index_holdings([]), timelines=timelines, offsets=offsets_of)
     time = extent()._replace(first_seen=other.times[0], last_seen=other.times[-1])
-    assert why.moves(of, ["OTHER"], "a", time)
-    assert not why.moves(of, [TOPIC], "a", time)
-    assert not why.moves(of, ["OTHER"], "b", time)
-    assert not why.moves(of, ["OTHER"], "a", time, [("OTHER", ("broker-a", 7))])
+    assert why.has_moving_queue(of, ["OTHER"], "a", time)
+    assert not why.has_moving_queue(of, [TOPIC], "a", time)
+    assert not why.has_moving_queue(of, ["OTHER"], "b", time)
+    assert not why.has_moving_queue(of, ["OTHER"], "a", time, [("OTHER", ("broker-a", 7))])

@@ -85,7 +85,7 @@ def test_the_gate_of_the_dag_stops_for_what_the_page_counts(
         for severity in ("CRITICAL", "WARNING")
         if sum(of_table[severity] - of_table["known"][severity] for of_table in counts)
     ]
-    assert [each.severity for each in problems if each.counts] == stops_for[:1]
+    assert [each.severity for each in problems if each.is_counted] == stops_for[:1]
     assert stops_for[:1] == ([verdict] if verdict else [])
 
 
@@ -115,7 +115,7 @@ def test_no_severe_row_that_lasts_is_missing_anywhere(tmp_path: Path, severity: 
         problem, where = found[f"G{number}"], (table, values)
         findings = [(each.severity, each.ids) for each in problem.findings]
         assert findings == [(severity, (f"{number}",))], where
-        assert problem.counts, where
+        assert problem.is_counted, where
         counts = count_findings([problem])
         assert [name for name, of in counts.items() if of[severity]] == [table], where
         assert levels[f"G{number}"]["level"] == severity, where
