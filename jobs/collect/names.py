@@ -30,7 +30,7 @@ _MOST_OF_NO_JSON = 1 << 15
 #: a value with its name.
 _COPIES, _OBJECT, _EMPTY, _LIST, _VALUE = 3, 200, 80, 90, 130
 #: The most that may become of a body: so many times its size, or that of one with so many bytes.
-_MOST_TIMES, _MOST_BYTES = 11, 8 << 20
+_MOST_TIMES, _SMALL_BODY = 11, 8 << 20
 
 
 class TooMuchError(Exception):
@@ -154,7 +154,7 @@ def _texts(name: bytes, answer: Answer) -> list[str]:
 
 
 def _check_room(body: bytes, room: int) -> None:
-    if room > _MOST_TIMES * max(len(body), _MOST_BYTES):
+    if room > _MOST_TIMES * max(len(body), _SMALL_BODY):
         raise TooMuchError("answers that take too much memory to read")
 
 

@@ -30,7 +30,7 @@ from .memory import Memory
 from .questions import EARLY, LAST, LATER, Request, RequestCode
 
 #: After so many questions the others get each fourth turn: the groups may be made up.
-_MANY = 500
+_MANY_QUESTIONS = 500
 
 #: A server that does not have the request (``RequestCode`` of a later version).
 NOT_SUPPORTED = 3
@@ -167,7 +167,7 @@ class Turns:
             return None
         of.turns += 1
         order = (EARLY, LATER, LAST)
-        if of.turns > _MANY and of.turns % 4 == 0:
+        if of.turns > _MANY_QUESTIONS and of.turns % 4 == 0:
             order = (LATER, EARLY, LAST) if of.infos else order[::-1]
         for urgency in order:
             jobs = of.jobs[urgency]

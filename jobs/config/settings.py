@@ -416,7 +416,7 @@ def _as_toml(value: Any) -> str:
 
 
 #: A file of settings or known issues has some kilobytes; what is larger is another file.
-_MOST_BYTES = 4 << 20
+_MOST_FILE_BYTES = 4 << 20
 #: Tables and lists within each other: settings have four.
 _DEEPEST = 32
 #: The most errors that are listed, each with so many characters of what is wrong and of what came.
@@ -486,7 +486,7 @@ def read_text(path: str | Path) -> str:
     try:
         with Path(path).open("rb") as file:
             # A device or a pipe may have no end.
-            content = file.read(_MOST_BYTES + 1)
+            content = file.read(_MOST_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise SettingsError(
@@ -497,9 +497,10 @@ def read_text(path: str | Path) -> str:
 
 
 def _decoded(path: str | Path, content: bytes) -> str:
-    if len(content) > _MOST_BYTES:
+    if len(content) > _MOST_FILE_BYTES:
         raise SettingsError(
-            f"settings {path}: expected at most {_MOST_BYTES:,} bytes, came more: is it this file?"
+            f"settings {path}: expected at most {_MOST_FILE_BYTES:,} bytes, came more: "
+            "is it this file?"
         )
     try:
         return content.decode("utf-8")

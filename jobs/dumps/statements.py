@@ -20,7 +20,7 @@ from .repeated import Timeless, without_times
 from .statement import KINDS, Content, LineSource, Statement
 from .times import PlausibleTimes, iso_of
 from .typed import LINES, LineKind, ParsedBody, read_body
-from .values import BoundError, LineError, Value, as_text, expected, integer_in
+from .values import BoundError, LineError, Value, as_text, expected, integer_in, is_java_int
 from .within import check_content, check_names
 
 _TIME = re.compile(
@@ -276,7 +276,7 @@ def _value(name: str, raw: Any) -> Any:
         return as_text(raw)
     # An integer of at most 18 digits, or the text of one.
     number = integer_in(as_text(raw))
-    is_code = number is not None and -(2**31) <= number < 2**31
+    is_code = number is not None and is_java_int(number)
     return number if is_code or name != "error_code" else None
 
 

@@ -21,6 +21,7 @@ from .fastjson import FastjsonError
 from .parsing import parse_body
 from .queue_maps import QueueName, is_list_of_topics, read_queue_map, read_topics
 from .values import (
+    JAVA_INT_MAX,
     Fields,
     LineError,
     WrongTypeError,
@@ -34,9 +35,6 @@ from .values import (
     of_type,
 )
 
-#: The highest number of queues that RocketMQ can write, an ``int``; ``within`` has how many are too
-#: many.
-_JAVA_INT_MAX = 2**31 - 1
 #: Messages a second.
 _HIGHEST_RATE = 1e12
 
@@ -221,14 +219,14 @@ def _queue_numbers(given: Iterable[Fields]) -> dict[str, tuple[int, int, int]]:
         if not name or perm is None or not (_is_number(reads) and _is_number(writes)):
             raise LineError(
                 "expected every queueData to have a brokerName, a perm, and readQueueNums and "
-                f"writeQueueNums of 0 to {_JAVA_INT_MAX}"
+                f"writeQueueNums of 0 to {JAVA_INT_MAX}"
             )
         numbers.setdefault(name, (perm, reads, writes))
     return numbers
 
 
 def _is_number(queues: int | None) -> TypeGuard[int]:
-    return queues is not None and 0 <= queues <= _JAVA_INT_MAX
+    return queues is not None and 0 <= queues <= JAVA_INT_MAX
 
 
 def _logical_queues(mappings: Iterable[Fields]) -> dict[str, int]:
@@ -240,7 +238,7 @@ def _logical_queues(mappings: Iterable[Fields]) -> dict[str, int]:
         number = as_integer(fields.get("totalQueues"), 32) or 0
         if not _is_number(number):
             raise LineError(
-                f"expected every topicQueueMapping to have totalQueues of 0 to {_JAVA_INT_MAX}"
+                f"expected every topicQueueMapping to have totalQueues of 0 to {JAVA_INT_MAX}"
             )
         most[scope] = max(most.get(scope, 0), number)
     return most

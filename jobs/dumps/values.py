@@ -62,6 +62,15 @@ def integer_in(text: str | None) -> int | None:
     return int(text) if text is not None and _INTEGER.fullmatch(text) else None
 
 
+#: The highest ``int`` of Java.
+JAVA_INT_MAX = 2**31 - 1
+
+
+def is_java_int(number: int) -> bool:
+    """True if an ``int`` of Java holds the number."""
+    return -JAVA_INT_MAX - 1 <= number <= JAVA_INT_MAX
+
+
 def of_type(kind: type[Value], value: Any) -> Value | None:
     """A value of a type, or None for null."""
     if value is not None and not isinstance(value, kind):

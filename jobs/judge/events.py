@@ -41,7 +41,7 @@ from .situations import Period
 from .stalls import spans
 
 #: Routes that differ are not an event before they last so long.
-_LASTS: Instant = 60 * SECOND
+_LEAST_DIFFERENCE: Instant = 60 * SECOND
 #: Members that come and go no further apart are one deploy or one scaling: each pod of a rolling
 #: restart takes its time ...
 _ONE_DEPLOY: Instant = 5 * 60 * SECOND
@@ -181,7 +181,7 @@ def _differed(
     topic: str, addr: str, periods: Sequence[Period], ends: Instant | None
 ) -> Iterator[Event]:
     begins, last_seen = periods[0].first_seen, periods[-1].last_seen
-    if last_seen - begins < _LASTS:
+    if last_seen - begins < _LEAST_DIFFERENCE:
         return  # the others follow within seconds
     routes = periods[-1].situation.routes
     names = {each: {broker.broker_name for broker in brokers} for each, brokers in routes}
@@ -545,12 +545,12 @@ def _explains(event: Row, finding: Row) -> bool:
     return kind == kinds.TOPIC_RESIZED and finding["topic"] in event["topics"]
 
 
-def _lasts(finding: Row) -> bool:
+def _is_lasting(finding: Row) -> bool:
     return bool(finding["persistence"] == kinds.PERSISTENT)
 
 
 def _passed(finding: Row) -> bool:
-    return not _lasts(finding) and not finding["ongoing"]
+    return not _is_lasting(finding) and not finding["ongoing"]
 
 
 def _is_sure(finding: Row) -> bool:
@@ -558,6 +558,6 @@ def _is_sure(finding: Row) -> bool:
     if what was held or what moved refutes it, nor if it is only possible.
     """
     seen = (finding["confirmed"], finding["moved"])
-    if not _lasts(finding):
+    if not _is_lasting(finding):
         return False
     return True in seen or (finding["certainty"] == CERTAIN and False not in seen)

@@ -25,7 +25,7 @@ from .found import GroupFindings
 from .in_words import MOST_NAMES, between, queues_in_words, waiting_in_words, zoned_clock
 
 #: Fewer messages say nothing of what is usual.
-_FEWEST = 100
+_FEWEST_MESSAGES = 100
 #: Coverages with which the group has members that share the queues of the topic.
 _HAS_READERS = (AUDITED, STRATEGY_NOT_KNOWN)
 #: An address that changes so often goes to and fro; one that moved and moved back does not.
@@ -83,7 +83,7 @@ def _one_queue_alone(queues: Sequence[QueueOffsets]) -> Iterator[Text]:
     """Notes that all that came to a topic is in one queue: one consumer has all the work."""
     queues = [each for each in queues if not is_retry_topic(each.topic)]
     written = [(each, came) for each in queues if (came := int(steps(each.broker_offsets).sum()))]
-    if len(queues) > 1 and len(written) == 1 and written[0][1] >= _FEWEST:
+    if len(queues) > 1 and len(written) == 1 and written[0][1] >= _FEWEST_MESSAGES:
         ((queue, came),) = written
         yield Text(
             "all {messages:,} new messages went to queue {queue} of {broker}, one of {queues} "

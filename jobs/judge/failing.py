@@ -38,9 +38,9 @@ _FAILS_FOR = 600 * SECOND
 #: The share of the tries from which on nearly all fail.
 _NEARLY_ALL = 0.9
 #: The share of what was consumed from which on retries are more than a bad message now and then.
-_MANY = 0.1
+_MANY_RETRIED = 0.1
 #: A few messages show nothing.
-_FEWEST = 100
+_FEWEST_MESSAGES = 100
 
 
 def failing(case: Case, found: GroupFindings) -> GroupFindings:
@@ -50,14 +50,18 @@ def failing(case: Case, found: GroupFindings) -> GroupFindings:
     tries a minute 240 go to %RETRY% and 120 to %DLQ%.
     """
     of = _counted(case.dossier)
-    if case.main_topic is None or _came([*of.again, *of.dead]) < _FEWEST:
+    if case.main_topic is None or _came([*of.again, *of.dead]) < _FEWEST_MESSAGES:
         return found
     times = np.unique(np.concatenate([polls for polls, _ in chain(*of)]))
     tries, dead = _sums([*of.consumed, *of.retried], times), _sums(of.dead, times)
     failed = _sums(of.again, times) + dead
     starts = np.searchsorted(times, times - _FAILS_FOR, side="right") - 1
     tried = tries - tries[starts]
-    shows = (starts >= 0) & (tried >= _FEWEST) & (failed - failed[starts] >= _NEARLY_ALL * tried)
+    shows = (
+        (starts >= 0)
+        & (tried >= _FEWEST_MESSAGES)
+        & (failed - failed[starts] >= _NEARLY_ALL * tried)
+    )
     steps = np.diff(failed, prepend=0) > np.diff(tries, prepend=0) / 2
     faults = []
     for first, last, is_open in covered(shows, starts, steps):
@@ -89,7 +93,7 @@ def retries(dossier: Dossier) -> Iterator[Text]:
     """
     of = _counted(dossier)
     again, consumed = _came(of.again), _came(of.consumed)
-    if again >= max(_FEWEST, _MANY * consumed):
+    if again >= max(_FEWEST_MESSAGES, _MANY_RETRIED * consumed):
         yield Text(
             "{again:,} messages were sent back for another try, up to 16 each, while "
             "{consumed:,} were consumed: the listener fails on them, and after the last try "

@@ -31,7 +31,7 @@ from .stalls import spans
 
 _MINUTE = 60 * SECOND
 #: A rate is that of one minute: a longer time between two polls it does not describe.
-_MOST_APART = 75 * SECOND
+_MOST_BETWEEN_POLLS = 75 * SECOND
 #: The rate of a poll counts what was given up to so long before it: a minute, by samples taken
 #: each 10 s (``StatsItem``).
 _LAG = 70 * SECOND
@@ -40,9 +40,9 @@ _LAG = 70 * SECOND
 _READ_TWICE_FOR = 600 * SECOND
 #: The ratios beyond which it counts; healthy groups have 1.0: a rate and offsets that are polled
 #: seconds apart differ by a few percent.
-_MORE, _LESS = 1.2, 0.8
+_READ_TWICE_RATIO, _LOST_RATIO = 1.2, 0.8
 #: A few messages show nothing.
-_FEWEST = 100
+_FEWEST_MESSAGES = 100
 #: The value in place of what was not polled.
 _NONE = np.iinfo(np.int64).min
 
@@ -180,9 +180,11 @@ class _Sweep:
         """
         begins = self._last_up_to(self._times[self._starts] - _LAG)
         given, moved = self._sums_of_windows(self._given), self._sums_of_windows(self._moved)
-        shows = (given > self._written - self._committed[begins]) & (given > _MORE * moved)
-        shows &= (given - moved >= _FEWEST) & (moved > 0) & (begins >= 0)
-        yield from self._times_of(shows, self._given > _MORE * self._moved)
+        shows = (given > self._written - self._committed[begins]) & (
+            given > _READ_TWICE_RATIO * moved
+        )
+        shows &= (given - moved >= _FEWEST_MESSAGES) & (moved > 0) & (begins >= 0)
+        yield from self._times_of(shows, self._given > _READ_TWICE_RATIO * self._moved)
 
     def lost(self) -> Iterator[_GivenMessages]:
         """Times in which less was given than was consumed.
@@ -193,8 +195,8 @@ class _Sweep:
         ended = self._last_up_to(self._times - _LAG)
         given = self._sums_of_windows(self._given)
         consumed = self._committed[ended] - self._written[self._starts]
-        shows = (given < _LESS * consumed) & (consumed - given >= _FEWEST)
-        yield from self._times_of(shows, self._given < _LESS * self._moved)
+        shows = (given < _LOST_RATIO * consumed) & (consumed - given >= _FEWEST_MESSAGES)
+        yield from self._times_of(shows, self._given < _LOST_RATIO * self._moved)
 
     def _last_up_to(self, times: _Longs) -> _Longs:
         """The last poll up to each time; -1: there is none."""
@@ -258,7 +260,7 @@ def _runs(case: Case, queues: Sequence[QueueOffsets]) -> Iterator[_Sweep]:
         # The first commit is not a step of what was consumed.
         | ((committed[:, :-1] <= 0) & (committed[:, 1:] > 0))
     ).any(axis=0)
-    is_broken |= ~is_known[1:] | (np.diff(times) > _MOST_APART)
+    is_broken |= ~is_known[1:] | (np.diff(times) > _MOST_BETWEEN_POLLS)
     for since, until in _disturbed(case, name):
         is_broken |= (times[1:] >= since) & (times[:-1] <= until)
     sums = np.stack([*np.where(is_polled, values[:2], 0).sum(axis=1), rate])

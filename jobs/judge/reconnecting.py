@@ -30,10 +30,10 @@ from .found import FaultEpisode, GroupFindings, QueueFinding
 from .in_words import MOST_NAMES
 
 #: The fewest connections replaced on a broker: a deploy and its rollback replace two.
-_FEWEST = 3
+_FEWEST_REPLACED = 3
 #: The longest time between two of them, at least two an hour: what a proxy closes once a day does
 #: no harm.
-_MOST_APART = 30 * 60 * SECOND
+_MOST_BETWEEN_CONNECTIONS = 30 * 60 * SECOND
 #: A client heartbeats each 30 s, which finds the new broker, and polls come each minute or so.
 _AT_ONCE = 60 * SECOND
 _NEARLY_ALL = 0.75
@@ -126,7 +126,7 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
                 sum((broker, at) not in of_processes[client_id] for at in times)
                 for broker, times in rows
             )
-            if is_restarting or max(of_one_process) >= _FEWEST:
+            if is_restarting or max(of_one_process) >= _FEWEST_REPLACED:
                 yield ReconnectingClient(client_id, rows, is_restarting)
 
 
@@ -172,7 +172,7 @@ def _restarts_of_brokers(
     at_once = (
         (broker, time)
         for broker, of_broker in times.items()
-        if len(together(of_broker, lambda each: (each, each), _AT_ONCE)) < _FEWEST
+        if len(together(of_broker, lambda each: (each, each), _AT_ONCE)) < _FEWEST_REPLACED
         for time in of_broker
     )
     in_turn = (
@@ -238,10 +238,10 @@ def _rows(case: Case, channels: Iterable[Channel], expected: _Connected) -> list
         ]
         # The first connection of all replaces none.
         first = lives[0].start
-        for in_turn in successions(lives, case.expiry, _MOST_APART):
+        for in_turn in successions(lives, case.expiry, _MOST_BETWEEN_CONNECTIONS):
             starts = (life.start for life in in_turn if life.start > first)
             times = [start for start in starts if (broker, start) not in expected]
-            if len(times) >= _FEWEST and times[-1] - times[0] >= at_least:
+            if len(times) >= _FEWEST_REPLACED and times[-1] - times[0] >= at_least:
                 rows.append((broker, times))
     return together(rows, lambda row: (row[1][0], row[1][-1]))
 

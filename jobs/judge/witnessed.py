@@ -14,7 +14,7 @@ from .holdings import Holding
 from .holdings_index import HoldingsIndex
 
 #: Offsets of a smaller part of a finding's time do not show that the queue is read all of it.
-_MOST = 0.5
+_LEAST_SHARE_SHOWN = 0.5
 
 
 def witnessed(case: Case, finding: QueueFinding) -> QueueFinding:
@@ -24,7 +24,7 @@ def witnessed(case: Case, finding: QueueFinding) -> QueueFinding:
     """
     offsets = case.offsets.get((finding.topic, *finding.queue))
     shown = reading(offsets, finding.unbroken_times)
-    reads = None if shown.is_read and shown.share_shown < _MOST else shown.is_read
+    reads = None if shown.is_read and shown.share_shown < _LEAST_SHARE_SHOWN else shown.is_read
     return replace(
         finding,
         left=backlog(offsets, finding.first_seen, finding.last_seen),

@@ -17,7 +17,7 @@ from ..schemas import SNAPSHOT_TABLES
 from ..storage import Location, Snapshots
 
 #: The bytes of text, and the rows, that take some tens of seconds without Spark ...
-_MOST_BYTES = 1 << 30
+_MOST_DUMP_BYTES = 1 << 30
 _MOST_ROWS = 20_000_000
 #: ... and so much is done sooner by one process than several have started.
 _BYTES_ALONE = 64 << 20
@@ -137,8 +137,8 @@ def _size_of_dumps(dumps: Sequence[str]) -> _Size:
         return _Size("the dumps do not lie on this machine", True, True)
     size = sum(file.unpacked_size for file in files)
     text = f"about {size / 1e6:,.1f} MB of text"
-    if size > _MOST_BYTES:
-        return _Size(f"{text}, more than {_MOST_BYTES / 1e6:,.1f}", True, True)
+    if size > _MOST_DUMP_BYTES:
+        return _Size(f"{text}, more than {_MOST_DUMP_BYTES / 1e6:,.1f}", True, True)
     return _Size(text, False, size > _BYTES_ALONE)
 
 

@@ -451,7 +451,7 @@ def remedies_of(problems: Iterable[Problem]) -> list[tuple[str, int]]:
 
 
 #: Columns that rows of one finding share; one that a table lacks is null.
-_ALIKE = (
+_SHARED_COLUMNS = (
     *("severity", "persistence", "ongoing", "status", "certainty", "known_issue"),
     *("first_seen", "last_seen", "share_of_time"),
 )
@@ -474,7 +474,12 @@ def _queue_findings(tables: Tables) -> Iterator[PlaceFinding]:
     """The findings of queues, put together by Arrow: a run may have a million rows."""
     for table, kind in kinds.QUEUE_FINDINGS.items():
         is_stall = kind == kinds.STALLED
-        alike = [*PLACE, *_ALIKE, "causes", *(("owners", "why", TEXTS) if is_stall else ())]
+        alike = [
+            *PLACE,
+            *_SHARED_COLUMNS,
+            "causes",
+            *(("owners", "why", TEXTS) if is_stall else ()),
+        ]
         rows = tables.read(table, [*alike, *_EACH])
         for name in {"causes", "owners"}.intersection(alike):
             lists: Any = pc.binary_join(rows[name].cast(pa.list_(pa.string())), _BETWEEN)
@@ -506,7 +511,7 @@ def _is_finding(fault: Mapping[str, Any], shown: Container[str]) -> bool:
 
 
 def _finding(place: Place, kind: str, row: Mapping[str, Any], **values: Any) -> PlaceFinding:
-    columns = (*_ALIKE, "open_since", "nights_open", "backlog")
+    columns = (*_SHARED_COLUMNS, "open_since", "nights_open", "backlog")
     of_row: dict[str, Any] = {name: row.get(name) for name in columns}
     # A stall is an unbroken run of offset polls, and has no share.
     if of_row["share_of_time"] is None:

@@ -347,14 +347,14 @@ def _leaving(
 
 TableRow = Mapping[str, Any]
 #: Columns in which queues that share a line are equal.
-_ALIKE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
+_EQUAL_IN_A_LINE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
 
 
 def _since(moment: Moment) -> Iterator[tuple[str, Sequence[TableRow]]]:
     """The rows that share a line, with their table: the queues of an episode, a stall, a fault."""
     for table in ("orphaned_queues", "duplicate_queues"):
         rows = moment.episodes[table]
-        of_episode = grouped((tuple(row[name] for name in _ALIKE), row) for row in rows)
+        of_episode = grouped((tuple(row[name] for name in _EQUAL_IN_A_LINE), row) for row in rows)
         yield from ((table, of_episode[alike]) for alike in sorted(of_episode))
     for table in ("stalled_queues", "group_faults"):
         yield from ((table, [row]) for row in moment.episodes[table])

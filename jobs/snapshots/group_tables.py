@@ -32,7 +32,7 @@ _CHANGES = 3
 _CHANGES_OF_ANY_KIND = 4
 #: And for longer than this from the first to the last change: a rolling deploy that adds a topic
 #: makes the table flip too, until the last member is new, also between two of its steps.
-_LASTS = 300 * SECOND
+_FLIPS_FOR = 300 * SECOND
 #: Changes belong together where the connections are the same: a table that is polled as often as
 #: members write it stays the same for long. Else unless the table stayed the same for more polls in
 #: a row than this, and for longer: where one member of ten subscribes, one poll of ten shows it.
@@ -239,7 +239,7 @@ def _flipping(
         times = [had[place][0] for place in places]
         same = sum(_are_same(*answers[place - 1 : place + 1]) for place in places)
         flips = same >= _CHANGES or len(places) >= _CHANGES_OF_ANY_KIND
-        if flips and times[-1] - times[0] > _LASTS:
+        if flips and times[-1] - times[0] > _FLIPS_FOR:
             longest = max(b - a for a, b in pairwise(times))
             yield times[0] - longest, times[-1] + longest
 
