@@ -104,7 +104,7 @@ def _unbroken(in_time: Iterable[Holding]) -> list[tuple[str, QueueKey, list[_Sho
     open_: dict[tuple[str, QueueKey], list[_Shown]] = {}
     share: frozenset[QueueKey] | None = None
     for holding in in_time:
-        held = frozenset(holding.held)
+        held = frozenset(holding.activities)
         follows = any(view.queues == held for view in holding.computed)
         attributed_to = holding.explained_by
         if follows and not holding.process.is_log:

@@ -145,7 +145,7 @@ class _TopicHoldings:
         holders = grouped(
             (round_, each.process)
             for each in self._held.holders(queue)
-            if each.held[queue] != NOT_LOCKED
+            if each.activities[queue] != NOT_LOCKED
             for round_ in each.answered
         )
         computed = {

@@ -87,9 +87,9 @@ class Holding:
     last_seen: Instant
     #: The report of the process.
     run: ClientRun
-    #: The queues that are not being released; of those that it does not get on with what it does
-    #: not do, see ``ReportedQueue``.
-    held: Mapping[QueueKey, str | None]
+    #: The queues that are not being released, each with what the process does not do with it; None:
+    #: it does all. See ``ReportedQueue``.
+    activities: Mapping[QueueKey, str | None]
     phase: Phase
     #: The queues that its client id takes, under each view of the phase; empty where it does not
     #: subscribe.
@@ -225,14 +225,16 @@ class _Segment(NamedTuple):
         cuts = {since, end, *[change for change in changes if since < change < end]}
         return [(self, *edges) for edges in pairwise(sorted(cuts))]
 
-    def holding(
+    def make_holding(
         self, reported: "_Answer | _Line", since: Instant, until: Instant, **others: Any
     ) -> Holding:
         """The holding of the process from one time to another, as it reported it."""
         process, topic, run = reported.process, self.phase.topic, reported.report.run
-        held = reported.report.held.get(topic, {})
+        activities = reported.report.activities.get(topic, {})
         computed = self.shares().by_client[process.client_id]
-        return Holding(process, topic, since, until, run, held, self.phase, computed, **others)
+        return Holding(
+            process, topic, since, until, run, activities, self.phase, computed, **others
+        )
 
 
 #: A part of a segment from one time to another, without its end: one reason, or none, explains a
@@ -268,15 +270,16 @@ def _segments(
 class ProcessReport:
     """The report of a process about all its topics.
 
-    ``held``: by topic the queues that are not being released, with what it does not do with each.
+    ``activities``: by topic and queue, of those that are not being released, what it does not do
+    with the queue; None: it does all.
     """
 
     def __init__(self, run: ClientRun) -> None:
         self.run = run
-        self.held: dict[str, dict[QueueKey, str | None]] = defaultdict(dict)
+        self.activities: dict[str, dict[QueueKey, str | None]] = defaultdict(dict)
         for each in run.queues or ():
             if not each.dropped:
-                self.held[each.topic][each.broker_name, each.queue_id] = each.activity
+                self.activities[each.topic][each.broker_name, each.queue_id] = each.activity
 
 
 # ---------------------------------------------------------------- running infos
@@ -370,7 +373,7 @@ def _answer_holdings(answer: _Answer, pieces: Sequence[_Piece]) -> Iterator[Hold
         shares = segment.shares()
         if not moments or client_id not in shares.by_client:
             continue
-        yield segment.holding(
+        yield segment.make_holding(
             answer,
             moments[0],
             moments[-1],
@@ -463,7 +466,7 @@ def _periods(line: _Line, segments: Sequence[_Segment]) -> Iterator[tuple[Holdin
             (counts_from, ends, OTHER_LIST if is_other_list else None),
         ):
             if since < until:
-                period = segment.holding(
+                period = segment.make_holding(
                     line,
                     since,
                     until,

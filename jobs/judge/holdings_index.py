@@ -131,7 +131,7 @@ class HoldingsOfTopic:
             (queue, each)
             for each in self.holdings
             if not each.broadcasts
-            for queue in each.held
+            for queue in each.activities
             if queue[0] not in each.beyond_reach
         )
 

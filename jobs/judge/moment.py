@@ -167,7 +167,7 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
     last = {(run.client_id, run.start_timestamp): (said_at, run) for said_at, run in in_time}
     by_process = sorted(last.items(), key=lambda each: (each[0][0], each[0][1] or 0))
     return tuple(
-        LastReport(client_id, said_at, tuple(sorted(ProcessReport(run).held.get(topic, ()))))
+        LastReport(client_id, said_at, tuple(sorted(ProcessReport(run).activities.get(topic, ()))))
         for (client_id, _), (said_at, run) in by_process
     )
 

@@ -171,7 +171,7 @@ def _why(
         if not each.process.is_log and extent.overlaps(each)
     ]
     answered = {each.process.client_id for each in answers}
-    blocked = {e.process.client_id for e in answers if NOT_CONSUMING in e.held.values()}
+    blocked = {e.process.client_id for e in answers if NOT_CONSUMING in e.activities.values()}
     if blocked:
         evidence.append(
             agreeing(

@@ -338,7 +338,7 @@ def stalled_queues(case: Case, found: GroupFindings) -> GroupFindings:
 def _finishes_some(case: Case, fault: FaultEpisode) -> bool:
     """True where the process consumes newer messages than the one that holds its queue up."""
     answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
-    return any(NOT_FINISHING in each.held.values() for each in answers)
+    return any(NOT_FINISHING in each.activities.values() for each in answers)
 
 
 def frozen_processes(
@@ -402,7 +402,7 @@ def _had(
         if each.process.client_id == client_id and not each.process.is_log:
             first, last = np.searchsorted(times, [each.first_seen, each.last_seen])
             answered[first : last + 1] = True
-            for queue, activity in each.held.items():
+            for queue, activity in each.activities.items():
                 if queue in places and activity != NOT_LOCKED:
                     holds[places[queue]][first : last + 1] = True
     rows = np.array(sorted({*holds, *[row for row, _ in computed]}), np.int64)

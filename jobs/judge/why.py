@@ -74,7 +74,7 @@ def without_refused(case: Case, found: GroupFindings) -> GroupFindings:
         refusing = refusals(case.dossier, fault.extent).keys() | {each.broker_name for each in away}
         is_refused = _is_at_once(fault, mismatches) or refusing >= set(fault.broker_names)
         answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
-        return is_refused and not any(NOT_CONSUMING in each.held.values() for each in answers)
+        return is_refused and not any(NOT_CONSUMING in each.activities.values() for each in answers)
 
     kept = (each for each in found.faults if each.fault != FROZEN_PROCESS or not is_well(each))
     return replace(found, faults=tuple(kept))
@@ -108,7 +108,7 @@ def has_moving_queue(
 def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[QueueKey]:
     """The queues that the client reported to hold, else those computed for it alone."""
     if reported := case.holdings[topic].of_clients([client_id], time):
-        return set().union(*[each.held for each in reported])
+        return set().union(*[each.activities for each in reported])
     began = [each for each in case.timelines[topic].phases if each.first_seen <= time.last_seen]
     allocated = began[-1].evaluated.allocations() if began else ()
     mine = [each.queues for each in allocated if each.client_id == client_id]
@@ -161,7 +161,7 @@ def explain(
 def _failing_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Text | None:
     """The failing of the process that answered last; None: it does all that it should."""
     last = max(holders, key=lambda each: max(stall.extent.those_of(each.moments)))
-    activity = last.held[stall.queue]
+    activity = last.activities[stall.queue]
     if activity is None:
         return None
     if activity == NOT_FINISHING:
