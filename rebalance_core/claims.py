@@ -82,8 +82,8 @@ _Replicas: TypeAlias = Mapping[str, Mapping[str, Collection[int]]]
 def compute_claims(
     views: Sequence[View],
     processes: Sequence[Process],
-    rerouted: Collection[str] = frozenset(),
-    without_master: Collection[str] = frozenset(),
+    rerouted: Collection[str],
+    without_master: Collection[str],
 ) -> Claims:
     """Allocate under every view, once per strategy in use.
 

@@ -158,8 +158,8 @@ def confirmed_processes(copies_per_list: list[int]) -> int:
 def count_processes(
     client_id: str,
     copies_per_list: list[int],
-    shown: ProcessCount | None = None,
-    language: str | None = None,
+    shown: ProcessCount | None,
+    language: str | None,
 ) -> tuple[int, str]:
     """The number of processes that use an id that some list has twice, and in words the evidence.
 
@@ -167,11 +167,12 @@ def count_processes(
     holds a time or a random part, which no two processes have; what most lists confirm. What the
     rest of the group does is no evidence.
 
-    >>> count_processes("10.0.0.1@app", [2, 1])[0]
+    >>> count_processes("10.0.0.1@app", [2, 1], None, None)[0]
     1
-    >>> count_processes("10.0.0.1@app", [2, 1], ProcessCount("10.0.0.1@app", 2, "both stay"))[0]
+    >>> shown = ProcessCount("10.0.0.1@app", 2, "both stay")
+    >>> count_processes("10.0.0.1@app", [2, 1], shown, None)[0]
     2
-    >>> count_processes("10.0.0.1@1#123456789012345", [2, 2])[0]
+    >>> count_processes("10.0.0.1@1#123456789012345", [2, 2], None, None)[0]
     1
     """
     most = max(copies_per_list)

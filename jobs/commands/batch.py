@@ -20,7 +20,7 @@ from ..console.progress import Progress, complain
 from ..declared.kinds import QUEUE_FINDINGS
 from ..engines.engine import Engine
 from ..errors import AuditError, InputError, QuarantineError, SettingsError
-from ..languages.language import ENGLISH, Language
+from ..languages.language import Language
 from ..pipeline.engine_choice import choose_engine, open_engine
 from ..pipeline.ingest import ingest
 from ..pipeline.plan import plan_audit, plan_ingest, plan_settings, times_there
@@ -259,7 +259,7 @@ def _what_stands(task: Task, error: BaseException) -> str:
     return f"the report of {published.date} that was published before is unchanged"
 
 
-def what_happened(published: Published, language: Language = ENGLISH) -> list[str]:
+def what_happened(published: Published, language: Language) -> list[str]:
     """A line for each event that leads, and one for the others."""
     events, others = leading_events(published.summary, _MOST_EVENTS)
     lines = [visible(language.of(each.headline)) for each in events]
@@ -272,7 +272,7 @@ def what_happened(published: Published, language: Language = ENGLISH) -> list[st
 _FOUND = dict(zip(QUEUE_FINDINGS, ("orphaned", "duplicated", "stalled queues"), strict=True))
 
 
-def sum_up(published: Published, verdict: RunVerdict, reports: Location | None = None) -> str:
+def sum_up(published: Published, verdict: RunVerdict, reports: Location | None) -> str:
     """The one line for people on how it went; machines read summary.json."""
     rows, findings = published.summary["rows"], published.summary["findings"]
     figures = [
@@ -331,7 +331,7 @@ def is_closed(published: Published, gates: Iterable[str]) -> bool:
     return any(closed_by[gate] for gate in gates)
 
 
-def what_is_missing(verdict: RunVerdict, language: Language = ENGLISH) -> list[str]:
+def what_is_missing(verdict: RunVerdict, language: Language) -> list[str]:
     """A line for each thing that was not read or not audited; of many the first ones."""
     lines = [
         f"not complete: {visible(language.of(each))}" for each in verdict.missing[:_MOST_MISSING]

@@ -447,9 +447,7 @@ def load_settings(
     return _settings(*source, overrides, environment)
 
 
-def find_settings(
-    overrides: Sequence[str] = (), environment: Mapping[str, str] = MappingProxyType({})
-) -> Settings:
+def find_settings(overrides: Sequence[str], environment: Mapping[str, str]) -> Settings:
     """The settings where none are named: conf/audit.toml here, else the one beside the packages."""
     return _settings(*(find_text(DEFAULT_SETTINGS) or _BUILT_IN), overrides, environment)
 

@@ -71,7 +71,7 @@ def pager(stream: TextIO | None) -> list[str]:
     return command if command and command[0] != "cat" and shutil.which(command[0]) else []
 
 
-def show_in_pages(text: bytes, command: list[str], *, is_wide: bool = False) -> bool:
+def show_in_pages(text: bytes, command: list[str], *, is_wide: bool) -> bool:
     """Shows a text in a pager, until its user leaves it; False where it did not start.
 
     If it ``is_wide``, ``less`` cuts its lines, and the arrow keys show the rest.

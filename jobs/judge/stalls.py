@@ -342,7 +342,7 @@ def _finishes_some(case: Case, fault: FaultEpisode) -> bool:
 
 
 def frozen_processes(
-    intervals: Intervals, persistence_seconds: int, holdings: Sequence[Holding] = ()
+    intervals: Intervals, persistence_seconds: int, holdings: Sequence[Holding]
 ) -> Iterator[FaultEpisode]:
     """One fault per client and unbroken run of polls in which all its queues with messages stalled.
 

@@ -23,9 +23,9 @@ from rebalance_core.views import possible_views
 from ..declared.kinds import OF_ONE_CLIENT
 from ..judge.core_verdict import QueueKey
 from ..judge.moment import Moment
-from ..languages.language import ENGLISH, Language
+from ..languages.language import Language
 from ..texts.shown import cut, display_width, padded, visible
-from .text_templates import WIDTH, Reader, clock
+from .text_templates import Reader, clock
 
 _MOST_CLIENTS = 40
 _MOST_DRAWN = 120
@@ -37,7 +37,7 @@ _MOST_BACKLOGS = 8
 
 
 def explain_lines(
-    situation: Situation, moment: Moment, language: Language = ENGLISH, width: int = WIDTH
+    situation: Situation, moment: Moment, language: Language, width: int
 ) -> Iterator[str]:
     """The explanation of a topic: who takes what and why, what is wrong, its causes and repairs."""
     reader = Reader(moment.masking, language, width)

@@ -20,16 +20,16 @@ from rebalance_core.prediction import StateBetween, Ways
 from rebalance_core.texts import Text
 
 from ..judge.moment import Moment
-from ..languages.language import ENGLISH, Language
+from ..languages.language import Language
 from .situation_text import draw, size_and_wrong, wrong_in_words
-from .text_templates import WIDTH, Reader, clock
+from .text_templates import Reader, clock
 
 #: The moment of each topic of a group, and the effect of the changes on it.
 Predictions = Sequence[tuple[Moment, WhatIf]]
 
 
 def what_if_lines(
-    predicted: WhatIf, moment: Moment, language: Language = ENGLISH, width: int = WIDTH
+    predicted: WhatIf, moment: Moment, language: Language, width: int
 ) -> Iterator[str]:
     """The lines of a what-if of a topic: who takes what then, what moves, what lies in between."""
     reader = Reader(moment.masking, language, width)

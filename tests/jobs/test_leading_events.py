@@ -11,7 +11,7 @@ import pytest
 from jobs.alerts.message import make_message, problems_to_send, read_digest
 from jobs.commands.batch import what_happened
 from jobs.config.settings import Alerts
-from jobs.languages.language import language
+from jobs.languages.language import ENGLISH, language
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.page_values import build_report
 from jobs.reports.leading_events import leading_events, packed
@@ -122,9 +122,9 @@ def test_a_message_begins_with_the_events_that_lead(tmp_path: Path) -> None:
 
 
 def test_the_console_begins_with_the_events_that_lead() -> None:
-    assert what_happened(published(**packed(DAY))) == [
+    assert what_happened(published(**packed(DAY)), ENGLISH) == [
         *(f"the master of broker-a {n} left" for n in (52, 51, 50)),
         "and 41 more events: rebalance-audit show events",
     ]
     # Of a healthy day's deploys there is nothing to say.
-    assert what_happened(published(**packed(DAY[:40]))) == []
+    assert what_happened(published(**packed(DAY[:40])), ENGLISH) == []

@@ -102,7 +102,7 @@ def test_where_the_broker_does_not_let_the_group_consume_that_is_why():
 def test_a_process_whose_pulls_are_refused_is_not_frozen():
     queues = [offsets(0, stuck(*MINUTES)), offsets(2, steady(*MINUTES))]
     timelines = {TOPIC: timeline([("one", 0, 600)], {"one": evaluated(AGREED)})}
-    frozen = list(frozen_processes(intervals_of(queues, owners={"one": AGREED}), 60))
+    frozen = list(frozen_processes(intervals_of(queues, owners={"one": AGREED}), 60, ()))
     assert [each.client_ids for each in frozen] == [("a",)]
 
     def left(clients, *mismatch, **disabled):

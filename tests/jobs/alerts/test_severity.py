@@ -13,6 +13,7 @@ from jobs.alerts.message import ids_of, problems_to_send, read_digest
 from jobs.commands.batch import is_closed
 from jobs.config.settings import Alerts
 from jobs.declared.kinds import FAULTS, QUEUE_FINDINGS
+from jobs.languages.language import ENGLISH
 from jobs.publish.counts import count_findings, group_levels
 from jobs.reports.ending import ending_lines
 from jobs.reports.problems import find_problems
@@ -119,7 +120,9 @@ def test_no_severe_row_that_lasts_is_missing_anywhere(tmp_path: Path, severity: 
         counts = count_findings([problem])
         assert [name for name, of in counts.items() if of[severity]] == [table], where
         assert levels[f"G{number}"]["level"] == severity, where
-        assert next(iter(ending_lines([problem], 100))).startswith(severity), where
+        assert next(iter(ending_lines([problem], 100, ENGLISH, is_short=False))).startswith(
+            severity
+        ), where
     assert is_closed(published, [severity])
     digest = read_digest(published, tables)
     sent = ids_of(problems_to_send(digest, Alerts(severity=severity), ()))

@@ -96,4 +96,4 @@ def test_what_is_known_is_marked_and_not_counted_until_it_expires(tmp_path: Path
     assert told.endswith("expired on 2026-01-06, its findings count again: expired")
     tables = PublishedTables(Reports(Location(reports)), published)
     verdict = make_verdict(published.summary, tables, find_problems(tables))
-    assert "(2 of all these are known issues)" in sum_up(published, verdict)
+    assert "(2 of all these are known issues)" in sum_up(published, verdict, None)

@@ -274,7 +274,7 @@ def test_a_card_has_a_strip_of_the_nights_of_its_group() -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_page_on_a_finding_gives_the_same_commands_in_every_language(name: str) -> None:
-    english = FindingPages.of_this_installation()
+    english = FindingPages.of_this_installation(ENGLISH)
     for code in LANGUAGES.keys() - {"en"}:
         other = FindingPages.of_this_installation(language(code))
         assert other.text(name) != english.text(name)

@@ -16,6 +16,7 @@ import pytest
 
 from jobs.config.settings import Settings
 from jobs.declared.kinds import INFO
+from jobs.languages.language import ENGLISH
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.page import to_html
 from jobs.rendering.page_values import PageValues, build_report
@@ -77,7 +78,7 @@ def fleet(number: int) -> PageValues:
 
 @cache
 def page(number: int) -> str:
-    pages = FindingPages.of_this_installation()
+    pages = FindingPages.of_this_installation(ENGLISH)
     return to_html(fleet(number), "/home/alice/night/reports", None, pages)
 
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import __version__
+from jobs.languages.language import ENGLISH
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.page_values import PageValues, build_report
@@ -76,7 +77,7 @@ def full_report(name: str = "G") -> PageValues:
 
 @cache
 def full_page() -> str:
-    pages = FindingPages.of_this_installation()
+    pages = FindingPages.of_this_installation(ENGLISH)
     return to_html(full_report(), "out/reports", "https://docs.example/findings", pages)
 
 
@@ -549,7 +550,7 @@ def a_night(groups: int, faulty: int) -> dict[str, list[dict[str, Any]]]:
 @pytest.mark.long
 def test_a_page_of_300_groups_can_be_mailed_and_names_each_once_with_a_link() -> None:
     told = report(top=20, **a_night(300, 20))
-    html = to_html(told, "out/reports", None, FindingPages.of_this_installation())
+    html = to_html(told, "out/reports", None, FindingPages.of_this_installation(ENGLISH))
     assert len(html.encode()) < 2_000_000
     index = html.partition('<ul class="index groups">')[2].partition("</ul>")[0]
     links = re.findall('<a href="#(.*?)">', index)
@@ -633,7 +634,7 @@ def test_the_foot_says_what_made_the_page() -> None:
 
 
 def test_the_page_on_a_finding_is_in_the_page_and_no_link_leads_to_a_file() -> None:
-    html = to_html(full_report(), "r", None, FindingPages.of_this_installation())
+    html = to_html(full_report(), "r", None, FindingPages.of_this_installation(ENGLISH))
     assert "How RocketMQ" in html or "Why RocketMQ does not notice" in html
     links = {link["href"] for link in Page(html).all("a")}
     assert all(link.startswith(("#", "https://")) for link in links)

@@ -11,6 +11,7 @@ from jobs.declared.instants import SECOND, to_instant
 from jobs.judge.moment import Moment
 from jobs.languages.language import ENGLISH, language
 from jobs.reports.situation_text import explain_lines
+from jobs.reports.text_templates import WIDTH
 from jobs.reports.what_if import what_if_lines
 from jobs.texts.shown import display_width
 from rebalance_core import (
@@ -48,12 +49,12 @@ def moment(of: State, last: int = 0) -> Moment:
 
 
 def explained(of: State, last: int = 0) -> str:
-    return "\n".join(explain_lines(Situation(of, RULES), moment(of, last)))
+    return "\n".join(explain_lines(Situation(of, RULES), moment(of, last), ENGLISH, WIDTH))
 
 
 def predicted(of: State, *changes: Change) -> str:
     situation = Situation(of, RULES)
-    return "\n".join(what_if_lines(what_if(situation, changes), moment(of)))
+    return "\n".join(what_if_lines(what_if(situation, changes), moment(of), ENGLISH, WIDTH))
 
 
 def test_names_that_take_two_columns_a_character_leave_the_picture_straight() -> None:
@@ -65,7 +66,7 @@ def test_names_that_take_two_columns_a_character_leave_the_picture_straight() ->
         offline_brokers=(("订单主库", 0),),
     )
     for chosen in (ENGLISH, language("zh")):
-        lines = list(explain_lines(Situation(of, RULES), moment(of), chosen))
+        lines = list(explain_lines(Situation(of, RULES), moment(of), chosen, WIDTH))
         first = next(number for number, line in enumerate(lines) if line.endswith("订单主库"))
         numbers, *rows = lines[first + 1 : first + 4]
         assert numbers.split() == ["0", "1", "0", "1"]
@@ -205,7 +206,7 @@ def test_a_name_makes_no_line_of_its_own_and_no_part_of_a_template() -> None:
     """Whoever names a client in the form of a template, or on two lines, has one name."""
     of = one_list(["10.0.0.1@a\nFindings", "{{ moment }}", "{client_id}"])
     left = what_if(Situation(of, RULES), [leave("{client_id}")])
-    for text in (explained(of), "\n".join(what_if_lines(left, moment(of)))):
+    for text in (explained(of), "\n".join(what_if_lines(left, moment(of), ENGLISH, WIDTH))):
         assert "10.0.0.1@a\\nFindings" in text
         assert "\nFindings" not in text
         assert "{{ moment }}" in text
@@ -284,8 +285,8 @@ def test_a_secret_in_an_id_is_shown_in_no_language_and_hides_no_other_id(code: s
     asked = Situation(of, RULES)
     left = what_if(asked, [leave("10.0.0.3@app")])
     for lines in (
-        explain_lines(asked, moment(of), language(code)),
-        what_if_lines(left, moment(of), language(code)),
+        explain_lines(asked, moment(of), language(code), WIDTH),
+        what_if_lines(left, moment(of), language(code), WIDTH),
     ):
         text = "\n".join(lines)
         assert "hunter22" not in text
