@@ -197,7 +197,7 @@ class Report(Mapping[str, pa.Table]):
         problems = find_problems(self._tables)
         verdict = make_verdict(published.summary, self._tables, problems)
         lines = closing_lines(published, verdict, problems, self._settings, WIDTH)
-        return "\n".join([*what_is_missing(verdict, self._settings.console), *lines])
+        return "\n".join([*what_is_missing(verdict, self._settings.console_language), *lines])
 
     def _repr_html_(self) -> str:
         """The page, in a frame: its style and script are not the notebook's."""

@@ -189,7 +189,7 @@ def _conclude(published: Published, task: Task, progress: Progress) -> None:
     lines = closing_lines(published, verdict, problems, task.settings, width, task.reports)
     for text in (
         *expired_known_issues(published),
-        *what_is_missing(verdict, task.settings.console),
+        *what_is_missing(verdict, task.settings.console_language),
     ):
         complain(text)
     for line in lines:
@@ -214,7 +214,7 @@ def closing_lines(
     window = published.summary["window"]
     first, last = (datetime.fromisoformat(window[f"{name}_snapshot"]) for name in ("first", "last"))
     is_short = (last - first).total_seconds() < settings.persistence_seconds
-    language = settings.console
+    language = settings.console_language
     times = [] if language.zone is UTC else [f"times: {language.zone}"]
     return [
         *times,

@@ -52,7 +52,7 @@ def _predict(args: Options, settings: Settings) -> int:
         say(predicted.text)
         _say_when(args, moments, settings.reader.zone)
         for text in filter(None, map(elsewhere, moments)):
-            Progress(quiet=args.quiet).say(settings.console.of(text))
+            Progress(quiet=args.quiet).say(settings.console_language.of(text))
     return 0 if predicted.safe else 1
 
 

@@ -365,7 +365,7 @@ class Settings(Section):
         return language(self.language, self.display_time_zone)
 
     @property
-    def console(self) -> Language:
+    def console_language(self) -> Language:
         """The language of the lines of a run, which are English."""
         return language(ENGLISH.code, self.display_time_zone)
 

@@ -24,7 +24,7 @@ from rebalance_core.texts import Text
 
 from .arrow_tables import Row
 from .case import Case
-from .core_verdict import Allocated, Verdict
+from .core_verdict import QueueAllocation, Verdict
 
 #: The members that these faults name do not share the queues with the others.
 _NO_PART = frozenset((GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL))
@@ -217,7 +217,7 @@ def group_load(case: Case) -> GroupLoad:
 
 
 def _clients(
-    allocations: Mapping[str, Sequence[Allocated]], no_part: set[str]
+    allocations: Mapping[str, Sequence[QueueAllocation]], no_part: set[str]
 ) -> tuple[ClientLoad, ...]:
     #: The queues by client id, and whether they are of the retry topic.
     queues: dict[tuple[str, bool], float] = defaultdict(float)
@@ -243,7 +243,7 @@ def _clients(
 
 
 def _fairer(
-    group: str, load: GroupLoad, allocations: Mapping[str, Sequence[Allocated]]
+    group: str, load: GroupLoad, allocations: Mapping[str, Sequence[QueueAllocation]]
 ) -> tuple[str, int, int] | None:
     """The strategy with the smallest largest load, if it is clearly fairer; as Java computes it.
 

@@ -37,7 +37,7 @@ class LastReport(NamedTuple):
     queues: tuple[QueueKey, ...]
 
 
-class Elsewhere(NamedTuple):
+class FindingsElsewhere(NamedTuple):
     """The kinds of all that was found of a topic, the worst first, and when the worst was."""
 
     kinds: tuple[str, ...]
@@ -66,7 +66,7 @@ class Moment:
     #: The first and the last snapshot that there is.
     snapshots: tuple[Instant, Instant] | None = None
     #: The findings of the topic at other times, where it has none at the moment.
-    elsewhere: Elsewhere | None = None
+    elsewhere: FindingsElsewhere | None = None
     #: The masking of client ids.
     masking: Masking = field(default_factory=Masking)
 
@@ -135,7 +135,7 @@ def find_moments(
     return moments
 
 
-def _elsewhere(found: Mapping[str, Sequence[Row]]) -> Elsewhere | None:
+def _elsewhere(found: Mapping[str, Sequence[Row]]) -> FindingsElsewhere | None:
     """The findings in these rows of a topic, by table; of equally bad ones the longest."""
 
     def badness(of_kind: tuple[str, Row]) -> tuple[int, Instant]:
@@ -148,7 +148,7 @@ def _elsewhere(found: Mapping[str, Sequence[Row]]) -> Elsewhere | None:
         return None
     _, worst = in_order[0]
     kinds = dict.fromkeys(kind for kind, _ in in_order)
-    return Elsewhere(tuple(kinds), worst["first_seen"], worst["last_seen"])
+    return FindingsElsewhere(tuple(kinds), worst["first_seen"], worst["last_seen"])
 
 
 def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[LastReport, ...]:

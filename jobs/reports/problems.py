@@ -50,8 +50,8 @@ class PlaceQueue(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sighting:
-    """A sighting of a place: how bad it is, and from when to when.
+class ShownEpisode:
+    """An episode of a place as the tables show it: how bad it is, and from when to when.
 
     ``open_since`` and ``nights_open`` are over the runs before, None for what passed.
     """
@@ -67,7 +67,7 @@ class Sighting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlaceFinding(Sighting):
+class PlaceFinding(ShownEpisode):
     """A finding of a place: rows of a table of queues that differ in nothing but the queue.
 
     Or a fault that no finding of a queue shows (``_is_finding``): it has no ``queues``. ``ids`` has
@@ -109,7 +109,7 @@ class PlaceFinding(Sighting):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownFault(Sighting):
+class ShownFault(ShownEpisode):
     """One fault of a place: its worst run, and how many runs of it there were.
 
     One per client id for faults about one client id (``kinds.OF_ONE_CLIENT``), one for every other
@@ -296,12 +296,12 @@ class Problem:
     # ------------------------------------------------------------------ since when
 
     @property
-    def _shown(self) -> list[Sighting]:
+    def _shown(self) -> list[ShownEpisode]:
         """All of it."""
         return [*self.findings, *self.faults]
 
     @cached_property
-    def _times(self) -> list[Sighting]:
+    def _times(self) -> list[ShownEpisode]:
         """The findings and faults that count, for its times; all where none counts."""
         counted = (*self._counted, *self.faults)
         return [each for each in counted if each.severity != kinds.INFO] or self._shown
@@ -575,7 +575,7 @@ def _stalled(why: str | None, stalls: Sequence[PlaceFinding]) -> ShownFault:
     who = list_of(owners, _MOST_OWNERS) or Text("their owners")
     of_why = {"these_clients": who} | ({"why": why} if why else {})
     still = agreeing(len(queues), "{queues} [does|do] not move", queues=queue_ranges(queues))
-    shared = {each.name: getattr(longest, each.name) for each in fields(Sighting)}
+    shared = {each.name: getattr(longest, each.name) for each in fields(ShownEpisode)}
     return ShownFault(
         **shared,
         fault=kinds.STALLED,

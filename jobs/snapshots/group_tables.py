@@ -134,14 +134,11 @@ def share_of_others(percent: int, members: int, sure: int, subscribed: int) -> i
     >>> share_of_others(50, members=2, sure=1, subscribed=1)
     5
     """
-    if members < _TWO:
+    others = members - 2  # one subscribes, and another does not
+    if others < 0:
         return percent
-    subscribers = 1 + (members - _TWO) * percent / 100
+    subscribers = 1 + others * percent / 100
     return _rounded(subscribers - subscribed, members - sure)
-
-
-#: One that subscribes and one that does not.
-_TWO = 2
 
 
 def _rounded(part: float, whole: int) -> int:
