@@ -283,15 +283,19 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
         for entry in sorted(situation.state.client_lists, key=attrgetter("broker"))
         if entry.broker in asked
     }
-    short = {of: lacks for of, has in listed.items() if (lacks := sorted(most.keys() - has.keys()))}
+    short = {
+        broker: lacks
+        for broker, has in listed.items()
+        if (lacks := sorted(most.keys() - has.keys()))
+    }
     fewer = {broker: less for broker, times in listed.items() if (less := most - times)}
     differences = joined(
         Text(
             "the list of {broker} lacks {clients}, which other brokers list",
-            broker=named_broker(*of),
+            broker=named_broker(*broker),
             clients=_and(missing),
         )
-        for of, missing in short.items()
+        for broker, missing in short.items()
     )
     return Description(
         _sentences(
@@ -306,7 +310,7 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
         Text(
             "check whether {these_brokers} can be reached from {these_clients} (network, firewall, "
             "name server addresses); while a client starts or leaves this passes by itself",
-            these_brokers=_and(named_broker(*of) for of in fewer),
+            these_brokers=_and(named_broker(*broker) for broker in fewer),
             these_clients=_and(sorted(set[str]().union(*fewer.values()))),
         ),
         client_ids=tuple(sorted(set[str]().union(*short.values()))),
@@ -348,7 +352,7 @@ def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Descr
     5.3.3.
     """
     without = repairs.brokers_without_group(situation.state)
-    brokers = _and(named_broker(*of) for of in without)
+    brokers = _and(named_broker(*broker) for broker in without)
     missing = agreeing(
         len(without),
         "{brokers} [answers|answer] that the group has no member there, while other brokers list "

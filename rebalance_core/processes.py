@@ -129,8 +129,8 @@ def _evidence(
     because: str,
 ) -> Text:
     listed = (
-        Text("{times} by {broker}", times=count(copies, "time"), broker=named_broker(*of))
-        for of, copies in copies_per_list
+        Text("{times} by {broker}", times=count(copies, "time"), broker=named_broker(*broker))
+        for broker, copies in copies_per_list
     )
     return Text(
         "listed {times}, from {hosts}; counted as {processes}: {because}",

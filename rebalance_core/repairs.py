@@ -383,7 +383,11 @@ _Kind = TypeVar("_Kind", bound=AllocationStrategy)
 
 def users_of(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
     """The strategies of one class that subscribed members use, by client id."""
-    return {each: of for each, of in strategies_in_use(situation) if isinstance(of, kind)}
+    return {
+        each: strategy
+        for each, strategy in strategies_in_use(situation)
+        if isinstance(strategy, kind)
+    }
 
 
 def _with_strategies(

@@ -53,8 +53,8 @@ class Collector:
         self.figures = Figures()
         self._client, self._folder = client, folder
         # Another list of servers, or other clusters of it, is another memory.
-        of = repr((target.namesrv, target.name, target.clusters))
-        digest = hashlib.md5(of.encode(), usedforsecurity=False).hexdigest()[:8]
+        identity = repr((target.namesrv, target.name, target.clusters))
+        digest = hashlib.md5(identity.encode(), usedforsecurity=False).hexdigest()[:8]
         self._key = f"{target.name or 'round'}-{digest}"
         self._memory = folder.remembered(self._key)
 

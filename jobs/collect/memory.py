@@ -108,14 +108,16 @@ class Memory:
         self.topics = {each: at for each, at in self.topics.items() if at >= since}
         self.refused = {each: at for each, at in self.refused.items() if at >= since}
         self.answered = {each: at for each, at in self.answered.items() if at >= since}
-        self.groups = {each: of for each, of in self.groups.items() if of.seen_at >= since}
+        self.groups = {each: group for each, group in self.groups.items() if group.seen_at >= since}
         places = {each.place for each in self.brokers}
-        for of in self.groups.values():
-            of.lists = {place: digest for place, digest in of.lists.items() if place in places}
+        for group in self.groups.values():
+            group.lists = {
+                place: digest for place, digest in group.lists.items() if place in places
+            }
 
     def to_json(self) -> str:
         """The memory as one line of JSON; ``from_json`` reads it."""
-        pairs = {name: [*of.items()] for name, of in vars(self).items()}
+        pairs = {name: [*values.items()] for name, values in vars(self).items()}
         return json.dumps(pairs, default=vars, ensure_ascii=False)
 
     @staticmethod
@@ -123,7 +125,7 @@ class Memory:
         """Reads what ``to_json`` wrote; ValueError for anything else."""
         try:
             values = {
-                name: {tuple(key) if isinstance(key, list) else key: of for key, of in pairs}
+                name: {tuple(key) if isinstance(key, list) else key: value for key, value in pairs}
                 for name, pairs in json.loads(text).items()
             }
         except (TypeError, AttributeError, RecursionError) as error:

@@ -137,8 +137,8 @@ class Round:
             self._turns.put_each(namesrv, EARLY, self._topics.walk(), put)
             self._turns.put(namesrv, questions.brokers(), self._on_brokers)
         # Topics with a route come first: others may be made up.
-        routed = {key[:2] for key, of in self._memory.routes.items() if of != _NO_ROUTE}
-        remembered = sorted(self._memory.topics.items(), key=lambda it: it[0] not in routed)
+        routed = {key[:2] for key, digest in self._memory.routes.items() if digest != _NO_ROUTE}
+        remembered = sorted(self._memory.topics.items(), key=lambda each: each[0] not in routed)
         for (cluster, topic), seen_at in remembered:
             self._add_topics(cluster, AnsweredNames([topic]), "", None, seen_at)
 
@@ -222,8 +222,10 @@ class Round:
         if given or not self._namesrvs_left:
             # Brokers that a nameserver has lost stay in the round; and all, where none answers.
             # Brokers that have answered before come first, for one that is silent takes a place.
-            of = self._memory
-            for broker in sorted(of.brokers, key=lambda each: each.address not in of.answered):
+            memory = self._memory
+            for broker in sorted(
+                memory.brokers, key=lambda each: each.address not in memory.answered
+            ):
                 self._add_broker(broker)
 
     def _add_broker(self, broker: ListedBroker) -> None:
@@ -459,21 +461,23 @@ class Round:
 
     def _keep(self) -> None:
         """Leaves to the next round what was asked of the members, and nothing without bounds."""
-        of, takes = self._memory, self._target.takes_group
-        of.groups = {
+        memory, takes = self._memory, self._target.takes_group
+        memory.groups = {
             key: group
-            for key, group in of.groups.items()
+            for key, group in memory.groups.items()
             if key in self._groups or not takes(key[1])
         }
-        of.topics = {key: at for key, at in of.topics.items() if key in self._topics}
-        of.routes = {key: route for key, route in of.routes.items() if key[:2] in of.topics}
+        memory.topics = {key: at for key, at in memory.topics.items() if key in self._topics}
+        memory.routes = {
+            key: route for key, route in memory.routes.items() if key[:2] in memory.topics
+        }
         for members in self._members.values():
-            memory = members.memory
+            of_group = members.memory
             if members.is_due and members.is_listed:
-                memory.infos_at = self._snapshot_time
-            memory.unanswered = {
+                of_group.infos_at = self._snapshot_time
+            of_group.unanswered = {
                 client_id: asked_at
-                for client_id, asked_at in memory.unanswered.items()
+                for client_id, asked_at in of_group.unanswered.items()
                 if client_id in members.brokers or not members.is_listed
             }
 

@@ -167,7 +167,7 @@ def begun(work: Work) -> Callable[[Batches], Batches]:
 
     def run(batches: Batches) -> Batches:
         shards = groupby(_pieces(batches), attrgetter("shard"))
-        return _batches(chain.from_iterable(rows(list(of)) for _, of in shards))
+        return _batches(chain.from_iterable(rows(list(pieces)) for _, pieces in shards))
 
     return lambda batches: in_worker(run(batches))
 

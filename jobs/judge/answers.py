@@ -289,10 +289,10 @@ def _dead_since(
 
 
 def _left(
-    dossier: Dossier, answers: Sequence[Answers[Broker]], of: Iterable[str]
+    dossier: Dossier, answers: Sequence[Answers[Broker]], client_ids: Iterable[str]
 ) -> Mapping[str, Instant]:
     """The last poll that lists each client, of those that are in no broker's last list."""
-    wanted = set(of)
+    wanted = set(client_ids)
     having = {
         name: wanted.intersection(each().client_ids) for name, each in dossier.list_members.items()
     }

@@ -253,7 +253,9 @@ class Dossier:
         """
         subscribed = {topic for topics in self.list_topics.values() for topic in topics}
         if self.polls and not subscribed:
-            subscribed = {topic for topic, of in self.offsets.items() if _waits_for_a_reader(of)}
+            subscribed = {
+                topic for topic, queues in self.offsets.items() if _waits_for_a_reader(queues)
+            }
         return sorted(subscribed) or ([""] if self.polls else [])
 
 

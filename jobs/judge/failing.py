@@ -49,12 +49,12 @@ def failing(case: Case, found: GroupFindings) -> GroupFindings:
     Worked example: 120 messages come in a minute, all fail, and each is tried twice more: of 360
     tries a minute 240 go to %RETRY% and 120 to %DLQ%.
     """
-    of = _counted(case.dossier)
-    if case.main_topic is None or _came([*of.again, *of.dead]) < _FEWEST_MESSAGES:
+    offsets = _counted(case.dossier)
+    if case.main_topic is None or _came([*offsets.again, *offsets.dead]) < _FEWEST_MESSAGES:
         return found
-    times = np.unique(np.concatenate([polls for polls, _ in chain(*of)]))
-    tries, dead = _sums([*of.consumed, *of.retried], times), _sums(of.dead, times)
-    failed = _sums(of.again, times) + dead
+    times = np.unique(np.concatenate([polls for polls, _ in chain(*offsets)]))
+    tries, dead = _sums([*offsets.consumed, *offsets.retried], times), _sums(offsets.dead, times)
+    failed = _sums(offsets.again, times) + dead
     starts = np.searchsorted(times, times - _FAILS_FOR, side="right") - 1
     tried = tries - tries[starts]
     shows = (
@@ -67,7 +67,9 @@ def failing(case: Case, found: GroupFindings) -> GroupFindings:
     for first, last, is_open in covered(shows, starts, steps):
         since, until = int(times[first]), int(times[last])
         lasts = persistence(since, until, case.persistence_seconds)
-        number, failures, given_up = (round(of[last] - of[first]) for of in (tries, failed, dead))
+        number, failures, given_up = (
+            round(sums[last] - sums[first]) for sums in (tries, failed, dead)
+        )
         what = Text(
             "{share:.0%} of {tries:,} attempts to consume a message failed {time}",
             share=min(failures / number, 1),
@@ -91,8 +93,8 @@ def retries(dossier: Dossier) -> Iterator[Text]:
 
     The retries do not show how many messages fail: each comes again several times.
     """
-    of = _counted(dossier)
-    again, consumed = _came(of.again), _came(of.consumed)
+    offsets = _counted(dossier)
+    again, consumed = _came(offsets.again), _came(offsets.consumed)
     if again >= max(_FEWEST_MESSAGES, _MANY_RETRIED * consumed):
         yield Text(
             "{again:,} messages were sent back for another try, up to 16 each, while "
@@ -102,7 +104,7 @@ def retries(dossier: Dossier) -> Iterator[Text]:
             consumed=consumed,
             group=dossier.consumer_group,
         )
-    yield from _given_up(dossier, _came(of.dead))
+    yield from _given_up(dossier, _came(offsets.dead))
 
 
 def _given_up(dossier: Dossier, messages: int) -> Iterator[Text]:

@@ -146,4 +146,4 @@ class HoldingsIndex(dict[str, HoldingsOfTopic]):
 def index_holdings(holdings: Iterable[Holding]) -> HoldingsIndex:
     """The holdings by topic."""
     by_topic = grouped((each.topic, each) for each in holdings)
-    return HoldingsIndex((topic, HoldingsOfTopic(of)) for topic, of in by_topic.items())
+    return HoldingsIndex((topic, HoldingsOfTopic(holdings)) for topic, holdings in by_topic.items())

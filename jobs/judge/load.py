@@ -206,12 +206,16 @@ def group_load(case: Case) -> GroupLoad:
         if fault.fault in _NO_PART
         for client_id in fault.client_ids
     }
-    counted_topics = {topic: of for topic, of in allocations.items() if not is_retry_topic(topic)}
+    counted_topics = {
+        topic: shares for topic, shares in allocations.items() if not is_retry_topic(topic)
+    }
     queues = {topic: at_end[topic].verdict.queues for topic in counted_topics if allocations[topic]}
     load = GroupLoad(_clients(allocations, no_part), queues)
     if any(each.findings for each in at_end.values()) or not load.is_uneven:
         return load
-    strategies = {each.strategy for of in counted_topics.values() for each in of if each.subscribed}
+    strategies = {
+        each.strategy for shares in counted_topics.values() for each in shares if each.subscribed
+    }
     load = replace(load, uneven_by=frozenset(strategies))
     return replace(load, fairer=_fairer(case.dossier.consumer_group, load, counted_topics))
 
@@ -254,7 +258,7 @@ def _fairer(
         len(load.uneven_by) != 1
         or not load.uneven_by.issubset(_FREE_STRATEGIES)
         or len(load.sharing) * len(allocations) > _MOST_TRIED
-        or any(each.view_weight < 1 for of in allocations.values() for each in of)
+        or any(each.view_weight < 1 for shares in allocations.values() for each in shares)
     ):
         return None
     tried: list[tuple[int, int, str]] = []

@@ -142,7 +142,9 @@ def _elsewhere(found: Mapping[str, Sequence[Row]]) -> FindingsElsewhere | None:
         _, row = of_kind
         return SEVERITIES.index(row["severity"]), row["last_seen"] - row["first_seen"]
 
-    every = ((QUEUE_FINDINGS.get(of) or row["fault"], row) for of in found for row in found[of])
+    every = (
+        (QUEUE_FINDINGS.get(table) or row["fault"], row) for table in found for row in found[table]
+    )
     in_order = sorted(every, key=badness, reverse=True)
     if not in_order:
         return None
@@ -179,8 +181,8 @@ def _backlog(
     places = [(each, last_up_to(each, until)) for each in dossier.offsets.get(topic, ())]
     polled = [(each, place) for each, place in places if place >= 0]
     backlog = {
-        MessageQueue(topic, of.broker_name, of.queue_id): int(of.waiting[place])
-        for of, place in polled
+        MessageQueue(topic, queue.broker_name, queue.queue_id): int(queue.waiting[place])
+        for queue, place in polled
     }
-    at = max((int(of.times[place]) for of, place in polled), default=None)
+    at = max((int(queue.times[place]) for queue, place in polled), default=None)
     return backlog or None, at

@@ -22,7 +22,9 @@ def secrets(case: Case, found: GroupFindings) -> GroupFindings:
     """
     masking, every, lists = case.terms.masking, case.snapshots, case.dossier.list_members
     # Nearly no group has one: then each of its ids is looked at once, and no list a second time.
-    secret = set(masking.with_secret({each for of in lists.values() for each in of().client_ids}))
+    secret = set(
+        masking.with_secret({each for members in lists.values() for each in members().client_ids})
+    )
     shown = [
         (client_id, run.times)
         for run in (case.dossier.polls if secret else ())

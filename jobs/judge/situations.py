@@ -324,5 +324,11 @@ def _unreachable(of_lists: _MergedLists, brokers: Iterable[RouteBroker]) -> tupl
     fewest = grouped(
         ((client_id, name), number) for (client_id, (name, _)), number in missing.items()
     )
-    found = Counter({each: min(of) for each, of in fewest.items() if len(of) == of_names[each[1]]})
+    found = Counter(
+        {
+            each: min(numbers)
+            for each, numbers in fewest.items()
+            if len(numbers) == of_names[each[1]]
+        }
+    )
     return tuple(sorted(found.elements(), key=lambda each: (each[1], each[0] or "")))

@@ -54,7 +54,9 @@ def earlier_pieces(
     earlier: Mapping[tuple[str, str], Sequence[EarlierFinding]], shards: int
 ) -> Iterator[Piece]:
     """The open findings of the run before, by group, each for its shard."""
-    of_shards = grouped((shard_of(group[1], shards), (group, of)) for group, of in earlier.items())
+    of_shards = grouped(
+        (shard_of(group[1], shards), (group, findings)) for group, findings in earlier.items()
+    )
     return (pack_value(shard, EARLIER, groups) for shard, groups in of_shards.items())
 
 

@@ -40,7 +40,9 @@ def witnesses_of(witnesses: Witnesses, masking: Masking) -> dict[str, dict[str, 
     """The witnesses as a summary has them: of very many the first by cluster and name."""
     found = {}
     for kind, clusters in witnesses.items():
-        every = ((cluster, name) for cluster, of in sorted(clusters.items()) for name in sorted(of))
+        every = (
+            (cluster, name) for cluster, names in sorted(clusters.items()) for name in sorted(names)
+        )
         some = islice(every, _MOST_WITNESSES)
         found[kind] = grouped((masking.mask(cluster), masking.mask(name)) for cluster, name in some)
     return found
@@ -61,8 +63,11 @@ def gone(
         return
     seen = _groups(written)
     asked = {
-        kind: {masking.mask(cluster): set(map(masking.mask, of)) for cluster, of in by.items()}
-        for kind, by in witnesses.items()
+        kind: {
+            masking.mask(cluster): set(map(masking.mask, names))
+            for cluster, names in clusters.items()
+        }
+        for kind, clusters in witnesses.items()
     }
     before: Witnesses = previous.summary.get("witnesses", {})
     there = {cluster for cluster, _ in seen}.union(*asked.values())

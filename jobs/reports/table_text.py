@@ -178,15 +178,15 @@ def why_no_rows(
     groups, topics = {each for each, _ in there}, {each for _, each in there}
     if group is not None and group not in groups:
         raise SettingsError(f"no group {group!r} {run}: {near_names(group, groups)}")
-    of_group = {each for of, each in there if group in (None, of)}
+    of_group = {each for name, each in there if group in (None, name)}
     if topic is not None and topic not in topics:
         raise SettingsError(f"no topic {topic!r} {run}: {near_names(topic, of_group)}")
     if topic is not None and topic not in of_group:
         return f"group {group} has no topic {topic} {run}"
     asked = [
-        (f"group {of}, topic {each}: {text}", text)
-        for (of, each), text in coverage.items()
-        if group in (None, of) and topic in (None, each)
+        (f"group {name}, topic {each}: {text}", text)
+        for (name, each), text in coverage.items()
+        if group in (None, name) and topic in (None, each)
     ]
     if gaps := [why for why, text in asked if text != AUDITED]:
         return f"not all of it was audited: {list_of(gaps, 3)}"

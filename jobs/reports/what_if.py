@@ -54,7 +54,7 @@ def what_if_group_lines(predictions: Predictions, language: Language, width: int
         predictions=predictions,
         changes=_changes(predictions),
         changes_something=any(predicted.steps for _, predicted in predictions),
-        unsafe=[(of.state.topic, each) for of, each in predictions if not each.safe],
+        unsafe=[(situation.state.topic, each) for situation, each in predictions if not each.safe],
         in_one_line=_in_one_line,
         load=list(_load(predictions).items()),
     )

@@ -86,7 +86,7 @@ class Publication:
     def aside(self, run: Published) -> Published:
         """The same run, where its tables are when another one has replaced it."""
         folder = f"{self._aside.base.removeprefix(self.root.base).strip('/')}/{run.run_id}"
-        return replace(run, files={name: of.below(folder) for name, of in run.files.items()})
+        return replace(run, files={name: files.below(folder) for name, files in run.files.items()})
 
     def _at(self, number: int) -> Published | None:
         pointer = self._pointer(number)
@@ -181,7 +181,7 @@ class Publication:
             "run_id": run.run_id,
             "summary": run.summary,
             "tables": run.tables,
-            "files": {name: list(map(vars, of.files)) for name, of in run.files.items()},
+            "files": {name: list(map(vars, files.files)) for name, files in run.files.items()},
             "name": self._name,
             "number": run.number,
         }

@@ -134,7 +134,7 @@ def silences(
             yield Gap(OFFSETS_MISSING, text)
     for (cluster, name), times in sorted(given[ROUTES].items()):
         # In place of a nameserver another may come.
-        others = (min(each) for (of, _), each in given[ROUTES].items() if of == cluster)
+        others = (min(each) for (where, _), each in given[ROUTES].items() if where == cluster)
         end = max(times) if any(max(times) < each for each in others) else None
         asked = [each for each in rounds.get(cluster, ()) if end is None or each < end]
         if without := _without(times, asked, settings.route_max_age_seconds * SECOND):
