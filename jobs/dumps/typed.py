@@ -29,10 +29,10 @@ from .values import (
     as_map,
     as_maps,
     as_text,
+    as_type,
     expected,
     integer_in,
     integers,
-    of_type,
 )
 
 #: Messages a second.
@@ -115,7 +115,7 @@ def _unwrapped(kind: str, value: Any, text: str) -> ParsedBody:
 def _heartbeat(body: Fields, _: str) -> ParsedBody:
     """HeartbeatData, ConsumerData."""
     client_id = as_text(body.get("clientID"))
-    without_sub = of_type(bool, body.get("withoutSub"))
+    without_sub = as_type(bool, body.get("withoutSub"))
     if not client_id:
         raise LineError("expected HeartbeatData with a clientID")
     contents = []
@@ -273,7 +273,7 @@ def _held(table: Any, text: str) -> tuple[statement.InfoQueue, ...]:
     held = []
     for queue, value in read_queue_map("mqTable", table, text):
         fields = as_map(value)
-        dropped = of_type(bool, fields.get("droped")) or False  # RocketMQ's spelling
+        dropped = as_type(bool, fields.get("droped")) or False  # RocketMQ's spelling
         pulled, consumed, locked_at, cached, first = integers(
             fields,
             64,
@@ -284,7 +284,7 @@ def _held(table: Any, text: str) -> tuple[statement.InfoQueue, ...]:
             "cachedMsgMinOffset",
         )
         times = _instant_of_millis(pulled), _instant_of_millis(consumed)
-        lock = of_type(bool, fields.get("locked")), first if cached else None
+        lock = as_type(bool, fields.get("locked")), first if cached else None
         since = _instant_of_millis(locked_at)
         held.append(statement.InfoQueue(*queue, dropped, *times, cached, *lock, since))
     return tuple(held)
@@ -391,7 +391,7 @@ def _group_flags(body: Fields, _: str) -> ParsedBody:
     """
     flags = []
     for group, config in as_map(_needed(body, "subscriptionGroupTable")).items():
-        may = of_type(bool, as_map(config).get("consumeEnable"))
+        may = as_type(bool, as_map(config).get("consumeEnable"))
         if group and may is False:
             flags.append((group, statement.GroupFlags(may)))
     return ParsedBody(tuple(flags))
@@ -408,7 +408,7 @@ def _unused(field: str, kind: type) -> Callable[[Fields, str], ParsedBody]:
     """Reads a body that makes no statement, and is to have a field of a type."""
 
     def read(body: Fields, _: str) -> ParsedBody:
-        of_type(kind, _needed(body, field))
+        as_type(kind, _needed(body, field))
         return ParsedBody(())
 
     return read
