@@ -49,7 +49,7 @@ from .reports.text_templates import WIDTH
 from .schemas import HEARTBEATS, SNAPSHOT_TABLES, TOPIC_ROUTES
 from .storage import (
     Location,
-    Published,
+    PublishedRun,
     Reports,
     Snapshots,
     SnapshotWriter,
@@ -133,7 +133,7 @@ class Report(Mapping[str, pa.Table]):
     A shell shows the worst that was found, a notebook the page of ``rebalance-audit report``.
     """
 
-    def __init__(self, folder: Location, published: Published, settings: Settings) -> None:
+    def __init__(self, folder: Location, published: PublishedRun, settings: Settings) -> None:
         self.summary = published.summary
         self._published = published
         self._settings = settings

@@ -29,7 +29,7 @@ from ..reports.problems import PlaceFinding, Problem, find_problems, heads_of, r
 from ..reports.tables import Place, PublishedTables, anchor_of, place_of
 from ..reports.waiting import WaitingMessages
 from ..reports.words import within
-from ..storage import Published
+from ..storage import PublishedRun
 from ..texts.shown import share_in_words, visible
 from ..verdict.verdict import WELL, RunVerdict, make_verdict
 
@@ -72,7 +72,7 @@ class Digest:
     run before that is not there any more the group.
     """
 
-    published: Published
+    published: PublishedRun
     verdict: RunVerdict
     problems: tuple[Problem, ...]
     judged: frozenset[Place]
@@ -92,7 +92,7 @@ class Digest:
         return [each for problem in self.problems for each in problem.findings]
 
 
-def read_digest(published: Published, tables: PublishedTables) -> Digest:
+def read_digest(published: PublishedRun, tables: PublishedTables) -> Digest:
     """Reads the run; InputError where one of its tables is gone."""
     health = tables.read("group_health", [*Place._fields, "coverage"]).to_pylist()
     former = tables.read("former_findings", ["status", "consumer_group"]).to_pylist()

@@ -23,7 +23,7 @@ from ..declared.kinds import NO_GROUP, NOT_AUDITED
 from ..errors import DamagedError
 from ..reports.tables import PublishedTables, Tables
 from ..schemas import FORMER_FINDINGS, GROUP_HEALTH
-from ..storage import Published, Reports
+from ..storage import PublishedRun, Reports
 from ..verdict.gaps import BROKER_GONE, CLUSTER_GONE, GROUP_GONE, NAMESERVER_GONE, Gap
 
 _LOGGER = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def witnesses_of(witnesses: Witnesses, masking: Masking) -> dict[str, dict[str, 
 
 def gone(
     folder: Reports,
-    previous: Published | None,
+    previous: PublishedRun | None,
     written: Tables,
     witnesses: Witnesses,
     masking: Masking,
@@ -106,7 +106,7 @@ def _groups(tables: Tables) -> set[tuple[str, str]]:
     return {(row["cluster"], row["consumer_group"]) for row in rows if row["coverage"] != NO_GROUP}
 
 
-def _groups_before(folder: Reports, previous: Published) -> set[tuple[str, str]]:
+def _groups_before(folder: Reports, previous: PublishedRun) -> set[tuple[str, str]]:
     try:
         return _groups(PublishedTables(folder, previous))
     except (DamagedError, OSError) as error:

@@ -24,7 +24,7 @@ from ..schemas import (
     SNAPSHOT_TABLES,
     TOPIC_ROUTES,
 )
-from ..storage import Location, Published, Reports, Snapshots, TableFiles
+from ..storage import Location, PublishedRun, Reports, Snapshots, TableFiles
 from ..texts.shown import iso
 from ..verdict.gaps import (
     Gap,
@@ -50,7 +50,7 @@ _ROWS_AT_ONCE = 1_000
 
 def publish(
     task: Task, scope: Scope, made: EngineResult, inputs: Snapshots, progress: Progress
-) -> Published:
+) -> PublishedRun:
     """Writes the tables of a run and its summary, and makes it the one that counts.
 
     Another run that is writing reports of the date is waited for: see ``Publication.writing``.
@@ -123,7 +123,7 @@ def publish(
             "sources": masking.mask_all(dict(task.sources)),
         }
         summary |= make_verdict(summary, tables_written, problems).packed()
-        published = Published(scope.date, run_id, summary, files, number)
+        published = PublishedRun(scope.date, run_id, summary, files, number)
         folder.publish(published)
     return published
 

@@ -18,7 +18,7 @@ from rebalance_core.texts import Text
 from ..config.choices import INCOMPLETE
 from ..declared.kinds import CRITICAL, INFO, LEVELS, NOT_AUDITED, OK, SEVERITIES, WARNING
 from ..errors import AuditError
-from ..storage import Published, Reports
+from ..storage import PublishedRun, Reports
 from ..verdict.verdict import packed_verdict
 
 _LOGGER = logging.getLogger(__name__)
@@ -212,7 +212,7 @@ def history_of(nights: Sequence[Night]) -> History:
 
 
 def _night(reports: Reports, day: str, *, is_published: bool) -> Night:
-    published: Published | None = None
+    published: PublishedRun | None = None
     try:
         published = reports.find(day) if is_published else None
     except (AuditError, OSError) as error:

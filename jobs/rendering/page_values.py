@@ -39,7 +39,7 @@ from ..reports.problems import (
 from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
 from ..reports.waiting import WaitingMessages
 from ..schemas import GROUP_HEALTH
-from ..storage import Published
+from ..storage import PublishedRun
 from ..texts.shown import shortened
 from ..verdict.coverage import was_audited
 from ..verdict.verdict import RunVerdict, make_verdict
@@ -155,7 +155,7 @@ class PageValues:
     ``health`` has a row a group, ``former`` and ``unreadable`` one for the queues of a place.
     """
 
-    published: Published
+    published: PublishedRun
     verdict: RunVerdict
     problems: tuple[Problem, ...]
     cards: tuple[Card, ...]
@@ -226,7 +226,7 @@ class PageValues:
         return sorted(found)
 
 
-def build_report(published: Published, tables: PublishedTables, top: int) -> PageValues:
+def build_report(published: PublishedRun, tables: PublishedTables, top: int) -> PageValues:
     """The report of a run; so many problems at least have pictures (``_with_pictures``)."""
     problems = tuple(find_problems(tables))
     columns = list(dict.fromkeys([*GROUP_HEALTH.schema.names, TEXTS]))
@@ -493,7 +493,7 @@ def _coverage(rows: Sequence[ShownRow]) -> ShownRow:
     }
 
 
-def _quarantine(published: Published, tables: PublishedTables) -> ShownRow:
+def _quarantine(published: PublishedRun, tables: PublishedTables) -> ShownRow:
     """The lines that were not understood, by reason; a file is named without its folders."""
     rows = tables.read("quarantine", ["reason", "file"])
     ingested = published.summary["inputs"]["ingested"]

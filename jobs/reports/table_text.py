@@ -17,7 +17,7 @@ from ..declared.kinds import SEVERITY_COLUMNS, badness
 from ..errors import SettingsError
 from ..languages.translated_rows import TEXTS
 from ..schemas import GROUP_HEALTH, QUARANTINE, REPORT_TABLES
-from ..storage import Location, Published, Reports, Snapshots
+from ..storage import Location, PublishedRun, Reports, Snapshots
 from ..texts.shown import as_plain, csv_line, cut, json_text, visible
 from .fitting import fitted, wide
 
@@ -33,7 +33,7 @@ _MOST_FITTED = 1_000
 
 def read_table(
     reports: Reports,
-    published: Published,
+    published: PublishedRun,
     name: str,
     group: str | None = None,
     topic: str | None = None,
@@ -134,7 +134,7 @@ def columns_that_matter(table: pa.Table) -> pa.Table:
     return table.select([each for each in names if each in kept])
 
 
-def tables_of(published: Published) -> pa.Table:
+def tables_of(published: PublishedRun) -> pa.Table:
     """The tables of a run, with their rows and what a row is."""
     grains = {table.name: table.grain for table in (*REPORT_TABLES, QUARANTINE)}
     rows = published.summary["rows"]
@@ -161,7 +161,7 @@ def _with_nearest(name: str, names: Sequence[str]) -> str:
 
 
 def why_no_rows(
-    reports: Reports, published: Published, name: str, group: str | None, topic: str | None
+    reports: Reports, published: PublishedRun, name: str, group: str | None, topic: str | None
 ) -> str:
     """The reason why a table has no rows of a group or topic; '' where it is of no group and topic.
 
@@ -193,7 +193,7 @@ def why_no_rows(
     return f"it was audited {run}, and there are none in {name}" if asked else ""
 
 
-def _coverage(reports: Reports, published: Published) -> dict[tuple[str, str], str]:
+def _coverage(reports: Reports, published: PublishedRun) -> dict[tuple[str, str], str]:
     """The coverage of each group and topic; in several clusters the worse."""
     rows = read_table(reports, published, GROUP_HEALTH.name).to_pylist()
     rows.sort(key=lambda row: row["coverage"] != AUDITED)

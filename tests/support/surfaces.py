@@ -26,7 +26,7 @@ from jobs.rendering.nights import read_history
 from jobs.rendering.write import Look, report_text
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import PublishedTables
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, PublishedRun, Reports
 from jobs.verdict.verdict import make_verdict
 from tests.support.written_reports import NOON
 
@@ -127,7 +127,7 @@ def _visible(html: str) -> str:
     return re.sub(r"<[^>]+>", "", kept).replace("&#39;", "'")
 
 
-def _in_python(folder: Path, published: Published, settings: Settings) -> Report:
+def _in_python(folder: Path, published: PublishedRun, settings: Settings) -> Report:
     report = Report.__new__(Report)
     report.summary, report._published, report._settings = published.summary, published, settings
     report._reports = Reports(Location(folder))

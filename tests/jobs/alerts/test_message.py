@@ -29,11 +29,11 @@ from jobs.languages.language import ENGLISH, Language
 from jobs.languages.language import language as language_of
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import Place, PublishedTables
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, PublishedRun, Reports
 from tests.support.written_reports import NOON, publish, report_row
 
 
-def digest(folder: Path, published: Published) -> Digest:
+def digest(folder: Path, published: PublishedRun) -> Digest:
     return read_digest(published, PublishedTables(Reports(Location(folder)), published))
 
 

@@ -18,11 +18,11 @@ from jobs.publish.counts import count_findings, group_levels
 from jobs.reports.ending import ending_lines
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import PublishedTables
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, PublishedRun, Reports
 from tests.support.written_reports import publish, report_row
 
 
-def severities(folder: Path, published: Published) -> tuple[str, str, bool]:
+def severities(folder: Path, published: PublishedRun) -> tuple[str, str, bool]:
     """Of the only fault: on the page, to alerts, and whether a message tells of it."""
     reports = Reports(Location(folder))
     tables = PublishedTables(reports, published)
