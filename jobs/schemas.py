@@ -501,6 +501,8 @@ rounds_too_wide boolean?: whether a round takes longer than persistence_seconds
 texts, known_issue
 backlog long?: messages not consumed at the last offsets of each queue; null: there are none, or the
     clients broadcast and keep them
+queues_without_offsets int?: readable queues, at the end, whose offsets were not collected: backlog
+    is of the others alone; null: the clients broadcast, or nobody subscribes
 backlog_per_minute double?: its growth a minute, in the last 10 minutes of these offsets or over the
     last two
 waiting_since timestamp?: the first offsets that have the oldest of these messages, which may be

@@ -409,7 +409,9 @@ def _found(digest: Digest, chosen: Chosen, *, is_new: bool) -> str:
         groups=count(len({each[:2] for each in places}), "group"),
         severities=with_commas(severities),
     )
-    return _with_waiting(found, [each for each in digest.problems if each.place in places])
+    # The time of the oldest has its place in the lines: a subject of a mail is short.
+    every = (each.shown_waiting for each in digest.problems if each.place in places)
+    return _with_waiting(found, (each._replace(since=None) for each in every))
 
 
 class _Writer(NamedTuple):
@@ -425,17 +427,16 @@ class _Writer(NamedTuple):
         cluster, group, topic = map(shown, problem.place)
         severity = worst([problem.severity, *(each.severity for each in findings)])
         owner = _owner(problem.place.consumer_group, self.alerts)
-        found = _what(problem, findings)
-        summary = Text(
-            "{severity} {group} / {topic} ({cluster}): {found}, since {first_seen}, {until}",
+        found = Text(
+            "{severity} {group} / {topic} ({cluster}): {found}, {time}",
             severity=severity,
             group=group,
             topic=topic,
             cluster=cluster,
-            found=found,
-            first_seen=_time(problem.first_seen),
-            until=_until(problem, findings),
+            found=_what(problem, findings),
+            time=_lasted(problem, findings),
         )
+        summary = _with_waiting(found, [problem.shown_waiting])
         return Item(
             place=problem.place,
             severity=severity,
@@ -459,16 +460,15 @@ class _Writer(NamedTuple):
         language, problems = self.message.language, [each for each, _ in of]
         groups = dict.fromkeys(each.place[not self.several : 2] for each in problems)
         names = [" / ".join(map(shown, each)) for each in groups]
-        first, last = min(p.first_seen for p in problems), max(p.last_seen for p in problems)
-        time = Text("since {start}", start=_time(first))
+        time = Text("since {start}", start=_time(min(map(_began, problems))))
         if not any(each.ongoing for each in problems):
-            time = Text("{start} to {end}", start=_time(first), end=_time(last))
+            time = _from_to(min(map(_began, problems)), max(each.last_seen for each in problems))
+        found = Text("{cause}, {time}", cause=within(kind.title), time=time)
         title = Text(
-            "{severity} {groups}: {cause}, {time}: {names}",
+            "{severity} {groups}: {cause}: {names}",
             severity=worst(each.severity for _, each in of),
             groups=count(len(groups), "group"),
-            cause=_with_waiting(within(kind.title), problems),
-            time=time,
+            cause=_with_waiting(found, (each.shown_waiting for each in problems)),
             names=list_of(names, self.alerts.groups_shown, ("more group", "more groups")),
         )
         repairs = (language.of(_repair(each, language)) for each, _ in remedies_of(problems))
@@ -481,36 +481,42 @@ class _Writer(NamedTuple):
         if not owner:
             return summary
         name = shown(owner, _LONGEST_SHORT_NAME)
-        return self.message.language("{summary}, owner: {owner}", summary=summary, owner=name)
+        return self.message.language("{summary}; owner: {owner}", summary=summary, owner=name)
 
 
-def _with_waiting(what: str, problems: Iterable[Problem]) -> str:
-    """The text, and the number of messages that wait in its topics."""
-    waiting = WaitingMessages.of_all(each.waiting for each in problems)._replace(since=None).text
+def _with_waiting(what: str, every: Iterable[WaitingMessages]) -> str:
+    """The text, and the number of messages that wait there."""
+    waiting = WaitingMessages.of_all(every).text_of_times(_time)
     return Text("{what}; {waiting}", what=what, waiting=waiting) if waiting else what
 
 
 def _what(problem: Problem, findings: Iterable[PlaceFinding]) -> str:
     if all(each.place == problem.place for each in findings):
-        return problem.headline
-    return Text("{found}, also on the retry topic", found=problem.headline)
+        return problem.what
+    return Text("{found}, also on the retry topic", found=problem.what)
 
 
-def _until(problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
-    """The end of a problem, its share of the time, and since when it is open over the runs."""
-    until = Text("ongoing")
-    if not problem.ongoing:
-        until = Text("until {time}", time=_time(problem.last_seen))
+def _began(problem: Problem) -> datetime:
+    """The time at which it began, in an earlier run where it is open over several."""
+    opened = problem.open_since if problem.nights_open > 1 else None
+    return opened or problem.first_seen
+
+
+def _from_to(start: datetime, end: datetime) -> Text:
+    return Text("from {start} to {end}", start=_time(start), end=_time(end))
+
+
+def _lasted(problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
+    """The time that it lasted, over the runs before as well, and its share of that time."""
+    time = _from_to(_began(problem), problem.last_seen)
+    if problem.ongoing:
+        time = Text("since {start}, ongoing", start=_time(_began(problem)))
+    if problem.nights_open > 1:
+        nights = count(problem.nights_open, "night")
+        time = Text("{time}, open for {nights}", time=time, nights=nights)
     if share := share_in_words(min(each.share_of_time for each in findings)):
-        until = Text("{until}, for {share} at least", until=until, share=share)
-    if problem.open_since is not None and problem.nights_open > 1:
-        until = Text(
-            "{until}, open since {time} ({nights} nights)",
-            until=until,
-            time=_time(problem.open_since),
-            nights=problem.nights_open,
-        )
-    return until
+        time = Text("{time}, for at least {share}", time=time, share=share)
+    return time
 
 
 def _explanations(problem: Problem, language: Language) -> Iterable[Text]:

@@ -203,6 +203,9 @@ def _backlog_metrics(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_M
         (name,): each.messages or 0 for name, each in found.items()
     }
     yield _Metric("backlog_messages", what, ["cluster"], values)
+    what = "Queues of these topics without offsets: at least so many messages wait as are counted"
+    values = {(name,): each.without_offsets for name, each in found.items()}
+    yield _Metric("backlog_queues_without_offsets", what, ["cluster"], values)
     what = "By how many messages a second these grow"
     values = {(name,): each.per_minute / 60 for name, each in found.items()}
     yield _Metric("backlog_growth_messages_per_second", what, ["cluster"], values)

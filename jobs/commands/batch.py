@@ -23,7 +23,7 @@ from ..errors import AuditError, InputError, QuarantineError, SettingsError
 from ..languages.language import Language
 from ..pipeline.engine_choice import choose_engine, open_engine
 from ..pipeline.ingest import ingest
-from ..pipeline.plan import plan_audit, plan_ingest, plan_settings, times_there
+from ..pipeline.plan import plan_audit, plan_ingest, plan_settings, with_times_there
 from ..pipeline.steps import STEPS
 from ..publish.run import Run, Task
 from ..reports.commands import option
@@ -154,14 +154,14 @@ class Job:
         try:
             return audit(engine, self.task, progress)
         except InputError as error:
-            window = self.task.window
+            window, known = self.task.window, error
             if window.since or window.until:
                 with suppress(AuditError):
-                    error.add_note(times_there(self.snapshots))
+                    known = with_times_there(error, self.snapshots, window)
             refused = None if late is None else self.snapshots
             common.remember_run(None, refused)
             if late is None:
-                raise
+                raise known from error
             late.add_note("rebalance-audit show quarantine lists them")
             raise late from error  # it is why there is nothing to audit
 

@@ -13,6 +13,7 @@ import sys
 import sysconfig
 import tomllib
 import warnings
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -443,8 +444,15 @@ def load_settings(
     is read as TOML, and as text where it is none. Raises SettingsError with every error that was
     found.
     """
-    source = _BUILT_IN if path is None else (str(path), read_text(path))
-    return _settings(*source, overrides, environment)
+    if path is None:
+        return _settings(*_BUILT_IN, overrides, environment)
+    try:
+        text = read_text(path)
+    except SettingsError as error:
+        if not Path(path).is_file():
+            error.add_note("rebalance-audit init writes files of settings")
+        raise
+    return _settings(str(path), text, overrides, environment)
 
 
 def find_settings(overrides: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -487,10 +495,7 @@ def read_text(path: str | Path) -> str:
             content = file.read(_MOST_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SettingsError(
-            f"{path} cannot be read: {reason}; check the path; "
-            "rebalance-audit init writes files of settings"
-        ) from error
+        raise SettingsError(f"{path} cannot be read: {reason}; check the path") from error
     return _decoded(path, content)
 
 
@@ -503,7 +508,12 @@ def _decoded(path: str | Path, content: bytes) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise SettingsError(f"settings {path}: expected a text in UTF-8: {error}") from error
+        line = content[: error.start].count(b"\n") + 1
+        is_utf16 = content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+        came = "UTF-16" if is_utf16 else f"the byte {content[error.start]:#04x} in line {line}"
+        raise SettingsError(
+            f"settings {path}: expected a text in UTF-8, came {came}: save the file as UTF-8"
+        ) from error
 
 
 def find_text(default: Path) -> tuple[str, str] | None:

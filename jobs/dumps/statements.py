@@ -6,6 +6,7 @@ missing, and count as missing where they are not what they should be.
 """
 
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
@@ -29,6 +30,7 @@ _TIME = re.compile(
 )
 #: Characters that count as blank in a line that is otherwise empty.
 _BLANKS = " \t\n\x0b\f\r"
+_BOMS_OF_UTF16 = (BOM_UTF16_LE, BOM_UTF16_BE)
 
 _TIMES = ("collected_at", "snapshot_time")
 _NUMBERS = ("broker_id", "error_code")
@@ -129,6 +131,8 @@ class StatementReader:
     def _anew(
         self, line: bytes, timeless: Timeless | None, order: int
     ) -> list[Statement] | RefusedLine:
+        if _is_utf16(line):
+            return RefusedLine("expected UTF-8 text, came UTF-16")
         try:
             text = line.decode().removeprefix("\ufeff")
         except UnicodeError:
@@ -294,3 +298,17 @@ def _instant_of(text: str) -> int | None:
     except ValueError:
         return None
     return to_instant(time) if in_calendar(time) else None
+
+
+def _is_utf16(line: bytes) -> bool:
+    """True for a line of UTF-16: the first one begins with a mark, each has a NUL beside a letter.
+
+    >>> _is_utf16('{"kind": 1}'.encode("utf-16")), _is_utf16('{"kind": 1}'.encode("utf-16-be"))
+    (True, True)
+    >>> _is_utf16(b'{"kind": 1}'), _is_utf16(bytes(9) + b'{"kind": 1}')
+    (False, False)
+    """
+    nul_bytes = line.count(0)
+    # A crash of the machine leaves many NULs in a row.
+    is_spread = nul_bytes * 3 > len(line) and bytes(2) not in line
+    return is_spread or (nul_bytes > 0 and line.startswith(_BOMS_OF_UTF16))

@@ -51,7 +51,7 @@ _NOTHING: Row = {
     **dict.fromkeys(("audited_snapshots", "members", "processes", "idle_clients", "imbalance"), 0),
     **dict.fromkeys(("completeness", "orphan_queue_minutes", "duplicate_queue_minutes"), 0.0),
     **dict.fromkeys(("strategy_source", "subscription_source", "worst_severity")),
-    **dict.fromkeys((*UNAUDITED, *Waiting._fields)),
+    **dict.fromkeys((*UNAUDITED, *Waiting._fields, "queues_without_offsets")),
 }
 
 
@@ -62,13 +62,24 @@ _AT_THE_END = (
 )
 
 
-def _waiting(dossier: Dossier, topic: str, end: Evaluation) -> Waiting:
-    """The messages that wait in the topic. Clients that broadcast keep their offsets themselves,
-    and the broker's say nothing of them (``DefaultMQPushConsumerImpl.start``:
-    ``LocalFileOffsetStore``).
+def _waiting(dossier: Dossier, topic: str, at_end: Period, end: Evaluation) -> Row:
+    """The messages that wait in the topic, and the number of its queues where that is not known.
+
+    Clients that broadcast keep their offsets themselves, and the broker's say nothing of them
+    (``DefaultMQPushConsumerImpl.start``: ``LocalFileOffsetStore``).
     """
-    is_broadcast = end.coverage == BROADCASTING_GROUP
-    return Waiting() if is_broadcast else waiting(dossier.offsets.get(topic, ()))
+    if end.coverage == BROADCASTING_GROUP:
+        return {**Waiting()._asdict(), "queues_without_offsets": None}
+    offsets = dossier.offsets.get(topic, ())
+    # A stranger chose how many queues a route has: they are counted, never made.
+    queues: dict[str, int] = {}
+    for _, brokers in at_end.situation.routes:
+        for name, number in readable(brokers):
+            queues[name] = max(number, queues.get(name, 0))
+    known = {(each.broker_name, each.queue_id) for each in offsets if each.times.size}
+    in_route = sum(queue_id < queues.get(name, 0) for name, queue_id in known)
+    missing = min(sum(queues.values()) - in_route, MOST_INT)
+    return {**waiting(offsets)._asdict(), "queues_without_offsets": missing}
 
 
 def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) -> Row:
@@ -76,7 +87,7 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
     periods = case.situations.by_topic[topic]
     covered = [(each, case.evaluated[each.situation.situation_id].verdict) for each in periods]
     # A period that shows owners counts over a later one that does not.
-    _, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
+    at_end, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
     return {
         "topic": topic,
         "snapshots": sum(each.snapshots for each in periods),
@@ -90,7 +101,7 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
         ),
         **{name: getattr(end, name) for name in _AT_THE_END},
         **_silence(case.dossier, end),
-        **_waiting(case.dossier, topic, end)._asdict(),
+        **_waiting(case.dossier, topic, at_end, end),
         **_unaudited(case, covered),
         "imbalance": end.most_queues - end.fewest_queues,
         "orphan_queue_minutes": _queue_minutes(ORPHANED, found),

@@ -267,7 +267,9 @@ def _not_held_in_words(
     if any(each.attributed_to == SHARE_KEPT for each in drift):
         evidence.append(_SHARE_KEPT)
     if waiting := sum(each.left.messages or 0 for each in findings):
-        evidence.append(Text("{waiting} there", waiting=waiting_in_words(waiting)))
+        is_whole = all(each.left.messages is not None for each in findings)
+        template = "{waiting} there" if is_whole else "at least {waiting} there"
+        evidence.append(Text(template, waiting=waiting_in_words(waiting)))
     time_of_all = widest([each.extent for each in findings])
     answers = case.holdings[findings[0].topic].of_clients(client_ids, time_of_all)
     ended = sorted({each.run.client_id for each in answers if each.run.has_no_consumer})

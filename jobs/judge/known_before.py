@@ -180,9 +180,8 @@ def _remedy(fault: FaultEpisode, dossier: Dossier) -> str:
     }
     if names <= listed:
         return Text(
-            "{brokers} listed the group before, so the group exists there: check whether the "
-            "clients reach the broker, also at its present address, and restart those that do "
-            "not",
+            "check whether the clients reach {brokers}, also at the present address, and restart "
+            "those that do not; the group exists there, for it was listed before",
             brokers=list_of(sorted(names), MOST_NAMES),
         )
     return fault.remedy

@@ -10,13 +10,13 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from rebalance_core import MessageQueue, State, StrategyRules, near_names
+from rebalance_core.texts import Text
 
 from ..config.masking import Masking
-from ..declared.instants import Instant, to_datetime
+from ..declared.instants import Instant
 from ..declared.kinds import GRADED_TABLES, QUEUE_FINDINGS, SEVERITIES
 from ..errors import InputError
 from ..schemas import RUNNING_INFO
-from ..texts.shown import iso
 from .arrow_tables import Row
 from .backlog import last_up_to
 from .case import Case
@@ -96,8 +96,16 @@ def find_moments(
     until = times[-1] if at is None else at
     early = [time for time in times if time <= until]
     if not early:
-        came, first, last = (iso(to_datetime(each)) for each in (until, times[0], times[-1]))
-        raise InputError(f"no snapshot of {group} up to {came}: they go from {first} to {last}")
+        raise InputError(
+            Text(
+                "{group} has no snapshot up to {came:iso}: its snapshots go from {first:iso} to "
+                "{last:iso}",
+                group=group,
+                came=until,
+                first=times[0],
+                last=times[-1],
+            )
+        )
     snapshot_time = early[-1]
     found = find_situations(dossier, terms)
     evaluated: dict[str, Verdict] = {}

@@ -13,6 +13,7 @@ feeds of a file are gone, most of it is one line.
   and the share of all lines decides.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -107,7 +108,11 @@ def _file_gaps(name: str, file: _File, allowed: float) -> Iterator[Gap]:
             what=file.ending,
         )
         yield Gap(DUMP_CUT, text)
-    if damage.nul_bytes:
+    if damage.nul_bytes and re.search(r"\.(?:tar|tgz)(?:\.gz)?$", name):
+        yield Gap(
+            NUL_BYTES, Text("dump {file} is a tar archive: unpack it, and run again", file=name)
+        )
+    elif damage.nul_bytes:
         text = agreeing(
             damage.nul_bytes,
             "dump {file} has {bytes:,} NUL [byte|bytes], as a machine's crash leaves behind: "

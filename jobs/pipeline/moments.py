@@ -6,12 +6,13 @@ by.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core import near_names
+from rebalance_core.texts import Text
 
 from ..config.settings import Settings
 from ..config.window import Window
@@ -108,14 +109,22 @@ def _moments(
         if question.group in groups:
             raise InputError(f"no answer of a broker about {question.group} here{aside}")
         raise _unknown("group", question.group, groups, aside)
-    return find_moments(
-        dossiers[_one_cluster(question, dossiers)],
-        lists,
-        question.topic,
-        None if question.at is None else to_instant(question.at),
-        terms_of(settings),
-        strategy_rules(settings),
-    )
+    dossier = dossiers[_one_cluster(question, dossiers)]
+    at = None if question.at is None else to_instant(question.at)
+    terms, rules = terms_of(settings), strategy_rules(settings)
+    try:
+        return find_moments(dossier, lists, question.topic, at, terms, rules)
+    except InputError as error:
+        raise _in_zone(error, settings) from error
+
+
+def _in_zone(error: InputError, settings: Settings) -> InputError:
+    """The error with its times as the reader has them, and the name of the zone."""
+    text, zone = error.args[0], settings.reader.zone
+    if not isinstance(text, Text):
+        return error
+    named = "" if zone is UTC else f" ({zone})"
+    return InputError(f"{settings.console_language.of(text)}{named}", error.console)
 
 
 def _groups(tables: Iterable[pa.Table]) -> set[str]:

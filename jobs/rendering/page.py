@@ -284,7 +284,7 @@ def to_svg(card: Card, language: Language) -> str:
     environment = html_environment(language)
     drawing, problem = draw_timeline(pictures.timeline, pictures.numbers), card.problem
     found = Text(
-        "{severity} {group} / {topic}: {found}, {time}",
+        "{severity} {group} / {topic}: {found}; {time}",
         severity=problem.severity,
         group=problem.place.consumer_group,
         topic=problem.place.topic,

@@ -454,7 +454,7 @@ def _health(rows: Sequence[ShownRow], problems: Sequence[Problem]) -> tuple[Show
             "audited": sum(row["coverage"] == AUDITED for row in topics),
             "left_out": sum(not was_audited(row) for row in topics),
             **{name: max(row[name] for row in topics) for name in most},
-            "waiting": WaitingMessages.of_all(map(WaitingMessages.of_row, topics)).messages,
+            "waiting": WaitingMessages.of_all(map(WaitingMessages.of_row, topics)).number,
             "queues": sum(row["queues"] for row in topics),
             "orphan_minutes": sum(row["orphan_queue_minutes"] for row in topics),
             "duplicate_minutes": sum(row["duplicate_queue_minutes"] for row in topics),

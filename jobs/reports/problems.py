@@ -73,8 +73,9 @@ class PlaceFinding(ShownEpisode):
     Or a fault that no finding of a queue shows (``_is_finding``): it has no ``queues``. ``ids`` has
     one finding id for each row, and an id is the same from run to run. ``status``: NEW or
     PERSISTING against the published run before, None for what passed. ``share_of_time`` is that
-    between ``first_seen`` and ``last_seen``. ``backlog``: the messages of all the queues.
-    ``event_ids``: the events with which its rows began. Stalls have ``owners`` and ``why``.
+    between ``first_seen`` and ``last_seen``. ``backlog``: the messages of the queues of which it is
+    known, ``queues_with_backlog``; None where it is of none. ``event_ids``: the events with which
+    its rows began. Stalls have ``owners`` and ``why``.
     """
 
     place: Place
@@ -87,6 +88,7 @@ class PlaceFinding(ShownEpisode):
     ids: tuple[str, ...] = ()
     queues: tuple[PlaceQueue, ...] = ()
     backlog: int | None = None
+    queues_with_backlog: int = 0
     owners: tuple[str, ...] = ()
     why: str | None = None
 
@@ -94,6 +96,13 @@ class PlaceFinding(ShownEpisode):
     def is_severe(self) -> bool:
         """True if it counts: it is there for long, and is likely."""
         return self.severity != kinds.INFO
+
+    @property
+    def waiting(self) -> WaitingMessages:
+        """The messages of its queues."""
+        queues = len(self.queues)
+        missing = queues - self.queues_with_backlog
+        return WaitingMessages(self.backlog, queues=queues, without_offsets=missing)
 
     @property
     def rows(self) -> list[tuple[str, PlaceQueue | None]]:
@@ -267,8 +276,14 @@ class Problem:
     @property
     def headline(self) -> str:
         """The problem in a few words, and the messages that wait."""
-        what, waiting = self.what, self.waiting.text
+        what, waiting = self.what, self.shown_waiting.text
         return Text("{what}; {waiting}", what=what, waiting=waiting) if waiting else what
+
+    @property
+    def shown_waiting(self) -> WaitingMessages:
+        """Messages waiting; that there are none is worth a word where something lasts."""
+        lasts = self.standing in ("COUNTED", "KNOWN")
+        return self.waiting if lasts or self.waiting.messages else NOTHING
 
     @property
     def what(self) -> str:
@@ -485,7 +500,7 @@ def _queue_findings(tables: Tables) -> Iterator[PlaceFinding]:
             lists: Any = pc.binary_join(rows[name].cast(pa.list_(pa.string())), _BETWEEN)
             rows = rows.set_column(rows.column_names.index(name), name, lists)
         of_alike = _groupable(rows).group_by(alike, use_threads=False)
-        for row in of_alike.aggregate(list(_EACH.items())).to_pylist():
+        for row in of_alike.aggregate([*_EACH.items(), ("backlog", "count")]).to_pylist():
             named, owners = (row.get(name) for name in ("causes", "owners"))
             yield _finding(
                 place_of(row),
@@ -497,6 +512,7 @@ def _queue_findings(tables: Tables) -> Iterator[PlaceFinding]:
                 event_ids=frozenset(row["event_id_list"]),
                 ids=tuple(row["finding_id_list"]),
                 queues=tuple(map(PlaceQueue, row["broker_name_list"], row["queue_id_list"])),
+                queues_with_backlog=row["backlog_count"],
             )
 
 

@@ -18,7 +18,7 @@ from rebalance_core.grouping import grouped
 from rebalance_core.moves import find_moves, shown_id
 from rebalance_core.processes import Process, find_processes
 from rebalance_core.texts import Text
-from rebalance_core.views import possible_views
+from rebalance_core.views import possible_views, readable_by_some
 
 from ..declared.kinds import OF_ONE_CLIENT
 from ..judge.core_verdict import QueueKey
@@ -66,9 +66,17 @@ def explain_lines(
         ranges=partial(_ranges, moment),
         held_by_several=[queue for queue, number in holders.items() if number > 1],
         most_waiting=[each for each in waiting if each[1]][:_MOST_BACKLOGS],
+        without_offsets=_without_offsets(moment, evaluation),
         cured=_cured(evaluation, causes),
         leaving=_leaving(situation, evaluation, reader),
     )
+
+
+def _without_offsets(moment: Moment, evaluation: Evaluation) -> int:
+    """The number of queues of the route without offsets."""
+    if evaluation.coverage == TOO_MANY_QUEUES:
+        return 0
+    return len(readable_by_some(moment.state) - (moment.backlog or {}).keys())
 
 
 def _cured(evaluation: Evaluation, causes: Causes) -> tuple[tuple[str, ...], Evaluation] | None:

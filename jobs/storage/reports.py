@@ -150,8 +150,8 @@ class Reports:
             )
         published = self.find(check_date(date)) if date else self._last_of(not_future)
         if published is None:
+            those = f"are {', '.join(dates[-10:])}" if len(dates) > 1 else f"is only {dates[0]}"
             raise InputError(
-                f"no published report of {date or 'any date'} under {self.root}; "
-                f"there are {', '.join(dates[-10:])}"
+                f"no published report of {date or 'any date'} under {self.root}; there {those}"
             )
         return published

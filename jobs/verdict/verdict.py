@@ -74,7 +74,7 @@ class UnauditedTopics(NamedTuple):
 
     @property
     def text(self) -> Text:
-        """The places, the reason, and who is to do what."""
+        """The places, the reason, and what to do."""
         if self.times:
             since, until = map(time_text, self.times)
             return Text(

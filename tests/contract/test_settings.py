@@ -246,7 +246,8 @@ def test_whatever_a_file_has_is_settings_or_is_refused_by_its_name(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"\xff\xfe", "expected a text in UTF-8"),
+        (b"\xff\xfe", "expected a text in UTF-8, came UTF-16: save the file as UTF-8"),
+        (b"a = 1\nb = '\xfc'", "UTF-8, came the byte 0xfc in line 2: save the file as UTF-8"),
         (b"a = " + b"[" * 100_000, "expected TOML: lists or tables are nested too deep"),
         (b"[" + b"a." * 500 + b"a]", "nested more than 32 deep"),
         (b"a = 1\n" * 2, "expected TOML: "),

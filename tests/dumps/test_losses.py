@@ -70,6 +70,9 @@ def test_nul_bytes_are_counted(tmp_path: Path) -> None:
     assert read.texts["NUL_BYTES"] == (
         "dump a.jsonl has 4,096 NUL bytes, as a machine's crash leaves behind: that part is lost"
     )
+    # What ends the members of an archive is no crash.
+    archive = Read(tmp_path / "archives", {"a.tar": data})
+    assert archive.texts["NUL_BYTES"] == "dump a.tar is a tar archive: unpack it, and run again"
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])

@@ -117,7 +117,7 @@ def test_a_damaged_archive_has_the_lines_before_the_damage_and_says_what_it_is(
         (whole[:-1], "the gzip stream ends early"),
         (bytes(broken), "the gzip stream is damaged: "),
         (whole + b"appended", "the gzip stream is damaged: "),
-        (b"this is not gzip\n", "the gzip stream is damaged: "),
+        (b"this is not gzip\n", "it is not packed by gzip: "),
     ):
         path = tmp_path / "cut.gz"
         path.write_bytes(data)

@@ -213,6 +213,11 @@ def test_clients_that_did_not_follow_a_change_are_named_with_what_waits():
         1,
     )
 
+    # Of queue 0, which nobody has either, no offset is known.
+    after = [info("a", MINUTES, [], language="GO"), info("b", MINUTES, [2, 3])]
+    (fault,) = faults([*before, *after], waiting, gained=[1])
+    assert fault.evidence.endswith("; at least 370 messages wait there")
+
     # Where the route did not gain the queue, an update of the client mends nothing.
     for gained in ([], [0]):
         (fault,) = faults(clients, waiting, gained=gained)

@@ -94,12 +94,12 @@ def test_a_message_names_the_owner_of_each_group_and_may_be_about_some_alone(
         return {each.place.consumer_group: each.summary for each in items}
 
     summaries = owners(".*")
-    assert summaries["ORDER_1"].endswith(", ongoing, owner: team orders")
+    assert summaries["ORDER_1"].endswith(", ongoing; owner: team orders")
     # The pattern is of the whole name, and a name is one line.
-    assert summaries["PAY_1"].endswith(r", owner: pay\n@all")
+    assert summaries["PAY_1"].endswith(r"; owner: pay\n@all")
     assert "owner" not in summaries["OTHER"]
     assert owners("(ORDER|PAY)_.*").keys() == {"ORDER_1", "PAY_1"}
-    assert owners("ORDER_1", language_of("zh"))["ORDER_1"].endswith("，负责人：team orders")
+    assert owners("ORDER_1", language_of("zh"))["ORDER_1"].endswith("；负责人：team orders")
 
 
 def test_stalls_and_faults_without_queues_are_told_where_they_are_new(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_message_says_for_how_many_nights_it_has_been_open(tmp_path: Path) -> 
     }
     found = digest(tmp_path, publish(tmp_path, "2026-11-20", tables))
     told = make_message(found, problems_to_send(found, Alerts(), ()), Alerts()).items[0].summary
-    assert told.endswith("ongoing, open since 2026-11-17 12:00 UTC (4 nights)")
+    assert told.endswith("since 2026-11-17 12:00 UTC, ongoing, open for 4 nights")
 
 
 def test_a_fault_that_passed_is_not_told(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_topic_is_told_from_the_first_of_its_episodes_to_the_last(tmp_path: Pa
         orphan("2", first_seen=at(8), last_seen=at(11), ongoing=False),
     ]
     (line,) = told(tmp_path / "over", orphaned_queues=rows)
-    assert line.endswith(", since 2026-11-20 00:30 UTC, until 2026-11-20 04:30 UTC")
+    assert line.endswith(", from 2026-11-20 00:30 UTC to 2026-11-20 04:30 UTC")
     (line,) = told(tmp_path / "one", orphaned_queues=[rows[0], {**rows[1], "ongoing": True}])
     assert line.endswith(", ongoing")
 
@@ -217,7 +217,7 @@ def test_a_topic_is_told_from_the_first_of_its_episodes_to_the_last(tmp_path: Pa
 def test_a_topic_whose_findings_have_gaps_says_for_how_much_of_the_time(tmp_path: Path) -> None:
     rows = [orphan("1", share_of_time=0.53), orphan("2", share_of_time=0.88), orphan("3")]
     (line,) = told(tmp_path, orphaned_queues=rows)
-    assert line.endswith(", ongoing, for 53 % of the time at least")
+    assert line.endswith(", ongoing, for at least 53 % of the time")
 
 
 def test_a_stall_is_told_with_the_process_that_is_frozen(tmp_path: Path) -> None:
@@ -438,7 +438,7 @@ def test_the_problems_of_one_cause_are_one_line_with_the_names_of_all_and_one_re
     ):
         assert line == (
             f"    CRITICAL {name} / TOPIC_payments (C): 1 queue consumed by nobody, also on the "
-            "retry topic, since 2026-11-20 12:00 UTC, ongoing, owner: team payments, Wang Wei"
+            "retry topic, since 2026-11-20 12:00 UTC, ongoing; owner: team payments, Wang Wei"
         )
         assert link == f"    {page}#{name}/TOPIC_payments"
     assert lines[-1] == f"The page: {page}"
@@ -464,10 +464,47 @@ def test_of_a_cause_what_waits_and_the_end_are_said_and_its_names_are_limited(
     alerts = Alerts(groups_shown=2)
     lines = told(tmp_path, alerts, orphaned_queues=rows, group_health=healths)
     assert lines[0] == (
-        "• CRITICAL 3 groups: orphaned queue; 1,500 messages wait, 60 more a minute, "
-        "2026-11-20 12:00 UTC to 2026-11-20 12:05 UTC: A, B and 1 more group"
+        "• CRITICAL 3 groups: orphaned queue, from 2026-11-20 12:00 UTC to 2026-11-20 12:05 UTC; "
+        "1,500 messages wait, 60 more a minute: A, B and 1 more group"
     )
     assert len(lines) == 1 + 2
+
+
+def test_when_it_began_and_when_the_oldest_message_came_cannot_be_taken_for_each_other(
+    tmp_path: Path,
+) -> None:
+    waits = {"backlog": 500, "backlog_per_minute": 20.0, "waiting_since": NOON}
+    later = {"last_seen": NOON + timedelta(minutes=9)}
+    tables = {
+        "orphaned_queues": [orphan("1", first_seen=NOON, **later)],
+        "group_health": [report_row("group_health", **later, **waits)],
+    }
+    found = digest(tmp_path, publish(tmp_path, "2026-11-20", tables))
+    heading, line = make_message(found, problems_to_send(found, Alerts(), ()), Alerts()).lines
+    # It is the subject of a mail.
+    assert heading.endswith("(1 CRITICAL); 500 messages wait, 20 more a minute")
+    assert line == (
+        "• CRITICAL G / T (C): 1 queue consumed by nobody, since 2026-11-20 12:00 UTC, ongoing; "
+        "500 messages wait, 20 more a minute, the oldest from 2026-11-20 12:00 UTC"
+    )
+
+
+def test_that_nothing_waits_is_said_and_that_only_a_part_is_known(tmp_path: Path) -> None:
+    def heading_and_line(backlog: int, without_offsets: int) -> tuple[str, str]:
+        partly = {"queues": 8, "queues_without_offsets": without_offsets}
+        health = report_row("group_health", backlog=backlog, **partly)
+        tables = {"orphaned_queues": [orphan("1")], "group_health": [health]}
+        folder = tmp_path / f"{backlog}-{without_offsets}"
+        found = digest(folder, publish(folder, "2026-11-20", tables))
+        message = make_message(found, problems_to_send(found, Alerts(), ()), Alerts())
+        return message.heading, message.lines[1]
+
+    for line in heading_and_line(0, 0):
+        assert line.endswith("; no message waits")
+    for line in heading_and_line(1_200, 2):
+        assert line.endswith("; at least 1,200 messages wait (no offsets of 2 of 8 queues)")
+    for line in heading_and_line(0, 2):
+        assert line.endswith("; no message is known to wait (no offsets of 2 of 8 queues)")
 
 
 def test_where_there_is_no_room_links_go_first_then_each_group_then_why(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import __version__
-from jobs.languages.language import ENGLISH
+from jobs.languages.language import ENGLISH, language
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.page_values import PageValues, build_report
@@ -332,9 +332,15 @@ def test_a_card_has_one_box_of_what_to_do_of_what_lasts() -> None:
     assert "<li>mend it too" in card
 
 
-@pytest.mark.parametrize(("backlog", "shown"), [(None, "not known"), (0, "0")])
-def test_that_no_offsets_came_is_not_that_nothing_waits(backlog: int | None, shown: str) -> None:
+@pytest.mark.parametrize(
+    ("backlog", "missing", "shown"),
+    [(None, 4, "not known"), (0, 0, "0"), (0, 1, "not known"), (1_200, 1, "at least 1,200")],
+)
+def test_that_no_offsets_came_is_not_that_nothing_waits(
+    backlog: int | None, missing: int, shown: str
+) -> None:
     waiting = {"backlog": backlog, "backlog_per_minute": None, "waiting_since": None}
+    waiting |= {"queues_without_offsets": missing}
     told = report(group_health=[health(**waiting)])
     table = to_html(told, "r").partition('id="health"')[2]
     assert f"<td>{shown}</td>" in table
@@ -346,8 +352,8 @@ def test_what_waits_is_in_the_first_lines_in_the_causes_and_in_each_card() -> No
     healthy = [health(topic=each, last_seen=minute(59), **waiting) for each in ("T0", "T1")]
     told = report(orphaned_queues=rows, group_faults=[], group_health=healthy)
     html = to_html(told, "r")
-    words = "2,000,000 messages wait, 60 more a minute, the oldest since 2026-11-20 10:03:00"
-    both = "4,000,000 messages wait, 121 more a minute, the oldest since 2026-11-20 10:03:00"
+    words = "2,000,000 messages wait, 60 more a minute, the oldest from 2026-11-20 10:03:00"
+    both = "4,000,000 messages wait, 121 more a minute, the oldest from 2026-11-20 10:03:00"
     verdict, causes = html.partition('id="findings"')[0], html.partition('id="findings"')[2]
     assert f"In these topics {both}." in verdict
     assert f"1 queue consumed by nobody; {words}" in verdict
@@ -357,6 +363,45 @@ def test_what_waits_is_in_the_first_lines_in_the_causes_and_in_each_card() -> No
     assert both in ticket.splitlines()[2]
     assert "<td>4,000,000</td>" in html.partition('id="health"')[2]
     assert f"consumed by nobody; {words}" in ticket
+
+
+def test_that_nothing_waits_is_said_of_what_lasts_alone() -> None:
+    """Dead groups whose queues are idle read as harmless; what passed has nothing to say."""
+    rows = [finding(), finding(topic="U", persistence="TRANSIENT", ongoing=False, severity="INFO")]
+    idle = [health(topic=each, backlog=0) for each in "TU"]
+    told = report(orphaned_queues=rows, group_faults=[], group_health=idle)
+    html = to_html(told, "r")
+    verdict, causes = html.partition('id="findings"')[0], html.partition('id="findings"')[2]
+    assert "In these topics no message waits." in verdict
+    assert "<td>no message waits</td>" in causes
+    assert causes.count("1 queue consumed by nobody; no message waits") == 1
+    assert "consumed by nobody, for a moment; " not in html
+    in_chinese = to_html(told, "r", language=language("zh"))
+    assert "这些主题中，没有未消费的消息。" in in_chinese
+
+
+def test_a_number_of_which_a_part_is_not_known_is_a_lower_bound_wherever_it_is() -> None:
+    rows = [finding(0, backlog=1_200), finding(1), finding(topic="U"), finding(topic="%RETRY%G")]
+    tables = {
+        "orphaned_queues": rows,
+        "group_faults": [],
+        "group_health": [
+            health(backlog=1_200, queues=4, queues_without_offsets=1),
+            health(topic="U", backlog=None, queues=4, queues_without_offsets=4),
+            # A retry topic of which the group committed no offset is given none by a broker.
+            health(topic="%RETRY%G", backlog=None, queues=1, queues_without_offsets=1),
+        ],
+    }
+    html = to_html(report(**tables), "r")
+    verdict, causes = html.partition('id="findings"')[0], html.partition('id="findings"')[2]
+    both = "at least 1,200 messages wait (no offsets of 5 of 8 queues)"
+    assert f"In these topics {both}." in verdict
+    assert f"<td>{both}</td>" in causes
+    assert "nobody; at least 1,200 messages wait (no offsets of 1 of 4 queues)" in causes
+    assert 'data-label="Backlog:">at least 1,200</td>' in causes
+    assert "<td>at least 1,200</td>" in html.partition('id="health"')[2]
+    in_chinese = to_html(report(**tables), "r", language=language("zh"))
+    assert "至少 1,200 条消息未消费（8 个队列中有 5 个没有位点）" in in_chinese
 
 
 def test_what_had_gaps_says_for_how_much_of_the_time_it_was_there() -> None:

@@ -81,7 +81,7 @@ def test_a_finding_is_a_picture_by_itself(
     assert main([*options, "1"]) == 0
     drawn = ElementTree.parse(picture)  # noqa: S314 - ours
     texts = [each.text or "" for each in drawn.iter(f"{SVG}text")]
-    assert f"CRITICAL {name} / T: 1 queue consumed by nobody, " in " ".join("".join(texts).split())
+    assert f"CRITICAL {name} / T: 1 queue consumed by nobody; " in " ".join("".join(texts).split())
     # A character of 13 pixels is about 8 across, and the picture 960.
     assert max(map(len, texts)) <= 118
     assert "http" not in picture.read_text(encoding="utf-8").replace(SVG[1:-1], "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,7 @@ from rebalance_core import (
     use_strategy,
     what_if,
 )
+from rebalance_core.views import readable_by_some
 from tests.support.snapshots import (
     at,
     client_list,
@@ -72,6 +74,31 @@ def test_names_that_take_two_columns_a_character_leave_the_picture_straight() ->
         assert numbers.split() == ["0", "1", "0", "1"]
         assert [row.split()[0] for row in rows] == ["10.0.0.1@订单", "10.0.0.2@a"]
         assert {display_width(row) for row in rows} == {display_width(numbers)}
+
+
+def test_what_waits_is_at_least_so_much_where_a_queue_has_no_offsets() -> None:
+    of = one_list(["a"])
+    queue = min(readable_by_some(of))
+    row: dict[str, Any] = {
+        "share_of_time": 1.0,
+        "broker_name": queue.broker_name,
+        "persistence": "PERSISTENT",
+        "severity": "CRITICAL",
+    }
+    row |= {"first_seen": to_instant(at(0)), "last_seen": to_instant(at(0))}
+    rows = [row | {"queue_id": 0, "backlog": 1_200}, row | {"queue_id": 1, "backlog": None}]
+    whole = moment(of)
+    partly = replace(
+        whole,
+        backlog={queue: 1_200},
+        backlog_at=whole.snapshot_time,
+        episodes={**whole.episodes, "orphaned_queues": rows},
+    )
+    text = "\n".join(explain_lines(Situation(of, RULES), partly, ENGLISH, WIDTH))
+    number = len(readable_by_some(of))
+    missing = f"(no offsets of {number - 1} of {number} queues)"
+    assert f"at least 1,200 messages {missing}" in text
+    assert ", at least 1,200 messages not consumed" in text
 
 
 def test_the_heading_tells_since_when_it_is_so() -> None:

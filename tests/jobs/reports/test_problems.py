@@ -47,6 +47,9 @@ def test_what_passed_by_itself_does_not_count() -> None:
     assert problem.headline == "1 queue consumed by several, for a moment"
     begun = passed | {"ongoing": True}
     problem = only(RowTables(duplicate_queues=[begun]))
+    idle = RowTables(duplicate_queues=[begun], group_health=[health(backlog=0)])
+    # That nothing waits is worth a word where something lasts.
+    assert only(idle).headline == problem.headline
     assert (problem.ongoing, problem.is_counted) == (True, False)
     assert problem.headline == "1 queue consumed by several, just begun"
 
@@ -189,7 +192,7 @@ def test_what_is_sure_then_what_is_there_then_what_waits_comes_before_how_many_q
     problems = find_problems(RowTables(orphaned_queues=rows, group_health=waiting))
     assert [each.place.topic for each in problems] == ["waits", "idle", "over", "possible", "mild"]
     assert problems[0].headline == "3 queues consumed by nobody; 2,000,000 messages wait"
-    assert problems[1].headline == "24 queues consumed by nobody"
+    assert problems[1].headline == "24 queues consumed by nobody; no message waits"
     assert [each.certainty for each in problems[2:4]] == ["CERTAIN", "POSSIBLE"]
 
 
@@ -199,7 +202,7 @@ def test_messages_that_are_as_new_as_the_last_offsets_do_not_wait_since_then() -
         return only(RowTables(orphaned_queues=[finding()], group_health=[row])).headline
 
     assert headline(59) == "1 queue consumed by nobody; 12 messages wait"
-    assert headline(58).endswith("12 messages wait, the oldest since 2026-11-20 10:58:00")
+    assert headline(58).endswith("12 messages wait, the oldest from 2026-11-20 10:58:00")
 
 
 def test_a_fault_that_passed_is_no_cause_and_asks_for_nothing_where_queues_have_what_lasts() -> (
