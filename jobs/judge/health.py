@@ -34,7 +34,7 @@ from ..declared.kinds import NO_GROUP, worst
 from ..schemas import NO_ANSWER, UNAUDITED
 from .answers import asked_answers
 from .arrow_tables import Row
-from .backlog import Waiting, waiting
+from .backlog import TopicBacklog, topic_backlog
 from .case import Case
 from .core_verdict import Verdict
 from .dossier import Dossier, RouteRun
@@ -51,7 +51,7 @@ _NOTHING: Row = {
     **dict.fromkeys(("audited_snapshots", "members", "processes", "idle_clients", "imbalance"), 0),
     **dict.fromkeys(("completeness", "orphan_queue_minutes", "duplicate_queue_minutes"), 0.0),
     **dict.fromkeys(("strategy_source", "subscription_source", "worst_severity")),
-    **dict.fromkeys((*UNAUDITED, *Waiting._fields, "queues_without_offsets")),
+    **dict.fromkeys((*UNAUDITED, *TopicBacklog._fields, "queues_without_offsets")),
 }
 
 
@@ -62,14 +62,14 @@ _AT_THE_END = (
 )
 
 
-def _waiting(dossier: Dossier, topic: str, at_end: Period, end: Evaluation) -> Row:
+def _backlog_columns(dossier: Dossier, topic: str, at_end: Period, end: Evaluation) -> Row:
     """The messages that wait in the topic, and the number of its queues where that is not known.
 
     Clients that broadcast keep their offsets themselves, and the broker's say nothing of them
     (``DefaultMQPushConsumerImpl.start``: ``LocalFileOffsetStore``).
     """
     if end.coverage == BROADCASTING_GROUP:
-        return {**Waiting()._asdict(), "queues_without_offsets": None}
+        return {**TopicBacklog()._asdict(), "queues_without_offsets": None}
     offsets = dossier.offsets.get(topic, ())
     # A stranger chose how many queues a route has: they are counted, never made.
     queues: dict[str, int] = {}
@@ -79,7 +79,7 @@ def _waiting(dossier: Dossier, topic: str, at_end: Period, end: Evaluation) -> R
     known = {(each.broker_name, each.queue_id) for each in offsets if each.times.size}
     in_route = sum(queue_id < queues.get(name, 0) for name, queue_id in known)
     missing = min(sum(queues.values()) - in_route, MOST_INT)
-    return {**waiting(offsets)._asdict(), "queues_without_offsets": missing}
+    return {**topic_backlog(offsets)._asdict(), "queues_without_offsets": missing}
 
 
 def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) -> Row:
@@ -101,7 +101,7 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
         ),
         **{name: getattr(end, name) for name in _AT_THE_END},
         **_silence(case.dossier, end),
-        **_waiting(case.dossier, topic, at_end, end),
+        **_backlog_columns(case.dossier, topic, at_end, end),
         **_unaudited(case, covered),
         "imbalance": end.most_queues - end.fewest_queues,
         "orphan_queue_minutes": _queue_minutes(ORPHANED, found),
