@@ -305,9 +305,7 @@ def _still_open(digest: Digest) -> set[Place]:
     return {each.place for each in digest.findings if each.ongoing and _is_open(each)}
 
 
-def make_message(
-    digest: Digest, chosen: Chosen, alerts: Alerts, language: Language = ENGLISH
-) -> Message:
+def make_message(digest: Digest, chosen: Chosen, alerts: Alerts, language: Language) -> Message:
     """The message about these problems, the worst first. Events go before them."""
     shown_alone = chosen[: alerts.groups_shown]
     message = Message(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rebalance_core.errors import nearest
 
-from ..config.bounds import DEFAULT_BOUNDS, Bounds
+from ..config.bounds import Bounds
 from ..declared.instants import SECOND, Instant, in_calendar, to_instant
 from .cache import Cache
 from .parsing import parse_json
@@ -88,16 +88,15 @@ class StatementReader:
     >>> line = b'''{"kind":"topic_route", "cluster":"C", "namesrv_addr":"ns:9876", "topic":"T",
     ... "snapshot_time":"1970-01-01T00:00:01Z", "collected_at":"1970-01-01T00:00:02Z",
     ... "error_code":17, "error_message":"No topic route info"}'''
-    >>> [statement] = StatementReader().read(line)
+    >>> reader = StatementReader(Bounds(), None)
+    >>> [statement] = reader.read(line)
     >>> statement.subject, statement.collected_at, statement.source.error_code, statement.content
     ('T', 2000000, 17, None)
-    >>> StatementReader().read(b"17")
+    >>> reader.read(b"17")
     RefusedLine(reason="expected one JSON object, came '17'", kind='')
     """
 
-    def __init__(
-        self, bounds: Bounds = DEFAULT_BOUNDS, plausible: PlausibleTimes | None = None
-    ) -> None:
+    def __init__(self, bounds: Bounds, plausible: PlausibleTimes | None) -> None:
         self._bounds = bounds
         self._plausible = plausible
         self._meanings: Cache[bytes, _Meaning] = Cache()

@@ -299,9 +299,9 @@ def to_svg(card: Card, language: Language) -> str:
 def to_markdown(
     report: PageValues,
     reports: str,
-    finding_pages: str | None = None,
-    language: Language = ENGLISH,
-    top: int = 10,
+    finding_pages: str | None,
+    language: Language,
+    top: int,
 ) -> str:
     """The verdict and the worst of it, of so many topics, for a ticket."""
     values = _values(report, reports, finding_pages) | {"top": max(top, 1)}

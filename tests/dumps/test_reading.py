@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.config.bounds import Bounds
+from jobs.config.bounds import DEFAULT_BOUNDS, Bounds
 from jobs.dumps import unpacking
 from jobs.dumps.cache import ENTRY_BYTES, Cache
 from jobs.dumps.reading import COUNTS, Counts, DumpStep, statements_of
@@ -157,7 +157,7 @@ def counted(pieces: Iterable[Piece]) -> Counts:
 
 
 def read(text: str) -> list[Statement]:
-    found = StatementReader().read(text.encode(), 0)
+    found = StatementReader(DEFAULT_BOUNDS, None).read(text.encode(), 0)
     assert not isinstance(found, RefusedLine)
     return found
 

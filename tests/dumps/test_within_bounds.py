@@ -14,13 +14,13 @@ from tests.dumps.samples import BODIES, line
 
 
 def reason(text: str, **bounds: int) -> str:
-    said = StatementReader(Bounds(**bounds)).read(text.encode())
+    said = StatementReader(Bounds(**bounds), None).read(text.encode())
     assert isinstance(said, RefusedLine), said
     return said.reason
 
 
 def is_read(text: str, **bounds: int) -> bool:
-    return isinstance(StatementReader(Bounds(**bounds)).read(text.encode()), list)
+    return isinstance(StatementReader(Bounds(**bounds), None).read(text.encode()), list)
 
 
 def route(*numbers: tuple[int, int]) -> str:
