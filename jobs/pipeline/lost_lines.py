@@ -97,6 +97,11 @@ def losses(
 
 def _file_gaps(name: str, file: _File, allowed: float) -> Iterator[Gap]:
     damage = file.damage
+    if damage.nul_bytes and re.search(r"\.(?:tar|tgz)(?:\.gz)?$", name):
+        # The NULs that end its members are no crash of a machine, and its end is no cut.
+        text = Text("dump {file} is a tar archive: unpack it, and run again", file=name)
+        yield Gap(NUL_BYTES, text)
+        return
     if not file.lines:
         yield Gap(DUMP_EMPTY, Text("dump {file} is empty (was the disk full?)", file=name))
     if file.ending is not None:
@@ -108,11 +113,7 @@ def _file_gaps(name: str, file: _File, allowed: float) -> Iterator[Gap]:
             what=file.ending,
         )
         yield Gap(DUMP_CUT, text)
-    if damage.nul_bytes and re.search(r"\.(?:tar|tgz)(?:\.gz)?$", name):
-        yield Gap(
-            NUL_BYTES, Text("dump {file} is a tar archive: unpack it, and run again", file=name)
-        )
-    elif damage.nul_bytes:
+    if damage.nul_bytes:
         text = agreeing(
             damage.nul_bytes,
             "dump {file} has {bytes:,} NUL [byte|bytes], as a machine's crash leaves behind: "
