@@ -151,9 +151,6 @@ def _tables(declarations: str) -> dict[str, Table]:
     return tables
 
 
-#: A member's subscriptions are those of its group's table, for it reported none itself.
-GROUP_TABLE = "GROUP_TABLE"
-
 #: Outcomes of a poll. ANSWERED: a list came. NOT_ONLINE: the broker knows no member of the group
 #: (code 206), so the list is empty for certain. NO_ANSWER: there is no list.
 ANSWERED, NOT_ONLINE, NO_ANSWER = "ANSWERED", "NOT_ONLINE", "NO_ANSWER"

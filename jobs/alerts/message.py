@@ -15,7 +15,7 @@ from itertools import starmap
 from operator import itemgetter
 from typing import NamedTuple, Self, TypeVar
 
-from rebalance_core.english import agreeing, count, joined, list_of
+from rebalance_core.english import agreeing, count, list_of, with_commas
 from rebalance_core.findings import AUDITED
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
@@ -29,8 +29,8 @@ from ..reports.problems import PlaceFinding, Problem, find_problems, heads_of, r
 from ..reports.tables import Place, PublishedTables, anchor_of, place_of
 from ..reports.waiting import WaitingMessages
 from ..reports.words import within
-from ..storage import Published
-from ..texts.shown import of_the_time, visible
+from ..storage import PublishedRun
+from ..texts.shown import share_in_words, visible
 from ..verdict.verdict import WELL, RunVerdict, make_verdict
 
 #: The place of all that a message leaves out.
@@ -72,7 +72,7 @@ class Digest:
     run before that is not there any more the group.
     """
 
-    published: Published
+    published: PublishedRun
     verdict: RunVerdict
     problems: tuple[Problem, ...]
     judged: frozenset[Place]
@@ -92,7 +92,7 @@ class Digest:
         return [each for problem in self.problems for each in problem.findings]
 
 
-def read_digest(published: Published, tables: PublishedTables) -> Digest:
+def read_digest(published: PublishedRun, tables: PublishedTables) -> Digest:
     """Reads the run; InputError where one of its tables is gone."""
     health = tables.read("group_health", [*Place._fields, "coverage"]).to_pylist()
     former = tables.read("former_findings", ["status", "consumer_group"]).to_pylist()
@@ -305,9 +305,7 @@ def _still_open(digest: Digest) -> set[Place]:
     return {each.place for each in digest.findings if each.ongoing and _is_open(each)}
 
 
-def make_message(
-    digest: Digest, chosen: Chosen, alerts: Alerts, language: Language = ENGLISH
-) -> Message:
+def make_message(digest: Digest, chosen: Chosen, alerts: Alerts, language: Language) -> Message:
     """The message about these problems, the worst first. Events go before them."""
     shown_alone = chosen[: alerts.groups_shown]
     message = Message(
@@ -407,7 +405,7 @@ def _found(digest: Digest, chosen: Chosen, *, is_new: bool) -> str:
         of_new if is_new else of_open,
         topics=count(len(places), "topic"),
         groups=count(len({each[:2] for each in places}), "group"),
-        severities=joined(severities, "{before}, {next}"),
+        severities=with_commas(severities),
     )
     # The time of the oldest has its place in the lines: a subject of a mail is short.
     every = (each.shown_waiting for each in digest.problems if each.place in places)
@@ -514,7 +512,7 @@ def _lasted(problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
     if problem.nights_open > 1:
         nights = count(problem.nights_open, "night")
         time = Text("{time}, open for {nights}", time=time, nights=nights)
-    if share := of_the_time(min(each.share_of_time for each in findings)):
+    if share := share_in_words(min(each.share_of_time for each in findings)):
         time = Text("{time}, for at least {share}", time=time, share=share)
     return time
 

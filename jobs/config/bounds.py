@@ -8,7 +8,7 @@ are the section ``[bounds]`` of the settings. Workers need them too: nothing but
 from dataclasses import dataclass, field
 from typing import Any
 
-from rebalance_core.strategy_rules import MOST_QUEUES
+from rebalance_core.strategy_rules import MOST_TOPIC_QUEUES
 
 
 def _bound(default: int, ge: int = 1, le: int | None = None) -> Any:
@@ -30,7 +30,7 @@ class Bounds:
     #: Characters of a cluster, group, topic, client id, broker name or address.
     name_length: int = _bound(4_096)
     #: Queues of a topic over all its brokers, read or only written, in any snapshot tables.
-    topic_queues: int = _bound(MOST_QUEUES, le=10_000_000)
+    topic_queues: int = _bound(MOST_TOPIC_QUEUES, le=10_000_000)
     #: Brokers of a route.
     route_brokers: int = _bound(10_000)
     #: Connections in a broker's list of a group.

@@ -366,7 +366,7 @@ class Settings(Section):
         return language(self.language, self.display_time_zone)
 
     @property
-    def console(self) -> Language:
+    def console_language(self) -> Language:
         """The language of the lines of a run, which are English."""
         return language(ENGLISH.code, self.display_time_zone)
 
@@ -417,7 +417,7 @@ def _as_toml(value: Any) -> str:
 
 
 #: A file of settings or known issues has some kilobytes; what is larger is another file.
-_MOST_BYTES = 4 << 20
+_MOST_FILE_BYTES = 4 << 20
 #: Tables and lists within each other: settings have four.
 _DEEPEST = 32
 #: The most errors that are listed, each with so many characters of what is wrong and of what came.
@@ -455,9 +455,7 @@ def load_settings(
     return _settings(str(path), text, overrides, environment)
 
 
-def find_settings(
-    overrides: Sequence[str] = (), environment: Mapping[str, str] = MappingProxyType({})
-) -> Settings:
+def find_settings(overrides: Sequence[str], environment: Mapping[str, str]) -> Settings:
     """The settings where none are named: conf/audit.toml here, else the one beside the packages."""
     return _settings(*(find_text(DEFAULT_SETTINGS) or _BUILT_IN), overrides, environment)
 
@@ -494,7 +492,7 @@ def read_text(path: str | Path) -> str:
     try:
         with Path(path).open("rb") as file:
             # A device or a pipe may have no end.
-            content = file.read(_MOST_BYTES + 1)
+            content = file.read(_MOST_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise SettingsError(f"{path} cannot be read: {reason}; check the path") from error
@@ -502,9 +500,10 @@ def read_text(path: str | Path) -> str:
 
 
 def _decoded(path: str | Path, content: bytes) -> str:
-    if len(content) > _MOST_BYTES:
+    if len(content) > _MOST_FILE_BYTES:
         raise SettingsError(
-            f"settings {path}: expected at most {_MOST_BYTES:,} bytes, came more: is it this file?"
+            f"settings {path}: expected at most {_MOST_FILE_BYTES:,} bytes, came more: "
+            "is it this file?"
         )
     try:
         return content.decode("utf-8")
@@ -652,7 +651,9 @@ def checked(
                 continue  # what is wrong in the list is not counted, and is said
             path = ".".join(map(str, each["loc"]))
             name = _given_as(path, each, given)
-            wrong = _shortened(f"  {name or path or '(top)'}: {_wrong(model, path, each, name)}")
+            wrong = _shortened(
+                f"  {name or path or '(top)'}: {_problem_of(model, path, each, name)}"
+            )
             is_said = each["type"] in _NOTHING_CAME or ", came " in each["msg"]
             came = "" if is_said else f", came {each['input']!r}"
             lines.append(wrong + _shortened(came))
@@ -675,7 +676,7 @@ def _given_as(path: str, error: Mapping[str, Any], given: Mapping[str, str]) -> 
     return ""
 
 
-def _wrong(model: type[BaseModel], path: str, error: Mapping[str, Any], given: str) -> str:
+def _problem_of(model: type[BaseModel], path: str, error: Mapping[str, Any], given: str) -> str:
     """The problem of a value, in our words."""
     if error["type"] in _UNKNOWN:
         there = list(names_of(model))

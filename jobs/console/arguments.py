@@ -92,7 +92,7 @@ def _check_names(command: Parser, given: Sequence[str]) -> None:
             command.error(f"unrecognized arguments: {word}{meant}")
 
 
-def build_parser(only: str | None = None) -> _Parser:
+def build_parser(only: str | None) -> _Parser:
     """The parser of all commands; ``only``: of the others it has the names, and no options."""
     parser = _Parser(
         prog="rebalance-audit",

@@ -91,7 +91,7 @@ class SliceLines:
 
     def __iter__(self) -> Iterator[Line]:
         if not self._slice.is_whole:
-            return self._of_range()
+            return self._lines_of_range()
         chunks = self._unpacked() if self.is_archive else self._chunks()
         return split_lines(chunks, self._bounds.line_bytes)
 
@@ -107,7 +107,7 @@ class SliceLines:
         if left:
             self.problem = Text("it became shorter while it was read")
 
-    def _of_range(self) -> Iterator[Line]:
+    def _lines_of_range(self) -> Iterator[Line]:
         # The byte before shows whether a line begins with the range.
         place = max(self._slice.start - 1, 0)
         lines = split_lines(_chunks(self._slice.path, place), self._bounds.line_bytes)

@@ -17,7 +17,7 @@ from ..config.settings import Settings
 from ..console.progress import Progress, StepShare
 from ..dumps.files import slices_of
 from ..dumps.reading import COUNTS, STATEMENTS, Counts, DumpStep
-from ..dumps.times import Apart, PlausibleTimes
+from ..dumps.times import ImplausibleLines, PlausibleTimes
 from ..dumps.unpacking import READ
 from ..engines.engine import Engine, InputFile, Slice
 from ..engines.pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, unpack_value
@@ -39,7 +39,7 @@ _MOST_REASONS = 10_000
 
 
 @dataclass(frozen=True)
-class Ingested:
+class IngestCounts:
     """Counts of what came in. ``lines`` = lines read + ``quarantined``, always.
 
     ``incomplete``: what of the files is missing.
@@ -63,7 +63,7 @@ def ingest(
     writer: SnapshotWriter,
     settings: Settings,
     progress: Progress,
-) -> Ingested:
+) -> IngestCounts:
     """Reads dumps and writes the snapshot tables, which then count instead of what was there.
 
     Raises InputError where the dumps are missing, and QuarantineError, after everything was
@@ -79,14 +79,14 @@ def ingest(
         rows = write_tables(read.tables(settings), SNAPSHOT_TABLES, writer.table)
         step.rows = sum(rows.values())
     incomplete = read.incomplete(settings)
-    result = Ingested(len(files), size, read.lines, read.counts.refused, incomplete)
+    result = IngestCounts(len(files), size, read.lines, read.counts.refused, incomplete)
     published = publish_ingest(result, rows, writer, settings, progress)
     check_quarantine(read.counts, published, settings)
     return result
 
 
 def publish_ingest(
-    result: Ingested,
+    result: IngestCounts,
     rows: Mapping[str, int],
     writer: SnapshotWriter,
     settings: Settings,
@@ -190,7 +190,7 @@ class ReadDumps:
     pieces: Any
     counts: Counts
     #: The lines of each cluster that are left out, for they are of another time than most.
-    apart: Mapping[str, Apart]
+    apart: Mapping[str, ImplausibleLines]
 
     @property
     def lines(self) -> int:
@@ -247,7 +247,7 @@ def _read(
     engine: Engine,
     slices: Sequence[Slice],
     step: DumpStep,
-    apart: Mapping[str, Apart] = MappingProxyType({}),
+    apart: Mapping[str, ImplausibleLines] = MappingProxyType({}),
 ) -> ReadDumps:
     pieces = engine.map(slices, step)
     counts = Counts.of(all_values(engine.collect(pieces.only(COUNTS)), COUNTS))

@@ -21,11 +21,11 @@ from ..engines.engine import Engine
 from ..engines.local import LocalEngine
 from ..errors import InputError
 from ..fold.kernel import Cutting
-from ..fold.numbers import of_group
+from ..fold.numbers import rows_of_group
 from ..judge.moment import Moment, find_moments
 from ..schemas import BROKER_POLLS, HEARTBEATS, QUARANTINE
 from ..storage import Location, Snapshots
-from .audit import Folded, fold_pieces
+from .audit import FoldResult, fold_pieces
 from .group_audit import read_dossiers_of
 from .ingest import tables_of_dumps
 from .inputs import Inputs
@@ -59,7 +59,7 @@ def moments_of_dumps(
         refused = tables.pop(QUARANTINE.name).num_rows
         groups = _groups(tables.values())
         cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
-        rows = {name: of_group(table, question.group) for name, table in tables.items()}
+        rows = {name: rows_of_group(table, question.group) for name, table in tables.items()}
         aside = f" ({refused} lines were not understood)" if refused else ""
         pieces = engine.given(
             piece
@@ -93,7 +93,7 @@ def moments_of_inputs(
 
 
 def _moments(
-    folded: Folded,
+    folded: FoldResult,
     question: MomentQuestion,
     settings: Settings,
     groups: Iterable[str],
@@ -124,7 +124,7 @@ def _in_zone(error: InputError, settings: Settings) -> InputError:
     if not isinstance(text, Text):
         return error
     named = "" if zone is UTC else f" ({zone})"
-    return InputError(f"{settings.console.of(text)}{named}", error.console)
+    return InputError(f"{settings.console_language.of(text)}{named}", error.console)
 
 
 def _groups(tables: Iterable[pa.Table]) -> set[str]:

@@ -69,7 +69,7 @@ def plan_audit(task: Task, *, ingested_before: bool) -> Iterator[str]:
         in_window = Inputs(there, task.settings).count(window)
         yield f"  reads    {task.snapshots}"
         for name in (table.name for table in SNAPSHOT_TABLES):
-            yield f"           {name:<15}{_of_table(there, name, in_window.get(name))}"
+            yield f"           {name:<15}{_table_line(there, name, in_window.get(name))}"
         date = date or _last_date(there.parquet(HEARTBEATS.name))
     else:
         yield f"  reads    {task.snapshots}, as ingest makes it"
@@ -89,7 +89,7 @@ def plan_settings(settings: Settings) -> Iterator[str]:
         yield f"  {key}={json_text(value)}"
 
 
-def _of_table(snapshots: Snapshots, name: str, in_window: int | None) -> str:
+def _table_line(snapshots: Snapshots, name: str, in_window: int | None) -> str:
     files = snapshots.files(name)
     if not files:
         return "not there, and not needed"

@@ -49,7 +49,7 @@ from ..schemas import (
     ROUTE_POLLS,
     TOPIC_ROUTES,
 )
-from ..storage import Location, Published, Snapshots
+from ..storage import Location, PublishedRun, Snapshots
 from .dataframe_rows import Names, RowsStep, brief_kinds, briefly, prepared
 from .dataframes import replace_date, rows_of_pieces, to_frame
 from .schemas import spark_schema
@@ -245,7 +245,7 @@ class SparkReport(Report):
     def __init__(
         self,
         folder: Location,
-        published: Published,
+        published: PublishedRun,
         settings: Settings,
         engine: SparkEngine,
         rows: Mapping[str, DataFrame],

@@ -6,7 +6,7 @@ import pytest
 
 from jobs.judge.dossier import Dossier
 from jobs.judge.drift import find_drift
-from jobs.judge.found import Found
+from jobs.judge.found import GroupFindings
 from jobs.judge.held import held_queues
 from jobs.judge.holdings_index import index_holdings
 from jobs.judge.routes import RouteChange
@@ -46,7 +46,7 @@ def judged(clients, queues=(), gained=(), segments=ONE, processes=2, **inputs):
         route_changes={TOPIC: changes},
         timelines={TOPIC: timeline(segments, by_name)},
     )
-    return held_queues(of, Found())
+    return held_queues(of, GroupFindings())
 
 
 def found(clients, queues=(), **inputs):

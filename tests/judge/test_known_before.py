@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.judge.dossier import Dossier, ListedMembers, PollRun, RouteRun
-from jobs.judge.found import Found
+from jobs.judge.found import GroupFindings
 from jobs.judge.known_before import with_history
 from rebalance_core.state import RouteBroker
 from tests.judge.phases import case
@@ -23,7 +23,7 @@ def remedy(*, listed_before=False, broker_ids=(0, 1), addresses=()):
     for number, address in enumerate(addresses):
         asked = (first_seen - 10 + number,)
         dossier.polls.append(PollRun(("broker-b", 0), "NOT_ONLINE", asked, asked, address))
-    (found,) = with_history(case(dossier=dossier), Found(faults=(MISSING,))).faults
+    (found,) = with_history(case(dossier=dossier), GroupFindings(faults=(MISSING,))).faults
     return str(found.remedy)
 
 

@@ -29,11 +29,11 @@ from jobs.languages.language import ENGLISH, Language
 from jobs.languages.language import language as language_of
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import Place, PublishedTables
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, PublishedRun, Reports
 from tests.support.written_reports import NOON, publish, report_row
 
 
-def digest(folder: Path, published: Published) -> Digest:
+def digest(folder: Path, published: PublishedRun) -> Digest:
     return read_digest(published, PublishedTables(Reports(Location(folder)), published))
 
 
@@ -136,7 +136,11 @@ def test_a_message_says_for_how_many_nights_it_has_been_open(tmp_path: Path) -> 
         ]
     }
     found = digest(tmp_path, publish(tmp_path, "2026-11-20", tables))
-    told = make_message(found, problems_to_send(found, Alerts(), ()), Alerts()).items[0].summary
+    told = (
+        make_message(found, problems_to_send(found, Alerts(), ()), Alerts(), ENGLISH)
+        .items[0]
+        .summary
+    )
     assert told.endswith("since 2026-11-17 12:00 UTC, ongoing, open for 4 nights")
 
 
@@ -175,7 +179,7 @@ def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Pat
         },
     )
     found = digest(tmp_path, published)
-    message = make_message(found, problems_to_send(found, Alerts(), ()), Alerts())
+    message = make_message(found, problems_to_send(found, Alerts(), ()), Alerts(), ENGLISH)
     assert message.lines == [
         "Rebalance audit of 2026-11-20: 2 topics of 1 group have new findings (1 CRITICAL, 1 "
         "WARNING); 1 finding of the previous run resolved",
@@ -188,7 +192,7 @@ def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Pat
     ]
     # The others are named all the same: incidents, and lines below a cause, are limited.
     one = Alerts(groups_shown=1)
-    short = make_message(found, problems_to_send(found, one, ()), one)
+    short = make_message(found, problems_to_send(found, one, ()), one, ENGLISH)
     assert short.lines == message.lines
     assert (len(short.items), short.left_out) == (1, 1)
 
@@ -197,7 +201,7 @@ def told(folder: Path, alerts: Alerts | None = None, **tables: list[dict[str, An
     """The lines of the message, but for the heading."""
     alerts = alerts or Alerts()
     found = digest(folder, publish(folder, "2026-11-20", tables))
-    return make_message(found, problems_to_send(found, alerts, ()), alerts).lines[1:]
+    return make_message(found, problems_to_send(found, alerts, ()), alerts, ENGLISH).lines[1:]
 
 
 def test_a_topic_is_told_from_the_first_of_its_episodes_to_the_last(tmp_path: Path) -> None:
@@ -346,7 +350,7 @@ def test_the_message_has_the_order_of_the_page(tmp_path: Path) -> None:
     health = [report_row("group_health", topic="long", orphan_queue_minutes=9.0)]
     published = publish(tmp_path, "2026-11-20", {"orphaned_queues": rows, "group_health": health})
     found = digest(tmp_path, published)
-    message = make_message(found, problems_to_send(found, Alerts(), ()), Alerts())
+    message = make_message(found, problems_to_send(found, Alerts(), ()), Alerts(), ENGLISH)
     tables = PublishedTables(Reports(Location(tmp_path)), published)
     assert [each.place for each in message.items] == [p.place for p in find_problems(tables)]
     topics = ["long", "wide", "narrow", "over", "mild", "warning"]
@@ -364,7 +368,7 @@ def test_the_message_says_of_a_problem_what_the_page_says(tmp_path: Path) -> Non
     found = digest(tmp_path, published)
     chosen = problems_to_send(found, Alerts(), ())
     assert ids_of(chosen) == {"2"}
-    (item,) = make_message(found, chosen, Alerts()).items
+    (item,) = make_message(found, chosen, Alerts(), ENGLISH).items
     (problem,) = find_problems(PublishedTables(Reports(Location(tmp_path)), published))
     assert (item.severity, item.is_ongoing) == (problem.severity, problem.ongoing)
     assert f": {problem.headline}, since {problem.first_seen:%Y-%m-%d %H:%M} UTC" in item.summary
@@ -446,7 +450,7 @@ def test_the_problems_of_one_cause_are_one_line_with_the_names_of_all_and_one_re
     found = digest(tmp_path, publish(tmp_path, "2026-11-21", payments(4)))
     assert (
         ": 8 topics of 4 groups have new findings (8 CRITICAL)"
-        in make_message(found, problems_to_send(found, Alerts(), ()), Alerts()).heading
+        in make_message(found, problems_to_send(found, Alerts(), ()), Alerts(), ENGLISH).heading
     )
 
 
@@ -480,7 +484,9 @@ def test_when_it_began_and_when_the_oldest_message_came_cannot_be_taken_for_each
         "group_health": [report_row("group_health", **later, **waits)],
     }
     found = digest(tmp_path, publish(tmp_path, "2026-11-20", tables))
-    heading, line = make_message(found, problems_to_send(found, Alerts(), ()), Alerts()).lines
+    heading, line = make_message(
+        found, problems_to_send(found, Alerts(), ()), Alerts(), ENGLISH
+    ).lines
     # It is the subject of a mail.
     assert heading.endswith("(1 CRITICAL); 500 messages wait, 20 more a minute")
     assert line == (
@@ -496,7 +502,7 @@ def test_that_nothing_waits_is_said_and_that_only_a_part_is_known(tmp_path: Path
         tables = {"orphaned_queues": [orphan("1")], "group_health": [health]}
         folder = tmp_path / f"{backlog}-{without_offsets}"
         found = digest(folder, publish(folder, "2026-11-20", tables))
-        message = make_message(found, problems_to_send(found, Alerts(), ()), Alerts())
+        message = make_message(found, problems_to_send(found, Alerts(), ()), Alerts(), ENGLISH)
         return message.heading, message.lines[1]
 
     for line in heading_and_line(0, 0):
@@ -510,7 +516,7 @@ def test_that_nothing_waits_is_said_and_that_only_a_part_is_known(tmp_path: Path
 def test_where_there_is_no_room_links_go_first_then_each_group_then_why(tmp_path: Path) -> None:
     """Nothing is cut within a line; each service has the room that is its own."""
     found = of_payments(tmp_path, 3)
-    message = make_message(found, problems_to_send(found, BESIDE, ()), BESIDE)
+    message = make_message(found, problems_to_send(found, BESIDE, ()), BESIDE, ENGLISH)
 
     def kinds(kept: int) -> str:
         shown = message.shortened(kept)[1:]
@@ -533,7 +539,7 @@ def test_clusters_of_one_name_each_have_theirs_where_there_are_several(tmp_path:
 def test_what_is_exact_is_whole_also_of_many(tmp_path: Path) -> None:
     """Incidents and programs get each by itself."""
     found = of_payments(tmp_path, 6)
-    first, *_ = make_message(found, problems_to_send(found, BESIDE, ()), BESIDE).items
+    first, *_ = make_message(found, problems_to_send(found, BESIDE, ()), BESIDE, ENGLISH).items
     assert (
         "(C): 1 queue consumed by nobody, also on the retry topic, since 2026-11-20"
         in first.summary
@@ -562,7 +568,7 @@ def test_a_groups_retry_topic_goes_with_the_worst_of_its_topics(tmp_path: Path) 
     )
     chosen = problems_to_send(found, Alerts(), ())
     assert ids_of(chosen) == {"retry", "mild", "other", "alone", "of another"}
-    message = make_message(found, chosen, Alerts())
+    message = make_message(found, chosen, Alerts(), ENGLISH)
     assert ": 5 topics of 3 groups have new findings" in message.heading
     of_topic = {each.place: each for each in message.items}
     # As bad as the worse of both, and where that one would be.
@@ -622,7 +628,7 @@ def test_a_message_ends_with_the_page_and_each_problem_knows_its_place_there(
     alerts = Alerts(report_url="https://audit.example/dt={date}.html")
     rows = [orphan("1", consumer_group="G/1 @all", topic="%RETRY%<x>")]
     found = digest(tmp_path, publish(tmp_path, "2026-11-20", {"orphaned_queues": rows}))
-    message = make_message(found, problems_to_send(found, alerts, ()), alerts)
+    message = make_message(found, problems_to_send(found, alerts, ()), alerts, ENGLISH)
     page = "https://audit.example/dt=2026-11-20.html"
     assert message.lines[-1] == f"The page: {page}"
     assert inert(message.lines[-1]) == f"The page: {page}"

@@ -13,7 +13,7 @@ from jobs import __version__
 from jobs.alerts.message import read_digest
 from jobs.alerts.metrics import metrics_text
 from jobs.reports.tables import PublishedTables
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, PublishedRun, Reports
 from jobs.texts.shown import visible
 from tests.support.written_reports import NOON, publish, report_row
 
@@ -21,7 +21,7 @@ LATER = NOON + timedelta(hours=1)
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def read(folder: Path, published: Published, worst_groups: int = 20) -> Series:
+def read(folder: Path, published: PublishedRun, worst_groups: int = 20) -> Series:
     """Every series by its name, without the common prefix, and its labels."""
     tables = PublishedTables(Reports(Location(folder)), published)
     text = metrics_text(read_digest(published, tables), tables, worst_groups)

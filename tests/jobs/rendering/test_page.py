@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import __version__
-from jobs.languages.language import language
+from jobs.languages.language import ENGLISH, language
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.page_values import PageValues, build_report
@@ -77,7 +77,7 @@ def full_report(name: str = "G") -> PageValues:
 
 @cache
 def full_page() -> str:
-    pages = FindingPages.of_this_installation()
+    pages = FindingPages.of_this_installation(ENGLISH)
     return to_html(full_report(), "out/reports", "https://docs.example/findings", pages)
 
 
@@ -102,7 +102,7 @@ def test_with_nothing_wrong_it_says_so() -> None:
 def test_a_run_without_snapshots_has_a_page_that_says_so(window: dict[str, Any]) -> None:
     empty = build_report(published(window=window), RowTables(), 10)
     assert "no snapshots" in to_html(empty, "r")
-    assert "No snapshots" in to_markdown(empty, "r")
+    assert "No snapshots" in to_markdown(empty, "r", None, ENGLISH, 10)
 
 
 def test_how_many_groups_rest_on_an_assumption_is_said_with_what_to_collect() -> None:
@@ -359,7 +359,7 @@ def test_what_waits_is_in_the_first_lines_in_the_causes_and_in_each_card() -> No
     assert f"1 queue consumed by nobody; {words}" in verdict
     assert f"<td>{both}</td>" in causes
     assert causes.count(f"1 queue consumed by nobody; {words}") == 2
-    ticket = to_markdown(told, "r")
+    ticket = to_markdown(told, "r", None, ENGLISH, 10)
     assert both in ticket.splitlines()[2]
     assert "<td>4,000,000</td>" in html.partition('id="health"')[2]
     assert f"consumed by nobody; {words}" in ticket
@@ -434,7 +434,7 @@ def test_what_is_still_there_says_so() -> None:
         (line,) = re.findall("<td>((?:(?!<td>).)*10:19:00.*?)</td><td>certain</td>", html)
         assert ("<strong>still there</strong>" in line) == ongoing
         assert ('<span class="badge">OVER</span>' in html) == (not ongoing)
-        assert (", **still there** |" in to_markdown(told, "r")) == ongoing
+        assert (", **still there** |" in to_markdown(told, "r", None, ENGLISH, 10)) == ongoing
 
 
 def test_of_many_faults_and_topics_some_are_told_in_full() -> None:
@@ -445,7 +445,7 @@ def test_of_many_faults_and_topics_some_are_told_in_full() -> None:
     card = to_html(told, "r").partition("<article")[2].partition("</article>")[0]
     assert len(re.findall("<dt>(?:Why|Also): ", card)) == 4
     assert card.count("Also seen: ") == 1
-    ticket = to_markdown(told, "r")
+    ticket = to_markdown(told, "r", None, ENGLISH, 10)
     assert ticket.count("\n### ") == 5
     assert ticket.count("**What to do:**") == 1
 
@@ -496,7 +496,7 @@ def test_a_page_of_many_groups_stays_small() -> None:
 
 
 def test_a_ticket_has_the_verdict_and_the_worst() -> None:
-    text = to_markdown(full_report(), "out/reports", "https://docs.example/findings")
+    text = to_markdown(full_report(), "out/reports", "https://docs.example/findings", ENGLISH, 10)
     assert text.startswith("# CRITICAL: rebalance audit of 2026-11-20\n")
     assert "| `G` / `T` in `C` | CRITICAL | 2 queues consumed by nobody and 2 consumed" in text
     assert "(https://docs.example/findings/duplicate_client_id.md)" in text
@@ -505,7 +505,7 @@ def test_a_ticket_has_the_verdict_and_the_worst() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_stays_text_in_a_ticket(name: str) -> None:
-    text = to_markdown(full_report(name), "out/reports")
+    text = to_markdown(full_report(name), "out/reports", None, ENGLISH, 10)
     tables = [line for line in text.splitlines() if line.startswith("|")]
     # Cells are parted by bars that no backslash precedes.
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} == {7}
@@ -529,7 +529,11 @@ def test_a_hostile_name_stays_text_in_a_ticket(name: str) -> None:
 )
 def test_a_code_span_ends_where_its_text_ends(text: str, span: str) -> None:
     assert f"| {span} / `T` |" in to_markdown(
-        report(orphaned_queues=[finding(consumer_group=text)], group_health=[health()]), "r"
+        report(orphaned_queues=[finding(consumer_group=text)], group_health=[health()]),
+        "r",
+        None,
+        ENGLISH,
+        10,
     )
 
 
@@ -537,7 +541,7 @@ def test_a_ticket_has_so_many_topics_as_are_told_in_full_and_names_one_cluster_n
     rows = [finding(topic=f"T{number}") for number in range(3)]
     for top, listed in ((2, 2), (0, 1), (3, 3)):
         told = report(top=top, orphaned_queues=rows, group_health=[health()])
-        text = to_markdown(told, "r", top=top)
+        text = to_markdown(told, "r", top=top, finding_pages=None, language=ENGLISH)
         assert text.count("\n| `G` / `T") == listed
         assert (f"{3 - listed} topic" in text) == (listed < 3)
         assert " in `C`" not in text
@@ -547,7 +551,7 @@ def test_a_ticket_has_so_many_topics_as_are_told_in_full_and_names_one_cluster_n
 def test_the_command_in_a_ticket_can_be_pasted_whatever_the_folder_is_called() -> None:
     rows = [finding(topic=f"T{number}") for number in range(3)]
     told = report(orphaned_queues=rows, group_health=[health()])
-    text = to_markdown(told, "/home/a/my reports", top=1)
+    text = to_markdown(told, "/home/a/my reports", top=1, finding_pages=None, language=ENGLISH)
     assert "`rebalance-audit show group_faults --reports 'my reports' --date 2026-11-20`" in text
 
 
@@ -565,7 +569,7 @@ def test_numbers_are_told_as_a_person_reads_them() -> None:
 
 def test_a_link_of_a_ticket_ends_where_the_address_ends() -> None:
     told = report(**two_processes_share_one_client_id())
-    text = to_markdown(told, "r", "https://docs.example/a (b)/")
+    text = to_markdown(told, "r", "https://docs.example/a (b)/", ENGLISH, 10)
     assert "](https://docs.example/a%20%28b%29/duplicate_client_id.md)" in text
 
 
@@ -595,7 +599,7 @@ def a_night(groups: int, faulty: int) -> dict[str, list[dict[str, Any]]]:
 @pytest.mark.long
 def test_a_page_of_300_groups_can_be_mailed_and_names_each_once_with_a_link() -> None:
     told = report(top=20, **a_night(300, 20))
-    html = to_html(told, "out/reports", None, FindingPages.of_this_installation())
+    html = to_html(told, "out/reports", None, FindingPages.of_this_installation(ENGLISH))
     assert len(html.encode()) < 2_000_000
     index = html.partition('<ul class="index groups">')[2].partition("</ul>")[0]
     links = re.findall('<a href="#(.*?)">', index)
@@ -679,7 +683,7 @@ def test_the_foot_says_what_made_the_page() -> None:
 
 
 def test_the_page_on_a_finding_is_in_the_page_and_no_link_leads_to_a_file() -> None:
-    html = to_html(full_report(), "r", None, FindingPages.of_this_installation())
+    html = to_html(full_report(), "r", None, FindingPages.of_this_installation(ENGLISH))
     assert "How RocketMQ" in html or "Why RocketMQ does not notice" in html
     links = {link["href"] for link in Page(html).all("a")}
     assert all(link.startswith(("#", "https://")) for link in links)
