@@ -176,6 +176,15 @@ def test_a_repair_that_moves_a_fault_to_other_queues_is_no_cause() -> None:
     assert causes_of(situation) == {"STALE_CHANNEL"}
 
 
+def test_of_the_cures_that_a_fault_is_part_of_the_one_with_fewest_others_is_previewed() -> None:
+    # With an id of its own the second process reads q3 to q5. The ghost still has q6 and q7.
+    found = faults_of(Situation(lists("a", "a", member(client_id="g", is_expired=True)), PLAIN))
+    assert {name: (told.cleared, told.left) for name, told in found.items()} == {
+        "DUPLICATE_CLIENT_ID": (6, 2),
+        "GHOST_MEMBER": (8, 0),
+    }
+
+
 PAIRS = {
     ("DUPLICATE_CLIENT_ID", "SUBSCRIPTION_MISMATCH"): lambda: lists(
         "a", "a", member(client_id="d", subscribed=False), "e"

@@ -384,6 +384,10 @@ def test_one_brokers_list_is_completed() -> None:
     there = one_list_each({"broker-a": ["a", "b"], "broker-b": ["a"], "broker-c": ["b"]})
     changed = apply_change(situation(there), unify_list("broker-b"))
     assert ids(changed.state) == [["a", "b"], ["a", "b"], ["b"]]
+    # Who reaches that broker now still does not reach the other one.
+    cut_off = (("b", "broker-b"), ("a", "broker-c"))
+    changed = apply_change(situation(replace(there, unreachable=cut_off)), unify_list("broker-b"))
+    assert changed.state.unreachable == (("a", "broker-c"),)
 
 
 def test_a_fault_is_mended_as_its_repair_does() -> None:
@@ -450,8 +454,11 @@ def test_nothing_to_do_is_the_very_same_situation() -> None:
     assert queue(0) in {q for a in evaluate(healthy.state, PLAIN).allocations for q in a.queues}
 
 
-def test_few_names_are_listed_of_many() -> None:
-    assert near_names("x", [f"group-{n}" for n in range(9)]).endswith("and 4 more")
+@pytest.mark.parametrize("name", ["x", "another"])
+def test_few_names_are_listed_of_many(name: str) -> None:
+    listed = near_names(name, [f"group-{n}" for n in range(9)])
+    assert listed.startswith("there are 'group-0', ")
+    assert listed.endswith("and 4 more")
 
 
 def test_a_stale_channel_goes_with_the_last_copy() -> None:
