@@ -82,6 +82,15 @@ def test_a_client_that_one_broker_lacks_again_and_again_does_not_reach_it():
     assert unreachable(polls) == {0: (), 60: cut_off, 120: cut_off, 180: cut_off, 240: ()}
 
 
+def test_a_broker_that_answers_no_more_hides_no_client_that_another_one_lists():
+    polls = {
+        "x": [(0, 0, BOTH)],
+        "y": [(60 * n, 60 * n, BOTH) for n in range(20)],
+        "z": [(60 * n, 60 * n, ALONE) for n in range(20)],
+    }
+    assert unreachable(polls)[600] == (("b", "z"),)
+
+
 def test_one_poll_without_a_client_is_a_moment_and_no_wall():
     polls = {
         "x": [(60 * n, 60 * n, BOTH) for n in range(3)],
@@ -248,6 +257,17 @@ def test_an_answer_at_the_edge_of_the_window_is_no_proof_beyond_it():
         "y": [(60 * n, 60 * n + 8, BOTH) for n in range(19, 20)],
     }
     assert not any(unreachable(polls).values())
+    # Answers that follow prove that b does not reach x, and not that it never did. (z lacks c all
+    # the time, so that each round is looked at.)
+    polls = {
+        "x": [(60 * n, 60 * n, ["a", "c"]) for n in range(20)],
+        "y": [(60 * n, 60 * n + 8, ["a", "b", "c"]) for n in range(10, 20)],
+        "z": [(60 * n, 60 * n, ALONE) for n in range(20)],
+    }
+    found = unreachable(polls)
+    assert {second for second, pairs in found.items() if ("c", "z") in pairs} == {*found}
+    assert ("b", "x") in found[600]
+    assert ("b", "x") not in found[300]
 
 
 @given(worlds())
