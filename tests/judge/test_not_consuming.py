@@ -21,6 +21,7 @@ from tests.judge.witnesses import (
     holdings_of,
     in_seconds,
     info,
+    log,
     offsets,
     periods,
     steady,
@@ -198,6 +199,12 @@ def test_listeners_that_hang_are_said_beside_the_flags():
     assert "a has messages in its cache" in fault.evidence
     assert "updateSubGroup -n" in fault.remedy
     assert "jstack" in fault.remedy
+
+
+def test_the_running_infos_of_another_time_and_the_logs_show_no_listener():
+    queues = [offsets(0, stuck(*MINUTES))]
+    clients = [info("a", 400, [0, 1]), log("p", "b", 60, [2, 3])]
+    assert found(queues, clients) == found(queues)
 
 
 def test_what_was_read_at_another_time_is_no_cause():
