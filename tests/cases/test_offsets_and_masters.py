@@ -436,7 +436,7 @@ def test_offsets_that_another_master_lacks_are_told_with_it(audit, back):
 
 @pytest.mark.parametrize("ahead", [300, 0])
 def test_an_offset_beyond_the_brokers_is_said_and_is_no_backlog(audit, ahead):
-    """Those of queues 0 and 1 are ahead of what was written; 9 messages wait in each other queue."""
+    """Those of two queues are ahead of what was written; 9 messages wait in each other queue."""
 
     def lines():
         for minute in MINUTES:

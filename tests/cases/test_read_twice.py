@@ -13,7 +13,9 @@ from tests.support.audited import queues
 EACH, OF_BROKER = 100, 400
 
 
-def polled(minutes, given, *, waiting=lambda _: 9, every=1, client_ids=lambda _: MEMBERS):
+def polled(
+    minutes, given, *, waiting=lambda _: 9, every=1, client_ids=lambda _: MEMBERS, each=EACH
+):
     """A group's polls; ``given``: by broker and minute how many messages it gave in that minute."""
     for minute in minutes:
         if minute % every:
@@ -22,7 +24,7 @@ def polled(minutes, given, *, waiting=lambda _: 9, every=1, client_ids=lambda _:
         yield route(now, "broker-a", "broker-b")
         for number, name in enumerate(("broker-a", "broker-b")):
             yield members(now + 1 + number, name, client_ids(minute))
-            written = 1_000 + EACH * minute
+            written = 1_000 + each * minute
             of_queue = dict.fromkeys(range(4), (written, written - waiting(minute)))
             stats = offsets(now + 10 + number, name, of_queue)
             body = json.loads(stats["body"]) | {"consumeTps": given(name, minute) / 60}
@@ -64,6 +66,13 @@ def scaled(minute):
         pytest.param(polled(range(25), always(OF_BROKER)), id="each message once"),
         pytest.param(polled(range(25), always(440)), id="a rate that is a little off"),
         pytest.param(polled(range(25), always(OF_BROKER // 2)), id="a filter that all share"),
+        pytest.param(
+            # The group commits nothing of what it gets.
+            polled(range(25), always(660), waiting=lambda minute: 9 + EACH * minute),
+            id="offsets that stay",
+        ),
+        # Each of four a minute is given three times.
+        pytest.param(polled(range(25), always(12), each=1), id="a few messages"),
         pytest.param(
             # A quarter of what comes is committed: caches fill.
             polled(range(25), always(OF_BROKER), waiting=lambda minute: 9 + 75 * minute),

@@ -309,6 +309,17 @@ def test_a_missing_answer_hides_who_left_and_came_back():
     assert unreachable(polls)[180] == (("d", "x"),)
 
 
+def test_an_answer_that_comes_some_seconds_late_is_not_missing():
+    # x, which had d all the time, says so at 61 and at 126 s: nobody has to guess.
+    with_d, without = ["a", "d"], ["a"]
+    polls = {
+        "x": [(60 * n, 60 * n + (6 if n == 2 else 1), with_d) for n in range(7)],
+        "y": [(60 * n, 60 * n + 2, without if n in (1, 2) else with_d) for n in range(7)],
+        "z": [(60 * n, 60 * n + 2, without if n in (1, 2) else with_d) for n in range(7)],
+    }
+    assert members(polls)[60]["x"] == {"a", "d"}
+
+
 @st.composite
 def overlapping_worlds(draw):
     """Members that come and go once, and two collectors, whose rounds overlap."""
