@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cases.test_small_dumps import MEMBERS, holds, instant, members, offsets, route
+from tests.cases.test_small_dumps import MEMBERS, TIMED_OUT, holds, instant, members, offsets, route
 from tests.support.audited import queues
 
 #: 400 messages a minute come to each broker, 100 to each queue.
@@ -58,6 +58,31 @@ def always(number):
 def scaled(minute):
     """A member comes or goes every other minute, and each time the queues are read again."""
     return MEMBERS if minute % 4 < 2 else MEMBERS[:3]
+
+
+def without_a_master(minutes, given):
+    """The master of broker-a answers nothing in these minutes."""
+    for each in polled(range(25), given):
+        minute = int(each["snapshot_time"][14:16])
+        if each.get("broker_name") != "broker-a" or minute not in minutes:
+            yield each
+        elif each["kind"] == "consumer_connection":
+            yield members(60 * minute + 1, "broker-a", TIMED_OUT)
+
+
+def again_at(minutes):
+    return lambda name, minute: 1_000 if name == "broker-a" and minute in minutes else OF_BROKER
+
+
+@pytest.mark.parametrize(("first", "since"), [(11, []), (13, [12]), (14, [13])])
+def test_soon_after_a_master_came_back_nobody_knows_what_was_read_twice(audit, first, since):
+    """It is back at 10:08. A rate is of up to 70 s before its poll: nothing shows what was given
+    by 10:12, and the two minutes of many messages that are left are too few.
+    """
+    given = again_at(range(first, first + 4))
+    found = audit(without_a_master(range(5, 8), given))["group_faults"]
+    times = [each["first_seen"] for each in found if each["fault"] == "READ_TWICE"]
+    assert times == [instant(60 * each) for each in since]
 
 
 @pytest.mark.parametrize(
