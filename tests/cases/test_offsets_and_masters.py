@@ -193,6 +193,18 @@ def test_who_does_not_answer_says_nothing_of_members(audit, answer, coverage, re
     assert health["reason"].startswith(reason)
 
 
+def test_while_nobody_answers_nobody_comes_or_goes(audit):
+    def lines():
+        for minute in MINUTES:
+            answer = TIMED_OUT if 5 <= minute < 9 else MEMBERS
+            yield route(60 * minute, "broker-a", "broker-b")
+            for number, name in enumerate(("broker-a", "broker-b"), start=1):
+                yield members(60 * minute + number, name, answer)
+
+    kinds = {each["kind"] for each in audit(lines())["events"]}
+    assert kinds == {"MASTER_LEFT"}
+
+
 def test_where_one_broker_alone_answers_the_others_are_named(audit):
     (health,) = audit(
         members(60 * minute + number, name, answer)

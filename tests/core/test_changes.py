@@ -35,6 +35,7 @@ from rebalance_core.changes import make_plan
 from rebalance_core.errors import near_names
 from rebalance_core.processes import find_processes
 from rebalance_core.repairs import give_separate_ids
+from rebalance_core.state import ProcessCount
 from rebalance_core.strategies.base import copy_id
 from tests.support.generators import client_ids, distinct_client_ids
 from tests.support.snapshots import (
@@ -191,6 +192,17 @@ def test_separate_ids_step_by_step_are_those_of_the_repair(
     # Every step parts one process: no two of them have one new id.
     renamed = [each for each in ids(partly.state)[0] if "\0" in each]
     assert len(renamed) == len(set(renamed)) == len(done & set(range(len(steps))))
+
+
+def test_with_each_process_that_has_a_separate_id_one_less_is_counted() -> None:
+    counted = (ProcessCount("a", 4, "they stay"),)
+    there = situation(replace(one_list(["a"] * 4), process_counts=counted))
+    steps, found = separate_ids().steps(there), []
+    for step in steps:
+        there = step.apply(there)
+        found.append([each.processes for each in there.state.process_counts])
+    # One process alone needs no count.
+    assert found == [[3], [2], []]
 
 
 def test_every_client_uses_one_strategy() -> None:

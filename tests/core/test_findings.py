@@ -373,6 +373,7 @@ def test_a_state_that_is_not_audited_has_a_reason_and_no_finding(
 
     assert (evaluation.coverage, evaluation.shows_owners) == (coverage, shows_owners)
     assert evaluation.reason.startswith(reason)
+    assert (evaluation.most_queues, evaluation.fewest_queues) in ((0, 0), (2, 2))
     assert (evaluation.findings, evaluation.stacked) == ((), ())
 
 
@@ -416,6 +417,18 @@ def test_who_pulls_beside_members_that_use_pop_is_found():
         ("MIXED_REQUEST_MODE", ("b",))
     ]
     assert faults_found(replace(one_list([pops, "c"]), request_mode="POP")) == []
+    # By x's list b has the last two of four queues, by y's it has all.
+    lists = one_list_each({"x": [pops, pulls], "y": [pulls]})
+    assert [
+        (each.queue.queue_id, each.certainty, each.probability)
+        for each in evaluate(replace(lists, request_mode="POP"), RULES).findings
+    ] == [(0, "POSSIBLE", 0.5), (1, "POSSIBLE", 0.5), (2, "CERTAIN", 1.0), (3, "CERTAIN", 1.0)]
+    # Beside b, which pulls it for certain, it does not matter that c perhaps does.
+    fixed = StrategyRules([StrategyRule(".*", "CONFIG", params={"config_queues": [["T", "x", 0]]})])
+    lists = one_list_each({"x": [pops, pulls, pulls._replace(client_id="c")], "y": [pops, pulls]})
+    (found,) = evaluate(replace(lists, request_mode="POP"), fixed).findings
+    assert (found.certainty, found.probability) == ("CERTAIN", 1.0)
+    assert [each.probability for each in found.claimants] == [1.0, 0.5]
     # Where all pull, who divides makes no difference.
     assert faults_found(replace(one_list([pops, pulls]), request_mode="PULL")) == []
 
