@@ -219,6 +219,11 @@ def test_clients_that_did_not_follow_a_change_are_named_with_what_waits():
         assert fault.remedy == "restart a: at its start a client takes its share"
 
 
+def test_who_holds_another_queue_too_many_lacks_none():
+    (fault,) = faults([info("a", MINUTES, []), info("b", MINUTES, [0, 2, 3])])
+    assert (fault.client_ids, fault.queues_affected) == (("a",), 1)
+
+
 def test_where_the_group_consumes_in_order_the_lock_is_named():
     clients = [
         info("a", MINUTES, [0], consume_orderly=True),

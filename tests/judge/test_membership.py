@@ -91,6 +91,15 @@ def test_a_broker_that_answers_no_more_hides_no_client_that_another_one_lists():
     assert unreachable(polls)[600] == (("b", "z"),)
 
 
+def test_of_an_id_as_many_processes_are_cut_off_as_any_broker_lists_more():
+    copies = [("a", "a:1"), ("a", "a:2")]
+    polls = {
+        name: [(60 * n, 60 * n, ["b", *of_a]) for n in range(4)]
+        for name, of_a in (("x", []), ("y", copies), ("z", copies[:1]))
+    }
+    assert unreachable(polls)[60] == (("a", "x"), ("a", "x"), ("a", "z"))
+
+
 def test_one_poll_without_a_client_is_a_moment_and_no_wall():
     polls = {
         "x": [(60 * n, 60 * n, BOTH) for n in range(3)],

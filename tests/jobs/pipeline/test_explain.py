@@ -146,7 +146,7 @@ def test_a_moment_has_what_each_process_last_said_to_hold_since_it_began(
     tmp_path: Path, snapshots: Location
 ) -> None:
     infos = [
-        info_row("x", 0, [0]),
+        info_row("y", 0, [0]),
         info_row("x", 30, [0, 1]),
         info_row("y", 15, [2]),
         # It could not be asked; what it said later is of another moment.
