@@ -43,6 +43,7 @@ def test_messages_that_are_read_twice_are_found_though_no_list_shows_it(audit):
     assert (fault["fault"], fault["severity"]) == ("READ_TWICE", "WARNING")
     assert (fault["broker_names"], fault["ongoing"]) == (["broker-a"], True)
     assert (fault["first_seen"], fault["last_seen"]) == (instant(300), instant(60 * 24))
+    assert fault["snapshots"] == 20
     # 19 minutes of 660 and of 400 messages; 260 of 400.
     assert fault["evidence"] == (
         "broker-a gave the group 11.0 messages a second from 10:05:00 to 10:24:00 UTC, and its "
