@@ -222,7 +222,7 @@ lock: $(TOOLS_VENV)/installed ## Write requirements/*.lock after a change of pyp
 	$(COMPILE) --group tools --output-file requirements/tools.lock
 	$(COMPILE) pyproject.toml --all-extras --constraint requirements/constraints.txt \
 		--output-file requirements/runtime.lock
-	$(COMPILE) pyproject.toml --extra spark --extra fast --extra apprise --group dev \
+	$(COMPILE) pyproject.toml --extra spark --extra fast --extra apprise --extra stores --group dev \
 		--constraint requirements/runtime.lock --output-file requirements/dev.lock
 	$(COMPILE) pyproject.toml --extra fast \
 		--constraint requirements/dev.lock --output-file requirements/local.lock

@@ -49,7 +49,7 @@ from .reports.text_templates import WIDTH
 from .schemas import HEARTBEATS, SNAPSHOT_TABLES, TOPIC_ROUTES
 from .storage import (
     Location,
-    Published,
+    PublishedRun,
     Reports,
     Snapshots,
     SnapshotWriter,
@@ -133,7 +133,7 @@ class Report(Mapping[str, pa.Table]):
     A shell shows the worst that was found, a notebook the page of ``rebalance-audit report``.
     """
 
-    def __init__(self, folder: Location, published: Published, settings: Settings) -> None:
+    def __init__(self, folder: Location, published: PublishedRun, settings: Settings) -> None:
         self.summary = published.summary
         self._published = published
         self._settings = settings
@@ -197,7 +197,7 @@ class Report(Mapping[str, pa.Table]):
         problems = find_problems(self._tables)
         verdict = make_verdict(published.summary, self._tables, problems)
         lines = closing_lines(published, verdict, problems, self._settings, WIDTH)
-        return "\n".join([*what_is_missing(verdict, self._settings.console), *lines])
+        return "\n".join([*what_is_missing(verdict, self._settings.console_language), *lines])
 
     def _repr_html_(self) -> str:
         """The page, in a frame: its style and script are not the notebook's."""

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from .engines.engine import Engine
     from .pipeline.inputs import Inputs
     from .publish.run import Task
-    from .storage import Published
+    from .storage import PublishedRun
 
 
 def audit(
     engine: Engine, task: Task, progress: Progress, inputs: Inputs | None = None
-) -> Published:
+) -> PublishedRun:
     """Audits the snapshots of a window and publishes the reports under the window's last date.
 
     ``engine``: ``SparkEngine(spark)``. ``inputs``: the tables, if they lie elsewhere than the task

@@ -99,10 +99,10 @@ def _lines(declaration: str) -> list[str]:
 
 
 _SHARED_COLUMNS = _lines("""
-cluster string filled: the name that the collector gives the cluster
-snapshot_time timestamp: the round of polling that the row belongs to
+cluster string filled: the cluster, as the collector names it
+snapshot_time timestamp: the round of polling
 consumer_group string filled: the consumer group
-topic string filled: the topic; %RETRY%group topics like any other
+topic string filled: the topic; %RETRY% topics too
 broker_name string filled: the name of the broker's replica set
 broker_id long 0..: 0 is the master, any other a slave
 queue_id int 0..: the queue's number on its broker
@@ -113,28 +113,28 @@ first_seen timestamp: the first snapshot that shows it
 last_seen timestamp: the last snapshot that shows it
 snapshots long: the number of the group's snapshots that show it
 share_of_time double: of the snapshots from first_seen to last_seen the share that shows it
-persistence string: PERSISTENT or TRANSIENT
-ongoing boolean: whether it is there at the end: in the group's last snapshot, or gone for no
-    longer than it usually was before it came back
+persistence string: PERSISTENT, or TRANSIENT: a deploy, a restart
+ongoing boolean: whether it is there at the end, or gone for no longer than usual
 severity string: INFO, WARNING or CRITICAL
-status string?: against the previous published run: NEW, or PERSISTING: it was open there; null: it
-    passed by itself
-open_since timestamp?: since when it is open without a published run in between that audited it and
-    does not have it; null: it passed by itself
-nights_open int?: how many published dates since then have it open, this one the last; null: it
-    passed by itself
+status string?: NEW, or PERSISTING: open in the previous published run; null: it passed by itself
+open_since timestamp?: since when every published run that audited it has it; null: it passed by
+    itself
+nights_open int?: published dates that have it open, with this one; null: it passed by itself
 completeness double: the lowest share of the route's brokers that gave a list
 strategy_source string?: where the least certain strategy of a member comes from
 remedy string: what repairs it
 known_issue string?: the reason of the known issue that it matches; null: none
-texts string?: what the texts of the row are made of, as JSON: templates and values, from which
-    --language makes another language; null: the row has no text
+texts string?: the row's texts as JSON, templates and values, which --language translates; null:
+    none
 consume_type string? CONSUME_PASSIVELY|CONSUME_ACTIVELY|CONSUME_POP: how the client consumes
 client_rebalance boolean?: false: the broker assigns its queues
 pull_consumer boolean?: whether it is a DefaultMQPullConsumer
+language string?: the client's language
+version int?: the ordinal of the client's MQVersion
+collected_at timestamp?: when the answer came
 error_message string?: the error in words
-event_id string?: the event with which it began, as in events: that of its id in whose time it
-    began; null: none
+event_id string?: the event in whose time it began, as in events; null: none
+processes int: how many processes use it; each has what follows
 queue_count int? 0..: the length of the queue list it used
 client_count int? 0..: the length of the client list it used
 """)
@@ -150,9 +150,6 @@ def _tables(declarations: str) -> dict[str, Table]:
         tables[name] = Table(name, grain, pa.schema(_columns(columns, _SHARED)))
     return tables
 
-
-#: A member's subscriptions are those of its group's table, for it reported none itself.
-GROUP_TABLE = "GROUP_TABLE"
 
 #: Outcomes of a poll. ANSWERED: a list came. NOT_ONLINE: the broker knows no member of the group
 #: (code 206), so the list is empty for certain. NO_ANSWER: there is no list.
@@ -174,20 +171,18 @@ heartbeats: cluster, snapshot_time, broker_name, broker_id, consumer_group, clie
 cluster, snapshot_time, broker_name, broker_id, consumer_group
 client_id string filled: the client id, as often as the broker lists it
 client_addr string null: the connection's address, unique in one broker's list
-language string?: the client's language, as its heartbeat has it
-version int?: the ordinal of the client's MQVersion
-consume_type
+language, version, consume_type
 message_model string? CLUSTERING|BROADCASTING: CLUSTERING or BROADCASTING; null counts as CLUSTERING
 subscriptions SUBSCRIPTIONS: what the member subscribes to
 subscription_source string? HEARTBEAT|RUNNING_INFO|GROUP_TABLE: HEARTBEAT (the member's last full
     one, to any broker), RUNNING_INFO, or GROUP_TABLE
-strategy string?: the strategy's name as seen of the client
+strategy string?: the strategy's name
 strategy_source string? RUNNING_INFO|CLIENT_LOG: RUNNING_INFO or CLIENT_LOG
 client_rebalance, pull_consumer
 last_heartbeat_at timestamp?: its last heartbeat seen by then
-is_silent boolean?: whether it has stopped sending heartbeats, as what came later shows
-doubtful_topics DOUBTFUL_TOPICS?: of a member with subscriptions from the GROUP_TABLE the topics
-    that the table has in some polls only, and in how many percent; null: none
+is_silent boolean?: whether it has stopped sending heartbeats
+doubtful_topics DOUBTFUL_TOPICS?: the topics that the GROUP_TABLE has in some polls only, and in how
+    many percent; null: none
 
 broker_polls: cluster, snapshot_time, broker_name, broker_id, consumer_group: one broker asked for a
     list
@@ -197,8 +192,8 @@ consumer_group
 outcome string ANSWERED|NOT_ONLINE|NO_ANSWER: ANSWERED, NOT_ONLINE (no member there) or NO_ANSWER
 error_code int?: the broker's response code; -1 without response
 error_message
-connections int 0..: the number of connections in the list
-collected_at timestamp?: when the broker's answer came
+connections int 0..: connections in the list
+collected_at
 list_id string? filled: the id of the list, as in member_lists
 
 member_lists: cluster, consumer_group, list_id: the content of a broker's list, once however often
@@ -218,7 +213,7 @@ zone_name string?: the zone that the broker is in
 
 route_polls: cluster, snapshot_time, namesrv_addr, topic: one nameserver asked for a route
 cluster, snapshot_time, namesrv_addr, topic
-collected_at timestamp?: when the nameserver's answer came
+collected_at
 route_id string filled: the id of the route, as in route_contents
 
 route_contents: cluster, topic, route_id: the content of a route, once however often polled
@@ -226,15 +221,14 @@ cluster, topic
 route_id string filled: the id of the content, as in route_polls
 brokers ROUTE_BROKERS: none: the nameserver does not know the topic
 
-client_states: one answer of a client to getConsumerRunningInfo, or one rebalance line of its log,
-    or what one broker says of how, or whether, a group consumes
+client_states: one running info of a client, one rebalance line of its log, or what one broker says
+    of how, or whether, a group consumes
 cluster
 snapshot_time timestamp?: the round; null for log lines
 observed_at timestamp: when the answer or the line was collected
 logged_at timestamp?: when the client wrote the line
 source string RUNNING_INFO|CLIENT_LOG|REQUEST_MODE|CONSUME_DISABLED: RUNNING_INFO, CLIENT_LOG,
-    REQUEST_MODE, or CONSUME_DISABLED: the broker refuses every
-    pull of the group
+    REQUEST_MODE, or CONSUME_DISABLED: the broker refuses every pull of the group
 consumer_group
 client_id string: the client id that was asked for, or that the line names; empty where a broker
     says it
@@ -254,10 +248,9 @@ subscriptions SUBSCRIPTIONS?: what it subscribes to
 topic string?: the topic of the log line or of the mode; null: all topics
 queue_count, client_count
 queues HELD_QUEUES?: the queues that it holds (dropped: being released), or that it computed
-activities strings?: of each of these queues, in the same order, what the process does not do with
-    it: NOT_CONSUMING, NOT_FINISHING, NOT_LOCKED or NOT_PULLING; null: none of these
-language string?: the client's language, as the last list before it says
-version int?: the ordinal of the client's MQVersion, as that list says
+activities strings?: for each of these queues what the process does not do: NOT_CONSUMING,
+    NOT_FINISHING, NOT_LOCKED or NOT_PULLING; null: none of these
+language, version
 
 queue_offsets: cluster, snapshot_time, consumer_group, topic, broker_name, queue_id: one queue's
     offsets
@@ -265,17 +258,17 @@ cluster, snapshot_time, consumer_group, topic, broker_name, queue_id
 broker_offset long -1..: where the next message goes
 consumer_offset long -1..: what the group has committed; -1: nothing
 last_timestamp timestamp?: the store time of the last consumed message
-given_per_1000_seconds long? 0..: how many messages the broker gave the group in 1,000 seconds,
-    whoever read them, as in the minute before (consumeTps); of all queues of its answer together
+given_per_1000_seconds long? 0..: messages that the broker gave the group in 1,000 seconds, at the
+    rate of the minute before (consumeTps); all queues of its answer together
 
-quarantine: file, line: one input line that was not understood, as it came, or one row of a snapshot
-    table that breaks its contract
+quarantine: file, line: one input line that was not understood, or one row of a snapshot table that
+    breaks its contract
 file string: the file that has the line, or the row
 line_number long: counted from 1; 0: the file as a whole, or a row
 reason string: what was expected and what came
-line string: the line, or the plain columns of the row as JSON; bytes that are no UTF-8 are shown as
-    U+FFFD
-line_bytes binary?: the exact bytes where they are no UTF-8
+line string: the line, or the plain columns of the row as JSON; bytes that are not UTF-8 are shown
+    as U+FFFD
+line_bytes binary?: the exact bytes where they are not UTF-8
 """)
 SNAPSHOT_TABLES = tuple(_SNAPSHOT_TABLES.values())
 
@@ -313,29 +306,28 @@ QUARANTINE = _SNAPSHOT_TABLES["quarantine"]
 #: The columns of duplicate and of orphaned queues.
 _QUEUE_FINDINGS = """\
 cluster, consumer_group, topic, broker_name, queue_id, first_seen, last_seen, snapshots
-persistence string: PERSISTENT, or TRANSIENT: a deploy, a restart
-ongoing
-certainty string: CERTAIN: under every view, in at least half of the snapshots that show it, with
-    a probability of 0.9 or more; POSSIBLE: the views differ
+persistence, ongoing
+certainty string: CERTAIN: under every view, in half of its snapshots or more, with a probability of
+    0.9 or more; POSSIBLE: the views differ
 probability double: the mean over the snapshots that show it; 1.0: certain in all of them
 completeness
-claimants CLAIMANTS: who claims the queue, with which probability each
+claimants CLAIMANTS: who claims the queue, and how probably
 causes strings: the faults that, repaired, make it go away
 severity, status
 strategy_source
-backlog long?: messages not consumed at the last offsets seen in the run
+backlog long?: messages not consumed at the last offsets of the run
 finding_id string: stable over runs: cluster, group, topic, queue, kind
 episode_first_seen timestamp: the same as first_seen
 episode_last_seen timestamp: the same as last_seen
-backlog_growth long?: the backlog less that at the last offsets seen by first_seen, else the first
-    in the run
+backlog_growth long?: its growth since the last offsets by first_seen, else since the first of the
+    run
 orderly boolean?: whether a client of the group consumes in order; null: none reported
 confirmed boolean?: true: what the processes held shows it; false: every process reported, and none
     shows it; null: too few of them reported
 computed boolean: true: lists and routes show it; false: only what the processes hold shows it
 held boolean?: the same as confirmed
-moved boolean?: true: the offsets do not advance while messages wait; false: they advance; null: the
-    offsets do not decide it, as of a queue with several owners
+moved boolean?: true: the offsets do not advance while messages wait; false: they advance; null:
+    they do not decide it
 known_issue
 share_of_time, open_since, nights_open, event_id"""
 
@@ -350,46 +342,45 @@ orphaned_queues: cluster, consumer_group, topic, broker_name, queue_id, first_se
 
 former_findings: finding_id: findings that were open in an earlier published run and are gone
 cluster, consumer_group, topic, broker_name, queue_id
-kind string: ORPHANED, DUPLICATE or STALLED; or a fault that no queue shows and that was not audited
-    this time: its broker_name is empty, its queue_id -1
-status string: RESOLVED, or NOT_AUDITED: the group was not audited this time
+kind string: ORPHANED, DUPLICATE or STALLED; or a fault that no queue shows, not audited this time:
+    broker_name is empty, queue_id -1
+status string: RESOLVED, or NOT_AUDITED this time
 first_seen
 last_seen timestamp: the last snapshot that shows it, in the last run that audited it
-severity string: in that run
-causes strings: in that run
+severity string: as in that run
+causes strings: as in that run
 finding_id string: as in the tables of faulty queues
-open_since timestamp?: since when it had been open, as that run has it
-nights_open int?: how many published dates had it open, that run the last
+open_since timestamp?: as in that run
+nights_open int?: as in that run
 
 stalled_queues: cluster, consumer_group, topic, broker_name, queue_id, first_seen: one unbroken run
-    of offset polls in which the queue had an owner and messages and its consumer offset did not
-    advance, while another queue of the group and topic kept up
+    of offset polls in which the queue had an owner and messages and did not move, while another
+    queue of the topic kept up
 cluster, consumer_group, topic, broker_name, queue_id
 first_seen timestamp: the first offset poll of the run
 last_seen timestamp: the last offset poll of the run
-polls long: the number of the queue's offset polls in the run, at least 2
+polls long: offset polls in the run, at least 2
 persistence
 ongoing boolean: whether it is there in the last poll of group and topic
 severity
 backlog long: messages not consumed at the end of the run
 backlog_growth long: messages that came in the run, from its first poll on
-owners strings: the client ids that it was computed for at the run's last poll but one: who had it
-    and did not move it; none: not computed
+owners strings: the client ids that had it, as computed, at the run's last poll but one; none: not
+    computed
 known_issue
 held boolean?: true: a process reported that it held the queue; false: every process reported, and
     none held it; null: too few of them reported
-why string?: what its process does not do, by its running info: it does not consume, has no lock,
-    does not ask for messages; null: no running info shows it
+why string?: what its process does not do, by its running info; null: no running info shows it
 finding_id string: stable over runs: cluster, group, topic, queue
 status, open_since, nights_open, texts, event_id
 
-stacked_client_ids: cluster, consumer_group, client_id, first_seen: one episode in which the id
-    was more than once in a broker's list, for at least half of its snapshots
+stacked_client_ids: cluster, consumer_group, client_id, first_seen: one episode in which the id was
+    more than once in a broker's list, for at least half of its snapshots
 cluster, consumer_group
-topics strings: the topics of the group whose queues it concerns
+topics strings: the topics that it concerns
 client_id
 id_format string: the class of its format
-processes int: how many processes use it, as the brokers' lists confirm
+processes int: the processes that the brokers' lists confirm
 client_addrs strings: the addresses of its connections
 versions ints: the client versions, as MQVersion ordinals
 languages strings: the client languages
@@ -413,24 +404,24 @@ client_ids strings: the client ids that it concerns
 client_addrs strings: the addresses of their connections
 broker_names strings: the brokers that it concerns
 queues_affected int: the most queues whose findings it causes at a time
-unread_messages long?: of QUEUES_LEFT_ROUTE the messages that the group had not read when they left
+unread_messages long?: of QUEUES_LEFT_ROUTE the messages not read when they left
 findings_cleared int: findings that go away with the repair
-findings_left int: findings that are left after the repair
-moves MOVES: the queues that change hands with the repair, before and after
+findings_left int: findings that stay after the repair
+moves MOVES: the queues that change hands with the repair
 known_issue
-severity string: INFO, WARNING or CRITICAL: the worst of the findings that it causes
+severity string: the worst of the findings that it causes
 share_of_time
 finding_id string: stable over runs: cluster, group, topic, fault; of what is about one client id
     that id too
 status, open_since, nights_open, texts, event_id
 
 unreadable_queues: cluster, consumer_group, topic, broker_name, queue_id, first_seen: a queue that
-    is written and that no consumer can read
+    is written and nobody can read
 cluster, consumer_group, topic, broker_name, queue_id, first_seen, last_seen, snapshots
 
 allocations: state_id, client_id, strategy, view: what the processes of an id take under one view
 cluster, consumer_group, topic, state_id, client_id
-processes int: how many processes use it; what follows is the same for each
+processes
 subscribed boolean: false: it takes a slot and claims nothing
 strategy string: the strategy's name
 strategy_source string: observed, configured, group or assumed
@@ -451,10 +442,10 @@ settled_at timestamp?: the first snapshot since in which the brokers' lists agre
 state_id_before string: the state before; its takers are in allocations
 state_id
 clients_joined strings: client ids that are new in the lists
-clients_left strings: client ids that are in no list any more
+clients_left strings: client ids that are in no list since
 queues_before int: readable queues before
 queues int: readable queues since
-queues_moved int: queues that go to others, or to others at times
+queues_moved int: queues that go to others, always or at times
 lists_agree boolean: false: during the change, some lists have it and others do not
 
 allocation_drift: cluster, consumer_group, topic, client_id, source, start_timestamp, process,
@@ -468,26 +459,26 @@ broker_name, queue_id
 drift string: HELD_NOT_COMPUTED or COMPUTED_NOT_HELD
 probability double: the share of the views that give it the queue
 first_seen, last_seen
-observations long: the running infos, or the unbroken parts of a log, that show it
+observations long: running infos, or unbroken parts of a log, that show it
 persistence
-attributed_to string?: ROUTE_CHANGED or STATE_CHANGED: what had just changed; OTHER_LIST: the log
-    names lists that the dumps do not have; SHARE_KEPT: it holds what it had before the last change,
-    suspended or failing to rebalance; null: none of these
+attributed_to string?: ROUTE_CHANGED or STATE_CHANGED: what had just changed; OTHER_LIST: the dumps
+    do not have the lists of the log; SHARE_KEPT: it holds what it had before the last change, for
+    it is suspended or fails to rebalance; null: none of these
 queue_count, client_count
 
 group_health: cluster, consumer_group, topic
 cluster, consumer_group, topic
 coverage string: AUDITED, or why not, at the group's last snapshot that shows it; NO_GROUP: only a
     route was collected
-reason string: the coverage in words, and what else is worth a line and no alarm
+reason string: the coverage in words, and what else is worth a line
 snapshots
 audited_snapshots long: the snapshots that were recomputed
-unaudited_coverage string?: why nothing is known of its owners between the next two times, the
-    longest such time; null: there is none of persistence_seconds
+unaudited_coverage string?: why its owners are not known between the next two times, the longest of
+    persistence_seconds or more; null: none
 unaudited_since timestamp?: the first snapshot of that time
 unaudited_until timestamp?: the first snapshot after it, or the last one of all
 first_seen, last_seen, completeness
-members int: connections in the longest broker list, at the end
+members int: connections in the longest list, at the end
 processes int: processes behind them, at the end
 queues int: readable queues, at the end
 idle_clients int: subscribed clients without a queue, at the end
@@ -498,32 +489,33 @@ subscription_source string?: where the least certain subscription of a member co
 orphan_queue_minutes double: minutes without owner, summed over the queues
 duplicate_queue_minutes double: minutes with several owners, summed over the queues
 worst_severity string?: of its findings, stalls among them; null: none
-group_most_queues int?: queues over all topics of the group of its fullest client, at the end
-group_fewest_queues int?: queues over all topics of the group of its emptiest client, at the end
-group_idle_clients int?: clients without a queue of any topic of the group, at the end
-group_most_clients int?: so many clients at most get a queue: the queues of the group's largest
-    topic
-fairer_strategy string?: a strategy that would divide the queues of all topics clearly fairer; null:
-    none, or the group has findings
-round_seconds double?: the usual time from the first to the last answer of a round
+group_most_queues int?: queues of its fullest client over all topics, at the end
+group_fewest_queues int?: queues of its emptiest client over all topics, at the end
+group_idle_clients int?: clients without a queue of any topic, at the end
+group_most_clients int?: the most clients that get a queue: the queues of the group's largest topic
+fairer_strategy string?: a strategy that is clearly fairer over all topics; null: none, or the group
+    has findings
+round_seconds double?: the usual time between the first and last answer of a round
 round_interval_seconds double?: the usual time from one round to the next; null: one round
-rounds_too_wide boolean?: whether a round takes longer than a fault has to last
+rounds_too_wide boolean?: whether a round takes longer than persistence_seconds
 texts, known_issue
-backlog long?: messages not consumed at the last offsets of each queue; null: none
-    were collected, or the clients broadcast and keep them themselves
-backlog_per_minute double?: by how many messages a minute it grew in the last 10 minutes of these
-    offsets, or over the last two of them
-waiting_since timestamp?: the first offsets that have the oldest of these messages; it may be older
-    where these are the first of the run; null: none waits
+backlog long?: messages not consumed at the last offsets of each queue; null: there are none, or the
+    clients broadcast and keep them
+queues_without_offsets int?: readable queues, at the end, whose offsets were not collected: backlog
+    is of the others alone; null: the clients broadcast, or nobody subscribes
+backlog_per_minute double?: its growth a minute, in the last 10 minutes of these offsets or over the
+    last two
+waiting_since timestamp?: the first offsets that have the oldest of these messages, which may be
+    older where they are the first of the run; null: none waits
 
-group_load: cluster, consumer_group, client_id: what a client has over all topics of the group, at
-    the end; of the topics that were recomputed
+group_load: cluster, consumer_group, client_id: what a client has over all recomputed topics of the
+    group, at the end
 cluster, consumer_group, client_id
-processes int: how many processes use it; each has what follows
-topics int: the topics that it subscribes to and shares, without the retry topic
+processes
+topics int: the topics that it shares, without the retry topic
 queues double: its queues over all topics but the retry topic; where the views differ, the mean
 retry_queues double: its queues of the retry topic
-share double: its queues as a share of the queues of all topics but the retry topic
+share double: its share of the queues of all topics but the retry topic
 idle boolean: whether it subscribes and has no queue of any topic
 
 events: cluster, kind, subject, begins: one thing that happened, whatever was found of it
@@ -536,7 +528,7 @@ subject string: the broker, nameserver, topic or group that it happened to; of C
 begins timestamp: the first snapshot that shows it; of COLLECTOR_AWAY the last one before
 ends timestamp?: the first snapshot that shows that it is over; null: it goes on
 last_seen
-headline string: in one line when it was, what it was and what it cost; times in UTC
+headline string: when and what it was, and what it cost; times in UTC
 what string: what happened, in words
 evidence string: what showed it, in words
 broker_names strings: the brokers that it concerns
@@ -544,17 +536,16 @@ groups_touched int: the groups that it touched: of a broker those with topics on
 groups strings: the first 1,000 of them by name
 groups_left_out int: those of them that are not named
 queues_lost int: queues of all groups that lastingly had no owner with it, or left the route with
-    unread messages: what is possible alone, or passed, does not count
+    unread messages; what is only possible, or passed, does not count
 messages_lost long: messages that groups had not read in queues that lastingly left the route with
     it
 queues_read_twice int: queues of all groups that lastingly had several owners with it
 findings int: the findings and faults that began with it
 finding_ids strings: the first 100 of them, as in the tables of findings
 texts
-groups_lasting strings: the first 1,000 of the groups touched in which something that began with it
-    lasts or is there at the end
-groups_recovered int: the other ones of the groups touched; 0 while it goes on, and of
-    COLLECTOR_AWAY
+groups_lasting strings: the first 1,000 of the groups touched in which something of it lasts or goes
+    on
+groups_recovered int: the other groups touched; 0 while it goes on, and of COLLECTOR_AWAY
 recovered_at timestamp?: the first snapshot without anything that passed with it; null: nothing did
 """)
 REPORT_TABLES = (*_REPORT_TABLES.values(), QUARANTINE)

@@ -26,8 +26,8 @@ from .texts import Text, for_slots
 LIST_SECONDS = 20
 ROUTE_SECONDS = 50
 
-#: More queues than this on one broker are a mistyped number.
-MOST_QUEUES = 100_000
+#: More queues on one broker are a mistyped number.
+_MOST_BROKER_QUEUES = 100_000
 
 
 class Step(NamedTuple):
@@ -133,13 +133,13 @@ def _stepwise(
     the template ``step`` are in its words too.
     """
 
-    def of_target(target: Mapping[str, Any], topic: str) -> Step:
+    def step_for(target: Mapping[str, Any], topic: str) -> Step:
         values = for_slots(step, {"topic": topic, **target})
         words = agreeing(values.get("number", 1), step, **values)
         return Step(words, partial(apply, **target), joins)
 
     def steps(situation: Situation) -> tuple[Step, ...]:
-        return tuple(of_target(each, situation.state.topic) for each in targets(situation))
+        return tuple(step_for(each, situation.state.topic) for each in targets(situation))
 
     return Change(text, steps, **more)
 
@@ -469,7 +469,7 @@ def _strategies(situation: Situation) -> dict[str, list[object]]:
     """The strategies of each client id's processes that take part; or why one was not found."""
     found: dict[str, list[object]] = {}
     for process in find_processes(situation.state, situation.rules):
-        if process.claims and not process.broadcasting:
+        if process.takes_part and not process.broadcasting:
             resolved = process.strategy
             found.setdefault(process.client_id, []).append(resolved.strategy or resolved.unknown)
     return found
@@ -485,5 +485,5 @@ def _require(what: str, came: str, there: Collection[str]) -> None:
 
 
 def _check_queues(came: int, least: int) -> None:
-    if not least <= came <= MOST_QUEUES:
-        raise ChangeError(f"expected {least} to {MOST_QUEUES} queues, came {came}")
+    if not least <= came <= _MOST_BROKER_QUEUES:
+        raise ChangeError(f"expected {least} to {_MOST_BROKER_QUEUES} queues, came {came}")

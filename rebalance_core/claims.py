@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .message_queue import MessageQueue, sort_message_queues
 from .processes import Process
 from .state import MASTER_ID
-from .strategies.base import AllocationStrategy
+from .strategies.base import NOTHING, AllocationStrategy
 from .views import View
 
 
@@ -75,7 +75,6 @@ class Claims:
         return [queues[position] for position in self.positions[view][process].tolist()]
 
 
-_NOTHING: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 #: The broker ids that each client asks, by client id and broker name.
 _Replicas: TypeAlias = Mapping[str, Mapping[str, Collection[int]]]
 
@@ -83,12 +82,12 @@ _Replicas: TypeAlias = Mapping[str, Mapping[str, Collection[int]]]
 def compute_claims(
     views: Sequence[View],
     processes: Sequence[Process],
-    rerouted: Collection[str] = frozenset(),
-    without_master: Collection[str] = frozenset(),
+    rerouted: Collection[str],
+    without_master: Collection[str],
 ) -> Claims:
     """Allocate under every view, once per strategy in use.
 
-    A process that does not take part (``Process.claims``) takes a slot and claims nothing; one
+    A process that does not take part (``Process.takes_part``) takes a slot and claims nothing; one
     whose id is not in the list that it drew claims nothing; a broadcasting one claims every queue.
     Nobody claims a queue of a broker that it does not reach: without an offset from there the
     queue is not taken (``RebalanceImpl.updateProcessQueueTableInRebalance`` 5.3.3).
@@ -119,16 +118,15 @@ def _positions(
     by_strategy: dict[AllocationStrategy, dict[str, NDArray[np.int64]]] = {}
     for process in processes:
         strategy = process.strategy.strategy
-        if not process.claims:
-            taken = _NOTHING
+        if not process.takes_part:
+            taken = NOTHING
         elif process.broadcasting:
             taken = every
-        elif strategy is None:
-            raise ValueError(f"no strategy for {process}")  # callers check before
         else:
+            assert strategy is not None, process  # noqa: S101 - who calls has looked
             if strategy not in by_strategy:
                 by_strategy[strategy] = strategy.claims(view.queues, view.client_ids)
-            taken = by_strategy[strategy].get(process.client_id, _NOTHING)
+            taken = by_strategy[strategy].get(process.client_id, NOTHING)
         unread = process.unreachable
         if not process.reads_slaves:
             asked = replicas.get(process.client_id, {})
@@ -261,7 +259,7 @@ def _entries(
     """Row and column of all that the sharing processes claim under one view."""
     taken = [of_view[row] for row in sharing]
     row = np.repeat(np.array(sharing, dtype=np.int64), [len(claimed) for claimed in taken])
-    column = np.concatenate(taken) if taken else _NOTHING
+    column = np.concatenate(taken) if taken else NOTHING
     return row, column if columns is None else columns[column]
 
 

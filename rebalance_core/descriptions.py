@@ -61,7 +61,7 @@ def _and(parts: Iterable[str]) -> str:
     return list_of(parts, _MOST_NAMES)
 
 
-def _of_clients(client_ids: Collection[str], template: str, **values: TextValue) -> Text:
+def _about_clients(client_ids: Collection[str], template: str, **values: TextValue) -> Text:
     """The template filled with ``{clients}``, in the singular or the plural."""
     return agreeing(len(client_ids), template, clients=_and(client_ids), **values)
 
@@ -164,7 +164,7 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
             "[takes|take] a slot"
         )
     return Description(
-        _sentences(_of_clients(ghosts, template), _effect(findings)),
+        _sentences(_about_clients(ghosts, template), _effect(findings)),
         Text(
             "check whether any process of {these_clients} is alive, and restart it; the broker "
             "drops a client about 130 s after its last heartbeat (one that is shut down properly "
@@ -190,7 +190,7 @@ def _who_uses(
 ) -> tuple[str, tuple[str, ...]]:
     """The users of each thing, in words, and the ids that do not use the commonest one."""
     most_first = sorted(users.items(), key=lambda use: (-len(use[1]), use[0]))
-    who = joined(_of_clients(sorted(ids), template, **{slot: what}) for what, ids in most_first)
+    who = joined(_about_clients(sorted(ids), template, **{slot: what}) for what, ids in most_first)
     return who, tuple(sorted({client_id for _, ids in most_first[1:] for client_id in ids}))
 
 
@@ -232,7 +232,7 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
         template = (
             "{clients} [does|do] not subscribe to {topic} and still [takes|take] a slot of it"
         )
-        evidence.append(_of_clients(strangers, template, topic=topic))
+        evidence.append(_about_clients(strangers, template, topic=topic))
     if percents:
         template = (
             "the group's subscription table has {topic} in about {percent} % of the polls "
@@ -258,7 +258,7 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
     return Description(_sentences(*evidence, effect), joined([*remedies, separate]), strangers)
 
 
-def _of_members(
+def _describe_members(
     which: Callable[[Member], bool], template: str, what_to_do: str
 ) -> Callable[[Situation, list[Finding]], Description]:
     """Describes what some members are or do; ``{topic}`` and ``{group}`` are those of the state."""
@@ -283,15 +283,19 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
         for entry in sorted(situation.state.client_lists, key=attrgetter("broker"))
         if entry.broker in asked
     }
-    short = {of: lacks for of, has in listed.items() if (lacks := sorted(most.keys() - has.keys()))}
+    short = {
+        broker: lacks
+        for broker, has in listed.items()
+        if (lacks := sorted(most.keys() - has.keys()))
+    }
     fewer = {broker: less for broker, times in listed.items() if (less := most - times)}
     differences = joined(
         Text(
             "the list of {broker} lacks {clients}, which other brokers list",
-            broker=named_broker(*of),
+            broker=named_broker(*broker),
             clients=_and(missing),
         )
-        for of, missing in short.items()
+        for broker, missing in short.items()
     )
     return Description(
         _sentences(
@@ -306,7 +310,7 @@ def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
         Text(
             "check whether {these_brokers} can be reached from {these_clients} (network, firewall, "
             "name server addresses); while a client starts or leaves this passes by itself",
-            these_brokers=_and(named_broker(*of) for of in fewer),
+            these_brokers=_and(named_broker(*broker) for broker in fewer),
             these_clients=_and(sorted(set[str]().union(*fewer.values()))),
         ),
         client_ids=tuple(sorted(set[str]().union(*short.values()))),
@@ -324,7 +328,7 @@ def _cut_off(state: State) -> Iterator[Text]:
     subscribed = {member.client_id: member for member in state.members if member.subscribed}
     cut_off = grouped((name, each) for each, name in state.unreachable if each in subscribed)
     for broker_name, client_ids in sorted(cut_off.items()):
-        yield _of_clients(
+        yield _about_clients(
             sorted(client_ids),
             "{clients} [does|do] not reach {broker} and [reads|read] no queue of it",
             broker=broker_name,
@@ -335,7 +339,7 @@ def _cut_off(state: State) -> Iterator[Text]:
         if subscribed[client_id].subscription_source == GROUP_TABLE
     }
     if by_table:
-        yield _of_clients(
+        yield _about_clients(
             sorted(by_table),
             "or {clients} [subscribes|subscribe] to other topics alone (the group's table does not "
             "show whose topics they are), still [takes|take] a slot, and [sends|send] no heartbeat "
@@ -348,7 +352,7 @@ def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Descr
     5.3.3.
     """
     without = repairs.brokers_without_group(situation.state)
-    brokers = _and(named_broker(*of) for of in without)
+    brokers = _and(named_broker(*broker) for broker in without)
     missing = agreeing(
         len(without),
         "{brokers} [answers|answer] that the group has no member there, while other brokers list "
@@ -405,7 +409,7 @@ def _group_offline(situation: Situation, findings: list[Finding]) -> Description
     what = Text("no broker that answered knows any member of the group")
     if offline_share(situation.state) == 1.0:
         what = Text("no broker knows any member of the group")
-    return _of_queues(what, GROUP_OFFLINE_REMEDY)(situation, findings)
+    return _describe_queues(what, GROUP_OFFLINE_REMEDY)(situation, findings)
 
 
 def _master_away(situation: Situation, findings: list[Finding]) -> Description:
@@ -458,7 +462,7 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
     parts = []
     if displaced:
         names = {strategy.full_name for strategy in unfiltered.values()}
-        evidence = _of_clients(
+        evidence = _about_clients(
             sorted(unfiltered),
             "{clients} [uses|use] {strategies}, whose blocks are cut from the queues of all rooms: "
             "those of a room that no member serves take the place of others",
@@ -473,7 +477,7 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
             "MACHINE_ROOM",
             these_clients=_and(sorted(unfiltered)),
         )
-        parts.append(_of_queues(evidence, remedy)(situation, displaced))
+        parts.append(_describe_queues(evidence, remedy)(situation, displaced))
     if left_out:
         evidence = Text("no member serves the room of these brokers")
         remedy = Text(
@@ -483,7 +487,7 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
             "WRITE_QUEUES -p 4) and move what is unread, or name it as a known issue",
             topic=situation.state.topic,
         )
-        parts.append(_of_queues(evidence, remedy)(situation, left_out))
+        parts.append(_describe_queues(evidence, remedy)(situation, left_out))
     return Description(
         joined(part.evidence for part in parts),
         joined(part.remedy for part in parts),
@@ -497,7 +501,7 @@ def _update(in_use: Iterable[AllocationStrategy]) -> str:
     return Text("update the clients before 4.8.0") if is_old else ""
 
 
-def _of_queues(what: str, remedy: str) -> Callable[[Situation, list[Finding]], Description]:
+def _describe_queues(what: str, remedy: str) -> Callable[[Situation, list[Finding]], Description]:
     return lambda _, findings: Description(
         evidence=Text("{what}: {queues}", what=what, queues=_effect(findings)),
         remedy=remedy,
@@ -553,13 +557,13 @@ DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
     repairs.GHOST_MEMBER: _ghosts,
     repairs.STRATEGY_MISMATCH: _strategies,
     repairs.SUBSCRIPTION_MISMATCH: _subscriptions,
-    repairs.MANUAL_ASSIGNMENT: _of_members(
+    repairs.MANUAL_ASSIGNMENT: _describe_members(
         lambda member: member.chooses_queues,
         "{clients} [chooses|choose] queues by assign() or by the pull consumer and still "
         "[takes|take] a slot (nobody can compute which queues [it reads|they read])",
         "put members that choose their queues themselves into a separate group",
     ),
-    repairs.MIXED_MESSAGE_MODEL: _of_members(
+    repairs.MIXED_MESSAGE_MODEL: _describe_members(
         lambda member: member.message_model == BROADCASTING,
         "{clients} [broadcasts|broadcast] in a clustering group, reading every queue and taking "
         "slots",
@@ -570,13 +574,13 @@ DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
     repairs.ROUTE_DIVERGENCE: _routes,
     repairs.MASTER_AWAY: _master_away,
     EXPRESSION_MISMATCH: _expressions,
-    UNKNOWN_TOPIC: _of_members(
+    UNKNOWN_TOPIC: _describe_members(
         lambda member: member.subscribed,
         "{clients} [subscribes|subscribe] to {topic}, which no nameserver knows",
         "check whether the topic's name is written as its producers write it; if it is, create "
         "the topic (mqadmin updateTopic), or take it out of the subscription",
     ),
-    repairs.MIXED_REQUEST_MODE: _of_members(
+    repairs.MIXED_REQUEST_MODE: _describe_members(
         lambda member: member.subscribed and member.client_rebalance is True,
         "{clients} [divides the queues itself|divide the queues themselves] (clientRebalance "
         "true) and [pulls its share|pull their shares], while other members get messages of all "
@@ -585,16 +589,16 @@ DESCRIBE: Mapping[str, Callable[[Situation, list[Finding]], Description]] = {
         "the group pull (mqadmin setConsumeMode -c CLUSTER -t {topic} -g {group} -m PULL)",
     ),
     repairs.ROOM_NOT_SERVED: _rooms,
-    repairs.CONFIG_OVERLAP: _of_queues(
+    repairs.CONFIG_OVERLAP: _describe_queues(
         Text("these queues are in the lists of several clients"),
         Text("leave each queue in one client's list"),
     ),
-    repairs.CONFIG_GAP: _of_queues(
+    repairs.CONFIG_GAP: _describe_queues(
         Text("these queues are in no client's list"),
         Text("add each queue to one client's list, %RETRY% topics included"),
     ),
     GROUP_OFFLINE: _group_offline,
-    UNEXPLAINED: _of_queues(
+    UNEXPLAINED: _describe_queues(
         Text("no fault that the audit can compute, alone or with others, explains these queues"),
         Text(
             "compare the tables allocations and allocation_drift; if the application has a "

@@ -57,6 +57,15 @@ def joined(parts: Iterable[str], template: str = "{before}; {next}") -> str:
     return Text(template, before=before, next=after)
 
 
+def with_commas(parts: Iterable[str]) -> str:
+    """The parts with a comma between two of them, where an "and" might be taken for one of them.
+
+    >>> with_commas(["a", "b", "c"])
+    'a, b, c'
+    """
+    return joined(parts, "{before}, {next}")
+
+
 def list_of(
     parts: Iterable[str], most: int | None = None, more: tuple[str, str] = ("more", "more")
 ) -> str:
@@ -71,13 +80,10 @@ def list_of(
     shown = every[:most]
     if shown and len(shown) < len(every):
         rest = count(len(every) - len(shown), *more)
-        return Text("{before} and {rest}", before=joined(shown, _COMMA), rest=rest)
+        return Text("{before} and {rest}", before=with_commas(shown), rest=rest)
     if len(shown) < 2:
         return joined(shown)
-    return Text("{before} and {last}", before=joined(shown[:-1], _COMMA), last=shown[-1])
-
-
-_COMMA = "{before}, {next}"
+    return Text("{before} and {last}", before=with_commas(shown[:-1]), last=shown[-1])
 
 
 def names(parts: Sequence[str], most: int) -> str:
@@ -86,7 +92,7 @@ def names(parts: Sequence[str], most: int) -> str:
     >>> names(["a", "b", "c"], 3), names(["a", "b", "c"], 2)
     ('a, b, c', 'a, b and 1 more')
     """
-    return list_of(parts, most) if len(parts) > most else joined(parts, _COMMA)
+    return list_of(parts, most) if len(parts) > most else with_commas(parts)
 
 
 def ranges(numbers: Iterable[int]) -> str:

@@ -76,6 +76,8 @@ def near_names(name: str, there: Collection[str]) -> str:
     "did you mean 'G_ORDER'?"
     >>> near_names("x", ["G_PAY", "G_ORDER"])
     "there are 'G_ORDER', 'G_PAY'"
+    >>> near_names("x", ["G_PAY"])
+    "there is only 'G_PAY'"
     >>> near_names("x", [])
     'there is none'
     """
@@ -84,4 +86,6 @@ def near_names(name: str, there: Collection[str]) -> str:
         return f"did you mean {', '.join(map(repr, near))}?"
     if not there:
         return "there is none"
+    if len(there) == 1:
+        return f"there is only {next(iter(there))!r}"
     return f"there are {names([repr(name_there) for name_there in sorted(there)], _MOST_NAMES)}"

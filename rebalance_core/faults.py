@@ -62,7 +62,7 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
             described = descriptions.DESCRIBE[fault](situation, found)
             faults.append(Fault(fault, **described._asdict(), **effect))
         else:
-            faults += _of_each_id(fault, situation, found, effect)
+            faults += _fault_of_each_id(fault, situation, found, effect)
     faults += [
         Fault(fault, **descriptions.DESCRIBE[fault](situation, [])._asdict())
         for fault, is_so in _WITHOUT_FINDINGS.items()
@@ -110,7 +110,7 @@ def _effect(before: Evaluation, after: Evaluation | None) -> dict[str, Any]:
 _MOST_PREVIEWS = 10
 
 
-def _of_each_id(
+def _fault_of_each_id(
     fault: str, situation: Situation, found: list[Finding], effect: Mapping[str, Any]
 ) -> Iterator[Fault]:
     """A fault for each client id that has it, with the findings of that id.

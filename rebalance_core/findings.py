@@ -12,7 +12,7 @@ import numpy as np
 
 from .claims import Claims, compute_claims, count_owners
 from .client_id import ClientIdFormat, parse_client_id
-from .english import joined
+from .english import with_commas
 from .errors import AllocationError
 from .grouping import grouped, numbered
 from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
@@ -172,7 +172,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
             queues=queues,
             most=rules.most_queues,
         )
-        queues = min(queues, _MOST_INT)
+        queues = min(queues, MOST_INT)
         return verdict(coverage=TOO_MANY_QUEUES, reason=reason, completeness=0.0, queues=queues)
     views = possible_views(state)
     verdict = partial(verdict, completeness=views.completeness, unreadable=_unreadable(state))
@@ -189,7 +189,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
             verdict = partial(verdict, findings=tuple(_pulled_and_popped(state, processes, views)))
         return _without_claims(verdict, state, refusal)
     by_process = np.bincount(claims.row, claims.share, minlength=len(processes)).tolist()
-    sharing = [process.claims and not process.broadcasting for process in processes]
+    sharing = [process.takes_part and not process.broadcasting for process in processes]
     shares = list(compress(by_process, sharing))
     coverage, why = refusal or (AUDITED, _zones(state))
     return verdict(
@@ -252,7 +252,7 @@ def _why_not_audited(
     if processes and not has_view:
         return NO_BROKER_ANSWERED, Text("no broker of the route gave a list of the group's members")
     for process in processes:
-        if process.claims and not process.broadcasting and process.strategy.unknown is not None:
+        if process.takes_part and not process.broadcasting and process.strategy.unknown is not None:
             return STRATEGY_NOT_KNOWN, Text(
                 "{client}: {why}. Nothing is computed for the topic: it is judged by what the "
                 "members hold, which running infos show",
@@ -298,7 +298,7 @@ def _zones(state: State) -> str:
     return Text(
         "the brokers are in the zones {zones}: recomputed for clients that see all of them; a "
         "client in zone mode sees only the brokers of its zone",
-        zones=joined(sorted(zones), "{before}, {next}"),
+        zones=with_commas(sorted(zones)),
     )
 
 
@@ -342,7 +342,7 @@ def _who_did_not_answer(state: State) -> str:
     silent = sorted({name for name, _ in asked - offline})
     return Text(
         "the other brokers of the route know no member of the group; no list came from {brokers}",
-        brokers=joined(silent, "{before}, {next}"),
+        brokers=with_commas(silent),
     )
 
 
@@ -403,7 +403,7 @@ def _weakest(ranked: Sequence[_Source], there: Collection[str | None]) -> _Sourc
 
 
 #: The greatest value of a column of type int.
-_MOST_INT = 2**31 - 1
+MOST_INT = 2**31 - 1
 
 #: The number of queues looked at together where they are not all right: bounds the memory.
 _QUEUES_AT_ONCE = 256
@@ -465,7 +465,7 @@ def _effects(stacked_ids: tuple[StackedId, ...], claims: Claims) -> tuple[Stacke
     behind = Counter({stacked_id.client_id: 0 for stacked_id in stacked_ids})
     users: dict[AllocationStrategy, set[str]] = defaultdict(set)
     for process in claims.processes:
-        if process.client_id in behind and process.claims:
+        if process.client_id in behind and process.takes_part:
             behind[process.client_id] += process.count
             if not process.broadcasting and process.strategy.strategy is not None:
                 users[process.strategy.strategy].add(process.client_id)

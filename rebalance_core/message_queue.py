@@ -16,7 +16,7 @@ from operator import attrgetter
 #: ``MixAll.RETRY_GROUP_TOPIC_PREFIX``.
 RETRY_PREFIX = "%RETRY%"
 #: The beginning of the topic of a group's dead letters: ``MixAll.DLQ_GROUP_TOPIC_PREFIX``.
-_DLQ_PREFIX = "%DLQ%"
+DLQ_PREFIX = "%DLQ%"
 
 
 def is_retry_topic(topic: str) -> bool:
@@ -30,7 +30,7 @@ def is_retry_topic(topic: str) -> bool:
 
 def is_dead_letters(topic: str) -> bool:
     """True if the topic holds messages that failed for the last time, which nobody consumes."""
-    return topic.startswith(_DLQ_PREFIX)
+    return topic.startswith(DLQ_PREFIX)
 
 
 def java_string_key(text: str) -> bytes:

@@ -48,7 +48,7 @@ _Each = TypeVar("_Each")
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class StateBetween:
     """A state on the way: what is done by then, and the queues that are wrong in it.
 
     ``done`` are the steps done (of a rollout), or the clients that work from the new lists.
@@ -59,7 +59,7 @@ class Between:
     orphans: tuple[MessageQueue, ...]
 
     @property
-    def wrong(self) -> int:
+    def queues_wrong(self) -> int:
         """The number of queues that several take or nobody takes."""
         return len({*self.duplicates, *self.orphans})
 
@@ -76,7 +76,7 @@ class Ways:
     states: int
     looked_at: int
     harmed: int
-    worst: Between | None
+    worst: StateBetween | None
 
     @property
     def exhaustive(self) -> bool:
@@ -170,7 +170,7 @@ def what_if(
     >>> prediction = what_if(Situation(state, StrategyRules()), [leave("c")])
     >>> [(move.queue.queue_id, move.before, move.after) for move in prediction.moves]
     [(1, ('b',), ('a',)), (2, ('c',), ('b',))]
-    >>> prediction.safe, prediction.settling.worst.wrong
+    >>> prediction.safe, prediction.settling.worst.queues_wrong
     (True, 2)
 
     (In the worst case, for 20 s at most, a knows that c has left and b does not: both take 1, and
@@ -261,7 +261,7 @@ def _rollout(situation: Situation, steps: Sequence[Step], before: Evaluation) ->
     keys_before = _keys(before)
     most = max(_FEWEST_STATES, min(MOST_STATES, _MEMBERS_IN_ALL // max(before.members, 1)))
     looked_at = _parts(steps, most)
-    harmed: list[Between] = []
+    harmed: list[StateBetween] = []
     for done in looked_at:
         on_the_way = situation
         for step in done:
@@ -272,8 +272,8 @@ def _rollout(situation: Situation, steps: Sequence[Step], before: Evaluation) ->
             for finding in evaluation.findings:
                 by_kind[finding.kind].append(finding.queue)
             texts = tuple(step.text for step in done)
-            harmed.append(Between(texts, *map(tuple, by_kind.values())))
-    worst = max(harmed, key=lambda state: state.wrong, default=None)
+            harmed.append(StateBetween(texts, *map(tuple, by_kind.values())))
+    worst = max(harmed, key=lambda state: state.queues_wrong, default=None)
     return Ways(max(2 ** len(steps) - 2, 0), len(looked_at), len(harmed), worst)
 
 
@@ -314,22 +314,26 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
     gone = before.seen_queues ^ after.seen_queues
     keys_before = _keys(before)
 
-    def between(moved: frozenset[_Process]) -> Between:
+    def between(moved: frozenset[_Process]) -> StateBetween:
         owners = staying.copy()
         for process in changing:
             owners.update(new[process] if process in moved else old.get(process, ()))
         several = (q for q in queues if owners[q] > 1 and (DUPLICATE, q) not in keys_before)
         none = (q for q in queues - gone if owners[q] == 0 and (ORPHANED, q) not in keys_before)
         done = tuple(shown_id(copy_id(*process)) for process in changing if process in moved)
-        return Between(done, tuple(sort_message_queues(several)), tuple(sort_message_queues(none)))
+        return StateBetween(
+            done, tuple(sort_message_queues(several)), tuple(sort_message_queues(none))
+        )
 
     # All that know the new lists are the state after; none, with nobody gone, the state before.
     fewest = 0 if leaves else 1
     # A queue moves mostly from one process to the next: it is wrong where every other one knows.
     in_order = (*changing[::2], *changing[1::2])
     looked_at = [between(frozenset(moved)) for moved in _parts(in_order, MOST_STATES, fewest)]
-    harmed = [between for between in looked_at if between.wrong]
-    worst = min(harmed, key=lambda state: (-state.wrong, len(state.done), state.done), default=None)
+    harmed = [between for between in looked_at if between.queues_wrong]
+    worst = min(
+        harmed, key=lambda state: (-state.queues_wrong, len(state.done), state.done), default=None
+    )
     return Ways(max(2 ** len(changing) - 1 - fewest, 0), len(looked_at), len(harmed), worst)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .client_id import parse_client_id
 from .client_kinds import STALE_CHANNEL_REMEDY, remedy_of
-from .english import count, joined, named_broker
+from .english import count, named_broker, with_commas
 from .grouping import grouped
 from .message_queue import bytewise_order_differs
 from .state import BROADCASTING, SURE, Member, ProcessCount, State
@@ -49,7 +49,7 @@ class Process(NamedTuple):
     reads_slaves: bool = True
 
     @property
-    def claims(self) -> bool:
+    def takes_part(self) -> bool:
         """True if it takes part in the topic's rebalance."""
         return self.subscribed and not self.chooses_queues and not self.silent
 
@@ -129,12 +129,12 @@ def _evidence(
     because: str,
 ) -> Text:
     listed = (
-        Text("{times} by {broker}", times=count(copies, "time"), broker=named_broker(*of))
-        for of, copies in copies_per_list
+        Text("{times} by {broker}", times=count(copies, "time"), broker=named_broker(*broker))
+        for broker, copies in copies_per_list
     )
     return Text(
         "listed {times}, from {hosts}; counted as {processes}: {because}",
-        times=joined(listed, "{before}, {next}"),
+        times=with_commas(listed),
         hosts=count(hosts, "host"),
         processes=count(processes, "process", "processes"),
         because=because,
@@ -158,8 +158,8 @@ def confirmed_processes(copies_per_list: list[int]) -> int:
 def count_processes(
     client_id: str,
     copies_per_list: list[int],
-    shown: ProcessCount | None = None,
-    language: str | None = None,
+    shown: ProcessCount | None,
+    language: str | None,
 ) -> tuple[int, str]:
     """The number of processes that use an id that some list has twice, and in words the evidence.
 
@@ -167,11 +167,12 @@ def count_processes(
     holds a time or a random part, which no two processes have; what most lists confirm. What the
     rest of the group does is no evidence.
 
-    >>> count_processes("10.0.0.1@app", [2, 1])[0]
+    >>> count_processes("10.0.0.1@app", [2, 1], None, None)[0]
     1
-    >>> count_processes("10.0.0.1@app", [2, 1], ProcessCount("10.0.0.1@app", 2, "both stay"))[0]
+    >>> shown = ProcessCount("10.0.0.1@app", 2, "both stay")
+    >>> count_processes("10.0.0.1@app", [2, 1], shown, None)[0]
     2
-    >>> count_processes("10.0.0.1@1#123456789012345", [2, 2])[0]
+    >>> count_processes("10.0.0.1@1#123456789012345", [2, 2], None, None)[0]
     1
     """
     most = max(copies_per_list)

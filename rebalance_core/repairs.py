@@ -318,7 +318,7 @@ def unify_strategies(situation: Situation) -> Situation:
     """
     used: Counter[AllocationStrategy] = Counter()
     for process in find_processes(situation.state, situation.rules):
-        if process.claims and not process.broadcasting and process.strategy.strategy:
+        if process.takes_part and not process.broadcasting and process.strategy.strategy:
             used[process.strategy.strategy] += process.count
     if len(used) < 2:
         return situation
@@ -374,7 +374,7 @@ def strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrateg
     return [
         (process.client_id, process.strategy.strategy)
         for process in find_processes(situation.state, situation.rules)
-        if process.claims and process.strategy.strategy is not None
+        if process.takes_part and process.strategy.strategy is not None
     ]
 
 
@@ -383,7 +383,11 @@ _Kind = TypeVar("_Kind", bound=AllocationStrategy)
 
 def users_of(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
     """The strategies of one class that subscribed members use, by client id."""
-    return {each: of for each, of in strategies_in_use(situation) if isinstance(of, kind)}
+    return {
+        each: strategy
+        for each, strategy in strategies_in_use(situation)
+        if isinstance(strategy, kind)
+    }
 
 
 def _with_strategies(

@@ -20,7 +20,8 @@ MASTER_ID = 0
 #: The percentage at which the member subscribes for sure.
 SURE = 100
 
-#: Sources of what a member subscribes to, the surest first.
+#: Sources of what a member subscribes to, the surest first. GROUP_TABLE: it is that of its group's
+#: table, for the member reported none itself.
 GROUP_TABLE = "GROUP_TABLE"
 SUBSCRIPTION_SOURCES = ("HEARTBEAT", "RUNNING_INFO", GROUP_TABLE)
 

@@ -58,7 +58,7 @@ class KnownClient(NamedTuple):
 
 
 #: A topic of RocketMQ's has some hundred queues. A writer of routes can claim any number.
-MOST_QUEUES = 100_000
+MOST_TOPIC_QUEUES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class StrategyRules:
         self,
         rules: Iterable[StrategyRule] = (),
         default: str = "AVG",
-        most_queues: int = MOST_QUEUES,
+        most_queues: int = MOST_TOPIC_QUEUES,
     ) -> None:
         self.most_queues = most_queues
         self._rules = tuple(rules)

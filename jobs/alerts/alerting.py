@@ -14,10 +14,10 @@ from ..declared.kinds import CRITICAL
 from ..errors import AuditError
 from ..languages.language import ENGLISH, Language
 from ..reports.tables import PublishedTables
-from ..storage import Published, Reports
+from ..storage import PublishedRun, Reports
 from ..storage.lease import lease
 from .delivery import LONGEST_PAUSE, Attempts, DeliveryError
-from .destinations import Ready, find_destination
+from .destinations import ReadyDestination, find_destination
 from .message import (
     MISSING,
     OTHERS,
@@ -69,7 +69,7 @@ def alert(
     """
     alerts, warn, language = sender.alerts, sender.warn, sender.language
 
-    def read(published: Published) -> tuple[Digest, str]:
+    def read(published: PublishedRun) -> tuple[Digest, str]:
         tables = PublishedTables(reports, published)
         digest = read_digest(published, tables)
         if metrics is None:
@@ -111,7 +111,7 @@ def _deliver_all(reports: Reports, digest: Digest, sender: Sender) -> Iterator[s
 
 
 def _deliver(
-    sender: Sender, destination: Ready, digest: Digest, notes: Notes, *, is_last: bool
+    sender: Sender, destination: ReadyDestination, digest: Digest, notes: Notes, *, is_last: bool
 ) -> str:
     """Delivers to one destination what it did not get yet; what was done, in words."""
     alerts, language, warn = sender.alerts, sender.language, sender.warn
@@ -180,7 +180,7 @@ def _says_what_is_missing(
 
 @contextmanager
 def _alone(
-    reports: Reports, published: Published, alerts: Alerts, destinations: int, warn: Say
+    reports: Reports, published: PublishedRun, alerts: Alerts, destinations: int, warn: Say
 ) -> Iterator[None]:
     """Holds the lease of the notes: of two alerts at a time one waits, and posts nothing twice."""
     longest = destinations * alerts.attempts * (alerts.timeout_seconds + LONGEST_PAUSE)

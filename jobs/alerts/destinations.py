@@ -56,7 +56,7 @@ Deliver = Callable[[Message, datetime, Attempts], None]
 
 
 @dataclass(frozen=True)
-class Ready:
+class ReadyDestination:
     """A destination with its secrets. ``severity``: None for that of all alerts.
 
     ``groups``: the pattern of the groups that it gets messages about. ``mentions``: by owner whom
@@ -74,7 +74,7 @@ class Ready:
 
 def find_destination(
     settings: Destination, environment: Mapping[str, str], warn: Callable[[str], None]
-) -> Ready:
+) -> ReadyDestination:
     """The destination with its secrets.
 
     Raises SettingsError, without a secret in it, where a URL or a secret is missing or wrong.
@@ -84,13 +84,13 @@ def find_destination(
         name, severity, groups = settings.name, settings.severity, settings.groups
         where = f"alerts.destinations {name}"
 
-    def ready(service: str, deliver: Deliver, *, has_incidents: bool = False) -> Ready:
+    def ready(service: str, deliver: Deliver, *, has_incidents: bool = False) -> ReadyDestination:
         mentions = settings.mentions or {}
         if mentions and service not in WITH_MENTIONS:
             raise SettingsError(
                 f"{where}.mentions: expected one of {', '.join(WITH_MENTIONS)}, came {service}"
             )
-        return Ready(name, service, has_incidents, severity, deliver, groups, mentions)
+        return ReadyDestination(name, service, has_incidents, severity, deliver, groups, mentions)
 
     secrets = SecretSources(where, name, environment, warn)
     secret = secrets.find(SECRET_VARIABLE, "secret_file", settings.secret_file)

@@ -15,7 +15,7 @@ from itertools import starmap
 from operator import itemgetter
 from typing import NamedTuple, Self, TypeVar
 
-from rebalance_core.english import agreeing, count, joined, list_of
+from rebalance_core.english import agreeing, count, list_of, with_commas
 from rebalance_core.findings import AUDITED
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
@@ -29,8 +29,8 @@ from ..reports.problems import PlaceFinding, Problem, find_problems, heads_of, r
 from ..reports.tables import Place, PublishedTables, anchor_of, place_of
 from ..reports.waiting import WaitingMessages
 from ..reports.words import within
-from ..storage import Published
-from ..texts.shown import of_the_time, visible
+from ..storage import PublishedRun
+from ..texts.shown import share_in_words, visible
 from ..verdict.verdict import WELL, RunVerdict, make_verdict
 
 #: The place of all that a message leaves out.
@@ -72,7 +72,7 @@ class Digest:
     run before that is not there any more the group.
     """
 
-    published: Published
+    published: PublishedRun
     verdict: RunVerdict
     problems: tuple[Problem, ...]
     judged: frozenset[Place]
@@ -92,7 +92,7 @@ class Digest:
         return [each for problem in self.problems for each in problem.findings]
 
 
-def read_digest(published: Published, tables: PublishedTables) -> Digest:
+def read_digest(published: PublishedRun, tables: PublishedTables) -> Digest:
     """Reads the run; InputError where one of its tables is gone."""
     health = tables.read("group_health", [*Place._fields, "coverage"]).to_pylist()
     former = tables.read("former_findings", ["status", "consumer_group"]).to_pylist()
@@ -305,9 +305,7 @@ def _still_open(digest: Digest) -> set[Place]:
     return {each.place for each in digest.findings if each.ongoing and _is_open(each)}
 
 
-def make_message(
-    digest: Digest, chosen: Chosen, alerts: Alerts, language: Language = ENGLISH
-) -> Message:
+def make_message(digest: Digest, chosen: Chosen, alerts: Alerts, language: Language) -> Message:
     """The message about these problems, the worst first. Events go before them."""
     shown_alone = chosen[: alerts.groups_shown]
     message = Message(
@@ -407,9 +405,11 @@ def _found(digest: Digest, chosen: Chosen, *, is_new: bool) -> str:
         of_new if is_new else of_open,
         topics=count(len(places), "topic"),
         groups=count(len({each[:2] for each in places}), "group"),
-        severities=joined(severities, "{before}, {next}"),
+        severities=with_commas(severities),
     )
-    return _with_waiting(found, [each for each in digest.problems if each.place in places])
+    # The time of the oldest has its place in the lines: a subject of a mail is short.
+    every = (each.shown_waiting for each in digest.problems if each.place in places)
+    return _with_waiting(found, (each._replace(since=None) for each in every))
 
 
 class _Writer(NamedTuple):
@@ -425,17 +425,16 @@ class _Writer(NamedTuple):
         cluster, group, topic = map(shown, problem.place)
         severity = worst([problem.severity, *(each.severity for each in findings)])
         owner = _owner(problem.place.consumer_group, self.alerts)
-        found = _what(problem, findings)
-        summary = Text(
-            "{severity} {group} / {topic} ({cluster}): {found}, since {first_seen}, {until}",
+        found = Text(
+            "{severity} {group} / {topic} ({cluster}): {found}, {time}",
             severity=severity,
             group=group,
             topic=topic,
             cluster=cluster,
-            found=found,
-            first_seen=_time(problem.first_seen),
-            until=_until(problem, findings),
+            found=_what(problem, findings),
+            time=_lasted(problem, findings),
         )
+        summary = _with_waiting(found, [problem.shown_waiting])
         return Item(
             place=problem.place,
             severity=severity,
@@ -459,16 +458,15 @@ class _Writer(NamedTuple):
         language, problems = self.message.language, [each for each, _ in of]
         groups = dict.fromkeys(each.place[not self.several : 2] for each in problems)
         names = [" / ".join(map(shown, each)) for each in groups]
-        first, last = min(p.first_seen for p in problems), max(p.last_seen for p in problems)
-        time = Text("since {start}", start=_time(first))
+        time = Text("since {start}", start=_time(min(map(_began, problems))))
         if not any(each.ongoing for each in problems):
-            time = Text("{start} to {end}", start=_time(first), end=_time(last))
+            time = _from_to(min(map(_began, problems)), max(each.last_seen for each in problems))
+        found = Text("{cause}, {time}", cause=within(kind.title), time=time)
         title = Text(
-            "{severity} {groups}: {cause}, {time}: {names}",
+            "{severity} {groups}: {cause}: {names}",
             severity=worst(each.severity for _, each in of),
             groups=count(len(groups), "group"),
-            cause=_with_waiting(within(kind.title), problems),
-            time=time,
+            cause=_with_waiting(found, (each.shown_waiting for each in problems)),
             names=list_of(names, self.alerts.groups_shown, ("more group", "more groups")),
         )
         repairs = (language.of(_repair(each, language)) for each, _ in remedies_of(problems))
@@ -481,36 +479,42 @@ class _Writer(NamedTuple):
         if not owner:
             return summary
         name = shown(owner, _LONGEST_SHORT_NAME)
-        return self.message.language("{summary}, owner: {owner}", summary=summary, owner=name)
+        return self.message.language("{summary}; owner: {owner}", summary=summary, owner=name)
 
 
-def _with_waiting(what: str, problems: Iterable[Problem]) -> str:
-    """The text, and the number of messages that wait in its topics."""
-    waiting = WaitingMessages.of_all(each.waiting for each in problems)._replace(since=None).text
+def _with_waiting(what: str, every: Iterable[WaitingMessages]) -> str:
+    """The text, and the number of messages that wait there."""
+    waiting = WaitingMessages.of_all(every).text_of_times(_time)
     return Text("{what}; {waiting}", what=what, waiting=waiting) if waiting else what
 
 
 def _what(problem: Problem, findings: Iterable[PlaceFinding]) -> str:
     if all(each.place == problem.place for each in findings):
-        return problem.headline
-    return Text("{found}, also on the retry topic", found=problem.headline)
+        return problem.what
+    return Text("{found}, also on the retry topic", found=problem.what)
 
 
-def _until(problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
-    """The end of a problem, its share of the time, and since when it is open over the runs."""
-    until = Text("ongoing")
-    if not problem.ongoing:
-        until = Text("until {time}", time=_time(problem.last_seen))
-    if share := of_the_time(min(each.share_of_time for each in findings)):
-        until = Text("{until}, for {share} at least", until=until, share=share)
-    if problem.open_since is not None and problem.nights_open > 1:
-        until = Text(
-            "{until}, open since {time} ({nights} nights)",
-            until=until,
-            time=_time(problem.open_since),
-            nights=problem.nights_open,
-        )
-    return until
+def _began(problem: Problem) -> datetime:
+    """The time at which it began, in an earlier run where it is open over several."""
+    opened = problem.open_since if problem.nights_open > 1 else None
+    return opened or problem.first_seen
+
+
+def _from_to(start: datetime, end: datetime) -> Text:
+    return Text("from {start} to {end}", start=_time(start), end=_time(end))
+
+
+def _lasted(problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
+    """The time that it lasted, over the runs before as well, and its share of that time."""
+    time = _from_to(_began(problem), problem.last_seen)
+    if problem.ongoing:
+        time = Text("since {start}, ongoing", start=_time(_began(problem)))
+    if problem.nights_open > 1:
+        nights = count(problem.nights_open, "night")
+        time = Text("{time}, open for {nights}", time=time, nights=nights)
+    if share := share_in_words(min(each.share_of_time for each in findings)):
+        time = Text("{time}, for at least {share}", time=time, share=share)
+    return time
 
 
 def _explanations(problem: Problem, language: Language) -> Iterable[Text]:

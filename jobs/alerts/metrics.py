@@ -95,11 +95,11 @@ def metrics_text(digest: Digest, tables: PublishedTables, worst_groups: int) -> 
         for name, (_, _, labels) in _COUNTED.items()
     }
     for metric in (
-        *_of_rows(digest, rows, _shown_clusters(digest, rows)),
-        *_of_worst_groups(digest, worst_groups),
-        *_of_backlog(digest, _shown_clusters(digest, rows)),
-        *_of_verdict(digest.verdict),
-        *_of_run(digest.published.summary),
+        *_row_metrics(digest, rows, _shown_clusters(digest, rows)),
+        *_worst_group_metrics(digest, worst_groups),
+        *_backlog_metrics(digest, _shown_clusters(digest, rows)),
+        *_verdict_metrics(digest.verdict),
+        *_run_metrics(digest.published.summary),
     ):
         name = f"rebalance_audit_{metric.name}"
         gauge = Gauge(name, metric.what, metric.labels, registry=registry)
@@ -135,7 +135,7 @@ def _counted(
     return _Metric(name, what, list(labels), {**zeros, **found})
 
 
-def _of_rows(digest: Digest, rows: _Rows, clusters: Mapping[str, str]) -> Iterator[_Metric]:
+def _row_metrics(digest: Digest, rows: _Rows, clusters: Mapping[str, str]) -> Iterator[_Metric]:
     shown = {"cluster": clusters.values()}
 
     def labelled(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _of_rows(digest: Digest, rows: _Rows, clusters: Mapping[str, str]) -> Iterat
     yield _Metric("completeness_lowest_ratio", what, ["cluster"], lowest)
 
 
-def _of_worst_groups(digest: Digest, worst_groups: int) -> Iterator[_Metric]:
+def _worst_group_metrics(digest: Digest, worst_groups: int) -> Iterator[_Metric]:
     """The findings of the worst groups and their waiting messages, in the problems' order."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     for each in digest.findings:
@@ -177,7 +177,7 @@ def _of_worst_groups(digest: Digest, worst_groups: int) -> Iterator[_Metric]:
             values[*map(_label, group), severity] += counts[group][severity]
     for problem in digest.problems:
         messages = problem.waiting.messages
-        if problem.counts and problem.place[:2] in worst and messages is not None:
+        if problem.is_counted and problem.place[:2] in worst and messages is not None:
             waiting[*map(_label, problem.place[:2])] += messages
     labels = ["cluster", "consumer_group"]
     what = "Findings of the worst groups, known issues left out"
@@ -186,10 +186,10 @@ def _of_worst_groups(digest: Digest, worst_groups: int) -> Iterator[_Metric]:
     yield _Metric("group_backlog_messages", what, labels, waiting)
 
 
-def _of_backlog(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_Metric]:
+def _backlog_metrics(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_Metric]:
     """The waiting messages of the topics with lasting faults, by cluster, known issues left out."""
     waiting = grouped(
-        (clusters[each.place.cluster], each.waiting) for each in digest.problems if each.counts
+        (clusters[each.place.cluster], each.waiting) for each in digest.problems if each.is_counted
     )
     # Where nothing lasts nothing waits there; where no offsets came it is not known, and no metric.
     nothing = [WaitingMessages(0)]
@@ -203,6 +203,9 @@ def _of_backlog(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_Metric
         (name,): each.messages or 0 for name, each in found.items()
     }
     yield _Metric("backlog_messages", what, ["cluster"], values)
+    what = "Queues of these topics without offsets: at least so many messages wait as are counted"
+    values = {(name,): each.without_offsets for name, each in found.items()}
+    yield _Metric("backlog_queues_without_offsets", what, ["cluster"], values)
     what = "By how many messages a second these grow"
     values = {(name,): each.per_minute / 60 for name, each in found.items()}
     yield _Metric("backlog_growth_messages_per_second", what, ["cluster"], values)
@@ -211,7 +214,7 @@ def _of_backlog(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_Metric
     yield _Metric("backlog_oldest_timestamp_seconds", what, ["cluster"], values)
 
 
-def _of_verdict(verdict: RunVerdict) -> Iterator[_Metric]:
+def _verdict_metrics(verdict: RunVerdict) -> Iterator[_Metric]:
     what = "The state of the run: 1 is the one that it has"
     yield _counted("state", what, {"state": STATES}, [{"state": verdict.state}])
     what = "What was not read, by kind"
@@ -225,7 +228,7 @@ def _of_verdict(verdict: RunVerdict) -> Iterator[_Metric]:
     yield _Metric("left_open", what, (), {(): float(verdict.left_open)})
 
 
-def _of_run(summary: Mapping[str, Any]) -> Iterator[_Metric]:
+def _run_metrics(summary: Mapping[str, Any]) -> Iterator[_Metric]:
     rows: dict[tuple[str, ...], float] = {(name,): n for name, n in summary["rows"].items()}
     yield _Metric("rows", "Rows of a table", ["table"], rows)
     yield _counted(

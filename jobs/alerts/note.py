@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from ..errors import AuditError
 from ..reports.tables import Place
-from ..storage import Location, Published, Reports
+from ..storage import Location, PublishedRun, Reports
 
 
 class NoteError(AuditError):
@@ -47,7 +47,9 @@ _Model = TypeVar("_Model", bound=BaseModel)
 class Notes:
     """The notes of the runs of one date, and the open incidents."""
 
-    def __init__(self, reports: Reports, published: Published, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, reports: Reports, published: PublishedRun, warn: Callable[[str], None]
+    ) -> None:
         self._note = reports.delivered(published.date)
         self._incidents = reports.root / "_alerts" / "incidents.json"
         self._warn = warn

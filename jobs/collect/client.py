@@ -7,6 +7,7 @@ failure is not an exception but an ``Answer`` with the reason: a round goes on, 
 
 import asyncio
 import os
+import re
 import socket
 from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
 from collections import Counter, defaultdict
@@ -402,4 +403,5 @@ def _reason(error: Exception) -> str:
     number = getattr(error, "errno", None)
     # OpenSSL and the resolver have other numbers.
     plain = isinstance(error, ConnectionError) or type(error) is OSError
-    return os.strerror(number) if plain and number else str(error) or type(error).__name__
+    text = re.sub(r"^\[Errno -?\d+\] ", "", str(error))
+    return os.strerror(number) if plain and number else text or type(error).__name__

@@ -21,7 +21,7 @@ from .rounds import MOST_TROUBLES, CollectError, Round
 from .signature import find_account
 
 
-class Collected(NamedTuple):
+class WrittenRound(NamedTuple):
     """One round that was written."""
 
     path: Path
@@ -53,12 +53,12 @@ class Collector:
         self.figures = Figures()
         self._client, self._folder = client, folder
         # Another list of servers, or other clusters of it, is another memory.
-        of = repr((target.namesrv, target.name, target.clusters))
-        digest = hashlib.md5(of.encode(), usedforsecurity=False).hexdigest()[:8]
+        identity = repr((target.namesrv, target.name, target.clusters))
+        digest = hashlib.md5(identity.encode(), usedforsecurity=False).hexdigest()[:8]
         self._key = f"{target.name or 'round'}-{digest}"
         self._memory = folder.remembered(self._key)
 
-    async def collect(self) -> Collected:
+    async def collect(self) -> WrittenRound:
         """One round. CollectError where it brought nothing or cannot be written."""
         began = asyncio.get_running_loop().time()
         figures = self._client.figures = Figures()
@@ -82,7 +82,7 @@ class Collector:
         # If it cannot be remembered, it is asked again; the round itself is there.
         with suppress(OSError):
             self._folder.remember(self._key, self._memory)
-        return Collected(
+        return WrittenRound(
             self._folder.path(snapshot_time, self.target.name),
             snapshot_time,
             figures,
@@ -91,7 +91,7 @@ class Collector:
             tuple(asked.unknown()[0]),
         )
 
-    async def keep_collecting(self, after: Callable[[Collected | Exception], None]) -> None:
+    async def keep_collecting(self, after: Callable[[WrittenRound | Exception], None]) -> None:
         """A round every ``every_seconds``, for ``for_seconds`` (None: without end).
 
         A round that fails is passed to ``after`` and counted; the next one comes at its time.
@@ -104,7 +104,7 @@ class Collector:
         while seconds is None or at - began < seconds:
             await asyncio.sleep(at - loop.time())
             try:
-                done: Collected | Exception = await self.collect()
+                done: WrittenRound | Exception = await self.collect()
             except Exception as error:  # one round is lost, not the day
                 self.figures.missed += 1
                 done = error
@@ -167,7 +167,7 @@ async def _once(
 ) -> None:
     done = await asyncio.gather(*(each.collect() for each in collectors), return_exceptions=True)
     _write_metrics(collectors, metrics)
-    rounds = [each for each in done if isinstance(each, Collected)]
+    rounds = [each for each in done if isinstance(each, WrittenRound)]
     for each in rounds:
         say(each.summary())
     if unknown := [text for each in rounds for text in each.unknown]:
@@ -185,8 +185,8 @@ async def _again_and_again(
     say: Callable[[str], None],
     complain: Callable[[str], None],
 ) -> None:
-    def after(done: Collected | Exception) -> None:
-        if isinstance(done, Collected):
+    def after(done: WrittenRound | Exception) -> None:
+        if isinstance(done, WrittenRound):
             say(done.summary())
         else:
             kind = "" if isinstance(done, AuditError) else f"{type(done).__name__}: "

@@ -80,8 +80,8 @@ class RoundLines:
             body = json.dumps({"what": what, "number": number}).encode()
             said = Answer(address, OK, None, body, self._client.now())
             self._add("left_out", cluster, said, address=address)
-            of = f" of {self.name_of(address)}" if address else ""
-            self.troubles.insert(0, f"left out: {number:,} {what}{of}")
+            whose = f" of {self.name_of(address)}" if address else ""
+            self.troubles.insert(0, f"left out: {number:,} {what}{whose}")
 
     async def make_room(self, brought: int) -> None:
         """Writes the lines that were added where they are many; ``brought``: bytes of the last."""

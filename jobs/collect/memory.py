@@ -12,13 +12,11 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
+from ..declared.client_intervals import FOLLOW_TIME
 from ..declared.instants import SECOND, Instant
 
 #: The time after which what was not seen is forgotten.
 KEPT: Instant = 3600 * SECOND
-#: After a list has changed the clients divide anew: at once, at the next draw (20 s) or after the
-#: next heartbeat (30 s). The running infos are asked for so long.
-SETTLES: Instant = 60 * SECOND
 
 
 class ListedBroker(NamedTuple):
@@ -54,10 +52,13 @@ class GroupMemory:
     giver: str = ""
 
     def is_due(self, now: Instant, refresh: Instant) -> bool:
-        """True if the running infos of all members are asked in the round that begins now."""
+        """True if the running infos of all members are asked in the round that begins now.
+
+        They are asked in each round while the clients follow a change of the list.
+        """
         if self.infos_at is None or now - self.infos_at >= refresh:
             return True
-        return self.changed_at is not None and now - self.changed_at < SETTLES
+        return self.changed_at is not None and now - self.changed_at < FOLLOW_TIME
 
 
 @dataclass
@@ -107,14 +108,16 @@ class Memory:
         self.topics = {each: at for each, at in self.topics.items() if at >= since}
         self.refused = {each: at for each, at in self.refused.items() if at >= since}
         self.answered = {each: at for each, at in self.answered.items() if at >= since}
-        self.groups = {each: of for each, of in self.groups.items() if of.seen_at >= since}
+        self.groups = {each: group for each, group in self.groups.items() if group.seen_at >= since}
         places = {each.place for each in self.brokers}
-        for of in self.groups.values():
-            of.lists = {place: digest for place, digest in of.lists.items() if place in places}
+        for group in self.groups.values():
+            group.lists = {
+                place: digest for place, digest in group.lists.items() if place in places
+            }
 
     def to_json(self) -> str:
         """The memory as one line of JSON; ``from_json`` reads it."""
-        pairs = {name: [*of.items()] for name, of in vars(self).items()}
+        pairs = {name: [*values.items()] for name, values in vars(self).items()}
         return json.dumps(pairs, default=vars, ensure_ascii=False)
 
     @staticmethod
@@ -122,7 +125,7 @@ class Memory:
         """Reads what ``to_json`` wrote; ValueError for anything else."""
         try:
             values = {
-                name: {tuple(key) if isinstance(key, list) else key: of for key, of in pairs}
+                name: {tuple(key) if isinstance(key, list) else key: value for key, value in pairs}
                 for name, pairs in json.loads(text).items()
             }
         except (TypeError, AttributeError, RecursionError) as error:

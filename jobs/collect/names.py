@@ -30,25 +30,25 @@ _MOST_OF_NO_JSON = 1 << 15
 #: a value with its name.
 _COPIES, _OBJECT, _EMPTY, _LIST, _VALUE = 3, 200, 80, 90, 130
 #: The most that may become of a body: so many times its size, or that of one with so many bytes.
-_MOST_TIMES, _MOST_BYTES = 11, 8 << 20
+_MOST_TIMES, _SMALL_BODY = 11, 8 << 20
 
 
 class TooMuchError(Exception):
     """A body that would take too much memory to read."""
 
 
-class Named(NamedTuple):
+class AnsweredNames(NamedTuple):
     """Names that an answer has: those to be asked of, and how many are too long to be names."""
 
     names: list[str]
     too_long: int = 0
 
 
-class Listed(NamedTuple):
+class GroupList(NamedTuple):
     """A broker's list of a group: how often it has each id, the topics, and a digest of it all."""
 
     ids: Counter[str]
-    topics: Named
+    topics: AnsweredNames
     digest: str
     too_long: int = 0
 
@@ -94,18 +94,18 @@ def brokers_in(answer: Answer) -> list[ListedBroker]:
     return found
 
 
-def groups_in(answer: Answer) -> Named:
+def groups_in(answer: Answer) -> AnsweredNames:
     """The consumer groups that a broker has a configuration of."""
     return _named(_dict(_value(answer), "subscriptionGroupTable"), is_group)
 
 
-def topics_in_list(answer: Answer) -> Named:
+def topics_in_list(answer: Answer) -> AnsweredNames:
     """The topics of a ``TopicList``."""
     topics = _value(answer).get("topicList")
     return _named(topics if isinstance(topics, list) else (), is_topic)
 
 
-def listed_in(answer: Answer) -> Listed:
+def listed_in(answer: Answer) -> GroupList:
     """The members that a ``ConsumerConnection`` lists; empty where nobody is online."""
     value = _value(answer)
     listed = value.get("connectionSet")
@@ -118,7 +118,7 @@ def listed_in(answer: Answer) -> Listed:
     short = Counter({each: times for each, times in ids.items() if len(each) <= _MOST_OF_AN_ID})
     digest = hashlib.md5(repr(connections).encode(), usedforsecurity=False).hexdigest()[:16]
     topics = _named(_dict(value, "subscriptionTable"), is_topic)
-    return Listed(short, topics, digest, len(ids) - len(short))
+    return GroupList(short, topics, digest, len(ids) - len(short))
 
 
 #: The pattern after a name whose value is a text.
@@ -131,12 +131,12 @@ _TOPIC = b'"topic"'
 _CLUSTER = b'"cluster"'
 
 
-def topics_in(answer: Answer) -> Named:
+def topics_in(answer: Answer) -> AnsweredNames:
     """The topics of a ``ConsumeStats``, or of a ``ConsumerRunningInfo``.
 
     >>> body = b'{"offsetTable":{{"brokerName":"a","queueId":0,"topic":"T"}:{"brokerOffset":1}}}'
     >>> topics_in(Answer("a:1", 0, None, body, 0))
-    Named(names=['T'], too_long=0)
+    AnsweredNames(names=['T'], too_long=0)
     """
     return _named(filter(None, _texts(_TOPIC, answer)), is_topic)
 
@@ -154,7 +154,7 @@ def _texts(name: bytes, answer: Answer) -> list[str]:
 
 
 def _check_room(body: bytes, room: int) -> None:
-    if room > _MOST_TIMES * max(len(body), _MOST_BYTES):
+    if room > _MOST_TIMES * max(len(body), _SMALL_BODY):
         raise TooMuchError("answers that take too much memory to read")
 
 
@@ -166,10 +166,10 @@ def _text(quoted: bytes) -> str:
         return ""
 
 
-def _named(names: Iterable[Any], is_name: Any) -> Named:
+def _named(names: Iterable[Any], is_name: Any) -> AnsweredNames:
     texts = [each for each in names if isinstance(each, str)]
     fitting = [*filter(is_name, texts)]
-    return Named(fitting, len(texts) - len(fitting))
+    return AnsweredNames(fitting, len(texts) - len(fitting))
 
 
 def _value(answer: Answer) -> dict[str, Any]:

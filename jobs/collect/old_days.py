@@ -8,7 +8,7 @@ from rebalance_core.english import names
 from ..console.failures import sentence_of
 from ..declared.instants import is_date
 from ..errors import InputError
-from ..storage.retention import Pruned, Retention
+from ..storage.retention import PruneResult, Retention
 
 _WHAT = "days of dumps"
 #: See ``DumpFolder.path``.
@@ -17,7 +17,7 @@ _ROUND = re.compile(r"\d{6}\.\d{3}(?:-[A-Za-z0-9._-]+)?\.jsonl\.gz", re.ASCII)
 _GOING = ".removed-"
 
 
-def prune_dumps(root: Path, retention: Retention) -> Pruned:
+def prune_dumps(root: Path, retention: Retention) -> PruneResult:
     """Removes the days of a folder of dumps that are too old, counted back from the last one.
 
     A day goes in one step, so that nobody ingests a part of its rounds. It stays where there is
@@ -25,7 +25,7 @@ def prune_dumps(root: Path, retention: Retention) -> Pruned:
     """
     if not root.is_dir():
         raise InputError(f"expected a folder of dumps on this machine, there is none: {root}")
-    pruned = Pruned()
+    pruned = PruneResult()
     if not retention.dry_run:
         for left in sorted(root.glob(f"{_GOING}*")):
             _delete(left, pruned)
@@ -54,7 +54,7 @@ def _is_round(path: Path) -> bool:
     return bool(_ROUND.fullmatch(path.name)) and path.is_file() and not path.is_symlink()
 
 
-def _delete(folder: Path, pruned: Pruned) -> None:
+def _delete(folder: Path, pruned: PruneResult) -> None:
     """Removes a day that has its hidden name; the next time goes on where this one is stopped."""
     try:
         for each in folder.iterdir():

@@ -7,6 +7,8 @@ refuses a code that is not in ``RequestCode``.
 from enum import IntEnum
 from typing import NamedTuple
 
+from rebalance_core.message_queue import DLQ_PREFIX
+
 #: The fields of a question by their names in a dump.
 _IN_DUMPS = {
     "topic": "topic",
@@ -18,9 +20,6 @@ _IN_DUMPS = {
 
 #: The order in which an address is asked: lists and routes, then offsets, then running infos.
 EARLY, LATER, LAST = 0, 1, 2
-
-#: ``MixAll.DLQ_GROUP_TOPIC_PREFIX``.
-_DLQ = "%DLQ%"
 
 
 class RequestCode(IntEnum):
@@ -64,7 +63,7 @@ class Request(NamedTuple):
         """
         who = {_IN_DUMPS[name]: value for name, value in self.fields if name in _IN_DUMPS}
         if self.code == RequestCode.GET_TOPIC_STATS_INFO:
-            return {"consumer_group": who["topic"].removeprefix(_DLQ)}
+            return {"consumer_group": who["topic"].removeprefix(DLQ_PREFIX)}
         return who
 
 
@@ -95,7 +94,7 @@ def offsets(group: str) -> Request:
 
 def dead_letters(group: str) -> Request:
     """Asks how many messages a group has given up."""
-    return Request(RequestCode.GET_TOPIC_STATS_INFO, (("topic", f"{_DLQ}{group}"),))
+    return Request(RequestCode.GET_TOPIC_STATS_INFO, (("topic", f"{DLQ_PREFIX}{group}"),))
 
 
 def running_info(group: str, client_id: str) -> Request:

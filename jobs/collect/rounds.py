@@ -35,7 +35,7 @@ from .client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
 from .collect_options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
 from .lines import RoundLines
 from .memory import GroupMemory, ListedBroker, Memory
-from .names import Listed, Named
+from .names import AnsweredNames, GroupList
 from .questions import EARLY, LATER, Request, RequestCode
 from .shares import Shares
 from .signature import ACCESS_KEY, SECRET_KEY
@@ -137,10 +137,10 @@ class Round:
             self._turns.put_each(namesrv, EARLY, self._topics.walk(), put)
             self._turns.put(namesrv, questions.brokers(), self._on_brokers)
         # Topics with a route come first: others may be made up.
-        routed = {key[:2] for key, of in self._memory.routes.items() if of != _NO_ROUTE}
-        remembered = sorted(self._memory.topics.items(), key=lambda it: it[0] not in routed)
+        routed = {key[:2] for key, digest in self._memory.routes.items() if digest != _NO_ROUTE}
+        remembered = sorted(self._memory.topics.items(), key=lambda each: each[0] not in routed)
         for (cluster, topic), seen_at in remembered:
-            self._add_topics(cluster, Named([topic]), "", None, seen_at)
+            self._add_topics(cluster, AnsweredNames([topic]), "", None, seen_at)
 
     def check(self) -> None:
         """CollectError where it has no list of a group, and can have none; SettingsError where
@@ -222,8 +222,10 @@ class Round:
         if given or not self._namesrvs_left:
             # Brokers that a nameserver has lost stay in the round; and all, where none answers.
             # Brokers that have answered before come first, for one that is silent takes a place.
-            of = self._memory
-            for broker in sorted(of.brokers, key=lambda each: each.address not in of.answered):
+            memory = self._memory
+            for broker in sorted(
+                memory.brokers, key=lambda each: each.address not in memory.answered
+            ):
                 self._add_broker(broker)
 
     def _add_broker(self, broker: ListedBroker) -> None:
@@ -264,14 +266,14 @@ class Round:
             server = {"broker_name": name, "broker_id": broker_id, "broker_addr": address}
             self._lines.add(question, cluster, answer, **server)
         group = question.who.get("consumer_group")
-        if group is not None and isinstance(found, Named):
+        if group is not None and isinstance(found, AnsweredNames):
             self._add_topics(broker.cluster, found, broker.address, (broker.cluster, group))
         if then is not None:
             then(answer, found)
 
-    def _on_groups(self, broker: ListedBroker, answer: Answer, found: Named | None) -> None:
+    def _on_groups(self, broker: ListedBroker, answer: Answer, found: AnsweredNames | None) -> None:
         self._is_doubtful |= not answer.is_ok
-        found = found or Named([])
+        found = found or AnsweredNames([])
         self._lines.leave_out(broker.address, "groups with names that are too long", found.too_long)
         for group in self._groups.within(found.names):
             key = broker.cluster, group
@@ -287,7 +289,7 @@ class Round:
         cluster, group = key
         return self._target.takes_group(group) and self._groups.add(key, (cluster, giver))
 
-    def _of_group(self, key: _AskedGroup) -> _Members:
+    def _members_of(self, key: _AskedGroup) -> _Members:
         if key not in self._members:
             memory = self._memory.group(*key)
             if key[1] in self._target.named_groups:
@@ -301,7 +303,7 @@ class Round:
         self._ask(broker, questions.members(key[1]), partial(self._on_members, broker, key))
 
     def _put_rest(self, broker: ListedBroker, key: _AskedGroup) -> None:
-        is_due = self._of_group(key).is_due
+        is_due = self._members_of(key).is_due
         if OFFSETS not in self._target.without:
             self._put_offsets(broker, key)
             if is_due:
@@ -313,7 +315,7 @@ class Round:
         self._ask(broker, questions.offsets(key[1]), partial(self._on_offsets, broker, key))
 
     def _on_members(
-        self, broker: ListedBroker, key: _AskedGroup, answer: Answer, found: Listed | None
+        self, broker: ListedBroker, key: _AskedGroup, answer: Answer, found: GroupList | None
     ) -> None:
         cluster, group = key
         self._has_asked_groups = True
@@ -322,7 +324,7 @@ class Round:
             return
         self._has_lists = True
         self._add_topics(cluster, found.topics, broker.address, key)
-        members = self._of_group(key)
+        members = self._members_of(key)
         members.is_listed = True
         if answer.is_ok:
             self._known.add(group)
@@ -344,7 +346,7 @@ class Round:
         self._ask_members(group, members, members.brokers if members.is_due else found.ids)
 
     def _on_offsets(
-        self, broker: ListedBroker, key: _AskedGroup, answer: Answer, found: Named | None
+        self, broker: ListedBroker, key: _AskedGroup, answer: Answer, found: AnsweredNames | None
     ) -> None:
         if found and found.names:
             self._known.add(key[1])
@@ -358,7 +360,7 @@ class Round:
     def _add_topics(
         self,
         cluster: str,
-        found: Named,
+        found: AnsweredNames,
         giver: str,
         group: _AskedGroup | None,
         seen_at: Instant | None = None,
@@ -404,7 +406,7 @@ class Round:
 
     def _make_due(self, group: _AskedGroup) -> None:
         """Has all members of the group asked, in this round and for as long as they divide anew."""
-        members = self._of_group(group)
+        members = self._members_of(group)
         members.memory.changed_at = self._snapshot_time
         members.is_due = True
         self._ask_members(group[1], members, members.brokers)
@@ -459,21 +461,23 @@ class Round:
 
     def _keep(self) -> None:
         """Leaves to the next round what was asked of the members, and nothing without bounds."""
-        of, takes = self._memory, self._target.takes_group
-        of.groups = {
+        memory, takes = self._memory, self._target.takes_group
+        memory.groups = {
             key: group
-            for key, group in of.groups.items()
+            for key, group in memory.groups.items()
             if key in self._groups or not takes(key[1])
         }
-        of.topics = {key: at for key, at in of.topics.items() if key in self._topics}
-        of.routes = {key: route for key, route in of.routes.items() if key[:2] in of.topics}
+        memory.topics = {key: at for key, at in memory.topics.items() if key in self._topics}
+        memory.routes = {
+            key: route for key, route in memory.routes.items() if key[:2] in memory.topics
+        }
         for members in self._members.values():
-            memory = members.memory
+            of_group = members.memory
             if members.is_due and members.is_listed:
-                memory.infos_at = self._snapshot_time
-            memory.unanswered = {
+                of_group.infos_at = self._snapshot_time
+            of_group.unanswered = {
                 client_id: asked_at
-                for client_id, asked_at in memory.unanswered.items()
+                for client_id, asked_at in of_group.unanswered.items()
                 if client_id in members.brokers or not members.is_listed
             }
 

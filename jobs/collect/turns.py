@@ -30,7 +30,7 @@ from .memory import Memory
 from .questions import EARLY, LAST, LATER, Request, RequestCode
 
 #: After so many questions the others get each fourth turn: the groups may be made up.
-_MANY = 500
+_MANY_QUESTIONS = 500
 
 #: A server that does not have the request (``RequestCode`` of a later version).
 NOT_SUPPORTED = 3
@@ -132,53 +132,53 @@ class Turns:
 
     def has_too_many_silent(self, address: str) -> bool:
         """True if so many clients were silent, or are so far, that others would wait for them."""
-        of = self._addresses[address]
-        return of.silent + of.infos >= self._options.parallel
+        server = self._addresses[address]
+        return server.silent + server.infos >= self._options.parallel
 
     def _wake(self, address: str, lanes: int) -> None:
         """Has the address asked by so many lanes more, if it may be."""
         assert self._tasks is not None  # noqa: S101 - run() has opened it
-        of = self._addresses[address]
-        most = self._options.parallel if of.has_answered else 1
-        for _ in range(min(lanes, most - of.lanes)):
-            of.lanes += 1
-            self._tasks.create_task(self._lane(address, of))
+        server = self._addresses[address]
+        most = self._options.parallel if server.has_answered else 1
+        for _ in range(min(lanes, most - server.lanes)):
+            server.lanes += 1
+            self._tasks.create_task(self._lane(address, server))
 
-    async def _lane(self, address: str, of: _Address) -> None:
-        while (job := self._next(address, of)) is not None:
-            answer = await self._asked(address, of, job)
+    async def _lane(self, address: str, server: _Address) -> None:
+        while (job := self._next(address, server)) is not None:
+            answer = await self._asked(address, server, job)
             self._not_asked += answer.code == NOT_REACHED
-            of.silent += answer.code == NO_ANSWER and job.urgency[0] == LAST
+            server.silent += answer.code == NO_ANSWER and job.urgency[0] == LAST
             try:
                 if answer.code == NOT_SUPPORTED and job.question.code in _SINCE_5:
                     refused = (address, int(job.question.code))
                     self._memory.refused.setdefault(refused, self._snapshot_time)
                 else:
-                    job.then(answer, await self._read(of, job, answer))
+                    job.then(answer, await self._read(server, job, answer))
                 await self._lines.make_room(len(answer.body))
             finally:
                 self._client.handled(answer)
-        of.lanes -= 1
+        server.lanes -= 1
 
-    def _next(self, address: str, of: _Address) -> _Job | None:
+    def _next(self, address: str, server: _Address) -> _Job | None:
         """The question that is next; None where there is none now."""
         is_failing = address in self._client.given_up or self._is_over()
         if is_failing and self._not_asked >= _MOST_NOT_ASKED:
             return None
-        of.turns += 1
+        server.turns += 1
         order = (EARLY, LATER, LAST)
-        if of.turns > _MANY and of.turns % 4 == 0:
-            order = (LATER, EARLY, LAST) if of.infos else order[::-1]
+        if server.turns > _MANY_QUESTIONS and server.turns % 4 == 0:
+            order = (LATER, EARLY, LAST) if server.infos else order[::-1]
         for urgency in order:
-            jobs = of.jobs[urgency]
-            for _, walk, put in (each for each in of.walks if each[0] == urgency):
+            jobs = server.jobs[urgency]
+            for _, walk, put in (each for each in server.walks if each[0] == urgency):
                 while not jobs and (name := next(walk)) is not None:
                     put(name)
             if jobs:
                 return heappop(jobs)
         return None
 
-    async def _asked(self, address: str, of: _Address, job: _Job) -> Answer:
+    async def _asked(self, address: str, server: _Address, job: _Job) -> Answer:
         is_info = job.urgency[0] == LAST
         if self._is_over():
             return self._too_late(address)
@@ -187,18 +187,18 @@ class Turns:
             return self._client.not_asked(address, reason)
         if (address, job.question.code) in self._memory.refused:
             return Answer(address, NOT_SUPPORTED, None, b"", self._snapshot_time)
-        of.infos += is_info
+        server.infos += is_info
         try:
             async with asyncio.timeout_at(self._ends + _GRACE):
                 answer = await self._client.ask(address, job.question)
         except TimeoutError:
             return self._too_late(address)
         finally:
-            of.infos -= is_info
+            server.infos -= is_info
         if answer.code >= OK:
             self._memory.answered[address] = self._snapshot_time
-            if not of.has_answered:
-                of.has_answered = True
+            if not server.has_answered:
+                server.has_answered = True
                 self.wake([address])
         return answer
 
@@ -209,7 +209,7 @@ class Turns:
         longest = self._options.longest_seconds
         return self._client.not_asked(address, f"the round took longer than {longest:g} s")
 
-    async def _read(self, of: _Address, job: _Job, answer: Answer) -> Any:
+    async def _read(self, server: _Address, job: _Job, answer: Answer) -> Any:
         """Reads the answer; None where its server has taken too much time with others."""
         read = names.READERS.get(job.question.code)
         if read is None:
@@ -218,23 +218,23 @@ class Turns:
         # One at a time: what a body becomes takes many times its room.
         async with self._reading if is_long else nullcontext():
             most = self._options.longest_seconds * _SHARE_OF_READING
-            if of.read_seconds > most:
+            if server.read_seconds > most:
                 what = f"answers that were not read within {most:g} s"
                 self._lines.leave_out(answer.address, what)
                 return None
             if not is_long:
-                return _timed(of, read, answer)
+                return _timed(server, read, answer)
             loop = asyncio.get_running_loop()
             try:
-                return await loop.run_in_executor(self._worker, _timed, of, read, answer)
+                return await loop.run_in_executor(self._worker, _timed, server, read, answer)
             except names.TooMuchError as error:
                 self._lines.leave_out(answer.address, str(error))
                 return None
 
 
-def _timed(of: _Address, read: Callable[[Answer], Any], answer: Answer) -> Any:
+def _timed(server: _Address, read: Callable[[Answer], Any], answer: Answer) -> Any:
     began = thread_time()
     try:
         return read(answer)
     finally:
-        of.read_seconds += thread_time() - began
+        server.read_seconds += thread_time() - began

@@ -20,10 +20,10 @@ from ..console.progress import Progress, complain
 from ..declared.kinds import QUEUE_FINDINGS
 from ..engines.engine import Engine
 from ..errors import AuditError, InputError, QuarantineError, SettingsError
-from ..languages.language import ENGLISH, Language
+from ..languages.language import Language
 from ..pipeline.engine_choice import choose_engine, open_engine
 from ..pipeline.ingest import ingest
-from ..pipeline.plan import plan_audit, plan_ingest, plan_settings, times_there
+from ..pipeline.plan import plan_audit, plan_ingest, plan_settings, with_times_there
 from ..pipeline.steps import STEPS
 from ..publish.run import Run, Task
 from ..reports.commands import option
@@ -32,7 +32,7 @@ from ..reports.leading_events import leading_events
 from ..reports.problems import Problem, find_problems
 from ..reports.tables import PublishedTables
 from ..reports.words import sentences
-from ..storage import Location, Published, Reports, SnapshotWriter, new_run_id
+from ..storage import Location, PublishedRun, Reports, SnapshotWriter, new_run_id
 from ..storage.retention import Retention, prune_reports
 from ..texts.shown import folded, visible
 from ..verdict.verdict import RunVerdict, make_verdict
@@ -89,7 +89,7 @@ class Job:
                 say(line)
             return 0
         # With --verbose Java writes to the terminal as well.
-        progress = Progress(quiet=self.args.quiet, moves=not self.args.verbose)
+        progress = Progress(quiet=self.args.quiet, is_moving=not self.args.verbose)
         try:
             with self._engine(progress) as engine, self._ingested(engine, progress) as late:
                 published = self._audited(engine, progress, late)
@@ -148,20 +148,20 @@ class Job:
 
     def _audited(
         self, engine: Engine, progress: Progress, late: QuarantineError | None
-    ) -> Published | None:
+    ) -> PublishedRun | None:
         if self.task is None:
             return None
         try:
             return audit(engine, self.task, progress)
         except InputError as error:
-            window = self.task.window
+            window, known = self.task.window, error
             if window.since or window.until:
                 with suppress(AuditError):
-                    error.add_note(times_there(self.snapshots))
+                    known = with_times_there(error, self.snapshots, window)
             refused = None if late is None else self.snapshots
             common.remember_run(None, refused)
             if late is None:
-                raise
+                raise known from error
             late.add_note("rebalance-audit show quarantine lists them")
             raise late from error  # it is why there is nothing to audit
 
@@ -179,7 +179,7 @@ def _window(args: Options, settings: Settings) -> Window:
     return Window(since, until, common.future(settings))
 
 
-def _conclude(published: Published, task: Task, progress: Progress) -> None:
+def _conclude(published: PublishedRun, task: Task, progress: Progress) -> None:
     """Says how it went, and removes what is too old."""
     tables = PublishedTables(Reports(task.reports), published)
     width = common.text_width()
@@ -189,7 +189,7 @@ def _conclude(published: Published, task: Task, progress: Progress) -> None:
     lines = closing_lines(published, verdict, problems, task.settings, width, task.reports)
     for text in (
         *expired_known_issues(published),
-        *what_is_missing(verdict, task.settings.console),
+        *what_is_missing(verdict, task.settings.console_language),
     ):
         complain(text)
     for line in lines:
@@ -203,7 +203,7 @@ def _conclude(published: Published, task: Task, progress: Progress) -> None:
 
 
 def closing_lines(
-    published: Published,
+    published: PublishedRun,
     verdict: RunVerdict,
     problems: Sequence[Problem],
     settings: Settings,
@@ -214,7 +214,7 @@ def closing_lines(
     window = published.summary["window"]
     first, last = (datetime.fromisoformat(window[f"{name}_snapshot"]) for name in ("first", "last"))
     is_short = (last - first).total_seconds() < settings.persistence_seconds
-    language = settings.console
+    language = settings.console_language
     times = [] if language.zone is UTC else [f"times: {language.zone}"]
     return [
         *times,
@@ -226,7 +226,7 @@ def closing_lines(
     ]
 
 
-def _clear_away(published: Published, task: Task, progress: Progress) -> None:
+def _clear_away(published: PublishedRun, task: Task, progress: Progress) -> None:
     """Removes what is too old by the settings, or left over; the run has succeeded in any case."""
     keep_days = task.settings.retention.keep_days
     retention = Retention(keep_days, now(), spared=frozenset({published.date}))
@@ -259,7 +259,7 @@ def _what_stands(task: Task, error: BaseException) -> str:
     return f"the report of {published.date} that was published before is unchanged"
 
 
-def what_happened(published: Published, language: Language = ENGLISH) -> list[str]:
+def what_happened(published: PublishedRun, language: Language) -> list[str]:
     """A line for each event that leads, and one for the others."""
     events, others = leading_events(published.summary, _MOST_EVENTS)
     lines = [visible(language.of(each.headline)) for each in events]
@@ -272,7 +272,7 @@ def what_happened(published: Published, language: Language = ENGLISH) -> list[st
 _FOUND = dict(zip(QUEUE_FINDINGS, ("orphaned", "duplicated", "stalled queues"), strict=True))
 
 
-def sum_up(published: Published, verdict: RunVerdict, reports: Location | None = None) -> str:
+def sum_up(published: PublishedRun, verdict: RunVerdict, reports: Location | None) -> str:
     """The one line for people on how it went; machines read summary.json."""
     rows, findings = published.summary["rows"], published.summary["findings"]
     figures = [
@@ -306,7 +306,7 @@ def sum_up(published: Published, verdict: RunVerdict, reports: Location | None =
     return "; ".join(parts)
 
 
-def none_lasts(published: Published, settings: Settings) -> list[str]:
+def none_lasts(published: PublishedRun, settings: Settings) -> list[str]:
     """The line with the reason why no finding of a queue lasts, where there are findings."""
     findings = published.summary["findings"]
     found = {name: findings[name]["total"] for name in QUEUE_FINDINGS if findings[name]["total"]}
@@ -323,7 +323,7 @@ def none_lasts(published: Published, settings: Settings) -> list[str]:
     ]
 
 
-def is_closed(published: Published, gates: Iterable[str]) -> bool:
+def is_closed(published: PublishedRun, gates: Iterable[str]) -> bool:
     """True if the run closes one of the gates of ``--fail-on``: a severity by findings of it or
     worse that are not known issues, INCOMPLETE by what was not read or not audited.
     """
@@ -331,7 +331,7 @@ def is_closed(published: Published, gates: Iterable[str]) -> bool:
     return any(closed_by[gate] for gate in gates)
 
 
-def what_is_missing(verdict: RunVerdict, language: Language = ENGLISH) -> list[str]:
+def what_is_missing(verdict: RunVerdict, language: Language) -> list[str]:
     """A line for each thing that was not read or not audited; of many the first ones."""
     lines = [
         f"not complete: {visible(language.of(each))}" for each in verdict.missing[:_MOST_MISSING]
@@ -340,7 +340,7 @@ def what_is_missing(verdict: RunVerdict, language: Language = ENGLISH) -> list[s
     return [*lines, f"and {more} more: see the page"] if more > 0 else lines
 
 
-def expired_known_issues(published: Published) -> list[str]:
+def expired_known_issues(published: PublishedRun) -> list[str]:
     """A line for each known issue that has expired, so that its findings count again."""
     return [
         f"a known issue expired on {each['expires']}, its findings count again: "

@@ -100,7 +100,7 @@ def reports_of(args: Options, settings: Settings) -> Reports:
     return Reports(folder, future(settings).date().isoformat())
 
 
-def of_last_run(args: Options, settings: Settings) -> Settings:
+def settings_of_last_run(args: Options, settings: Settings) -> Settings:
     """Lets a command ask the snapshots that the last run here read; the settings that it had."""
     args.reports = None
     try:

@@ -97,7 +97,7 @@ def _dates(_prefix: str, args: Any) -> Iterable[str]:
     return _reports(args).dates()
 
 
-def _of_health(column: str) -> _Names:
+def _names_in_health(column: str) -> _Names:
     def names(_prefix: str, args: Any) -> Iterable[str]:
         from ..reports.table_text import read_table
 
@@ -126,8 +126,8 @@ _NAMES: Mapping[str, _Names] = {
     "table": _tables,
     "--columns": _columns,
     "--date": _dates,
-    "--group": _of_health("consumer_group"),
-    "--topic": _of_health("topic"),
+    "--group": _names_in_health("consumer_group"),
+    "--topic": _names_in_health("topic"),
     "--set": _settings,
     "--mend": _repairs,
 }

@@ -18,7 +18,7 @@ from ..pipeline.moments import MomentQuestion, moments_of_dumps, moments_of_tabl
 from ..reports.situation_text import elsewhere
 from ..storage import Location
 from ..texts.shown import json_text, shortened, visible
-from .common import of_last_run, settings_of, text_width, time_of_option
+from .common import settings_of, settings_of_last_run, text_width, time_of_option
 
 
 def run(args: Options) -> int:
@@ -52,7 +52,7 @@ def _predict(args: Options, settings: Settings) -> int:
         say(predicted.text)
         _say_when(args, moments, settings.reader.zone)
         for text in filter(None, map(elsewhere, moments)):
-            Progress(quiet=args.quiet).say(settings.console.of(text))
+            Progress(quiet=args.quiet).say(settings.console_language.of(text))
     return 0 if predicted.safe else 1
 
 
@@ -64,7 +64,7 @@ def _moments_of(args: Options, settings: Settings) -> tuple[list[Moment], Settin
     if args.dumps:
         return moments_of_dumps(args.dumps, question, settings), settings
     if not args.snapshots:
-        settings = of_last_run(args, settings)
+        settings = settings_of_last_run(args, settings)
     return moments_of_tables(Location(args.snapshots), question, settings), settings
 
 

@@ -1,4 +1,4 @@
-"""``init``: the settings of a new place, and what audits it each night."""
+"""``init``: the settings of a new installation, and its nightly job."""
 
 import json
 import re
@@ -72,13 +72,13 @@ def _ask_what_is_missing(args: Options) -> None:
     if args.namesrv and args.dumps:
         raise SettingsError("expected --namesrv or --dumps, came both")
     if not (args.namesrv or args.dumps):
-        source = asks and ask("Ask which nameservers (host:port)? Or read which dumps (a path)?")
+        source = asks and ask("Which nameservers (host:port), or which dumps (a path)?")
         if not source:
             raise SettingsError("expected --namesrv or --dumps, or an answer on a terminal")
         is_path = "/" in source or Path(source).exists()
         args.dumps, args.namesrv = (source, []) if is_path else (None, [source])
     if not args.output:
-        args.output = (asks and ask("In which folder do reports go?", "out")) or "out"
+        args.output = (asks and ask("Which folder for the reports?", "out")) or "out"
 
     def one_of(question: str, choices: str, otherwise: str) -> str:
         came = (asks and ask(f"{question} ({choices})?", otherwise)) or otherwise
@@ -87,11 +87,11 @@ def _ask_what_is_missing(args: Options) -> None:
                 return each
         raise SettingsError(f"expected one of {choices}, came {came!r}")
 
-    args.messages = args.messages or one_of("Where do messages go", _TO, NOWHERE)
+    args.messages = args.messages or one_of("Where to send alerts", _TO, NOWHERE)
     if not args.schedule:
-        schedule = one_of("What audits it each night", f"{','.join(SCHEDULES)},{NOTHING}", NOTHING)
+        schedule = one_of("How to run it each night", f"{','.join(SCHEDULES)},{NOTHING}", NOTHING)
         args.schedule = None if schedule == NOTHING else schedule
-    args.language = args.language or one_of("In which language", ",".join(LANGUAGES), "en")
+    args.language = args.language or one_of("Which language", ",".join(LANGUAGES), "en")
 
 
 def _given(args: Options, settings: Path) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _next_here(args: Options, settings: Path, given: Mapping[str, Any]) -> Itera
     if args.namesrv:
         dumps = words["DUMPS"]
         line = f"rebalance-audit collect --namesrv {words['NAMESRV']} --dumps {dumps} --every 60"
-        by_cron = f"nohup {line} --quiet &  # now: cron starts it when the machine starts"
+        by_cron = f"nohup {line} --quiet &  # starts it now; cron starts it at each boot"
         yield by_cron if args.schedule == "cron" else line
     named = "" if settings == DEFAULT_SETTINGS else f" --settings {words['SETTINGS']}"
     yield f"rebalance-audit run --output {words['OUTPUT']}{named}"
@@ -177,7 +177,7 @@ def _next_on_airflow(args: Options, settings: Path, given: Mapping[str, Any]) ->
     if args.messages != NOWHERE:
         name, what = _SECRETS[args.messages]
         yield (
-            f"put the {what} into REBALANCE_AUDIT_{name.upper()} of the environment of Airflow's "
+            f"set REBALANCE_AUDIT_{name.upper()} to the {what} in the environment of Airflow's "
             "workers"
         )
         variable["alert"] = "post"
@@ -188,23 +188,23 @@ def _next_on_airflow(args: Options, settings: Path, given: Mapping[str, Any]) ->
     )
     if args.namesrv:
         yield (
-            "keep a collector running that writes into the folder which dumps of the variable "
-            f"rebalance_audit names, with --namesrv {shell_word(given['NAMESRV'])}"
+            f"keep a collector running, with --namesrv {shell_word(given['NAMESRV'])}, that writes "
+            "into the dumps folder of the variable rebalance_audit"
         )
     folder = shell_word(str(settings.parent))
-    yield f"read {folder}/rebalance_audit.py, and copy it into the folder of the DAGs"
+    yield f"review {folder}/rebalance_audit.py and copy it into the folder of the DAGs"
 
 
 def _next_on_kubernetes(args: Options, settings: Path, _given: object) -> Iterator[str]:
     folder = shell_word(str(settings.parent))
     manifests = [f"{folder}/{name}" for name in _templates(args) if name.endswith(".yaml")]
     yield (
-        f"put the name of your image in the place of registry.example.org/... in "
+        f"replace registry.example.org/... by the name of your image in "
         f"{' and '.join(manifests)}; docs/deploy/Dockerfile builds it"
     )
     yield (
-        "make two volume claims: rebalance-audit, and rebalance-audit-dumps, which several pods "
-        "mount (ReadWriteMany) and which has a folder for each date"
+        "create two volume claims: rebalance-audit, and rebalance-audit-dumps, which several pods "
+        "mount (ReadWriteMany) and which holds a folder for each date"
     )
     if args.messages != NOWHERE:
         name, _ = _SECRETS[args.messages]

@@ -10,182 +10,183 @@ from ..config.choices import AUTO, INCOMPLETE, LAST_RUN, LOCAL, NOWHERE, SPARK
 
 #: Options that a command has by their names alone.
 SHARED = f"""
-    --reports DIR  where the reports are published
-    --date D  a date, as 2026-11-20; default: the last one published
-    --language {{{",".join(choices.LANGUAGES)}}}  the language of what is shown; default: the
-            setting language
-    --settings FILE  the settings; default: {choices.DEFAULT_SETTINGS} here, else the installed one
-    --set A.B=C*  override one setting
+    --reports DIR  the folder of the published reports
+    --date D  a published date, such as 2026-11-20; default: the last one
+    --language {{{",".join(choices.LANGUAGES)}}}  the language of the output; default: the setting
+            language
+    --settings FILE  the settings file; default: {choices.DEFAULT_SETTINGS} here, else the
+            installed one
+    --set A.B=C*  override one setting; repeatable
     --quiet  print results and errors only
-    --dumps PATH...  JSON Lines, plain or .gz: files, folders, globs
-    --since T  audit from this time on, ISO 8601; {LAST_RUN}: the same begin as
-            the last published run (of the date)
+    --dumps PATH...  dump files, folders or globs; JSON Lines, plain or .gz
+    --since T  audit from this time on, ISO 8601; {LAST_RUN}: from where
+            the last published run (of the date) began
     --until T  audit up to this time, exclusive, ISO 8601
-    --known-issues FILE  the file; default: {choices.DEFAULT_KNOWN_ISSUES} here, else the installed
-            one
-    --fail-on GATE,GATE*  exit with 1 if one of these is so, as CRITICAL,{INCOMPLETE}.
-            {", ".join(choices.SEVERITIES)}: there is a finding of this severity or a worse one,
-            known issues aside; {INCOMPLETE}: something was not read or not audited
-    --engine {{{AUTO},{LOCAL},{SPARK}}} [{AUTO}]  {LOCAL}: processes of this machine, without Java;
-            {SPARK}: Spark; default: by the input's size
-    --workers N  processes of the engine {LOCAL}; default: one for each core, one for a small input
+    --known-issues FILE  the known issues; default: {choices.DEFAULT_KNOWN_ISSUES} here, else
+            the installed one
+    --fail-on GATE,GATE*  exit with 1 if one of these holds, such as CRITICAL,{INCOMPLETE}.
+            {", ".join(choices.SEVERITIES)}: there is a finding of this severity or worse, known
+            issues aside; {INCOMPLETE}: something was not read or not audited
+    --engine {{{AUTO},{LOCAL},{SPARK}}} [{AUTO}]  {LOCAL}: processes on this machine, without Java;
+            {SPARK}: Spark; default: by the size of the input
+    --workers N  processes of --engine {LOCAL}; default: one per core; small input: one
     --master URL  Spark's master; default: local[*]
-    --dry-run  print what would be read, with sizes, what would be written where, and the settings;
-            write nothing
+    --dry-run  write nothing; print what would be read, with sizes, what would be written where, and
+            the settings
 """
 #: The servers, how they are asked, and of what.
 _SERVERS = """\
     --namesrv A*  host:port of a nameserver; give the option once for each
-    --config FILE  a file with clusters, as docs/collect/collect.toml
-    --name C  the cluster's name in the dumps; default: RocketMQ's name
-    --cluster P  only these of RocketMQ's clusters
+    --config FILE  a file of clusters, like docs/collect/collect.toml
+    --name C  the name of the cluster in the dumps; default: RocketMQ's
+    --cluster P  only these RocketMQ clusters
     --group P*  only these consumer groups; repeatable
     --topic P  only the routes of these topics
-    --without PART*  do not ask routes, running-infos, offsets or request-modes; repeatable
-    --timeout T  how long to wait for an answer; default: 5 s
-    --parallel N  requests at a time to an address; default: 4
-    --rate N  requests a second to an address; default: no limit
-    --account FILE  a file with accessKey: and secretKey:, as conf/tools.yml
-    --tls  encrypt; the file of --config has the certificates"""
+    --without PART*  do not ask for routes, running-infos, offsets or request-modes; repeatable
+    --timeout T  the longest wait for an answer; default: 5 s
+    --parallel N  requests at a time per address; default: 4
+    --rate N  requests a second per address; default: no limit
+    --account FILE  a file with accessKey: and secretKey:, like conf/tools.yml
+    --tls  use TLS; the --config file names the certificates"""
 #: Options for the group and topic, the place where they are looked up, and the time.
 _WHAT = """\
-    | --dumps PATH...  local dumps; default: what the last run here read
-    | --snapshots DIR  the snapshot tables of ingest
+    | --dumps PATH...  local dumps; default: those that the last run here read
+    | --snapshots DIR  snapshot tables, in place of dumps
     --group G!  the consumer group"""
 _WHEN = """\
-    --at TIME  a time, as 2026-11-20T10:00:00Z; default: the last snapshot
-    --cluster C  the cluster, where the group is in several
+    --at TIME  as of this time, such as 2026-11-20T10:00:00Z; default: the last snapshot
+    --cluster C  the cluster, if the group is in several
     --language --settings --set --quiet"""
 
 #: Commands in the order of the help: those of every day, and the others.
 EVERY_DAY: Mapping[str, str] = {
     "live": f"""collect from your cluster and audit it at once
-The first verdict comes after one round, in which nothing can be seen to last; the second one after
+The first verdict comes after one round, too early to see what lasts; the second one comes after
 persistence_seconds. It changes nothing in the cluster. See also collect --help.
 example: live --namesrv 10.0.0.1:9876
 {_SERVERS}
-    --output DIR  gets a folder with dumps, reports and page; default: out/live
-    --watch T  how long to watch; default: persistence_seconds; 0: one round alone
+    --output DIR  where to write dumps, reports and page; default: out/live
+    --watch T  how long to watch; default: persistence_seconds; 0: one round only
     --fail-on --language --settings --set --quiet""",
     "collect": f"""ask nameservers and brokers, and write their answers as dumps
-It changes nothing in the cluster, and finds the brokers by the nameservers. It needs --namesrv or
---config, and --dumps.
+It changes nothing in the cluster and finds the brokers through the nameservers. It needs --dumps,
+and --namesrv or --config.
 The keys of an account (ACL) come from the environment (REBALANCE_AUDIT_ACCESS_KEY and
-REBALANCE_AUDIT_SECRET_KEY) or from --account. P is a regular expression over the whole name.
+REBALANCE_AUDIT_SECRET_KEY) or from --account. P is a regular expression for the whole name.
 example: collect --namesrv 10.0.0.1:9876 --namesrv 10.0.0.2:9876 --dumps dumps/ --every 60
 {_SERVERS}
-    --dumps DIR  gets a file a round, in folders by date
-    --every T  a round each T, as 60 or 5m; default: one round
-    --for T  how long, as 24h; default: until SIGTERM
-    --metrics FILE  gets the collector's metrics, *.prom, after a round
-    --quiet  only what fails""",
+    --dumps DIR  where to write the dumps: a file per round, in folders by date
+    --every T  the time from round to round, such as 60 or 5m; default: one round only
+    --for T  stop after this time, such as 24h; default: at SIGTERM
+    --metrics FILE  where to write the collector's metrics (*.prom) after each round
+    --quiet  print failures only""",
     "run": """ingest dumps, audit them, publish the reports and print a summary
 example: run --dumps 'dumps/2026-11-20/*.jsonl.gz' --output out/
     --dumps
-    --output DIR!  the folder that gets snapshots/ and reports/
-    --date D  audit this day, UTC, as 2026-11-20
+    --output DIR!  the folder for snapshots/ and reports/
+    --date D  audit this day in UTC, such as 2026-11-20
     --since --until --known-issues --fail-on
     --settings --set --quiet --engine --workers --master --dry-run""",
     "report": """write the report of a published run: a page, a ticket, or a site of many nights
-With --nights it writes a site: a page for each night, linked, and index.html with how each group
-was, night by night. A night without a published run is shown as missing. Serve the folder, or open
-index.html: the pages need no server.
+With --nights it writes a site: a page for each night, and index.html, which links them and shows
+each group night by night. A night without a published run is shown as missing. Serve the folder, or
+open index.html: the pages need no server.
 example: report --reports out/reports --date 2026-11-20
     --reports --date
-    | --nights N  a site of so many days of the calendar up to the date
-    | --finding ID  the picture of this finding_id alone, as SVG, for a chat
-    --output PATH  the file, or a folder (ends with /, or is one) that gets dt=<date>.<format>;
-            -: standard output; of a site the folder; default: report/ beside the tables
-    --format {html,markdown} [html]
-    --top N [10]  how many topics, worst first, in full and with pictures; default: 10
+    | --nights N  write a site of the last N calendar days up to the date
+    | --finding ID  write only the picture of this finding_id: an SVG, for a chat
+    --output PATH  the file, or the folder (existing, or ending with /) for dt=<date>.<format>;
+            -: standard output; with --nights the folder; default: report/ beside the tables
+    --format {html,markdown} [html]  a page, or a ticket; default: html
+    --top N [10]  how many topics have pictures, worst first; default: 10
     --language --settings --set --quiet""",
     "explain": f"""\
 show who takes which queue, why, what is wrong and what repairs it; needs no Spark
 example: explain --group G_ORDER --topic ORDER --at 2026-11-20T10:00:00Z
 {_WHAT}
-    --topic T  the topic, where the group has several
+    --topic T  the topic, if the group has several
 {_WHEN}""",
     "what-if": f"""show what changes would do, and whether they can be rolled out; needs no Spark
-Changes are made in the order of the options. Exit code 1: not safe, see docs/what_if.md.
+Changes apply in the order of the options. Exit code 1: not safe, see docs/what_if.md.
 example: what-if --group G --topic T --leave 10.0.0.4@app --queues 8
 {_WHAT}
-    --topic T  the topic; default: every topic (--queues: not the retry topic)
+    --topic T  the topic; default: every topic (--queues: all but the retry topic)
 {_WHEN}
     --format {{table,json}} [table]
     changes, at least one:
-    --leave ID*  a process with this client id leaves
+    --leave ID*  one process with this client id leaves
     --join ID*  one more process with this client id joins
-    --strategy NAME*  all use it; NAME={{key = value}} with parameters
-    --add-broker NAME=N*  a broker is added with so many queues
-    --remove-broker NAME*  a broker is removed
-    --queues N*  so many queues on every broker; NAME=N on one
+    --strategy NAME*  all members use this strategy; NAME={{key = value}} with parameters
+    --add-broker NAME=N*  a broker with N queues is added
+    --remove-broker NAME*  this broker is removed
+    --queues N*  every broker has N queues; NAME=N: this broker has
     --unify-list NAME*  this broker lists all members
-    --mend FAULT*  a fault of group_faults is repaired
+    --mend FAULT*  this fault of group_faults is repaired
     --separate-ids  every process gets a separate id
-    --subscribe-all  all members subscribe to it, by one filter""",
+    --subscribe-all  all members subscribe to the topic, with one filter""",
     "show": """print a published table
 example: show orphaned_queues --reports out/reports --group G_ORDER
-    TABLE  the name of a table, as orphaned_queues, or summary; without it the tables are listed
-    --format {table,json,csv} [table]
+    TABLE  a table such as orphaned_queues, or summary; default: lists the tables
+    --format {table,json,csv} [table]  default: table
     --group G  only this consumer group
     --topic T  only this topic
     --columns A,B  only these columns, in this order
-    --all-columns  every column; without it a person gets the 8 that matter
-    --wide  a row is one line, however wide; nothing is cut
+    --all-columns  every column; by default a table has the 8 that matter most
+    --wide  one line per row, however wide; nothing is cut
     --no-pager  never show a long table in $PAGER (less)
     --reports --date --settings --set --quiet""",
-    "alert": """send a published run to chats and on-call tools, write it for Prometheus
+    "alert": """send a published run to chats and on-call tools, or write its metrics
 Without --metrics and --webhook the message is printed. [alerts] in the settings says where it goes
 and what is sent; docs/alerts.md has an example for each service. The URL comes from the environment
-(REBALANCE_AUDIT_WEBHOOK) or from the file that alerts.webhook_file names. The published run stays
-as it is. Exit code 2: there is no URL; 4: nobody took the message.
+(REBALANCE_AUDIT_WEBHOOK) or from the file that alerts.webhook_file names. The published run is not
+changed. Exit code 2: no URL is set; 4: no service took the message.
 example: alert --reports out/reports --metrics rebalance.prom --webhook
     --reports --date
-    --metrics FILE  where to write the metrics, *.prom, in one step; -: standard output
-    --webhook  send what is new and was not sent yet
+    --metrics FILE  where to write Prometheus metrics (*.prom), in one step; -: standard output
+    --webhook  send the new findings that were not sent yet
     --language --settings --set --quiet""",
 }
 OTHERS: Mapping[str, str] = {
-    "init": f"""write the settings of a new place, and what audits it each night
-On a terminal it asks for what no option says. Nothing that is there is replaced without --force.
+    "init": f"""write the settings of a new installation, and its nightly job
+On a terminal it asks for what no option gives. Existing files are replaced with --force only.
 example: init --namesrv 10.0.0.1:9876 --output /data/audit --messages SLACK --schedule cron
     --namesrv A*  host:port of a nameserver; give the option once for each
-    --dumps PATH  or the dumps that are there already
-    --output DIR  the folder that gets snapshots/ and reports/
-    --messages {{{",".join((*choices.WEBHOOK_SERVICES, NOWHERE))}}}  where messages go
-    --language {{{",".join(choices.LANGUAGES)}}}  the language of what people read
-    --schedule {{{",".join(choices.SCHEDULES)}}}  what audits each night is written, too: a line of
-            cron, a DAG of Airflow, or a CronJob, with the collector's Deployment for --namesrv
-    --settings FILE  the file that is written; default: {choices.DEFAULT_SETTINGS}
-    --force  replace what is there""",
-    "ingest": """read dumps, and write them as snapshot tables
+    --dumps PATH  existing dumps, in place of --namesrv
+    --output DIR  the folder for snapshots/ and reports/
+    --messages {{{",".join((*choices.WEBHOOK_SERVICES, NOWHERE))}}}  where alerts are sent
+    --language {{{",".join(choices.LANGUAGES)}}}  the language of reports and alerts
+    --schedule {{{",".join(choices.SCHEDULES)}}}  the nightly job to write: a crontab, an Airflow
+            DAG, or a Kubernetes CronJob, which with --namesrv has a Deployment of the collector
+    --settings FILE  the settings file to write; default: {choices.DEFAULT_SETTINGS}
+    --force  replace existing files""",
+    "ingest": """read dumps and write them as snapshot tables
 example: ingest --dumps dumps/2026-11-20/ --snapshots lake/snapshots
     --dumps
-    --snapshots DIR  gets a folder for each table
+    --snapshots DIR  where to write the snapshot tables, a folder each
     --settings --set --quiet --engine --workers --master --dry-run""",
     "audit": """audit snapshot tables and publish the reports
 example: audit --snapshots lake/snapshots --reports lake/reports --date 2026-11-20
-    --snapshots DIR  has a folder for each table
-    --reports DIR  gets the published reports
-    --date D  audit this day, UTC, as 2026-11-20
+    --snapshots DIR  the snapshot tables, a folder each
+    --reports DIR  where to publish the reports
+    --date D  audit this day in UTC, such as 2026-11-20
     --since --until --known-issues --fail-on
     --settings --set --quiet --engine --workers --master --dry-run""",
-    "prune": """remove old reports, old dumps, and what failed runs left
-Days are counted back from the last date that is there, which stays. Only files with the names of
-the audit's or the collector's files are removed. Without --reports, --snapshots and --dumps the
-reports of paths.reports are meant. To keep the three for different times, use three commands.
+    "prune": """remove old reports, old dumps and what failed runs left behind
+Days count back from the last date in the folder, which stays. It removes only files that are named
+as the audit or the collector names them. Without --reports, --snapshots and --dumps it takes the
+reports at paths.reports. To keep the three for different times, use three commands.
 example: prune --keep 90d --reports out/reports --dry-run
-    --keep T  how long, as 90d or 12w; default: retention.keep_days
-    --reports DIR  published dates, with pages and notes of alerts
-    --snapshots DIR  what failed ingests left; the last ingest stays
-    --dumps DIR  whole days of the collector's rounds, on this machine
-    --dry-run  print what would be removed; remove nothing
+    --keep T  how long to keep, such as 90d or 12w; default: retention.keep_days
+    --reports DIR  removes published dates here, with their pages and notes of alerts
+    --snapshots DIR  removes what failed ingests left here; the last ingest stays
+    --dumps DIR  removes whole days of the collector's rounds here, on this machine
+    --dry-run  remove nothing; print what would be removed
     --settings --set --quiet""",
-    "completion": """print what a shell reads to complete commands, options and names
+    "completion": """print a shell's completion of commands, options and names
 In zsh: eval "$(rebalance-audit completion zsh)" in ~/.zshrc, after compinit. In fish:
 rebalance-audit completion fish > ~/.config/fish/completions/rebalance-audit.fish
 example: completion bash > ~/.local/share/bash-completion/completions/rebalance-audit
-    SHELL {bash,zsh,fish}  which shell reads it""",
+    SHELL {bash,zsh,fish}  the shell""",
 }
 COMMANDS: Mapping[str, str] = {**EVERY_DAY, **OTHERS}
 #: Usages where argparse does not say it well.

@@ -8,7 +8,7 @@ from ..console.output import say
 from ..console.progress import complain
 from ..errors import AuditError, InputError, SettingsError
 from ..storage import Location, Reports
-from ..storage.retention import Pruned, Retention, prune_reports, prune_snapshots
+from ..storage.retention import PruneResult, Retention, prune_reports, prune_snapshots
 from .clock import now
 from .common import folder_of, settings_of
 
@@ -20,7 +20,7 @@ def run(args: Options) -> int:
     if keep_days is None:
         raise SettingsError("expected --keep, or retention.keep_days in the settings, came neither")
     retention = Retention(keep_days, now(), args.dry_run)
-    pruned: dict[str, Pruned] = {}
+    pruned: dict[str, PruneResult] = {}
     if args.reports or not (args.snapshots or args.dumps):
         reports = folder_of("reports", args, settings)
         pruned[str(reports)] = prune_reports(Reports(_there(reports)), retention)

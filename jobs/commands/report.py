@@ -21,10 +21,12 @@ def run(args: Options) -> int:
     if args.finding is not None and args.format != "html":
         raise SettingsError("expected --finding without --format: its picture is SVG")
     if args.finding is not None:
-        if PurePath(args.output or "").suffix not in ("", ".svg"):
+        output = PurePath(args.output or "")
+        if output.suffix not in ("", ".svg"):
+            name = output.with_name(f"{output.name.partition('.')[0]}.svg")
             raise SettingsError(
-                f"expected --output NAME.svg with --finding, came {args.output}: the picture is "
-                "SVG; a browser opens it, and makes a PNG of it by a screenshot"
+                f"expected --output {name} with --finding, came {args.output}: the picture is an "
+                "SVG; for a PNG, open it in a browser and take a screenshot"
             )
         _write_picture(args, settings)
     else:

@@ -10,7 +10,7 @@ from ..console.progress import Progress, complain
 from ..console.terminal import is_terminal
 from ..reports import table_text
 from ..schemas import QUARANTINE
-from ..storage import Published
+from ..storage import PublishedRun
 from ..texts.shown import json_text, visible
 from .common import refused_by_last_run, reports_of, settings_of
 
@@ -38,7 +38,7 @@ def run(args: Options) -> int:
         _give_lines(text.split("\n"), args)
         return 0
 
-    def read(published: Published) -> tuple[Any, str]:
+    def read(published: PublishedRun) -> tuple[Any, str]:
         asked = (reports, published, args.table, args.group, args.topic)
         rows = table_text.read_table(*asked)
         return rows, "" if rows.num_rows else table_text.why_no_rows(*asked)

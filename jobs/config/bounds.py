@@ -8,7 +8,7 @@ are the section ``[bounds]`` of the settings. Workers need them too: nothing but
 from dataclasses import dataclass, field
 from typing import Any
 
-from rebalance_core.strategy_rules import MOST_QUEUES
+from rebalance_core.strategy_rules import MOST_TOPIC_QUEUES
 
 
 def _bound(default: int, ge: int = 1, le: int | None = None) -> Any:
@@ -29,30 +29,28 @@ class Bounds:
     line_bytes: int = _bound(64 << 20, ge=1 << 10, le=1 << 30)
     #: Characters of a cluster, group, topic, client id, broker name or address.
     name_length: int = _bound(4_096)
-    #: Queues of a topic over all its brokers, read or only written. Snapshot tables that no ingest
-    #: made are held to it too.
-    topic_queues: int = _bound(MOST_QUEUES, le=10_000_000)
+    #: Queues of a topic over all its brokers, read or only written, in any snapshot tables.
+    topic_queues: int = _bound(MOST_TOPIC_QUEUES, le=10_000_000)
     #: Brokers of a route.
     route_brokers: int = _bound(10_000)
     #: Connections in a broker's list of a group.
     group_members: int = _bound(200_000)
     #: Topics that a group, or a member, subscribes to: 20,000 take some 20 s of one core and 1 GiB.
     group_topics: int = _bound(50_000)
-    #: Lines of a `.gz`. From the bound on the archive is not read.
+    #: Lines of a `.gz`, of which no more are read.
     archive_lines: int = _bound(100_000_000)
     #: Bytes of text for each byte of a `.gz`; a line counts as 100 at least. Lines that repeat
     #: themselves have up to some 140.
     archive_expansion: int = _bound(300)
-    #: Lines of a file, or of 128 MB of a large one, that are kept in the quarantine; of the others
-    #: one row says how many there are.
+    #: Lines of a file, or of 128 MB of a large one, in the quarantine; one row counts the others.
     quarantined_lines: int = _bound(10_000)
     #: Hours between `snapshot_time` and `collected_at` of a line: a round takes minutes.
     round_hours: int = _bound(24, le=100_000_000)
     #: Days between a line and most lines of the dumps (the middle third, by `collected_at`): beyond
-    #: them the clock of its collector was wrong. Dumps that go over years stay whole.
+    #: them its collector's clock was wrong. Dumps over years stay whole.
     dump_days: int = _bound(366, le=4_000_000)
-    #: Days that a snapshot may be ahead of the clock of this machine. Later ones are not audited,
-    #: and no later date is published or taken for the last one, unless `--date` asks for it.
+    #: Days that a snapshot may be ahead of this machine's clock. Later ones are not audited, and no
+    #: later date is published or counts as the last one, unless `--date` asks for it.
     future_days: int = _bound(1, ge=0, le=4_000_000)
 
 

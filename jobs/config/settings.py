@@ -13,6 +13,7 @@ import sys
 import sysconfig
 import tomllib
 import warnings
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -87,8 +88,7 @@ def _is_link(base: str) -> str:
 class Paths(Section):
     """Places of files: local paths, or any URI that Spark and PyArrow reach."""
 
-    #: The dumps that `run` and `ingest` read where no `--dumps` is given: files, folders or
-    #: patterns.
+    #: The dumps of `run` and `ingest` without `--dumps`: files, folders or patterns.
     dumps: tuple[str, ...] = ()
     #: The folder of the snapshot tables, for commands without `--snapshots`.
     snapshots: str | None = None
@@ -118,8 +118,8 @@ class StrategySetting(Section):
     #: [["topic", "broker-a", 0]]`. `MACHINE_ROOM`: `consumeridcs = ["room1"]`.
     #: `MACHINE_ROOM_NEARBY-*`: `broker_room = { "broker-a" = "room1" }` and `client_room`, or
     #: `broker_room_patterns` and `client_room_patterns`: lists of `{ pattern = "broker-[ab]", room
-    #: = "room1" }`, of which the first that matches the whole name counts; in place of `room` the
-    #: pattern may have a group `(?P<room>...)`.
+    #: = "room1" }`; the first that matches the whole name counts, and a group `(?P<room>...)` may
+    #: replace `room`.
     params: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -148,8 +148,7 @@ class MaskingSetting(Section):
     defaults: tuple[DefaultPattern, ...] = get_args(DefaultPattern)
     #: More: regular expressions; the group `(?P<secret>...)` counts, else all that matches.
     patterns: tuple[NamePattern, ...] = ()
-    #: A file with a key for the hash. Whoever guesses a weak secret can see by a plain hash that
-    #: the guess is right; with a key only those who have the file can.
+    #: A file with a key for the hash. By a plain hash anybody can check a guess at a weak secret.
     key_file: str | None = None
 
     def to_masking(self) -> Masking:
@@ -173,9 +172,9 @@ class Email(Section):
     port: WholeNumber = Field(default=587, ge=1, le=65535)
     #: The encryption of the connection; `TLS` is mostly port 465.
     security: Literal["STARTTLS", "TLS", "NONE"] = "STARTTLS"
-    #: The address that the mail is from.
+    #: The address of the sender.
     sender: EmailAddress
-    #: The addresses that get it.
+    #: The addresses that get the mail.
     recipients: tuple[EmailAddress, ...] = Field(min_length=1)
     #: The name that logs in; the secret is its password.
     user: str | None = None
@@ -196,11 +195,11 @@ class Destination(Section):
 
     #: The service. Without it the host of the URL shows which; `JSON` is for all others.
     service: Literal[WebhookService, "APPRISE", "EMAIL"] | None = None
-    #: A file whose first line is the URL, which is a secret; the environment variable
-    #: `REBALANCE_AUDIT_WEBHOOK` goes before it.
+    #: A file whose first line is the URL, which is a secret; `REBALANCE_AUDIT_WEBHOOK` in the
+    #: environment overrides it.
     webhook_file: str | None = None
-    #: A file with what else is secret: the key that DingTalk and Feishu sign with, PagerDuty's
-    #: routing key, the password of the mail server. `REBALANCE_AUDIT_SECRET` goes before it.
+    #: A file with the other secret: the key that DingTalk and Feishu sign with, PagerDuty's routing
+    #: key, the password of the mail server. `REBALANCE_AUDIT_SECRET` overrides it.
     secret_file: str | None = None
     #: The ids that a message calls, by a name in `owners`. Slack: a user (`U...`) or a
     #: user group (`S...`). Feishu: an open id (`ou_...`). DingTalk and WeCom: a user id or a mobile
@@ -220,10 +219,9 @@ class Destination(Section):
 class NamedDestination(Destination):
     """One destination of several, which has the settings of a single one as well."""
 
-    #: Its name, which is also the end of its variables: `REBALANCE_AUDIT_WEBHOOK_ON_CALL` for
-    #: `on-call`.
+    #: Its name, with which its variables end: `REBALANCE_AUDIT_WEBHOOK_ON_CALL` for `on-call`.
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
-    #: Goes before the one of `alerts`.
+    #: Overrides the one of `alerts`.
     severity: Severity | None = None
     #: The groups that it gets: a regular expression over the whole name.
     groups: NamePattern = ".*"
@@ -232,16 +230,15 @@ class NamedDestination(Destination):
 class Publishing(Section):
     """Publication of a run's tables as the ones that count."""
 
-    #: A run that finds another one writing the same tables waits for so long, then it is refused.
+    #: A run waits for so long for another one that writes the same tables, then it is refused.
     wait_seconds: Number = Field(default=600, ge=0, le=86_400)
 
 
 class RetentionSetting(Section):
     """Retention of published reports."""
 
-    #: After each run the reports of older dates are removed: so many days are kept, counted back
-    #: from the last published date. Without it all are. What runs left that died is removed in any
-    #: case. `rebalance-audit prune` does the same by hand.
+    #: After each run so many days of reports are kept, counted back from the last published date.
+    #: Without it all are. `rebalance-audit prune` does the same by hand.
     keep_days: WholeNumber | None = Field(default=None, ge=1, le=36_500)
 
 
@@ -253,17 +250,16 @@ class Alerts(Destination):
     owners: dict[NamePattern, str] = Field(default_factory=dict)
     #: Several destinations in place of one.
     destinations: tuple[NamedDestination, ...] = ()
-    #: `NEW`: findings that are new against the last earlier date, each once, however often the date
-    #: is audited. `OPEN`: all that are not over, every time. `ALWAYS`: as `OPEN`, and that there
-    #: are none.
+    #: `NEW`: findings that are new against the last earlier date, each once. `OPEN`: all that are
+    #: not over, every time. `ALWAYS`: as `OPEN`, and that there are none.
     send: Literal["NEW", "OPEN", "ALWAYS"] = "NEW"
-    #: Findings that are less severe, or known issues, or passed by themselves, are never sent.
+    #: Less severe findings are not sent; known issues, and what passed by itself, never are.
     severity: Severity = "WARNING"
-    #: Groups, each with a topic, that have a line of their own in one message.
+    #: Groups, each with a topic, that have their own line in one message.
     groups_shown: WholeNumber = Field(default=10, ge=1, le=50)
     #: Groups that have metrics.
     worst_groups: WholeNumber = Field(default=20, ge=0, le=1000)
-    #: An attempt to post gives up after so many seconds, whatever the server does.
+    #: An attempt to post ends after so many seconds.
     timeout_seconds: Number = Field(default=10, gt=0, le=300)
     #: The attempts to post, where the failure may pass.
     attempts: WholeNumber = Field(default=3, ge=1, le=10)
@@ -317,39 +313,37 @@ class Settings(Section):
     """All settings; docs/settings.md is made of the comments and docstrings here."""
 
     paths: Paths = Paths()
-    #: A finding that was seen over at least so many seconds is `PERSISTENT`, a shorter one
-    #: `TRANSIENT`. A crashed client is expired after 120 s; a heartbeat (30 s) and a rebalance (20
-    #: s) follow.
+    #: A finding that was seen for at least so many seconds is `PERSISTENT`, a shorter one
+    #: `TRANSIENT`. A crashed client leaves the lists after 120 s; a heartbeat (30 s) and a
+    #: rebalance (20 s) follow.
     persistence_seconds: WholeNumber = Field(default=180, ge=0)
-    #: A topic's route holds until the next poll of it brings another, but no longer than so many
-    #: seconds after the last poll: then it is out of date, and the topic is not audited.
+    #: A topic's route holds until a poll brings another, but no longer than so many seconds after
+    #: the last poll: then the topic is not audited.
     route_max_age_seconds: WholeNumber = Field(default=900, ge=0)
     #: A member that a broker still lists so many seconds after its last heartbeat is a ghost. A
-    #: broker drops a channel that was silent for 120 s, and looks every 10 s. Where lists stayed
-    #: the same for longer than this, every connection in them is alive: copies of an id are
-    #: processes.
+    #: broker drops a channel that was silent for 120 s, and looks every 10 s. In lists that stay
+    #: the same for longer every connection is alive: copies of an id are processes.
     heartbeat_expiry_seconds: WholeNumber = Field(default=130, ge=0)
-    #: The time zone in which the clients print the times of their logs: a name such as
-    #: `Asia/Shanghai`, or `GMT+8`, which 5.1 and later print unless they are configured otherwise
-    #: (4.x: the local time of the host). Without it each log's offset from UTC is inferred; set the
-    #: zone where logs are gathered hours later, or where it changed within the dumps.
+    #: The time zone of the clients' logs: a name such as `Asia/Shanghai`, or `GMT+8`, the default
+    #: of 5.1 and later (4.x: the local time of the host). Without it each log's offset from UTC is
+    #: inferred; set the zone where logs are gathered hours later, or where it changed within the
+    #: dumps.
     client_log_time_zone: Annotated[str, AfterValidator(_is_time_zone)] | None = None
-    #: The strategy of clients of which none was observed and for which none is configured.
+    #: The strategy of clients for which none was observed or configured.
     default_strategy: Annotated[str, AfterValidator(_is_strategy)] = "AVG"
     strategies: tuple[StrategySetting, ...] = ()
     severity: SeverityThresholds = SeverityThresholds()
-    #: The share of input lines, or of their bytes if that is more, that may be quarantined before
-    #: the exit code is 3, where most lines of some kind are; ten times that share is too much in
-    #: any case. A dump file of which a larger share are lines that no collector wrote is damaged.
+    #: The share of input lines, or of their bytes if that is more, that may be quarantined. Above
+    #: it the exit code is 3 where most lines of some kind are, and above ten times that share in
+    #: any case. A dump file with a larger share of lines that no collector wrote is damaged.
     allowed_quarantine_share: Number = Field(default=0.01, ge=0, le=1)
-    #: The language of what people read: pages, tickets, alerts, explain and what-if. `en` is
-    #: English, `zh` is Chinese; `--language` overrides it for one command. Names, codes, tables,
-    #: logs and errors are English.
+    #: The language of what people read: `en`, or `zh` for Chinese; `--language` overrides it for
+    #: one command.
     language: Annotated[str, AfterValidator(_is_language)] = ENGLISH.code
-    #: The time zone of what people read: pages, tickets, alerts, the console, explain and what-if,
-    #: and of a time without a zone in `--at`, `--since` and `--until`: `UTC`, `local`, which is
-    #: that of the machine, or a name such as `Asia/Shanghai`. Tables, metrics, CSV and JSON have
-    #: UTC, and a date is a day of UTC.
+    #: The time zone of what people read (pages, tickets, alerts, the console, explain and what-if),
+    #: and of `--at`, `--since` and `--until` without a zone: `UTC`, `local` (that of the machine),
+    #: or a name such as `Asia/Shanghai`. Tables, metrics, CSV and JSON have UTC, and a date is a
+    #: day of UTC.
     display_time_zone: Annotated[str, AfterValidator(_is_zone)] = "UTC"
     masking: MaskingSetting = MaskingSetting()
     bounds: Bounds = DEFAULT_BOUNDS
@@ -372,7 +366,7 @@ class Settings(Section):
         return language(self.language, self.display_time_zone)
 
     @property
-    def console(self) -> Language:
+    def console_language(self) -> Language:
         """The language of the lines of a run, which are English."""
         return language(ENGLISH.code, self.display_time_zone)
 
@@ -423,7 +417,7 @@ def _as_toml(value: Any) -> str:
 
 
 #: A file of settings or known issues has some kilobytes; what is larger is another file.
-_MOST_BYTES = 4 << 20
+_MOST_FILE_BYTES = 4 << 20
 #: Tables and lists within each other: settings have four.
 _DEEPEST = 32
 #: The most errors that are listed, each with so many characters of what is wrong and of what came.
@@ -450,13 +444,18 @@ def load_settings(
     is read as TOML, and as text where it is none. Raises SettingsError with every error that was
     found.
     """
-    source = _BUILT_IN if path is None else (str(path), read_text(path))
-    return _settings(*source, overrides, environment)
+    if path is None:
+        return _settings(*_BUILT_IN, overrides, environment)
+    try:
+        text = read_text(path)
+    except SettingsError as error:
+        if not Path(path).is_file():
+            error.add_note("rebalance-audit init writes files of settings")
+        raise
+    return _settings(str(path), text, overrides, environment)
 
 
-def find_settings(
-    overrides: Sequence[str] = (), environment: Mapping[str, str] = MappingProxyType({})
-) -> Settings:
+def find_settings(overrides: Sequence[str], environment: Mapping[str, str]) -> Settings:
     """The settings where none are named: conf/audit.toml here, else the one beside the packages."""
     return _settings(*(find_text(DEFAULT_SETTINGS) or _BUILT_IN), overrides, environment)
 
@@ -493,25 +492,28 @@ def read_text(path: str | Path) -> str:
     try:
         with Path(path).open("rb") as file:
             # A device or a pipe may have no end.
-            content = file.read(_MOST_BYTES + 1)
+            content = file.read(_MOST_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SettingsError(
-            f"{path} cannot be read: {reason}; check the path; "
-            "rebalance-audit init writes files of settings"
-        ) from error
+        raise SettingsError(f"{path} cannot be read: {reason}; check the path") from error
     return _decoded(path, content)
 
 
 def _decoded(path: str | Path, content: bytes) -> str:
-    if len(content) > _MOST_BYTES:
+    if len(content) > _MOST_FILE_BYTES:
         raise SettingsError(
-            f"settings {path}: expected at most {_MOST_BYTES:,} bytes, came more: is it this file?"
+            f"settings {path}: expected at most {_MOST_FILE_BYTES:,} bytes, came more: "
+            "is it this file?"
         )
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise SettingsError(f"settings {path}: expected a text in UTF-8: {error}") from error
+        line = content[: error.start].count(b"\n") + 1
+        is_utf16 = content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+        came = "UTF-16" if is_utf16 else f"the byte {content[error.start]:#04x} in line {line}"
+        raise SettingsError(
+            f"settings {path}: expected a text in UTF-8, came {came}: save the file as UTF-8"
+        ) from error
 
 
 def find_text(default: Path) -> tuple[str, str] | None:
@@ -649,7 +651,9 @@ def checked(
                 continue  # what is wrong in the list is not counted, and is said
             path = ".".join(map(str, each["loc"]))
             name = _given_as(path, each, given)
-            wrong = _shortened(f"  {name or path or '(top)'}: {_wrong(model, path, each, name)}")
+            wrong = _shortened(
+                f"  {name or path or '(top)'}: {_problem_of(model, path, each, name)}"
+            )
             is_said = each["type"] in _NOTHING_CAME or ", came " in each["msg"]
             came = "" if is_said else f", came {each['input']!r}"
             lines.append(wrong + _shortened(came))
@@ -672,7 +676,7 @@ def _given_as(path: str, error: Mapping[str, Any], given: Mapping[str, str]) -> 
     return ""
 
 
-def _wrong(model: type[BaseModel], path: str, error: Mapping[str, Any], given: str) -> str:
+def _problem_of(model: type[BaseModel], path: str, error: Mapping[str, Any], given: str) -> str:
     """The problem of a value, in our words."""
     if error["type"] in _UNKNOWN:
         there = list(names_of(model))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from itertools import takewhile
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
@@ -25,8 +26,8 @@ Options: TypeAlias = argparse.Namespace
 UsageError = argparse.ArgumentTypeError
 
 _EXIT_CODES = """\
-exit codes: 0 ran, findings or not; 1 findings at or above --fail-on, or what-if: not safe;
-2 usage, settings; 3 no input, too much not understood; 4 anything else; 130 Ctrl-C; 143 SIGTERM"""
+exit codes: 0 it ran, findings or not; 1 findings at or above --fail-on, or what-if: not safe;
+2 options, settings; 3 no input, too much not understood; 4 all else; 130 Ctrl-C; 143 SIGTERM"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -91,13 +92,13 @@ def _check_names(command: Parser, given: Sequence[str]) -> None:
             command.error(f"unrecognized arguments: {word}{meant}")
 
 
-def build_parser(only: str | None = None) -> _Parser:
+def build_parser(only: str | None) -> _Parser:
     """The parser of all commands; ``only``: of the others it has the names, and no options."""
     parser = _Parser(
         prog="rebalance-audit",
         usage="%(prog)s [-h] [--version] COMMAND ...",
         description="Finds the RocketMQ queues that are consumed twice or by nobody.",
-        epilog=f"{_listed('every day', EVERY_DAY)}\n\n{_listed('besides', OTHERS)}\n\n"
+        epilog=f"{_listed('every day', EVERY_DAY)}\n\n{_listed('other commands', OTHERS)}\n\n"
         f"example:\n  rebalance-audit run --dumps dumps/ --output out/\n\n{_EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -215,6 +216,8 @@ def _folder(text: str) -> str:
             f"expected a folder, came {text!r}: what has several files does not go to standard "
             "output"
         )
+    if Path(text).is_file():
+        raise UsageError(f"expected a folder, came the file {text!r}")
     return text
 
 

@@ -36,7 +36,7 @@ def sentence_of(error: BaseException) -> str:
     'ZeroDivisionError: division by zero'
     """
     if isinstance(error, OSError) and error.errno is not None:
-        return _of_system(error)
+        return _system_sentence(error)
     if isinstance(error, MemoryError):
         return (
             "out of memory: give the process more, audit a shorter time (--since, --until), or "
@@ -54,7 +54,7 @@ def sentence_of(error: BaseException) -> str:
         )
     text = one_line(str(error))
     if _is_of_damage(error):
-        return of_damage(text)
+        return advice_on_damage(text)
     if isinstance(error, OSError) and text:
         # PyArrow's, of a server: an object store, HDFS.
         return f"{text}: check the server, the path and who may use it, and run again"
@@ -80,10 +80,10 @@ def _is_of_damage(error: BaseException) -> bool:
     return is_of_arrow and re.search(DAMAGE, str(error)) is not None
 
 
-def of_damage(text: str) -> str:
+def advice_on_damage(text: str) -> str:
     """The advice on a damaged file, by its name where the message has it.
 
-    >>> of_damage("Could not open Parquet input source '/lake/a.parquet': magic bytes not found")
+    >>> advice_on_damage("Could not open Parquet source '/lake/a.parquet': magic bytes not found")
     'the file /lake/a.parquet is damaged: restore it, or write its table again, and run again'
     """
     file = re.search(r"'((?:/|\w+:/)[^']+)'|((?:/|\w+:/)\S+\.parquet)", text)
@@ -91,10 +91,10 @@ def of_damage(text: str) -> str:
     return f"{what}: restore it, or write its table again, and run again"
 
 
-def _of_system(error: OSError) -> str:
+def _system_sentence(error: OSError) -> str:
     names = [visible(str(each)) for each in (error.filename, error.filename2) if each is not None]
     # PyArrow has the name of the file in its message alone.
-    what = ": ".join([error.strerror or "", *names]) if names else _of_arrow(str(error))
+    what = ": ".join([error.strerror or "", *names]) if names else _arrow_sentence(str(error))
     if error.errno in (errno.EACCES, errno.EPERM):
         remedy = f"give user {os.geteuid()} the right to it, or run as another user"
     elif error.errno == errno.ENOENT and not names and _is_nowhere():
@@ -105,11 +105,11 @@ def _of_system(error: OSError) -> str:
     return f"{what}: {remedy}"
 
 
-def _of_arrow(text: str) -> str:
+def _arrow_sentence(text: str) -> str:
     """PyArrow's message, the system's part of it first.
 
-    >>> _of_arrow("[Errno 13] Failed to open local file '/x'. Detail: [errno 13] Permission denied")
-    "Permission denied: Failed to open local file '/x'"
+    >>> _arrow_sentence("[Errno 13] Failed to open file '/x'. Detail: [errno 13] Permission denied")
+    "Permission denied: Failed to open file '/x'"
     """
     what, _, detail = one_line(re.sub(r"\[[Ee]rrno \d+\] ", "", text)).partition(". Detail: ")
     return f"{detail}: {what}" if detail else what

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..config.secret_patterns import Secrets
 from ..texts.shown import encodable, visible, visible_lines
-from .terminal import console_on, moves
+from .terminal import console_on, has_moving_cursor
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -59,14 +59,14 @@ class ProgressStep:
 class Progress:
     """Writes the lines to standard error, or nothing at all when ``quiet``."""
 
-    def __init__(self, *, quiet: bool = False, moves: bool = True) -> None:
+    def __init__(self, *, quiet: bool = False, is_moving: bool = True) -> None:
         self._quiet = quiet
         self._started = time.monotonic()
         self._steps: Sequence[str] = ()
         self._at = 0
         self._share_of: Callable[[], StepShare | None] = lambda: None
         self._step = ProgressStep()
-        self._moves = moves
+        self._is_moving = is_moving
 
     def plan(self, steps: Sequence[str]) -> None:
         """The names of the steps ahead, in their order; without it no step has a number."""
@@ -118,7 +118,7 @@ class Progress:
         self, title: str, step: ProgressStep, started: float
     ) -> AbstractContextManager[object]:
         """The line that moves, until the block ends; lines that stay are written above it."""
-        if self._quiet or not self._moves or not moves(sys.stderr):
+        if self._quiet or not self._is_moving or not has_moving_cursor(sys.stderr):
             return nullcontext()
         from rich.live import Live  # noqa: PLC0415 - for terminals alone
 

@@ -26,7 +26,7 @@ def is_terminal(stream: TextIO | None) -> bool:
         return False
 
 
-def moves(stream: TextIO | None) -> bool:
+def has_moving_cursor(stream: TextIO | None) -> bool:
     """True if it is a terminal whose cursor moves back: with TERM=dumb it does not."""
     return is_terminal(stream) and os.environ.get("TERM", "dumb") not in ("", "dumb")
 
@@ -39,7 +39,7 @@ def console_on(stream: TextIO | None) -> Console:
     from rich.console import Console  # noqa: PLC0415 - see above
 
     has_colours = not os.environ.get("NO_COLOR") and (
-        moves(stream) or bool(os.environ.get("FORCE_COLOR"))
+        has_moving_cursor(stream) or bool(os.environ.get("FORCE_COLOR"))
     )
     return Console(
         file=stream,
@@ -65,13 +65,13 @@ def pager(stream: TextIO | None) -> list[str]:
     mean that nothing is shown in pages.
     """
     try:
-        command = shlex.split(os.environ.get("PAGER", "less")) if moves(stream) else []
+        command = shlex.split(os.environ.get("PAGER", "less")) if has_moving_cursor(stream) else []
     except ValueError:  # an open quote
         return []
     return command if command and command[0] != "cat" and shutil.which(command[0]) else []
 
 
-def show_in_pages(text: bytes, command: list[str], *, is_wide: bool = False) -> bool:
+def show_in_pages(text: bytes, command: list[str], *, is_wide: bool) -> bool:
     """Shows a text in a pager, until its user leaves it; False where it did not start.
 
     If it ``is_wide``, ``less`` cuts its lines, and the arrow keys show the rest.

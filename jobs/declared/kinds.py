@@ -44,6 +44,8 @@ COMPUTED_NOT_HELD = "COMPUTED_NOT_HELD"
 INFO, WARNING, CRITICAL = "INFO", "WARNING", "CRITICAL"
 #: The mildest first.
 SEVERITIES = (INFO, WARNING, CRITICAL)
+#: The columns that have a severity; a table has one of them at most.
+SEVERITY_COLUMNS = ("severity", "worst_severity")
 #: Levels of a group: it has no findings, or some topic of it could not be judged.
 OK, NOT_AUDITED = "OK", "NOT_AUDITED"
 #: The coverage of a topic that has a route and that no group subscribes to.

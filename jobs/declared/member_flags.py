@@ -4,14 +4,15 @@ its queues itself. Ingest asks for one member at a time, the fold for columns of
 
 from bisect import bisect_left
 
-from ..schemas import GROUP_TABLE
+from rebalance_core.state import GROUP_TABLE
+
+from .client_intervals import HEARTBEAT_INTERVAL
 from .instants import SECOND, Instant
 
-#: A client sends a heartbeat every 30 s (``ClientConfig.heartbeatBrokerInterval``). A connection is
-#: heard while its last heartbeat is no older than three of them: two may be lost. Less than a
-#: broker keeps a silent connection (120 s), so that where the collector stops to listen all are
-#: unheard before the first is expired.
-HEARD_SECONDS = 90
+#: A connection is heard while its last heartbeat is no older than three of them: two may be lost.
+#: Less than a broker keeps a silent connection (120 s), so that where the collector stops to listen
+#: all are unheard before the first is expired.
+HEARD_SECONDS = 3 * HEARTBEAT_INTERVAL // SECOND
 
 #: The flag by the number of bounds that a silence exceeds.
 EXPIRED_BEYOND = (False, None, True)

@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote
 
+from ..console.failures import sentence_of
 from ..engines.engine import MOST_BYTES, InputFile, Slice
 from ..errors import InputError
 from ..storage.location import local_path
@@ -97,7 +98,7 @@ def _files_on_disk(paths: Sequence[str]) -> list[InputFile]:
     found: dict[str, str] = {}
     for path in paths:
         place = local_path(path)
-        named = [place] if os.path.lexists(place) else _matches(place)
+        named = [place] if _is_there(place) else _matches(place)
         if not named:
             raise no_dumps([path])
         for one in named:
@@ -119,6 +120,17 @@ def check_visible(path: str, name: str) -> None:
         raise InputError(
             f"{visible(path)}: files whose names begin with _ or . are skipped by Spark; rename it"
         )
+
+
+def _is_there(place: str) -> bool:
+    """True if something has this path; InputError where a folder above it may not be entered."""
+    try:
+        os.lstat(place)
+    except PermissionError as error:
+        raise InputError(f"cannot reach a dump: {sentence_of(error)}") from error
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _link_last(path: str) -> tuple[bool, str]:
@@ -179,7 +191,7 @@ def _files_below(top: str) -> Iterator[str]:
     """The files below a folder. Each folder is listed once: links may lead in circles."""
 
     def refuse(error: OSError) -> None:
-        raise InputError(f"cannot list {visible(str(error.filename))}: {error.strerror}") from error
+        raise InputError(f"cannot list a folder of dumps: {sentence_of(error)}") from error
 
     listed: set[str] = set()
     starts = [top]

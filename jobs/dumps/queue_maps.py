@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeAlias, TypeGuard
 
 from .fastjson import FastjsonError
 from .parsing import parse_body
+from .values import is_java_int
 
 #: Topic, broker name, queue id.
 QueueName: TypeAlias = tuple[str, str, int]
@@ -25,7 +26,6 @@ TOPIC_QUEUES = "queueStatInfoList"
 _PRINTED = re.compile(
     r"MessageQueue \[topic=(?>(.*?), brokerName=)(.*), queueId=(-?[0-9]{1,10})\]", re.DOTALL
 )
-_MOST, _LEAST = 2**31 - 1, -(2**31)
 
 
 def read_queue_map(field: str, table: Any, text: str) -> Iterator[tuple[QueueName, Any]]:
@@ -96,7 +96,7 @@ def parse_message_queue(text: str) -> QueueName | None:
     ('%RETRY%g', 'a, b]', -1)
     """
     found = _PRINTED.fullmatch(text)
-    if found is None or not _LEAST <= int(found[3]) <= _MOST:
+    if found is None or not is_java_int(int(found[3])):
         return None
     return found[1], found[2], int(found[3])
 
@@ -114,7 +114,7 @@ def _spelled(key: str) -> QueueName | None:
 def _object(key: Any) -> QueueName | None:
     match key:
         case {"topic": str(topic), "brokerName": str(broker_name), "queueId": int(queue_id)}:
-            is_id = not isinstance(queue_id, bool) and _LEAST <= queue_id <= _MOST
+            is_id = not isinstance(queue_id, bool) and is_java_int(queue_id)
             return (topic, broker_name, queue_id) if is_id else None
     return None
 

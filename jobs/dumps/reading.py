@@ -28,7 +28,7 @@ from ..engines.pieces import FOR_ALL, Piece, all_values, pack_value, shard_of
 from ..schemas import QUARANTINE
 from .files import file_uri
 from .statement import CLIENT_LOG, TOPIC_ROUTE, Log, LogLine, Statement, log_of
-from .statements import Refused, StatementReader, as_quarantined
+from .statements import RefusedLine, StatementReader, as_quarantined
 from .times import PlausibleTimes, day_of
 from .unpacking import BEGINNING, Archive, Line, SliceLines, too_long
 
@@ -161,7 +161,7 @@ class _Reading:
         if lines.problem is not None:
             if not number:
                 number = 1
-                self._refuse(0, Refused(lines.problem), Line(b"", 0, has_end=False))
+                self._refuse(0, RefusedLine(lines.problem), Line(b"", 0, has_end=False))
         elif not line.has_end and refused is not None and not refused.kind:
             ends = "its last line has {bytes:,} [byte|bytes] and no end"
             lines.problem = agreeing(line.size, ends, bytes=line.size)
@@ -181,13 +181,15 @@ class _Reading:
         yield self._take_refused()
         yield pack_value(FOR_ALL, COUNTS, self._counts)
 
-    def _read(self, number: int, line: Line, place: int, over: str | None) -> Refused | None:
+    def _read(self, number: int, line: Line, place: int, over: str | None) -> RefusedLine | None:
         if over is None and line.size > self._bounds.line_bytes:
             over = too_long(line.size, self._bounds)
         if over is not None:
-            return self._refuse(number, Refused(over), line._replace(text=line.text[:BEGINNING]))
+            return self._refuse(
+                number, RefusedLine(over), line._replace(text=line.text[:BEGINNING])
+            )
         found = self._reader.read(line.text, place)
-        if isinstance(found, Refused):
+        if isinstance(found, RefusedLine):
             return self._refuse(number, found, line)
         if found:
             self._counts.kinds[found[0].kind] += 1
@@ -207,7 +209,7 @@ class _Reading:
             by = line.printed - statement.collected_at
             self._counts.ahead[log] = max(self._counts.ahead.get(log, by), by)
 
-    def _refuse(self, number: int, refused: Refused, line: Line) -> Refused:
+    def _refuse(self, number: int, refused: RefusedLine, line: Line) -> RefusedLine:
         size = line.size + line.has_end
         self._counts.refused += 1
         self._counts.refused_bytes += size

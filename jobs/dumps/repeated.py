@@ -18,7 +18,7 @@ class Timeless(NamedTuple):
     collected_at: str
     snapshot_time: str | None
 
-    def is_of(self, envelope: dict[str, Any]) -> bool:
+    def has_its_times(self, envelope: dict[str, Any]) -> bool:
         """True if the times of the envelope are those that the line holds: without them it differs
         in them alone. They could be of an object in it, or of a key that comes twice.
         """

@@ -6,21 +6,22 @@ missing, and count as missing where they are not what they should be.
 """
 
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from rebalance_core.errors import nearest
 
-from ..config.bounds import DEFAULT_BOUNDS, Bounds
+from ..config.bounds import Bounds
 from ..declared.instants import SECOND, Instant, in_calendar, to_instant
 from .cache import Cache
 from .parsing import parse_json
 from .repeated import Timeless, without_times
 from .statement import KINDS, Content, LineSource, Statement
 from .times import PlausibleTimes, iso_of
-from .typed import LINES, LineKind, Read, read_body
-from .values import BoundError, LineError, Value, as_text, expected, integer_in
+from .typed import LINES, LineKind, ParsedBody, read_body
+from .values import BoundError, LineError, Value, as_text, expected, integer_in, is_java_int
 from .within import check_content, check_names
 
 _TIME = re.compile(
@@ -29,12 +30,13 @@ _TIME = re.compile(
 )
 #: Characters that count as blank in a line that is otherwise empty.
 _BLANKS = " \t\n\x0b\f\r"
+_BOMS_OF_UTF16 = (BOM_UTF16_LE, BOM_UTF16_BE)
 
 _TIMES = ("collected_at", "snapshot_time")
 _NUMBERS = ("broker_id", "error_code")
 
 
-class Refused(NamedTuple):
+class RefusedLine(NamedTuple):
     """A line that is not a statement: what was expected and what came.
 
     ``kind``: that of the line; empty where it has none.
@@ -86,23 +88,22 @@ class StatementReader:
     >>> line = b'''{"kind":"topic_route", "cluster":"C", "namesrv_addr":"ns:9876", "topic":"T",
     ... "snapshot_time":"1970-01-01T00:00:01Z", "collected_at":"1970-01-01T00:00:02Z",
     ... "error_code":17, "error_message":"No topic route info"}'''
-    >>> [statement] = StatementReader().read(line)
+    >>> reader = StatementReader(Bounds(), None)
+    >>> [statement] = reader.read(line)
     >>> statement.subject, statement.collected_at, statement.source.error_code, statement.content
     ('T', 2000000, 17, None)
-    >>> StatementReader().read(b"17")
-    Refused(reason="expected one JSON object, came '17'", kind='')
+    >>> reader.read(b"17")
+    RefusedLine(reason="expected one JSON object, came '17'", kind='')
     """
 
-    def __init__(
-        self, bounds: Bounds = DEFAULT_BOUNDS, plausible: PlausibleTimes | None = None
-    ) -> None:
+    def __init__(self, bounds: Bounds, plausible: PlausibleTimes | None) -> None:
         self._bounds = bounds
         self._plausible = plausible
         self._meanings: Cache[bytes, _Meaning] = Cache()
-        self._bodies: Cache[tuple[str, str], Read] = Cache()
+        self._bodies: Cache[tuple[str, str], ParsedBody] = Cache()
         self._values: Cache[Any, Any] = Cache()
 
-    def read(self, line: bytes, order: int = 0) -> list[Statement] | Refused:
+    def read(self, line: bytes, order: int = 0) -> list[Statement] | RefusedLine:
         """The statements of a line, or why it has none.
 
         A heartbeat has one for each of its groups. A line that was understood and is about no
@@ -113,7 +114,7 @@ class StatementReader:
         found = None if timeless is None else self._again(timeless, order)
         return self._anew(line, timeless, order) if found is None else found
 
-    def _again(self, line: Timeless, order: int) -> list[Statement] | Refused | None:
+    def _again(self, line: Timeless, order: int) -> list[Statement] | RefusedLine | None:
         """The statements of a line that came before with other times; None where none did."""
         meaning = self._meanings.get(line.rest)
         if meaning is None:
@@ -123,31 +124,33 @@ class StatementReader:
             return None
         times = snapshot_time, collected_at
         if (impossible := self._impossible(meaning.kind, times)) is not None:
-            return Refused(impossible, kind=meaning.kind)
+            return RefusedLine(impossible, kind=meaning.kind)
         return meaning.at(times, order)
 
     def _anew(
         self, line: bytes, timeless: Timeless | None, order: int
-    ) -> list[Statement] | Refused:
+    ) -> list[Statement] | RefusedLine:
+        if _is_utf16(line):
+            return RefusedLine("expected UTF-8 text, came UTF-16")
         try:
             text = line.decode().removeprefix("\ufeff")
         except UnicodeError:
-            return Refused("expected UTF-8 text, came bytes that are none")
+            return RefusedLine("expected UTF-8 text, came bytes that are none")
         try:
             envelope = parse_json(text)
         except ValueError:
             envelope = None
         if not isinstance(envelope, dict):
             if not text.strip(_BLANKS):
-                return Refused("expected a JSON object, came an empty line")
-            return Refused(expected("one JSON object", text))
+                return RefusedLine("expected a JSON object, came an empty line")
+            return RefusedLine(expected("one JSON object", text))
         try:
             meaning, times = self._read(envelope)
         except LineError as error:
             is_known = envelope.get("kind") in KINDS
-            return Refused(str(error), kind=envelope["kind"] if is_known else "")
+            return RefusedLine(str(error), kind=envelope["kind"] if is_known else "")
         comes_again = LINES[meaning.kind].comes_again
-        if comes_again and timeless is not None and timeless.is_of(envelope):
+        if comes_again and timeless is not None and timeless.has_its_times(envelope):
             self._meanings.remember(timeless.rest, meaning, len(timeless.rest))
         return meaning.at(times, order)
 
@@ -198,7 +201,7 @@ class StatementReader:
             )
         return None if self._plausible is None else self._plausible.problem(kind, collected_at)
 
-    def _body(self, kind: str, body: str) -> Read:
+    def _body(self, kind: str, body: str) -> ParsedBody:
         comes_again = LINES[kind].comes_again
         read = self._bodies.get((kind, body)) if comes_again else None
         if read is not None:
@@ -224,7 +227,7 @@ class StatementReader:
         return same
 
 
-_NOTHING = Read(((None, None),))
+_NOTHING = ParsedBody(((None, None),))
 #: No name that is longer is a misspelt kind; to compare it with them takes its time.
 _LONGEST_NAME = 60
 
@@ -276,7 +279,7 @@ def _value(name: str, raw: Any) -> Any:
         return as_text(raw)
     # An integer of at most 18 digits, or the text of one.
     number = integer_in(as_text(raw))
-    is_code = number is not None and -(2**31) <= number < 2**31
+    is_code = number is not None and is_java_int(number)
     return number if is_code or name != "error_code" else None
 
 
@@ -294,3 +297,17 @@ def _instant_of(text: str) -> int | None:
     except ValueError:
         return None
     return to_instant(time) if in_calendar(time) else None
+
+
+def _is_utf16(line: bytes) -> bool:
+    """True for a line of UTF-16: the first one begins with a mark, each has a NUL beside a letter.
+
+    >>> _is_utf16('{"kind": 1}'.encode("utf-16")), _is_utf16('{"kind": 1}'.encode("utf-16-be"))
+    (True, True)
+    >>> _is_utf16(b'{"kind": 1}'), _is_utf16(bytes(9) + b'{"kind": 1}')
+    (False, False)
+    """
+    nul_bytes = line.count(0)
+    # A crash of the machine leaves many NULs in a row.
+    is_spread = nul_bytes * 3 > len(line) and bytes(2) not in line
+    return is_spread or (nul_bytes > 0 and line.startswith(_BOMS_OF_UTF16))

@@ -29,7 +29,7 @@ class Days(NamedTuple):
     around: int
 
 
-class Apart(NamedTuple):
+class ImplausibleLines(NamedTuple):
     """Statements that are not plausible: how many, and of which days."""
 
     lines: int
@@ -70,19 +70,19 @@ class PlausibleTimes:
             f"of the dumps, which are of {most}, came {iso_of(collected_at)}"
         )
 
-    def apart(self, counts: Mapping[tuple[bool, int, str], int]) -> "dict[str, Apart]":
+    def apart(self, counts: Mapping[tuple[bool, int, str], int]) -> "dict[str, ImplausibleLines]":
         """The statements of each cluster whose times are not plausible.
 
         >>> counts = {(False, 20_778, "C"): 40, (False, 47_482, "D"): 2, (False, 47_483, "D"): 1}
         >>> PlausibleTimes.of(counts, Bounds()).apart(counts)
-        {'D': Apart(lines=3, days='2100-01-01 to 2100-01-02')}
+        {'D': ImplausibleLines(lines=3, days='2100-01-01 to 2100-01-02')}
         """
         out: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         for (is_log, day, cluster), number in counts.items():
             if not _holds(self.days.get(is_log), day):
                 out[cluster][day] += number
         return {
-            cluster: Apart(sum(days.values()), _dates(min(days), max(days)))
+            cluster: ImplausibleLines(sum(days.values()), _dates(min(days), max(days)))
             for cluster, days in sorted(out.items())
         }
 

@@ -21,6 +21,7 @@ from .fastjson import FastjsonError
 from .parsing import parse_body
 from .queue_maps import QueueName, is_list_of_topics, read_queue_map, read_topics
 from .values import (
+    JAVA_INT_MAX,
     Fields,
     LineError,
     WrongTypeError,
@@ -28,14 +29,12 @@ from .values import (
     as_map,
     as_maps,
     as_text,
+    as_type,
     expected,
     integer_in,
     integers,
-    of_type,
 )
 
-#: The most queues that a number of RocketMQ's can hold; ``within`` has how many are too many.
-_MOST_QUEUES = 2**31 - 1
 #: Messages a second.
 _HIGHEST_RATE = 1e12
 
@@ -51,7 +50,7 @@ _OBJECT_KEY_OR_REFERENCE = re.compile(r'\{\s*\{|"\$ref"')
 _YEAR_1, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000
 
 
-class Read(NamedTuple):
+class ParsedBody(NamedTuple):
     """A body read: contents, each with its consumer group, or None where the envelope names it.
 
     ``code`` and ``message`` are the error that a dashboard's status has in place of a content.
@@ -62,11 +61,11 @@ class Read(NamedTuple):
     message: str | None = None
 
 
-def _one(content: statement.Content) -> Read:
-    return Read(((None, content),))
+def _one(content: statement.Content) -> ParsedBody:
+    return ParsedBody(((None, content),))
 
 
-def read_body(kind: str, text: str) -> Read:
+def read_body(kind: str, text: str) -> ParsedBody:
     """Reads a body of a kind.
 
     Raises LineError for a text that is not such a body.
@@ -75,7 +74,7 @@ def read_body(kind: str, text: str) -> Read:
     >>> read_body("heartbeat", beat).contents[0][1].client_id
     'a@1'
     >>> read_body("consume_stats", '{"status":-1,"data":null,"errMsg":"CODE: 206"}')
-    Read(contents=(), code=-1, message='CODE: 206')
+    ParsedBody(contents=(), code=-1, message='CODE: 206')
     """
     how = LINES[kind]
     if kind == statement.CLIENT_LOG:  # which is no JSON
@@ -89,7 +88,7 @@ def read_body(kind: str, text: str) -> Read:
         raise LineError(expected(how.class_name, text if text.strip() else None)) from error
 
 
-def _unwrapped(kind: str, value: Any, text: str) -> Read:
+def _unwrapped(kind: str, value: Any, text: str) -> ParsedBody:
     """The body, bare or as the dashboard wraps it: ``{"status":0,"data":{..},"errMsg":null}``.
 
     Source: apache/rocketmq-dashboard ``JsonResult``.
@@ -100,7 +99,7 @@ def _unwrapped(kind: str, value: Any, text: str) -> Read:
         raise WrongTypeError
     if LINES[kind].may_fail and (as_integer(value.get("status"), 32) or 0) != 0:
         # The status names no code of RocketMQ's.
-        return Read((), -1, as_text(value.get("errMsg")))
+        return ParsedBody((), -1, as_text(value.get("errMsg")))
     data = value.get("data")
     if kind == statement.CONSUME_STATS and is_list_of_topics(data):
         return _stats(read_topics(data, text))
@@ -113,10 +112,10 @@ def _unwrapped(kind: str, value: Any, text: str) -> Read:
 # ------------------------------------------------------------------ heartbeats
 
 
-def _heartbeat(body: Fields, _: str) -> Read:
+def _heartbeat(body: Fields, _: str) -> ParsedBody:
     """HeartbeatData, ConsumerData."""
     client_id = as_text(body.get("clientID"))
-    without_sub = of_type(bool, body.get("withoutSub"))
+    without_sub = as_type(bool, body.get("withoutSub"))
     if not client_id:
         raise LineError("expected HeartbeatData with a clientID")
     contents = []
@@ -128,7 +127,7 @@ def _heartbeat(body: Fields, _: str) -> Read:
         is_full = bool(subscriptions) or not without_sub
         heartbeat = statement.HeartbeatOfGroup(client_id, is_full, *_model(data), subscriptions)
         contents.append((group, heartbeat))
-    return Read(tuple(contents))
+    return ParsedBody(tuple(contents))
 
 
 def _model(fields: Fields) -> tuple[str | None, str | None]:
@@ -154,7 +153,7 @@ def _subscriptions(data: Iterable[Fields]) -> statement.Subscriptions:
 # ------------------------------------------------------------------ lists
 
 
-def _connections(body: Fields, _: str) -> Read:
+def _connections(body: Fields, _: str) -> ParsedBody:
     """ConsumerConnection, Connection; by client id, because the broker's set has no order."""
     if body.get("connectionSet") is None:
         raise LineError("expected ConsumerConnection with a connectionSet")
@@ -173,7 +172,7 @@ def _connections(body: Fields, _: str) -> Read:
 # ------------------------------------------------------------------ routes
 
 
-def _route(body: Fields, _: str) -> Read:
+def _route(body: Fields, _: str) -> ParsedBody:
     """TopicRouteData, BrokerData, QueueData, TopicQueueMappingInfo.
 
     A static topic has its logical queues, under the mock broker name that clients see for each
@@ -220,14 +219,14 @@ def _queue_numbers(given: Iterable[Fields]) -> dict[str, tuple[int, int, int]]:
         if not name or perm is None or not (_is_number(reads) and _is_number(writes)):
             raise LineError(
                 "expected every queueData to have a brokerName, a perm, and readQueueNums and "
-                f"writeQueueNums of 0 to {_MOST_QUEUES}"
+                f"writeQueueNums of 0 to {JAVA_INT_MAX}"
             )
         numbers.setdefault(name, (perm, reads, writes))
     return numbers
 
 
 def _is_number(queues: int | None) -> TypeGuard[int]:
-    return queues is not None and 0 <= queues <= _MOST_QUEUES
+    return queues is not None and 0 <= queues <= JAVA_INT_MAX
 
 
 def _logical_queues(mappings: Iterable[Fields]) -> dict[str, int]:
@@ -239,7 +238,7 @@ def _logical_queues(mappings: Iterable[Fields]) -> dict[str, int]:
         number = as_integer(fields.get("totalQueues"), 32) or 0
         if not _is_number(number):
             raise LineError(
-                f"expected every topicQueueMapping to have totalQueues of 0 to {_MOST_QUEUES}"
+                f"expected every topicQueueMapping to have totalQueues of 0 to {JAVA_INT_MAX}"
             )
         most[scope] = max(most.get(scope, 0), number)
     return most
@@ -248,7 +247,7 @@ def _logical_queues(mappings: Iterable[Fields]) -> dict[str, int]:
 # ------------------------------------------------------------------ running infos
 
 
-def _running_info(body: Fields, text: str) -> Read:
+def _running_info(body: Fields, text: str) -> ParsedBody:
     """ConsumerRunningInfo, ProcessQueueInfo; the properties are those of the consumer's class."""
     given, table = body.get("properties"), body.get("mqTable")
     if given is None and table is None:
@@ -274,7 +273,7 @@ def _held(table: Any, text: str) -> tuple[statement.InfoQueue, ...]:
     held = []
     for queue, value in read_queue_map("mqTable", table, text):
         fields = as_map(value)
-        dropped = of_type(bool, fields.get("droped")) or False  # RocketMQ's spelling
+        dropped = as_type(bool, fields.get("droped")) or False  # RocketMQ's spelling
         pulled, consumed, locked_at, cached, first = integers(
             fields,
             64,
@@ -285,7 +284,7 @@ def _held(table: Any, text: str) -> tuple[statement.InfoQueue, ...]:
             "cachedMsgMinOffset",
         )
         times = _instant_of_millis(pulled), _instant_of_millis(consumed)
-        lock = of_type(bool, fields.get("locked")), first if cached else None
+        lock = as_type(bool, fields.get("locked")), first if cached else None
         since = _instant_of_millis(locked_at)
         held.append(statement.InfoQueue(*queue, dropped, *times, cached, *lock, since))
     return tuple(held)
@@ -325,7 +324,7 @@ def _property(properties: Mapping[str, str | None], name: str) -> bool | None:
 # ------------------------------------------------------------------ offsets
 
 
-def _consume_stats(body: Fields, text: str) -> Read:
+def _consume_stats(body: Fields, text: str) -> ParsedBody:
     """ConsumeStats, OffsetWrapper."""
     table = body.get("offsetTable")
     if table is None:
@@ -343,7 +342,7 @@ def _thousandths(rate: Any) -> int | None:
     return round(1000 * rate) if is_rate else None
 
 
-def _stats(entries: Iterable[tuple[QueueName, Any]], given: int | None = None) -> Read:
+def _stats(entries: Iterable[tuple[QueueName, Any]], given: int | None = None) -> ParsedBody:
     """``given``: messages in 1,000 seconds; the dashboard's answer does not have it."""
     offsets = []
     for queue, value in entries:
@@ -358,7 +357,7 @@ def _stats(entries: Iterable[tuple[QueueName, Any]], given: int | None = None) -
     return _one(statement.Stats(tuple(offsets)))
 
 
-def _dead_letters(body: Fields, text: str) -> Read:
+def _dead_letters(body: Fields, text: str) -> ParsedBody:
     """TopicStatsTable, TopicOffset of a group's %DLQ%: where the next message goes."""
     entries = read_queue_map("offsetTable", _needed(body, "offsetTable"), text)
     ends = ((queue, integers(as_map(value), 64, "maxOffset")[0]) for queue, value in entries)
@@ -369,7 +368,7 @@ def _dead_letters(body: Fields, text: str) -> Read:
 # ------------------------------------------------------------------ message request modes
 
 
-def _request_modes(body: Fields, _: str) -> Read:
+def _request_modes(body: Fields, _: str) -> ParsedBody:
     """MessageRequestModeSerializeWrapper: by topic and group a SetMessageRequestModeRequestBody.
 
     Source: ``MessageRequestModeManager`` of a broker (5.1.4), request code 402. A group that is not
@@ -381,10 +380,10 @@ def _request_modes(body: Fields, _: str) -> Read:
             mode = as_text(as_map(value).get("mode"))
             if group and topic and mode in _MODES:
                 modes.append((group, statement.RequestMode(topic, mode)))
-    return Read(tuple(modes))
+    return ParsedBody(tuple(modes))
 
 
-def _group_flags(body: Fields, _: str) -> Read:
+def _group_flags(body: Fields, _: str) -> ParsedBody:
     """SubscriptionGroupWrapper: the groups that a broker does not let consume; most may.
 
     ``consumeBroadcastEnable`` is not read: ``mqadmin updateSubGroup`` makes it false unless it is
@@ -392,10 +391,10 @@ def _group_flags(body: Fields, _: str) -> Read:
     """
     flags = []
     for group, config in as_map(_needed(body, "subscriptionGroupTable")).items():
-        may = of_type(bool, as_map(config).get("consumeEnable"))
+        may = as_type(bool, as_map(config).get("consumeEnable"))
         if group and may is False:
             flags.append((group, statement.GroupFlags(may)))
-    return Read(tuple(flags))
+    return ParsedBody(tuple(flags))
 
 
 def _needed(body: Fields, name: str) -> Any:
@@ -405,12 +404,12 @@ def _needed(body: Fields, name: str) -> Any:
     return body[name]
 
 
-def _unused(field: str, kind: type) -> Callable[[Fields, str], Read]:
+def _unused(field: str, kind: type) -> Callable[[Fields, str], ParsedBody]:
     """Reads a body that makes no statement, and is to have a field of a type."""
 
-    def read(body: Fields, _: str) -> Read:
-        of_type(kind, _needed(body, field))
-        return Read(())
+    def read(body: Fields, _: str) -> ParsedBody:
+        as_type(kind, _needed(body, field))
+        return ParsedBody(())
 
     return read
 
@@ -419,9 +418,9 @@ def _unused(field: str, kind: type) -> Callable[[Fields, str], Read]:
 _MODES = ("PULL", "POP")
 
 
-def _log_line(_: Fields, line: str) -> Read:
+def _log_line(_: Fields, line: str) -> ParsedBody:
     found = parse_rebalance_line(line)
-    return Read(() if found is None else (found,))
+    return ParsedBody(() if found is None else (found,))
 
 
 # ------------------------------------------------------------------ kinds
@@ -447,7 +446,7 @@ class LineKind:
     """
 
     class_name: str
-    read: Callable[[Fields, str], Read]
+    read: Callable[[Fields, str], ParsedBody]
     required: tuple[str, ...] = ()
     subject: str | None = None
     source: tuple[str, ...] = _BROKER

@@ -17,6 +17,8 @@ from ..storage import Location
 #: The number of bytes that are kept of a line longer than the bounds allow.
 BEGINNING = 1_000
 _CHUNK = 1 << 20
+#: The first bytes of whatever gzip packed (RFC 1952).
+_GZIP = b"\x1f\x8b"
 #: The sizes of the pieces in which the text before the damage of an archive is looked for.
 _NEAR_DAMAGE = (1 << 10, 1)
 #: A line of an archive counts as so many bytes at least: the shortest envelope has more.
@@ -89,7 +91,7 @@ class SliceLines:
 
     def __iter__(self) -> Iterator[Line]:
         if not self._slice.is_whole:
-            return self._of_range()
+            return self._lines_of_range()
         chunks = self._unpacked() if self.is_archive else self._chunks()
         return split_lines(chunks, self._bounds.line_bytes)
 
@@ -105,7 +107,7 @@ class SliceLines:
         if left:
             self.problem = Text("it became shorter while it was read")
 
-    def _of_range(self) -> Iterator[Line]:
+    def _lines_of_range(self) -> Iterator[Line]:
         # The byte before shows whether a line begins with the range.
         place = max(self._slice.start - 1, 0)
         lines = split_lines(_chunks(self._slice.path, place), self._bounds.line_bytes)
@@ -125,7 +127,10 @@ class SliceLines:
         """The text of a .gz of any number of members, up to where it is damaged."""
         member = zlib.decompressobj(wbits=31)
         is_begun = False
-        for chunk in self._chunks():
+        for number, chunk in enumerate(self._chunks()):
+            if not number and not chunk.startswith(_GZIP[: len(chunk)]):
+                self.problem = Text("it is not packed by gzip: give it a name without .gz")
+                return
             packed, text = chunk, b""
             # Text that fills a whole chunk may not be all that the bytes so far hold.
             while packed or len(text) == _CHUNK:

@@ -62,7 +62,16 @@ def integer_in(text: str | None) -> int | None:
     return int(text) if text is not None and _INTEGER.fullmatch(text) else None
 
 
-def of_type(kind: type[Value], value: Any) -> Value | None:
+#: The highest ``int`` of Java.
+JAVA_INT_MAX = 2**31 - 1
+
+
+def is_java_int(number: int) -> bool:
+    """True if an ``int`` of Java holds the number."""
+    return -JAVA_INT_MAX - 1 <= number <= JAVA_INT_MAX
+
+
+def as_type(kind: type[Value], value: Any) -> Value | None:
     """A value of a type, or None for null."""
     if value is not None and not isinstance(value, kind):
         raise WrongTypeError
@@ -71,12 +80,12 @@ def of_type(kind: type[Value], value: Any) -> Value | None:
 
 def as_map(value: Any) -> dict[str, Any]:
     """An object; null is an empty one."""
-    return of_type(dict, value) or {}
+    return as_type(dict, value) or {}
 
 
 def as_maps(value: Any) -> Iterator[dict[str, Any]]:
     """The objects of a list; null is an empty one."""
-    return map(as_map, of_type(list, value) or ())
+    return map(as_map, as_type(list, value) or ())
 
 
 def as_integer(value: Any, bits: int) -> int | None:

@@ -1,8 +1,8 @@
 """Pieces as batches of Arrow: what the workers of an engine that sends rows make of them.
 
 A row is a piece, but around the UDF: there it is a question, so a situation, with the columns of
-``About``, which a person reads. Nothing of Spark or of pandas is imported here: each worker would
-spend more time on that than on its shards.
+``QuestionSubject``, which a person reads. Nothing of Spark or of pandas is imported here: each
+worker would spend more time on that than on its shards.
 """
 
 import gc
@@ -64,7 +64,7 @@ def in_worker(made: Iterable[_Made]) -> Iterator[_Made]:
         yield from made
 
 
-def of_contents(slices: Sequence[Slice], step: SliceStep) -> Callable[[Batches], Batches]:
+def contents_step(slices: Sequence[Slice], step: SliceStep) -> Callable[[Batches], Batches]:
     """Rows of a path and the bytes of its file -> the pieces of the slices."""
     by_path: dict[str, list[Slice]] = defaultdict(list)
     for each in slices:
@@ -98,7 +98,7 @@ def _place(path: str) -> tuple[str, str]:
     return authority, "/" + posixpath.normpath(place).lstrip("/")
 
 
-def of_numbers(
+def task_numbers_step(
     of_tasks: Sequence[Sequence[Slice]], step: SliceStep
 ) -> Callable[[Batches], Batches]:
     """Rows of the number of a task -> the pieces of its slices, which are opened here."""
@@ -119,14 +119,14 @@ def unpacked_rows(batches: Batches) -> Batches:
             yield from unpack_rows(data.as_buffer()).to_batches()
 
 
-def of_rows(
+def rows_step(
     name: str, step: RowStep, unpacked: Callable[[Batches], Batches] = iter
 ) -> Callable[[Batches], Batches]:
     """Rows of a table, once they are ``unpacked`` -> pieces."""
     return lambda batches: in_worker(_rows(step(name, unpacked(batches))))
 
 
-def of_shards(step: ShardStep) -> Callable[[Batches], Batches]:
+def shards_step(step: ShardStep) -> Callable[[Batches], Batches]:
     """Pieces, those of a shard next to each other -> what each shard becomes."""
 
     def run(batches: Batches) -> Batches:
@@ -167,7 +167,7 @@ def begun(work: Work) -> Callable[[Batches], Batches]:
 
     def run(batches: Batches) -> Batches:
         shards = groupby(_pieces(batches), attrgetter("shard"))
-        return _batches(chain.from_iterable(rows(list(of)) for _, of in shards))
+        return _batches(chain.from_iterable(rows(list(pieces)) for _, pieces in shards))
 
     return lambda batches: in_worker(run(batches))
 

@@ -92,7 +92,7 @@ SliceStep: TypeAlias = Callable[[Iterable[Opened]], Iterator[Piece]]
 ShardStep: TypeAlias = Callable[[Sequence[Piece]], Iterator[Piece]]
 
 
-class About(NamedTuple):
+class QuestionSubject(NamedTuple):
     """The subject of a question, for a person: whose situation it is, and how large.
 
     ``members``: connections of all lists that it names; ``queues``: of the topic, for readers.
@@ -119,7 +119,7 @@ class Work(Protocol):
         shard, and its questions follow each other.
         """
 
-    def about(self, question: Any) -> About:
+    def about(self, question: Any) -> QuestionSubject:
         """The subject of a question, for a person."""
 
     def at_once(self, questions: Iterable[Any]) -> Iterator[Sequence[Any]]:

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from ..console.failures import DAMAGE, of_damage, one_line
+from ..console.failures import DAMAGE, advice_on_damage, one_line
 from ..errors import SparkError
 
 #: The version from which on, and the one before which, a package runs the jobs.
@@ -159,7 +159,7 @@ def sentence_of_spark(text: str, log: str = "") -> str:
         return _JAVA_IS_GONE
     root = _root_cause(log if "JAVA_GATEWAY_EXITED" in text else text)
     # A worker reads files by PyArrow, as this process does.
-    return of_damage(root) if re.search(DAMAGE, root) else f"Spark failed: {root}"
+    return advice_on_damage(root) if re.search(DAMAGE, root) else f"Spark failed: {root}"
 
 
 #: Patterns of a text's root cause, best first.

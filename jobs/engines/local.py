@@ -109,7 +109,7 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
         """The pieces of all slices; each file is opened where it is read."""
         size = sum(each.size for each in slices)
         tasks = in_tasks(self.each(slices, "files"), size, self.shards(size))
-        return self._run(partial(_of_slices, step), tasks)
+        return self._run(partial(_run_closed, step), tasks)
 
     def given(self, pieces: Iterable[Piece]) -> Spool:
         """Pieces that the caller has."""
@@ -176,7 +176,7 @@ def _spill(shards: dict[int, list[Piece]], folder: Path) -> None:
     shards.clear()
 
 
-def _of_slices(step: SliceStep, slices: Iterable[Slice]) -> Iterator[Piece]:
+def _run_closed(step: SliceStep, slices: Iterable[Slice]) -> Iterator[Piece]:
     return step((slice_, None) for slice_ in slices)
 
 

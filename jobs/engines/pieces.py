@@ -20,7 +20,7 @@ FOR_ALL = -1
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 #: The approximate bytes of a piece of rows: it travels as one value.
-_MOST_BYTES = 4 << 20
+_PIECE_BYTES = 4 << 20
 
 #: Values beyond so many bytes are compressed; a pickle begins with another byte than their mark.
 _LARGE = 1 << 16
@@ -73,7 +73,7 @@ def pack_rows(shard: int, kind: str, rows: pa.Table) -> Iterator[Piece]:
     ['numbers']
     """
     rows = rows.combine_chunks()
-    cuts = 1 + rows.nbytes // _MOST_BYTES
+    cuts = 1 + rows.nbytes // _PIECE_BYTES
     length = max(1, -(-rows.num_rows // cuts))
     for start in range(0, rows.num_rows, length):
         sink = pa.BufferOutputStream()

@@ -184,7 +184,7 @@ def breaches(table: Table, batch: Batch) -> Iterator[Breach]:
 
 
 def _breaches(path: str, came: Array, values: Values) -> Iterator[Breach]:
-    wrong = _wrong(came, values)
+    wrong = _wrong_values(came, values)
     if wrong is not None:
         mask: Mask = wrong.to_numpy(zero_copy_only=False)
         shown = repr(_plain(came.slice(int(mask.argmax()), 1))[0].as_py())[:_LONGEST]
@@ -206,7 +206,7 @@ def _within(path: str, elements: Array) -> Iterator[Breach]:
             yield from _breaches(f"{path}.{field_.name}", of_field, declared.get(field_.name, _ANY))
 
 
-def _wrong(came: Array, values: Values) -> Array | None:
+def _wrong_values(came: Array, values: Values) -> Array | None:
     """A mask of the wrong values; None: none is wrong."""
     wrong = []
     if values.required and came.null_count:

@@ -17,15 +17,15 @@ from ..declared.instants import Instant
 from ..judge.dossier import (
     ClientRun,
     Dossier,
-    HeldQueue,
     ListedMembers,
     PollRun,
     QueueOffsets,
+    ReportedQueue,
     RouteRun,
 )
 from ..schemas import CONSUME_DISABLED, NO_ANSWER, REQUEST_MODE
 from .numbers import NO_NUMBER, Array, Rows, int64, pc
-from .runs import OFFSET_RUNS, Contents, Record, Records, Runs, is_whole
+from .runs import GROUP_KEY, OFFSET_RUNS, Contents, Record, Records, Runs, is_whole
 
 #: (cluster, consumer group).
 ClusterGroup: TypeAlias = tuple[str, str]
@@ -34,7 +34,6 @@ ClusterTopic: TypeAlias = tuple[str, str]
 
 _RunTimes: TypeAlias = tuple[Instant, ...]
 
-_GROUP = ("cluster", "consumer_group")
 _CLIENT_ID, CLIENT_ADDR, _SUBSCRIPTIONS = (
     [fact.name for fact in MEMBER_FACTS].index(name)
     for name in ("client_id", "client_addr", "subscriptions")
@@ -86,7 +85,7 @@ def subscribers(
 def offset_topics(offsets: Rows) -> dict[ClusterGroup, set[str]]:
     """The topics of each group's offsets."""
     found: dict[ClusterGroup, set[str]] = defaultdict(set)
-    for cluster, name, topic in distinct(offsets, *_GROUP, "topic"):
+    for cluster, name, topic in distinct(offsets, *GROUP_KEY, "topic"):
         found[cluster, name].add(topic)
     return found
 
@@ -189,7 +188,7 @@ def _add_client(dossier: Dossier, values: dict[str, Any]) -> None:
     times = zip(values.pop("times"), values.pop("observed_at"), strict=True)
     in_order = sorted(times, key=lambda time: (time[0] is not None, time[0] or 0, time[1]))
     held = queues and tuple(
-        HeldQueue(**{**each, "dropped": bool(each["dropped"]), "activity": activity})
+        ReportedQueue(**{**each, "dropped": bool(each["dropped"]), "activity": activity})
         for each, activity in zip_longest(queues, activities or ())
     )
     dossier.clients.append(

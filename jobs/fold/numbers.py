@@ -113,7 +113,7 @@ def _batches(source: TableSource, columns: list[str], rows: int) -> Iterator[pa.
     yield from scanner.to_batches()
 
 
-def of_group(source: pa.Table | ds.Dataset, group: str) -> ds.Dataset:
+def rows_of_group(source: pa.Table | ds.Dataset, group: str) -> ds.Dataset:
     """The rows that are about a consumer group, in a table that is about groups."""
     dataset = _dataset(source)
     if "consumer_group" not in dataset.schema.names:
@@ -147,10 +147,10 @@ class Column:
         """The numbers of the values."""
         encoded = column if isinstance(column, pa.DictionaryArray) else pc.dictionary_encode(column)
         indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        numbers: Numbers = self._of_dictionary(encoded.dictionary)[indices]
+        numbers: Numbers = self._dictionary_numbers(encoded.dictionary)[indices]
         return numbers
 
-    def _of_dictionary(self, dictionary: Array) -> Numbers:
+    def _dictionary_numbers(self, dictionary: Array) -> Numbers:
         """The numbers of its values; what has no place in it, null, is the last one."""
         if self._last is None or not _is_same(self._last[0], dictionary):
             seen = self._numbers
@@ -263,22 +263,22 @@ def _reader(type_: pa.DataType) -> Callable[[Array], Numbers | Sequence[Hashes]]
     if pa.types.is_list(type_):
         of_element = reader(type_.value_type)
 
-        def of_lists(lists: Array) -> Sequence[Hashes]:
+        def read_lists(lists: Array) -> Sequence[Hashes]:
             firsts = _first_of_equal(lists)
             hashed = lists.take(pa.array(firsts))
             lengths = np.diff(firsts, append=len(lists))
             hashes = hash_lists(hashed, of_element(hashed.flatten()))
             return [np.repeat(each, lengths) for each in hashes]
 
-        return of_lists
+        return read_lists
     if pa.types.is_struct(type_):
         of_fields = [reader(field.type) for field in type_]
 
-        def of_structs(structs: Array) -> Sequence[Hashes]:
+        def read_structs(structs: Array) -> Sequence[Hashes]:
             fields = zip(of_fields, structs.flatten(), strict=True)
             return hash_rows(chain([_nulls(structs)], (read(field) for read, field in fields)))
 
-        return of_structs
+        return read_structs
     return Column().number
 
 
@@ -351,7 +351,7 @@ def key_numbers(column: Array) -> list[Numbers]:
     return [np.broadcast_to(each, len(column)) for each in parts]
 
 
-class Grouped(NamedTuple):
+class GroupedRows(NamedTuple):
     """Rows with equal keys next to each other, each once: ``order`` has the places of the rows,
     ``starts`` where in it another key begins."""
 
@@ -371,7 +371,7 @@ class Grouped(NamedTuple):
         return pa.ListArray.from_arrays(offsets, numbers)
 
 
-def collect(keys: Sequence[Numbers], values: Sequence[Numbers]) -> Grouped:
+def collect(keys: Sequence[Numbers], values: Sequence[Numbers]) -> GroupedRows:
     """Rows by their keys, and by their values where keys are equal; equal rows count once.
 
     This one function makes runs of statements, and one run of its parts, for all witnesses.
@@ -379,7 +379,7 @@ def collect(keys: Sequence[Numbers], values: Sequence[Numbers]) -> Grouped:
     columns = [*keys, *values]
     order = np.lexsort(columns[::-1])
     order = order[segments((column[order] for column in columns), len(order))]
-    return Grouped(order, segments((key[order] for key in keys), len(order)))
+    return GroupedRows(order, segments((key[order] for key in keys), len(order)))
 
 
 def distinct_rows(columns: Sequence[Numbers]) -> tuple[Numbers, Numbers]:

@@ -20,7 +20,7 @@ from .numbers import (
     NO_NUMBER,
     Array,
     Column,
-    Grouped,
+    GroupedRows,
     Numbers,
     Rows,
     collect,
@@ -49,14 +49,14 @@ def _schema(table: Table, *names: str, **types: pa.DataType) -> pa.Schema:
     return pa.schema(list(every.items()))
 
 
-_GROUP = ("cluster", "consumer_group")
+GROUP_KEY = ("cluster", "consumer_group")
 
 #: One row per broker and address, group and answer: when (times) the broker gave it. ``outcome``:
 #: ANSWERED, NOT_ONLINE (also: an empty list) or NO_ANSWER. ``list_id``: of what was ANSWERED, else
 #: null; ANSWERED without an id: the list comes in another run.
 POLL_RUNS = _schema(
     BROKER_POLLS,
-    *(*_GROUP, "broker_name", "broker_id", "broker_addr", "outcome", "list_id"),
+    *(*GROUP_KEY, "broker_name", "broker_id", "broker_addr", "outcome", "list_id"),
     times=POLLED,
 )
 
@@ -69,7 +69,7 @@ ROUTE_RUNS = _schema(ROUTE_POLLS, "cluster", "topic", "namesrv_addr", "route_id"
 #: fits), of all else its snapshot, and beside these times when each was collected.
 CLIENT_RUNS = _schema(
     CLIENT_STATES,
-    *(*_GROUP, *ClientRun._fields[:-2], "broker_name", "queues", "activities"),
+    *(*GROUP_KEY, *ClientRun._fields[:-2], "broker_name", "queues", "activities"),
     start_timestamp=LONG,
     queues=_HELD,
     times=_LONGS,
@@ -79,7 +79,7 @@ CLIENT_RUNS = _schema(
 #: One row per queue: of each poll its snapshot, the two offsets and what the broker gave.
 OFFSET_RUNS = _schema(
     QUEUE_OFFSETS,
-    *(*_GROUP, "topic", "broker_name", "queue_id"),
+    *(*GROUP_KEY, "topic", "broker_name", "queue_id"),
     **dict.fromkeys(("times", *_OFFSETS), _LONGS),
 )
 
@@ -128,7 +128,7 @@ class Runs(NamedTuple):
 
 
 def collected(
-    runs: Grouped, values: Iterable[Numbers], fields: "Iterable[pa.Field[Any]]"
+    runs: GroupedRows, values: Iterable[Numbers], fields: "Iterable[pa.Field[Any]]"
 ) -> dict[str, Array]:
     """The collected columns of runs: one list of numbers for each, two for ``POLLED``."""
     lists = map(runs.lists, values)

@@ -16,7 +16,7 @@ from ..engines.pieces import Piece
 from ..schemas import ROUTE_POLLS, SNAPSHOT_TABLES, TIMESTAMP, TOPIC_ROUTES, Table
 from ..storage import Location
 from .kernel import Cutting
-from .numbers import TableSource, of_group, open_files
+from .numbers import TableSource, open_files, rows_of_group
 
 _TABLES = {table.name: table for table in SNAPSHOT_TABLES}
 _OF_ROUTES = (TOPIC_ROUTES, ROUTE_POLLS)
@@ -68,7 +68,7 @@ class TableStep:
             rows = open_files(table, [location.base], location.file_system, groups)
         counted = self._counted(table, rows.schema)
         rows = rows if counted is None else rows.filter(counted)
-        return rows if self.group is None else of_group(rows, self.group)
+        return rows if self.group is None else rows_of_group(rows, self.group)
 
     def _counted(self, table: Table, came: pa.Schema) -> Any:
         """The filter for the rows that count; None: all count."""

@@ -26,7 +26,7 @@ from rebalance_core.message_queue import MessageQueue
 from ..config.masking import Masking
 from ..engines.pieces import Piece, all_rows, pack_rows
 from ..schemas import ALLOCATIONS, QUEUES, STRING
-from .core_verdict import Allocated
+from .core_verdict import QueueAllocation
 
 _SCHEMA = ALLOCATIONS.schema
 #: The first columns of all rows of a situation.
@@ -46,7 +46,7 @@ class AllocationRows:
     rows: pa.Table
     ends: list[int]
 
-    def of_each(self) -> list[Callable[[], tuple[Allocated, ...]]]:
+    def loaders(self) -> list[Callable[[], tuple[QueueAllocation, ...]]]:
         """Functions that make each situation's allocations when called."""
         packed = tuple(pack_rows(0, ALLOCATIONS.name, self.rows))
         return [partial(_part, packed, *edges) for edges in pairwise([0, *self.ends])]
@@ -88,14 +88,14 @@ def _queues(allocations: Sequence[Allocation[MessageQueue]]) -> pa.Array[Any]:
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), structs, type=QUEUES)
 
 
-def _part(packed: tuple[Piece, ...], start: int, end: int) -> tuple[Allocated, ...]:
+def _part(packed: tuple[Piece, ...], start: int, end: int) -> tuple[QueueAllocation, ...]:
     return _read(packed)[start:end]
 
 
 # A group is judged situation by situation: the next one is mostly of the same question. To take
 # few rows out of columns costs nearly as much as to take all of a question.
 @lru_cache(maxsize=2)
-def _read(packed: tuple[Piece, ...]) -> tuple[Allocated, ...]:
+def _read(packed: tuple[Piece, ...]) -> tuple[QueueAllocation, ...]:
     rows = all_rows(packed, ALLOCATIONS.name, _SCHEMA)
     columns: dict[str, Any] = {name: rows.column(name).to_pylist() for name in _SCALARS}
     columns["view_brokers"] = map(tuple, columns["view_brokers"])

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.grouping import grouped
 
+from ..declared.client_intervals import HEARTBEAT_INTERVAL
 from ..declared.instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE, RUNNING_INFO
 from .dossier import Broker, ClientRun, Dossier, PollRun, RouteRun
@@ -113,10 +114,10 @@ _WitnessRun: TypeAlias = tuple[Witness, str, tuple[Instant, ...], tuple[Instant,
 
 def _by_witness(runs: Iterable[_WitnessRun[Witness]]) -> list[Answers[Witness]]:
     of_witnesses = grouped((run[0], run) for run in runs)
-    return [_of_witness(each) for _, each in sorted(of_witnesses.items(), key=itemgetter(0))]
+    return [_witness_answers(each) for _, each in sorted(of_witnesses.items(), key=itemgetter(0))]
 
 
-def _of_witness(runs: Sequence[_WitnessRun[Witness]]) -> Answers[Witness]:
+def _witness_answers(runs: Sequence[_WitnessRun[Witness]]) -> Answers[Witness]:
     names = sorted({name for _, name, _, _ in runs})
     place_of = {name: place for place, name in enumerate(names)}
     snapshots = np.concatenate([np.array(times, np.int64) for _, _, times, _ in runs])
@@ -203,12 +204,12 @@ def times_of(
 
 #: ``SYSTEM_ERROR``: the broker does not list the client. That is not evidence about the client.
 _NOT_LISTED = 1
-#: Questions that fail for longer than a heartbeat takes (30 s). A client that stops in order leaves
-#: all lists at once: no question follows.
-_UNANSWERED: Instant = 30 * SECOND
+#: Questions that fail for longer than the time between two heartbeats. A client that stops in order
+#: leaves all lists at once: no question follows.
+_UNANSWERED = HEARTBEAT_INTERVAL
 
 
-class Asked(NamedTuple):
+class ClientRequest(NamedTuple):
     """A question to a client: when, in which round, and whether it answered."""
 
     moment: Instant
@@ -216,30 +217,30 @@ class Asked(NamedTuple):
     answered: bool
 
 
-class Gone(NamedTuple):
+class DeadClient(NamedTuple):
     """The time of a client's death, and of the last poll that lists it all the same."""
 
     since: Instant
     listed_until: Instant
 
 
-def asked_of(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[Asked]]:
+def asked_of(clients: Iterable[ClientRun]) -> Mapping[str, Sequence[ClientRequest]]:
     """The questions to each client, one a round, in time; one broker may pass on the answer that
     another one did not.
     """
-    asked: dict[str, dict[Instant, Asked]] = defaultdict(dict)
+    asked: dict[str, dict[Instant, ClientRequest]] = defaultdict(dict)
     for run in clients:
         for round_, moment in run.times if run.source == RUNNING_INFO else ():
             if round_ is not None:
                 before = asked[run.client_id].get(round_)
                 is_answer = run.error_code is None or (before is not None and before.answered)
-                asked[run.client_id][round_] = Asked(moment, round_, is_answer)
+                asked[run.client_id][round_] = ClientRequest(moment, round_, is_answer)
     return {client_id: sorted(of_client.values()) for client_id, of_client in asked.items()}
 
 
 def gone_clients(
     dossier: Dossier, answers: Sequence[Answers[Broker]], expiry: Instant
-) -> Mapping[str, Gone]:
+) -> Mapping[str, DeadClient]:
     """Clients that died without a word, as their running infos show.
 
     Such a client answered, then failed to for more than 30 s while others answered, never answered
@@ -261,16 +262,16 @@ def gone_clients(
     if not suspects:
         return {}
     answered = {each.round_ for of_id in asked.values() for each in of_id if each.answered}
-    found: dict[str, Gone] = {}
+    found: dict[str, DeadClient] = {}
     for client_id, until in _left(dossier, answers, suspects.keys()).items():
         since = _dead_since(suspects[client_id], answered, until - expiry)
         if since is not None and since < until:
-            found[client_id] = Gone(since, until)
+            found[client_id] = DeadClient(since, until)
     return found
 
 
 def _dead_since(
-    questions: Sequence[Asked], answered: Iterable[Instant], earliest: Instant
+    questions: Sequence[ClientRequest], answered: Iterable[Instant], earliest: Instant
 ) -> Instant | None:
     """The moment of a client's death: between its last answer and the first failed question.
 
@@ -288,10 +289,10 @@ def _dead_since(
 
 
 def _left(
-    dossier: Dossier, answers: Sequence[Answers[Broker]], of: Iterable[str]
+    dossier: Dossier, answers: Sequence[Answers[Broker]], client_ids: Iterable[str]
 ) -> Mapping[str, Instant]:
     """The last poll that lists each client, of those that are in no broker's last list."""
-    wanted = set(of)
+    wanted = set(client_ids)
     having = {
         name: wanted.intersection(each().client_ids) for name, each in dossier.list_members.items()
     }

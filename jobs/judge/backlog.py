@@ -60,7 +60,7 @@ def backlog(offsets: QueueOffsets | None, first_seen: Instant, last_seen: Instan
     return Backlog(messages, growth, growth / came if came else None)
 
 
-class Waiting(NamedTuple):
+class TopicBacklog(NamedTuple):
     """The messages of a topic that wait for a group, as ``group_health`` has them; None: unknown.
 
     ``waiting_since``: the first offsets that have the oldest of them; None: no message waits.
@@ -71,20 +71,20 @@ class Waiting(NamedTuple):
     waiting_since: Instant | None = None
 
 
-def waiting(queues: Iterable[QueueOffsets]) -> Waiting:
+def topic_backlog(queues: Iterable[QueueOffsets]) -> TopicBacklog:
     """The messages that wait in the queues of a topic at the last offsets of each.
 
     >>> times = np.arange(4) * 60 * SECOND
     >>> stuck = QueueOffsets("T", "b", 0, times, np.array([5, 10, 20, 30]), np.array([5, 5, 9, 9]))
     >>> read = QueueOffsets("T", "b", 1, times, np.array([5, 10, 20, 30]), np.array([5, 9, 9, 30]))
-    >>> waiting([stuck, read]) == Waiting(21, 7.0, 60 * SECOND)
+    >>> topic_backlog([stuck, read]) == TopicBacklog(21, 7.0, 60 * SECOND)
     True
-    >>> waiting([read]), waiting([])[0]
-    (Waiting(backlog=0, backlog_per_minute=0.0, waiting_since=None), None)
+    >>> topic_backlog([read]), topic_backlog([])[0]
+    (TopicBacklog(backlog=0, backlog_per_minute=0.0, waiting_since=None), None)
     """
     known = [each for each in queues if each.times.size]
     if not known:
-        return Waiting()
+        return TopicBacklog()
     messages, per_minute, since = 0, 0.0, []
     for each in known:
         consumed = each.consumer_offsets[-1]
@@ -98,7 +98,7 @@ def waiting(queues: Iterable[QueueOffsets]) -> Waiting:
             per_minute += int(left[-1] - left[start]) / minutes
         not_there = np.flatnonzero(each.broker_offsets <= consumed)
         since.append(int(each.times[not_there[-1] + 1 if not_there.size else 0]))
-    return Waiting(messages, round(per_minute, 6), min(since, default=None))
+    return TopicBacklog(messages, round(per_minute, 6), min(since, default=None))
 
 
 class ReadIntervals(NamedTuple):

@@ -17,7 +17,7 @@ from .extents import Extent, Timed
 from .in_words import between, zoned_clock
 
 #: A silence of the master is not an absence before it lasts so long ...
-_LASTS: Instant = 60 * SECOND
+_LEAST_SILENCE: Instant = 60 * SECOND
 #: ... and a silence that no route shows takes so many rounds: two are bad luck.
 _SILENT_ROUNDS = 3
 #: The time after a master left or is back for which its own offsets and those of its slave may
@@ -70,7 +70,7 @@ class Absence(NamedTuple):
         """
         return (until >= self.begins) & (self.ends is None or since <= self.ends + _TWO_COPIES)
 
-    def hides(self, since: Any, until: Any) -> Any:
+    def is_blind_between(self, since: Any, until: Any) -> Any:
         """True for polls between which an offset may have moved unseen.
 
         Once a route gives the slave alone, clients read from it and commit to it
@@ -153,7 +153,7 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
         runs = [(gone, [*times]) for gone, times in groupby(every, (absent - answers).__contains__)]
         for number, (gone, times) in enumerate(runs):
             unrouted = not unnamed.isdisjoint(times)
-            lasts = len(times) >= _SILENT_ROUNDS and times[-1] - times[0] >= _LASTS
+            lasts = len(times) >= _SILENT_ROUNDS and times[-1] - times[0] >= _LEAST_SILENCE
             is_seen = len(runs) > 1 or len(times) == 1
             if gone and is_seen and (unrouted or lasts):
                 ends = runs[number + 1][1][0] if number + 1 < len(runs) else None

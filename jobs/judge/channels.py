@@ -78,11 +78,13 @@ def channels_of(
         for name, members in listed.items()
     }
     return grouped(
-        (channel.client_id, channel) for each in answers for channel in _of_broker(each, of_ids)
+        (channel.client_id, channel)
+        for each in answers
+        for channel in _broker_channels(each, of_ids)
     )
 
 
-def _of_broker(
+def _broker_channels(
     answers: Answers[Broker], of_list: Mapping[str, Sequence[tuple[str, str]]]
 ) -> Iterable[Channel]:
     """``of_list``: by list the client ids and addresses that are worth a look."""
@@ -121,7 +123,7 @@ class ProcessCounts:
     ) -> None:
         starts = starts_of(clients)
         self._of_ids = [
-            _OfId(
+            _IdChannels(
                 client_id,
                 {broker: _AtBroker(each, expiry) for broker, each in by_broker(of_id).items()},
                 _started_at_once(starts.get(client_id, ())),
@@ -153,7 +155,7 @@ def _overlap(channels: Sequence[Channel]) -> bool:
     )
 
 
-class _OfId(NamedTuple):
+class _IdChannels(NamedTuple):
     """The channels of one client id, and how many of its processes answer by turns."""
 
     client_id: str

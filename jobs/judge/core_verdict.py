@@ -11,7 +11,7 @@ from rebalance_core.findings import Allocation, Claimant, Evaluation
 QueueKey = tuple[str, int]
 
 #: The queues that the processes of one client id take under one view.
-Allocated: TypeAlias = Allocation[QueueKey]
+QueueAllocation: TypeAlias = Allocation[QueueKey]
 
 
 @dataclass(frozen=True)
@@ -39,4 +39,4 @@ class Verdict:
     nameservers: int
     findings: tuple[FoundQueue, ...]
     faults: tuple[Fault, ...]
-    allocations: Callable[[], tuple[Allocated, ...]] = tuple
+    allocations: Callable[[], tuple[QueueAllocation, ...]] = tuple

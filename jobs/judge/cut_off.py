@@ -14,11 +14,11 @@ from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE
 
 from ..declared.kinds import FROZEN_PROCESS
 from .case import Case
-from .found import FaultEpisode, Found, Stall
+from .found import FaultEpisode, GroupFindings, Stall
 from .in_words import queues_in_words, zoned_clock
 
 
-def cut_off(case: Case, found: Found) -> Found:
+def cut_off(case: Case, found: GroupFindings) -> GroupFindings:
     """The lasting BROKER_VIEW_DIVERGENCE since the first of its members' queues on its brokers
     stopped, up to the time in which a broker drops a member before; without the FROZEN_PROCESS of
     that outage.
@@ -30,7 +30,9 @@ def cut_off(case: Case, found: Found) -> Found:
     outages: list[FaultEpisode] = []
     for fault in found.faults:
         stopped = [
-            each for each in found.stalls if is_of(fault, each) and _leads_to(each, fault, case)
+            each
+            for each in found.stalls
+            if is_of_outage(fault, each) and _leads_to(each, fault, case)
         ]
         if fault.fault == BROKER_VIEW_DIVERGENCE and fault.extent.lasts and stopped:
             outages.append(_since(fault, stopped))
@@ -45,7 +47,7 @@ def cut_off(case: Case, found: Found) -> Found:
     return replace(found, faults=tuple(kept))
 
 
-def is_of(outage: FaultEpisode, stall: Stall) -> bool:
+def is_of_outage(outage: FaultEpisode, stall: Stall) -> bool:
     """True if a queue that stalls is one of its members' on its brokers, whatever the topic."""
     is_theirs = bool(stall.owners) and {*stall.owners} <= {*outage.client_ids}
     return is_theirs and stall.queue[0] in outage.broker_names

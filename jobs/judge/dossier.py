@@ -54,7 +54,7 @@ class RouteRun(NamedTuple):
     answered_at: tuple[Instant, ...]
 
 
-class HeldQueue(NamedTuple):
+class ReportedQueue(NamedTuple):
     """A queue that a client holds or computed; dropped: it is being released.
 
     ``activity``: what the process does not do with it, as in ``client_states.activities``.
@@ -86,7 +86,7 @@ class ClientRun(NamedTuple):
     topic: str | None
     queue_count: int | None
     client_count: int | None
-    queues: tuple[HeldQueue, ...] | None
+    queues: tuple[ReportedQueue, ...] | None
     #: (its snapshot, or when the line was written, when it was collected), ascending; None: the
     #: time at which the line was written cannot be found out.
     times: tuple[tuple[Instant | None, Instant], ...]
@@ -162,7 +162,7 @@ class EarlierFinding(NamedTuple):
     nights_open: int
 
 
-class LastListed(NamedTuple):
+class LastList(NamedTuple):
     """The last list of a group: how many members it has, and its snapshot."""
 
     members: int
@@ -195,7 +195,7 @@ class Dossier:
     dead_letters: list[QueueOffsets] = field(default_factory=list)
     earlier: list[EarlierFinding] = field(default_factory=list)
     #: The last lists of the group's members in other clusters of the same nameservers.
-    elsewhere: dict[str, "LastListed"] = field(default_factory=dict)
+    elsewhere: dict[str, "LastList"] = field(default_factory=dict)
 
     @property
     def nameservers(self) -> set[str]:
@@ -203,7 +203,7 @@ class Dossier:
         return {run.namesrv_addr for runs in self.routes.values() for run in runs}
 
     @property
-    def last_listed(self) -> "LastListed | None":
+    def last_listed(self) -> "LastList | None":
         """The last list with a member that a broker gave; None: none ever listed a member."""
         listed = [
             (run.times[-1], run.answer) for run in self.polls if run.answer in self.list_members
@@ -211,7 +211,7 @@ class Dossier:
         if not listed:
             return None
         time, list_id = max(listed)
-        return LastListed(len(set(self.list_members[list_id]().client_ids)), time)
+        return LastList(len(set(self.list_members[list_id]().client_ids)), time)
 
     @property
     def is_offline(self) -> bool:
@@ -253,7 +253,9 @@ class Dossier:
         """
         subscribed = {topic for topics in self.list_topics.values() for topic in topics}
         if self.polls and not subscribed:
-            subscribed = {topic for topic, of in self.offsets.items() if _waits_for_a_reader(of)}
+            subscribed = {
+                topic for topic, queues in self.offsets.items() if _waits_for_a_reader(queues)
+            }
         return sorted(subscribed) or ([""] if self.polls else [])
 
 

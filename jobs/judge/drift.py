@@ -104,7 +104,7 @@ def _unbroken(in_time: Iterable[Holding]) -> list[tuple[str, QueueKey, list[_Sho
     open_: dict[tuple[str, QueueKey], list[_Shown]] = {}
     share: frozenset[QueueKey] | None = None
     for holding in in_time:
-        held = frozenset(holding.held)
+        held = frozenset(holding.activities)
         follows = any(view.queues == held for view in holding.computed)
         attributed_to = holding.explained_by
         if follows and not holding.process.is_log:
@@ -132,7 +132,7 @@ def _drifts(holding: Holding, held: frozenset[QueueKey]) -> Iterator[tuple[str, 
     views = [view.queues for view in holding.computed]
     if holding.has_lengths_of_phase:
         lengths = holding.run.queue_count, holding.run.client_count
-        fitting = [of.queues for of in holding.computed if of.lengths == lengths]
+        fitting = [share.queues for share in holding.computed if share.lengths == lengths]
         views = fitting or views
     possible = frozenset[QueueKey]().union(*views)
     due = possible.intersection(*views) if holding.process.is_log else possible
@@ -145,7 +145,7 @@ def _drifts(holding: Holding, held: frozenset[QueueKey]) -> Iterator[tuple[str, 
 def _drift(drift: str, queue: QueueKey, shown: list[_Shown], persistence_seconds: int) -> Drift:
     (first, _), (last, attributed_to) = shown[0], shown[-1]
     probabilities = (
-        sum((of.view_weight for of in each.computed if queue in of.queues), start=0.0)
+        sum((share.view_weight for share in each.computed if queue in share.queues), start=0.0)
         for each, _ in shown
     )
     return Drift(

@@ -19,7 +19,7 @@ from . import extents
 from .case import Case
 from .core_verdict import FoundQueue, QueueKey
 from .extents import Episode, PlacedPortion, Portion
-from .found import FaultEpisode, Found, QueueFinding, StackedEpisode
+from .found import FaultEpisode, GroupFindings, QueueFinding, StackedEpisode
 from .timeline import Phase, Timeline
 
 Value = TypeVar("Value", str, int)
@@ -37,7 +37,7 @@ _ShownQueue = tuple[Phase, FoundQueue]
 _QueueEpisode = Episode[tuple[str, QueueKey], _ShownQueue]
 
 
-def faults_of_states(case: Case, found: Found) -> Found:
+def faults_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     """The faults that single states show, of states without a route too."""
     timelines = chain.from_iterable(
         zip(case.timelines.values(), case.without_route.values(), strict=True)
@@ -150,7 +150,7 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
 _ShownId = tuple[Phase, StackedId]
 
 
-def stacked_ids(case: Case, found: Found) -> Found:
+def stacked_ids(case: Case, found: GroupFindings) -> GroupFindings:
     """The client ids that are more than once in a broker's list, over the topics of the group.
 
     An episode of an id may have gaps. Evidence and remedy are those of the last phase that knew of
@@ -209,12 +209,12 @@ def _whole(runs: Sequence[Sequence[_ShownId]]) -> StackedId:
         versions=_union(each.versions for each in every),
         languages=_union(each.languages for each in every),
         slots_wasted=max(each.slots_wasted for each in every),
-        queues_duplicated=max(_of_topics(each, "queues_duplicated") for each in runs),
-        queues_orphaned=max(_of_topics(each, "queues_orphaned") for each in runs),
+        queues_duplicated=max(_queues_at_once(each, "queues_duplicated") for each in runs),
+        queues_orphaned=max(_queues_at_once(each, "queues_orphaned") for each in runs),
     )
 
 
-def _of_topics(shown: Iterable[_ShownId], column: str) -> int:
+def _queues_at_once(shown: Iterable[_ShownId], column: str) -> int:
     """The queues of all topics in one run.
 
     A run is cut where a topic's route changes: its parts follow each other, so that the most of

@@ -58,7 +58,7 @@ def listed(situation: TopicSituation) -> list[ListPart]:
     return parts
 
 
-class Subscribed:
+class TopicSubscriptions:
     """The subscriptions of members, by topic: a member with 20,000 of them is asked for each."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Subscribed:
         """The lists, of whose members what concerns other topics is left out."""
         found: dict[tuple[int, int], tuple[Any, Any]] = {}
 
-        def of_topic(member: MemberFacts) -> MemberFacts:
+        def narrow(member: MemberFacts) -> MemberFacts:
             *facts, doubtful, subscriptions = member
             key = id(doubtful), id(subscriptions)
             if key not in found:
@@ -89,7 +89,7 @@ class Subscribed:
                 )
             return (*facts, *found[key])
 
-        return {list_id: list(map(of_topic, of_list)) for list_id, of_list in lists.items()}
+        return {list_id: list(map(narrow, of_list)) for list_id, of_list in lists.items()}
 
     def _expression(self, topic: str, subscriptions: Any) -> tuple[Any, ...] | None:
         found = self._found.get(id(subscriptions))
@@ -103,18 +103,18 @@ class Subscribed:
 def state_of(
     situation: TopicSituation,
     members: Mapping[str, Sequence[MemberFacts]],
-    subscribed: Subscribed | None = None,
+    subscribed: TopicSubscriptions | None = None,
 ) -> State:
     """The core's state of a situation; ``members`` by list id.
 
     ``subscribed``: the same for all situations of these members.
     """
-    topic, subscribed = situation.topic, subscribed or Subscribed()
+    topic, subscribed = situation.topic, subscribed or TopicSubscriptions()
     lists: dict[Broker, list[Member]] = {}
     for part in listed(situation):
         chosen = [each for each in members[part.list_id] if part.has(each[_CLIENT_ID])]
         if chosen:
-            lists.setdefault(part.broker, []).extend(_of_topic(chosen, topic, subscribed))
+            lists.setdefault(part.broker, []).extend(_members_in(chosen, topic, subscribed))
     answers = dict(situation.answers) | {patch.broker: patch.later for patch in situation.patches}
     return State(
         consumer_group=situation.consumer_group,
@@ -144,8 +144,8 @@ def state_of(
 _CLIENT_ID = [fact.name for fact in MEMBER_FACTS].index("client_id")
 
 
-def _of_topic(
-    records: Iterable[MemberFacts], topic: str, subscribed: Subscribed
+def _members_in(
+    records: Iterable[MemberFacts], topic: str, subscribed: TopicSubscriptions
 ) -> Iterator[Member]:
     """The members, with what they subscribe to narrowed to the topic.
 
@@ -167,10 +167,10 @@ def _of_topic(
         subscriptions,
     ) in records:
         key = id(subscriptions), id(doubtful_topics)
-        of_topic = found.get(key)
-        if of_topic is None:
-            of_topic = found[key] = subscribed.of(topic, subscriptions, doubtful_topics)
-        is_subscribed, percent, expression = of_topic
+        narrow = found.get(key)
+        if narrow is None:
+            narrow = found[key] = subscribed.of(topic, subscriptions, doubtful_topics)
+        is_subscribed, percent, expression = narrow
         yield Member(
             client_id,
             addr,
@@ -223,7 +223,7 @@ class Question:
     #: The members of each list, by list id.
     members: Mapping[str, Sequence[MemberFacts]]
     #: The same for all questions about these members.
-    subscribed: Subscribed = field(default_factory=Subscribed, compare=False)
+    subscribed: TopicSubscriptions = field(default_factory=TopicSubscriptions, compare=False)
 
     def lists(self) -> Mapping[str, Sequence[MemberFacts]]:
         """The lists that the situation names, by id."""
@@ -246,7 +246,7 @@ class Verdicts(NamedTuple):
 
     def by_id(self) -> dict[str, Verdict]:
         """The verdict of each situation, with its allocations."""
-        of_each = zip(self.evaluated, self.allocations.of_each(), strict=True)
+        of_each = zip(self.evaluated, self.allocations.loaders(), strict=True)
         return {id_: replace(each, allocations=rows) for (id_, each), rows in of_each}
 
 
@@ -258,7 +258,7 @@ def questions(
     situations: Iterable[TopicSituation], members: Mapping[str, Sequence[MemberFacts]]
 ) -> Iterator[Question]:
     """A question for each situation; ``members`` by list id."""
-    subscribed = Subscribed()
+    subscribed = TopicSubscriptions()
     return (Question(each, members, subscribed) for each in situations)
 
 

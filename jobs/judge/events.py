@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rebalance_core import repairs
-from rebalance_core.english import count, joined, named_broker
+from rebalance_core.english import count, joined, named_broker, with_commas
 from rebalance_core.findings import CERTAIN
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import RETRY_PREFIX
@@ -26,6 +26,7 @@ from rebalance_core.state import RouteBroker
 from rebalance_core.texts import Text
 
 from ..declared import kinds
+from ..declared.client_intervals import FOLLOW_TIME
 from ..declared.finding_ids import event_id
 from ..declared.instants import SECOND, Instant, together
 from ..schemas import EVENTS, NO_ANSWER, RUNNING_INFO
@@ -39,11 +40,8 @@ from .routes import RouteChange, readable_queues
 from .situations import Period
 from .stalls import spans
 
-#: The time for which clients follow what changed: the route is polled each 30 s, queues are divided
-#: anew each 20 s (``ClientConfig.pollNameServerInterval``, ``RebalanceService.waitInterval``).
-_SETTLED: Instant = 60 * SECOND
 #: Routes that differ are not an event before they last so long.
-_LASTS: Instant = 60 * SECOND
+_LEAST_DIFFERENCE: Instant = 60 * SECOND
 #: Members that come and go no further apart are one deploy or one scaling: each pod of a rolling
 #: restart takes its time ...
 _ONE_DEPLOY: Instant = 5 * 60 * SECOND
@@ -70,7 +68,6 @@ _EXPLAINS: Mapping[str, set[str]] = {
 _OF_BROKERS = (kinds.MASTER_LEFT, kinds.BROKER_ADDRESS_CHANGED)
 _RANKS = list(kinds.EVENT_KINDS)
 _EXPLAINING = tuple(dict.fromkeys((*_EXPLAINS, *kinds.EVENT_KINDS)))
-_COMMA = "{before}, {next}"
 
 
 class Event(NamedTuple):
@@ -184,7 +181,7 @@ def _differed(
     topic: str, addr: str, periods: Sequence[Period], ends: Instant | None
 ) -> Iterator[Event]:
     begins, last_seen = periods[0].first_seen, periods[-1].last_seen
-    if last_seen - begins < _LASTS:
+    if last_seen - begins < _LEAST_DIFFERENCE:
         return  # the others follow within seconds
     routes = periods[-1].situation.routes
     names = {each: {broker.broker_name for broker in brokers} for each, brokers in routes}
@@ -192,7 +189,7 @@ def _differed(
     what = Text("nameserver {namesrv} gave different routes from the others", namesrv=addr)
     why = Text("its routes have different queues")
     if lacks:
-        why = Text("its routes lack {brokers}", brokers=joined(lacks, _COMMA))
+        why = Text("its routes lack {brokers}", brokers=with_commas(lacks))
     about = tuple(lacks), frozenset({topic})
     yield Event(kinds.NAMESERVERS_DIFFER, addr, begins, last_seen, ends, what, why, *about)
 
@@ -236,7 +233,7 @@ def topic_resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]
         if now != known:
             steps.append((change.first_seen, known, now))
         known = now
-    for of_one in together(steps, _time, _SETTLED):
+    for of_one in together(steps, _time, FOLLOW_TIME):
         (begins, before, _), (ends, _, now) = of_one[0], of_one[-1]
         if before == now:
             continue
@@ -244,9 +241,8 @@ def topic_resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]
         what = Text(_RESIZED[(is_ > was) - (is_ < was)], topic=topic, before=was, now=is_)
         names = sorted({name for name, _ in before.items() ^ now.items()})
         numbers = {each: {"before": before.get(each, 0), "now": now.get(each, 0)} for each in names}
-        why = joined(
-            [Text("{broker} {before} to {now}", broker=each, **numbers[each]) for each in names],
-            _COMMA,
+        why = with_commas(
+            [Text("{broker} {before} to {now}", broker=each, **numbers[each]) for each in names]
         )
         about = tuple(names), frozenset({topic})
         yield Event(kinds.TOPIC_RESIZED, topic, begins, ends, ends, what, why, *about)
@@ -323,7 +319,7 @@ def members_that_changed(
         (later.since, one.client_ids - later.client_ids)
         for one, later in pairwise(in_time)
         if not one.client_ids <= later.client_ids
-        or not any(each <= later.since <= each + _SETTLED for each in began)
+        or not any(each <= later.since <= each + FOLLOW_TIME for each in began)
     ]
     steps = [*left, *[(since, frozenset({each})) for since, each in restarted]]
     since = [each.since for each in in_time]
@@ -350,7 +346,7 @@ def members_that_changed(
             (len(before - now), Text("{number:,} left", number=len(before - now))),
             (len(came_back), Text("{number:,} came back", number=len(came_back))),
         )
-        why = joined([text for number, text in changes if number], _COMMA)
+        why = with_commas([text for number, text in changes if number])
         yield Event(kind, group, begins, ends, ends, what, why)
 
 
@@ -532,7 +528,7 @@ def _explains(event: Row, finding: Row) -> bool:
     """
     kind, begins, ends = event["kind"], event["begins"], event["ends"]
     first_seen = finding["first_seen"]
-    if first_seen < begins or (ends is not None and first_seen > ends + _SETTLED):
+    if first_seen < begins or (ends is not None and first_seen > ends + FOLLOW_TIME):
         return False
     if kind in kinds.OF_ONE_GROUP:
         return True
@@ -542,19 +538,19 @@ def _explains(event: Row, finding: Row) -> bool:
     if kind in _OF_BROKERS:
         brokers = {finding.get("broker_name"), *finding.get("broker_names", ())}
         is_stall = "owners" in finding
-        followed = first_seen <= begins + _SETTLED or (ends is not None and first_seen >= ends)
+        followed = first_seen <= begins + FOLLOW_TIME or (ends is not None and first_seen >= ends)
         # Each time the queues of all brokers are divided anew.
         is_passing = followed and _passed(finding) and finding["topic"] in event["topics"]
         return is_passing or (event["subject"] in brokers and (is_stall or followed))
     return kind == kinds.TOPIC_RESIZED and finding["topic"] in event["topics"]
 
 
-def _lasts(finding: Row) -> bool:
+def _is_lasting(finding: Row) -> bool:
     return bool(finding["persistence"] == kinds.PERSISTENT)
 
 
 def _passed(finding: Row) -> bool:
-    return not _lasts(finding) and not finding["ongoing"]
+    return not _is_lasting(finding) and not finding["ongoing"]
 
 
 def _is_sure(finding: Row) -> bool:
@@ -562,6 +558,6 @@ def _is_sure(finding: Row) -> bool:
     if what was held or what moved refutes it, nor if it is only possible.
     """
     seen = (finding["confirmed"], finding["moved"])
-    if not _lasts(finding):
+    if not _is_lasting(finding):
         return False
     return True in seen or (finding["certainty"] == CERTAIN and False not in seen)

@@ -22,8 +22,9 @@ from .intervals import usual_gap_but_for_one
 Key = TypeVar("Key")
 Observed = TypeVar("Observed")
 
-#: The gap after which an episode has ended: a person who looked in it found nothing wrong.
-_LONGEST_GAP = 30 * 60 * SECOND
+#: The longest absence within an episode: a person who looked in a longer one found nothing wrong. A
+#: time in which nobody looked is another thing (``intervals.longest_unseen``).
+_LONGEST_ABSENCE = 30 * 60 * SECOND
 
 
 class Portion(NamedTuple):
@@ -207,7 +208,7 @@ def join_episodes(
     start = 0
     for number, (one, following) in enumerate(pairwise(runs), start=1):
         is_gap = following.before > one.after
-        is_long = is_gap and following.first_seen - one.last_seen > _LONGEST_GAP
+        is_long = is_gap and following.first_seen - one.last_seen > _LONGEST_ABSENCE
         if is_long or following.watch != one.watch:
             episodes += _outweighing(runs[start:number])
             start = number

@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from rebalance_core.client_kinds import placeholders_in
-from rebalance_core.english import agreeing, joined, named_broker
+from rebalance_core.english import agreeing, joined, named_broker, with_commas
 from rebalance_core.findings import AUDITED, STRATEGY_NOT_KNOWN
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
@@ -21,18 +21,18 @@ from .case import Case
 from .core_verdict import QueueKey
 from .dossier import Dossier, QueueOffsets
 from .failing import retries, steps
-from .found import Found
+from .found import GroupFindings
 from .in_words import MOST_NAMES, between, queues_in_words, waiting_in_words, zoned_clock
 
 #: Fewer messages say nothing of what is usual.
-_FEWEST = 100
+_FEWEST_MESSAGES = 100
 #: Coverages with which the group has members that share the queues of the topic.
 _HAS_READERS = (AUDITED, STRATEGY_NOT_KNOWN)
 #: An address that changes so often goes to and fro; one that moved and moved back does not.
 _FLIPS = 3
 
 
-def with_facts(case: Case, found: Found, rows: Iterable[Row]) -> Iterator[Row]:
+def with_facts(case: Case, found: GroupFindings, rows: Iterable[Row]) -> Iterator[Row]:
     """The rows of ``group_health`` with the facts in their reasons; those that are the group's,
     whatever the topic, with its main one.
     """
@@ -48,7 +48,7 @@ def with_facts(case: Case, found: Found, rows: Iterable[Row]) -> Iterator[Row]:
         yield row | {"reason": joined([row["reason"], *facts] if row["reason"] else facts)}
 
 
-def _is_explained(found: Found, topic: str) -> bool:
+def _is_explained(found: GroupFindings, topic: str) -> bool:
     """True if something that goes on says why queues of the topic are not read."""
     every = (*found.queues, *found.stalls, *found.faults)
     return any(each.topic == topic and each.extent.ongoing for each in every)
@@ -83,7 +83,7 @@ def _one_queue_alone(queues: Sequence[QueueOffsets]) -> Iterator[Text]:
     """Notes that all that came to a topic is in one queue: one consumer has all the work."""
     queues = [each for each in queues if not is_retry_topic(each.topic)]
     written = [(each, came) for each in queues if (came := int(steps(each.broker_offsets).sum()))]
-    if len(queues) > 1 and len(written) == 1 and written[0][1] >= _FEWEST:
+    if len(queues) > 1 and len(written) == 1 and written[0][1] >= _FEWEST_MESSAGES:
         ((queue, came),) = written
         yield Text(
             "all {messages:,} new messages went to queue {queue} of {broker}, one of {queues} "
@@ -119,7 +119,7 @@ def _placeholders(dossier: Dossier) -> Iterator[Text]:
         yield Text(
             "client ids contain {placeholders}, a placeholder that nothing replaced: processes "
             "with the same id read the same queues, and nobody reads the others",
-            placeholders=joined(found, "{before}, {next}"),
+            placeholders=with_commas(found),
         )
 
 
@@ -151,6 +151,6 @@ def _addresses_by_turns(dossier: Dossier) -> Iterator[Text]:
                 "have a broker of this name at one nameserver, or two collectors use two "
                 "addresses",
                 broker=named_broker(*broker),
-                addresses=joined(sorted(set(addresses)), "{before}, {next}"),
+                addresses=with_commas(sorted(set(addresses))),
                 changes=len(addresses) - 1,
             )

@@ -25,44 +25,51 @@ from ..declared.kinds import MESSAGES_FAIL
 from .case import Case
 from .dossier import Dossier
 from .extents import Extent, persistence
-from .found import FaultEpisode, Found
+from .found import FaultEpisode, GroupFindings
 from .in_words import between
 from .read_twice import covered
 
 #: The times of a queue's polls, and an offset at each.
 _Polls: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-#: The window: what fails in an outage of some minutes comes again, and is consumed.
-_WINDOW = 600 * SECOND
+#: The time over which tries are counted: what fails in an outage of some minutes comes again, and
+#: is consumed.
+_FAILS_FOR = 600 * SECOND
 #: The share of the tries from which on nearly all fail.
 _NEARLY_ALL = 0.9
 #: The share of what was consumed from which on retries are more than a bad message now and then.
-_MANY = 0.1
+_MANY_RETRIED = 0.1
 #: A few messages show nothing.
-_FEWEST = 100
+_FEWEST_MESSAGES = 100
 
 
-def failing(case: Case, found: Found) -> Found:
+def failing(case: Case, found: GroupFindings) -> GroupFindings:
     """A fault for each unbroken time of ten minutes or more in which nearly all tries failed.
 
     Worked example: 120 messages come in a minute, all fail, and each is tried twice more: of 360
     tries a minute 240 go to %RETRY% and 120 to %DLQ%.
     """
-    of = _counted(case.dossier)
-    if case.main_topic is None or _came([*of.again, *of.dead]) < _FEWEST:
+    offsets = _counted(case.dossier)
+    if case.main_topic is None or _came([*offsets.again, *offsets.dead]) < _FEWEST_MESSAGES:
         return found
-    times = np.unique(np.concatenate([polls for polls, _ in chain(*of)]))
-    tries, dead = _sums([*of.consumed, *of.retried], times), _sums(of.dead, times)
-    failed = _sums(of.again, times) + dead
-    starts = np.searchsorted(times, times - _WINDOW, side="right") - 1
+    times = np.unique(np.concatenate([polls for polls, _ in chain(*offsets)]))
+    tries, dead = _sums([*offsets.consumed, *offsets.retried], times), _sums(offsets.dead, times)
+    failed = _sums(offsets.again, times) + dead
+    starts = np.searchsorted(times, times - _FAILS_FOR, side="right") - 1
     tried = tries - tries[starts]
-    shows = (starts >= 0) & (tried >= _FEWEST) & (failed - failed[starts] >= _NEARLY_ALL * tried)
+    shows = (
+        (starts >= 0)
+        & (tried >= _FEWEST_MESSAGES)
+        & (failed - failed[starts] >= _NEARLY_ALL * tried)
+    )
     steps = np.diff(failed, prepend=0) > np.diff(tries, prepend=0) / 2
     faults = []
     for first, last, is_open in covered(shows, starts, steps):
         since, until = int(times[first]), int(times[last])
         lasts = persistence(since, until, case.persistence_seconds)
-        number, failures, given_up = (round(of[last] - of[first]) for of in (tries, failed, dead))
+        number, failures, given_up = (
+            round(sums[last] - sums[first]) for sums in (tries, failed, dead)
+        )
         what = Text(
             "{share:.0%} of {tries:,} attempts to consume a message failed {time}",
             share=min(failures / number, 1),
@@ -86,9 +93,9 @@ def retries(dossier: Dossier) -> Iterator[Text]:
 
     The retries do not show how many messages fail: each comes again several times.
     """
-    of = _counted(dossier)
-    again, consumed = _came(of.again), _came(of.consumed)
-    if again >= max(_FEWEST, _MANY * consumed):
+    offsets = _counted(dossier)
+    again, consumed = _came(offsets.again), _came(offsets.consumed)
+    if again >= max(_FEWEST_MESSAGES, _MANY_RETRIED * consumed):
         yield Text(
             "{again:,} messages were sent back for another try, up to 16 each, while "
             "{consumed:,} were consumed: the listener fails on them, and after the last try "
@@ -97,7 +104,7 @@ def retries(dossier: Dossier) -> Iterator[Text]:
             consumed=consumed,
             group=dossier.consumer_group,
         )
-    yield from _given_up(dossier, _came(of.dead))
+    yield from _given_up(dossier, _came(offsets.dead))
 
 
 def _given_up(dossier: Dossier, messages: int) -> Iterator[Text]:
@@ -110,7 +117,7 @@ def _given_up(dossier: Dossier, messages: int) -> Iterator[Text]:
         )
 
 
-class _Counted(NamedTuple):
+class _RetryOffsets(NamedTuple):
     """The offsets of a group's queues, by what they count."""
 
     #: Messages consumed for the first time, and those that came again and were consumed.
@@ -121,8 +128,10 @@ class _Counted(NamedTuple):
     dead: list[_Polls]
 
 
-def _counted(dossier: Dossier) -> _Counted:
-    of = _Counted([], [], [], [(each.times, each.broker_offsets) for each in dossier.dead_letters])
+def _counted(dossier: Dossier) -> _RetryOffsets:
+    of = _RetryOffsets(
+        [], [], [], [(each.times, each.broker_offsets) for each in dossier.dead_letters]
+    )
     for each in chain.from_iterable(dossier.offsets.values()):
         if is_retry_topic(each.topic):
             of.retried.append((each.times, each.consumer_offsets))

@@ -23,14 +23,14 @@ from ..declared.instants import SECOND, Instant, together
 from ..declared.kinds import FLAPPING, PERSISTENT
 from .case import Case
 from .extents import Extent, persistence
-from .found import FaultEpisode, Found
+from .found import FaultEpisode, GroupFindings
 from .in_words import MOST_NAMES
 from .reassignments import Reassignment
 
 #: The fewest lives that follow one another; a deploy and its rollback are two.
 _FEWEST_LIVES = 4
 #: The longest time between two of them: at least four an hour.
-_MOST_APART = 15 * 60 * SECOND
+_MOST_BETWEEN_LIVES = 15 * 60 * SECOND
 _HOUR = 3600 * SECOND
 #: A release may leave a few members as they are.
 _NEARLY_ALL = 0.8
@@ -89,7 +89,7 @@ class _Flapper(NamedTuple):
     lives: Sequence[Life]
 
 
-def flapping_members(case: Case, found: Found) -> Found:
+def flapping_members(case: Case, found: GroupFindings) -> GroupFindings:
     """The one fault of a group whose members come and go again and again, or none.
 
     Members are counted by the host in their client ids, for most ids are new with each process;
@@ -147,7 +147,7 @@ def _released(case: Case, topic: str) -> set[tuple[str, Instant]]:
 def _flappers(case: Case, who: str, lives: Sequence[Life]) -> list[_Flapper]:
     return [
         _Flapper(who, row, [life for life in lives if row[0].start <= life.start <= row[-1].start])
-        for row in successions(lives, case.expiry, _MOST_APART)
+        for row in successions(lives, case.expiry, _MOST_BETWEEN_LIVES)
         if len(row) >= _FEWEST_LIVES
         and persistence(row[0].start, row[-1].start, case.persistence_seconds) == PERSISTENT
     ]

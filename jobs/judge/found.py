@@ -162,7 +162,7 @@ class StackedEpisode:
 
 
 @dataclass(frozen=True)
-class Found:
+class GroupFindings:
     """All that was found of a group so far."""
 
     queues: tuple[QueueFinding, ...] = ()
@@ -175,7 +175,7 @@ class Found:
         faults: Iterable[FaultEpisode],
         queues: Iterable[QueueFinding] = (),
         stalls: Iterable[Stall] = (),
-    ) -> "Found":
+    ) -> "GroupFindings":
         """The same with more."""
         return replace(
             self,

@@ -19,6 +19,7 @@ from rebalance_core.findings import (
     AUDITED,
     BROADCASTING_GROUP,
     DUPLICATE,
+    MOST_INT,
     NO_BROKER_ANSWERED,
     NO_TOPIC,
     ORPHANED,
@@ -33,7 +34,7 @@ from ..declared.kinds import NO_GROUP, worst
 from ..schemas import NO_ANSWER, UNAUDITED
 from .answers import asked_answers
 from .arrow_tables import Row
-from .backlog import Waiting, waiting
+from .backlog import TopicBacklog, topic_backlog
 from .case import Case
 from .core_verdict import Verdict
 from .dossier import Dossier, RouteRun
@@ -45,16 +46,12 @@ from .situations import Period
 
 _MINUTE = 60 * SECOND
 
-#: The greatest value of a column of type int.
-_MOST_INT = 2**31 - 1
-
-
 #: The columns of a topic of which nothing was recomputed.
 _NOTHING: Row = {
     **dict.fromkeys(("audited_snapshots", "members", "processes", "idle_clients", "imbalance"), 0),
     **dict.fromkeys(("completeness", "orphan_queue_minutes", "duplicate_queue_minutes"), 0.0),
     **dict.fromkeys(("strategy_source", "subscription_source", "worst_severity")),
-    **dict.fromkeys((*UNAUDITED, *Waiting._fields)),
+    **dict.fromkeys((*UNAUDITED, *TopicBacklog._fields, "queues_without_offsets")),
 }
 
 
@@ -65,13 +62,24 @@ _AT_THE_END = (
 )
 
 
-def _waiting(dossier: Dossier, topic: str, end: Evaluation) -> Waiting:
-    """The messages that wait in the topic. Clients that broadcast keep their offsets themselves,
-    and the broker's say nothing of them (``DefaultMQPushConsumerImpl.start``:
-    ``LocalFileOffsetStore``).
+def _backlog_columns(dossier: Dossier, topic: str, at_end: Period, end: Evaluation) -> Row:
+    """The messages that wait in the topic, and the number of its queues where that is not known.
+
+    Clients that broadcast keep their offsets themselves, and the broker's say nothing of them
+    (``DefaultMQPushConsumerImpl.start``: ``LocalFileOffsetStore``).
     """
-    is_broadcast = end.coverage == BROADCASTING_GROUP
-    return Waiting() if is_broadcast else waiting(dossier.offsets.get(topic, ()))
+    if end.coverage == BROADCASTING_GROUP:
+        return {**TopicBacklog()._asdict(), "queues_without_offsets": None}
+    offsets = dossier.offsets.get(topic, ())
+    # A stranger chose how many queues a route has: they are counted, never made.
+    queues: dict[str, int] = {}
+    for _, brokers in at_end.situation.routes:
+        for name, number in readable(brokers):
+            queues[name] = max(number, queues.get(name, 0))
+    known = {(each.broker_name, each.queue_id) for each in offsets if each.times.size}
+    in_route = sum(queue_id < queues.get(name, 0) for name, queue_id in known)
+    missing = min(sum(queues.values()) - in_route, MOST_INT)
+    return {**topic_backlog(offsets)._asdict(), "queues_without_offsets": missing}
 
 
 def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) -> Row:
@@ -79,7 +87,7 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
     periods = case.situations.by_topic[topic]
     covered = [(each, case.evaluated[each.situation.situation_id].verdict) for each in periods]
     # A period that shows owners counts over a later one that does not.
-    _, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
+    at_end, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
     return {
         "topic": topic,
         "snapshots": sum(each.snapshots for each in periods),
@@ -93,7 +101,7 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
         ),
         **{name: getattr(end, name) for name in _AT_THE_END},
         **_silence(case.dossier, end),
-        **_waiting(case.dossier, topic, end)._asdict(),
+        **_backlog_columns(case.dossier, topic, at_end, end),
         **_unaudited(case, covered),
         "imbalance": end.most_queues - end.fewest_queues,
         "orphan_queue_minutes": _queue_minutes(ORPHANED, found),
@@ -170,7 +178,7 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
         "snapshots": len(times),
         "first_seen": times[0],
         "last_seen": times[-1],
-        "queues": min(queues, _MOST_INT),
+        "queues": min(queues, MOST_INT),
     }
 
 

@@ -23,7 +23,7 @@ from .case import Case
 from .core_verdict import QueueKey
 from .drift import SHARE_KEPT, Drift
 from .extents import Episode, Portion, episodes_of, runs_of, widest
-from .found import FaultEpisode, Found, QueueFinding
+from .found import FaultEpisode, GroupFindings, QueueFinding
 from .holdings_index import AnswerRound
 from .in_words import between, clients_in_words, queues_in_words, waiting_in_words
 from .routes import queues_of
@@ -42,7 +42,7 @@ _WHY_KEPT = Text(
 _Rounds = Episode[QueueKey, AnswerRound]
 
 
-def held_queues(case: Case, found: Found) -> Found:
+def held_queues(case: Case, found: GroupFindings) -> GroupFindings:
     """The lasting orphans and duplicates that the holdings show and the computation does not, and
     the faults that they are put down to.
 
@@ -60,12 +60,12 @@ def held_queues(case: Case, found: Found) -> Found:
     queues = [
         witnessed(case, each)
         for topic in case.holdings
-        for each in _HeldTopic(case, topic).findings(drift.get(topic, ()))
+        for each in _TopicHoldings(case, topic).findings(drift.get(topic, ()))
     ]
     return found.plus(held_faults(case, queues), queues)
 
 
-class _HeldTopic:
+class _TopicHoldings:
     def __init__(self, case: Case, topic: str) -> None:
         self._case, self._timeline, self._held = case, case.timelines[topic], case.holdings[topic]
         #: The readable queues by phase, of those in which nothing is computed.
@@ -145,7 +145,7 @@ class _HeldTopic:
         holders = grouped(
             (round_, each.process)
             for each in self._held.holders(queue)
-            if each.held[queue] != NOT_LOCKED
+            if each.activities[queue] != NOT_LOCKED
             for round_ in each.answered
         )
         computed = {
@@ -267,7 +267,9 @@ def _not_held_in_words(
     if any(each.attributed_to == SHARE_KEPT for each in drift):
         evidence.append(_SHARE_KEPT)
     if waiting := sum(each.left.messages or 0 for each in findings):
-        evidence.append(Text("{waiting} there", waiting=waiting_in_words(waiting)))
+        is_whole = all(each.left.messages is not None for each in findings)
+        template = "{waiting} there" if is_whole else "at least {waiting} there"
+        evidence.append(Text(template, waiting=waiting_in_words(waiting)))
     time_of_all = widest([each.extent for each in findings])
     answers = case.holdings[findings[0].topic].of_clients(client_ids, time_of_all)
     ended = sorted({each.run.client_id for each in answers if each.run.has_no_consumer})

@@ -14,7 +14,7 @@ from .episodes import faults_of_states, stacked_ids
 from .events import find_events
 from .failing import failing
 from .flapping import flapping_members
-from .found import Found
+from .found import GroupFindings
 from .held import held_queues
 from .known_before import with_history
 from .not_consuming import not_consuming
@@ -33,7 +33,7 @@ from .unlisted import queues_of_states
 from .why import explained, without_refused
 
 #: Gives what was found so far back with what it finds itself, or knows better.
-Rule: TypeAlias = Callable[[Case, Found], Found]
+Rule: TypeAlias = Callable[[Case, GroupFindings], GroupFindings]
 
 RULES: tuple[Rule, ...] = (
     faults_of_states,
@@ -68,7 +68,7 @@ RULES: tuple[Rule, ...] = (
 
 def judge(case: Case) -> dict[str, list[Row]]:
     """The rows of every report table of the group, but for ``allocations`` and ``quarantine``."""
-    found = Found()
+    found = GroupFindings()
     for rule in RULES:
         found = rule(case, found)
     tables = to_rows(case, found)

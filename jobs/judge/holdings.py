@@ -20,7 +20,8 @@ import numpy as np
 from rebalance_core.grouping import grouped
 from rebalance_core.state import BROADCASTING, Unreachable
 
-from ..declared.instants import SECOND, Instant
+from ..declared.client_intervals import REBALANCE_INTERVAL, ROUTE_INTERVAL
+from ..declared.instants import Instant
 from ..declared.kinds import ROUTE_CHANGED
 from ..schemas import CLIENT_LOG, RUNNING_INFO
 from .answers import longest_bridge
@@ -32,10 +33,8 @@ from .timeline import Phase, Timeline
 STATE_CHANGED = "STATE_CHANGED"
 OTHER_LIST = "OTHER_LIST"
 
-#: A client polls the route every 30 s (``MQClientInstance``) ...
-_ROUTE_LAG: Instant = 50 * SECOND
-#: ... and rebalances every 20 s (``RebalanceService``).
-_REBALANCE: Instant = 20 * SECOND
+#: The longest time from a change of the route until a client has divided its queues by it.
+_ROUTE_LAG = ROUTE_INTERVAL + REBALANCE_INTERVAL
 
 #: The change of a route that never changed: before all moments.
 _NEVER: Instant = -(2**63)
@@ -88,9 +87,9 @@ class Holding:
     last_seen: Instant
     #: The report of the process.
     run: ClientRun
-    #: The queues that are not being released; of those that it does not get on with what it does
-    #: not do, see ``HeldQueue``.
-    held: Mapping[QueueKey, str | None]
+    #: The queues that are not being released, each with what the process does not do with it; None:
+    #: it does all. See ``ReportedQueue``.
+    activities: Mapping[QueueKey, str | None]
     phase: Phase
     #: The queues that its client id takes, under each view of the phase; empty where it does not
     #: subscribe.
@@ -146,8 +145,8 @@ def find_holdings(
         segments = _segments(timeline.phases, changed_at, client_ids)
         pieces = [piece for segment in segments for piece in segment.pieces()]
         for answer in answers:
-            holdings += _of_answer(answer, pieces)
-        holdings += _of_logs([each for each in logs if each.topic in (None, topic)], segments)
+            holdings += _answer_holdings(answer, pieces)
+        holdings += _log_holdings([each for each in logs if each.topic in (None, topic)], segments)
     return holdings
 
 
@@ -206,7 +205,7 @@ class _Segment(NamedTuple):
     #: The beginning of the next one.
     end: Instant
 
-    def explains(self, moment: Instant) -> str | None:
+    def explanation_at(self, moment: Instant) -> str | None:
         """The change that explains why a process holds something else at that moment.
 
         When the first phase began nobody saw. Between two phases either may be in force.
@@ -215,7 +214,7 @@ class _Segment(NamedTuple):
             return STATE_CHANGED
         if moment <= self.changed_at + _ROUTE_LAG:
             return ROUTE_CHANGED
-        if not self.is_first and moment < self.phase.first_seen + _REBALANCE:
+        if not self.is_first and moment < self.phase.first_seen + REBALANCE_INTERVAL:
             return STATE_CHANGED
         return None
 
@@ -226,14 +225,16 @@ class _Segment(NamedTuple):
         cuts = {since, end, *[change for change in changes if since < change < end]}
         return [(self, *edges) for edges in pairwise(sorted(cuts))]
 
-    def holding(
+    def make_holding(
         self, reported: "_Answer | _Line", since: Instant, until: Instant, **others: Any
     ) -> Holding:
         """The holding of the process from one time to another, as it reported it."""
         process, topic, run = reported.process, self.phase.topic, reported.report.run
-        held = reported.report.held.get(topic, {})
+        activities = reported.report.activities.get(topic, {})
         computed = self.shares().by_client[process.client_id]
-        return Holding(process, topic, since, until, run, held, self.phase, computed, **others)
+        return Holding(
+            process, topic, since, until, run, activities, self.phase, computed, **others
+        )
 
 
 #: A part of a segment from one time to another, without its end: one reason, or none, explains a
@@ -258,7 +259,7 @@ def _segments(
         is_one_round = following and phase.last_seen == phase.first_seen
         changed = bisect_right(changes, end - 1 if is_one_round else phase.last_seen)
         changed_at = changes[changed - 1] if changed else _NEVER
-        settled_at = max(phase.first_seen + _REBALANCE, changed_at + _ROUTE_LAG)
+        settled_at = max(phase.first_seen + REBALANCE_INTERVAL, changed_at + _ROUTE_LAG)
         of_phase = shares[phase.situation_id]
         segments.append(
             _Segment(phase, of_phase, not segments, changed_at, settled_at, holds_until, end)
@@ -269,15 +270,16 @@ def _segments(
 class ProcessReport:
     """The report of a process about all its topics.
 
-    ``held``: by topic the queues that are not being released, with what it does not do with each.
+    ``activities``: by topic and queue, of those that are not being released, what it does not do
+    with the queue; None: it does all.
     """
 
     def __init__(self, run: ClientRun) -> None:
         self.run = run
-        self.held: dict[str, dict[QueueKey, str | None]] = defaultdict(dict)
+        self.activities: dict[str, dict[QueueKey, str | None]] = defaultdict(dict)
         for each in run.queues or ():
             if not each.dropped:
-                self.held[each.topic][each.broker_name, each.queue_id] = each.activity
+                self.activities[each.topic][each.broker_name, each.queue_id] = each.activity
 
 
 # ---------------------------------------------------------------- running infos
@@ -360,7 +362,7 @@ def _shows_its_queues(run: ClientRun) -> bool:
     return bool(run.queues) or run.consume_type != "CONSUME_ACTIVELY"
 
 
-def _of_answer(answer: _Answer, pieces: Sequence[_Piece]) -> Iterator[Holding]:
+def _answer_holdings(answer: _Answer, pieces: Sequence[_Piece]) -> Iterator[Holding]:
     """A segment is in force from its first snapshot until the first one of the next."""
     client_id = answer.process.client_id
     first = bisect_right(pieces, answer.moments[0], key=itemgetter(2))
@@ -371,12 +373,12 @@ def _of_answer(answer: _Answer, pieces: Sequence[_Piece]) -> Iterator[Holding]:
         shares = segment.shares()
         if not moments or client_id not in shares.by_client:
             continue
-        yield segment.holding(
+        yield segment.make_holding(
             answer,
             moments[0],
             moments[-1],
             is_settled=segment.settled_at <= since <= segment.holds_until,
-            explained_by=segment.explains(since),
+            explained_by=segment.explanation_at(since),
             rounds=rounds,
             moments=moments,
             bridged=answer.bridged.intersection(rounds),
@@ -424,7 +426,7 @@ def _logs(clients: Sequence[ClientRun]) -> Iterator[_Line]:
 _first_seen, _last_seen = attrgetter("phase.first_seen"), attrgetter("phase.last_seen")
 
 
-def _of_logs(lines: Iterable[_Line], segments: Sequence[_Segment]) -> Iterator[Holding]:
+def _log_holdings(lines: Iterable[_Line], segments: Sequence[_Segment]) -> Iterator[Holding]:
     """The periods of all logs of a topic.
 
     A log outlives its process, and its last line stays in force: where more logs than processes
@@ -455,7 +457,7 @@ def _periods(line: _Line, segments: Sequence[_Segment]) -> Iterator[tuple[Holdin
         if not shares.by_client.get(client_id):
             continue
         ends = min(segment.phase.last_seen, line.replaced_at)
-        counts_from = max(line.logged_at + _REBALANCE, segment.settled_at)
+        counts_from = max(line.logged_at + REBALANCE_INTERVAL, segment.settled_at)
         # Who joins or leaves is followed in a moment; clients have a route only once they have
         # polled it.
         follows = max(line.logged_at, segment.phase.first_seen)
@@ -464,7 +466,7 @@ def _periods(line: _Line, segments: Sequence[_Segment]) -> Iterator[tuple[Holdin
             (counts_from, ends, OTHER_LIST if is_other_list else None),
         ):
             if since < until:
-                period = segment.holding(
+                period = segment.make_holding(
                     line,
                     since,
                     until,

@@ -60,12 +60,12 @@ class HoldingsOfTopic:
 
     holdings: Sequence[Holding]
 
-    def shared(self, queue: QueueKey, time: Extent) -> bool:
+    def is_shared(self, queue: QueueKey, time: Extent) -> bool:
         """True if two or more processes held the queue in a round of that time."""
         answered = Counter(round_ for each in self.holders(queue) for round_ in each.answered)
         return any(each.is_of_one_phase and answered[each.round_] > 1 for each in self.within(time))
 
-    def unheld(self, queue: QueueKey, time: Extent) -> bool:
+    def is_unheld(self, queue: QueueKey, time: Extent) -> bool:
         """True where in a round of that time all processes answered and none held the queue; of a
         time without any, in the one before and the one after it, of one phase.
         """
@@ -131,7 +131,7 @@ class HoldingsOfTopic:
             (queue, each)
             for each in self.holdings
             if not each.broadcasts
-            for queue in each.held
+            for queue in each.activities
             if queue[0] not in each.beyond_reach
         )
 
@@ -146,4 +146,4 @@ class HoldingsIndex(dict[str, HoldingsOfTopic]):
 def index_holdings(holdings: Iterable[Holding]) -> HoldingsIndex:
     """The holdings by topic."""
     by_topic = grouped((each.topic, each) for each in holdings)
-    return HoldingsIndex((topic, HoldingsOfTopic(of)) for topic, of in by_topic.items())
+    return HoldingsIndex((topic, HoldingsOfTopic(holdings)) for topic, holdings in by_topic.items())

@@ -18,11 +18,11 @@ from .case import Case
 from .dossier import Dossier, PollRun
 from .events import restarts
 from .facts import members_elsewhere
-from .found import FaultEpisode, Found
+from .found import FaultEpisode, GroupFindings
 from .in_words import MOST_NAMES, zoned_clock
 
 
-def with_history(case: Case, found: Found) -> Found:
+def with_history(case: Case, found: GroupFindings) -> GroupFindings:
     """Makes the remedies fit what a broker or topic was before.
 
     One whose master is away needs that. One that listed members of the group before has the group:
@@ -32,9 +32,9 @@ def with_history(case: Case, found: Found) -> Found:
 
     def better(fault: FaultEpisode) -> FaultEpisode:
         if fault.fault == UNKNOWN_TOPIC:
-            return _of_deleted(fault, case.dossier)
+            return _deleted_explained(fault, case.dossier)
         if fault.remedy == GROUP_OFFLINE_REMEDY:
-            return _of_offline(fault, case)
+            return _offline_explained(fault, case)
         return replace(fault, remedy=_remedy(fault, case.dossier))
 
     return replace(found, faults=tuple(map(better, found.faults)))
@@ -44,7 +44,7 @@ def with_history(case: Case, found: Found) -> Found:
 _CAME_BACK = 3
 
 
-def _of_offline(fault: FaultEpisode, case: Case) -> FaultEpisode:
+def _offline_explained(fault: FaultEpisode, case: Case) -> FaultEpisode:
     """A group without members with what the dumps show beside it.
 
     Each broker that listed them was away between its last list and the time of the fault: they went
@@ -122,7 +122,7 @@ def _back_at(runs: Sequence[PollRun], dossier: Dossier, until: Instant) -> int:
     return back
 
 
-def _of_deleted(fault: FaultEpisode, dossier: Dossier) -> FaultEpisode:
+def _deleted_explained(fault: FaultEpisode, dossier: Dossier) -> FaultEpisode:
     """Describes a topic that no nameserver knows as deleted; unchanged where none ever knew it."""
     routed = [
         time
@@ -180,9 +180,8 @@ def _remedy(fault: FaultEpisode, dossier: Dossier) -> str:
     }
     if names <= listed:
         return Text(
-            "{brokers} listed the group before, so the group exists there: check whether the "
-            "clients reach the broker, also at its present address, and restart those that do "
-            "not",
+            "check whether the clients reach {brokers}, also at the present address, and restart "
+            "those that do not; the group exists there, for it was listed before",
             brokers=list_of(sorted(names), MOST_NAMES),
         )
     return fault.remedy

@@ -24,7 +24,7 @@ from rebalance_core.texts import Text
 
 from .arrow_tables import Row
 from .case import Case
-from .core_verdict import Allocated, Verdict
+from .core_verdict import QueueAllocation, Verdict
 
 #: The members that these faults name do not share the queues with the others.
 _NO_PART = frozenset((GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL))
@@ -128,9 +128,9 @@ class GroupLoad:
 
     def text(self) -> str:
         """The load in words; empty where it is even."""
-        return joined([*self._of_idle(), *self._of_uneven()])
+        return joined([*self._idle_sentences(), *self._uneven_sentences()])
 
-    def _of_idle(self) -> Iterator[Text]:
+    def _idle_sentences(self) -> Iterator[Text]:
         if not self.idle:
             return
         yield agreeing(
@@ -147,7 +147,7 @@ class GroupLoad:
                 queues=count(self.most_clients, "queue"),
             )
 
-    def _of_uneven(self) -> Iterator[Text]:
+    def _uneven_sentences(self) -> Iterator[Text]:
         few_queues = bool(self.idle) and self.most_clients <= len(self.sharing)
         if not self.uneven_by or few_queues:
             return
@@ -206,18 +206,22 @@ def group_load(case: Case) -> GroupLoad:
         if fault.fault in _NO_PART
         for client_id in fault.client_ids
     }
-    counted_topics = {topic: of for topic, of in allocations.items() if not is_retry_topic(topic)}
+    counted_topics = {
+        topic: shares for topic, shares in allocations.items() if not is_retry_topic(topic)
+    }
     queues = {topic: at_end[topic].verdict.queues for topic in counted_topics if allocations[topic]}
     load = GroupLoad(_clients(allocations, no_part), queues)
     if any(each.findings for each in at_end.values()) or not load.is_uneven:
         return load
-    strategies = {each.strategy for of in counted_topics.values() for each in of if each.subscribed}
+    strategies = {
+        each.strategy for shares in counted_topics.values() for each in shares if each.subscribed
+    }
     load = replace(load, uneven_by=frozenset(strategies))
     return replace(load, fairer=_fairer(case.dossier.consumer_group, load, counted_topics))
 
 
 def _clients(
-    allocations: Mapping[str, Sequence[Allocated]], no_part: set[str]
+    allocations: Mapping[str, Sequence[QueueAllocation]], no_part: set[str]
 ) -> tuple[ClientLoad, ...]:
     #: The queues by client id, and whether they are of the retry topic.
     queues: dict[tuple[str, bool], float] = defaultdict(float)
@@ -243,7 +247,7 @@ def _clients(
 
 
 def _fairer(
-    group: str, load: GroupLoad, allocations: Mapping[str, Sequence[Allocated]]
+    group: str, load: GroupLoad, allocations: Mapping[str, Sequence[QueueAllocation]]
 ) -> tuple[str, int, int] | None:
     """The strategy with the smallest largest load, if it is clearly fairer; as Java computes it.
 
@@ -254,7 +258,7 @@ def _fairer(
         len(load.uneven_by) != 1
         or not load.uneven_by.issubset(_FREE_STRATEGIES)
         or len(load.sharing) * len(allocations) > _MOST_TRIED
-        or any(each.view_weight < 1 for of in allocations.values() for each in of)
+        or any(each.view_weight < 1 for shares in allocations.values() for each in shares)
     ):
         return None
     tried: list[tuple[int, int, str]] = []

@@ -11,7 +11,7 @@ from .terms import KnownIssueTerms
 def entries_of(dossier: Dossier, entries: Iterable[KnownIssueTerms]) -> list[KnownIssueTerms]:
     """The entries that may be about a group: few are about any one."""
     place = {"clusters": [dossier.cluster], "groups": [dossier.consumer_group]}
-    return [each for each in entries if _match(each, place)]
+    return [each for each in entries if _is_about(each, place)]
 
 
 def known_issue(
@@ -29,7 +29,7 @@ def known_issue(
     for names in (names_of(finding), masking.mask_all(names_of(finding))):
         for entry in entries:
             if (
-                _match(entry, names)
+                _is_about(entry, names)
                 and (entry.queues is None or queue_id in entry.queues)
                 and (entry.kinds is None or finding.kind in entry.kinds)
             ):
@@ -47,7 +47,7 @@ def known_coverage(topic: str, coverage: str, entries: Iterable[KnownIssueTerms]
         (
             each.reason
             for each in entries
-            if each.kinds and coverage in each.kinds and not each.queues and _match(each, names)
+            if each.kinds and coverage in each.kinds and not each.queues and _is_about(each, names)
         ),
         None,
     )
@@ -70,7 +70,7 @@ def names_of(finding: Graded | StackedEpisode) -> Mapping[str, Sequence[str]]:
     return {"topics": [finding.topic], "brokers": brokers, "clients": clients}
 
 
-def _match(entry: KnownIssueTerms, names: Mapping[str, Sequence[str]]) -> bool:
+def _is_about(entry: KnownIssueTerms, names: Mapping[str, Sequence[str]]) -> bool:
     """True if there are names for each of the entry's patterns of these keys, and all fit."""
     return all(
         bool(names[key]) and all(pattern.fullmatch(name) for name in names[key])

@@ -23,15 +23,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..declared.instants import SECOND, Instant
+from ..declared.client_intervals import HEARTBEAT_INTERVAL
+from ..declared.instants import Instant
 from ..schemas import NOT_ONLINE
 from .answers import BRIDGED_AT_LEAST, Answers, Integers
 from .dossier import Broker, Dossier
 from .intervals import ONE_IS_MISSING, longest_unseen, usual_gap
-
-#: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``): a broker that misses
-#: it for longer is not reached by it. A broker that restarted lists it again by then.
-_HEARTBEAT_INTERVAL: Instant = 30 * SECOND
 
 
 class Patch(NamedTuple):
@@ -45,7 +42,7 @@ class Patch(NamedTuple):
     later: str
 
 
-class Shown(NamedTuple):
+class ListOutcome(NamedTuple):
     """The corrections of one snapshot's lists, and who is not listed."""
 
     patches: tuple[Patch, ...]
@@ -54,7 +51,7 @@ class Shown(NamedTuple):
     unreachable: tuple[tuple[str | None, Broker], ...]
 
 
-NOTHING_SHOWN = Shown((), ())
+NO_OUTCOME = ListOutcome((), ())
 
 
 class Lists:
@@ -87,7 +84,7 @@ def find_membership(
     answers: Sequence[Answers[Broker]],
     places: Mapping[Broker, Integers],
     ends: Integers,
-) -> dict[int, Shown]:
+) -> dict[int, ListOutcome]:
     """Finds, by the number of the snapshot, what its lists come to where they differ.
 
     ``places`` has by broker and snapshot the poll that counts, ``ends`` when each round ended.
@@ -102,7 +99,7 @@ def find_membership(
         disagreements.cut_off(), _without_group(list(map(_answered, answers)))
     ):
         missing[broker, poll].append(client_id)
-    found: dict[int, Shown] = {}
+    found: dict[int, ListOutcome] = {}
     for number in differ:
         polls = {each.witness: int(places[each.witness][number]) for each in answers}
         unreachable = [
@@ -113,7 +110,7 @@ def find_membership(
         patches = tuple(disagreements.patches(polls, int(ends[number])))
         if patches or unreachable:
             in_order = sorted(unreachable, key=lambda each: (each[1], each[0] or ""))
-            found[number] = Shown(patches, tuple(in_order))
+            found[number] = ListOutcome(patches, tuple(in_order))
     return found
 
 
@@ -149,7 +146,7 @@ def _snapshots_that_differ(
 class _Disagreements:
     """Disagreements of the brokers that give lists about who is a member."""
 
-    def __init__(self, lists: Lists, answers: Sequence["_Answered"]) -> None:
+    def __init__(self, lists: Lists, answers: Sequence["_BrokerAnswers"]) -> None:
         self._lists = lists
         self._answers = answers
 
@@ -177,10 +174,10 @@ class _Disagreements:
                     if not sure[client_id].isdisjoint(run):
                         yield from ((each.broker, each.polls[number], client_id) for number in run)
 
-    def _but(self, one: "_Answered") -> Iterator["_Answered"]:
+    def _but(self, one: "_BrokerAnswers") -> Iterator["_BrokerAnswers"]:
         return (each for each in self._answers if each is not one)
 
-    def _lacks(self, one: "_Answered", number: int) -> tuple[Mapping[str, int], set[str]]:
+    def _lacks(self, one: "_BrokerAnswers", number: int) -> tuple[Mapping[str, int], set[str]]:
         """The clients that a broker lacks at a poll while another one lists them, and how many
         copies of each; and those that the other one lists for sure, before it and after it.
         """
@@ -251,7 +248,9 @@ class _Disagreements:
             if meanwhile := self._undisputed(one, number, agreed):
                 yield Patch(one.broker, tuple(meanwhile), latest)
 
-    def _undisputed(self, one: "_Answered", number: int, client_ids: Iterable[str]) -> list[str]:
+    def _undisputed(
+        self, one: "_BrokerAnswers", number: int, client_ids: Iterable[str]
+    ) -> list[str]:
         """The clients, sorted, whose number no other broker surely listed otherwise when this one
         gave that answer.
         """
@@ -269,7 +268,7 @@ class _Disagreements:
 
 
 @dataclass(frozen=True)
-class _Answered:
+class _BrokerAnswers:
     """The polls of a broker that were answered: with a list, or that there is no member."""
 
     broker: Broker
@@ -304,7 +303,7 @@ class _Answered:
             range(max(place - 1, 0), min(place + 1, len(self.times))),
             key=lambda number: abs(self.times[number] - at),
         )
-        return self.names[nearest] if abs(self.times[nearest] - at) <= _HEARTBEAT_INTERVAL else None
+        return self.names[nearest] if abs(self.times[nearest] - at) <= HEARTBEAT_INTERVAL else None
 
     def near(self, at: Instant) -> tuple[str | None, str | None]:
         """The answers ``around`` a moment; at an edge of the window the one answer is both, if it
@@ -327,7 +326,7 @@ class _Answered:
         times = np.array([self.times[number] for number in numbers], np.int64)
         cuts = np.flatnonzero((np.diff(numbers) > 1) | (np.diff(times) > longest)) + 1
         for start, end in pairwise([0, *cuts.tolist(), len(numbers)]):
-            if numbers and times[end - 1] - times[start] > _HEARTBEAT_INTERVAL:
+            if numbers and times[end - 1] - times[start] > HEARTBEAT_INTERVAL:
                 yield [*numbers[start:end]]
 
     def number_of(self, poll: int) -> int | None:
@@ -336,14 +335,14 @@ class _Answered:
         return place if self.polls[place : place + 1] == [poll] else None
 
 
-def _answered(answers: Answers[Broker]) -> _Answered:
+def _answered(answers: Answers[Broker]) -> _BrokerAnswers:
     polls = answers.answered
     names = [answers.names[place] for place in answers.contents[polls].tolist()]
     times = answers.collected_at[polls].tolist()
-    return _Answered(answers.witness, polls.tolist(), times, names)
+    return _BrokerAnswers(answers.witness, polls.tolist(), times, names)
 
 
-def _without_group(answers: Sequence[_Answered]) -> Iterator[tuple[Broker, int, None]]:
+def _without_group(answers: Sequence[_BrokerAnswers]) -> Iterator[tuple[Broker, int, None]]:
     """Each broker and poll at which it has no member of the group, while others list members.
 
     Over polls that follow each other for more than 30 s: a broker that has just restarted knows no

@@ -10,13 +10,13 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from rebalance_core import MessageQueue, State, StrategyRules, near_names
+from rebalance_core.texts import Text
 
 from ..config.masking import Masking
-from ..declared.instants import Instant, to_datetime
+from ..declared.instants import Instant
 from ..declared.kinds import GRADED_TABLES, QUEUE_FINDINGS, SEVERITIES
 from ..errors import InputError
 from ..schemas import RUNNING_INFO
-from ..texts.shown import iso
 from .arrow_tables import Row
 from .backlog import last_up_to
 from .case import Case
@@ -29,7 +29,7 @@ from .situations import find_situations
 from .terms import Terms
 
 
-class Held(NamedTuple):
+class LastReport(NamedTuple):
     """The last report of one process before the moment, of the queues that it holds."""
 
     client_id: str
@@ -37,7 +37,7 @@ class Held(NamedTuple):
     queues: tuple[QueueKey, ...]
 
 
-class Elsewhere(NamedTuple):
+class FindingsElsewhere(NamedTuple):
     """The kinds of all that was found of a topic, the worst first, and when the worst was."""
 
     kinds: tuple[str, ...]
@@ -60,13 +60,13 @@ class Moment:
     first_seen: Instant
     last_seen: Instant
     episodes: Mapping[str, Sequence[Row]]
-    held: tuple[Held, ...] = ()
+    held: tuple[LastReport, ...] = ()
     backlog: Mapping[MessageQueue, int] | None = None
     backlog_at: Instant | None = None
     #: The first and the last snapshot that there is.
     snapshots: tuple[Instant, Instant] | None = None
     #: The findings of the topic at other times, where it has none at the moment.
-    elsewhere: Elsewhere | None = None
+    elsewhere: FindingsElsewhere | None = None
     #: The masking of client ids.
     masking: Masking = field(default_factory=Masking)
 
@@ -96,8 +96,16 @@ def find_moments(
     until = times[-1] if at is None else at
     early = [time for time in times if time <= until]
     if not early:
-        came, first, last = (iso(to_datetime(each)) for each in (until, times[0], times[-1]))
-        raise InputError(f"no snapshot of {group} up to {came}: they go from {first} to {last}")
+        raise InputError(
+            Text(
+                "{group} has no snapshot up to {came:iso}: its snapshots go from {first:iso} to "
+                "{last:iso}",
+                group=group,
+                came=until,
+                first=times[0],
+                last=times[-1],
+            )
+        )
     snapshot_time = early[-1]
     found = find_situations(dossier, terms)
     evaluated: dict[str, Verdict] = {}
@@ -135,23 +143,25 @@ def find_moments(
     return moments
 
 
-def _elsewhere(found: Mapping[str, Sequence[Row]]) -> Elsewhere | None:
+def _elsewhere(found: Mapping[str, Sequence[Row]]) -> FindingsElsewhere | None:
     """The findings in these rows of a topic, by table; of equally bad ones the longest."""
 
     def badness(of_kind: tuple[str, Row]) -> tuple[int, Instant]:
         _, row = of_kind
         return SEVERITIES.index(row["severity"]), row["last_seen"] - row["first_seen"]
 
-    every = ((QUEUE_FINDINGS.get(of) or row["fault"], row) for of in found for row in found[of])
+    every = (
+        (QUEUE_FINDINGS.get(table) or row["fault"], row) for table in found for row in found[table]
+    )
     in_order = sorted(every, key=badness, reverse=True)
     if not in_order:
         return None
     _, worst = in_order[0]
     kinds = dict.fromkeys(kind for kind, _ in in_order)
-    return Elsewhere(tuple(kinds), worst["first_seen"], worst["last_seen"])
+    return FindingsElsewhere(tuple(kinds), worst["first_seen"], worst["last_seen"])
 
 
-def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[Held, ...]:
+def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[LastReport, ...]:
     """The last running info with queues of each process, of those from ``since`` to ``until``.
 
     A report from before the situation began may be that of a process that is gone.
@@ -167,7 +177,7 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
     last = {(run.client_id, run.start_timestamp): (said_at, run) for said_at, run in in_time}
     by_process = sorted(last.items(), key=lambda each: (each[0][0], each[0][1] or 0))
     return tuple(
-        Held(client_id, said_at, tuple(sorted(ProcessReport(run).held.get(topic, ()))))
+        LastReport(client_id, said_at, tuple(sorted(ProcessReport(run).activities.get(topic, ()))))
         for (client_id, _), (said_at, run) in by_process
     )
 
@@ -179,8 +189,8 @@ def _backlog(
     places = [(each, last_up_to(each, until)) for each in dossier.offsets.get(topic, ())]
     polled = [(each, place) for each, place in places if place >= 0]
     backlog = {
-        MessageQueue(topic, of.broker_name, of.queue_id): int(of.waiting[place])
-        for of, place in polled
+        MessageQueue(topic, queue.broker_name, queue.queue_id): int(queue.waiting[place])
+        for queue, place in polled
     }
-    at = max((int(of.times[place]) for of, place in polled), default=None)
+    at = max((int(queue.times[place]) for queue, place in polled), default=None)
     return backlog or None, at

@@ -23,7 +23,7 @@ from .brokers import refusals
 from .case import Case
 from .dossier import Dossier
 from .extents import Extent
-from .found import FaultEpisode, Found, QueueFinding
+from .found import FaultEpisode, GroupFindings, QueueFinding
 from .in_words import MOST_NAMES, between, clients_in_words, waiting_in_words
 from .stalls import Flags, Longs, Polls, not_moving, orphans_by_topic, spans
 
@@ -44,7 +44,7 @@ _SUBSCRIBE = Text(
 _SHOW_MEMBERS = (AUDITED, STRATEGY_NOT_KNOWN, NOT_SUBSCRIBED)
 
 
-def not_consuming(case: Case, found: Found) -> Found:
+def not_consuming(case: Case, found: GroupFindings) -> GroupFindings:
     """One fault per topic and unbroken run of polls over which messages wait and no offset moves.
 
     Some of them wait in a queue that has an owner, and more come meanwhile: a group with nothing to
@@ -56,11 +56,13 @@ def not_consuming(case: Case, found: Found) -> Found:
     return found.plus(
         fault
         for polls in not_moving(case)
-        for fault in _of_topic(case, polls, orphans.get(polls.topic, ()))
+        for fault in _topic_faults(case, polls, orphans.get(polls.topic, ()))
     )
 
 
-def _of_topic(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) -> Iterator[FaultEpisode]:
+def _topic_faults(
+    case: Case, polls: Polls, orphans: Sequence[QueueFinding]
+) -> Iterator[FaultEpisode]:
     in_force = case.situations.in_force(polls.topic, polls.times)
     verdicts = [None if each is None else case.evaluated[each].verdict for each in in_force]
     # The group then has members among which the topic is or would be divided.
@@ -169,7 +171,7 @@ def _why(
         if not each.process.is_log and extent.overlaps(each)
     ]
     answered = {each.process.client_id for each in answers}
-    blocked = {e.process.client_id for e in answers if NOT_CONSUMING in e.held.values()}
+    blocked = {e.process.client_id for e in answers if NOT_CONSUMING in e.activities.values()}
     if blocked:
         evidence.append(
             agreeing(

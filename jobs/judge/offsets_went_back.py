@@ -14,7 +14,7 @@ from .brokers import last_change
 from .case import Case
 from .dossier import QueueOffsets
 from .extents import Extent
-from .found import FaultEpisode, Found
+from .found import FaultEpisode, GroupFindings
 from .in_words import clock, queues_in_words, zoned_clock
 
 
@@ -34,25 +34,25 @@ class _Step(NamedTuple):
         return self.before - self.now
 
 
-def went_back(case: Case, found: Found) -> Found:
+def went_back(case: Case, found: GroupFindings) -> GroupFindings:
     """One fault of all queues of a topic whose committed offset went back.
 
     Further than it was ``persistence_seconds`` before: a slave that answers for its master is some
     seconds behind, and a broker that restarts loses the last ones. Around an absence of a master
-    the polls that show one of two copies do not count (``Absence.hides``): what is lower after it
-    than it was before went back. A broker without a slave has one copy.
+    the polls that show one of two copies do not count (``Absence.is_blind_between``): what is lower
+    after it than it was before went back. A broker without a slave has one copy.
 
     Worked example: at 10:00 to 10:05 a queue's offset is 100, 200, 300, 400, 500 and then 50: since
     10:04 the group consumes again what it had consumed before 10:01.
     """
     return found.plus(
-        _of_topic(case, topic, steps)
+        _topic_fault(case, topic, steps)
         for topic, offsets in case.dossier.offsets.items()
         if (steps := [step for each in offsets for step in _went_back(case, each)])
     )
 
 
-def _of_topic(case: Case, topic: str, steps: Sequence[_Step]) -> FaultEpisode:
+def _topic_fault(case: Case, topic: str, steps: Sequence[_Step]) -> FaultEpisode:
     last, furthest = max(steps), max(steps, key=lambda each: each.again)
     again = sum(each.again for each in steps)
     evidence = agreeing(
@@ -117,7 +117,7 @@ def _went_back(case: Case, offsets: QueueOffsets) -> Iterator[_Step]:
     hidden = np.zeros(len(offsets.times), np.bool_)
     for absence in case.masters_away:
         if absence.broker_name == offsets.broker_name:
-            hidden |= absence.hides(offsets.times, offsets.times)
+            hidden |= absence.is_blind_between(offsets.times, offsets.times)
     times, written, consumed = (column[~hidden] for column in offsets[3:6])
     lately = times - case.persistence_seconds * SECOND
     before = np.maximum(np.searchsorted(times, lately, side="right") - 1, 0)

@@ -17,7 +17,7 @@ from rebalance_core.texts import Text
 from ..declared.instants import Instant
 from .case import Case
 from .channels import Channel
-from .found import FaultEpisode, Found
+from .found import FaultEpisode, GroupFindings
 from .in_words import between
 
 
@@ -29,7 +29,7 @@ class _OldCopy(NamedTuple):
     back: Instant
 
 
-def old_copies(case: Case, found: Found) -> Found:
+def old_copies(case: Case, found: GroupFindings) -> GroupFindings:
     """The shared ids of which one copy is an old process, with that in the remedy."""
     return replace(found, faults=tuple(_with_old_copy(case, each) for each in found.faults))
 

@@ -25,23 +25,24 @@ from ..declared.kinds import PERSISTENT, READ_TWICE
 from .case import Case
 from .dossier import QueueOffsets
 from .extents import Extent, widest
-from .found import FaultEpisode, Found
+from .found import FaultEpisode, GroupFindings
 from .in_words import MOST_NAMES, between
 from .stalls import spans
 
 _MINUTE = 60 * SECOND
 #: A rate is that of one minute: a longer time between two polls it does not describe.
-_MOST_APART = 75 * SECOND
+_MOST_BETWEEN_POLLS = 75 * SECOND
 #: The rate of a poll counts what was given up to so long before it: a minute, by samples taken
 #: each 10 s (``StatsItem``).
 _LAG = 70 * SECOND
-#: The window: what is read again as members come and go shows for a minute or two.
-_WINDOW = 600 * SECOND
+#: The time over which messages are counted: what is read again as members come and go shows for a
+#: minute or two.
+_READ_TWICE_FOR = 600 * SECOND
 #: The ratios beyond which it counts; healthy groups have 1.0: a rate and offsets that are polled
 #: seconds apart differ by a few percent.
-_MORE, _LESS = 1.2, 0.8
+_READ_TWICE_RATIO, _LOST_RATIO = 1.2, 0.8
 #: A few messages show nothing.
-_FEWEST = 100
+_FEWEST_MESSAGES = 100
 #: The value in place of what was not polled.
 _NONE = np.iinfo(np.int64).min
 
@@ -56,7 +57,7 @@ _REMEDY = Text(
 _Longs = NDArray[np.int64]
 
 
-class _Given(NamedTuple):
+class _GivenMessages(NamedTuple):
     """The messages that a broker gave in a time, and the group's progress meanwhile."""
 
     broker_name: str
@@ -86,7 +87,7 @@ class _Given(NamedTuple):
         )
 
 
-def read_twice(case: Case, found: Found) -> Found:
+def read_twice(case: Case, found: GroupFindings) -> GroupFindings:
     """The one fault of a group that gets more messages than its offsets move by, or none; and how
     much is lost where its members filter differently.
 
@@ -124,7 +125,7 @@ def read_twice(case: Case, found: Found) -> Found:
     return replace(found, faults=faults).plus(more)
 
 
-def _fault(case: Case, twice: Sequence[_Given]) -> FaultEpisode:
+def _fault(case: Case, twice: Sequence[_GivenMessages]) -> FaultEpisode:
     moved = sum(each.moved for each in twice)
     again = sum(each.given for each in twice) - moved
     return FaultEpisode(
@@ -147,7 +148,7 @@ def _fault(case: Case, twice: Sequence[_Given]) -> FaultEpisode:
     )
 
 
-def _with_rates(fault: FaultEpisode, rates: Sequence[_Given], what: str) -> FaultEpisode:
+def _with_rates(fault: FaultEpisode, rates: Sequence[_GivenMessages], what: str) -> FaultEpisode:
     """The fault with what the rates show of it."""
     meanwhile = [each.what for each in rates if fault.overlaps(each)][:MOST_NAMES]
     return fault.saying([*meanwhile, what]) if meanwhile else fault
@@ -169,45 +170,47 @@ class _Sweep:
         steps = np.minimum(np.diff(times, prepend=times[:1]), _MINUTE)
         self._given = steps * (rates / (1000 * SECOND))
         self._moved = np.diff(self._committed, prepend=self._committed[:1])
-        self._starts = self._last_up_to(times - _WINDOW)
+        self._starts = self._last_up_to(times - _READ_TWICE_FOR)
 
-    def read_twice(self) -> Iterator[_Given]:
+    def read_twice(self) -> Iterator[_GivenMessages]:
         """Times in which more was given than can be new.
 
         Messages given for the first time in a window lie between the offset committed when its
         first rate began and the last one written.
         """
         begins = self._last_up_to(self._times[self._starts] - _LAG)
-        given, moved = self._of_windows(self._given), self._of_windows(self._moved)
-        shows = (given > self._written - self._committed[begins]) & (given > _MORE * moved)
-        shows &= (given - moved >= _FEWEST) & (moved > 0) & (begins >= 0)
-        yield from self._times_of(shows, self._given > _MORE * self._moved)
+        given, moved = self._sums_of_windows(self._given), self._sums_of_windows(self._moved)
+        shows = (given > self._written - self._committed[begins]) & (
+            given > _READ_TWICE_RATIO * moved
+        )
+        shows &= (given - moved >= _FEWEST_MESSAGES) & (moved > 0) & (begins >= 0)
+        yield from self._times_of(shows, self._given > _READ_TWICE_RATIO * self._moved)
 
-    def lost(self) -> Iterator[_Given]:
+    def lost(self) -> Iterator[_GivenMessages]:
         """Times in which less was given than was consumed.
 
         Messages that were committed before the last rate ended, and were not there as the window
         began, were given in it.
         """
         ended = self._last_up_to(self._times - _LAG)
-        given = self._of_windows(self._given)
+        given = self._sums_of_windows(self._given)
         consumed = self._committed[ended] - self._written[self._starts]
-        shows = (given < _LESS * consumed) & (consumed - given >= _FEWEST)
-        yield from self._times_of(shows, self._given < _LESS * self._moved)
+        shows = (given < _LOST_RATIO * consumed) & (consumed - given >= _FEWEST_MESSAGES)
+        yield from self._times_of(shows, self._given < _LOST_RATIO * self._moved)
 
     def _last_up_to(self, times: _Longs) -> _Longs:
         """The last poll up to each time; -1: there is none."""
         return np.searchsorted(self._times, times, side="right") - 1
 
-    def _of_windows(self, steps: Any) -> Any:
+    def _sums_of_windows(self, steps: Any) -> Any:
         """The sum over the window that ends with each poll."""
         sums = np.cumsum(steps)
         return sums - sums[self._starts]
 
-    def _times_of(self, windows: Any, steps: Any) -> Iterator[_Given]:
+    def _times_of(self, windows: Any, steps: Any) -> Iterator[_GivenMessages]:
         """The times that these windows cover, from the first of these steps to the last."""
         for first, last, is_open in covered(windows & (self._starts >= 0), self._starts, steps):
-            yield _Given(
+            yield _GivenMessages(
                 self._name,
                 int(self._times[first]),
                 int(self._times[last]),
@@ -257,7 +260,7 @@ def _runs(case: Case, queues: Sequence[QueueOffsets]) -> Iterator[_Sweep]:
         # The first commit is not a step of what was consumed.
         | ((committed[:, :-1] <= 0) & (committed[:, 1:] > 0))
     ).any(axis=0)
-    is_broken |= ~is_known[1:] | (np.diff(times) > _MOST_APART)
+    is_broken |= ~is_known[1:] | (np.diff(times) > _MOST_BETWEEN_POLLS)
     for since, until in _disturbed(case, name):
         is_broken |= (times[1:] >= since) & (times[:-1] <= until)
     sums = np.stack([*np.where(is_polled, values[:2], 0).sum(axis=1), rate])

@@ -26,14 +26,14 @@ from .channels import Channel, Starts, by_broker, starts_of
 from .dossier import Broker
 from .extents import Extent
 from .flapping import Life, per_hour, successions
-from .found import FaultEpisode, Found, QueueFinding
+from .found import FaultEpisode, GroupFindings, QueueFinding
 from .in_words import MOST_NAMES
 
 #: The fewest connections replaced on a broker: a deploy and its rollback replace two.
-_FEWEST = 3
+_FEWEST_REPLACED = 3
 #: The longest time between two of them, at least two an hour: what a proxy closes once a day does
 #: no harm.
-_MOST_APART = 30 * 60 * SECOND
+_MOST_BETWEEN_CONNECTIONS = 30 * 60 * SECOND
 #: A client heartbeats each 30 s, which finds the new broker, and polls come each minute or so.
 _AT_ONCE = 60 * SECOND
 _NEARLY_ALL = 0.75
@@ -53,7 +53,7 @@ _RESTARTS = (
 )
 
 
-def reconnecting_clients(case: Case, found: Found) -> Found:
+def reconnecting_clients(case: Case, found: GroupFindings) -> GroupFindings:
     """The faults RECONNECTING, or FLAPPING of who restarts each time, of the group.
 
     One fault for each client: of the topic in which its old connections cost most queues, where
@@ -67,7 +67,7 @@ def reconnecting_clients(case: Case, found: Found) -> Found:
     flapping = [fault.client_ids for fault in found.faults if fault.fault == FLAPPING]
     reconnecting = list(find_reconnecting(case, set(chain.from_iterable(flapping))))
     stale = grouped((each.client_ids, each) for each in found.faults if each.fault == STALE_CHANNEL)
-    several = sum(not each.restarts for each in reconnecting)
+    several = sum(not each.is_restarting for each in reconnecting)
     faults = [
         _fault(case, each, several, stale.get((each.client_id,), ())) for each in reconnecting
     ]
@@ -86,16 +86,16 @@ _Row: TypeAlias = tuple[Broker, Sequence[Instant]]
 _Connected: TypeAlias = frozenset[tuple[Broker, Instant]]
 
 
-class Reconnecting(NamedTuple):
+class ReconnectingClient(NamedTuple):
     """A client id whose connections were replaced again and again, the brokers taken together."""
 
     client_id: str
     rows: Sequence[_Row]
     #: The process was another one each time.
-    restarts: bool
+    is_restarting: bool
 
 
-def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconnecting]:
+def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[ReconnectingClient]:
     """The client ids that connect again and again; not those that leave all lists in between, which
     are in ``flapping``.
 
@@ -113,7 +113,7 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
     if case.main_topic is None or not channels:
         return
     of_processes = {
-        client_id: _of_new_processes(of_id, starts.get(client_id, ()))
+        client_id: _first_connections(of_id, starts.get(client_id, ()))
         for client_id, of_id in channels.items()
     }
     of_brokers = _restarts_of_brokers(case, case.main_topic, of_processes)
@@ -121,16 +121,16 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
         of_id = channels[client_id]
         away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
         for rows in _rows(case, of_id, of_brokers.union(away)):
-            restarts = _restarts(starts.get(client_id, ()), rows)
+            is_restarting = _has_restarted(starts.get(client_id, ()), rows)
             of_one_process = (
                 sum((broker, at) not in of_processes[client_id] for at in times)
                 for broker, times in rows
             )
-            if restarts or max(of_one_process) >= _FEWEST:
-                yield Reconnecting(client_id, rows, restarts)
+            if is_restarting or max(of_one_process) >= _FEWEST_REPLACED:
+                yield ReconnectingClient(client_id, rows, is_restarting)
 
 
-def _of_new_processes(channels: Sequence[Channel], starts: Starts) -> _Connected:
+def _first_connections(channels: Sequence[Channel], starts: Starts) -> _Connected:
     """The first connections of processes with known start times: at which broker, and when."""
     found: set[tuple[Broker, Instant]] = set()
     for broker, of_broker in by_broker(channels).items():
@@ -168,11 +168,11 @@ def _restarts_of_brokers(
         if (broker, each.first_seen) not in of_processes[client_id]
     )
     members_at = case.timelines[topic].members_at
-    times = {broker: _of_nearly_all(sorted(each), members_at) for broker, each in came.items()}
+    times = {broker: _waves(sorted(each), members_at) for broker, each in came.items()}
     at_once = (
         (broker, time)
         for broker, of_broker in times.items()
-        if len(together(of_broker, lambda each: (each, each), _AT_ONCE)) < _FEWEST
+        if len(together(of_broker, lambda each: (each, each), _AT_ONCE)) < _FEWEST_REPLACED
         for time in of_broker
     )
     in_turn = (
@@ -213,7 +213,7 @@ def _in_turn(
             yield from turns
 
 
-def _of_nearly_all(
+def _waves(
     came: Sequence[tuple[Instant, str]], members_at: Callable[[Instant], int]
 ) -> list[Instant]:
     """The times around which most of the members came anew, ascending."""
@@ -238,15 +238,15 @@ def _rows(case: Case, channels: Iterable[Channel], expected: _Connected) -> list
         ]
         # The first connection of all replaces none.
         first = lives[0].start
-        for in_turn in successions(lives, case.expiry, _MOST_APART):
+        for in_turn in successions(lives, case.expiry, _MOST_BETWEEN_CONNECTIONS):
             starts = (life.start for life in in_turn if life.start > first)
             times = [start for start in starts if (broker, start) not in expected]
-            if len(times) >= _FEWEST and times[-1] - times[0] >= at_least:
+            if len(times) >= _FEWEST_REPLACED and times[-1] - times[0] >= at_least:
                 rows.append((broker, times))
     return together(rows, lambda row: (row[1][0], row[1][-1]))
 
 
-def _restarts(starts: Starts, rows: Sequence[_Row]) -> bool:
+def _has_restarted(starts: Starts, rows: Sequence[_Row]) -> bool:
     """True if new connections are new processes, as the start times of its running infos say.
 
     Few questions meet each process that lives for a minute: what counts is the share of the
@@ -269,7 +269,7 @@ def _times_by_broker(rows: Iterable[_Row]) -> Mapping[Broker, int]:
 
 
 def _fault(
-    case: Case, reconnecting: Reconnecting, several: int, stale: Iterable[FaultEpisode]
+    case: Case, reconnecting: ReconnectingClient, several: int, stale: Iterable[FaultEpisode]
 ) -> FaultEpisode:
     """``several``: so many clients reconnect; ``stale``: this one's STALE_CHANNEL faults."""
     client_id, rows, restarts = reconnecting
@@ -342,7 +342,7 @@ def _fault(
     return replace(fault, topic=worst.topic, queues_affected=worst.queues_affected)
 
 
-def blamed(_: Case, found: Found) -> Found:
+def blamed(_: Case, found: GroupFindings) -> GroupFindings:
     """The queues that an old connection causes have the cause RECONNECTING meanwhile.
 
     Each connection takes the queues and gives them back within a round or two. Where some snapshots

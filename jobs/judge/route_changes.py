@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rebalance_core.english import agreeing, joined
+from rebalance_core.english import agreeing, with_commas
 from rebalance_core.texts import Text
 
 from ..declared.instants import Instant
@@ -15,12 +15,12 @@ from .case import Case
 from .core_verdict import QueueKey
 from .dossier import QueueOffsets
 from .extents import Extent, persistence
-from .found import FaultEpisode, Found
+from .found import FaultEpisode, GroupFindings
 from .in_words import queues_in_words, zoned_clock
 from .routes import Readable, RouteChange, queues_of
 
 
-def route_changed(case: Case, found: Found) -> Found:
+def route_changed(case: Case, found: GroupFindings) -> GroupFindings:
     """One fault for each change of a topic's readable queues.
 
     Until every client has polled the route (30 s) and rebalanced (20 s) they work from different
@@ -54,13 +54,13 @@ def _in_words(readable: Collection[Readable]) -> str:
     if not readable:
         return Text("none")
     named = [Text("{broker} {queues}", broker=name, queues=queues) for name, queues in readable]
-    return joined(named, "{before}, {next}")
+    return with_commas(named)
 
 
 # ---------------------------------------------------------------- queues that left with messages
 
 
-def queues_left_route(case: Case, found: Found) -> Found:
+def queues_left_route(case: Case, found: GroupFindings) -> GroupFindings:
     """One fault for each change after which messages lie in queues that no route has any more.
 
     It is there until the queues are back, or the offsets show that they were read. What a queue's
@@ -79,7 +79,7 @@ def queues_left_route(case: Case, found: Found) -> Found:
 def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[FaultEpisode]:
     snapshots = sorted({time for run in case.dossier.routes[topic] for time in run.times})
     for number, change in enumerate(changes):
-        back: dict[Instant | None, dict[QueueKey, _Unread]] = defaultdict(dict)
+        back: dict[Instant | None, dict[QueueKey, _UnreadMessages]] = defaultdict(dict)
         for queue in sorted(queues_of(change.before) - queues_of(change.now)):
             later = (each for each in changes[number + 1 :] if queue in queues_of(each.now))
             until = next((each.first_seen for each in later), None)
@@ -106,14 +106,14 @@ def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fa
             )
 
 
-class _Unread(NamedTuple):
+class _UnreadMessages(NamedTuple):
     """The messages that waited in a queue, at its first poll and at its last one."""
 
     at_first: int
     at_last: int
 
 
-def _left_unread(offsets: QueueOffsets | None, until: Instant | None) -> _Unread | None:
+def _left_unread(offsets: QueueOffsets | None, until: Instant | None) -> _UnreadMessages | None:
     """The messages that wait in the queue at its last poll before it is back; None: too few."""
     if offsets is None:
         return None
@@ -124,10 +124,10 @@ def _left_unread(offsets: QueueOffsets | None, until: Instant | None) -> _Unread
     lately = [int(step) for each in (consumed, written) for step in np.diff(each)[-1:]]
     if not waiting.size or waiting[-1] <= max([0, *lately]):
         return None
-    return _Unread(int(waiting[0]), int(waiting[-1]))
+    return _UnreadMessages(int(waiting[0]), int(waiting[-1]))
 
 
-def _evidence(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> Text:
+def _evidence(change: RouteChange, unread: Mapping[QueueKey, _UnreadMessages]) -> Text:
     at_first, messages = map(sum, zip(*unread.values(), strict=True))
     left = agreeing(messages, "{messages} [message|messages] unread", messages=messages)
     if at_first != messages:
@@ -141,7 +141,7 @@ def _evidence(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> Text:
     )
 
 
-def _remedy(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> Text:
+def _remedy(change: RouteChange, unread: Mapping[QueueKey, _UnreadMessages]) -> Text:
     if not change.now:
         # ``AdminBrokerProcessor.deleteTopic`` 4.9.4 has the store drop the queues at once.
         return Text(
@@ -156,7 +156,7 @@ def _remedy(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> Text:
             "bring {brokers} back into the route and let the group read the queues to their "
             "end; then take away the broker's write permission first, and remove it when its "
             "queues are empty",
-            brokers=joined(gone, "{before}, {next}"),
+            brokers=with_commas(gone),
         )
     return Text(
         "set the read queue number back (mqadmin updateTopic -r READ_QUEUES -w WRITE_QUEUES) "

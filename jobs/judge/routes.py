@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from rebalance_core.grouping import grouped
 from rebalance_core.state import RouteBroker
-from rebalance_core.strategy_rules import MOST_QUEUES
 
 from ..declared.instants import Instant
 from .core_verdict import QueueKey
@@ -33,9 +32,7 @@ class RouteChange(NamedTuple):
     now: Sequence[Readable]
 
 
-def find_route_changes(
-    routes: Sequence[RouteRun], most_queues: int = MOST_QUEUES
-) -> list[RouteChange]:
+def find_route_changes(routes: Sequence[RouteRun], most_queues: int) -> list[RouteChange]:
     """The changes of a topic's readable queues, in time, each at its first poll.
 
     Routes with more queues than ``most_queues`` do not count, and show no change.

@@ -11,14 +11,12 @@ from . import health
 from .arrow_tables import Row
 from .case import Case
 from .facts import with_facts
-from .found import FaultEpisode, Found, Graded, QueueFinding, StackedEpisode, Stall
+from .found import FaultEpisode, Graded, GroupFindings, QueueFinding, StackedEpisode, Stall
 from .held import CAUSES
 from .load import group_load, with_load
 from .matching_issues import known_coverage, known_issue
 from .statuses import PERSISTING, former_findings, openness
 
-#: The column with the reason of the known issue that a finding matches; null: it matches none.
-KNOWN_ISSUE = "known_issue"
 #: Fields of a finding that are not columns of any table, or are columns of another name.
 _NO_COLUMNS = frozenset(
     {
@@ -28,7 +26,7 @@ _NO_COLUMNS = frozenset(
 )
 
 
-def to_rows(case: Case, found: Found) -> dict[str, list[Row]]:
+def to_rows(case: Case, found: GroupFindings) -> dict[str, list[Row]]:
     """The rows of every report table, by name, but for ``allocations`` and ``quarantine``."""
     dossier, by_topic, evaluated = case.dossier, case.situations.by_topic, case.evaluated
     of_queues: list[QueueFinding | Stall] = [*found.queues, *found.stalls]
@@ -76,7 +74,7 @@ def _health(case: Case, of_queues: Sequence[QueueFinding | Stall]) -> list[Row]:
         if topic not in by_topic and (dossier.list_topics or topic not in dossier.offsets)
     ]
     return [
-        row | {KNOWN_ISSUE: known_coverage(row["topic"], row["coverage"], case.known_issues)}
+        row | {"known_issue": known_coverage(row["topic"], row["coverage"], case.known_issues)}
         for row in rows
     ]
 
@@ -117,7 +115,7 @@ def _row(case: Case, finding: Graded) -> Row:
         **_published(columns),
         "finding_id": id_,
         **openness(id_, extent, case.open_before)._asdict(),
-        KNOWN_ISSUE: known_issue(finding, case.known_issues, masking),
+        "known_issue": known_issue(finding, case.known_issues, masking),
     }
 
 
@@ -128,7 +126,7 @@ def _row_of_id(case: Case, found: StackedEpisode) -> Row:
         **found.extent._asdict(),
         "topics": found.topics,
         "verdict": found.kind,
-        KNOWN_ISSUE: known_issue(found, case.known_issues, case.terms.masking),
+        "known_issue": known_issue(found, case.known_issues, case.terms.masking),
     }
 
 

@@ -11,18 +11,20 @@ from rebalance_core.texts import Text
 from ..declared.kinds import PERSISTENT, SECRET_IN_CLIENT_ID
 from .case import Case
 from .extents import Extent
-from .found import FaultEpisode, Found
+from .found import FaultEpisode, GroupFindings
 from .in_words import MOST_NAMES
 
 
-def secrets(case: Case, found: Found) -> Found:
+def secrets(case: Case, found: GroupFindings) -> GroupFindings:
     """The fault, once for the group: it is with the group's first topic, and about all of them.
 
     ``client_ids`` are shown masked in all that leaves the judgement; here they are the true ones.
     """
     masking, every, lists = case.terms.masking, case.snapshots, case.dossier.list_members
     # Nearly no group has one: then each of its ids is looked at once, and no list a second time.
-    secret = set(masking.with_secret({each for of in lists.values() for each in of().client_ids}))
+    secret = set(
+        masking.with_secret({each for members in lists.values() for each in members().client_ids})
+    )
     shown = [
         (client_id, run.times)
         for run in (case.dossier.polls if secret else ())

@@ -19,7 +19,7 @@ from ..declared import kinds
 from ..declared.instants import Instant
 from ..declared.kinds import CRITICAL, INFO, SEVERITIES, WARNING
 from .case import Case
-from .found import FaultEpisode, Found, QueueFinding, Stall
+from .found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from .terms import Terms
 from .why import OTHER_FILTER
 
@@ -32,7 +32,7 @@ _DOUBTFUL = Text(
 )
 
 
-def graded(case: Case, found: Found) -> Found:
+def graded(case: Case, found: GroupFindings) -> GroupFindings:
     """All of it with its severity: that of a fault follows from those of what it does.
 
     Where nothing shows whether a fault does harm, its remedy ends with what would show that, unless

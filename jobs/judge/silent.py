@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from rebalance_core.texts import Text
 
 from ..declared.kinds import CLIENT_NOT_ANSWERING
-from .answers import Asked, asked_of
+from .answers import ClientRequest, asked_of
 from .case import Case
 from .extents import Portion, episodes_of, runs_of
-from .found import FaultEpisode, Found
+from .found import FaultEpisode, GroupFindings
 from .in_words import between
 from .timeline import Phase, Timeline
 
@@ -26,7 +26,7 @@ _REMEDY = (
 )
 
 
-def silent_clients(case: Case, found: Found) -> Found:
+def silent_clients(case: Case, found: GroupFindings) -> GroupFindings:
     """One fault per client and lasting time in which it did not answer while it was listed.
 
     Only the questions of rounds count in which another client of the same SDK answered: else it
@@ -55,7 +55,9 @@ def silent_clients(case: Case, found: Found) -> Found:
     )
 
 
-def _faults(case: Case, client_id: str, questions: Sequence[Asked]) -> Iterator[FaultEpisode]:
+def _faults(
+    case: Case, client_id: str, questions: Sequence[ClientRequest]
+) -> Iterator[FaultEpisode]:
     topic, listed = _first_listed(client_id, case.timelines)
     of_listed = [(each, phase) for each in questions if (phase := _at(each, listed))]
     runs = runs_of([Portion(each.moment, each.moment, 1, watch=at.watch) for each, at in of_listed])
@@ -75,7 +77,7 @@ def _faults(case: Case, client_id: str, questions: Sequence[Asked]) -> Iterator[
             )
 
 
-def _at(question: Asked, phases: Sequence[Phase]) -> Phase | None:
+def _at(question: ClientRequest, phases: Sequence[Phase]) -> Phase | None:
     """The first of the phases in which the question was asked or answered."""
     asked_in = (
         phase

@@ -23,10 +23,10 @@ from ..declared.contents import value_text
 from ..declared.instants import SECOND, Instant
 from ..schemas import ANSWERED, NO_ANSWER
 from . import answers
-from .answers import NOTHING, Answers, Gone, Integers, Witness
+from .answers import NOTHING, Answers, DeadClient, Integers, Witness
 from .channels import Channel, ProcessCounts, channels_of
 from .dossier import Broker, Dossier, RouteRun
-from .membership import NOTHING_SHOWN, Lists, Patch, Shown, find_membership
+from .membership import NO_OUTCOME, ListOutcome, Lists, Patch, find_membership
 from .terms import Terms
 
 #: The answer of every broker that was asked at one snapshot: the id of its list, or an outcome.
@@ -108,19 +108,19 @@ def find_situations(dossier: Dossier, terms: Terms) -> Situations:
     group = _in_time(dossier, terms.heartbeat_expiry_seconds * SECOND)
     return Situations(
         {
-            topic: _of_topic(dossier, topic, group, terms.route_max_age_seconds * SECOND)
+            topic: _topic_periods(dossier, topic, group, terms.route_max_age_seconds * SECOND)
             for topic in dossier.topics()
         },
         group.channels,
     )
 
 
-class _OfLists(NamedTuple):
+class _MergedLists(NamedTuple):
     """The group's lists at a snapshot, put together."""
 
     answers: BrokerAnswers
     process_counts: tuple[ProcessCount, ...]
-    shown: Shown
+    shown: ListOutcome
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class _GroupInTime:
     ends: Integers
     #: The lists from each snapshot on, by its number, at which they change; equal ones are one
     #: object.
-    runs: Mapping[int, _OfLists]
+    runs: Mapping[int, _MergedLists]
     channels: Mapping[str, Sequence[Channel]]
 
 
@@ -151,17 +151,17 @@ def _in_time(dossier: Dossier, expiry: Instant) -> _GroupInTime:
         changes = _changes(brokers, polls.values(), len(snapshots))
         behind = {number + 1 for number in shown} - {len(snapshots)}
         cuts = sorted({*changes, *shown, *behind})
-    contents: dict[_OfLists, _OfLists] = {}
-    runs: dict[int, _OfLists] = {}
-    last: _OfLists | None = None
+    contents: dict[_MergedLists, _MergedLists] = {}
+    runs: dict[int, _MergedLists] = {}
+    last: _MergedLists | None = None
     for number in cuts:
         held = _held(brokers, polls.values(), number)
         given = ((each.witness, each.name_of(poll)) for each, poll in held)
         counted = counts.at({each.witness: int(each.collected_at[poll]) for each, poll in held})
-        content = _OfLists(
+        content = _MergedLists(
             tuple(each for each in given if each[1] != ANSWERED),
             counted + _none_of(gone, int(snapshots[number]), int(ends[number])),
-            shown.get(number, NOTHING_SHOWN),
+            shown.get(number, NO_OUTCOME),
         )
         if content != last:
             last = runs[number] = contents.setdefault(content, content)
@@ -190,7 +190,9 @@ def _held(
     return [(each, poll) for each, poll in found if poll != NOTHING]
 
 
-def _none_of(gone: Mapping[str, Gone], since: Instant, until: Instant) -> tuple[ProcessCount, ...]:
+def _none_of(
+    gone: Mapping[str, DeadClient], since: Instant, until: Instant
+) -> tuple[ProcessCount, ...]:
     """The client ids behind which nobody is any more at a round between the two instants."""
     return tuple(
         ProcessCount(client_id, 0, _ANSWERS_NO_MORE)
@@ -259,7 +261,7 @@ def _caught_up(held: Sequence[tuple[Answers[str], int]], end: Instant) -> dict[s
 # ---------------------------------------------------------------- both together
 
 
-def _of_topic(
+def _topic_periods(
     dossier: Dossier, topic: str, group: _GroupInTime, route_max_age: Instant
 ) -> list[Period]:
     routes = dossier.routes.get(topic, [])
@@ -286,7 +288,7 @@ def _of_topic(
 def _situation(
     dossier: Dossier,
     topic: str,
-    of_lists: _OfLists,
+    of_lists: _MergedLists,
     given: GivenRoutes | None,
     brokers: Mapping[tuple[str, str], tuple[RouteBroker, ...]],
     mode: str | None,
@@ -304,7 +306,7 @@ def _situation(
     return TopicSituation(id_, *seen, routes, mode, locks)
 
 
-def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBroker]) -> tuple[Unreachable, ...]:
+def _unreachable(of_lists: _MergedLists, brokers: Iterable[RouteBroker]) -> tuple[Unreachable, ...]:
     """The broker names of the topic's route that a client does not reach: see the core's ``State``.
 
     The route decides whom clients ask, and read from: the master, or its slaves where there is none
@@ -322,5 +324,11 @@ def _unreachable(of_lists: _OfLists, brokers: Iterable[RouteBroker]) -> tuple[Un
     fewest = grouped(
         ((client_id, name), number) for (client_id, (name, _)), number in missing.items()
     )
-    found = Counter({each: min(of) for each, of in fewest.items() if len(of) == of_names[each[1]]})
+    found = Counter(
+        {
+            each: min(numbers)
+            for each, numbers in fewest.items()
+            if len(numbers) == of_names[each[1]]
+        }
+    )
     return tuple(sorted(found.elements(), key=lambda each: (each[1], each[0] or "")))

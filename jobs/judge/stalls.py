@@ -22,25 +22,20 @@ from rebalance_core.findings import AUDITED, ORPHANED
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..declared.instants import SECOND, Instant
+from ..declared.client_intervals import COMMIT_INTERVAL
 from ..declared.kinds import FROZEN_PROCESS
 from ..schemas import NOT_FINISHING, NOT_LOCKED
 from .case import Case
 from .core_verdict import QueueKey
 from .dossier import QueueOffsets
 from .extents import Extent, PlacedPortion, join_episodes, persistence
-from .found import FaultEpisode, Found, QueueFinding, Stall
+from .found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from .holdings import Holding
 from .in_words import between, queues_in_words, waiting_in_words
-from .why import moves
+from .why import has_moving_queue
 
 Flags: TypeAlias = NDArray[np.bool_]
 Longs: TypeAlias = NDArray[np.int64]
-
-
-#: Clients commit each 5 s (``ClientConfig.persistConsumerOffsetInterval``): what is asked sooner
-#: after another poll, by a second collector, shows nothing.
-_COMMITS: Instant = 5 * SECOND
 
 
 #: A queue, as its row of the matrix, and a situation, by its number.
@@ -134,11 +129,14 @@ class Polls:
         return explained
 
     def hidden(self, case: Case) -> Flags:
-        """True where the queue's offsets do not show whether it moved: see ``Absence.hides``."""
+        """True where the queue's offsets do not show whether it moved.
+
+        See ``Absence.is_blind_between``.
+        """
         hidden = np.zeros_like(self.present)
         for absence in case.masters_away:
             rows = [row for (name, _), row in self.rows.items() if name == absence.broker_name]
-            hidden[rows] |= absence.hides(self.times[self.before[rows]], self.times)
+            hidden[rows] |= absence.is_blind_between(self.times[self.before[rows]], self.times)
         return hidden
 
 
@@ -222,7 +220,7 @@ def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) ->
     return Intervals(polls, counts, _stalled(polls, unmoved, owned, shown, counts), owners)
 
 
-def orphans_by_topic(found: Found) -> Mapping[str, Sequence[QueueFinding]]:
+def orphans_by_topic(found: GroupFindings) -> Mapping[str, Sequence[QueueFinding]]:
     """The queues of each topic that were orphaned at some time, whatever the certainty."""
     return grouped((each.topic, each) for each in found.queues if each.kind == ORPHANED)
 
@@ -257,16 +255,16 @@ def spans(flags: Flags) -> list[tuple[int, int]]:
 def _apart(offsets: QueueOffsets) -> QueueOffsets:
     """Leaves out polls that come sooner after one that counts than clients commit.
 
-    >>> polls = np.array([0, 3, 10, 12, 30]) * SECOND
+    >>> polls = np.array([0, 3, 10, 12, 30]) * 1_000_000
     >>> apart = _apart(QueueOffsets("T", "b", 0, polls, polls, polls))
-    >>> [time // SECOND for time in apart.times.tolist()]
+    >>> [time // 1_000_000 for time in apart.times.tolist()]
     [0, 10, 30]
     """
-    if not (np.diff(offsets.times) < _COMMITS).any():
+    if not (np.diff(offsets.times) < COMMIT_INTERVAL).any():
         return offsets
     kept = [0]
     for number, time in enumerate(offsets.times.tolist()):
-        if time - offsets.times[kept[-1]] >= _COMMITS:
+        if time - offsets.times[kept[-1]] >= COMMIT_INTERVAL:
             kept.append(number)
     return QueueOffsets(*offsets[:3], *[column[kept] for column in offsets[3:6]])
 
@@ -317,7 +315,7 @@ _REMEDY = (
 )
 
 
-def stalled_queues(case: Case, found: Found) -> Found:
+def stalled_queues(case: Case, found: GroupFindings) -> GroupFindings:
     """The stalled queues, and the faults FROZEN_PROCESS of those who should have moved them."""
     seconds, orphans = case.persistence_seconds, orphans_by_topic(found)
     faults: list[FaultEpisode] = []
@@ -330,7 +328,7 @@ def stalled_queues(case: Case, found: Found) -> Found:
             faults += (
                 each
                 for each in frozen_processes(intervals, seconds, holdings)
-                if not moves(case, others, each.client_ids[0], each.extent)
+                if not has_moving_queue(case, others, each.client_ids[0], each.extent)
                 and not _finishes_some(case, each)
             )
             stalls += stall_episodes(intervals, seconds)
@@ -340,11 +338,11 @@ def stalled_queues(case: Case, found: Found) -> Found:
 def _finishes_some(case: Case, fault: FaultEpisode) -> bool:
     """True where the process consumes newer messages than the one that holds its queue up."""
     answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
-    return any(NOT_FINISHING in each.held.values() for each in answers)
+    return any(NOT_FINISHING in each.activities.values() for each in answers)
 
 
 def frozen_processes(
-    intervals: Intervals, persistence_seconds: int, holdings: Sequence[Holding] = ()
+    intervals: Intervals, persistence_seconds: int, holdings: Sequence[Holding]
 ) -> Iterator[FaultEpisode]:
     """One fault per client and unbroken run of polls in which all its queues with messages stalled.
 
@@ -404,7 +402,7 @@ def _had(
         if each.process.client_id == client_id and not each.process.is_log:
             first, last = np.searchsorted(times, [each.first_seen, each.last_seen])
             answered[first : last + 1] = True
-            for queue, activity in each.held.items():
+            for queue, activity in each.activities.items():
                 if queue in places and activity != NOT_LOCKED:
                     holds[places[queue]][first : last + 1] = True
     rows = np.array(sorted({*holds, *[row for row, _ in computed]}), np.int64)

@@ -61,7 +61,7 @@ def former_findings(
     earlier: Iterable[EarlierFinding],
     go_on: Container[str],
     audited: Container[str],
-    polled: Container[str] = (),
+    polled: Container[str],
 ) -> list[Row]:
     """The rows of ``former_findings``: what was open in the previous run and is not there any more.
 

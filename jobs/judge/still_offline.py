@@ -16,13 +16,13 @@ from ..schemas import ANSWERED, NO_ANSWER, NOT_ONLINE
 from .case import Case
 from .core_verdict import QueueKey
 from .extents import Extent, Portion, extent_of, runs_of
-from .found import FaultEpisode, Found, QueueFinding
+from .found import FaultEpisode, GroupFindings, QueueFinding
 from .in_words import queues_in_words
 from .intervals import watches
 from .witnessed import witnessed
 
 
-def still_offline(case: Case, found: Found) -> Found:
+def still_offline(case: Case, found: GroupFindings) -> GroupFindings:
     """The orphaned queues and the fault GROUP_OFFLINE of each topic that was offline in the run
     before, of a group that no broker lists all through the window.
 

@@ -21,7 +21,7 @@ from .backlog import READ_AGAIN, last_up_to, reading
 from .case import Case
 from .episodes import queue_episodes
 from .extents import Extent, persistence, widest
-from .found import FaultEpisode, Found, QueueFinding
+from .found import FaultEpisode, GroupFindings, QueueFinding
 from .in_words import MOST_NAMES, between, queues_in_words, zoned_clock
 from .stalls import spans
 from .witnessed import witnessed
@@ -36,7 +36,7 @@ _REMEDY = Text(
 )
 
 
-def queues_of_states(case: Case, found: Found) -> Found:
+def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     """The orphaned and duplicate queues that single states show, as far as no offset refutes them,
     and the faults UNLISTED_CONSUMER of those that are refuted.
     """
@@ -47,8 +47,8 @@ def queues_of_states(case: Case, found: Found) -> Found:
     ]
     judged = [part for each in every for part in _parts(case, each)]
     kept = without_refuted(judged)
-    moving = [each for each in every if _moves(case, each)]
-    faults = tuple(_of_standing(each, moving, kept) for each in found.faults)
+    moving = [each for each in every if _is_read_unlisted(case, each)]
+    faults = tuple(_offline_narrowed(each, moving, kept) for each in found.faults)
     return replace(found, faults=faults).plus(unlisted_consumers(judged), kept)
 
 
@@ -67,7 +67,7 @@ def _as_far_as_asked(case: Case, finding: QueueFinding) -> QueueFinding:
     )
 
 
-def _moves(case: Case, orphan: QueueFinding) -> bool:
+def _is_read_unlisted(case: Case, orphan: QueueFinding) -> bool:
     """True if the offset of a queue for which a broker lists nobody at all moves again and again.
 
     An episode that has gaps may be read in these.
@@ -86,7 +86,7 @@ def _parts(case: Case, orphan: QueueFinding) -> Iterable[QueueFinding]:
     Worked example: no broker lists a member from 10:00 on, and all queues move but for one, which
     moves up to 10:05: it is an orphan since then.
     """
-    if not _moves(case, orphan):
+    if not _is_read_unlisted(case, orphan):
         return [orphan]
     polls = case.offsets[(orphan.topic, *orphan.queue)]
     of_orphan = slice(np.searchsorted(polls.times, orphan.first_seen), None)
@@ -108,7 +108,7 @@ def _parts(case: Case, orphan: QueueFinding) -> Iterable[QueueFinding]:
     return [witnessed(case, each) for each in parts] or [replace(orphan, moved=False)]
 
 
-def _of_standing(
+def _offline_narrowed(
     fault: FaultEpisode, moving: Sequence[QueueFinding], kept: Sequence[QueueFinding]
 ) -> FaultEpisode:
     """GROUP_OFFLINE of a group that has readers in no list: it is about the queues that nobody

@@ -14,9 +14,9 @@ from .backlog import last_up_to, reading
 from .brokers import refusals
 from .case import Case
 from .core_verdict import QueueKey
-from .cut_off import is_of
+from .cut_off import is_of_outage
 from .extents import Extent
-from .found import FaultEpisode, Found, Stall
+from .found import FaultEpisode, GroupFindings, Stall
 from .holdings import Holding
 from .in_words import zoned_clock
 
@@ -51,7 +51,7 @@ OTHER_FILTER = Text(
 )
 
 
-def explained(case: Case, found: Found) -> Found:
+def explained(case: Case, found: GroupFindings) -> GroupFindings:
     """The stalls with what the processes show of them."""
     mismatches = _filters_that_differ(found.faults)
     frozen = [each for each in found.faults if each.fault == FROZEN_PROCESS]
@@ -60,7 +60,7 @@ def explained(case: Case, found: Found) -> Found:
     return replace(found, stalls=stalls)
 
 
-def without_refused(case: Case, found: Found) -> Found:
+def without_refused(case: Case, found: GroupFindings) -> GroupFindings:
     """Leaves out processes that are frozen by their offsets alone while members filter the topic
     differently, or each of their brokers refuses the group or has no master: their pulls are
     refused, and they are well.
@@ -74,7 +74,7 @@ def without_refused(case: Case, found: Found) -> Found:
         refusing = refusals(case.dossier, fault.extent).keys() | {each.broker_name for each in away}
         is_refused = _is_at_once(fault, mismatches) or refusing >= set(fault.broker_names)
         answers = case.holdings[fault.topic].of_clients(fault.client_ids, fault.extent)
-        return is_refused and not any(NOT_CONSUMING in each.held.values() for each in answers)
+        return is_refused and not any(NOT_CONSUMING in each.activities.values() for each in answers)
 
     kept = (each for each in found.faults if each.fault != FROZEN_PROCESS or not is_well(each))
     return replace(found, faults=tuple(kept))
@@ -88,7 +88,7 @@ def _is_at_once(one: Stall | FaultEpisode, faults: Iterable[FaultEpisode]) -> bo
     return any(each.topic == one.topic and each.overlaps(one) for each in faults)
 
 
-def moves(
+def has_moving_queue(
     case: Case,
     topics: Iterable[str],
     client_id: str,
@@ -108,7 +108,7 @@ def moves(
 def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[QueueKey]:
     """The queues that the client reported to hold, else those computed for it alone."""
     if reported := case.holdings[topic].of_clients([client_id], time):
-        return set().union(*[each.held for each in reported])
+        return set().union(*[each.activities for each in reported])
     began = [each for each in case.timelines[topic].phases if each.first_seen <= time.last_seen]
     allocated = began[-1].evaluated.allocations() if began else ()
     mine = [each.queues for each in allocated if each.client_id == client_id]
@@ -127,7 +127,7 @@ def explain(
     """The stall with ``held`` and ``why``, from the other faults of the group."""
     of_topic, time = case.holdings[stall.topic], stall.extent
     holders = of_topic.holders_in(stall.queue, time)
-    held = bool(holders) if holders or of_topic.unheld(stall.queue, time) else None
+    held = bool(holders) if holders or of_topic.is_unheld(stall.queue, time) else None
     is_refused = _is_at_once(stall, mismatches)
     why: str | None = None
     away = [
@@ -143,12 +143,14 @@ def explain(
             "consumers in order lock their queues at the master alone",
             away=away[-1].what,
         )
-    elif any(is_of(each, stall) and each.overlaps(stall) for each in differ if each.extent.lasts):
+    elif any(
+        is_of_outage(each, stall) and each.overlaps(stall) for each in differ if each.extent.lasts
+    ):
         why = CUT_OFF
     elif held is False:
         why = NOBODY_HOLDS_IT
     elif holders:
-        why = _of_process(case, stall, holders) or (OTHER_FILTER if is_refused else REFUSED)
+        why = _failing_process(case, stall, holders) or (OTHER_FILTER if is_refused else REFUSED)
     elif is_refused:
         why = OTHER_FILTER
     elif _is_at_once(stall, [each for each in frozen if {*each.client_ids} <= {*stall.owners}]):
@@ -156,16 +158,16 @@ def explain(
     return replace(stall, held=held, why=why)
 
 
-def _of_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Text | None:
+def _failing_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Text | None:
     """The failing of the process that answered last; None: it does all that it should."""
     last = max(holders, key=lambda each: max(stall.extent.those_of(each.moments)))
-    activity = last.held[stall.queue]
+    activity = last.activities[stall.queue]
     if activity is None:
         return None
     if activity == NOT_FINISHING:
         return _unfinished(case, stall)
     why, stalled = _OF_ACTIVITY[activity], [(stall.topic, stall.queue)]
-    if moves(case, case.timelines, last.process.client_id, stall.extent, stalled):
+    if has_moving_queue(case, case.timelines, last.process.client_id, stall.extent, stalled):
         return why
     return Text("{why}; no other queue of the process moves", why=why)
 

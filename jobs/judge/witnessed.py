@@ -14,7 +14,7 @@ from .holdings import Holding
 from .holdings_index import HoldingsIndex
 
 #: Offsets of a smaller part of a finding's time do not show that the queue is read all of it.
-_MOST = 0.5
+_LEAST_SHARE_SHOWN = 0.5
 
 
 def witnessed(case: Case, finding: QueueFinding) -> QueueFinding:
@@ -24,7 +24,7 @@ def witnessed(case: Case, finding: QueueFinding) -> QueueFinding:
     """
     offsets = case.offsets.get((finding.topic, *finding.queue))
     shown = reading(offsets, finding.unbroken_times)
-    reads = None if shown.is_read and shown.share_shown < _MOST else shown.is_read
+    reads = None if shown.is_read and shown.share_shown < _LEAST_SHARE_SHOWN else shown.is_read
     return replace(
         finding,
         left=backlog(offsets, finding.first_seen, finding.last_seen),
@@ -49,7 +49,7 @@ def confirm(episode: QueueFinding, index: HoldingsIndex) -> bool | None:
         # POP serves every queue, so that one holder reads it a second time.
         return True if of_topic.holders_in(queue, time) else None
     is_duplicate = episode.kind == DUPLICATE
-    if of_topic.shared(queue, time) if is_duplicate else of_topic.unheld(queue, time):
+    if of_topic.is_shared(queue, time) if is_duplicate else of_topic.is_unheld(queue, time):
         return True
     if of_topic.is_settled(time) if is_duplicate else of_topic.is_held(queue, time):
         return False if episode.certainty == CERTAIN else None

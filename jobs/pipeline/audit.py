@@ -20,7 +20,7 @@ from ..fold.kernel import FACTS, OF_GROUPS, OF_TOPICS, Cutting, Dealing, Facts
 from ..judge.terms import Terms
 from ..publish.earlier import open_findings
 from ..publish.gone import BROKERS, NAMESERVERS
-from ..publish.run import Made, Scope, Task
+from ..publish.run import EngineResult, Scope, Task
 from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES
 from ..storage import Reports, Snapshots
 from ..texts.shown import visible
@@ -61,7 +61,7 @@ def _warn_of_unaddressed(facts: Facts) -> None:
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldResult:
     """The pieces of all groups, and what the driver has to know of them; the rows of the quarantine
     for what was refused.
     """
@@ -98,7 +98,7 @@ class Folded:
         }
         return Scope.of(task, facts.rounds, witnesses, given, inputs.snapshots.ingested)
 
-    def allocations(self, task: Task, scope: Scope, inputs: Inputs) -> Made:
+    def allocations(self, task: Task, scope: Scope, inputs: Inputs) -> EngineResult:
         """The rows of the report tables, as they come."""
         terms = terms_of(task.settings, scope.known_issues)
         earlier = open_findings(Reports(task.reports), scope.previous)
@@ -108,10 +108,10 @@ class Folded:
             tables.remove(ALLOCATION_DRIFT)  # it needs what clients report of themselves
         pieces = with_events(self.engine.collect(judged), self.facts, terms.masking)
         lost, engine = list(lost_rows(self.facts)), self.engine
-        return Made(tables, pieces, self.refused, lost, engine.name, engine.versions)
+        return EngineResult(tables, pieces, self.refused, lost, engine.name, engine.versions)
 
 
-def fold_inputs(engine: Engine, inputs: Inputs, task: Task) -> Folded:
+def fold_inputs(engine: Engine, inputs: Inputs, task: Task) -> FoldResult:
     """Reads the tables of a task."""
     pieces, cutting = inputs.cut(engine, task.window, has_files=not task.are_staged)
     folded = fold_pieces(engine, pieces, cutting)
@@ -119,7 +119,7 @@ def fold_inputs(engine: Engine, inputs: Inputs, task: Task) -> Folded:
     return folded
 
 
-def fold_pieces(engine: Engine, pieces: Any, cutting: Cutting) -> Folded:
+def fold_pieces(engine: Engine, pieces: Any, cutting: Cutting) -> FoldResult:
     """The pieces of groups, with the routes of the topics to which each group subscribes.
 
     ContractError where most rows of a table break its contract.
@@ -136,4 +136,4 @@ def fold_pieces(engine: Engine, pieces: Any, cutting: Cutting) -> Folded:
     dealing = Dealing(cutting.shards, facts.subscribers())
     routes = engine.by_shard(pieces.only(*OF_TOPICS), dealing.deal)
     every = pieces.only(*OF_GROUPS).and_also(routes)
-    return Folded(engine, every, facts, cutting.shards, refused)
+    return FoldResult(engine, every, facts, cutting.shards, refused)

@@ -17,7 +17,7 @@ from ..schemas import SNAPSHOT_TABLES
 from ..storage import Location, Snapshots
 
 #: The bytes of text, and the rows, that take some tens of seconds without Spark ...
-_MOST_BYTES = 1 << 30
+_MOST_DUMP_BYTES = 1 << 30
 _MOST_ROWS = 20_000_000
 #: ... and so much is done sooner by one process than several have started.
 _BYTES_ALONE = 64 << 20
@@ -59,7 +59,7 @@ def choose_engine(
         return Choice(SPARK, "engine spark, by --engine")
     if for_spark:
         return Choice(SPARK, f"engine spark, by {for_spark}")
-    size = _of_tables(snapshots) if dumps is None else _of_dumps(dumps)
+    size = _size_of_tables(snapshots) if dumps is None else _size_of_dumps(dumps)
     if asked == AUTO and workers is None and size.for_spark:
         return Choice(SPARK, f"engine spark: {size.sentence}")
     workers = workers or (_cores() if size.for_several else 1)
@@ -131,18 +131,18 @@ class _Size(NamedTuple):
     for_several: bool
 
 
-def _of_dumps(dumps: Sequence[str]) -> _Size:
+def _size_of_dumps(dumps: Sequence[str]) -> _Size:
     files = list_local_files(dumps)
     if files is None:
         return _Size("the dumps do not lie on this machine", True, True)
     size = sum(file.unpacked_size for file in files)
     text = f"about {size / 1e6:,.1f} MB of text"
-    if size > _MOST_BYTES:
-        return _Size(f"{text}, more than {_MOST_BYTES / 1e6:,.1f}", True, True)
+    if size > _MOST_DUMP_BYTES:
+        return _Size(f"{text}, more than {_MOST_DUMP_BYTES / 1e6:,.1f}", True, True)
     return _Size(text, False, size > _BYTES_ALONE)
 
 
-def _of_tables(snapshots: Location) -> _Size:
+def _size_of_tables(snapshots: Location) -> _Size:
     if not snapshots.is_local:
         return _Size("the snapshot tables do not lie on this machine", True, True)
     tables = Snapshots.open(snapshots)

@@ -8,7 +8,7 @@ from typing import Any
 from rebalance_core import StrategyRules
 from rebalance_core.grouping import grouped
 
-from ..engines.engine import About
+from ..engines.engine import QuestionSubject
 from ..engines.pieces import Piece, all_values, in_parts, pack_rows, pack_value, shard_of
 from ..fold.dossiers import make_dossiers
 from ..fold.kernel import runs_of
@@ -54,7 +54,9 @@ def earlier_pieces(
     earlier: Mapping[tuple[str, str], Sequence[EarlierFinding]], shards: int
 ) -> Iterator[Piece]:
     """The open findings of the run before, by group, each for its shard."""
-    of_shards = grouped((shard_of(group[1], shards), (group, of)) for group, of in earlier.items())
+    of_shards = grouped(
+        (shard_of(group[1], shards), (group, findings)) for group, findings in earlier.items()
+    )
     return (pack_value(shard, EARLIER, groups) for shard, groups in of_shards.items())
 
 
@@ -92,12 +94,14 @@ class GroupAudit:
         distinct = (each.distinct().values() for _, each in begun.groups)
         return questions(chain.from_iterable(distinct), begun.members)
 
-    def about(self, question: Question) -> About:
+    def about(self, question: Question) -> QuestionSubject:
         """The subject of the question's situation, and its size."""
         situation = question.situation
         routes = (sum(each.read_queue_nums for each in route) for _, route in situation.routes)
         subject = situation.cluster, situation.consumer_group, situation.topic
-        return About(*subject, situation.situation_id, question.size(), max(routes, default=0))
+        return QuestionSubject(
+            *subject, situation.situation_id, question.size(), max(routes, default=0)
+        )
 
     def at_once(self, questions: Iterable[Question]) -> Iterator[list[Question]]:
         """Parts of about equal work."""

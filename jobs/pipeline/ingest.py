@@ -17,7 +17,7 @@ from ..config.settings import Settings
 from ..console.progress import Progress, StepShare
 from ..dumps.files import slices_of
 from ..dumps.reading import COUNTS, STATEMENTS, Counts, DumpStep
-from ..dumps.times import Apart, PlausibleTimes
+from ..dumps.times import ImplausibleLines, PlausibleTimes
 from ..dumps.unpacking import READ
 from ..engines.engine import Engine, InputFile, Slice
 from ..engines.pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, unpack_value
@@ -39,7 +39,7 @@ _MOST_REASONS = 10_000
 
 
 @dataclass(frozen=True)
-class Ingested:
+class IngestCounts:
     """Counts of what came in. ``lines`` = lines read + ``quarantined``, always.
 
     ``incomplete``: what of the files is missing.
@@ -63,7 +63,7 @@ def ingest(
     writer: SnapshotWriter,
     settings: Settings,
     progress: Progress,
-) -> Ingested:
+) -> IngestCounts:
     """Reads dumps and writes the snapshot tables, which then count instead of what was there.
 
     Raises InputError where the dumps are missing, and QuarantineError, after everything was
@@ -79,14 +79,14 @@ def ingest(
         rows = write_tables(read.tables(settings), SNAPSHOT_TABLES, writer.table)
         step.rows = sum(rows.values())
     incomplete = read.incomplete(settings)
-    result = Ingested(len(files), size, read.lines, read.counts.refused, incomplete)
+    result = IngestCounts(len(files), size, read.lines, read.counts.refused, incomplete)
     published = publish_ingest(result, rows, writer, settings, progress)
     check_quarantine(read.counts, published, settings)
     return result
 
 
 def publish_ingest(
-    result: Ingested,
+    result: IngestCounts,
     rows: Mapping[str, int],
     writer: SnapshotWriter,
     settings: Settings,
@@ -111,10 +111,11 @@ def check_quarantine(counts: Counts, snapshots: Snapshots, settings: Settings) -
         kinds = ", ".join(filter(None, lost.kinds))
         of_kinds = f"most lines of {kinds}, " if kinds else ""
         where, remedy = _commonest(snapshots)
+        size = counts.bytes.total()
+        in_bytes = f" {counts.refused_bytes:,} of {size:,} bytes," if size else ""
         raise QuarantineError(
-            f"{where}{counts.refused:,} of {counts.lines.total():,} lines, "
-            f"{counts.refused_bytes:,} of {counts.bytes.total():,} bytes, were not understood "
-            f"({lost.share:.1%}; {allowed:.1%} is allowed), "
+            f"{where}{counts.refused:,} of {counts.lines.total():,} lines,{in_bytes} were not "
+            f"understood ({lost.share:.1%}; {allowed:.1%} is allowed), "
             f"{of_kinds}see {snapshots.table(QUARANTINE.name)}: {remedy}, and run again"
         )
 
@@ -124,6 +125,17 @@ _OTHER_FILES = {
     "parquet": "name the folder of dumps; rebalance-audit audit --snapshots reads tables",
     "csv": "name the folder of dumps; a CSV file is not one",
     **dict.fromkeys(("bz2", "tar", "tgz", "xz", "zip", "zst"), "unpack it, or pack it as .gz"),
+}
+
+
+#: The advice by how the reason begins.
+_HOW_TO_MEND = {
+    "expected UTF-8 text, came UTF-16": "convert the file to UTF-8 (iconv -f UTF-16 -t UTF-8)",
+    "expected one JSON object, came '[": "write one object a line, as jq -c '.[]' does "
+    "(docs/dumps.md has their form)",
+    "expected one JSON object, came '{'": "write each object in one line, as jq -c . does "
+    "(docs/dumps.md has their form)",
+    "it is not packed by gzip": "rename it, or pack it",
 }
 
 
@@ -139,7 +151,10 @@ def _commonest(snapshots: Snapshots) -> tuple[str, str]:
     first = in_order[reasons.index(mode(reasons))]
     line = f" line {first['line_number']}" if first["line_number"] else ""
     if not first["line_number"]:
-        remedy = "copy the file again; one that is not packed needs a name without .gz"
+        remedy = "copy the file again"
+    for begin, advice in _HOW_TO_MEND.items():
+        if first["reason"].startswith(begin):
+            remedy = advice
     where = f"{visible(first['file'].removeprefix('file:'))}{line}: {visible(first['reason'])}; "
     return where, _OTHER_FILES.get(first["file"].rpartition(".")[2].lower(), remedy)
 
@@ -175,7 +190,7 @@ class ReadDumps:
     pieces: Any
     counts: Counts
     #: The lines of each cluster that are left out, for they are of another time than most.
-    apart: Mapping[str, Apart]
+    apart: Mapping[str, ImplausibleLines]
 
     @property
     def lines(self) -> int:
@@ -232,7 +247,7 @@ def _read(
     engine: Engine,
     slices: Sequence[Slice],
     step: DumpStep,
-    apart: Mapping[str, Apart] = MappingProxyType({}),
+    apart: Mapping[str, ImplausibleLines] = MappingProxyType({}),
 ) -> ReadDumps:
     pieces = engine.map(slices, step)
     counts = Counts.of(all_values(engine.collect(pieces.only(COUNTS)), COUNTS))

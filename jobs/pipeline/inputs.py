@@ -30,7 +30,7 @@ from ..schemas import (
     TOPIC_ROUTES,
     Table,
 )
-from ..storage import Location, Published, Snapshots
+from ..storage import Location, PublishedRun, Snapshots
 from ..texts.shown import iso
 
 _LOGGER = logging.getLogger(__name__)
@@ -189,7 +189,7 @@ def require_tables(snapshots: Snapshots) -> None:
             )
 
 
-def window_of_last(last: Published | None, window: Window) -> Window:
+def window_of_last(last: PublishedRun | None, window: Window) -> Window:
     """A window that has no beginning begins with that of the last published run."""
     if last is None or window.since is not None:
         return window

@@ -13,6 +13,7 @@ feeds of a file are gone, most of it is one line.
   and the share of all lines decides.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -21,7 +22,7 @@ from rebalance_core.english import agreeing
 from rebalance_core.texts import Text
 
 from ..dumps.reading import Counts, Damage
-from ..dumps.times import Apart
+from ..dumps.times import ImplausibleLines
 from ..engines.engine import Slice
 from ..verdict.gaps import (
     DUMP_CUT,
@@ -49,7 +50,7 @@ class _File:
     ending: Text | None = None
 
 
-class Lost(NamedTuple):
+class LostShare(NamedTuple):
     """More than is allowed was not understood.
 
     ``kinds``: those of which most lines were not; "" for lines without a kind.
@@ -59,7 +60,7 @@ class Lost(NamedTuple):
     kinds: Sequence[str]
 
 
-def too_much(counts: Counts, allowed: float) -> Lost | None:
+def too_much(counts: Counts, allowed: float) -> LostShare | None:
     """The lost share if more was not understood than is allowed, by lines or by bytes; else None.
 
     Lines of one odd member are said, and are not an error: most lines of their kind were
@@ -73,11 +74,11 @@ def too_much(counts: Counts, allowed: float) -> Lost | None:
         if refused > counts.kinds[kind]
     ]
     beyond = share > _FAR_BEYOND * allowed or (share > allowed and kinds)
-    return Lost(share, kinds) if beyond else None
+    return LostShare(share, kinds) if beyond else None
 
 
 def losses(
-    slices: Iterable[Slice], counts: Counts, allowed: float, apart: Mapping[str, Apart]
+    slices: Iterable[Slice], counts: Counts, allowed: float, apart: Mapping[str, ImplausibleLines]
 ) -> list[Gap]:
     """The gaps of all files, and of the clusters whose lines are of another time, ``apart``."""
     files: dict[str, _File] = {}
@@ -87,15 +88,20 @@ def losses(
         file.bytes += counts.bytes[each.number]
         file.damage.add(counts.damage.get(each.number, Damage()))
         file.ending = counts.endings.get(each.number, file.ending)
-    found = [gap for name, file in files.items() for gap in _of_file(name, file, allowed)]
+    found = [gap for name, file in files.items() for gap in _file_gaps(name, file, allowed)]
     if too_much(counts, allowed):
-        found.append(_of_all(counts))
-    found += [_of_cluster(cluster, times) for cluster, times in apart.items()]
+        found.append(_gap_of_all(counts))
+    found += [_gap_of_cluster(cluster, times) for cluster, times in apart.items()]
     return first(found)
 
 
-def _of_file(name: str, file: _File, allowed: float) -> Iterator[Gap]:
+def _file_gaps(name: str, file: _File, allowed: float) -> Iterator[Gap]:
     damage = file.damage
+    if damage.nul_bytes and re.search(r"\.(?:tar|tgz)(?:\.gz)?$", name):
+        # The NULs that end its members are no crash of a machine, and its end is no cut.
+        text = Text("dump {file} is a tar archive: unpack it, and run again", file=name)
+        yield Gap(NUL_BYTES, text)
+        return
     if not file.lines:
         yield Gap(DUMP_EMPTY, Text("dump {file} is empty (was the disk full?)", file=name))
     if file.ending is not None:
@@ -139,7 +145,7 @@ def _of_file(name: str, file: _File, allowed: float) -> Iterator[Gap]:
         yield Gap(LINE_TOO_LONG, text)
 
 
-def _of_all(counts: Counts) -> Gap:
+def _gap_of_all(counts: Counts) -> Gap:
     text = Text(
         "{refused:,} of {lines:,} lines, {lost:,} of {bytes:,} bytes of all dumps, were not "
         "understood: more than allowed_quarantine_share",
@@ -151,7 +157,7 @@ def _of_all(counts: Counts) -> Gap:
     return Gap(LINES_LOST, text)
 
 
-def _of_cluster(cluster: str, times: Apart) -> Gap:
+def _gap_of_cluster(cluster: str, times: ImplausibleLines) -> Gap:
     text = agreeing(
         times.lines,
         "cluster {cluster}: {lines:,} [line|lines] of {days} [is|are] left out because most "

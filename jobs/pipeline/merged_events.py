@@ -26,7 +26,7 @@ def with_events(pieces: Iterable[Piece], facts: Facts, masking: Masking) -> Iter
         masking.mask_all(row)
         for cluster, rounds in facts.rounds.items()
         for row in collector_away(
-            cluster, rounds, [group for of, group in facts.polled if of == cluster]
+            cluster, rounds, [group for where, group in facts.polled if where == cluster]
         )
     ]
     whole: list[pa.Table] = []

@@ -6,12 +6,13 @@ by.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core import near_names
+from rebalance_core.texts import Text
 
 from ..config.settings import Settings
 from ..config.window import Window
@@ -20,11 +21,11 @@ from ..engines.engine import Engine
 from ..engines.local import LocalEngine
 from ..errors import InputError
 from ..fold.kernel import Cutting
-from ..fold.numbers import of_group
+from ..fold.numbers import rows_of_group
 from ..judge.moment import Moment, find_moments
 from ..schemas import BROKER_POLLS, HEARTBEATS, QUARANTINE
 from ..storage import Location, Snapshots
-from .audit import Folded, fold_pieces
+from .audit import FoldResult, fold_pieces
 from .group_audit import read_dossiers_of
 from .ingest import tables_of_dumps
 from .inputs import Inputs
@@ -58,7 +59,7 @@ def moments_of_dumps(
         refused = tables.pop(QUARANTINE.name).num_rows
         groups = _groups(tables.values())
         cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
-        rows = {name: of_group(table, question.group) for name, table in tables.items()}
+        rows = {name: rows_of_group(table, question.group) for name, table in tables.items()}
         aside = f" ({refused} lines were not understood)" if refused else ""
         pieces = engine.given(
             piece
@@ -92,7 +93,7 @@ def moments_of_inputs(
 
 
 def _moments(
-    folded: Folded,
+    folded: FoldResult,
     question: MomentQuestion,
     settings: Settings,
     groups: Iterable[str],
@@ -108,14 +109,22 @@ def _moments(
         if question.group in groups:
             raise InputError(f"no answer of a broker about {question.group} here{aside}")
         raise _unknown("group", question.group, groups, aside)
-    return find_moments(
-        dossiers[_one_cluster(question, dossiers)],
-        lists,
-        question.topic,
-        None if question.at is None else to_instant(question.at),
-        terms_of(settings),
-        strategy_rules(settings),
-    )
+    dossier = dossiers[_one_cluster(question, dossiers)]
+    at = None if question.at is None else to_instant(question.at)
+    terms, rules = terms_of(settings), strategy_rules(settings)
+    try:
+        return find_moments(dossier, lists, question.topic, at, terms, rules)
+    except InputError as error:
+        raise _in_zone(error, settings) from error
+
+
+def _in_zone(error: InputError, settings: Settings) -> InputError:
+    """The error with its times as the reader has them, and the name of the zone."""
+    text, zone = error.args[0], settings.reader.zone
+    if not isinstance(text, Text):
+        return error
+    named = "" if zone is UTC else f" ({zone})"
+    return InputError(f"{settings.console_language.of(text)}{named}", error.console)
 
 
 def _groups(tables: Iterable[pa.Table]) -> set[str]:

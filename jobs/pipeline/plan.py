@@ -10,8 +10,10 @@ from rebalance_core.english import count
 
 from ..config.choices import SPARK
 from ..config.settings import Settings, flat
+from ..config.window import Window
 from ..console.progress import Progress
 from ..dumps.files import list_local_files, no_dumps
+from ..errors import InputError
 from ..publish.run import Task
 from ..schemas import HEARTBEATS, SNAPSHOT_TABLES
 from ..storage import Location, Reports, Snapshots
@@ -67,7 +69,7 @@ def plan_audit(task: Task, *, ingested_before: bool) -> Iterator[str]:
         in_window = Inputs(there, task.settings).count(window)
         yield f"  reads    {task.snapshots}"
         for name in (table.name for table in SNAPSHOT_TABLES):
-            yield f"           {name:<15}{_of_table(there, name, in_window.get(name))}"
+            yield f"           {name:<15}{_table_line(there, name, in_window.get(name))}"
         date = date or _last_date(there.parquet(HEARTBEATS.name))
     else:
         yield f"  reads    {task.snapshots}, as ingest makes it"
@@ -87,7 +89,7 @@ def plan_settings(settings: Settings) -> Iterator[str]:
         yield f"  {key}={json_text(value)}"
 
 
-def _of_table(snapshots: Snapshots, name: str, in_window: int | None) -> str:
+def _table_line(snapshots: Snapshots, name: str, in_window: int | None) -> str:
     files = snapshots.files(name)
     if not files:
         return "not there, and not needed"
@@ -112,13 +114,23 @@ def _times(table: ds.Dataset) -> tuple[datetime, datetime] | None:
     return (min(found), max(found)) if found else None
 
 
-def times_there(snapshots: Location) -> str:
-    """The sentence on the times of the snapshots; '' where their files do not say it."""
+def with_times_there(error: InputError, snapshots: Location, window: Window) -> InputError:
+    """The error with the times of the snapshots, where their files say them.
+
+    It is another one where no snapshot is in the window: then that is all that is wrong.
+    """
     tables = Snapshots.open(snapshots)
     times = _times(tables.parquet(HEARTBEATS.name)) if tables.has(HEARTBEATS.name) else None
     if times is None:
-        return ""
-    return f"the snapshots go from {_to_second(times[0])} to {_to_second(times[1])}"
+        return error
+    first, last = map(in_utc, times)
+    there = f"the snapshots go from {_to_second(first)} to {_to_second(last)}"
+    is_before = window.until is not None and window.until <= first
+    if is_before or (window.since is not None and window.since > last):
+        text = f"no snapshot from {window.words}: {there} at {snapshots}"
+        return InputError(text, ", so name another --date, --since or --until")
+    error.add_note(there)
+    return error
 
 
 def _last_date(heartbeats: ds.Dataset) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import pyarrow.dataset as ds
 
 from rebalance_core.findings import AUDITED
+from rebalance_core.state import GROUP_TABLE
 
 from ..config.choices import SEVERITIES
 from ..config.window import Window
@@ -29,11 +30,9 @@ from ..verdict.coverage import was_audited
 CountedRow = dict[str, Any]
 #: A cluster, and a consumer group of it.
 GroupKey: TypeAlias = tuple[str, str]
-#: The column with the reason of the known issue that a finding matches; null: it matches none.
-KNOWN_ISSUE = "known_issue"
 
 #: The tables whose findings can be known issues.
-_MARKED = [table.name for table in REPORT_TABLES if KNOWN_ISSUE in table.schema.names]
+_MARKED = [table.name for table in REPORT_TABLES if "known_issue" in table.schema.names]
 _STATUSES = ("NEW", "PERSISTING")
 _TABLE_OF = {kind: table for table, kind in QUEUE_FINDINGS.items()}
 _OF_GROUPS = ["strategy_source", "subscription_source", "rounds_too_wide"]
@@ -93,7 +92,7 @@ def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str
         return {(row["cluster"], row["consumer_group"]) for row in rows if row[column] == value}
 
     strategy = groups(audited, "strategy_source", "assumed")
-    subscriptions = groups(audited, "subscription_source", "GROUP_TABLE")
+    subscriptions = groups(audited, "subscription_source", GROUP_TABLE)
     assumed = strategy | subscriptions
     longest, interval = (
         max((row[name] for row in rows if row[name] is not None), default=None) for name in _SECONDS
@@ -128,7 +127,7 @@ def count_marked(written: Tables) -> dict[str, dict[str, int]]:
     """The number of rows of each table that the reason of a known issue marked."""
     marked: dict[str, dict[str, int]] = defaultdict(dict)
     for name in _MARKED:
-        reasons = written.read(name, [KNOWN_ISSUE])[KNOWN_ISSUE].drop_null()
+        reasons = written.read(name, ["known_issue"])["known_issue"].drop_null()
         for reason, rows in Counter(reasons.to_pylist()).items():
             marked[str(reason)][name] = rows
     return marked
@@ -153,10 +152,10 @@ def group_levels(problems: Iterable[Problem], written: Tables) -> dict[str, Any]
             level = finding.severity if counts else INFO
             for each in finding.ids:
                 of_group[each] = worst((of_group.get(each, INFO), level))
-    columns = ["cluster", "consumer_group", "coverage", "unaudited_coverage", KNOWN_ISSUE]
+    columns = ["cluster", "consumer_group", "coverage", "unaudited_coverage", "known_issue"]
     for row in written.read(GROUP_HEALTH.name, columns).to_pylist():
         key = row["cluster"], row["consumer_group"]
-        is_audited = was_audited(row) or row[KNOWN_ISSUE] is not None
+        is_audited = was_audited(row) or row["known_issue"] is not None
         audited[key] = audited.get(key, True) and is_audited
     levels = {}
     for key in found.keys() | audited.keys():

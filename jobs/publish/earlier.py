@@ -11,7 +11,7 @@ from ..declared.kinds import GRADED_TABLES, NOT_AUDITED, QUEUE_FINDINGS
 from ..errors import DamagedError
 from ..judge.dossier import EarlierFinding
 from ..schemas import FORMER_FINDINGS, GROUP_FAULTS, LONG
-from ..storage import Published, Reports
+from ..storage import PublishedRun, Reports
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ _TIMES = ("first_seen", "last_seen", "open_since")
 
 
 def open_findings(
-    folder: Reports, previous: Published | None, nights: int = NIGHTS
+    folder: Reports, previous: PublishedRun | None, nights: int = NIGHTS
 ) -> OpenFindings:
     """Findings and faults of each group that lasted and were not over in the run before.
 
@@ -56,7 +56,7 @@ def open_findings(
     return grouped(rows.values())
 
 
-def _lasting(folder: Reports, previous: Published) -> _EarlierRows:
+def _lasting(folder: Reports, previous: PublishedRun) -> _EarlierRows:
     """The lasting findings in the tables of a run."""
     rows: _EarlierRows = {}
     is_open = (ds.field("persistence") == "PERSISTENT") & ds.field("ongoing")
@@ -74,7 +74,7 @@ def _lasting(folder: Reports, previous: Published) -> _EarlierRows:
     return rows
 
 
-def _not_audited(folder: Reports, previous: Published) -> tuple[set[str], set[tuple[str, ...]]]:
+def _not_audited(folder: Reports, previous: PublishedRun) -> tuple[set[str], set[tuple[str, ...]]]:
     """The ids of findings and the topics that a run found open before it and did not audit."""
     if FORMER_FINDINGS.name not in previous.tables:
         return set(), set()

@@ -23,7 +23,7 @@ from ..declared.kinds import NO_GROUP, NOT_AUDITED
 from ..errors import DamagedError
 from ..reports.tables import PublishedTables, Tables
 from ..schemas import FORMER_FINDINGS, GROUP_HEALTH
-from ..storage import Published, Reports
+from ..storage import PublishedRun, Reports
 from ..verdict.gaps import BROKER_GONE, CLUSTER_GONE, GROUP_GONE, NAMESERVER_GONE, Gap
 
 _LOGGER = logging.getLogger(__name__)
@@ -40,7 +40,9 @@ def witnesses_of(witnesses: Witnesses, masking: Masking) -> dict[str, dict[str, 
     """The witnesses as a summary has them: of very many the first by cluster and name."""
     found = {}
     for kind, clusters in witnesses.items():
-        every = ((cluster, name) for cluster, of in sorted(clusters.items()) for name in sorted(of))
+        every = (
+            (cluster, name) for cluster, names in sorted(clusters.items()) for name in sorted(names)
+        )
         some = islice(every, _MOST_WITNESSES)
         found[kind] = grouped((masking.mask(cluster), masking.mask(name)) for cluster, name in some)
     return found
@@ -48,7 +50,7 @@ def witnesses_of(witnesses: Witnesses, masking: Masking) -> dict[str, dict[str, 
 
 def gone(
     folder: Reports,
-    previous: Published | None,
+    previous: PublishedRun | None,
     written: Tables,
     witnesses: Witnesses,
     masking: Masking,
@@ -61,8 +63,11 @@ def gone(
         return
     seen = _groups(written)
     asked = {
-        kind: {masking.mask(cluster): set(map(masking.mask, of)) for cluster, of in by.items()}
-        for kind, by in witnesses.items()
+        kind: {
+            masking.mask(cluster): set(map(masking.mask, names))
+            for cluster, names in clusters.items()
+        }
+        for kind, clusters in witnesses.items()
     }
     before: Witnesses = previous.summary.get("witnesses", {})
     there = {cluster for cluster, _ in seen}.union(*asked.values())
@@ -101,7 +106,7 @@ def _groups(tables: Tables) -> set[tuple[str, str]]:
     return {(row["cluster"], row["consumer_group"]) for row in rows if row["coverage"] != NO_GROUP}
 
 
-def _groups_before(folder: Reports, previous: Published) -> set[tuple[str, str]]:
+def _groups_before(folder: Reports, previous: PublishedRun) -> set[tuple[str, str]]:
     try:
         return _groups(PublishedTables(folder, previous))
     except (DamagedError, OSError) as error:

@@ -24,7 +24,7 @@ from ..schemas import (
     SNAPSHOT_TABLES,
     TOPIC_ROUTES,
 )
-from ..storage import Location, Published, Reports, Snapshots, TableFiles
+from ..storage import Location, PublishedRun, Reports, Snapshots, TableFiles
 from ..texts.shown import iso
 from ..verdict.gaps import (
     Gap,
@@ -40,7 +40,7 @@ from ..verdict.verdict import make_verdict
 from .addresses import broker_addresses
 from .counts import count_findings, count_groups, count_marked, group_levels
 from .gone import gone, witnesses_of
-from .run import Made, Scope, Task
+from .run import EngineResult, Scope, Task
 from .table_writer import masked_pieces, write_tables
 
 #: The version of summary.json and the report tables; a higher number only adds.
@@ -49,8 +49,8 @@ _ROWS_AT_ONCE = 1_000
 
 
 def publish(
-    task: Task, scope: Scope, made: Made, inputs: Snapshots, progress: Progress
-) -> Published:
+    task: Task, scope: Scope, made: EngineResult, inputs: Snapshots, progress: Progress
+) -> PublishedRun:
     """Writes the tables of a run and its summary, and makes it the one that counts.
 
     Another run that is writing reports of the date is waited for: see ``Publication.writing``.
@@ -123,7 +123,7 @@ def publish(
             "sources": masking.mask_all(dict(task.sources)),
         }
         summary |= make_verdict(summary, tables_written, problems).packed()
-        published = Published(scope.date, run_id, summary, files, number)
+        published = PublishedRun(scope.date, run_id, summary, files, number)
         folder.publish(published)
     return published
 
@@ -136,7 +136,12 @@ def _rows_of(table: ds.Dataset) -> Iterator[dict[str, Any]]:
 
 
 def _gaps(
-    inputs: Snapshots, task: Task, made: Made, scope: Scope, written: Tables, masking: Masking
+    inputs: Snapshots,
+    task: Task,
+    made: EngineResult,
+    scope: Scope,
+    written: Tables,
+    masking: Masking,
 ) -> Iterator[Gap]:
     """Gaps of the input, in dumps, refused rows, rows of the future, rounds and polls, and against
     the run before. What a run has written is masked already.

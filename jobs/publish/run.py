@@ -14,7 +14,7 @@ from ..declared.instants import Instant, to_datetime
 from ..engines.pieces import Piece
 from ..errors import InputError
 from ..schemas import Table
-from ..storage import Location, Published, Reports
+from ..storage import Location, PublishedRun, Reports
 from ..verdict.gaps import Gap, gaps_of
 from ..verdict.silence import AnswerTimes
 from .gone import Witnesses
@@ -65,7 +65,7 @@ class Scope:
     witnesses: Witnesses
     given: Mapping[str, AnswerTimes]
     date: str
-    previous: Published | None
+    previous: PublishedRun | None
     known_issues: tuple[KnownIssue, ...]
 
     @classmethod
@@ -101,7 +101,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Made:
+class EngineResult:
     """The result of an engine: pieces of the report tables, each with its table's name as kind.
 
     ``refused``: the rows of the quarantine for what broke a table's contract, and ``gaps``: what

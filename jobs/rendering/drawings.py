@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from rebalance_core.english import count, joined
+from rebalance_core.english import count, with_commas
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
@@ -199,7 +199,7 @@ def draw_timeline(
             end=_clock(timeline.end, timeline),
             zone=Text("{at:offset}", at=timeline.end),
             owners=count(len(timeline.client_ids), "owner"),
-            marked=joined(marked, "{before}, {next}") or Text("nothing marked"),
+            marked=with_commas(marked) or Text("nothing marked"),
         ),
         shapes=tuple(shapes),
         labels=tuple(labels),

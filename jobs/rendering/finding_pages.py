@@ -36,7 +36,7 @@ class FindingPages:
         self._language = language
 
     @classmethod
-    def of_this_installation(cls, language: Language = ENGLISH) -> "FindingPages":
+    def of_this_installation(cls, language: Language) -> "FindingPages":
         """The pages of the checkout, or those that were installed with the package.
 
         A page that the language lacks is English.
@@ -80,7 +80,7 @@ class FindingPages:
     def checks(self, name: str) -> list[str]:
         """The commands by which the page on a kind confirms it, with its placeholders.
 
-        >>> FindingPages.of_this_installation().checks("FROZEN_PROCESS")[0]
+        >>> FindingPages.of_this_installation(ENGLISH).checks("FROZEN_PROCESS")[0]
         'mqadmin consumerStatus -g GROUP -i CLIENT_ID -s'
         """
         text = self.text(name)

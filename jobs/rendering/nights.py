@@ -12,13 +12,13 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from rebalance_core.english import count, joined
+from rebalance_core.english import count, with_commas
 from rebalance_core.texts import Text
 
 from ..config.choices import INCOMPLETE
 from ..declared.kinds import CRITICAL, INFO, LEVELS, NOT_AUDITED, OK, SEVERITIES, WARNING
 from ..errors import AuditError
-from ..storage import Published, Reports
+from ..storage import PublishedRun, Reports
 from ..verdict.verdict import packed_verdict
 
 _LOGGER = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ MISSING = "MISSING"
 #: out because there are so many.
 UNKNOWN = "UNKNOWN"
 #: There is a run, and it does not have the group.
-NO_GROUP = "NO_GROUP"
+NOT_THERE = "NO_GROUP"
 
 
 class ShownLevel(NamedTuple):
@@ -57,7 +57,7 @@ SHOWN_LEVELS = {
     CRITICAL: ShownLevel("C", Text("lasting findings, CRITICAL"), CRITICAL),
     MISSING: ShownLevel(" ", Text("no audit of this night"), Text("MISSING")),
     UNKNOWN: ShownLevel("?", Text("the audit of this night does not say"), Text("UNKNOWN")),
-    NO_GROUP: ShownLevel(" ", Text("the group was not there"), Text("NO GROUP")),
+    NOT_THERE: ShownLevel(" ", Text("the group was not there"), Text("NO GROUP")),
 }
 
 
@@ -108,7 +108,7 @@ class Night:
         if self.summary is None:
             return UNKNOWN if self.is_published else MISSING
         left_out = self.summary["groups"]["left_out"]
-        return self.levels.get((cluster, consumer_group), UNKNOWN if left_out else NO_GROUP)
+        return self.levels.get((cluster, consumer_group), UNKNOWN if left_out else NOT_THERE)
 
     @property
     def level(self) -> str:
@@ -147,7 +147,7 @@ class Strip(NamedTuple):
     @property
     def says_something(self) -> bool:
         """True if any night has the group."""
-        return not set(self.levels) <= {MISSING, UNKNOWN, NO_GROUP}
+        return not set(self.levels) <= {MISSING, UNKNOWN, NOT_THERE}
 
     @property
     def sentence(self) -> str:
@@ -160,7 +160,7 @@ class Strip(NamedTuple):
         (first, number), *others = runs
         nights = Text("{nights} {level}", nights=count(number, "night"), level=first)
         later = [Text("{number} {level}", number=n, level=name) for name, n in others]
-        return joined([nights, *later], "{before}, {next}")
+        return with_commas([nights, *later])
 
 
 class History(NamedTuple):
@@ -212,7 +212,7 @@ def history_of(nights: Sequence[Night]) -> History:
 
 
 def _night(reports: Reports, day: str, *, is_published: bool) -> Night:
-    published: Published | None = None
+    published: PublishedRun | None = None
     try:
         published = reports.find(day) if is_published else None
     except (AuditError, OSError) as error:

@@ -33,7 +33,7 @@ from ..reports.commands import commands_for, where_published
 from ..reports.leading_events import leading_events
 from ..reports.problems import PlaceQueue, Problem
 from ..reports.words import begin, in_general, in_words, sentences, within
-from ..texts.shown import day_and_time, ends_at, folded, iso, of_the_time, visible
+from ..texts.shown import day_and_time, ends_at, folded, iso, share_in_words, visible
 from ..texts.templates import templates_of
 from .drawings import NARROW, colour, draw_allocation, draw_timeline, shorten
 from .finding_pages import FindingPages
@@ -124,7 +124,7 @@ def _when(language: Language, t: Translate) -> Callable[..., Markup]:
             until = element(last, ends_at(first, last, language.zone))
             time = t("{since} to {until}", since=time, until=until)
         whole = Markup('<span class="when">{}{}</span>').format(time, zone)
-        gaps = of_the_time(share)
+        gaps = share_in_words(share)
         return t("{time}, {gaps}", time=whole, gaps=gaps) if gaps else whole
 
     return when
@@ -232,7 +232,7 @@ def _queues_by_kind(problem: Problem) -> list[tuple[str, str]]:
     """The queues of each kind of finding."""
     queues: dict[str, set[PlaceQueue]] = {}
     for each in problem.findings:
-        if each.queues and (each.is_severe or not problem.counts):
+        if each.queues and (each.is_severe or not problem.is_counted):
             queues.setdefault(each.kind, set()).update(each.queues)
     return [(kind, ranges(problem.place.topic, of)) for kind, of in queues.items()]
 
@@ -284,7 +284,7 @@ def to_svg(card: Card, language: Language) -> str:
     environment = html_environment(language)
     drawing, problem = draw_timeline(pictures.timeline, pictures.numbers), card.problem
     found = Text(
-        "{severity} {group} / {topic}: {found}, {time}",
+        "{severity} {group} / {topic}: {found}; {time}",
         severity=problem.severity,
         group=problem.place.consumer_group,
         topic=problem.place.topic,
@@ -299,9 +299,9 @@ def to_svg(card: Card, language: Language) -> str:
 def to_markdown(
     report: PageValues,
     reports: str,
-    finding_pages: str | None = None,
-    language: Language = ENGLISH,
-    top: int = 10,
+    finding_pages: str | None,
+    language: Language,
+    top: int,
 ) -> str:
     """The verdict and the worst of it, of so many topics, for a ticket."""
     values = _values(report, reports, finding_pages) | {"top": max(top, 1)}

@@ -23,6 +23,7 @@ from rebalance_core.findings import AUDITED
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
+from ..declared.client_intervals import FOLLOW_TIME
 from ..declared.kinds import GRADED_TABLES, NO_GROUP, SEVERITIES, Kind, worst
 from ..errors import InputError
 from ..languages.translated_rows import TEXTS, with_texts
@@ -38,7 +39,7 @@ from ..reports.problems import (
 from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
 from ..reports.waiting import WaitingMessages
 from ..schemas import GROUP_HEALTH
-from ..storage import Published
+from ..storage import PublishedRun
 from ..texts.shown import shortened
 from ..verdict.coverage import was_audited
 from ..verdict.verdict import RunVerdict, make_verdict
@@ -54,8 +55,8 @@ from .pictures import (
     timeline,
 )
 
-#: The time for which clients follow an event.
-_FOLLOWED = timedelta(seconds=60)
+#: An event explains what begins so soon after it.
+_FOLLOWED = timedelta(microseconds=FOLLOW_TIME)
 #: The most rows in the lists of the page; the tables have them all.
 MOST_LISTED = 50
 #: The most faulty topics with a card; what passed and the like has ``MOST_LISTED``.
@@ -93,7 +94,7 @@ class Card(NamedTuple):
     @property
     def findings(self) -> list[PlaceFinding]:
         """The findings of its queues, worst first; where something lasts only what lasts."""
-        lasting = self.problem.counts
+        lasting = self.problem.is_counted
         return sorted(
             (each for each in self.problem.findings if each.queues and each.is_severe >= lasting),
             key=lambda each: (-SEVERITIES.index(each.severity), not each.ongoing, each.first_seen),
@@ -101,7 +102,7 @@ class Card(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OfKind:
+class KindSection:
     """The problems that have one main cause, worst first.
 
     ``remedies`` are the different ones, each with how many of the groups it is for. Those that
@@ -138,7 +139,7 @@ class OfKind:
         return self.remedies[0][0] if len(self.remedies) == 1 else ""
 
 
-class Passed(NamedTuple):
+class PassedProblems(NamedTuple):
     """Problems that passed by themselves with one event; ``headline`` "" where there is none."""
 
     headline: str
@@ -154,11 +155,11 @@ class PageValues:
     ``health`` has a row a group, ``former`` and ``unreadable`` one for the queues of a place.
     """
 
-    published: Published
+    published: PublishedRun
     verdict: RunVerdict
     problems: tuple[Problem, ...]
     cards: tuple[Card, ...]
-    passed: tuple[Passed, ...]
+    passed: tuple[PassedProblems, ...]
     former: tuple[ShownRow, ...]
     unreadable: tuple[ShownRow, ...]
     health: tuple[ShownRow, ...]
@@ -195,12 +196,12 @@ class PageValues:
         }
 
     @cached_property
-    def causes(self) -> list[OfKind]:
+    def causes(self) -> list[KindSection]:
         """The problems that count, by main cause; that of the worst problem first."""
         by_kind = grouped(
-            (each.problem.main_kind, each) for each in self.cards if each.problem.counts
+            (each.problem.main_kind, each) for each in self.cards if each.problem.is_counted
         )
-        return [OfKind(kind, tuple(cards)) for kind, cards in by_kind.items()]
+        return [KindSection(kind, tuple(cards)) for kind, cards in by_kind.items()]
 
     @property
     def anchors_of_groups(self) -> dict[tuple[str, ...], str]:
@@ -225,7 +226,7 @@ class PageValues:
         return sorted(found)
 
 
-def build_report(published: Published, tables: PublishedTables, top: int) -> PageValues:
+def build_report(published: PublishedRun, tables: PublishedTables, top: int) -> PageValues:
     """The report of a run; so many problems at least have pictures (``_with_pictures``)."""
     problems = tuple(find_problems(tables))
     columns = list(dict.fromkeys([*GROUP_HEALTH.schema.names, TEXTS]))
@@ -308,14 +309,14 @@ def _bounded(heads: Iterable[Problem]) -> list[Problem]:
     shown = []
     for each in heads:
         of_list[each.standing] += 1
-        if of_list[each.standing] <= (_MOST_CARDS if each.counts else MOST_LISTED):
+        if of_list[each.standing] <= (_MOST_CARDS if each.is_counted else MOST_LISTED):
             shown.append(each)
     return shown
 
 
 def _with_pictures(heads: Sequence[Problem], top: int) -> list[Place]:
     """The worst problem of each cause, then the worst of all, until there are ``top``."""
-    first = {each.main_kind: each.place for each in reversed(heads) if each.counts}.values()
+    first = {each.main_kind: each.place for each in reversed(heads) if each.is_counted}.values()
     in_order = sorted((each.place for each in heads), key=lambda place: place not in first)
     return in_order[: max(top, len(first))] if top else []
 
@@ -337,7 +338,7 @@ def _pictures(
 _EVENT = ("event_id", "begins", "ends", "last_seen", "headline", "groups_touched", TEXTS)
 
 
-def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[Passed, ...]:
+def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[PassedProblems, ...]:
     """The problems by the event that touched most groups, of those with which they began."""
     ids: set[str | None] = set().union(*(each.event_ids for each in problems))
     rows = tables.read("events", _EVENT)
@@ -358,7 +359,9 @@ def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[Passe
     heads = heads_of(problems)
     by_event = grouped((number(each), each) for each in problems if heads[each.place] is each)
     return tuple(
-        Passed(with_texts(events[of])["headline"] if of < len(events) else "", tuple(by_event[of]))
+        PassedProblems(
+            with_texts(events[of])["headline"] if of < len(events) else "", tuple(by_event[of])
+        )
         for of in sorted(by_event)
     )
 
@@ -451,7 +454,7 @@ def _health(rows: Sequence[ShownRow], problems: Sequence[Problem]) -> tuple[Show
             "audited": sum(row["coverage"] == AUDITED for row in topics),
             "left_out": sum(not was_audited(row) for row in topics),
             **{name: max(row[name] for row in topics) for name in most},
-            "waiting": WaitingMessages.of_all(map(WaitingMessages.of_row, topics)).messages,
+            "waiting": WaitingMessages.of_all(map(WaitingMessages.of_row, topics)).number,
             "queues": sum(row["queues"] for row in topics),
             "orphan_minutes": sum(row["orphan_queue_minutes"] for row in topics),
             "duplicate_minutes": sum(row["duplicate_queue_minutes"] for row in topics),
@@ -490,7 +493,7 @@ def _coverage(rows: Sequence[ShownRow]) -> ShownRow:
     }
 
 
-def _quarantine(published: Published, tables: PublishedTables) -> ShownRow:
+def _quarantine(published: PublishedRun, tables: PublishedTables) -> ShownRow:
     """The lines that were not understood, by reason; a file is named without its folders."""
     rows = tables.read("quarantine", ["reason", "file"])
     ingested = published.summary["inputs"]["ingested"]

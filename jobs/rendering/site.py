@@ -12,7 +12,7 @@ from ..console.failures import sentence_of
 from ..declared.kinds import Kind
 from ..errors import AuditError
 from ..languages.language import ENGLISH, Language
-from ..storage import Location, Published, Reports
+from ..storage import Location, PublishedRun, Reports
 from .chart import chart_of
 from .nights import INDEX, STRIP_NIGHTS, History, Nights, read_history
 from .page import html_environment
@@ -61,7 +61,7 @@ def write_site(reports: Reports, last: str, most: int, output: str | None, look:
     site = Site(folder / INDEX)
 
     def write(night: str, nights: Sequence[str]) -> None:
-        def read(published: Published) -> tuple[str, PageValues]:
+        def read(published: PublishedRun) -> tuple[str, PageValues]:
             around = Nights.around(night, nights)
             before = with_earlier.up_to(night, STRIP_NIGHTS)
             return report_text(reports, published, "html", look, around, before)

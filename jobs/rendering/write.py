@@ -6,7 +6,7 @@ from ..config.choices import STANDARD_OUTPUT
 from ..console.output import Output, output_at
 from ..languages.language import ENGLISH, Language
 from ..reports.tables import PublishedTables
-from ..storage import Location, Published, Reports
+from ..storage import Location, PublishedRun, Reports
 from .finding_pages import FindingPages
 from .nights import STRIP_NIGHTS, History, Nights, read_history
 from .page import to_html, to_markdown, to_svg
@@ -29,7 +29,7 @@ class Look(NamedTuple):
 
 
 def write_report(
-    reports: Reports, published: Published, form: str, output: str | None, look: Look
+    reports: Reports, published: PublishedRun, form: str, output: str | None, look: Look
 ) -> tuple[PageValues, Output]:
     """Writes the report of a run as ``html`` or ``markdown``: what was written, and where.
 
@@ -45,7 +45,7 @@ def write_report(
 
 def report_text(
     reports: Reports,
-    published: Published,
+    published: PublishedRun,
     form: str,
     look: Look,
     nights: Nights | None = None,
@@ -68,7 +68,7 @@ def report_text(
 
 
 def write_picture(
-    reports: Reports, published: Published, finding_id: str, output: str | None, look: Look
+    reports: Reports, published: PublishedRun, finding_id: str, output: str | None, look: Look
 ) -> Output:
     """Writes the picture of what a finding is of, and says where; InputError: there is none."""
     card = card_of(PublishedTables(reports, published), finding_id)

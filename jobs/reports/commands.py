@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rebalance_core.repairs import REPAIRS
 
-from ..storage import Published
+from ..storage import PublishedRun
 from ..texts.shown import iso, shell_word
 from .problems import Problem
 
@@ -55,12 +55,14 @@ def beside(place: str, reports: str) -> str:
     return str(there.relative_to(here)) if there.is_relative_to(here) else there.name
 
 
-def where_published(published: Published, reports: str) -> str:
+def where_published(published: PublishedRun, reports: str) -> str:
     """The options that name a published run."""
     return f"{option('reports', beside(reports, reports))} {option('date', published.date)}"
 
 
-def commands_for(problem: Problem, published: Published, reports: str, checks: Checks) -> Commands:
+def commands_for(
+    problem: Problem, published: PublishedRun, reports: str, checks: Checks
+) -> Commands:
     """The commands for a problem: those of the pages on its main cause and on its findings.
 
     A broker whose address the run does not have is left as ``BROKER_ADDR``.
@@ -114,7 +116,7 @@ def _addresses(of_cluster: Mapping[str, str], problem: Problem) -> list[str]:
     return named[:_MOST_NAMED] or every
 
 
-def _go_on(problem: Problem, published: Published, of_group: str, reports: str) -> Iterator[str]:
+def _go_on(problem: Problem, published: PublishedRun, of_group: str, reports: str) -> Iterator[str]:
     cause, summary = problem.cause, published.summary
     at = iso(cause.last_seen if cause else problem.last_seen)
     snapshots = beside(str(summary["inputs"]["snapshots"]), reports)

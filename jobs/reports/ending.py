@@ -6,7 +6,7 @@ from itertools import chain
 from rebalance_core.english import count, list_of
 from rebalance_core.texts import Text
 
-from ..languages.language import ENGLISH, Language
+from ..languages.language import Language
 from ..texts.shown import folded, visible
 from .problems import Problem, heads_of
 
@@ -17,9 +17,9 @@ _MOST_PROBLEMS, _MOST_CLIENTS = 5, 3
 def ending_lines(
     problems: Sequence[Problem],
     width: int,
-    language: Language = ENGLISH,
+    language: Language,
     *,
-    is_short: bool = False,
+    is_short: bool,
 ) -> Iterator[str]:
     """The problems that count, worst first, in lines of so many columns.
 
@@ -31,7 +31,7 @@ def ending_lines(
       since:  2026-11-20 10:00:00
       to do:  restart 10.0.0.1@app
     """
-    counted = [each for each in problems if each.counts]
+    counted = [each for each in problems if each.is_counted]
     begun = [each for each in problems if each.standing == "BEGUN" and is_short]
     begun.sort(key=lambda each: -sum(each.passing.values()))
     several = len({each.place.cluster for each in (*counted, *begun)}) > 1

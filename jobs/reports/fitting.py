@@ -14,6 +14,7 @@ from rich.text import Text
 
 from rebalance_core.english import count
 
+from ..declared.kinds import SEVERITY_COLUMNS
 from ..texts.shown import padded
 
 _GAP = "  "
@@ -21,8 +22,6 @@ _GAP = "  "
 _NARROWEST = 24
 #: A line below the names of the columns, and nothing else; in every encoding.
 _RULE = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
-#: The columns whose cells are painted, by what they say.
-_PAINTED = ("severity", "worst_severity")
 _STYLES = {"CRITICAL": "bold red", "WARNING": "yellow", "INFO": "cyan"}
 
 Cells = Sequence[str]
@@ -80,7 +79,7 @@ def _blocks(names: Cells, rows: Sequence[Cells]) -> Iterator[Text | Table]:
 
 
 def _cell(name: str, cell: str) -> _Hanging:
-    return _Hanging(cell, _STYLES.get(cell, "") if name in _PAINTED else "")
+    return _Hanging(cell, _STYLES.get(cell, "") if name in SEVERITY_COLUMNS else "")
 
 
 def wide(names: Cells, rows: Sequence[Cells]) -> Iterable[str]:

@@ -17,7 +17,7 @@ from ..texts.shown import iso
 
 _KEY = "events"
 #: A summary has so many of them.
-_MOST = 20
+_MOST_EVENTS = 20
 _NUMBERS = ("groups_touched", "queues_lost", "messages_lost", "queues_read_twice", "findings")
 
 
@@ -44,7 +44,7 @@ def packed(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             if row["findings"] or row["kind"] not in OF_ONE_GROUP:
                 yield row
 
-    first = map(with_texts, nsmallest(_MOST, leading(), key=_weight))
+    first = map(with_texts, nsmallest(_MOST_EVENTS, leading(), key=_weight))
     return {
         _KEY: {
             "total": kinds.total(),

@@ -50,8 +50,8 @@ class PlaceQueue(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
-    """A sighting of a place: how bad it is, and from when to when.
+class ShownEpisode:
+    """An episode of a place as the tables show it: how bad it is, and from when to when.
 
     ``open_since`` and ``nights_open`` are over the runs before, None for what passed.
     """
@@ -67,14 +67,15 @@ class Seen:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlaceFinding(Seen):
+class PlaceFinding(ShownEpisode):
     """A finding of a place: rows of a table of queues that differ in nothing but the queue.
 
     Or a fault that no finding of a queue shows (``_is_finding``): it has no ``queues``. ``ids`` has
     one finding id for each row, and an id is the same from run to run. ``status``: NEW or
     PERSISTING against the published run before, None for what passed. ``share_of_time`` is that
-    between ``first_seen`` and ``last_seen``. ``backlog``: the messages of all the queues.
-    ``event_ids``: the events with which its rows began. Stalls have ``owners`` and ``why``.
+    between ``first_seen`` and ``last_seen``. ``backlog``: the messages of the queues of which it is
+    known, ``queues_with_backlog``; None where it is of none. ``event_ids``: the events with which
+    its rows began. Stalls have ``owners`` and ``why``.
     """
 
     place: Place
@@ -87,6 +88,7 @@ class PlaceFinding(Seen):
     ids: tuple[str, ...] = ()
     queues: tuple[PlaceQueue, ...] = ()
     backlog: int | None = None
+    queues_with_backlog: int = 0
     owners: tuple[str, ...] = ()
     why: str | None = None
 
@@ -94,6 +96,13 @@ class PlaceFinding(Seen):
     def is_severe(self) -> bool:
         """True if it counts: it is there for long, and is likely."""
         return self.severity != kinds.INFO
+
+    @property
+    def waiting(self) -> WaitingMessages:
+        """The messages of its queues."""
+        queues = len(self.queues)
+        missing = queues - self.queues_with_backlog
+        return WaitingMessages(self.backlog, queues=queues, without_offsets=missing)
 
     @property
     def rows(self) -> list[tuple[str, PlaceQueue | None]]:
@@ -109,7 +118,7 @@ class PlaceFinding(Seen):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownFault(Seen):
+class ShownFault(ShownEpisode):
     """One fault of a place: its worst run, and how many runs of it there were.
 
     One per client id for faults about one client id (``kinds.OF_ONE_CLIENT``), one for every other
@@ -216,7 +225,7 @@ class Problem:
         return "BEGUN" if self.ongoing else "PASSED"
 
     @property
-    def counts(self) -> bool:
+    def is_counted(self) -> bool:
         """True if it belongs in the verdict."""
         return self.standing == "COUNTED"
 
@@ -267,8 +276,14 @@ class Problem:
     @property
     def headline(self) -> str:
         """The problem in a few words, and the messages that wait."""
-        what, waiting = self.what, self.waiting.text
+        what, waiting = self.what, self.shown_waiting.text
         return Text("{what}; {waiting}", what=what, waiting=waiting) if waiting else what
+
+    @property
+    def shown_waiting(self) -> WaitingMessages:
+        """Messages waiting; that there are none is worth a word where something lasts."""
+        lasts = self.standing in ("COUNTED", "KNOWN")
+        return self.waiting if lasts or self.waiting.messages else NOTHING
 
     @property
     def what(self) -> str:
@@ -296,12 +311,12 @@ class Problem:
     # ------------------------------------------------------------------ since when
 
     @property
-    def _shown(self) -> list[Seen]:
+    def _shown(self) -> list[ShownEpisode]:
         """All of it."""
         return [*self.findings, *self.faults]
 
     @cached_property
-    def _times(self) -> list[Seen]:
+    def _times(self) -> list[ShownEpisode]:
         """The findings and faults that count, for its times; all where none counts."""
         counted = (*self._counted, *self.faults)
         return [each for each in counted if each.severity != kinds.INFO] or self._shown
@@ -377,7 +392,7 @@ def find_problems(tables: Tables) -> list[Problem]:
     findings: dict[Place, list[PlaceFinding]] = defaultdict(list)
     faults: dict[Place, list[ShownFault]] = defaultdict(list)
     shown: dict[Place, set[str]] = defaultdict(set)
-    for finding in _of_queues(tables):
+    for finding in _queue_findings(tables):
         findings[finding.place].append(finding)
         if finding.is_severe:
             is_stall = finding.kind == kinds.STALLED
@@ -451,7 +466,7 @@ def remedies_of(problems: Iterable[Problem]) -> list[tuple[str, int]]:
 
 
 #: Columns that rows of one finding share; one that a table lacks is null.
-_ALIKE = (
+_SHARED_COLUMNS = (
     *("severity", "persistence", "ongoing", "status", "certainty", "known_issue"),
     *("first_seen", "last_seen", "share_of_time"),
 )
@@ -470,17 +485,22 @@ _BETWEEN = "\n"
 _MOST_OWNERS = 3
 
 
-def _of_queues(tables: Tables) -> Iterator[PlaceFinding]:
+def _queue_findings(tables: Tables) -> Iterator[PlaceFinding]:
     """The findings of queues, put together by Arrow: a run may have a million rows."""
     for table, kind in kinds.QUEUE_FINDINGS.items():
         is_stall = kind == kinds.STALLED
-        alike = [*PLACE, *_ALIKE, "causes", *(("owners", "why", TEXTS) if is_stall else ())]
+        alike = [
+            *PLACE,
+            *_SHARED_COLUMNS,
+            "causes",
+            *(("owners", "why", TEXTS) if is_stall else ()),
+        ]
         rows = tables.read(table, [*alike, *_EACH])
         for name in {"causes", "owners"}.intersection(alike):
             lists: Any = pc.binary_join(rows[name].cast(pa.list_(pa.string())), _BETWEEN)
             rows = rows.set_column(rows.column_names.index(name), name, lists)
         of_alike = _groupable(rows).group_by(alike, use_threads=False)
-        for row in of_alike.aggregate(list(_EACH.items())).to_pylist():
+        for row in of_alike.aggregate([*_EACH.items(), ("backlog", "count")]).to_pylist():
             named, owners = (row.get(name) for name in ("causes", "owners"))
             yield _finding(
                 place_of(row),
@@ -492,6 +512,7 @@ def _of_queues(tables: Tables) -> Iterator[PlaceFinding]:
                 event_ids=frozenset(row["event_id_list"]),
                 ids=tuple(row["finding_id_list"]),
                 queues=tuple(map(PlaceQueue, row["broker_name_list"], row["queue_id_list"])),
+                queues_with_backlog=row["backlog_count"],
             )
 
 
@@ -506,7 +527,7 @@ def _is_finding(fault: Mapping[str, Any], shown: Container[str]) -> bool:
 
 
 def _finding(place: Place, kind: str, row: Mapping[str, Any], **values: Any) -> PlaceFinding:
-    columns = (*_ALIKE, "open_since", "nights_open", "backlog")
+    columns = (*_SHARED_COLUMNS, "open_since", "nights_open", "backlog")
     of_row: dict[str, Any] = {name: row.get(name) for name in columns}
     # A stall is an unbroken run of offset polls, and has no share.
     if of_row["share_of_time"] is None:
@@ -570,7 +591,7 @@ def _stalled(why: str | None, stalls: Sequence[PlaceFinding]) -> ShownFault:
     who = list_of(owners, _MOST_OWNERS) or Text("their owners")
     of_why = {"these_clients": who} | ({"why": why} if why else {})
     still = agreeing(len(queues), "{queues} [does|do] not move", queues=queue_ranges(queues))
-    shared = {each.name: getattr(longest, each.name) for each in fields(Seen)}
+    shared = {each.name: getattr(longest, each.name) for each in fields(ShownEpisode)}
     return ShownFault(
         **shared,
         fault=kinds.STALLED,

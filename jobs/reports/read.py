@@ -9,7 +9,7 @@ from rebalance_core.errors import near_names
 
 from ..errors import InputError
 from ..schemas import REPORT_TABLES, Table
-from ..storage import Location, Published, Reports
+from ..storage import Location, PublishedRun, Reports
 from .tables import PublishedTables
 
 Date = str | datetime.date
@@ -36,7 +36,7 @@ def report_rows(path: str, table: str, dates: Date | Iterable[Date] | None = Non
     return pa.concat_tables([dated_schema(declared).empty_table(), *found])
 
 
-def rows_of(reports: Reports, published: Published, table: Table) -> pa.Table:
+def rows_of(reports: Reports, published: PublishedRun, table: Table) -> pa.Table:
     """The rows of a report table in one run, with the column ``date``.
 
     Columns that an older run does not have are null; a table that the run does not have is empty.
@@ -63,7 +63,7 @@ def declared_table(name: str) -> Table:
     return tables[name]
 
 
-def published_runs(reports: Reports, dates: Date | Iterable[Date] | None) -> list[Published]:
+def published_runs(reports: Reports, dates: Date | Iterable[Date] | None) -> list[PublishedRun]:
     """The runs that count for some dates; None: for all that are published."""
     if isinstance(dates, str | datetime.date):
         dates = [dates]

@@ -12,23 +12,23 @@ import rebalance_core as core
 from rebalance_core import Evaluation, MessageQueue, Situation, TopicRoute
 from rebalance_core.causes import Causes
 from rebalance_core.descriptions import queue_ranges
-from rebalance_core.english import agreeing, count, joined, list_of
+from rebalance_core.english import agreeing, count, list_of, with_commas
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED, TOO_MANY_QUEUES
 from rebalance_core.grouping import grouped
 from rebalance_core.moves import find_moves, shown_id
 from rebalance_core.processes import Process, find_processes
 from rebalance_core.texts import Text
-from rebalance_core.views import possible_views
+from rebalance_core.views import possible_views, readable_by_some
 
 from ..declared.kinds import OF_ONE_CLIENT
 from ..judge.core_verdict import QueueKey
 from ..judge.moment import Moment
-from ..languages.language import ENGLISH, Language
+from ..languages.language import Language
 from ..texts.shown import cut, display_width, padded, visible
-from .text_templates import WIDTH, Reader, clock
+from .text_templates import Reader, clock
 
 _MOST_CLIENTS = 40
-_MOST_QUEUES = 120
+_MOST_DRAWN = 120
 _MOST_BROKERS = 40
 #: The most clients of which it is shown what their leaving would do.
 _MOST_LEAVING = 12
@@ -37,7 +37,7 @@ _MOST_BACKLOGS = 8
 
 
 def explain_lines(
-    situation: Situation, moment: Moment, language: Language = ENGLISH, width: int = WIDTH
+    situation: Situation, moment: Moment, language: Language, width: int
 ) -> Iterator[str]:
     """The explanation of a topic: who takes what and why, what is wrong, its causes and repairs."""
     reader = Reader(moment.masking, language, width)
@@ -51,7 +51,7 @@ def explain_lines(
         moment=moment,
         evaluation=evaluation,
         size_and_wrong=size_and_wrong,
-        wrong_of=wrong_of,
+        wrong_in_words=wrong_in_words,
         elsewhere=elsewhere(moment),
         draw=partial(draw, reader),
         most_clients=_MOST_CLIENTS,
@@ -66,9 +66,17 @@ def explain_lines(
         ranges=partial(_ranges, moment),
         held_by_several=[queue for queue, number in holders.items() if number > 1],
         most_waiting=[each for each in waiting if each[1]][:_MOST_BACKLOGS],
+        without_offsets=_without_offsets(moment, evaluation),
         cured=_cured(evaluation, causes),
         leaving=_leaving(situation, evaluation, reader),
     )
+
+
+def _without_offsets(moment: Moment, evaluation: Evaluation) -> int:
+    """The number of queues of the route without offsets."""
+    if evaluation.coverage == TOO_MANY_QUEUES:
+        return 0
+    return len(readable_by_some(moment.state) - (moment.backlog or {}).keys())
 
 
 def _cured(evaluation: Evaluation, causes: Causes) -> tuple[tuple[str, ...], Evaluation] | None:
@@ -100,7 +108,7 @@ def elsewhere(moment: Moment) -> Text | None:
 
 def size_and_wrong(evaluation: Evaluation) -> Text:
     """The number of queues and processes, and of queues that several take or nobody takes."""
-    return Text("{size}; {wrong}", size=size_of(evaluation), wrong=wrong_of(evaluation))
+    return Text("{size}; {wrong}", size=size_of(evaluation), wrong=wrong_in_words(evaluation))
 
 
 def size_of(evaluation: Evaluation) -> Text:
@@ -115,7 +123,7 @@ def size_of(evaluation: Evaluation) -> Text:
     return Text(template, queues=queues, processes=processes, client_ids=ids)
 
 
-def wrong_of(evaluation: Evaluation) -> Text:
+def wrong_in_words(evaluation: Evaluation) -> Text:
     """The number of queues that several take or nobody takes."""
     if evaluation.coverage != AUDITED:
         return Text("not audited")
@@ -136,14 +144,14 @@ def wrong_of(evaluation: Evaluation) -> Text:
 _PictureLine = tuple[str, Mapping[MessageQueue, str]]
 
 
-class Drawn(NamedTuple):
+class TextPicture(NamedTuple):
     """A picture: its lines, none where nobody takes anything; how much it does not show."""
 
     lines: list[str]
     left_out: Text | None = None
 
 
-def draw(reader: Reader, evaluation: Evaluation) -> Drawn:
+def draw(reader: Reader, evaluation: Evaluation) -> TextPicture:
     """Clients by queues, and a last row that marks what is wrong; ``legend.txt`` says how.
 
     No line is wider than the reader has columns, but for a queue alone.
@@ -151,10 +159,10 @@ def draw(reader: Reader, evaluation: Evaluation) -> Drawn:
     marks = _marks(evaluation)
     queues = core.sort_message_queues(evaluation.seen_queues)
     if not queues:
-        return Drawn([])
+        return TextPicture([])
     shown = queues
-    if len(queues) > _MOST_QUEUES:
-        shown = ([queue for queue in queues if queue in marks] or queues)[:_MOST_QUEUES]
+    if len(queues) > _MOST_DRAWN:
+        shown = ([queue for queue in queues if queue in marks] or queues)[:_MOST_DRAWN]
     rows = _rows(evaluation)
     clients = list(rows)
     if len(clients) > _MOST_CLIENTS:
@@ -174,7 +182,7 @@ def draw(reader: Reader, evaluation: Evaluation) -> Drawn:
         for block in _blocks(shown, reader.width - width - 4)
         for line in _block(block, lines, width)
     ]
-    return Drawn(drawn, _left_out(len(queues) - len(shown), len(rows) - len(clients)))
+    return TextPicture(drawn, _left_out(len(queues) - len(shown), len(rows) - len(clients)))
 
 
 def _left_out(queues: int, clients: int) -> Text | None:
@@ -277,11 +285,12 @@ def _route(route: TopicRoute) -> Text:
         for broker in in_order[:_MOST_BROKERS]
     ]
     if more := in_order[_MOST_BROKERS:]:
-        brokers.append(Text("and {number} more brokers", number=len(more)))
+        template = "and {number} more [broker|brokers]"
+        brokers.append(agreeing(len(more), template, number=len(more)))
     return Text(
         "route of {nameserver}: queues to read: {brokers}",
         nameserver=route.namesrv_addr,
-        brokers=joined(brokers, "{before}, {next}") or Text("no broker"),
+        brokers=with_commas(brokers) or Text("no broker"),
     )
 
 
@@ -336,7 +345,9 @@ def _leaving(
     for client_id, name in shown.items():
         changed = core.apply_change(situation, core.leave(client_id))
         after = core.evaluate(changed.state, changed.rules)
-        left.append((padded(name, width), len(find_moves(evaluation, after)), wrong_of(after)))
+        left.append(
+            (padded(name, width), len(find_moves(evaluation, after)), wrong_in_words(after))
+        )
     return left
 
 
@@ -344,14 +355,14 @@ def _leaving(
 
 TableRow = Mapping[str, Any]
 #: Columns in which queues that share a line are equal.
-_ALIKE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
+_EQUAL_IN_A_LINE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
 
 
 def _since(moment: Moment) -> Iterator[tuple[str, Sequence[TableRow]]]:
     """The rows that share a line, with their table: the queues of an episode, a stall, a fault."""
     for table in ("orphaned_queues", "duplicate_queues"):
         rows = moment.episodes[table]
-        of_episode = grouped((tuple(row[name] for name in _ALIKE), row) for row in rows)
+        of_episode = grouped((tuple(row[name] for name in _EQUAL_IN_A_LINE), row) for row in rows)
         yield from ((table, of_episode[alike]) for alike in sorted(of_episode))
     for table in ("stalled_queues", "group_faults"):
         yield from ((table, [row]) for row in moment.episodes[table])

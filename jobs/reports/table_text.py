@@ -13,11 +13,11 @@ from rebalance_core.findings import AUDITED
 
 from ..config.masking import Masking
 from ..console.terminal import console_on, is_terminal
-from ..declared.kinds import badness
+from ..declared.kinds import SEVERITY_COLUMNS, badness
 from ..errors import SettingsError
 from ..languages.translated_rows import TEXTS
 from ..schemas import GROUP_HEALTH, QUARANTINE, REPORT_TABLES
-from ..storage import Location, Published, Reports, Snapshots
+from ..storage import Location, PublishedRun, Reports, Snapshots
 from ..texts.shown import as_plain, csv_line, cut, json_text, visible
 from .fitting import fitted, wide
 
@@ -33,7 +33,7 @@ _MOST_FITTED = 1_000
 
 def read_table(
     reports: Reports,
-    published: Published,
+    published: PublishedRun,
     name: str,
     group: str | None = None,
     topic: str | None = None,
@@ -57,7 +57,7 @@ def read_table(
             continue
         if column in names:
             table = table.filter(ds.field(column) == wanted)
-        elif _lists(table, several := f"{what}s"):
+        elif _has_list(table, several := f"{what}s"):
             keep = [wanted in (each or ()) for each in table[several].to_pylist()]
             table = table.filter(pa.array(keep, pa.bool_()))
         else:
@@ -74,7 +74,7 @@ def read_refused(snapshots: Location, masking: Masking) -> pa.Table:
     return shown.sort_by([("file", "ascending"), ("line_number", "ascending")])
 
 
-def _lists(table: pa.Table, several: str) -> bool:
+def _has_list(table: pa.Table, several: str) -> bool:
     """True if a row is of several groups or topics; ``group_load.topics`` is their number."""
     return several in table.column_names and pa.types.is_list(table.schema.field(several).type)
 
@@ -90,7 +90,7 @@ def worst_first(table: pa.Table) -> pa.Table:
 
     A table without a severity stays as it is.
     """
-    column = next((each for each in _SEVERITIES if each in table.column_names), None)
+    column = next((each for each in SEVERITY_COLUMNS if each in table.column_names), None)
     if column is None:
         return table
     read = {column, "ongoing", "certainty", "backlog", *_QUEUE_MINUTES}
@@ -112,8 +112,6 @@ def worst_first(table: pa.Table) -> pa.Table:
     return table.take(pa.array(sorted(range(table.num_rows), key=rank), pa.int64()))
 
 
-#: The columns by which a table has its worst rows: it has one of the first two at most.
-_SEVERITIES = ("severity", "worst_severity")
 _QUEUE_MINUTES = ("orphan_queue_minutes", "duplicate_queue_minutes")
 
 
@@ -136,7 +134,7 @@ def columns_that_matter(table: pa.Table) -> pa.Table:
     return table.select([each for each in names if each in kept])
 
 
-def tables_of(published: Published) -> pa.Table:
+def tables_of(published: PublishedRun) -> pa.Table:
     """The tables of a run, with their rows and what a row is."""
     grains = {table.name: table.grain for table in (*REPORT_TABLES, QUARANTINE)}
     rows = published.summary["rows"]
@@ -163,7 +161,7 @@ def _with_nearest(name: str, names: Sequence[str]) -> str:
 
 
 def why_no_rows(
-    reports: Reports, published: Published, name: str, group: str | None, topic: str | None
+    reports: Reports, published: PublishedRun, name: str, group: str | None, topic: str | None
 ) -> str:
     """The reason why a table has no rows of a group or topic; '' where it is of no group and topic.
 
@@ -171,7 +169,7 @@ def why_no_rows(
     """
     rows = read_table(reports, published, name)
     group = group if "consumer_group" in rows.column_names else None
-    topic = topic if "topic" in rows.column_names or _lists(rows, "topics") else None
+    topic = topic if "topic" in rows.column_names or _has_list(rows, "topics") else None
     if group is None and topic is None:
         return ""
     coverage = _coverage(reports, published)
@@ -180,22 +178,22 @@ def why_no_rows(
     groups, topics = {each for each, _ in there}, {each for _, each in there}
     if group is not None and group not in groups:
         raise SettingsError(f"no group {group!r} {run}: {near_names(group, groups)}")
-    of_group = {each for of, each in there if group in (None, of)}
+    of_group = {each for name, each in there if group in (None, name)}
     if topic is not None and topic not in topics:
         raise SettingsError(f"no topic {topic!r} {run}: {near_names(topic, of_group)}")
     if topic is not None and topic not in of_group:
         return f"group {group} has no topic {topic} {run}"
     asked = [
-        (f"group {of}, topic {each}: {text}", text)
-        for (of, each), text in coverage.items()
-        if group in (None, of) and topic in (None, each)
+        (f"group {name}, topic {each}: {text}", text)
+        for (name, each), text in coverage.items()
+        if group in (None, name) and topic in (None, each)
     ]
     if gaps := [why for why, text in asked if text != AUDITED]:
         return f"not all of it was audited: {list_of(gaps, 3)}"
     return f"it was audited {run}, and there are none in {name}" if asked else ""
 
 
-def _coverage(reports: Reports, published: Published) -> dict[tuple[str, str], str]:
+def _coverage(reports: Reports, published: PublishedRun) -> dict[tuple[str, str], str]:
     """The coverage of each group and topic; in several clusters the worse."""
     rows = read_table(reports, published, GROUP_HEALTH.name).to_pylist()
     rows.sort(key=lambda row: row["coverage"] != AUDITED)
@@ -206,7 +204,7 @@ def _named(rows: pa.Table) -> set[tuple[str, str]]:
     """The groups and topics that some rows are of, '' where they have none."""
     found = set()
     names = [each for each in ("consumer_group", "topic", "topics") if each in rows.column_names]
-    lists_topics = _lists(rows, "topics")
+    lists_topics = _has_list(rows, "topics")
     for row in rows.select(names).to_pylist():
         topics = (row["topics"] or [""]) if lists_topics else [row.get("topic") or ""]
         found |= {(row.get("consumer_group") or "", topic) for topic in topics}

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..storage import Published, Reports
+from ..storage import PublishedRun, Reports
 
 
 class Place(NamedTuple):
@@ -71,7 +71,7 @@ class Tables:
 class PublishedTables(Tables):
     """The tables of one published run; InputError where one of them is gone."""
 
-    def __init__(self, reports: Reports, published: Published) -> None:
+    def __init__(self, reports: Reports, published: PublishedRun) -> None:
         super().__init__(
             lambda name: reports.dataset(published, name) if name in published.tables else None
         )

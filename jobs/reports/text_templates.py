@@ -14,14 +14,22 @@ from jinja2 import Environment, pass_context
 from jinja2.runtime import Context
 
 from rebalance_core.descriptions import queue_ranges
-from rebalance_core.english import agreeing, count, joined, list_of, named_broker, names
+from rebalance_core.english import (
+    agreeing,
+    count,
+    joined,
+    list_of,
+    named_broker,
+    names,
+    with_commas,
+)
 from rebalance_core.moves import shown_id
 from rebalance_core.texts import Text
 
 from ..config.masking import Masking
 from ..declared.instants import Instant
 from ..languages.language import ENGLISH, Language
-from ..texts.shown import folded, of_the_time, padded, visible
+from ..texts.shown import folded, padded, share_in_words, visible
 from ..texts.templates import templates_of
 
 #: Wide enough for a terminal, narrow enough for a ticket.
@@ -57,8 +65,8 @@ def clock(time: Instant) -> Text:
 
 #: Functions that templates call by name.
 _FUNCTIONS = (
-    *(agreeing, clock, count, joined, list_of, named_broker, names),
-    *(of_the_time, padded, queue_ranges, shown_id),
+    *(agreeing, clock, count, joined, list_of, named_broker, names, with_commas),
+    *(share_in_words, padded, queue_ranges, shown_id),
 )
 
 

@@ -1,34 +1,47 @@
 """The messages that wait in topics: how many, how fast they pile up, and since when."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from rebalance_core.english import agreeing, count
+from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.texts import Text
 
 from ..texts.shown import day_and_time
 
 #: The columns of ``group_health`` that a ``WaitingMessages`` is made of.
-COLUMNS = ("backlog", "backlog_per_minute", "waiting_since")
+COLUMNS = ("backlog", "backlog_per_minute", "waiting_since", "queues", "queues_without_offsets")
 
 
 class WaitingMessages(NamedTuple):
     """Messages that were not consumed at the last offsets; None: not known, for no offsets came.
 
     ``since``: by when the oldest of them had come; None where all are as new as the last offsets.
+    ``queues``: how many there are; of so many of them ``without_offsets`` nothing is known, so that
+    at least so much waits.
     """
 
     messages: int | None = None
     per_minute: float = 0.0
     since: datetime | None = None
+    queues: int = 0
+    without_offsets: int = 0
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> "WaitingMessages":
-        """The waiting messages of a topic, from its row of ``group_health``."""
-        messages, per_minute, since = (row[name] for name in COLUMNS)
+        """The waiting messages of a topic, from its row of ``group_health``.
+
+        A broker gives offsets of topics alone of which the group has committed any
+        (``ConsumerOffsetManager.whichTopicByConsumer``), and most retry topics have none: of these
+        nothing is missing.
+        """
+        messages, per_minute, since, queues, without_offsets = (row[name] for name in COLUMNS)
+        if messages is None and is_retry_topic(row["topic"]):
+            return NOTHING
         is_new = since is not None and since >= row["last_seen"]
-        return cls(messages, per_minute or 0.0, None if is_new else since)
+        since = None if is_new else since
+        return cls(messages, per_minute or 0.0, since, queues or 0, without_offsets or 0)
 
     @classmethod
     def of_all(cls, every: Iterable["WaitingMessages"]) -> "WaitingMessages":
@@ -40,31 +53,71 @@ class WaitingMessages(NamedTuple):
         every = list(every)
         known = [each.messages for each in every if each.messages is not None]
         since = min((each.since for each in every if each.since is not None), default=None)
-        growth = sum(each.per_minute for each in every)
-        return cls(sum(known) if known else None, growth, since)
+        return cls(
+            sum(known) if known else None,
+            sum(each.per_minute for each in every),
+            since,
+            sum(each.queues for each in every),
+            sum(each.without_offsets for each in every),
+        )
 
     @property
     def text(self) -> str:
-        """The sentence; empty where nothing waits, or it is not known.
+        """The sentence; empty where it is not known.
 
         >>> WaitingMessages(2_000, 61.5, datetime(2026, 11, 20, 10, 3)).text
-        '2,000 messages wait, 62 more a minute, the oldest since 2026-11-20 10:03:00'
-        >>> WaitingMessages(1, -0.2).text, WaitingMessages().text
-        ('1 message waits', '')
+        '2,000 messages wait, 62 more a minute, the oldest from 2026-11-20 10:03:00'
+        >>> WaitingMessages(1, -0.2).text, WaitingMessages(0).text, WaitingMessages().text
+        ('1 message waits', 'no message waits', '')
+        >>> WaitingMessages(12_300, queues=8, without_offsets=2).text
+        'at least 12,300 messages wait (no offsets of 2 of 8 queues)'
+        >>> WaitingMessages(0, queues=8, without_offsets=2).text
+        'no message is known to wait (no offsets of 2 of 8 queues)'
         """
-        if not self.messages:
+        return self.text_of_times(day_and_time)
+
+    def text_of_times(self, shown: Callable[[datetime], str]) -> str:
+        """The same with times as ``shown`` has them."""
+        if self.messages is None:
             return ""
-        messages = count(self.messages, "message")
-        text = agreeing(self.messages, "{messages} [waits|wait]", messages=messages)
+        text: str = Text("no message waits")
+        if self.messages:
+            messages = count(self.messages, "message")
+            text = agreeing(self.messages, "{messages} [waits|wait]", messages=messages)
+        elif self.without_offsets:
+            text = Text("no message is known to wait")
         if number := round(abs(self.per_minute)):
             template = "{waiting}, {number:,} fewer a minute"
             if self.per_minute > 0:
                 template = "{waiting}, {number:,} more a minute"
             text = Text(template, waiting=text, number=number)
         if self.since is not None:
-            since = day_and_time(self.since)
-            text = Text("{waiting}, the oldest since {time}", waiting=text, time=since)
-        return text
+            text = Text("{waiting}, the oldest from {time}", waiting=text, time=shown(self.since))
+        if not self.without_offsets:
+            return text
+        template = "at least {waiting} (no offsets of {number:,} of {queues})"
+        if not self.messages:
+            template = "{waiting} (no offsets of {number:,} of {queues})"
+        return Text(
+            template,
+            waiting=text,
+            number=self.without_offsets,
+            queues=count(self.queues, "queue"),
+        )
+
+    @property
+    def number(self) -> str:
+        """The number, for a cell of a table.
+
+        >>> WaitingMessages().number, WaitingMessages(1_200).number
+        ('not known', '1,200')
+        >>> WaitingMessages(1_200, queues=8, without_offsets=2).number
+        'at least 1,200'
+        """
+        if self.messages is None or (self.without_offsets and not self.messages):
+            return Text("not known")
+        number = f"{self.messages:,}"
+        return Text("at least {number}", number=number) if self.without_offsets else number
 
 
 NOTHING = WaitingMessages()

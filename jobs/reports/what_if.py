@@ -16,20 +16,20 @@ from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED
 from rebalance_core.loads import queues_by_client
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.moves import shown_id
-from rebalance_core.prediction import Between, Ways
+from rebalance_core.prediction import StateBetween, Ways
 from rebalance_core.texts import Text
 
 from ..judge.moment import Moment
-from ..languages.language import ENGLISH, Language
-from .situation_text import draw, size_and_wrong, wrong_of
-from .text_templates import WIDTH, Reader, clock
+from ..languages.language import Language
+from .situation_text import draw, size_and_wrong, wrong_in_words
+from .text_templates import Reader, clock
 
 #: The moment of each topic of a group, and the effect of the changes on it.
 Predictions = Sequence[tuple[Moment, WhatIf]]
 
 
 def what_if_lines(
-    predicted: WhatIf, moment: Moment, language: Language = ENGLISH, width: int = WIDTH
+    predicted: WhatIf, moment: Moment, language: Language, width: int
 ) -> Iterator[str]:
     """The lines of a what-if of a topic: who takes what then, what moves, what lies in between."""
     reader = Reader(moment.masking, language, width)
@@ -54,7 +54,7 @@ def what_if_group_lines(predictions: Predictions, language: Language, width: int
         predictions=predictions,
         changes=_changes(predictions),
         changes_something=any(predicted.steps for _, predicted in predictions),
-        unsafe=[(of.state.topic, each) for of, each in predictions if not each.safe],
+        unsafe=[(situation.state.topic, each) for situation, each in predictions if not each.safe],
         in_one_line=_in_one_line,
         load=list(_load(predictions).items()),
     )
@@ -87,7 +87,7 @@ def _in_one_line(predicted: WhatIf) -> Text:
     if AUDITED not in (predicted.before.coverage, predicted.after.coverage):
         coverage = predicted.before.coverage
         return Text("its queues are not divided by the clients ({coverage})", coverage=coverage)
-    before, after = wrong_of(predicted.before), wrong_of(predicted.after)
+    before, after = wrong_in_words(predicted.before), wrong_in_words(predicted.after)
     template = "NOT safe, {moves}; before: {before}; after: {after}"
     if predicted.safe:
         template = "safe, {moves}; before: {before}; after: {after}"
@@ -193,7 +193,7 @@ def _queue(queue: MessageQueue) -> dict[str, Any]:
 # ------------------------------------------------------------------ in words
 
 
-def _what_is_wrong(between: Between) -> str:
+def _what_is_wrong(between: StateBetween) -> str:
     wrong = {DUPLICATE: between.duplicates, ORPHANED: between.orphans}
     return joined(taken_by(kind, queues) for kind, queues in wrong.items() if queues)
 

@@ -1,5 +1,7 @@
 """Words for codes of the tables within a sentence."""
 
+import re
+
 from rebalance_core.english import joined, list_of
 from rebalance_core.texts import Text, fill
 
@@ -48,10 +50,21 @@ def within(text: str) -> str:
 def begin(text: str) -> str:
     """The text as it begins a sentence: with a capital, which English alone needs.
 
-    >>> begin(Text("restart {client}", client="a"))
-    'Restart a'
+    A name stays as it is written.
+
+    >>> begin(Text("restart {client}", client="a")), begin(Text("{broker} is gone", broker="b"))
+    ('Restart a', 'b is gone')
     """
-    return _changed(text, text[:1].upper() + text[1:])
+    return text if _begins_with_name(text) else _changed(text, text[:1].upper() + text[1:])
+
+
+def _begins_with_name(text: object) -> bool:
+    """True if the first word is a value that is no text of ours."""
+    if not isinstance(text, Text):
+        return False
+    slot = re.match(r"\{(\w+)", text.template)
+    value = text.values.get(slot[1]) if slot else None
+    return _begins_with_name(value) if isinstance(value, Text) else isinstance(value, str)
 
 
 def _changed(text: str, english: str) -> str:

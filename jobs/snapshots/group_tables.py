@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from rebalance_core.grouping import grouped
 
+from ..declared.client_intervals import HEARTBEAT_INTERVAL
 from ..declared.instants import SECOND, Instant, together
 from ..dumps.statement import Connections, Subscriptions
 from ..judge.dossier import Broker
@@ -31,17 +32,15 @@ _CHANGES = 3
 _CHANGES_OF_ANY_KIND = 4
 #: And for longer than this from the first to the last change: a rolling deploy that adds a topic
 #: makes the table flip too, until the last member is new, also between two of its steps.
-_LASTS = 300 * SECOND
+_FLIPS_FOR = 300 * SECOND
 #: Changes belong together where the connections are the same: a table that is polled as often as
 #: members write it stays the same for long. Else unless the table stayed the same for more polls in
 #: a row than this, and for longer: where one member of ten subscribes, one poll of ten shows it.
 _SAME_POLLS, _SAME_TIME = 20, 600 * SECOND
 #: Shares are whole steps of so many percent, so that they stay equal from one ingest to the next.
 _STEP = 5
-#: A client heartbeats this often (``ClientConfig.heartbeatBrokerInterval``). Polls in step with it
-#: always meet the table of the same member ...
-_HEARTBEAT: Instant = 30 * SECOND
-#: ... and its polls leave more than so much of the time between two heartbeats without a look.
+#: Polls in step with the heartbeats always meet the table of the same member: they leave more than
+#: so much of the time between two heartbeats without a look.
 _NEVER_LOOKED_AT: Instant = 5 * SECOND
 #: Then its share has no meaning: half of the members as likely as more or fewer.
 _NO_SHARE = 50
@@ -135,14 +134,11 @@ def share_of_others(percent: int, members: int, sure: int, subscribed: int) -> i
     >>> share_of_others(50, members=2, sure=1, subscribed=1)
     5
     """
-    if members < _TWO:
+    others = members - 2  # one subscribes, and another does not
+    if others < 0:
         return percent
-    subscribers = 1 + (members - _TWO) * percent / 100
+    subscribers = 1 + others * percent / 100
     return _rounded(subscribers - subscribed, members - sure)
-
-
-#: One that subscribes and one that does not.
-_TWO = 2
 
 
 def _rounded(part: float, whole: int) -> int:
@@ -240,7 +236,7 @@ def _flipping(
         times = [had[place][0] for place in places]
         same = sum(_are_same(*answers[place - 1 : place + 1]) for place in places)
         flips = same >= _CHANGES or len(places) >= _CHANGES_OF_ANY_KIND
-        if flips and times[-1] - times[0] > _LASTS:
+        if flips and times[-1] - times[0] > _FLIPS_FOR:
             longest = max(b - a for a, b in pairwise(times))
             yield times[0] - longest, times[-1] + longest
 
@@ -317,6 +313,6 @@ def _keeps_step(times: Sequence[Instant]) -> bool:
     >>> _keeps_step([n * 63 * SECOND for n in range(10)])
     False
     """
-    phases = sorted({time % _HEARTBEAT for time in times})
-    gaps = [after - before for before, after in pairwise([*phases, phases[0] + _HEARTBEAT])]
+    phases = sorted({time % HEARTBEAT_INTERVAL for time in times})
+    gaps = [after - before for before, after in pairwise([*phases, phases[0] + HEARTBEAT_INTERVAL])]
     return max(gaps) > _NEVER_LOOKED_AT

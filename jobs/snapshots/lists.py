@@ -15,25 +15,27 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rebalance_core.state import GROUP_TABLE
+
+from ..declared.client_intervals import HEARTBEAT_INTERVAL
 from ..declared.contents import MEMBER_FACTS, content_id, record_text
 from ..declared.instants import SECOND, Instant
 from ..declared.member_flags import is_expired, silence_bounds
 from ..dumps.statement import Connections
 from ..engines.pieces import in_parts
 from ..judge.dossier import Broker
-from ..schemas import GROUP_TABLE, HEARTBEATS, MEMBER_LISTS, MEMBERS
+from ..schemas import HEARTBEATS, MEMBER_LISTS, MEMBERS
 from .exact_types import PIECE_ROWS, table_of
 from .group_tables import Doubt, GroupTables, ShownFacts, share_of_others
 from .members import MemberRow, Members, member_at
 from .value_history import NEVER
 
-#: A client heartbeats every 30 s (``ClientConfig.heartbeatBrokerInterval``). Where two in a row did
-#: not come, they were not lost: the client stopped ...
+#: Two heartbeats in a row that did not come were not lost: the client stopped ...
 _SILENCE: Instant = 75 * SECOND
 #: ... unless it left before: a client listed for longer than two heartbeats did not sign off.
-_LISTED: Instant = 60 * SECOND
-#: ... within the 30 s after its last heartbeat, in the middle of them as likely as not.
-_STOPPED_AFTER: Instant = 15 * SECOND
+_LISTED = 2 * HEARTBEAT_INTERVAL
+#: ... before the next heartbeat was due, in the middle of that time as likely as not.
+_STOPPED_AFTER = HEARTBEAT_INTERVAL // 2
 
 
 def _is_silent(time: Instant, heartbeats: Sequence[Instant], heard_until: Instant | None) -> bool:
@@ -83,7 +85,7 @@ class Stays:
 
 
 @dataclass
-class _Resolved:
+class _ResolvedList:
     """A broker's list, with what is true of each of its members until ``until``."""
 
     answer: Connections
@@ -115,7 +117,7 @@ class ListRows:
         self._numbers: dict[MemberRow, int] = {}
         self._distinct: list[MemberRow] = []
         self._texts: dict[tuple[int, bool | None], str] = {}
-        self._last: dict[Broker, _Resolved] = {}
+        self._last: dict[Broker, _ResolvedList] = {}
         #: The distinct members of each list, by list id: their numbers, and whether they are
         #: expired.
         self._lists: dict[str, tuple[tuple[int, bool | None], ...]] = {}
@@ -160,7 +162,7 @@ class ListRows:
         return list_id
 
     def _holds(
-        self, resolved: _Resolved, time: Instant, broker: Broker, answer: Connections
+        self, resolved: _ResolvedList, time: Instant, broker: Broker, answer: Connections
     ) -> bool:
         """True if all that was true of the members of a list still is."""
         return (
@@ -169,8 +171,8 @@ class ListRows:
             and (resolved.shown is None or resolved.shown == self._tables.at(time, broker))
         )
 
-    def _resolve(self, time: Instant, broker: Broker, answer: Connections) -> _Resolved:
-        resolved = _Resolved(answer)
+    def _resolve(self, time: Instant, broker: Broker, answer: Connections) -> _ResolvedList:
+        resolved = _ResolvedList(answer)
         shown = self._tables.at(time, broker)
         members: list[MemberRow] = []
         for connection in answer.connections:

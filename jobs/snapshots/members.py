@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from rebalance_core.state import GROUP_TABLE
 from rebalance_core.strategies.machine_room_nearby import NEARBY
 
 from ..declared.contents import MEMBER_FACTS
@@ -31,7 +32,7 @@ from ..dumps.statement import (
     Subscriptions,
 )
 from ..judge.dossier import Broker
-from ..schemas import CLIENT_LOG, GROUP_TABLE, RUNNING_INFO
+from ..schemas import CLIENT_LOG, RUNNING_INFO
 from .group_tables import Doubt, ShownFacts
 from .value_history import NEVER, ValueHistory
 
@@ -89,7 +90,7 @@ class MemberRow(NamedTuple):
         )
 
 
-class OfConnection:
+class ConnectionHistory:
     """The reports about the group in the heartbeats over one connection."""
 
     __slots__ = ("full", "heartbeats")
@@ -115,7 +116,7 @@ class OfConnection:
         return min(either, key=lambda heard: abs(heard - time))
 
 
-class OfClient:
+class ClientHistory:
     """The reports of a client about itself, over whichever connection."""
 
     __slots__ = ("client_rebalance", "heartbeat", "info", "nearby", "pull_consumer", "strategy")
@@ -144,8 +145,8 @@ class Members:
     """The reports of all clients of one group. Statements are added in order of time."""
 
     def __init__(self) -> None:
-        self._connections: dict[ConnectionKey, OfConnection] = defaultdict(OfConnection)
-        self._clients: dict[str, OfClient] = defaultdict(OfClient)
+        self._connections: dict[ConnectionKey, ConnectionHistory] = defaultdict(ConnectionHistory)
+        self._clients: dict[str, ClientHistory] = defaultdict(ClientHistory)
         self._heard: dict[tuple[str | None, int | None], Instant] = {}
         #: The times of heartbeats over any connection, by (broker name, broker id, client id).
         self._heartbeats: dict[tuple[str | None, int | None, str], array[int]] = defaultdict(
@@ -181,7 +182,7 @@ class Members:
             client.client_rebalance.add(time, False)
         _add_strategy(client, time, line.strategy, CLIENT_LOG)
 
-    def of_connection(self, broker: Broker, connection: Connection) -> OfConnection:
+    def of_connection(self, broker: Broker, connection: Connection) -> ConnectionHistory:
         """The heartbeats over a connection of a broker's list."""
         key = (*broker, connection.client_id, connection.client_addr)
         return self._connections.get(key, _SILENT_CONNECTION)
@@ -194,17 +195,17 @@ class Members:
         """The time at which a broker's last heartbeat of any member was collected."""
         return self._heard.get(broker)
 
-    def of_client(self, client_id: str) -> OfClient:
+    def of_client(self, client_id: str) -> ClientHistory:
         """The reports of a client about itself."""
         return self._clients.get(client_id, _SILENT_CLIENT)
 
 
 _NO_HEARTBEATS: array[int] = array("q")
-_SILENT_CONNECTION = OfConnection()
-_SILENT_CLIENT = OfClient()
+_SILENT_CONNECTION = ConnectionHistory()
+_SILENT_CLIENT = ClientHistory()
 
 
-def _add_strategy(client: OfClient, time: Instant, strategy: str, source: str) -> None:
+def _add_strategy(client: ClientHistory, time: Instant, strategy: str, source: str) -> None:
     client.strategy.add(time, (strategy, source))
     if strategy.startswith(f"{NEARBY}-"):
         client.nearby.add(time, strategy)
@@ -219,7 +220,7 @@ class _Report(NamedTuple):
 
 
 def _last_reports(
-    time: Instant, connection: OfConnection, client: OfClient
+    time: Instant, connection: ConnectionHistory, client: ClientHistory
 ) -> tuple[list[_Report], Instant]:
     """The reports of a client over a connection and elsewhere, those that count first; until when.
 

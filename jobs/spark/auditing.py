@@ -49,7 +49,7 @@ from ..schemas import (
     ROUTE_POLLS,
     TOPIC_ROUTES,
 )
-from ..storage import Location, Published, Snapshots
+from ..storage import Location, PublishedRun, Snapshots
 from .dataframe_rows import Names, RowsStep, brief_kinds, briefly, prepared
 from .dataframes import replace_date, rows_of_pieces, to_frame
 from .schemas import spark_schema
@@ -120,7 +120,8 @@ def audit_tables(
     with temporary_folder() as folder, suited(spark) as own:
         engine = SparkEngine(own)
         task = new_task(folder, settings)
-        rows = prepared({name: adopted(own, each) for name, each in frames.items()}, columns)
+        named = prepared(frames, columns)
+        rows = {name: adopted(own, each) for name, each in named.items()}
         try:
             inputs = FrameInputs.read(engine, rows, settings, task.window, folder)
             published = publish_audit(engine, task, QUIET, inputs)
@@ -244,7 +245,7 @@ class SparkReport(Report):
     def __init__(
         self,
         folder: Location,
-        published: Published,
+        published: PublishedRun,
         settings: Settings,
         engine: SparkEngine,
         rows: Mapping[str, DataFrame],

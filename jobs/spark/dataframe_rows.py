@@ -112,7 +112,7 @@ def _check_names(columns: Names) -> None:
                 )
 
 
-class _Named(NamedTuple):
+class _NamedColumns(NamedTuple):
     """The columns of a table that are there."""
 
     #: Rows with our names of columns.
@@ -124,12 +124,12 @@ class _Named(NamedTuple):
     not_found: dict[str, str]
 
 
-def _by_our_names(table: Table, rows: DataFrame, columns: Names) -> _Named:
+def _by_our_names(table: Table, rows: DataFrame, columns: Names) -> _NamedColumns:
     places = defaultdict(list)
     for name in rows.columns:
         places[name.lower()].append(name)
     picked: list[Column] = []
-    named = _Named(rows, [], {}, {})
+    named = _NamedColumns(rows, [], {}, {})
     for field in table.schema:
         theirs = columns.get(field.name, field.name)
         if not isinstance(theirs, str):
@@ -167,7 +167,7 @@ def _refusal(rows: DataFrame, column: Column) -> str | None:
     return None
 
 
-def _not_found(columns: Names, named: Mapping[str, _Named]) -> Iterator[str]:
+def _not_found(columns: Names, named: Mapping[str, _NamedColumns]) -> Iterator[str]:
     """The names in ``columns`` that their table has not; or that no table has, where for all."""
     for name, each in named.items():
         of_table = columns.get(name, {})
@@ -198,7 +198,7 @@ def _arrow_type(field: StructField) -> pa.DataType:
 def _what_to_type(
     came: list[tuple[Table, pa.Schema]],
     frames: Mapping[str, DataFrame],
-    named: Mapping[str, _Named],
+    named: Mapping[str, _NamedColumns],
 ) -> Iterator[str]:
     """The argument that mends the columns, as far as names and types show it."""
     lines, there = [], []

@@ -234,9 +234,9 @@ def _findings(group: _GroupRow | None) -> _Findings:
             takers[queue] += [client_id] * processes
     in_order = [(_struct(queue), takers[queue]) for queue in sort_message_queues(takers)]
     return _Findings(
-        [queue for queue, of in in_order if not of],
-        [{"queue": queue, "client_ids": of} for queue, of in in_order if len(of) > 1],
-        [{"client_id": each, "processes": of} for each, of, _ in taken if of > 1],
+        [queue for queue, owners in in_order if not owners],
+        [{"queue": queue, "client_ids": owners} for queue, owners in in_order if len(owners) > 1],
+        [{"client_id": each, "processes": copies} for each, copies, _ in taken if copies > 1],
     )
 
 

@@ -20,7 +20,8 @@ from shutil import rmtree
 from socketserver import BaseServer
 from tempfile import gettempdir, mkdtemp, mkstemp
 from threading import RLock
-from typing import Any
+from typing import Any, cast
+from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark import RDD, SparkConf, SparkContext
@@ -145,8 +146,9 @@ def _copied(spark: Any) -> SparkSession:
         if not hasattr(spark, "cloneSession"):
             return spark  # type: ignore[no-any-return]
         copied: Any = spark.cloneSession()
-        # Else Python waits at its end for the channel, for ever where the server is gone.
-        weakref.finalize(copied, copied.client.close)
+        # Else Python asks the server at its end, where it is gone for ten minutes and more. What is
+        # registered last comes first: before the client's own end.
+        atexit.register(copied.client.close)
         return copied  # type: ignore[no-any-return]
     with unnoticed(spark):
         return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
@@ -160,11 +162,28 @@ def adopted(own: SparkSession, rows: DataFrame) -> DataFrame:
     if rows.sparkSession is own:
         return rows
     if is_remote():
-        of_plan: Any = type(rows)
-        remote: DataFrame = of_plan(rows._plan, own)
-        return remote
+        return _shared(own, rows)
     java = rows._jdf
     return DataFrame(java.ofRows(own._jsparkSession, java.queryExecution().analyzed()), own)
+
+
+def _shared(own: SparkSession, rows: DataFrame) -> DataFrame:
+    """The same on Spark Connect, by a view of all sessions, for as long as a plan needs it.
+
+    A plan that is given to another session as it is would be settled again there, by the settings
+    of that one, and what is kept of it would not be known again.
+    """
+    name = f"rebalance_audit_{uuid4().hex}"
+    rows.createGlobalTempView(name)
+    shared: Any = own.table(f"{own.conf.get('spark.sql.globalTempDatabase')}.{name}")
+    # At the end of Python the server may be gone, with all its views.
+    weakref.finalize(shared._plan, _drop, rows.sparkSession, name).atexit = False
+    return cast(DataFrame, shared)
+
+
+def _drop(spark: SparkSession, view: str) -> None:
+    with suppress(Exception):  # the session may be stopped
+        spark.catalog.dropGlobalTempView(view)
 
 
 @contextmanager

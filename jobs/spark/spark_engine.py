@@ -45,19 +45,19 @@ from ..engines.batches import (
     WAITING,
     RowStep,
     begun,
+    contents_step,
     end_large,
     ended,
-    of_contents,
-    of_numbers,
-    of_rows,
-    of_shards,
+    rows_step,
+    shards_step,
+    task_numbers_step,
     unpacked_questions,
     unpacked_rows,
 )
 from ..engines.engine import (
     MOST_BYTES,
-    About,
     InputFile,
+    QuestionSubject,
     ShardStep,
     Slice,
     SliceStep,
@@ -181,12 +181,12 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             files = self.spark.read.format("binaryFile").options(**_BY_NAME)
             contents = files.load([each.path for each in handed])
             contents = contents.select("path", "content")
-            frames.append(contents.mapInArrow(of_contents(handed, step), _DDL))
+            frames.append(contents.mapInArrow(contents_step(handed, step), _DDL))
         if opened:
             size = sum(each.size for each in opened)
             of_tasks = list(in_tasks(opened, size, self._tasks))
             numbers = self.spark.range(0, len(of_tasks), 1, len(of_tasks))
-            frames.append(numbers.mapInArrow(of_numbers(of_tasks, step), _DDL))
+            frames.append(numbers.mapInArrow(task_numbers_step(of_tasks, step), _DDL))
         rows = reduce(DataFrame.unionAll, frames or [self.given([]).rows])
         tables = ", ".join(dict.fromkeys(each.what for each in slices))
         return self._keep(rows, self._input_bytes, f"slices -> pieces: {tables}")
@@ -200,11 +200,11 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     def _mapped(self, name: str, rows: DataFrame, step: RowStep) -> DataFrame:
         if self._tasks == 1:
-            return rows.mapInArrow(of_rows(name, step), _DDL)
+            return rows.mapInArrow(rows_step(name, step), _DDL)
         # As pieces: rows of Java, with their lists, would cost as much again to exchange.
-        lists = rows.mapInArrow(of_rows(name, ListsStep(_SHARDS_OF_A_TASK * self._tasks)), _DDL)
+        lists = rows.mapInArrow(rows_step(name, ListsStep(_SHARDS_OF_A_TASK * self._tasks)), _DDL)
         lists = lists.repartition(self._tasks, "shard")
-        return lists.mapInArrow(of_rows(name, step, unpacked_rows), _DDL)
+        return lists.mapInArrow(rows_step(name, step, unpacked_rows), _DDL)
 
     def given(self, pieces: Iterable[Piece]) -> PieceFrame:
         """Pieces that the caller has."""
@@ -218,7 +218,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     def by_shard(self, pieces: PieceFrame, step: ShardStep) -> PieceFrame:
         """Runs the step on the pieces of each shard."""
-        rows = self._grouped(pieces.rows).mapInArrow(of_shards(step), _DDL)
+        rows = self._grouped(pieces.rows).mapInArrow(shards_step(step), _DDL)
         return self._keep(rows, pieces.most_bytes, f"shards: {pieces.what}")
 
     def _grouped(self, rows: DataFrame) -> DataFrame:
@@ -239,7 +239,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         recompute = recompute_allocations(work)
         asked = self._grouped(pieces.rows).mapInArrow(begun(work), _ASKED_DDL)
         answered = asked.select(
-            *About._fields, *PIECE_COLUMNS, recompute("question").alias("answer")
+            *QuestionSubject._fields, *PIECE_COLUMNS, recompute("question").alias("answer")
         )
         what = "shards of groups: situations -> allocations -> rows of tables"
         made = self._keep(answered.mapInArrow(ended(work), _DDL), pieces.most_bytes, what)
@@ -253,7 +253,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             return done
         spread = made.only(QUESTIONS).rows.mapInArrow(unpacked_questions, _ASKED_DDL)
         answers = spread.repartition(self._most_tasks).select(
-            *About._fields,
+            *QuestionSubject._fields,
             "shard",
             F.lit(ANSWER).alias("kind"),
             recompute("question").alias("data"),

@@ -7,13 +7,13 @@ are the two folders that are published so.
 
 from .location import Location
 from .manifest import TableFiles
-from .publication import Published
+from .publication import PublishedRun
 from .reports import Reports
 from .snapshots import Snapshots, SnapshotWriter, new_run_id
 
 __all__ = [
     "Location",
-    "Published",
+    "PublishedRun",
     "Reports",
     "SnapshotWriter",
     "Snapshots",

@@ -1,53 +1,51 @@
-"""S3's conditional write, which PyArrow does not have: an object is created, or it is there."""
+"""Conditional write of a store, which PyArrow has not: an object is created, or it is there."""
 
 from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 S3_SCHEMES = ("s3", "s3a", "s3n")
-#: Answers of a store where the object is there (412), or is being created (409).
-_IS_THERE = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
-#: Answers of a store that has no conditional writes.
-_UNKNOWN = {"NotImplemented", "501"}
+_SCHEMES = (*S3_SCHEMES, "gs", "gcs", "abfs", "abfss")
+#: A store that does not answer is asked by PyArrow afterwards, which says what is wrong.
+_RETRIES = {"max_retries": 2}
 
 
-def put_if_absent(uri: str, base: str, data: bytes) -> bool:
-    """Creates the object, by boto3; False where that, or the store, cannot do it, or it is no S3.
+def put_if_absent(uri: str, file_system: Any, base: str, data: bytes) -> bool:
+    """Creates the object, by obstore; False where that is not installed or cannot create it: the
+    store has no conditional writes, or obstore does not find the credentials that PyArrow finds.
 
-    ``uri``: with PyArrow's options; ``base``: bucket and key. Raises FileExistsError where it is
-    there, OSError for whatever else fails.
+    ``uri``: with PyArrow's options; ``file_system``: PyArrow's; ``base``: bucket and key. Raises
+    FileExistsError where it is there.
     """
-    if urlsplit(uri).scheme not in S3_SCHEMES:
+    address, key = urlsplit(uri), base.partition("/")[2]
+    if address.scheme not in _SCHEMES:
         return False
     try:
-        boto3: Any = import_module("boto3")
+        obstore: Any = import_module("obstore")
     except ImportError:
         return False
-    errors: Any = import_module("botocore.exceptions")
-    bucket, _, key = base.partition("/")
+    from_url = import_module("obstore.store").from_url
+    is_s3 = address.scheme in S3_SCHEMES
+    bucket = address.netloc.rpartition("@")[2] if is_s3 else address.netloc
+    options = s3_options(uri, file_system) if is_s3 else {}
+    errors = obstore.exceptions
     try:
-        client = boto3.client("s3", **s3_options(uri))
-        client.put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
-    except errors.ClientError as error:
-        code = str(error.response["Error"]["Code"])
-        if code in _IS_THERE:
-            raise FileExistsError(base) from None
-        if code in _UNKNOWN:
-            return False
-        raise OSError(f"{base} cannot be created: {error}") from None
-    except errors.ParamValidationError:  # a boto3 that does not know the condition
+        store = from_url(f"{address.scheme}://{bucket}", retry_config=_RETRIES, **options)
+        obstore.put(store, key, data, mode="create")
+    except errors.AlreadyExistsError:
+        raise FileExistsError(base) from None
+    except (errors.BaseError, OSError):  # some of them are those of Python
         return False
-    except errors.BotoCoreError as error:
-        raise OSError(f"{base} cannot be created: {type(error).__name__}") from None
     return True
 
 
-def s3_options(uri: str) -> dict[str, str]:
-    """The options of boto3 that a URI of S3 has in PyArrow's words.
+def s3_options(uri: str, file_system: Any = None) -> dict[str, Any]:
+    """The options of obstore that a URI of S3 has in PyArrow's words, with the region that PyArrow
+    found.
 
     >>> s3_options("s3://key:a%2Fb@bucket/x?endpoint_override=localhost:9000&scheme=http")
-    {'endpoint_url': 'http://localhost:9000', 'aws_access_key_id': 'key', \
-'aws_secret_access_key': 'a/b'}
+    {'endpoint': 'http://localhost:9000', 'access_key_id': 'key', 'secret_access_key': 'a/b', \
+'client_options': {'allow_http': True}}
     """
     address, _, options = uri.partition("?")
     parts, query = urlsplit(address, allow_fragments=False), dict(parse_qsl(options))
@@ -55,9 +53,10 @@ def s3_options(uri: str) -> dict[str, str]:
     if endpoint and "://" not in endpoint:
         endpoint = f"{query.get('scheme', 'https')}://{endpoint}"
     values = {
-        "endpoint_url": endpoint,
-        "region_name": query.get("region"),
-        "aws_access_key_id": unquote(parts.username or ""),
-        "aws_secret_access_key": unquote(parts.password or ""),
+        "endpoint": endpoint,
+        "region": query.get("region") or getattr(file_system, "region", None),
+        "access_key_id": unquote(parts.username or ""),
+        "secret_access_key": unquote(parts.password or ""),
+        "client_options": {"allow_http": True} if (endpoint or "").startswith("http:") else None,
     }
     return {name: value for name, value in values.items() if value}

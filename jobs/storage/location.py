@@ -129,7 +129,8 @@ class Location:
         """Writes a file that is not there yet; FileExistsError where there is one.
 
         One of several writers creates it: on a local disk, on HDFS, whose rename refuses a name
-        that is there, and in S3, where boto3 is installed and the store knows If-None-Match.
+        that is there, and in S3, Google Cloud Storage and Azure, where obstore is installed and
+        the store knows the condition.
         Elsewhere it is looked for, written and read back: of two in one moment the last counts, and
         the other one has FileExistsError unless it read back before.
         """
@@ -143,7 +144,7 @@ class Location:
                 if self.exists():
                     raise FileExistsError(str(self)) from error
                 raise
-        elif not put_if_absent(self.uri, self.base, data):
+        elif not put_if_absent(self.uri, self.file_system, self.base, data):
             if self.exists():
                 raise FileExistsError(str(self))
             self._put(data)

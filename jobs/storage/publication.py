@@ -44,7 +44,7 @@ _TABLE = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedRun:
     """A run as its pointer has it.
 
     ``date``: empty for the snapshot tables; ``files``: by table what was published; ``number``: of
@@ -75,7 +75,7 @@ class Publication:
         self._aside = root / "_replaced" / name
         self._claims = root / "_claims" / name
 
-    def find(self) -> Published | None:
+    def find(self) -> PublishedRun | None:
         """The run that counts; None where none was published.
 
         Where the pointer cannot be read, the last run that is whole, with a warning.
@@ -83,12 +83,12 @@ class Publication:
         number = self._last()
         return self._at(number) if number else None
 
-    def aside(self, run: Published) -> Published:
+    def aside(self, run: PublishedRun) -> PublishedRun:
         """The same run, where its tables are when another one has replaced it."""
         folder = f"{self._aside.base.removeprefix(self.root.base).strip('/')}/{run.run_id}"
-        return replace(run, files={name: of.below(folder) for name, of in run.files.items()})
+        return replace(run, files={name: files.below(folder) for name, files in run.files.items()})
 
-    def _at(self, number: int) -> Published | None:
+    def _at(self, number: int) -> PublishedRun | None:
         pointer = self._pointer(number)
         try:
             published = self._checked(pointer.read_bytes())
@@ -170,7 +170,7 @@ class Publication:
                     raise self._lost() from error
                 raise
 
-    def publish(self, run: Published, folders: Iterable[Location], prefix: str = "") -> None:
+    def publish(self, run: PublishedRun, folders: Iterable[Location], prefix: str = "") -> None:
         """Makes a run the one that counts, whose tables are written already; clears others away.
 
         ``folders``: of the tables, in which all is a run's whose name begins with the ``prefix``.
@@ -181,7 +181,7 @@ class Publication:
             "run_id": run.run_id,
             "summary": run.summary,
             "tables": run.tables,
-            "files": {name: list(map(vars, of.files)) for name, of in run.files.items()},
+            "files": {name: list(map(vars, files.files)) for name, files in run.files.items()},
             "name": self._name,
             "number": run.number,
         }
@@ -250,7 +250,7 @@ class Publication:
             if name.startswith((f".{self._name}.", f"_{self._name}.")) and name.endswith(".tmp"):
                 (self._published / name).delete()
 
-    def _last_whole(self) -> Published | None:
+    def _last_whole(self) -> PublishedRun | None:
         """The run whose manifest has the highest number, of those of which all files are there."""
         whole = []
         for name in self._manifests.children():
@@ -263,7 +263,7 @@ class Publication:
             whole.append(run)
         return max(whole, key=lambda each: (each.number, each.run_id), default=None)
 
-    def _checked(self, data: bytes) -> Published:
+    def _checked(self, data: bytes) -> PublishedRun:
         """The run of a manifest; ValueError where it is none."""
         values = unsealed(data)
         kinds = {"run_id": str, "summary": dict, "files": dict, "number": int}
@@ -281,7 +281,7 @@ class Publication:
             files = {name: TableFiles.from_json(each) for name, each in values["files"].items()}
         except TypeError as error:
             raise ValueError(f"its list of files is none: {error}") from error
-        run = Published(self._date, values["run_id"], values["summary"], files, values["number"])
+        run = PublishedRun(self._date, values["run_id"], values["summary"], files, values["number"])
         for found in (run, self.aside(run)):
             paths = [file.path for table in found.files.values() for file in table.files]
             if not paths or any((self.root / path).exists() for path in (paths[0], paths[-1])):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
 from ..declared.instants import is_date
 from ..errors import DamagedError, InputError
 from .location import Location
-from .publication import Publication, Published
+from .publication import Publication, PublishedRun
 
 _Read = TypeVar("_Read")
 
@@ -48,7 +48,7 @@ class Reports:
         """The location of one table of one run."""
         return self.root / name / f"dt={check_date(date)}" / f"run={run_id}"
 
-    def dataset(self, published: Published, name: str) -> ds.Dataset:
+    def dataset(self, published: PublishedRun, name: str) -> ds.Dataset:
         """One table of a published run, as PyArrow reads it.
 
         DamagedError where a file is gone, or is not what was published.
@@ -65,7 +65,7 @@ class Reports:
                 "again, or restore the file"
             ) from error
 
-    def read(self, date: str | None, use: Callable[[Published], _Read]) -> _Read:
+    def read(self, date: str | None, use: Callable[[PublishedRun], _Read]) -> _Read:
         """Returns what ``use`` makes of the run that counts for a date (None: the last one).
 
         A run that is replaced while it is read is read again, for its tables may be gone.
@@ -89,7 +89,7 @@ class Reports:
         """The publication of a date."""
         return Publication(self.root, f"dt={check_date(date)}")
 
-    def publish(self, published: Published) -> None:
+    def publish(self, published: PublishedRun) -> None:
         """Makes a run the one that counts, then clears what other runs of the date left."""
         date = published.date
         (self.table("summary", date, published.run_id) / "summary.json").replace_text(
@@ -105,22 +105,22 @@ class Reports:
         found = (re.fullmatch(r"dt=(\d{4}-\d{2}-\d{2})\.\d{6,18}\.json", name) for name in names)
         return sorted({match.group(1) for match in found if match})
 
-    def find(self, date: str) -> Published | None:
+    def find(self, date: str) -> PublishedRun | None:
         """The run that counts for a date, if any."""
         return self.publication(date).find()
 
-    def published(self) -> list[Published]:
+    def published(self) -> list[PublishedRun]:
         """The run that counts for each date, also for one in the future; InputError: no date."""
         found = [each for each in map(self.find, self.dates()) if each is not None]
         if not found:
             self.resolve(None)
         return found
 
-    def before(self, date: str) -> Published | None:
+    def before(self, date: str) -> PublishedRun | None:
         """The run that counts for the last date before one: whenever either was published."""
         return self._last_of(each for each in self.dates() if each < check_date(date))
 
-    def last(self, date: str | None) -> Published | None:
+    def last(self, date: str | None) -> PublishedRun | None:
         """The run to go on from: that of the date, else of the last one before it.
 
         Without a date that of the last date.
@@ -129,11 +129,11 @@ class Reports:
             return self.find(date) or self.before(date)
         return self._last_of(self.dates())
 
-    def _last_of(self, dates: Iterable[str]) -> Published | None:
+    def _last_of(self, dates: Iterable[str]) -> PublishedRun | None:
         found = (self.find(each) for each in sorted(dates, reverse=True))
         return next((each for each in found if each is not None), None)
 
-    def resolve(self, date: str | None) -> Published:
+    def resolve(self, date: str | None) -> PublishedRun:
         """The run that counts for a date, or for the last one; InputError where there is none."""
         dates = self.dates()
         if not dates:
@@ -150,8 +150,8 @@ class Reports:
             )
         published = self.find(check_date(date)) if date else self._last_of(not_future)
         if published is None:
+            those = f"are {', '.join(dates[-10:])}" if len(dates) > 1 else f"is only {dates[0]}"
             raise InputError(
-                f"no published report of {date or 'any date'} under {self.root}; "
-                f"there are {', '.join(dates[-10:])}"
+                f"no published report of {date or 'any date'} under {self.root}; there {those}"
             )
         return published

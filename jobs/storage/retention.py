@@ -84,7 +84,7 @@ class Retention:
 
 
 @dataclass
-class Pruned:
+class PruneResult:
     """The things that were removed, or would be: by what it was the name, files and bytes of each.
 
     ``left``: what stays for the next time. ``failed``: what could not be removed, and why.
@@ -109,7 +109,7 @@ class Pruned:
 
 
 @dataclass
-class _Stored:
+class _StoredItem:
     """A file, or a folder with all below it, that runs make; ``path`` is below the root."""
 
     kind: str
@@ -136,7 +136,7 @@ class _Stored:
         return now - (began(self.run_id) if is_of_run else self.changed) > AT_WORK
 
 
-def prune_reports(reports: Reports, retention: Retention) -> Pruned:
+def prune_reports(reports: Reports, retention: Retention) -> PruneResult:
     """Removes what is old or left over below a folder of published reports.
 
     Of the dates that are kept the tables of runs go that died more than a day ago, or that another
@@ -150,7 +150,7 @@ def prune_reports(reports: Reports, retention: Retention) -> Pruned:
     return _prune(reports.root, items, retention, old)
 
 
-def prune_snapshots(root: Location, retention: Retention) -> Pruned:
+def prune_snapshots(root: Location, retention: Retention) -> PruneResult:
     """Removes what ingests that died left in the folder of the snapshot tables.
 
     The tables of the last ingest stay, however old they are, and so do all tables of a lake.
@@ -158,9 +158,11 @@ def prune_snapshots(root: Location, retention: Retention) -> Pruned:
     return _prune(root, _listed(root), retention, set())
 
 
-def _prune(root: Location, items: list[_Stored], retention: Retention, old: set[str]) -> Pruned:
-    pruned = Pruned()
-    of_names: dict[str, list[_Stored]] = defaultdict(list)
+def _prune(
+    root: Location, items: list[_StoredItem], retention: Retention, old: set[str]
+) -> PruneResult:
+    pruned = PruneResult()
+    of_names: dict[str, list[_StoredItem]] = defaultdict(list)
     for item in items:
         of_names[item.path if item.kind == "temporary" else item.name].append(item)
     for name, of_name in sorted(of_names.items()):
@@ -175,9 +177,9 @@ def _prune(root: Location, items: list[_Stored], retention: Retention, old: set[
 
 def _prune_name(
     publication: Publication,
-    items: list[_Stored],
+    items: list[_StoredItem],
     retention: Retention,
-    pruned: Pruned,
+    pruned: PruneResult,
     *,
     is_old: bool,
 ) -> None:
@@ -208,7 +210,9 @@ def _prune_name(
             _remove_if_empty(publication.root / each.path)
 
 
-def _dead(publication: Publication, items: list[_Stored], retention: Retention) -> list[_Stored]:
+def _dead(
+    publication: Publication, items: list[_StoredItem], retention: Retention
+) -> list[_StoredItem]:
     """Items of runs, and temporary files, that are more than a day old and that nobody reads.
 
     Where there is no pointer, a run with a manifest stays: somebody may have lost the pointer.
@@ -222,17 +226,17 @@ def _dead(publication: Publication, items: list[_Stored], retention: Retention) 
     return [each for each in of_runs if each.run_id not in kept and each.is_past(retention.now)]
 
 
-def _listed(root: Location) -> list[_Stored]:
+def _listed(root: Location) -> list[_StoredItem]:
     """The items below the root with the name of something that runs make, in order of removal."""
-    items: dict[str, _Stored] = {}
+    items: dict[str, _StoredItem] = {}
     for info in _infos(root):
         match = _ITEM.match(info.path.removeprefix(root.base).lstrip("/"))
         if match is None:
             continue
-        name = _Stored("", match[0]).name
+        name = _StoredItem("", match[0]).name
         if name != SNAPSHOTS and not is_date(name[3:]):
             continue
-        item = items.setdefault(match[0], _Stored(str(match.lastgroup), match[0]))
+        item = items.setdefault(match[0], _StoredItem(str(match.lastgroup), match[0]))
         if info.type == pafs.FileType.File:
             item.files += 1
             item.size += info.size
@@ -250,7 +254,7 @@ def _infos(root: Location) -> list[pafs.FileInfo]:
     return root.infos(recursive=True)
 
 
-def _remove(place: Location, item: _Stored) -> None:
+def _remove(place: Location, item: _StoredItem) -> None:
     place.delete()
     if item.kind == "pointer" and place.is_local:
         # When the power fails, the tables are not gone before their pointer is.

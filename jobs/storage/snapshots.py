@@ -23,7 +23,7 @@ from ..errors import DamagedError, InputError
 from . import disk
 from .location import Location
 from .manifest import TableFiles
-from .publication import Publication, Published
+from .publication import Publication, PublishedRun
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
@@ -49,7 +49,7 @@ class Snapshots:
     """
 
     root: Location
-    published: Published | None = None
+    published: PublishedRun | None = None
 
     @property
     def run_id(self) -> str | None:
@@ -171,7 +171,7 @@ class SnapshotWriter:
             name: TableFiles.written(self.root, self.table(name), count)
             for name, count in rows.items()
         }
-        published = Published("", self.run_id, dict(summary), files, self.number)
+        published = PublishedRun("", self.run_id, dict(summary), files, self.number)
         folders = [self.root / name for name in rows]
         Publication(self.root).publish(published, folders)
         return Snapshots(self.root, published)

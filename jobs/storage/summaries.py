@@ -49,5 +49,5 @@ def _differing(value: Any, shape: Any, name: str) -> Iterator[str]:
         values = value if isinstance(value, dict) else dict(enumerate(value))
         of_all = shape[0] if isinstance(shape, list) else shape.get(...)
         of_each: Any = dict.fromkeys(values, of_all) if of_all else shape
-        for key, of in of_each.items():
-            yield from _differing(values.get(key), of, f"{name}.{key}")
+        for key, shape_there in of_each.items():
+            yield from _differing(values.get(key), shape_there, f"{name}.{key}")

@@ -229,12 +229,12 @@ def ends_at(since: datetime, until: datetime, zone: tzinfo) -> str:
     return Text("{at:clock}", at=until) if len(days) == 1 else day_and_time(until)
 
 
-def of_the_time(share: float | None) -> str:
+def share_in_words(share: float | None) -> str:
     """The share of a time in which something was there, in words; empty where it was all of it.
 
     None: a run that did not publish it, in which nothing had a gap.
 
-    >>> of_the_time(0.88), of_the_time(0.999), of_the_time(1.0), of_the_time(None)
+    >>> share_in_words(0.88), share_in_words(0.999), share_in_words(1.0), share_in_words(None)
     ('88 % of the time', '99 % of the time', '', '')
     """
     from rebalance_core.texts import Text  # noqa: PLC0415 - see day_and_time

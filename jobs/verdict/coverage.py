@@ -27,35 +27,34 @@ COMPLETE = frozenset(
 #: Actions by coverage: with each of these, and with any other, the topic was not audited.
 ACTIONS: Mapping[str, Text] = {
     findings.NO_BROKER_ANSWERED: Text(
-        "whoever runs the collector: check that it reaches the brokers and collects their "
-        "lists (consumer_connection)"
+        "check that the collector reaches the brokers and collects their lists "
+        "(consumer_connection)"
     ),
     findings.ROUTE_NOT_KNOWN: Text(
-        "whoever runs the collector: collect the topic's route (topic_route); the group's owner, "
-        "where the topic does not exist: correct its name"
+        "let the collector collect the topic's route (topic_route); if the topic does not exist, "
+        "the group's owner has to correct its name"
     ),
     findings.NO_READABLE_QUEUE: Text(
-        "the topic's owner: let consumers read the topic (mqadmin updateTopicPerm, or a read queue "
+        "ask the topic's owner to let consumers read it (mqadmin updateTopicPerm, or a read queue "
         "number above 0)"
     ),
     findings.NO_TOPIC: Text(
-        "the group's owner: start its consumers, or remove the group (mqadmin deleteSubGroup); "
-        "whoever runs the collector: collect subscriptions and offsets (consume_stats)"
+        "ask the group's owner to start its consumers or to remove the group (mqadmin "
+        "deleteSubGroup), and let the collector collect subscriptions and offsets (consume_stats)"
     ),
     findings.TOO_MANY_QUEUES: Text(
-        "the topic's owner: correct the queue numbers of the topic; where they are meant, raise "
+        "ask the topic's owner to correct its queue numbers; if they are meant, raise "
         "bounds.topic_queues in the settings"
     ),
     findings.STRATEGY_NOT_KNOWN: Text(
-        "whoever runs the audit: name the group's strategy and its parameters under "
-        "[[strategies]] in the settings"
+        "name the group's strategy and its parameters under [[strategies]] in the settings"
     ),
     findings.ALLOCATION_FAILS: Text(
-        "the group's owner: correct the strategy; each client fails at every rebalance"
+        "ask the group's owner to correct the strategy: each client fails at every rebalance"
     ),
 }
 #: The action on a coverage that this version does not know.
-ASK = Text("whoever runs the audit: see the reason in the table group_health")
+ASK = Text("see the reason in the table group_health")
 
 
 def is_complete(coverage: str) -> bool:
@@ -73,5 +72,5 @@ def was_audited(row: Mapping[str, Any]) -> bool:
 
 
 def action_of(coverage: str) -> Text:
-    """The action that a coverage calls for, and who is to take it."""
+    """The action that a coverage calls for."""
     return ACTIONS.get(coverage, ASK)

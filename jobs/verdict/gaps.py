@@ -67,7 +67,7 @@ GAPS = (
 )
 _SPAN: Any = [("snapshot_time", each) for each in ("count", "min", "max")]
 #: The most sentences that are kept of each kind; then one says how many more there are.
-_MOST = 20
+_MOST_OF_A_KIND = 20
 #: The fewest rounds that show how often they come.
 _LEAST_ROUNDS = 5
 #: A round is missed where the next one comes later than most by half of their distance.
@@ -204,8 +204,8 @@ def first(gaps: Iterable[Gap]) -> list[Gap]:
     """The first gaps of each kind, and of very many how many more there are."""
     shown = []
     for kind, of_kind in grouped((each.kind, each) for each in gaps).items():
-        shown += of_kind[:_MOST]
-        if more := len(of_kind[_MOST:]):
+        shown += of_kind[:_MOST_OF_A_KIND]
+        if more := len(of_kind[_MOST_OF_A_KIND:]):
             shown.append(Gap(kind, Text("and {number:,} more of these", number=more)))
     return shown
 

@@ -134,7 +134,7 @@ def silences(
             yield Gap(OFFSETS_MISSING, text)
     for (cluster, name), times in sorted(given[ROUTES].items()):
         # In place of a nameserver another may come.
-        others = (min(each) for (of, _), each in given[ROUTES].items() if of == cluster)
+        others = (min(each) for (where, _), each in given[ROUTES].items() if where == cluster)
         end = max(times) if any(max(times) < each for each in others) else None
         asked = [each for each in rounds.get(cluster, ()) if end is None or each < end]
         if without := _without(times, asked, settings.route_max_age_seconds * SECOND):
@@ -195,7 +195,7 @@ def silent_brokers(
         if len(times) == len(asked[key]):
             text = Text("broker {broker} of cluster {cluster} never answered", **values)
             yield Gap(BROKER_SILENT, text)
-        elif _lasts(silence := longest_silence(asked[key], times), least):
+        elif _is_long(silence := longest_silence(asked[key], times), least):
             text = Text(
                 "broker {broker} of cluster {cluster} did not answer in {rounds:,} rounds; the "
                 "longest silence was from {since} to {until}",
@@ -205,7 +205,7 @@ def silent_brokers(
             yield Gap(BROKER_SILENT, text)
     answered = rounds.filter(rounds["answered"]).select(_ROUND)
     for key, of_group in sorted(_groups_without(polls, window, answered).items(), key=str):
-        if _lasts(silence := longest_silence(asked[key[:-1]], of_group), least):
+        if _is_long(silence := longest_silence(asked[key[:-1]], of_group), least):
             text = Text(
                 "broker {broker} of cluster {cluster} did not answer about {group} in "
                 "{rounds:,} rounds, but about other groups; the longest silence was from "
@@ -224,7 +224,7 @@ def _named(key: _PollKey, address: str | None) -> str:
     return Text("{broker} at {address}", broker=name, address=address) if address else name
 
 
-def _lasts(silence: Silence, least: Instant) -> bool:
+def _is_long(silence: Silence, least: Instant) -> bool:
     return silence.until - silence.since >= least
 
 

@@ -51,7 +51,7 @@ _KEY = "verdict"
 _MOST_NAMES = 5
 
 
-class NotAudited(NamedTuple):
+class UnauditedTopics(NamedTuple):
     """The topics that were not audited, of one coverage; ``reason``: that of the first.
 
     ``times``: from when to when the first of them was not; none: never was it audited.
@@ -62,7 +62,7 @@ class NotAudited(NamedTuple):
     reason: str
     times: tuple[datetime, ...] = ()
 
-    def of_groups(self, matches: Callable[[str], object]) -> "NotAudited":
+    def of_groups(self, matches: Callable[[str], object]) -> "UnauditedTopics":
         """The part about groups whose names match."""
         places = tuple(each for each in self.places if matches(each.consumer_group))
         return self._replace(places=places)
@@ -74,7 +74,7 @@ class NotAudited(NamedTuple):
 
     @property
     def text(self) -> Text:
-        """The places, the reason, and who is to do what."""
+        """The places, the reason, and what to do."""
         if self.times:
             since, until = map(time_text, self.times)
             return Text(
@@ -135,7 +135,7 @@ class RunVerdict:
     others: Mapping[str, int]
     rows: Mapping[str, int]
     gaps: tuple[Gap, ...]
-    not_audited: tuple[NotAudited, ...]
+    not_audited: tuple[UnauditedTopics, ...]
     left_open: int
 
     @property
@@ -274,7 +274,7 @@ def make_verdict(
     summary: Mapping[str, Any], tables: Tables, problems: Sequence[Problem]
 ) -> RunVerdict:
     """The verdict on a run; ``problems``: those of its tables (``find_problems``)."""
-    counted = [each for each in problems if each.counts]
+    counted = [each for each in problems if each.is_counted]
     rows: Counter[str] = Counter()
     for finding in chain.from_iterable(each.findings for each in problems):
         if finding.known_issue is None:
@@ -296,7 +296,7 @@ def make_verdict(
 
 def _others(tables: Tables, problems: Iterable[Problem]) -> dict[str, int]:
     """The number of topics with what does not count, by what becomes of it or by its kind."""
-    found = Counter(each.standing for each in problems if not each.counts)
+    found = Counter(each.standing for each in problems if not each.is_counted)
     unreadable = {place_of(row) for row in tables.read("unreadable_queues", PLACE).to_pylist()}
     columns = [*PLACE[:2], "topics", "verdict", "persistence", "known_issue"]
     stacked = {
@@ -322,7 +322,7 @@ def _others(tables: Tables, problems: Iterable[Problem]) -> dict[str, int]:
     }
 
 
-def _not_audited(tables: Tables) -> Iterator[NotAudited]:
+def _not_audited(tables: Tables) -> Iterator[UnauditedTopics]:
     """Topics that were not audited, or not for a time, by coverage, without known issues."""
     columns = [*PLACE, "coverage", "reason", "known_issue", TEXTS]
     rows = tables.read("group_health", [*columns, *UNAUDITED]).to_pylist()
@@ -330,7 +330,7 @@ def _not_audited(tables: Tables) -> Iterator[NotAudited]:
     whole = grouped((each["coverage"], each) for each in rows if not is_complete(each["coverage"]))
     for coverage, of_coverage in sorted(whole.items()):
         reason = with_texts(of_coverage[0])["reason"]
-        yield NotAudited(coverage, tuple(map(place_of, of_coverage)), reason)
+        yield UnauditedTopics(coverage, tuple(map(place_of, of_coverage)), reason)
     partly = grouped(
         (each["unaudited_coverage"], each)
         for each in rows
@@ -338,7 +338,7 @@ def _not_audited(tables: Tables) -> Iterator[NotAudited]:
     )
     for coverage, of_coverage in sorted(partly.items()):
         times = tuple(of_coverage[0][name] for name in UNAUDITED[1:])
-        yield NotAudited(coverage, tuple(map(place_of, of_coverage)), "", times)
+        yield UnauditedTopics(coverage, tuple(map(place_of, of_coverage)), "", times)
 
 
 def packed_verdict(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:

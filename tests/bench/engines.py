@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jobs.engines.engine import Engine
-    from jobs.pipeline.ingest import Ingested
+    from jobs.pipeline.ingest import IngestCounts
     from jobs.publish.run import Task
 
 SPARK, LOCAL = "spark", "local"
@@ -42,7 +42,7 @@ def audit_on(spark: SparkSession | None, task: Task) -> None:
         audit(engine, task, QUIET)
 
 
-def ingest_on(spark: SparkSession | None, dump: Path, snapshots: Path) -> Ingested:
+def ingest_on(spark: SparkSession | None, dump: Path, snapshots: Path) -> IngestCounts:
     """Ingests one dump into the folder, by this session; None: in one process, without Spark."""
     with writing(snapshots) as writer, _engine(spark) as engine:
         return ingest(engine, [str(dump)], writer, Settings(), QUIET)

@@ -35,7 +35,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.contract import has_columns
 from jobs.fold.numbers import open_files
-from jobs.pipeline.ingest import Ingested, publish_ingest
+from jobs.pipeline.ingest import IngestCounts, publish_ingest
 from jobs.schemas import (
     BROKER_POLLS,
     HEARTBEATS,
@@ -242,7 +242,7 @@ def _writing_ids(tables: Tables) -> Iterator[tuple[SnapshotWriter, dict[str, int
             of_run.symlink_to((tables.snapshots / table.name).resolve())
             written[table.name] = writer.table(table.name).parquet().count_rows()
         yield writer, written
-        publish_ingest(Ingested(0, 0, 0, 0), written, writer, fleet_settings(), QUIET)
+        publish_ingest(IngestCounts(0, 0, 0, 0), written, writer, fleet_settings(), QUIET)
 
 
 def copy_fleet(original: Tables, of: Fleet, tables: Tables, fleet: Fleet) -> None:

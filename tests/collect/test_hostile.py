@@ -28,7 +28,8 @@ from jobs.collect.dump_folder import DumpFolder
 from jobs.collect.memory import Memory
 from jobs.collect.questions import RequestCode, members
 from jobs.collect.rounds import Round
-from jobs.dumps.statements import Refused, StatementReader
+from jobs.config.bounds import DEFAULT_BOUNDS
+from jobs.dumps.statements import RefusedLine, StatementReader
 from jobs.storage import Location, SnapshotWriter
 from tests.collect.hostile_cluster import run
 from tests.support.asking import client_of
@@ -176,7 +177,9 @@ def test_names_beyond_rocketmqs_limits_are_not_asked_and_are_said(cluster: Remot
     assert all(len(group) < 256 for _, group in memory.groups)
     assert all(len(topic) < 128 for _, topic in memory.topics)
     for line in first:
-        assert not isinstance(StatementReader().read(json.dumps(line).encode()), Refused)
+        assert not isinstance(
+            StatementReader(DEFAULT_BOUNDS, None).read(json.dumps(line).encode()), RefusedLine
+        )
 
 
 def test_a_request_that_cannot_be_written_gives_up_no_address() -> None:
@@ -561,10 +564,10 @@ def test_whatever_a_server_answers_every_honest_line_comes(who: str, evil: Seque
         if line["kind"] == "topic_route" and line["namesrv_addr"] == "ns1:9876" and "body" in line
     }
     assert {"T", "U", "%RETRY%G", "%RETRY%H"} <= routes
-    reader = StatementReader()
+    reader = StatementReader(DEFAULT_BOUNDS, None)
     of_honest = [line for line in lines if line.get("broker_addr") in HONEST]
     read = [reader.read(json.dumps(line).encode()) for line in of_honest]
-    assert not any(isinstance(each, Refused) for each in read)
+    assert not any(isinstance(each, RefusedLine) for each in read)
 
 
 def test_an_account_is_refused_by_name(cluster: RemoteCluster) -> None:

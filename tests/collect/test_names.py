@@ -120,7 +120,7 @@ def test_live_ends_at_a_group_that_nobody_knows(
     ("setting", "value", "says"),
     [
         ("clusters", "c", "no such cluster: nameservers know none that is c; did you mean 'C'"),
-        ("topics", "TT", "no such topic: no group has one that is TT; there are 'T'"),
+        ("topics", "TT", "no such topic: no group has one that is TT; there is only 'T'"),
     ],
 )
 def test_a_cluster_or_a_topic_that_is_not_there_is_a_mistake(

@@ -16,8 +16,9 @@ from jobs.collect.client import RemotingClient
 from jobs.collect.collect_options import Omission
 from jobs.collect.memory import Memory
 from jobs.collect.rounds import Round
+from jobs.config.bounds import DEFAULT_BOUNDS
 from jobs.declared.instants import SECOND
-from jobs.dumps.statements import Refused, StatementReader
+from jobs.dumps.statements import RefusedLine, StatementReader
 from tests.support.asking import client_of
 from tests.support.frames import Frame
 from tests.support.remote_cluster import RemoteCluster
@@ -166,10 +167,10 @@ def test_every_recorded_answer_is_a_line_byte_for_byte(name: str, version: int) 
 @pytest.mark.parametrize(("name", "version"), [("494", 401), ("514", 441)])
 def test_every_line_is_understood_by_who_reads_dumps(name: str, version: int) -> None:
     exchanges = [each for each in recorded(name) if each.asked.version == version]
-    reader = StatementReader()
+    reader = StatementReader(DEFAULT_BOUNDS, None)
     for line in run(one_round, answering(exchanges), {"namesrv": NAMESRVS[name]}, version=version):
         read = reader.read(json.dumps(line, ensure_ascii=False).encode())
-        assert not isinstance(read, Refused), read
+        assert not isinstance(read, RefusedLine), read
 
 
 def test_every_group_is_asked_of_every_broker(cluster: RemoteCluster) -> None:

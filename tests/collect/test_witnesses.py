@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from jobs.dumps.statements import Refused, StatementReader
+from jobs.config.bounds import DEFAULT_BOUNDS
+from jobs.dumps.statements import RefusedLine, StatementReader
 from tests.collect.test_rounds import Rounds, lists, of_cluster, one_round, run
 from tests.support.frames import Frame
 from tests.support.remote_cluster import RemoteCluster
@@ -127,11 +128,15 @@ def test_whatever_is_asked_is_a_line_that_is_understood(cluster: RemoteCluster) 
         flags.decode()
     }
     for line in lines:
-        assert not isinstance(StatementReader().read(json.dumps(line).encode()), Refused)
+        assert not isinstance(
+            StatementReader(DEFAULT_BOUNDS, None).read(json.dumps(line).encode()), RefusedLine
+        )
     for kind, body in (("subscription_group", "[]"), ("cluster_info", "{}"), ("left_out", "{}")):
         wrong = {**next(line for line in lines if line["kind"] == "subscription_group")}
         wrong |= {"kind": kind, "body": body, "namesrv_addr": "ns1:9876"}
-        assert isinstance(StatementReader().read(json.dumps(wrong).encode()), Refused)
+        assert isinstance(
+            StatementReader(DEFAULT_BOUNDS, None).read(json.dumps(wrong).encode()), RefusedLine
+        )
 
 
 def test_two_clusters_behind_one_nameserver(cluster: RemoteCluster) -> None:

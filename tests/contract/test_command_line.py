@@ -18,9 +18,9 @@ from jobs.cli import main
 from jobs.commands.batch import expired_known_issues, is_closed
 from jobs.errors import QuarantineError
 from jobs.pipeline.engine_choice import Choice
-from jobs.pipeline.ingest import Ingested
+from jobs.pipeline.ingest import IngestCounts
 from jobs.publish.run import Task
-from jobs.storage import Published
+from jobs.storage import PublishedRun
 
 NEXT = "expected --snapshots"
 TO_R = ["--snapshots", "s", "--reports", "r"]
@@ -183,7 +183,7 @@ def test_what_the_settings_name_needs_no_option(
 
 def test_gates_add_up_and_each_is_closed_by_what_is_its() -> None:
     gates = {"INFO": 3, "WARNING": 2, "CRITICAL": 0, "INCOMPLETE": 0}
-    published = Published("2026-11-20", "run-1", {"verdict": {"gates": gates}}, {})
+    published = PublishedRun("2026-11-20", "run-1", {"verdict": {"gates": gates}}, {})
     assert is_closed(published, ["CRITICAL", "WARNING"])
     assert not is_closed(published, ["CRITICAL", "INCOMPLETE"])
     assert not is_closed(published, [])
@@ -234,15 +234,15 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             names.append(f"{name} on {master}")
         yield None
 
-    def ingest(_: None, dumps: Sequence[str], *__: object) -> Ingested:
+    def ingest(_: None, dumps: Sequence[str], *__: object) -> IngestCounts:
         names.append("ingest")
         if dumps == ["bad"]:
             raise QuarantineError("half of the lines")
-        return Ingested(files=2, bytes=10, lines=1000, quarantined=3)
+        return IngestCounts(files=2, bytes=10, lines=1000, quarantined=3)
 
-    def audit(_: None, task: Task, *__: object) -> Published:
+    def audit(_: None, task: Task, *__: object) -> PublishedRun:
         names.append("audit since last" if task.since_last else "audit")
-        return Published("2026-01-07", "run-1", SUMMARY, {})
+        return PublishedRun("2026-01-07", "run-1", SUMMARY, {})
 
     monkeypatch.setattr("jobs.commands.batch.open_engine", engine)
     monkeypatch.setattr("jobs.commands.batch.ingest", ingest)
@@ -334,7 +334,7 @@ def test_only_what_has_expired_is_told_and_on_one_line() -> None:
         {"expires": "2026-01-06", "expired": True, "reason": "OPS-1\n\u202e"},
         {"expires": "2026-01-07", "expired": False, "reason": "OPS-2"},
     ]
-    (line,) = expired_known_issues(Published("2026-01-07", "", {"known_issues": entries}, {}))
+    (line,) = expired_known_issues(PublishedRun("2026-01-07", "", {"known_issues": entries}, {}))
     assert line.startswith("a known issue expired on 2026-01-06, ")
     assert line.endswith(r": OPS-1\n\u202e")
 
@@ -550,8 +550,8 @@ LINE = (
             " line 1: expected body or error_code",
         ),
         ("d.jsonl", f"[{LINE}]".encode(), " line 1: expected one JSON object, came '[{"),
-        ("d.jsonl", (LINE * 3).encode("utf-16"), " line 2: expected one JSON object, came '\\x00"),
-        ("d.jsonl.gz", LINE.encode(), ": the gzip stream is damaged: "),
+        ("d.jsonl", (LINE * 3).encode("utf-16"), " line 1: expected UTF-8 text, came UTF-16"),
+        ("d.jsonl.gz", LINE.encode(), ": it is not packed by gzip: give it a name without .gz"),
         ("d.jsonl", b"", " is empty (was the disk full?); "),
     ],
     ids=["no zone", "kind", "no body", "a list", "UTF-16", "not gzip", "empty"],

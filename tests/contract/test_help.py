@@ -22,7 +22,7 @@ LINES, COLUMNS = 40, 100
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
     """Every command's parser by the command's name, and that of all as ``rebalance-audit``."""
-    parser = build_parser()
+    parser = build_parser(None)
     (commands,) = (
         action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
     )

@@ -36,7 +36,7 @@ DECLARED = {
     "local": with_extras("fast"),
     "spark": with_extras("spark", "fast"),
     "jre": with_extras("jre"),
-    "dev": [*with_extras("spark", "fast", "apprise"), *GROUPS["dev"]],
+    "dev": [*with_extras("spark", "fast", "apprise", "stores"), *GROUPS["dev"]],
     "site": GROUPS["site"],
 }
 

@@ -56,11 +56,11 @@ def test_settings_are_found_here_before_those_beside_the_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert find_settings() == Settings()
+    assert find_settings((), {}) == Settings()
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "audit.toml").write_text("persistence_seconds = 7\n")
-    assert find_settings() == Settings(persistence_seconds=7)
-    assert find_settings(["persistence_seconds=8"]) == Settings(persistence_seconds=8)
+    assert find_settings((), {}) == Settings(persistence_seconds=7)
+    assert find_settings(["persistence_seconds=8"], {}) == Settings(persistence_seconds=8)
 
 
 def test_every_error_is_listed_with_its_path(tmp_path: Path) -> None:
@@ -246,7 +246,8 @@ def test_whatever_a_file_has_is_settings_or_is_refused_by_its_name(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"\xff\xfe", "expected a text in UTF-8"),
+        (b"\xff\xfe", "expected a text in UTF-8, came UTF-16: save the file as UTF-8"),
+        (b"a = 1\nb = '\xfc'", "UTF-8, came the byte 0xfc in line 2: save the file as UTF-8"),
         (b"a = " + b"[" * 100_000, "expected TOML: lists or tables are nested too deep"),
         (b"[" + b"a." * 500 + b"a]", "nested more than 32 deep"),
         (b"a = 1\n" * 2, "expected TOML: "),
@@ -312,7 +313,7 @@ def test_an_installed_wheel_reads_the_settings_that_it_brought(
     installed.parent.mkdir(parents=True)
     installed.write_text("persistence_seconds = 7\n")
     assert source_of(None, DEFAULT_SETTINGS) == str(installed)
-    assert find_settings() == Settings(persistence_seconds=7)
+    assert find_settings((), {}) == Settings(persistence_seconds=7)
 
 
 def test_a_key_of_the_masking_that_is_empty_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core import AllocationError, StrategyRules
-from rebalance_core.claims import compute_claims, count_owners
+from rebalance_core.claims import Claims, compute_claims, count_owners
 from rebalance_core.processes import Process
 from rebalance_core.strategy_rules import KnownClient
 from rebalance_core.views import View
@@ -34,6 +34,11 @@ def view(*client_ids: str, queues: int = 4, weight: float = 1.0) -> View:
     return View(tuple(queue(n) for n in range(queues)), client_ids, weight, ("broker-a",))
 
 
+def claims_of(views: list[View], processes: list[Process]) -> Claims:
+    """The claims where no route is another one and every broker has a master."""
+    return compute_claims(views, processes, (), ())
+
+
 def taken(claims, of_view: int = 0) -> list[list[int]]:
     """For each process the ids of the queues that it takes under a view."""
     return [
@@ -48,20 +53,20 @@ def shares(claims) -> list[list[float]]:
 
 
 def test_each_process_takes_what_its_strategy_gives_it():
-    claims = compute_claims([view("a", "b")], [process("a"), process("b", "AVG_BY_CIRCLE")])
+    claims = claims_of([view("a", "b")], [process("a"), process("b", "AVG_BY_CIRCLE")])
 
     assert taken(claims) == [[0, 1], [1, 3]]
     assert shares(claims) == [[1, 1, 0, 0], [0, 1, 0, 1]]
 
 
 def test_a_member_that_does_not_subscribe_takes_a_slot_and_claims_nothing():
-    claims = compute_claims([view("a", "b")], [process("a"), process("b", subscribed=False)])
+    claims = claims_of([view("a", "b")], [process("a"), process("b", subscribed=False)])
 
     assert taken(claims) == [[0, 1], []]
 
 
 def test_a_process_whose_id_is_not_in_the_list_claims_nothing():
-    claims = compute_claims(
+    claims = claims_of(
         [view("a", "b", weight=0.5), view("b", weight=0.5)], [process("a"), process("b")]
     )
 
@@ -71,13 +76,13 @@ def test_a_process_whose_id_is_not_in_the_list_claims_nothing():
 
 
 def test_a_broadcasting_process_claims_every_queue():
-    claims = compute_claims([view("a", "b")], [process("a", broadcasting=True), process("b")])
+    claims = claims_of([view("a", "b")], [process("a", broadcasting=True), process("b")])
 
     assert taken(claims) == [[0, 1, 2, 3], [2, 3]]
 
 
 def test_views_of_different_queues_are_put_together_queue_by_queue():
-    claims = compute_claims(
+    claims = claims_of(
         [view("a", "b", queues=2, weight=0.25), view("a", "b", queues=4, weight=0.75)],
         [process("a"), process("b")],
     )
@@ -89,7 +94,7 @@ def test_views_of_different_queues_are_put_together_queue_by_queue():
 def test_a_queue_that_is_claimed_under_every_view_is_claimed_for_certain():
     tenths = [view("a", *"bcdefghijk"[:n], queues=1, weight=0.1) for n in range(10)]
 
-    claims = compute_claims(tenths, [process("a")])
+    claims = claims_of(tenths, [process("a")])
 
     assert sum(each.weight for each in tenths) != 1.0
     assert shares(claims) == [[1.0]]
@@ -97,7 +102,7 @@ def test_a_queue_that_is_claimed_under_every_view_is_claimed_for_certain():
 
 def test_where_the_strategy_fails_nobody_is_said_to_claim_anything():
     with pytest.raises(AllocationError, match="mqAll is null or mqAll empty"):
-        compute_claims([view("a", queues=0)], [process("a")])
+        claims_of([view("a", queues=0)], [process("a")])
 
 
 # ---------------------------------------------------------------- the number of owners

@@ -31,7 +31,7 @@ from rebalance_core import (
     what_if_of_group,
 )
 from rebalance_core.moves import Move
-from rebalance_core.prediction import MOST_STATES, Between, Ways, _parts
+from rebalance_core.prediction import MOST_STATES, StateBetween, Ways, _parts
 from tests.support.generators import client_ids, distinct_client_ids
 from tests.support.snapshots import member, one_list, one_list_each, queue, route, route_broker
 
@@ -125,7 +125,7 @@ def test_the_worst_while_clients_find_out_is_that_of_all_ways_to_know_or_not(
             several = {queue for queue, number in owners.items() if number > 1}
             worst = max(worst, len(several | {queue for queue in both if not owners[queue]}))
     found = told.settling.worst
-    assert (found.wrong if found else 0) == worst
+    assert (found.queues_wrong if found else 0) == worst
 
 
 def test_a_strategy_rolled_out_client_by_client_is_not_safe() -> None:
@@ -145,7 +145,7 @@ def test_a_strategy_rolled_out_client_by_client_is_not_safe() -> None:
             findings = evaluate(one_list(members, queues=8), AVG).findings
             worst = max(worst, len({finding.queue for finding in findings}))
     assert told.rollout.worst is not None
-    assert told.rollout.worst.wrong == worst > 0
+    assert told.rollout.worst.queues_wrong == worst > 0
 
 
 def test_separate_ids_one_by_one_only_make_it_better() -> None:
@@ -196,7 +196,7 @@ def test_what_was_wrong_before_is_not_laid_to_the_change() -> None:
     told = what_if(plain("a", "a", "b"), [leave("b")])
     assert {finding.queue.queue_id for finding in told.before.findings} == {0, 1, 2, 3, 4, 5}
     # Of the states that are as bad that in which fewest know.
-    assert told.settling.worst == Between((), (), (queue(6), queue(7)))
+    assert told.settling.worst == StateBetween((), (), (queue(6), queue(7)))
 
 
 def test_of_many_steps_the_first_in_their_order_are_looked_at() -> None:
@@ -262,7 +262,7 @@ def test_of_too_many_states_only_some_are_looked_at_and_that_is_told() -> None:
     told = what_if(plain(*clients, queues=60), [join("client-045")])
     assert told.settling.worst is not None
     assert not told.settling.exhaustive
-    assert told.settling.worst.wrong == len(told.moves) > 30
+    assert told.settling.worst.queues_wrong == len(told.moves) > 30
 
 
 def test_a_strategy_is_rolled_out_to_thousands_of_clients() -> None:

@@ -68,11 +68,13 @@ def test_a_shell_reads_every_command_and_the_parsers_its_options(block: Block) -
         program = Path(command[0]).name
         if program == "rebalance-audit" and command[1:] not in (["--version"], ["--help"]):
             # The one variable of the pages, of which the command checks the form.
-            build_parser().parse_args([word.replace("$date", "2026-11-20") for word in command[1:]])
+            build_parser(None).parse_args(
+                [word.replace("$date", "2026-11-20") for word in command[1:]]
+            )
         elif program == "spark-submit":
             (entry,) = (n for n, word in enumerate(command) if word.startswith("jobs/"))
             assert (ROOT / command[entry]).is_file()
-            build_parser().parse_args([Path(command[entry]).stem, *command[entry + 1 :]])
+            build_parser(None).parse_args([Path(command[entry]).stem, *command[entry + 1 :]])
         elif program == "make":
             targets = {word for word in command[1:] if "=" not in word}
             made = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.M)
@@ -124,7 +126,7 @@ def _options(parser: argparse.ArgumentParser) -> set[str]:
 def test_every_option_that_a_page_names_is_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     named = set(re.findall(r"(?<!`)`(--[a-z][a-z-]*)(?: [^`]*)?`(?!`)", text))
-    assert named - OF_OTHERS <= _options(build_parser())
+    assert named - OF_OTHERS <= _options(build_parser(None))
 
 
 @of_language("toml")

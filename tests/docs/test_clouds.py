@@ -46,4 +46,4 @@ def test_the_jobs_take_what_is_submitted(words: list[str]) -> None:
         assert (ROOT / "jobs" / command.name).is_file()
     if "--" in arguments:
         arguments = arguments[arguments.index("--") + 1 :]
-    build_parser().parse_args([command.stem, *arguments])
+    build_parser(None).parse_args([command.stem, *arguments])

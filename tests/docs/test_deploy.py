@@ -124,7 +124,7 @@ def parse(command: str) -> None:
     for line in lines:
         words = shlex.split(re.sub(r"\$\([^)]*\)|\$date", "2026-11-20", line))
         at = [Path(word).name for word in words].index("rebalance-audit")
-        given = build_parser().parse_args(words[at + 1 :])
+        given = build_parser(None).parse_args(words[at + 1 :])
         # What reads settings reads those of the deployment: language and strategies are of all.
         assert getattr(given, "settings", "none are read"), line
         # What the settings keep no option removes.
@@ -138,7 +138,7 @@ def test_every_command_of_a_manifest_is_one_of_the_audit(manifest: Path) -> None
         if document["kind"] == "SparkApplication":
             spec = document["spec"]
             entry = Path(spec["mainApplicationFile"].removeprefix("local://"))
-            build_parser().parse_args([entry.stem, *spec["arguments"]])
+            build_parser(None).parse_args([entry.stem, *spec["arguments"]])
             # What it names is in its image.
             image = stages(DEPLOY / "Dockerfile.spark")[-1]
             files = [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -173,10 +175,19 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
         list_local_files([str(tmp_path)])
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may list every folder")
-def test_a_folder_that_may_not_be_listed_is_no_empty_one(tmp_path: Path) -> None:
-    (tmp_path / "closed").mkdir(mode=0)
-    with pytest.raises(InputError, match=r"cannot list .*closed: Permission denied"):
+@pytest.mark.parametrize("function", ["scandir", "lstat"])
+def test_a_folder_that_may_not_be_entered_is_no_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    """Nothing refuses root, so that a system that refuses stands in."""
+
+    def refuse(path: Any, *_: Any, **__: Any) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, function, refuse)
+    what = {"scandir": "cannot list a folder of dumps", "lstat": "cannot reach a dump"}[function]
+    said = rf"{what}: Permission denied: {tmp_path}: give user \d+ the right to it, or run as"
+    with pytest.raises(InputError, match=said):
         list_local_files([str(tmp_path)])
 
 

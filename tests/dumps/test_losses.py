@@ -70,6 +70,10 @@ def test_nul_bytes_are_counted(tmp_path: Path) -> None:
     assert read.texts["NUL_BYTES"] == (
         "dump a.jsonl has 4,096 NUL bytes, as a machine's crash leaves behind: that part is lost"
     )
+    # The NULs that end the members of an archive are no crash, and its end is no cut.
+    archive = Read(tmp_path / "archives", {"a.tar": data + b"\0" * 4_096})
+    assert archive.texts.keys() <= {"NUL_BYTES", "LINES_LOST"}
+    assert archive.texts["NUL_BYTES"] == "dump a.tar is a tar archive: unpack it, and run again"
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.config.bounds import Bounds
+from jobs.config.bounds import DEFAULT_BOUNDS, Bounds
 from jobs.dumps import unpacking
 from jobs.dumps.cache import ENTRY_BYTES, Cache
 from jobs.dumps.reading import COUNTS, Counts, DumpStep, statements_of
 from jobs.dumps.statement import KINDS, Statement
-from jobs.dumps.statements import Refused, StatementReader
+from jobs.dumps.statements import RefusedLine, StatementReader
 from jobs.dumps.unpacking import BEGINNING, Line, SliceLines, split_lines
 from jobs.engines.engine import Slice
 from jobs.engines.pieces import Piece, all_values, shard_of
@@ -117,7 +117,7 @@ def test_a_damaged_archive_has_the_lines_before_the_damage_and_says_what_it_is(
         (whole[:-1], "the gzip stream ends early"),
         (bytes(broken), "the gzip stream is damaged: "),
         (whole + b"appended", "the gzip stream is damaged: "),
-        (b"this is not gzip\n", "the gzip stream is damaged: "),
+        (b"this is not gzip\n", "it is not packed by gzip: "),
     ):
         path = tmp_path / "cut.gz"
         path.write_bytes(data)
@@ -157,8 +157,8 @@ def counted(pieces: Iterable[Piece]) -> Counts:
 
 
 def read(text: str) -> list[Statement]:
-    found = StatementReader().read(text.encode(), 0)
-    assert not isinstance(found, Refused)
+    found = StatementReader(DEFAULT_BOUNDS, None).read(text.encode(), 0)
+    assert not isinstance(found, RefusedLine)
     return found
 
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.config.bounds import DEFAULT_BOUNDS
 from jobs.dumps.statement import KINDS, Statement
-from jobs.dumps.statements import Refused, StatementReader
+from jobs.dumps.statements import RefusedLine, StatementReader
 from jobs.dumps.times import Days, PlausibleTimes
 from tests.dumps.samples import line
 
@@ -71,21 +72,21 @@ LINES = st.builds(
 
 @given(st.lists(LINES, max_size=12))
 def test_what_came_before_changes_no_answer(lines: list[bytes]) -> None:
-    reader = StatementReader()
+    reader = StatementReader(DEFAULT_BOUNDS, None)
     for order, each in enumerate(lines):
-        assert reader.read(each, order) == StatementReader().read(each, order)
+        assert reader.read(each, order) == StatementReader(DEFAULT_BOUNDS, None).read(each, order)
 
 
 @pytest.mark.parametrize(("kind", "shape"), list(product(KINDS, range(9))))
 def test_a_line_that_comes_again_has_its_own_times(kind: str, shape: int) -> None:
-    reader = StatementReader()
+    reader = StatementReader(DEFAULT_BOUNDS, None)
     for collected_at, snapshot_time in product(TIMES, [*TIMES, None]):
         each = written(kind, collected_at, snapshot_time, shape)
-        assert reader.read(each) == StatementReader().read(each)
+        assert reader.read(each) == StatementReader(DEFAULT_BOUNDS, None).read(each)
 
 
 def test_a_line_that_comes_again_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = StatementReader()
+    reader = StatementReader(DEFAULT_BOUNDS, None)
     first = reader.read(line("heartbeat").encode())
     monkeypatch.setattr("jobs.dumps.statements.parse_json", None)
     again = reader.read(line("heartbeat", collected_at="2026-01-05T10:00:00Z").encode(), 7)
@@ -100,11 +101,13 @@ def test_a_line_that_comes_again_is_not_parsed(monkeypatch: pytest.MonkeyPatch) 
 def test_a_line_that_comes_again_has_a_plausible_time() -> None:
     day = 20_458
     plausible = PlausibleTimes({False: Days(day, day, around=0)})
-    reader = StatementReader(plausible=plausible)
+    reader = StatementReader(plausible=plausible, bounds=DEFAULT_BOUNDS)
     assert isinstance(reader.read(line("heartbeat").encode()), list)
     later = line("heartbeat", collected_at="2026-02-05T09:00:00Z").encode()
-    assert isinstance(reader.read(later), Refused)
+    assert isinstance(reader.read(later), RefusedLine)
     late = line("topic_route", collected_at="2026-01-05T09:00:10Z").encode()
     assert isinstance(reader.read(late), list)
     of_other_round = line("topic_route", snapshot_time="2025-01-05T09:00:00Z").encode()
-    assert reader.read(of_other_round) == StatementReader(plausible=plausible).read(of_other_round)
+    assert reader.read(of_other_round) == StatementReader(
+        plausible=plausible, bounds=DEFAULT_BOUNDS
+    ).read(of_other_round)

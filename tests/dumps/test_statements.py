@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.config.bounds import DEFAULT_BOUNDS
 from jobs.dumps import parsing
 from jobs.dumps.statement import (
     KINDS,
@@ -27,7 +28,7 @@ from jobs.dumps.statement import (
     Statement,
     Stats,
 )
-from jobs.dumps.statements import Refused, StatementReader
+from jobs.dumps.statements import RefusedLine, StatementReader
 from jobs.dumps.typed import STRATEGY_PACKAGE
 from tests.dumps.samples import BODIES, NINE, line
 
@@ -48,7 +49,9 @@ def _either_parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
 
 def read(text: str | bytes) -> list[Statement]:
-    said = StatementReader().read(text.encode() if isinstance(text, str) else text)
+    said = StatementReader(DEFAULT_BOUNDS, None).read(
+        text.encode() if isinstance(text, str) else text
+    )
     assert isinstance(said, list), said
     return said
 
@@ -63,8 +66,10 @@ def content(kind: str, body: Any) -> Any:
 
 
 def reason(text: str | bytes) -> str:
-    said = StatementReader().read(text.encode() if isinstance(text, str) else text)
-    assert isinstance(said, Refused), said
+    said = StatementReader(DEFAULT_BOUNDS, None).read(
+        text.encode() if isinstance(text, str) else text
+    )
+    assert isinstance(said, RefusedLine), said
     return said.reason
 
 
@@ -132,7 +137,7 @@ def test_a_line_of_each_kind(kind: str, subject: str, source: LineSource, said: 
     snapshot_time = None if kind in (HEARTBEAT, LOG) else NINE
     expected = Statement(kind, "C", subject, snapshot_time, NINE + 250_000, 7, source, said)
 
-    assert StatementReader().read(line(kind).encode(), order=7) == [expected]
+    assert StatementReader(DEFAULT_BOUNDS, None).read(line(kind).encode(), order=7) == [expected]
 
 
 def test_a_line_may_begin_with_a_byte_order_mark_and_end_as_windows_ends_it() -> None:
@@ -298,10 +303,10 @@ def test_a_number_may_come_as_its_text(broker_id: object) -> None:
 
 def test_true_is_no_broker_id_whatever_came_before() -> None:
     """A reader remembers envelopes, and to Python true equals 1."""
-    reader = StatementReader()
+    reader = StatementReader(DEFAULT_BOUNDS, None)
 
     assert isinstance(reader.read(line(HEARTBEAT, broker_id=1).encode()), list)
-    assert isinstance(reader.read(line(HEARTBEAT, broker_id=True).encode()), Refused)
+    assert isinstance(reader.read(line(HEARTBEAT, broker_id=True).encode()), RefusedLine)
 
 
 def test_what_is_not_demanded_counts_as_missing_where_it_is_wrong() -> None:
@@ -567,7 +572,7 @@ def test_subscriptions_are_sorted_and_each_there_once() -> None:
 def test_a_list_is_the_same_in_whatever_order_the_broker_prints_it() -> None:
     """The broker keeps its connections in a hash set by identity: each answer has another order."""
     given = [{"clientId": name, "clientAddr": f"{name}:{port}"} for name in "ab" for port in "12"]
-    reader = StatementReader()
+    reader = StatementReader(DEFAULT_BOUNDS, None)
 
     (said,), (again,) = (
         reader.read(line(CONNECTION, body={"connectionSet": each}).encode())
@@ -859,7 +864,7 @@ JSON_VALUES = st.recursive(
 
 @given(st.binary() | st.text().map(str.encode))
 def test_any_bytes_give_statements_or_a_reason(text: bytes) -> None:
-    assert isinstance(StatementReader().read(text), Refused)
+    assert isinstance(StatementReader(DEFAULT_BOUNDS, None).read(text), RefusedLine)
 
 
 @given(st.sampled_from(KINDS), st.data())
@@ -870,9 +875,9 @@ def test_any_envelope_gives_statements_that_can_be_written_or_a_reason(
     for name in data.draw(st.sets(st.sampled_from([*envelope, "error_code"]), max_size=3)):
         envelope[name] = data.draw(JSON_VALUES)
 
-    said = StatementReader().read(json.dumps(envelope).encode())
+    said = StatementReader(DEFAULT_BOUNDS, None).read(json.dumps(envelope).encode())
 
-    if isinstance(said, Refused):
+    if isinstance(said, RefusedLine):
         said.reason.encode()
     else:
         repr(said).encode()
@@ -888,17 +893,19 @@ def test_a_body_that_was_changed_anywhere_gives_statements_or_a_reason(
     end = data.draw(st.integers(start, min(start + 9, len(body))))
     body = body[:start] + data.draw(st.text(max_size=3)) + body[end:]
 
-    said = StatementReader().read(line(kind, body=body).encode())
+    said = StatementReader(DEFAULT_BOUNDS, None).read(line(kind, body=body).encode())
 
-    assert isinstance(said, list | Refused)
+    assert isinstance(said, list | RefusedLine)
 
 
 @given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 2)), max_size=20))
 def test_a_reader_remembers_nothing_that_changes_an_answer(given_: list[tuple[str, int]]) -> None:
-    reader = StatementReader()
+    reader = StatementReader(DEFAULT_BOUNDS, None)
     for kind, number in given_:
         text = line(kind, cluster=f"C{number}", body=BODIES[kind].replace("T", "TUV"[number]))
-        assert reader.read(text.encode()) == StatementReader().read(text.encode())
+        assert reader.read(text.encode()) == StatementReader(DEFAULT_BOUNDS, None).read(
+            text.encode()
+        )
 
 
 @pytest.mark.parametrize(
@@ -911,6 +918,8 @@ def test_a_reader_remembers_nothing_that_changes_an_answer(given_: list[tuple[st
     ],
 )
 def test_a_time_without_a_date_in_utc_is_refused(time: str) -> None:
-    refused = StatementReader().read(line("topic_route", collected_at=time).encode())
-    assert isinstance(refused, Refused)
+    refused = StatementReader(DEFAULT_BOUNDS, None).read(
+        line("topic_route", collected_at=time).encode()
+    )
+    assert isinstance(refused, RefusedLine)
     assert "collected_at" in refused.reason

@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from jobs.config.bounds import Bounds
-from jobs.dumps.statements import Refused, StatementReader
+from jobs.dumps.statements import RefusedLine, StatementReader
 from jobs.dumps.times import DAY, PlausibleTimes
 from tests.dumps.samples import BODIES, line
 
 
 def reason(text: str, **bounds: int) -> str:
-    said = StatementReader(Bounds(**bounds)).read(text.encode())
-    assert isinstance(said, Refused), said
+    said = StatementReader(Bounds(**bounds), None).read(text.encode())
+    assert isinstance(said, RefusedLine), said
     return said.reason
 
 
 def is_read(text: str, **bounds: int) -> bool:
-    return isinstance(StatementReader(Bounds(**bounds)).read(text.encode()), list)
+    return isinstance(StatementReader(Bounds(**bounds), None).read(text.encode()), list)
 
 
 def route(*numbers: tuple[int, int]) -> str:

@@ -20,6 +20,7 @@ import sys
 from datetime import datetime
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from rebalance_audit import read_reports
 from rebalance_audit.spark import allocate, audit, register
@@ -34,6 +35,13 @@ spark.conf.set("spark.sql.shuffle.partitions", "1")
 snapshots = Snapshots.open(Location(f"{output}/snapshots"))
 names = ("heartbeats", "topic_routes", "broker_polls", "queue_offsets", "client_states")
 report = audit(**{name: spark.read.parquet(snapshots.table(name).uri) for name in names})
+# A text is a time of the caller's zone, which no session of the audit's own has.
+spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+lists = spark.read.parquet(snapshots.table("heartbeats").uri)
+texts = lists.withColumn("at", F.date_format("snapshot_time", "yyyy-MM-dd HH:mm:ss.SSSSSS"))
+columns = {"heartbeats": {"snapshot_time": F.to_timestamp("at")}}
+others = {name: spark.read.parquet(snapshots.table(name).uri) for name in names[1:]}
+of_texts = audit(texts.drop("snapshot_time"), columns=columns, **others)
 at = datetime(2026, 11, 21, 2, 5, 10)
 
 
@@ -57,6 +65,7 @@ print(json.dumps({
     "moves": len(repaired.values["topics"][0]["moves"]),
     "read": sorted(map(list, published.collect())),
     "lazily": sorted(map(list, lazily)),
+    "of_texts": of_texts["orphaned_queues"].equals(report["orphaned_queues"]),
     "allocations": [report.allocations.count(), len(report["allocations"])],
     "shares": [list(row) for row in shares.collect()],
     "audited": sorted(list(row.values()) for row in audited),
@@ -82,6 +91,7 @@ def test_a_session_of_spark_connect_reads_explains_and_audits(
     assert said["read"] == orphaned
     assert [each[:3] for each in said["audited"]] == [each[:3] for each in orphaned]
     assert said["lazily"] == said["audited"]
+    assert said["of_texts"]
     assert said["allocations"][0] == said["allocations"][1] > 0
     # Two processes have the id x: both take queue 0, and nobody takes queue 1.
     shares = [["x", 2, [[None, "a", 0]]], ["y", 1, [[None, "a", 2]]]]

@@ -11,7 +11,7 @@ from itertools import chain, starmap
 
 import pyarrow as pa
 
-from jobs.engines.engine import About, Opened, Slice, SliceStep
+from jobs.engines.engine import Opened, QuestionSubject, Slice, SliceStep
 from jobs.engines.pieces import Piece, in_parts, pack_value, unpack_value
 from jobs.storage import Location
 
@@ -119,10 +119,10 @@ class Squares:
         """One for each number that is not negative."""
         return (("square of", number) for number in begun if number >= 0)
 
-    def about(self, question: tuple[str, int]) -> About:
+    def about(self, question: tuple[str, int]) -> QuestionSubject:
         """Two numbers are of one group. 16 questions are few, 17 are many."""
         _, number = question
-        return About("c", f"G{number // 2}", "T", str(number), 19_000, 1)
+        return QuestionSubject("c", f"G{number // 2}", "T", str(number), 19_000, 1)
 
     def at_once(self, questions: Iterable[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
         """Three at a time."""

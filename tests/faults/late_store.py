@@ -43,7 +43,7 @@ class LateStore(Storage):
             here = pafs.PyFileSystem(self.handler(pafs.LocalFileSystem()))
             return here, uri.removeprefix("s3://")
 
-        def put_if_absent(_uri: str, base: str, data: bytes) -> bool:
+        def put_if_absent(_uri: str, _of: object, base: str, data: bytes) -> bool:
             create(Path(base), data)
             return True
 

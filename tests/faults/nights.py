@@ -24,7 +24,7 @@ from jobs.pipeline import ingest as _ingest  # noqa: F401 - as above
 from jobs.rendering.page_values import build_report
 from jobs.reports.table_text import read_table
 from jobs.reports.tables import PublishedTables
-from jobs.storage import Location, Published, Reports, publication
+from jobs.storage import Location, PublishedRun, Reports, publication
 from tests.faults.calls import Hook, Storage
 
 DATE = "2026-11-21"
@@ -114,7 +114,7 @@ class Night:
         return sorted(re.sub(r"\d{8}T\d{6}Z-[0-9a-f]{6}", "RUN", path) for path in paths)
 
 
-def read_everything(reports: Reports, published: Published) -> Tables:
+def read_everything(reports: Reports, published: PublishedRun) -> Tables:
     """All tables of a run, of which the report and the digest of an alert are made as well."""
     tables = PublishedTables(reports, published)
     build_report(published, tables, 10)

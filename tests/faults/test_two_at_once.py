@@ -22,7 +22,7 @@ from jobs.errors import InputError, LeaseError
 from jobs.schemas import Table
 from jobs.storage import (
     Location,
-    Published,
+    PublishedRun,
     Reports,
     Snapshots,
     SnapshotWriter,
@@ -66,7 +66,7 @@ def audit(folder: Path | str, run_id: str, wait: float = PATIENCE) -> str:
         table = reports.table(TABLE, DATE, run_id)
         rows = write_table(NUMBERS, rows_of(run_id), table)
         files = {TABLE: TableFiles.written(reports.root, table, rows)}
-        reports.publish(Published(DATE, run_id, SUMMARY, files, number))
+        reports.publish(PublishedRun(DATE, run_id, SUMMARY, files, number))
     return run_id
 
 
@@ -74,7 +74,7 @@ def read_reports(folder: Path) -> str:
     """The run that a reader of the reports reads."""
     reports = Reports(Location(folder))
 
-    def rows(published: Published) -> tuple[str, int]:
+    def rows(published: PublishedRun) -> tuple[str, int]:
         return published.run_id, reports.dataset(published, TABLE).to_table().num_rows
 
     run_id, number = reports.read(DATE, rows)

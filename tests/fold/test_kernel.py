@@ -161,7 +161,7 @@ def test_small_batches_and_small_pieces_are_put_together(monkeypatch, rows_at_a_
     tables = fleet(1, groups=2)
     monkeypatch.setattr(numbers, "_ROWS_AT_A_TIME", rows_at_a_time)
     monkeypatch.setattr(kernel, "_MOST_RECORDS", rows_at_a_time)
-    monkeypatch.setattr("jobs.engines.pieces._MOST_BYTES", 200)
+    monkeypatch.setattr("jobs.engines.pieces._PIECE_BYTES", 200)
     cutting = Cutting(3, EXPIRY_SECONDS, has_ids, has_ids)
     came = fold_slices(whole(with_ids(tables) if has_ids else tables, cutting), cutting)
     assert parts_of(came.all()) == fold_plainly(tables)
@@ -464,7 +464,7 @@ def test_one_group_alone_is_read_from_tables_and_files(tmp_path):
         rows,
         numbers.open_files(HEARTBEATS, [str(tmp_path / "rows.parquet")], LocalFileSystem()),
     ):
-        chosen = numbers.of_group(source, "G1")
+        chosen = numbers.rows_of_group(source, "G1")
         runs = fold_slices([("heartbeats", chosen)], Cutting(1, EXPIRY_SECONDS))
         clusters = {row["cluster"] for row in rows.to_pylist() if row["consumer_group"] == "G1"}
         assert runs.facts.polled == {(cluster, "G1") for cluster in clusters}
@@ -498,7 +498,7 @@ def test_a_run_has_the_address_that_was_asked_and_another_address_is_another_run
 
 def test_pieces_are_packed_rows_and_nothing_is_packed_of_none(monkeypatch):
     rows = fleet(1)["broker_polls"]
-    monkeypatch.setattr("jobs.engines.pieces._MOST_BYTES", 1000)
+    monkeypatch.setattr("jobs.engines.pieces._PIECE_BYTES", 1000)
     pieces = list(pack_rows(3, "polls", rows))
     assert len(pieces) > 1
     assert {(each.shard, each.kind) for each in pieces} == {(3, "polls")}

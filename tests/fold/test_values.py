@@ -21,7 +21,7 @@ from jobs.engines.pieces import Piece, unpack_rows
 from jobs.errors import ContractError
 from jobs.fold.checked_rows import TableReading
 from jobs.fold.kernel import Cutting
-from jobs.pipeline.audit import Folded, fold_pieces
+from jobs.pipeline.audit import FoldResult, fold_pieces
 from jobs.pipeline.ingest import tables_of_dumps
 from jobs.pipeline.lost_rows import lost_rows
 from jobs.pipeline.terms_of_settings import terms_of
@@ -110,7 +110,7 @@ class Audited(NamedTuple):
 JUDGED: dict[Any, Mapping[str, list[Any]]] = {}
 
 
-def judged(engine: LocalEngine, folded: Folded) -> Mapping[str, list[Any]]:
+def judged(engine: LocalEngine, folded: FoldResult) -> Mapping[str, list[Any]]:
     """The rows of the report tables."""
     key = (folded.never_asked, *engine.collect(folded.pieces))
     if key not in JUDGED:

@@ -6,10 +6,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.config.bounds import Bounds
+from jobs.config.bounds import DEFAULT_BOUNDS, Bounds
 from jobs.dumps.reading import COUNTS, Counts, DumpStep, statements_of
 from jobs.dumps.statement import KINDS, MESSAGE_REQUEST_MODE, SUBSCRIPTION_GROUP, Statement
-from jobs.dumps.statements import Refused, StatementReader
+from jobs.dumps.statements import RefusedLine, StatementReader
 from jobs.engines.engine import Slice
 from jobs.engines.pieces import all_values
 from jobs.schemas import QUARANTINE
@@ -39,17 +39,17 @@ ENVELOPES = st.fixed_dictionaries(
 ANY_LINE = changed_lines() | ENVELOPES | st.binary() | st.text().map(str.encode)
 
 #: Remembers what it read of earlier lines, as the reader of a task does.
-_OLD_READER = StatementReader()
+_OLD_READER = StatementReader(DEFAULT_BOUNDS, None)
 
 
-def read(line: bytes) -> list[Statement] | Refused:
-    return StatementReader().read(line)
+def read(line: bytes) -> list[Statement] | RefusedLine:
+    return StatementReader(DEFAULT_BOUNDS, None).read(line)
 
 
 @given(ANY_LINE)
 def test_a_line_is_read_or_refused_for_a_reason(line: bytes) -> None:
     came = read(line)
-    if isinstance(came, Refused):
+    if isinstance(came, RefusedLine):
         assert came.reason.strip()
         came.reason.encode()
     else:
@@ -78,7 +78,7 @@ ALIKE = ("0", "-0", "0.0", "false", '"0"', "1", "1.0", "true", '"1"', "[]", "{}"
 def test_lines_that_are_nearly_equal_are_not_mixed_up(
     kind: str, name: str, values: list[str]
 ) -> None:
-    reader = StatementReader()
+    reader = StatementReader(DEFAULT_BOUNDS, None)
     for value in values:
         line = f'{sample_line(kind)[:-1]}, "{name}": {value}}}'.encode()
         assert repr(reader.read(line)) == repr(read(line))
@@ -99,13 +99,13 @@ def test_lines_become_statements_or_quarantine_rows_and_are_all_counted(lines: l
     slice_ = Slice(0, "dump", "file:/f", len(content))
     pieces = list(DumpStep(3, Bounds())([(slice_, pa.py_buffer(content))]))
 
-    expected = [StatementReader().read(line) for line in lines]
+    expected = [StatementReader(DEFAULT_BOUNDS, None).read(line) for line in lines]
     refused = [
         (at, it.reason, lines[at - 1])
         for at, it in enumerate(expected, 1)
-        if isinstance(it, Refused)
+        if isinstance(it, RefusedLine)
     ]
-    said = [each for it in expected if not isinstance(it, Refused) for each in it]
+    said = [each for it in expected if not isinstance(it, RefusedLine) for each in it]
     quarantined = [
         (row["line_number"], row["reason"], row["line_bytes"] or row["line"].encode())
         for _, rows in all_values(pieces, QUARANTINE.name)

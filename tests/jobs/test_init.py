@@ -253,7 +253,7 @@ def test_for_a_dag_its_variable_is_printed(here: Path, capsys: pytest.CaptureFix
     assert values["settings"] == f"{here}/conf/audit.toml"
     assert values["alert"] == "post"
     assert not any("rebalance-audit collect" in line for line in said)
-    assert any(f"variable {name} names" in line for line in said)
+    assert any(f"dumps folder of the variable {name}" in line for line in said)
 
 
 def test_a_dag_is_the_one_that_ships(here: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from jobs.alerts.message import make_message, problems_to_send, read_digest
 from jobs.commands.batch import what_happened
 from jobs.config.settings import Alerts
-from jobs.languages.language import language
+from jobs.languages.language import ENGLISH, language
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.page_values import build_report
 from jobs.reports.leading_events import leading_events, packed
@@ -101,7 +101,7 @@ def test_a_page_and_a_ticket_begin_with_what_happened() -> None:
     assert html.index('id="verdict"') < html.index('id="events"') < html.index('id="findings"')
     assert "<strong>the master of &lt;b&gt;|x 0 left</strong> (no route names the master)" in html
     assert "3 more events" in html
-    ticket = to_markdown(report, "out/reports", language=language("zh"))
+    ticket = to_markdown(report, "out/reports", language=language("zh"), finding_pages=None, top=10)
     assert "## 发生了什么\n\n- **the master of" not in ticket
     assert "## 发生了什么\n\n- **&lt;b&gt;\\|x 0 的主节点离开**（路由中没有主节点）\n" in ticket
     assert "What happened" not in to_html(build_report(published(), RowTables(), 1), "out/reports")
@@ -112,7 +112,7 @@ def test_a_message_begins_with_the_events_that_lead(tmp_path: Path) -> None:
         tmp_path, "2026-11-20", {"orphaned_queues": [report_row("orphaned_queues")]}, **packed(DAY)
     )
     digest = read_digest(run, PublishedTables(Reports(Location(tmp_path)), run))
-    message = make_message(digest, problems_to_send(digest, Alerts(), ()), Alerts())
+    message = make_message(digest, problems_to_send(digest, Alerts(), ()), Alerts(), ENGLISH)
     heading, *lines = message.lines
     assert lines[:3] == [f"• the master of broker-a {n} left" for n in (52, 51, 50)]
     assert "consumed by nobody" in lines[3]
@@ -122,9 +122,9 @@ def test_a_message_begins_with_the_events_that_lead(tmp_path: Path) -> None:
 
 
 def test_the_console_begins_with_the_events_that_lead() -> None:
-    assert what_happened(published(**packed(DAY))) == [
+    assert what_happened(published(**packed(DAY)), ENGLISH) == [
         *(f"the master of broker-a {n} left" for n in (52, 51, 50)),
         "and 41 more events: rebalance-audit show events",
     ]
     # Of a healthy day's deploys there is nothing to say.
-    assert what_happened(published(**packed(DAY[:40]))) == []
+    assert what_happened(published(**packed(DAY[:40])), ENGLISH) == []

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from jobs.console.terminal import console_on, is_terminal, moves, pager, show_in_pages
+from jobs.console.terminal import console_on, has_moving_cursor, is_terminal, pager, show_in_pages
 
 
 class Screen(io.StringIO):
@@ -71,7 +71,7 @@ def test_a_stream_that_is_closed_is_no_terminal() -> None:
     closed.close()
     assert not is_terminal(closed)
     assert not is_terminal(None)
-    assert not moves(None)
+    assert not has_moving_cursor(None)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,9 @@ def test_the_pager_is_the_one_that_is_named_and_there(
 
 def test_a_pager_that_fails_may_have_shown_nothing(caplog: pytest.LogCaptureFixture) -> None:
     """``PAGER=false`` and the like: an empty screen would look like an empty table."""
-    assert show_in_pages(b"rows\n", ["sh", "-c", "cat > /dev/null"])
+    assert show_in_pages(b"rows\n", ["sh", "-c", "cat > /dev/null"], is_wide=False)
     assert caplog.messages == []
-    assert show_in_pages(b"rows\n", ["sh", "-c", "exit 3"])
+    assert show_in_pages(b"rows\n", ["sh", "-c", "exit 3"], is_wide=False)
     (line,) = caplog.messages
     assert "the pager sh -c 'exit 3' ended with exit code 3" in line
     assert "--no-pager" in line
@@ -117,6 +117,6 @@ def test_ctrl_c_is_the_pagers_from_its_start_on(
     monkeypatch.setattr(subprocess, "Popen", Started)
     # What is ignored in a process is ignored in those that it starts, and no trap changes that.
     search = "trap 'exit 0' INT; cat > /dev/null; kill -INT $$; exit 3"
-    assert show_in_pages(b"rows\n", ["sh", "-c", search])
+    assert show_in_pages(b"rows\n", ["sh", "-c", search], is_wide=False)
     assert caplog.messages == []
     assert signal.getsignal(signal.SIGINT) is before

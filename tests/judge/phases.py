@@ -8,7 +8,7 @@ from typing import Any
 
 from jobs.config.masking import Masking
 from jobs.declared.instants import SECOND, Instant
-from jobs.judge.core_verdict import Allocated, FoundQueue, Verdict
+from jobs.judge.core_verdict import FoundQueue, QueueAllocation, Verdict
 from jobs.judge.dossier import Dossier, RouteRun
 from jobs.judge.extents import Extent
 from jobs.judge.found import QueueFinding, Stall
@@ -49,7 +49,7 @@ def at(second: float) -> Instant:
     return round(second * SECOND)
 
 
-def evaluated(allocations: Sequence[Allocated] = (), **overrides: Any) -> Verdict:
+def evaluated(allocations: Sequence[QueueAllocation] = (), **overrides: Any) -> Verdict:
     """A healthy situation, but for these; what is no field of it is of the core's verdict."""
     values: dict[str, Any] = {"nameservers": 1}
     values |= dict.fromkeys(("findings", "faults"), ())
@@ -154,8 +154,8 @@ def allocated(
     numbers: Sequence[int],
     brokers: Sequence[str] = ("broker-a",),
     weight: float = 1.0,
-) -> Allocated:
-    return Allocated(
+) -> QueueAllocation:
+    return QueueAllocation(
         client_id=client_id,
         processes=1,
         subscribed=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jobs.judge.backlog import Backlog, backlog, waiting
+from jobs.judge.backlog import Backlog, backlog, topic_backlog
 from jobs.judge.dossier import QueueOffsets
 from tests.judge.phases import at
 
@@ -74,7 +74,7 @@ def test_without_offsets_nothing_is_known():
     ],
 )
 def test_the_growth_of_what_waits_is_that_of_late(polls, per_minute):
-    assert waiting([offsets(lags(polls))]).backlog_per_minute == per_minute
+    assert topic_backlog([offsets(lags(polls))]).backlog_per_minute == per_minute
 
 
 def test_the_numbers_are_plain_integers():

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.judge.dossier import HeldQueue
+from jobs.judge.dossier import ReportedQueue
 from jobs.judge.drift import find_drift
 from tests.judge.witnesses import AGREED, BROKER, TOPIC, allocated, at, holdings_of, info, log
 
@@ -98,7 +98,7 @@ def test_one_queue_drifts_on_while_others_come_and_go():
 
 
 def test_a_queue_that_is_being_released_is_not_held():
-    queues = tuple(HeldQueue(TOPIC, BROKER, number, number == 1) for number in (0, 1))
+    queues = tuple(ReportedQueue(TOPIC, BROKER, number, number == 1) for number in (0, 1))
     assert drift([info("a", 60, [], queues=queues)]) == [
         row("a", 1, "COMPUTED_NOT_HELD", 1.0, 60, 60, 1)
     ]

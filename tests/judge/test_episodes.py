@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.episodes import fault_episodes, queue_episodes, stacked_ids
-from jobs.judge.found import Found
+from jobs.judge.found import GroupFindings
 from rebalance_core.findings import Claimant
 from rebalance_core.moves import Move
 from tests.judge.phases import at, case, fault, finding, phase, stacked_id, timeline
@@ -319,7 +319,7 @@ def test_a_fault_that_is_about_one_client_has_an_episode_for_each():
 
 
 def stacked(*timelines):
-    rows = stacked_ids(case(timelines=dict(enumerate(timelines))), Found()).stacked
+    rows = stacked_ids(case(timelines=dict(enumerate(timelines))), GroupFindings()).stacked
     found = [
         SimpleNamespace(
             **each.stacked._asdict()

@@ -36,6 +36,7 @@ from jobs.judge.events import (
 from jobs.judge.routes import find_route_changes
 from jobs.judge.situations import Situations, find_situations
 from jobs.schemas import EVENTS
+from rebalance_core.strategy_rules import MOST_TOPIC_QUEUES
 from rebalance_core.texts import Text
 from tests.judge.lists import NO_ANSWER, group, started
 from tests.judge.phases import TERMS, at, broker, case, route
@@ -145,7 +146,7 @@ def test_a_broker_that_leaves_the_route_with_its_master_is_the_same_event() -> N
     routes = [route([A, B], 0, 60, 240), route([B], 120, 180)]
     dossier = group({"broker-b": answering()}, routes={"T": routes})
     assert seconds(left(dossier)) == [("MASTER_LEFT", "broker-a", 120, 240)]
-    assert list(topic_resized("T", find_route_changes(routes))) == []
+    assert list(topic_resized("T", find_route_changes(routes, MOST_TOPIC_QUEUES))) == []
 
 
 def test_a_slave_that_acts_as_the_master_is_no_master_and_no_new_address() -> None:
@@ -214,7 +215,9 @@ def test_a_broker_is_asked_at_another_address_from_then_on() -> None:
 
 def resized(*routes: Any) -> list[tuple[Any, ...]]:
     """Of a route each half a minute."""
-    changes = find_route_changes([route(each, 30 * n) for n, each in enumerate(routes)])
+    changes = find_route_changes(
+        [route(each, 30 * n) for n, each in enumerate(routes)], MOST_TOPIC_QUEUES
+    )
     return [
         (e.begins // SECOND, e.ends // SECOND, str(e.what), str(e.evidence))
         for e in topic_resized("T", changes)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jobs.judge.channels import Channel
 from jobs.judge.flapping import Life, flapping_members, successions
-from jobs.judge.found import Found
+from jobs.judge.found import GroupFindings
 from jobs.judge.reassignments import Reassignment
 from jobs.judge.situations import Situations
 from tests.judge.phases import at, case
@@ -32,7 +32,7 @@ def found(*changes, end=60, channels=None, persistence_seconds=180, members=3):
         situations=Situations({}, channels or {}),
         timelines={"T": SimpleNamespace(phases=phases, members_at=lambda _: members)},
     )
-    faults = flapping_members(of, Found()).faults
+    faults = flapping_members(of, GroupFindings()).faults
     assert len(faults) <= 1
     return faults[0] if faults else None
 

@@ -7,7 +7,7 @@ import pytest
 from jobs.judge import stalls
 from jobs.judge.dossier import Dossier
 from jobs.judge.extents import Extent
-from jobs.judge.found import FaultEpisode, Found
+from jobs.judge.found import FaultEpisode, GroupFindings
 from jobs.judge.holdings_index import index_holdings
 from jobs.judge.situations import Situations
 from jobs.judge.stalls import frozen_processes, stalled_queues
@@ -43,12 +43,12 @@ def frozen(queues, **inputs):
             fault.extent.snapshots,
             fault.queues_affected,
         )
-        for fault in (frozen_processes(intervals, 60) if intervals else ())
+        for fault in (frozen_processes(intervals, 60, ()) if intervals else ())
     )
 
 
 def test_a_process_that_froze_after_a_burst_is_one_fault_with_what_was_seen_in_words():
-    (fault,) = frozen_processes(intervals_of(burst()), 60)
+    (fault,) = frozen_processes(intervals_of(burst()), 60, ())
     assert fault == FaultEpisode(
         topic=TOPIC,
         fault="FROZEN_PROCESS",
@@ -70,7 +70,7 @@ def test_a_process_that_froze_after_a_burst_is_one_fault_with_what_was_seen_in_w
 
 def test_one_queue_and_one_message_are_written_in_the_singular():
     queues = [offsets(0, steady(0, 60)), offsets(3, {0: (2, 1), 60: (2, 1)})]
-    (fault,) = frozen_processes(intervals_of(queues), 60)
+    (fault,) = frozen_processes(intervals_of(queues), 60, ())
     assert fault.evidence.startswith("queue 3 of broker-a is computed for b; it did not move from")
     assert fault.evidence.endswith("1 message waits")
     assert fault.extent.ongoing
@@ -196,7 +196,7 @@ def test_names_are_names_whatever_is_in_them():
         for number, polls in ((0, steady(*times)), (3, stuck(*times)), (5, stuck(*times)))
     ]
     taken = [allocated("a", [(broker, 0)]), allocated(client_id, [(broker, 3), (broker, 5)])]
-    (fault,) = frozen_processes(intervals_of(queues, owners={"one": taken}, topic=hostile), 60)
+    (fault,) = frozen_processes(intervals_of(queues, owners={"one": taken}, topic=hostile), 60, ())
     assert fault.topic == hostile
     assert fault.client_ids == (client_id,)
     assert fault.evidence.startswith(
@@ -208,7 +208,7 @@ def test_of_many_brokers_the_first_are_named():
     names = [f"b{number}" for number in range(8)]
     taken = [allocated("a", [0]), allocated("b", [(name, 0) for name in names])]
     queues = [offsets(0, steady(0, 60)), *[offsets(0, stuck(0, 60), name) for name in names]]
-    (fault,) = frozen_processes(intervals_of(queues, owners={"one": taken}), 60)
+    (fault,) = frozen_processes(intervals_of(queues, owners={"one": taken}), 60, ())
     assert "queue 0 of b3, queue 0 of b4 and 3 more brokers are computed for " in fault.evidence
     assert fault.broker_names == tuple(names)
 
@@ -217,7 +217,7 @@ def test_a_client_that_says_that_it_does_not_hold_the_queues_is_not_blamed_for_t
     # They are computed for b; it answers, and holds none of them.
     answers = [info("b", range(0, 300, 30), []), info("a", range(0, 300, 30), [0, 1, 2])]
     (holdings,) = index_holdings(holdings_of(answers, allocations=OWNERS)).values()
-    assert any(frozen_processes(intervals_of(burst()), 60))
+    assert any(frozen_processes(intervals_of(burst()), 60, ()))
     assert not any(frozen_processes(intervals_of(burst()), 60, holdings.holdings))
 
 
@@ -231,7 +231,7 @@ def test_a_client_that_says_that_it_holds_them_holds_them():
 
 @pytest.mark.parametrize("moves", [True, False])
 def test_a_client_that_moves_a_queue_of_another_topic_lives(monkeypatch, moves):
-    monkeypatch.setattr(stalls, "moves", lambda *of: of[1] == {"U"} and moves)
+    monkeypatch.setattr(stalls, "has_moving_queue", lambda *of: of[1] == {"U"} and moves)
     of = case(
         dossier=Dossier("C", "G", offsets={TOPIC: burst()}),
         situations=Situations({TOPIC: periods([("one", -60)])}),
@@ -240,4 +240,4 @@ def test_a_client_that_moves_a_queue_of_another_topic_lives(monkeypatch, moves):
         holdings=index_holdings([]),
         persistence_seconds=60,
     )
-    assert bool(stalled_queues(of, Found()).faults) is not moves
+    assert bool(stalled_queues(of, GroupFindings()).faults) is not moves

@@ -9,6 +9,7 @@ from jobs.judge.dossier import Dossier, PollRun, QueueOffsets
 from jobs.judge.health import group_health, state_runs, topic_without_group, unreadable_queues
 from jobs.judge.situations import Situations
 from rebalance_core import MessageQueue
+from rebalance_core.state import RouteBroker
 from tests.judge.phases import at, broker, case, evaluated, period, queue_finding, route, stall
 
 GOOD = evaluated(
@@ -71,6 +72,7 @@ def test_a_healthy_topic():
         "backlog": None,
         "backlog_per_minute": None,
         "waiting_since": None,
+        "queues_without_offsets": 0,
     }
 
 
@@ -107,6 +109,32 @@ def test_of_clients_that_keep_their_offsets_themselves_nobody_knows_what_waits(p
     times = np.array([at(0), at(240)])
     dossier.offsets["T"] = [QueueOffsets("T", "broker-a", 0, times, written, consumed)]
     assert health((period_id, 0, 240), dossier=dossier)["backlog"] == backlog
+
+
+def test_of_how_many_queues_it_is_not_known_what_waits() -> None:
+    """A broker that did not answer makes the backlog a lower bound."""
+    dossier = Dossier("C", "G")
+    times, numbers = np.array([at(0), at(240)]), np.array([10, 30])
+
+    def polled(broker_name: str, queue_id: int) -> QueueOffsets:
+        return QueueOffsets("T", broker_name, queue_id, times, numbers, numbers)
+
+    dossier.offsets["T"] = [polled("a", 0), polled("a", 7), polled("gone", 0)]
+
+    def without_offsets(period_id: str, *brokers: RouteBroker) -> int | None:
+        # Two nameservers: of a queue that one of them gives it counts that it is not known.
+        of_each = tuple((f"ns-{n}", (each,)) for n, each in enumerate(brokers))
+        one = period(period_id, 0, 240)
+        one = one._replace(situation=one.situation._replace(routes=of_each))
+        every = case(situations=Situations({"T": [one]}), evaluated=BY_ID, dossier=dossier)
+        return group_health(every, "T", [])["queues_without_offsets"]
+
+    assert without_offsets("good", broker("a", 2), broker("b", 3)) == 4
+    assert without_offsets("good", broker("b", 3), broker("b", 2)) == 3
+    assert without_offsets("good", broker("a", 1)) == 0
+    assert without_offsets("all", broker("b", 3)) is None
+    # Whoever writes a route chooses its numbers: no queue is made to count them.
+    assert without_offsets("good", broker("b", 2**31 - 1), broker("c", 5)) == 2**31 - 1
 
 
 def test_a_topic_that_was_not_audited_keeps_its_row():

@@ -8,7 +8,7 @@ import pytest
 
 from jobs.judge.dossier import Dossier
 from jobs.judge.drift import find_drift
-from jobs.judge.found import Found
+from jobs.judge.found import GroupFindings
 from jobs.judge.held import held_queues
 from jobs.judge.holdings_index import index_holdings
 from jobs.judge.routes import RouteChange
@@ -52,7 +52,7 @@ def judged(clients, queues=(), gained=(), segments=ONE, processes=2, assumed=(),
         route_changes={TOPIC: changes},
         timelines={TOPIC: timeline(segments, by_name)},
     )
-    return held_queues(of, Found())
+    return held_queues(of, GroupFindings())
 
 
 def found(clients, queues=(), **inputs):
@@ -226,6 +226,11 @@ def test_clients_that_did_not_follow_a_change_are_named_with_what_waits():
         True,
         1,
     )
+
+    # Of queue 0, which nobody has either, no offset is known.
+    after = [info("a", MINUTES, [], language="GO"), info("b", MINUTES, [2, 3])]
+    (fault,) = faults([*before, *after], waiting, gained=[1])
+    assert fault.evidence.endswith("; at least 370 messages wait there")
 
     # Where the route did not gain the queue, an update of the client mends nothing.
     for gained in ([], [0]):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.dossier import HeldQueue
+from jobs.judge.dossier import ReportedQueue
 from jobs.judge.drift import find_drift
 from tests.judge.witnesses import (
     AGREED,
@@ -28,7 +28,7 @@ def periods(clients, **inputs):
             each.process.client_id,
             in_seconds(each.first_seen),
             in_seconds(each.last_seen),
-            [queue_id for _, queue_id in each.held],
+            [queue_id for _, queue_id in each.activities],
         )
         for each in holdings_of(clients, **inputs)
     ]
@@ -38,8 +38,8 @@ def test_equal_answers_that_follow_each_other_are_one_holding():
     (only,) = holdings_of([info("a", [60, 120, 180], [0, 1])])
     assert only.rounds == (at(60), at(120), at(180))
     assert (only.first_seen, only.last_seen, len(only.answered)) == (at(60), at(180), 3)
-    assert tuple(only.held) == ((BROKER, 0), (BROKER, 1))
-    assert [view.queues for view in only.computed] == [frozenset(only.held)]
+    assert tuple(only.activities) == ((BROKER, 0), (BROKER, 1))
+    assert [view.queues for view in only.computed] == [frozenset(only.activities)]
     assert (only.phase.verdict.processes, only.is_settled, only.explained_by) == (2, True, None)
 
 
@@ -108,12 +108,12 @@ def test_who_does_not_subscribe_is_compared_with_nothing_but_still_answered():
 
 def test_queues_of_other_topics_and_queues_being_released_are_not_held():
     queues = (
-        HeldQueue(TOPIC, BROKER, 0, dropped=False),
-        HeldQueue(TOPIC, BROKER, 1, dropped=True),
-        HeldQueue("%RETRY%G", BROKER, 0, dropped=False),
+        ReportedQueue(TOPIC, BROKER, 0, dropped=False),
+        ReportedQueue(TOPIC, BROKER, 1, dropped=True),
+        ReportedQueue("%RETRY%G", BROKER, 0, dropped=False),
     )
     (only,) = holdings_of([info("a", 60, [], queues=queues)])
-    assert tuple(only.held) == ((BROKER, 0),)
+    assert tuple(only.activities) == ((BROKER, 0),)
 
 
 def test_a_line_counts_from_20_seconds_after_it_until_the_next_one():

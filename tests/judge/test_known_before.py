@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.judge.dossier import Dossier, ListedMembers, PollRun, RouteRun
-from jobs.judge.found import Found
+from jobs.judge.found import GroupFindings
 from jobs.judge.known_before import with_history
 from rebalance_core.state import RouteBroker
 from tests.judge.phases import case
@@ -23,13 +23,13 @@ def remedy(*, listed_before=False, broker_ids=(0, 1), addresses=()):
     for number, address in enumerate(addresses):
         asked = (first_seen - 10 + number,)
         dossier.polls.append(PollRun(("broker-b", 0), "NOT_ONLINE", asked, asked, address))
-    (found,) = with_history(case(dossier=dossier), Found(faults=(MISSING,))).faults
+    (found,) = with_history(case(dossier=dossier), GroupFindings(faults=(MISSING,))).faults
     return str(found.remedy)
 
 
 def test_what_repairs_a_broker_without_the_group_follows_from_its_history():
     assert remedy() == "updateSubGroup"
-    assert remedy(listed_before=True).startswith("broker-b listed the group before, so the group")
+    assert remedy(listed_before=True).startswith("check whether the clients reach broker-b, also")
     away = remedy(listed_before=True, broker_ids=(1,))
     assert away.startswith("bring the master of broker-b back")
     moved = remedy(listed_before=True, addresses=("10.0.0.1:10911", "10.0.0.2:10911"))

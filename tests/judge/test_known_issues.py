@@ -11,7 +11,6 @@ from jobs.declared.kinds import QUEUE_FINDINGS
 from jobs.judge.dossier import Dossier
 from jobs.judge.found import FaultEpisode, StackedEpisode
 from jobs.judge.matching_issues import entries_of, known_issue
-from jobs.judge.rows import KNOWN_ISSUE
 from jobs.judge.terms import KnownIssueTerms
 from jobs.schemas import REPORT_TABLES
 from rebalance_core.findings import Claimant
@@ -154,5 +153,5 @@ def test_without_entries_no_finding_is_known():
 
 
 def test_every_table_that_can_be_marked_has_the_column():
-    with_column = {table.name for table in REPORT_TABLES if KNOWN_ISSUE in table.schema.names}
+    with_column = {table.name for table in REPORT_TABLES if "known_issue" in table.schema.names}
     assert with_column == {*QUEUE_FINDINGS, "stacked_client_ids", "group_faults", "group_health"}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from jobs.judge.dossier import Dossier, PollRun
-from jobs.judge.found import Found
+from jobs.judge.found import GroupFindings
 from jobs.judge.holdings_index import index_holdings
 from jobs.judge.not_consuming import not_consuming
 from jobs.judge.situations import Situations
@@ -47,7 +47,7 @@ def found(
     )
     whole = extent()._replace(first_seen=at(0), last_seen=at(600))
     orphans = (replace(queue_finding(queue=(BROKER, each)), extent=whole) for each in orphaned)
-    return list(not_consuming(of, Found(queues=tuple(orphans))).faults)
+    return list(not_consuming(of, GroupFindings(queues=tuple(orphans))).faults)
 
 
 def times(faults):

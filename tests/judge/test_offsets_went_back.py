@@ -11,7 +11,7 @@ from jobs.judge.dossier import (
     PollRun,
     QueueOffsets,
 )
-from jobs.judge.found import Found
+from jobs.judge.found import GroupFindings
 from jobs.judge.offsets_went_back import went_back
 from tests.judge.phases import at, case
 
@@ -25,7 +25,7 @@ def backwards(*consumed, written=None, topic="T", masters_away=(), addresses=())
     for minute, address in enumerate(addresses):
         asked = (at(60 * minute),)
         dossier.polls.append(PollRun(("broker-a", 0), "NOT_ONLINE", asked, asked, address))
-    return list(went_back(case(dossier=dossier, masters_away=masters_away), Found()).faults)
+    return list(went_back(case(dossier=dossier, masters_away=masters_away), GroupFindings()).faults)
 
 
 def test_messages_that_were_consumed_are_consumed_again():

@@ -9,7 +9,7 @@ import pytest
 
 from jobs.judge.channels import Channel
 from jobs.judge.dossier import ClientRun, Dossier, PollRun
-from jobs.judge.found import Found
+from jobs.judge.found import GroupFindings
 from jobs.judge.reconnecting import blamed, reconnecting_clients
 from jobs.judge.situations import Situations
 from tests.judge.phases import at, case, queue_finding
@@ -65,7 +65,7 @@ def all_faults(*channels, clients=(), faults=(), end=END, members=9, snapshots=(
         snapshots=snapshots,
         timelines={topic: SimpleNamespace(members_at=lambda _: members)},
     )
-    return reconnecting_clients(of, Found(faults=tuple(faults))).faults
+    return reconnecting_clients(of, GroupFindings(faults=tuple(faults))).faults
 
 
 def found(*channels, faults=(), **facts):
@@ -74,7 +74,9 @@ def found(*channels, faults=(), **facts):
 
 
 def causes(fault, *queues):
-    return [each.causes for each in blamed(case(), Found(queues=queues, faults=(fault,))).queues]
+    return [
+        each.causes for each in blamed(case(), GroupFindings(queues=queues, faults=(fault,))).queues
+    ]
 
 
 def test_a_client_whose_connection_breaks_each_two_minutes_reconnects():
@@ -272,5 +274,5 @@ def test_an_old_connection_of_a_client_that_reconnects_is_not_left_to_pass():
 def test_between_two_rounds_of_a_client_that_reconnects_nobody_knows(share_of_time, certainty):
     fault = fault_of("RECONNECTING", client_ids=("a",))
     queue = queue_finding(causes=("STALE_CHANNEL",), share_of_time=share_of_time)
-    (found_queue,) = blamed(case(), Found(queues=(queue,), faults=(fault,))).queues
+    (found_queue,) = blamed(case(), GroupFindings(queues=(queue,), faults=(fault,))).queues
     assert found_queue.certainty == certainty

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from jobs.judge.dossier import Dossier
-from jobs.judge.found import Found
+from jobs.judge.found import GroupFindings
 from jobs.judge.route_changes import queues_left_route, route_changed
 from jobs.judge.routes import find_route_changes
+from rebalance_core.strategy_rules import MOST_TOPIC_QUEUES
 from tests.judge.phases import at, broker, case, route
 from tests.judge.witnesses import offsets
 
@@ -17,8 +18,8 @@ A, B = broker("broker-a"), broker("broker-b")
 def changes(*routes, namesrv_addr="ns-1"):
     """Of a route a minute."""
     runs = [route(of_time, 60 * minute) for minute, of_time in enumerate(routes)]
-    of = case(route_changes={"T": find_route_changes(runs)})
-    return list(route_changed(of, Found()).faults)
+    of = case(route_changes={"T": find_route_changes(runs, MOST_TOPIC_QUEUES)})
+    return list(route_changed(of, GroupFindings()).faults)
 
 
 def test_more_queues_are_one_change_at_their_first_poll():
@@ -55,12 +56,12 @@ def test_what_leaves_the_readable_queues_alone_is_no_change(then):
 
 def test_one_more_nameserver_that_says_the_same_is_no_change():
     routes = [route([A, B], 0, 60), route([A, B], 60, namesrv_addr="ns-2")]
-    assert find_route_changes(routes) == []
+    assert find_route_changes(routes, MOST_TOPIC_QUEUES) == []
 
 
 def test_the_first_route_is_no_change():
     assert changes([A]) == []
-    assert find_route_changes([]) == []
+    assert find_route_changes([], MOST_TOPIC_QUEUES) == []
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_nameservers_that_are_asked_at_different_times_and_differ_are_no_change(
         route([A, B], 0, 120, 240),
         route([A], 60, 180, 300, namesrv_addr="ns-2"),
     ]
-    assert find_route_changes(routes) == []
+    assert find_route_changes(routes, MOST_TOPIC_QUEUES) == []
 
 
 def test_the_change_of_one_nameserver_is_a_change_once():
@@ -99,7 +100,7 @@ def test_the_change_of_one_nameserver_is_a_change_once():
         route([A], 60, 180, namesrv_addr="ns-2"),
         route([A, B], 300, namesrv_addr="ns-2"),
     ]
-    assert [each.first_seen for each in find_route_changes(routes)] == [at(240)]
+    assert [each.first_seen for each in find_route_changes(routes, MOST_TOPIC_QUEUES)] == [at(240)]
 
 
 # ---------------------------------------------------------------- queues that left the route
@@ -113,12 +114,12 @@ def left(*routes, waiting=()):
     runs = [route(of_time, DAY + 60 * minute) for minute, of_time in enumerate(routes)]
     of = case(
         dossier=Dossier("C", "G", routes={"T": runs}),
-        route_changes={"T": find_route_changes(runs)},
+        route_changes={"T": find_route_changes(runs, MOST_TOPIC_QUEUES)},
         offsets={
             ("T", "broker-a", queue_id): offsets(queue_id, polls) for queue_id, polls in waiting
         },
     )
-    return list(queues_left_route(of, Found()).faults)
+    return list(queues_left_route(of, GroupFindings()).faults)
 
 
 def test_queues_that_left_the_route_with_messages_unread_are_a_lasting_fault():

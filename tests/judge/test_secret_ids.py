@@ -8,7 +8,7 @@ from jobs.config.masking import Masking
 from jobs.declared.kinds import SECRET_IN_CLIENT_ID
 from jobs.judge.allocations import AllocationRows
 from jobs.judge.dossier import Dossier, ListedMembers, PollRun
-from jobs.judge.found import FaultEpisode, Found
+from jobs.judge.found import FaultEpisode, GroupFindings
 from jobs.judge.secret_ids import secrets
 from jobs.schemas import ALLOCATIONS
 from tests.judge.phases import at, case
@@ -33,7 +33,7 @@ def dossier(*listed: tuple[int, tuple[str, ...]], topics: tuple[str, ...] = ("T"
 
 def faults(of: Dossier) -> tuple[FaultEpisode, ...]:
     snapshots = sorted({time for run in of.polls for time in run.times})
-    return secrets(case(dossier=of, snapshots=snapshots), Found()).faults
+    return secrets(case(dossier=of, snapshots=snapshots), GroupFindings()).faults
 
 
 def test_a_group_without_a_secret_has_no_fault() -> None:
@@ -75,7 +75,7 @@ def test_ids_are_masked_in_the_rows_of_allocations_and_known_to_the_rules() -> N
     masked = rows.masked(MASKING)
     assert masked["client_id"].to_pylist() == [MASKING.mask(ONE), PLAIN]
     assert masked.schema == ALLOCATIONS.schema
-    assert [allocated.client_id for made in rows.of_each() for allocated in made()] == [
+    assert [allocated.client_id for made in rows.loaders() for allocated in made()] == [
         ONE,
         PLAIN,
     ]

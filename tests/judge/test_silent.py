@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.judge.dossier import Dossier
-from jobs.judge.found import Found
+from jobs.judge.found import GroupFindings
 from jobs.judge.silent import silent_clients
 from tests.judge.phases import case
 from tests.judge.witnesses import AGREED, TOPIC, evaluated, info, timeline
@@ -17,7 +17,7 @@ def silent(clients, segments=(("one", 0, 600),), allocations=AGREED):
         dossier=Dossier("C", "G", clients=clients),
         timelines={TOPIC: timeline(segments, situations)},
     )
-    return list(silent_clients(of, Found()).faults)
+    return list(silent_clients(of, GroupFindings()).faults)
 
 
 def error(client_id, seconds=MINUTES, **facts):

@@ -49,7 +49,7 @@ def earlier(finding_id_, topic="T"):
 def test_what_is_not_there_any_more_is_resolved_where_the_topic_was_recomputed():
     before = [earlier("goes on"), earlier("passes now"), earlier("gone"), earlier("not seen", "U")]
 
-    rows = former_findings(before, {"goes on"}, audited={"T"})
+    rows = former_findings(before, {"goes on"}, audited={"T"}, polled=())
 
     assert {(row["finding_id"], row["status"]) for row in rows} == {
         ("passes now", "RESOLVED"),
@@ -60,7 +60,7 @@ def test_what_is_not_there_any_more_is_resolved_where_the_topic_was_recomputed()
 
 
 def test_a_former_finding_is_as_the_previous_run_had_it():
-    (row,) = former_findings([earlier("gone")], (), audited=())
+    (row,) = former_findings([earlier("gone")], (), audited=(), polled=())
 
     assert (row["kind"], row["topic"], row["broker_name"], row["queue_id"]) == (
         *("ORPHANED", "T", "broker-a", 1),

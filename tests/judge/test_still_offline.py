@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.judge.dossier import EarlierFinding
-from jobs.judge.found import Found
+from jobs.judge.found import GroupFindings
 from jobs.judge.holdings_index import index_holdings
 from jobs.judge.still_offline import still_offline
 from tests.judge.lists import NO_ANSWER, NOT_ONLINE, group
@@ -27,7 +27,8 @@ def offline(answers=(NOT_ONLINE,) * 5, *, found=OPEN, topics=(), began=0):
     dossier = group({"x": [*early, *polls]})
     dossier.earlier = list(found)
     found = still_offline(
-        case(dossier=dossier, timelines=topics, offsets={}, holdings=index_holdings([])), Found()
+        case(dossier=dossier, timelines=topics, offsets={}, holdings=index_holdings([])),
+        GroupFindings(),
     )
     return found.queues, found.faults
 

@@ -7,7 +7,7 @@ import pytest
 from jobs.judge import why
 from jobs.judge.brokers import Absence
 from jobs.judge.dossier import Dossier
-from jobs.judge.found import FaultEpisode, Found
+from jobs.judge.found import FaultEpisode, GroupFindings
 from jobs.judge.holdings_index import index_holdings
 from jobs.judge.stalls import frozen_processes, stall_episodes
 from jobs.judge.why import DISABLED, FROZEN, NOBODY_HOLDS_IT, OTHER_FILTER, REFUSED
@@ -38,7 +38,7 @@ def explained(clients, *others, faults=(), **of_group):
     of = case(holdings=holdings, timelines=timelines, offsets=by_queue, **of_group)
     intervals = intervals_of(queues, owners={"one": AGREED})
     frozen = frozen_processes(intervals, 60, holdings_of(clients))
-    found = Found().plus([*frozen, *faults], stalls=stall_episodes(intervals, 60))
+    found = GroupFindings().plus([*frozen, *faults], stalls=stall_episodes(intervals, 60))
     (stall,) = [each for each in why.explained(of, found).stalls if each.queue[1] == 1]
     return stall.held, stall.why
 
@@ -103,7 +103,7 @@ def test_where_the_broker_does_not_let_the_group_consume_that_is_why():
 def test_a_process_whose_pulls_are_refused_is_not_frozen():
     queues = [offsets(0, stuck(*MINUTES)), offsets(2, steady(*MINUTES))]
     timelines = {TOPIC: timeline([("one", 0, 600)], {"one": evaluated(AGREED)})}
-    frozen = list(frozen_processes(intervals_of(queues, owners={"one": AGREED}), 60))
+    frozen = list(frozen_processes(intervals_of(queues, owners={"one": AGREED}), 60, ()))
     assert [each.client_ids for each in frozen] == [("a",)]
 
     def left(clients, *mismatch, away=(), **disabled):
@@ -116,7 +116,7 @@ def test_a_process_whose_pulls_are_refused_is_not_frozen():
             masters_away=away,
             snapshots=snapshots,
         )
-        kept = why.without_refused(of, Found(faults=(*frozen, *mismatch)))
+        kept = why.without_refused(of, GroupFindings(faults=(*frozen, *mismatch)))
         return [each for each in kept.faults if each.fault == "FROZEN_PROCESS"]
 
     assert left([]) == frozen
@@ -149,14 +149,14 @@ def test_a_process_that_moves_a_queue_of_another_topic_lives():
     offsets_of = {("OTHER", "broker-a", 7): other}
     of = case(holdings=index_holdings([]), timelines=timelines, offsets=offsets_of)
     time = extent()._replace(first_seen=other.times[0], last_seen=other.times[-1])
-    assert why.moves(of, ["OTHER"], "a", time)
+    assert why.has_moving_queue(of, ["OTHER"], "a", time)
+    assert not why.has_moving_queue(of, [TOPIC], "a", time)
+    assert not why.has_moving_queue(of, ["OTHER"], "b", time)
+    assert not why.has_moving_queue(of, ["OTHER"], "a", time, [("OTHER", ("broker-a", 7))])
     # What is computed for another one too may move by that one.
     both = [
         AGREED[0]._replace(queues=(("broker-a", 7),)),
         AGREED[1]._replace(queues=(("broker-a", 7),)),
     ]
     timelines["OTHER"] = timeline([("one", 0, 600)], {"one": evaluated(both)})
-    assert not why.moves(of, ["OTHER"], "a", time)
-    assert not why.moves(of, [TOPIC], "a", time)
-    assert not why.moves(of, ["OTHER"], "b", time)
-    assert not why.moves(of, ["OTHER"], "a", time, [("OTHER", ("broker-a", 7))])
+    assert not why.has_moving_queue(of, ["OTHER"], "a", time)

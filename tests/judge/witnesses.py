@@ -11,8 +11,8 @@ import numpy as np
 
 from jobs.declared.instants import SECOND, Instant
 from jobs.judge.brokers import Absence
-from jobs.judge.core_verdict import Allocated, QueueKey, Verdict
-from jobs.judge.dossier import ClientRun, Dossier, HeldQueue, QueueOffsets
+from jobs.judge.core_verdict import QueueAllocation, QueueKey, Verdict
+from jobs.judge.dossier import ClientRun, Dossier, QueueOffsets, ReportedQueue
 from jobs.judge.extents import Extent, persistence
 from jobs.judge.holdings import Holding, find_holdings
 from jobs.judge.routes import RouteChange
@@ -47,11 +47,11 @@ def allocated(
     client_count: int = 2,
     processes: int = 1,
     subscribed: bool = True,
-) -> Allocated:
+) -> QueueAllocation:
     """What an id's processes take under one view; a number is a queue of broker-a."""
     keys = tuple((BROKER, each) if isinstance(each, int) else each for each in queues)
     lengths = (queue_count, client_count)
-    return Allocated(
+    return QueueAllocation(
         client_id, processes, subscribed, "AVG", "observed", (BROKER,), weight, *lengths, keys
     )
 
@@ -61,7 +61,7 @@ AGREED = (allocated("a", [0, 1]), allocated("b", [2, 3]))
 
 
 def evaluated(
-    allocations: Iterable[Allocated], processes: int = 2, coverage: str = "AUDITED"
+    allocations: Iterable[QueueAllocation], processes: int = 2, coverage: str = "AUDITED"
 ) -> Verdict:
     """A healthy situation in which the queues are taken so."""
     verdict = {"coverage": coverage, "members": processes, "processes": processes}
@@ -117,7 +117,7 @@ def client(source: str, client_id: str, held: Iterable[int], **facts: Any) -> Cl
     values |= {
         "source": source,
         "client_id": client_id,
-        "queues": tuple(HeldQueue(TOPIC, BROKER, number, False) for number in held),
+        "queues": tuple(ReportedQueue(TOPIC, BROKER, number, False) for number in held),
     }
     return ClientRun(**values | facts)
 
@@ -160,7 +160,7 @@ def log(
 def holdings_of(
     clients: Sequence[ClientRun],
     segments: Sequence[tuple[str, float, float]] = (("one", 0, 600),),
-    allocations: Iterable[Allocated] | Mapping[str, Iterable[Allocated]] = AGREED,
+    allocations: Iterable[QueueAllocation] | Mapping[str, Iterable[QueueAllocation]] = AGREED,
     changes: Sequence[float] = (),
     processes: int = 2,
     coverage: str = "AUDITED",
@@ -218,7 +218,7 @@ def intervals_of(
     queues: Sequence[QueueOffsets],
     orphans: Iterable[tuple[QueueKey, float, float]] = (),
     segments: Iterable[tuple[str, float]] = (("one", -60),),
-    owners: Mapping[str, Iterable[Allocated]] | None = None,
+    owners: Mapping[str, Iterable[QueueAllocation]] | None = None,
     topic: str = TOPIC,
     masters_away: Sequence[Absence] = (),
 ) -> Any:

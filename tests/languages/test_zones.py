@@ -187,6 +187,22 @@ def test_a_time_without_a_zone_is_the_readers_and_that_is_said(
     assert "is read as" not in beside
 
 
+@pytest.mark.parametrize("command", [["explain"], ["what-if", "--separate-ids"]])
+def test_that_no_snapshot_is_so_early_is_said_in_the_zone_of_the_reader(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    """In the zone in which ``--at`` was typed, and with its name."""
+    snapshots = ["--snapshots", str(folder / "out" / "snapshots")]
+    asked = [*command, "--group", "G", *snapshots, "--at", "2026-01-01 00:00"]
+    for zone, named in ((SHANGHAI, f" ({SHANGHAI})"), ("UTC", "")):
+        assert main([*asked, "--set", f'display_time_zone="{zone}"']) == 3
+        *_, said = capsys.readouterr().err.splitlines()
+        came = "2026-01-01T00:00:00.000" + ("+08:00" if named else "Z")
+        assert f"G has no snapshot up to {came}: its snapshots go from 2026-10-25T0" in said
+        assert said.endswith(f"{named}")
+        assert ("Z" in said) is not bool(named)
+
+
 def test_a_published_text_remembers_its_times() -> None:
     #: 00:30 and 01:30 in UTC, both 02:30 in Berlin.
     summer, winter = 1_792_888_200_000_000, 1_792_891_800_000_000

@@ -17,7 +17,7 @@ from jobs.config.settings import Settings
 from jobs.engines.engine import Engine
 from jobs.engines.local import LocalEngine
 from jobs.errors import QuarantineError
-from jobs.pipeline.ingest import Ingested
+from jobs.pipeline.ingest import IngestCounts
 from jobs.pipeline.ingest import ingest as run_ingest
 from jobs.schemas import SNAPSHOT_TABLES
 from jobs.storage import Location, Snapshots
@@ -44,12 +44,12 @@ def route_line(topic: str = "ORDER", **overrides: object) -> str:
     return json.dumps(envelope | overrides)
 
 
-def ingest_by(engine: Engine, dumps: Path, output: Path, settings: Settings) -> Ingested:
+def ingest_by(engine: Engine, dumps: Path, output: Path, settings: Settings) -> IngestCounts:
     with writing(output) as writer:
         return run_ingest(engine, [str(dumps)], writer, settings, QUIET)
 
 
-def ingest(dumps: Path, output: Path, allowed_share: float = 1.0) -> Ingested:
+def ingest(dumps: Path, output: Path, allowed_share: float = 1.0) -> IngestCounts:
     with LocalEngine() as engine:
         return ingest_by(engine, dumps, output, Settings(allowed_quarantine_share=allowed_share))
 
@@ -95,7 +95,7 @@ def test_every_bad_line_is_quarantined_as_it_came_with_its_number_and_reason(
     assert {Path(row["file"]) for row in found.values()} == {
         Path(f"file:{dumps}/night%201%25.jsonl")
     }
-    assert result == Ingested(files=2, bytes=len(text), lines=8, quarantined=6)
+    assert result == IngestCounts(files=2, bytes=len(text), lines=8, quarantined=6)
     # The same poll, collected twice.
     assert len(rows(tmp_path / "out", "topic_routes")) == 1
 

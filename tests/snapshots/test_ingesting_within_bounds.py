@@ -12,7 +12,7 @@ import pytest
 
 from jobs.config.settings import Settings
 from jobs.engines.local import LocalEngine
-from jobs.pipeline.ingest import Ingested
+from jobs.pipeline.ingest import IngestCounts
 from jobs.pipeline.ingest import ingest as run_ingest
 from jobs.storage import Location, Snapshots
 from tests.dumps.samples import line
@@ -20,14 +20,14 @@ from tests.support.runs import QUIET, writing
 
 #: (file, line number, reason) of each quarantined line, and its text.
 Found = dict[tuple[str, int], tuple[str, str]]
-Ingest = Callable[..., tuple[Ingested, Found, set[str]]]
+Ingest = Callable[..., tuple[IngestCounts, Found, set[str]]]
 
 
 @pytest.fixture
 def ingest(tmp_path: Path) -> Ingest:
     """``ingest(dumps, **bounds)``: counts, quarantine, topics of routes."""
 
-    def run(dumps: Path, **bounds: int) -> tuple[Ingested, Found, set[str]]:
+    def run(dumps: Path, **bounds: int) -> tuple[IngestCounts, Found, set[str]]:
         settings = Settings.model_validate({"allowed_quarantine_share": 1.0, "bounds": bounds})
         output = tmp_path / "out"
         with writing(output) as writer, LocalEngine() as engine:

@@ -101,19 +101,24 @@ SETTINGS = {
 def test_frames_give_what_an_audit_of_the_same_files_publishes(
     spark: SparkSession, published: Any
 ) -> None:
-    from jobs.spark import audit, schemas  # noqa: PLC0415 - Spark takes its time to import
+    from pyspark.sql import functions as F  # noqa: PLC0415 - Spark takes its time to import
+
+    from jobs.spark import audit, schemas  # noqa: PLC0415
 
     tables = as_others_have_them(spark)
     utc = tables["heartbeats"]  # its texts were made in UTC
     utc = utc.localCheckpoint()
     with set_to(spark, SETTINGS):
-        result = audit(
-            utc,
-            tables["topic_routes"],
-            tables["broker_polls"],
-            queue_offsets=tables["queue_offsets"],
-            columns={"client_id": "CLIENTID", "heartbeats": {"snapshot_time": "TS"}},
-        )
+        local = F.date_format("snapshot_time", "yyyy-MM-dd HH:mm:ss.SSSSSS")
+        routes = tables["topic_routes"].withColumn("local", local).drop("snapshot_time")
+        columns = {
+            "client_id": "CLIENTID",
+            "heartbeats": {"snapshot_time": "TS"},
+            # What is made of theirs is made by the settings of their session.
+            "topic_routes": {"snapshot_time": F.to_timestamp("local")},
+        }
+        offsets = tables["queue_offsets"]
+        result = audit(utc, routes, tables["broker_polls"], queue_offsets=offsets, columns=columns)
         assert list(result) == published.published["tables"]
         for name in result.keys() - {EVENTS.name, "quarantine"}:  # events have the run's id
             came = getattr(result, name)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.engines import batches
-from jobs.engines.engine import About
+from jobs.engines.engine import QuestionSubject
 from jobs.engines.pieces import pack_value
 from jobs.judge.evaluation import Question
 from jobs.pipeline.group_audit import GroupAudit
@@ -60,7 +60,7 @@ def test_a_situation_is_a_row_of_the_udf(spark: Any, tmp_path: Path, capture: st
     assert engine.rows_of_udfs == [len(situations)]
     # What a person reads of a row, in the plan.
     (asked,) = set(re.findall(r"MapInArrow _begun.*?, \[(.*?)\]", engine.texts)) or {engine.texts}
-    for name in About._fields:
+    for name in QuestionSubject._fields:
         assert f"{name}#" in asked
 
 

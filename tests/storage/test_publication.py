@@ -16,7 +16,7 @@ import pytest
 
 from jobs.errors import DamagedError, InputError, LeaseError
 from jobs.schemas import Table
-from jobs.storage import Location, Published, Reports, Snapshots, TableFiles, publication
+from jobs.storage import Location, PublishedRun, Reports, Snapshots, TableFiles, publication
 from jobs.storage.manifest import sealed, unsealed
 from jobs.storage.publication import Publication
 from tests.support import written_reports
@@ -31,13 +31,13 @@ def write(place: Location, rows: int = 1) -> int:
     return write_table(Table("numbers", "a number", numbers.schema), numbers, place)
 
 
-def publish(folder: Path, run_id: str, rows: int = 3) -> Published:
+def publish(folder: Path, run_id: str, rows: int = 3) -> PublishedRun:
     reports = Reports(Location(folder))
     with reports.publication(DATE).writing(run_id, 0, lambda _: None) as number:
         place = reports.table("group_health", DATE, run_id)
         count = write(place, rows)
         files = {"group_health": TableFiles.written(reports.root, place, count)}
-        published = Published(DATE, run_id, written_reports.SUMMARY, files, number)
+        published = PublishedRun(DATE, run_id, written_reports.SUMMARY, files, number)
         reports.publish(published)
     return published
 
@@ -78,7 +78,7 @@ def test_who_is_at_a_run_when_it_is_replaced_has_it_whole_or_the_new_one(tmp_pat
     publish(tmp_path, "a", 2)
     seen: list[str] = []
 
-    def use(run: Published) -> int:
+    def use(run: PublishedRun) -> int:
         rows = reports.dataset(run, "group_health")
         if not seen:
             publish(tmp_path, "b", 5)
@@ -88,7 +88,7 @@ def test_who_is_at_a_run_when_it_is_replaced_has_it_whole_or_the_new_one(tmp_pat
     assert reports.read(DATE, use) == 5
     assert seen == ["a", "b"]
 
-    def use_late(run: Published) -> int:
+    def use_late(run: PublishedRun) -> int:
         if run.run_id == "b":
             publish(tmp_path, "c", 7)
         return reports.dataset(run, "group_health").count_rows()
@@ -178,7 +178,7 @@ def test_a_writer_that_lost_sees_it_at_that_moment(tmp_path):
             claim.unlink()
         winner = publish(tmp_path, "fast")
         with pytest.raises(LeaseError, match=f"another run published dt={DATE} below .* again$"):
-            reports.publish(Published(DATE, "slow", {}, {}, number))
+            reports.publish(PublishedRun(DATE, "slow", {}, {}, number))
     assert reports.find(DATE) == winner
 
 

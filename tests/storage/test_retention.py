@@ -15,7 +15,7 @@ from jobs.collect.old_days import prune_dumps
 from jobs.errors import InputError
 from jobs.storage import Location, Reports, Snapshots, SnapshotWriter
 from jobs.storage.publication import Publication
-from jobs.storage.retention import Pruned, Retention, prune_reports, prune_snapshots
+from jobs.storage.retention import PruneResult, Retention, prune_reports, prune_snapshots
 from tests.support.reports import last_pointer
 from tests.support.written_reports import publish, report_row
 
@@ -60,11 +60,11 @@ def retention(keep_days: int | None = 3, now: datetime = NOW, **others: object) 
     return Retention(keep_days, now, **others)  # type: ignore[arg-type]
 
 
-def prune(folder: Path, *arguments: object, **others: object) -> Pruned:
+def prune(folder: Path, *arguments: object, **others: object) -> PruneResult:
     return prune_reports(Reports(Location(folder)), retention(*arguments, **others))  # type: ignore[arg-type]
 
 
-def names_in(pruned: Pruned) -> dict[str, set[str]]:
+def names_in(pruned: PruneResult) -> dict[str, set[str]]:
     """By what was removed the names."""
     return {what: {name for name, _, _ in of_what} for what, of_what in pruned.removed.items()}
 
@@ -503,7 +503,7 @@ def test_a_run_has_succeeded_though_nothing_can_be_removed(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fails(*_: object) -> Pruned:
+    def fails(*_: object) -> PruneResult:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("jobs.commands.batch.prune_reports", fails)

@@ -29,21 +29,30 @@ _INTRODUCTION = """\
 <!-- Written by `make docs` from jobs/schemas.py; whatever is changed here is lost. -->
 
 All times are UTC instants. A column whose type has a `?` may be null; in a snapshot table it may
-also be missing. A row of a snapshot table whose values are others is not audited: `quarantine`
-names it, and the run counts as incomplete. Columns are added to report tables, never changed or
-removed.
+also be missing. A row of a snapshot table with other values is not audited: `quarantine` names it,
+and the run counts as incomplete. Columns are added to report tables, never changed or removed. A
+table has the columns of its grain, its own ones, and those after "Also".
 """
 
 
 def dictionary(snapshots: Iterable[Table], reports: Iterable[Table]) -> str:
     """The page, as Markdown: what several tables have alike is described once."""
     read, published = list(snapshots), list(reports)
-    counted = Counter(_described(field) for table in (*read, *published) for field in table.schema)
-    shared: dict[str, str] = {}
+    # The first table that has these very columns.
+    first: dict[tuple[str, ...], Table] = {}
     for table in (*read, *published):
+        first.setdefault(_columns(table), table)
+    counted = Counter(column for columns in first for column in columns)
+    shared: dict[str, str] = {}
+    for table in first.values():
         for field in table.schema:
             if counted[_described(field)] > 1:
                 shared.setdefault(_described(field), _column(field, table))
+
+    def section(table: Table) -> str:
+        same_as = first[_columns(table)]
+        return _table(table, shared) if same_as is table else _like(table, same_as)
+
     sections = [
         ("Snapshot tables", read),
         ("Report tables", published),
@@ -52,18 +61,40 @@ def dictionary(snapshots: Iterable[Table], reports: Iterable[Table]) -> str:
         [
             f"{_INTRODUCTION}\n## Columns of several tables\n\n{''.join(shared.values())}",
             *(
-                "\n".join([f"## {title}\n", *(_table(each, shared) for each in tables)])
+                "\n".join([f"## {title}\n", *(section(each) for each in tables)])
                 for title, tables in sections
             ),
         ]
     )
 
 
+def _columns(table: Table) -> tuple[str, ...]:
+    return tuple(_described(field) for field in table.schema)
+
+
 def _table(table: Table, shared: Collection[str]) -> str:
     own = [_column(field, table) for field in table.schema if _described(field) not in shared]
-    also = ", ".join(f"`{each.name}`" for each in table.schema if _described(each) in shared)
-    parts = [f"### {table.name}\n\nGrain: {cell(table.grain)}.\n", "".join(own)]
+    keys = key_columns(table)
+    also = ", ".join(
+        f"`{each.name}`"
+        for each in table.schema
+        if _described(each) in shared and each.name not in keys
+    )
+    parts = [_head(table), "".join(own)]
     return "\n".join(filter(None, [*parts, also and f"Also: {also}.\n"]))
+
+
+def _like(table: Table, other: Table) -> str:
+    return f"{_head(table)}\nColumns: those of {cell(other.name)}.\n"
+
+
+def _head(table: Table) -> str:
+    return f"### {table.name}\n\nGrain: {cell(table.grain)}.\n"
+
+
+def key_columns(table: Table) -> set[str]:
+    """The columns that the table's grain names."""
+    return {*table.grain.partition(":")[0].split(", ")} & {*table.schema.names}
 
 
 def _described(field: pa.Field) -> str:

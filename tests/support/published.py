@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.reports.tables import PLACE, Place
-from jobs.storage import Published
+from jobs.storage import PublishedRun
 
 START = datetime(2026, 11, 20, 10, tzinfo=UTC)
 GROUP, TOPIC = "G", "T"
@@ -36,7 +36,7 @@ class RowTables:
         return pa.table({column: [row.get(column) for row in rows] for column in columns})
 
 
-def published(**summary: Any) -> Published:
+def published(**summary: Any) -> PublishedRun:
     window = {"first_snapshot": "2026-11-20T10:00:00Z", "last_snapshot": "2026-11-20T11:00:00Z"}
     told = {
         "window": window,
@@ -49,7 +49,7 @@ def published(**summary: Any) -> Published:
         "events": {"total": 0, "kinds": {}, "first": []},
         "started_at": "2026-11-21T01:00:00Z",
     }
-    return Published("2026-11-20", "run-1", {**told, **summary}, {})
+    return PublishedRun("2026-11-20", "run-1", {**told, **summary}, {})
 
 
 def _row(values: dict[str, Any], **defaults: Any) -> dict[str, Any]:

@@ -21,11 +21,12 @@ from jobs.api import Report
 from jobs.commands.batch import closing_lines, is_closed, what_is_missing
 from jobs.config.choices import GATES
 from jobs.config.settings import Alerts, Settings
+from jobs.languages.language import ENGLISH
 from jobs.rendering.nights import read_history
 from jobs.rendering.write import Look, report_text
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import PublishedTables
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, PublishedRun, Reports
 from jobs.verdict.verdict import make_verdict
 from tests.support.written_reports import NOON
 
@@ -110,7 +111,7 @@ def surfaces_of(folder: Path, day: str) -> Surfaces:
         page=_visible(report_text(reports, published, "html", look)[0]),
         ticket=report_text(reports, published, "markdown", look)[0].replace("\\_", "_"),
         night=read_history(reports, day, 1).nights[0].level,
-        console="\n".join([*what_is_missing(verdict), *lines]),
+        console="\n".join([*what_is_missing(verdict, ENGLISH), *lines]),
         exit_codes={gate: int(is_closed(published, [gate])) for gate in GATES},
         alert="\n".join(alert(reports, None, sender)),
         metrics={name: float(value) for name, value in exposed},
@@ -126,7 +127,7 @@ def _visible(html: str) -> str:
     return re.sub(r"<[^>]+>", "", kept).replace("&#39;", "'")
 
 
-def _in_python(folder: Path, published: Published, settings: Settings) -> Report:
+def _in_python(folder: Path, published: PublishedRun, settings: Settings) -> Report:
     report = Report.__new__(Report)
     report.summary, report._published, report._settings = published.summary, published, settings
     report._reports = Reports(Location(folder))

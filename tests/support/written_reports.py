@@ -14,7 +14,7 @@ from jobs.publish.counts import count_findings
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import Tables
 from jobs.schemas import BOOLEAN, DOUBLE, INT, LONG, REPORT_TABLES, STRING, TIMESTAMP
-from jobs.storage import Location, Published, Reports, TableFiles
+from jobs.storage import Location, PublishedRun, Reports, TableFiles
 from jobs.verdict.verdict import make_verdict
 
 Row = dict[str, Any]
@@ -86,10 +86,10 @@ def publish(
     folder: Path,
     date: str,
     tables: Mapping[str, Sequence[Row]],
-    previous: Published | None = None,
+    previous: PublishedRun | None = None,
     run_id: str = "run-1",
     **summary: Any,
-) -> Published:
+) -> PublishedRun:
     """Publishes a run of these rows; the tables that are not given are empty."""
     reports, files = Reports(Location(folder)), {}
     for name, table in TABLES.items():
@@ -109,6 +109,6 @@ def publish(
     whole["findings"] = count_findings(problems)
     whole |= make_verdict(whole, written, problems).packed()
     with reports.publication(date).writing(run_id, 0, lambda _: None) as number:
-        published = Published(date, run_id, whole, files, number)
+        published = PublishedRun(date, run_id, whole, files, number)
         reports.publish(published)
     return published

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from jobs.alerts.delivery import Attempts, DeliveryError
-from jobs.alerts.destinations import WEBHOOK_VARIABLE, Ready, find_destination
+from jobs.alerts.destinations import WEBHOOK_VARIABLE, ReadyDestination, find_destination
 from jobs.alerts.message import Link, Message
 from jobs.alerts.services.apprise import literal, masked
 from jobs.cli import main
@@ -38,7 +38,7 @@ def url_of(service: Fake, query: str = "") -> str:
     return service.url.replace("http://", "json://") + query
 
 
-def ready(url: str) -> Ready:
+def ready(url: str) -> ReadyDestination:
     return find_destination(Alerts(service="APPRISE"), {WEBHOOK_VARIABLE: url}, pytest.fail)
 
 

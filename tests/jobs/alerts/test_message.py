@@ -29,11 +29,11 @@ from jobs.languages.language import ENGLISH, Language
 from jobs.languages.language import language as language_of
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import Place, PublishedTables
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, PublishedRun, Reports
 from tests.support.written_reports import NOON, publish, report_row
 
 
-def digest(folder: Path, published: Published) -> Digest:
+def digest(folder: Path, published: PublishedRun) -> Digest:
     return read_digest(published, PublishedTables(Reports(Location(folder)), published))
 
 
@@ -94,12 +94,12 @@ def test_a_message_names_the_owner_of_each_group_and_may_be_about_some_alone(
         return {each.place.consumer_group: each.summary for each in items}
 
     summaries = owners(".*")
-    assert summaries["ORDER_1"].endswith(", ongoing, owner: team orders")
+    assert summaries["ORDER_1"].endswith(", ongoing; owner: team orders")
     # The pattern is of the whole name, and a name is one line.
-    assert summaries["PAY_1"].endswith(r", owner: pay\n@all")
+    assert summaries["PAY_1"].endswith(r"; owner: pay\n@all")
     assert "owner" not in summaries["OTHER"]
     assert owners("(ORDER|PAY)_.*").keys() == {"ORDER_1", "PAY_1"}
-    assert owners("ORDER_1", language_of("zh"))["ORDER_1"].endswith("，负责人：team orders")
+    assert owners("ORDER_1", language_of("zh"))["ORDER_1"].endswith("；负责人：team orders")
 
 
 def test_stalls_and_faults_without_queues_are_told_where_they_are_new(tmp_path: Path) -> None:
@@ -136,8 +136,12 @@ def test_a_message_says_for_how_many_nights_it_has_been_open(tmp_path: Path) -> 
         ]
     }
     found = digest(tmp_path, publish(tmp_path, "2026-11-20", tables))
-    told = make_message(found, problems_to_send(found, Alerts(), ()), Alerts()).items[0].summary
-    assert told.endswith("ongoing, open since 2026-11-17 12:00 UTC (4 nights)")
+    told = (
+        make_message(found, problems_to_send(found, Alerts(), ()), Alerts(), ENGLISH)
+        .items[0]
+        .summary
+    )
+    assert told.endswith("since 2026-11-17 12:00 UTC, ongoing, open for 4 nights")
 
 
 def test_a_fault_that_passed_is_not_told(tmp_path: Path) -> None:
@@ -175,7 +179,7 @@ def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Pat
         },
     )
     found = digest(tmp_path, published)
-    message = make_message(found, problems_to_send(found, Alerts(), ()), Alerts())
+    message = make_message(found, problems_to_send(found, Alerts(), ()), Alerts(), ENGLISH)
     assert message.lines == [
         "Rebalance audit of 2026-11-20: 2 topics of 1 group have new findings (1 CRITICAL, 1 "
         "WARNING); 1 finding of the previous run resolved",
@@ -188,7 +192,7 @@ def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Pat
     ]
     # The others are named all the same: incidents, and lines below a cause, are limited.
     one = Alerts(groups_shown=1)
-    short = make_message(found, problems_to_send(found, one, ()), one)
+    short = make_message(found, problems_to_send(found, one, ()), one, ENGLISH)
     assert short.lines == message.lines
     assert (len(short.items), short.left_out) == (1, 1)
 
@@ -197,7 +201,7 @@ def told(folder: Path, alerts: Alerts | None = None, **tables: list[dict[str, An
     """The lines of the message, but for the heading."""
     alerts = alerts or Alerts()
     found = digest(folder, publish(folder, "2026-11-20", tables))
-    return make_message(found, problems_to_send(found, alerts, ()), alerts).lines[1:]
+    return make_message(found, problems_to_send(found, alerts, ()), alerts, ENGLISH).lines[1:]
 
 
 def test_a_topic_is_told_from_the_first_of_its_episodes_to_the_last(tmp_path: Path) -> None:
@@ -209,7 +213,7 @@ def test_a_topic_is_told_from_the_first_of_its_episodes_to_the_last(tmp_path: Pa
         orphan("2", first_seen=at(8), last_seen=at(11), ongoing=False),
     ]
     (line,) = told(tmp_path / "over", orphaned_queues=rows)
-    assert line.endswith(", since 2026-11-20 00:30 UTC, until 2026-11-20 04:30 UTC")
+    assert line.endswith(", from 2026-11-20 00:30 UTC to 2026-11-20 04:30 UTC")
     (line,) = told(tmp_path / "one", orphaned_queues=[rows[0], {**rows[1], "ongoing": True}])
     assert line.endswith(", ongoing")
 
@@ -217,7 +221,7 @@ def test_a_topic_is_told_from_the_first_of_its_episodes_to_the_last(tmp_path: Pa
 def test_a_topic_whose_findings_have_gaps_says_for_how_much_of_the_time(tmp_path: Path) -> None:
     rows = [orphan("1", share_of_time=0.53), orphan("2", share_of_time=0.88), orphan("3")]
     (line,) = told(tmp_path, orphaned_queues=rows)
-    assert line.endswith(", ongoing, for 53 % of the time at least")
+    assert line.endswith(", ongoing, for at least 53 % of the time")
 
 
 def test_a_stall_is_told_with_the_process_that_is_frozen(tmp_path: Path) -> None:
@@ -346,7 +350,7 @@ def test_the_message_has_the_order_of_the_page(tmp_path: Path) -> None:
     health = [report_row("group_health", topic="long", orphan_queue_minutes=9.0)]
     published = publish(tmp_path, "2026-11-20", {"orphaned_queues": rows, "group_health": health})
     found = digest(tmp_path, published)
-    message = make_message(found, problems_to_send(found, Alerts(), ()), Alerts())
+    message = make_message(found, problems_to_send(found, Alerts(), ()), Alerts(), ENGLISH)
     tables = PublishedTables(Reports(Location(tmp_path)), published)
     assert [each.place for each in message.items] == [p.place for p in find_problems(tables)]
     topics = ["long", "wide", "narrow", "over", "mild", "warning"]
@@ -364,7 +368,7 @@ def test_the_message_says_of_a_problem_what_the_page_says(tmp_path: Path) -> Non
     found = digest(tmp_path, published)
     chosen = problems_to_send(found, Alerts(), ())
     assert ids_of(chosen) == {"2"}
-    (item,) = make_message(found, chosen, Alerts()).items
+    (item,) = make_message(found, chosen, Alerts(), ENGLISH).items
     (problem,) = find_problems(PublishedTables(Reports(Location(tmp_path)), published))
     assert (item.severity, item.is_ongoing) == (problem.severity, problem.ongoing)
     assert f": {problem.headline}, since {problem.first_seen:%Y-%m-%d %H:%M} UTC" in item.summary
@@ -438,7 +442,7 @@ def test_the_problems_of_one_cause_are_one_line_with_the_names_of_all_and_one_re
     ):
         assert line == (
             f"    CRITICAL {name} / TOPIC_payments (C): 1 queue consumed by nobody, also on the "
-            "retry topic, since 2026-11-20 12:00 UTC, ongoing, owner: team payments, Wang Wei"
+            "retry topic, since 2026-11-20 12:00 UTC, ongoing; owner: team payments, Wang Wei"
         )
         assert link == f"    {page}#{name}/TOPIC_payments"
     assert lines[-1] == f"The page: {page}"
@@ -446,7 +450,7 @@ def test_the_problems_of_one_cause_are_one_line_with_the_names_of_all_and_one_re
     found = digest(tmp_path, publish(tmp_path, "2026-11-21", payments(4)))
     assert (
         ": 8 topics of 4 groups have new findings (8 CRITICAL)"
-        in make_message(found, problems_to_send(found, Alerts(), ()), Alerts()).heading
+        in make_message(found, problems_to_send(found, Alerts(), ()), Alerts(), ENGLISH).heading
     )
 
 
@@ -464,16 +468,55 @@ def test_of_a_cause_what_waits_and_the_end_are_said_and_its_names_are_limited(
     alerts = Alerts(groups_shown=2)
     lines = told(tmp_path, alerts, orphaned_queues=rows, group_health=healths)
     assert lines[0] == (
-        "• CRITICAL 3 groups: orphaned queue; 1,500 messages wait, 60 more a minute, "
-        "2026-11-20 12:00 UTC to 2026-11-20 12:05 UTC: A, B and 1 more group"
+        "• CRITICAL 3 groups: orphaned queue, from 2026-11-20 12:00 UTC to 2026-11-20 12:05 UTC; "
+        "1,500 messages wait, 60 more a minute: A, B and 1 more group"
     )
     assert len(lines) == 1 + 2
+
+
+def test_when_it_began_and_when_the_oldest_message_came_cannot_be_taken_for_each_other(
+    tmp_path: Path,
+) -> None:
+    waits = {"backlog": 500, "backlog_per_minute": 20.0, "waiting_since": NOON}
+    later = {"last_seen": NOON + timedelta(minutes=9)}
+    tables = {
+        "orphaned_queues": [orphan("1", first_seen=NOON, **later)],
+        "group_health": [report_row("group_health", **later, **waits)],
+    }
+    found = digest(tmp_path, publish(tmp_path, "2026-11-20", tables))
+    heading, line = make_message(
+        found, problems_to_send(found, Alerts(), ()), Alerts(), ENGLISH
+    ).lines
+    # It is the subject of a mail.
+    assert heading.endswith("(1 CRITICAL); 500 messages wait, 20 more a minute")
+    assert line == (
+        "• CRITICAL G / T (C): 1 queue consumed by nobody, since 2026-11-20 12:00 UTC, ongoing; "
+        "500 messages wait, 20 more a minute, the oldest from 2026-11-20 12:00 UTC"
+    )
+
+
+def test_that_nothing_waits_is_said_and_that_only_a_part_is_known(tmp_path: Path) -> None:
+    def heading_and_line(backlog: int, without_offsets: int) -> tuple[str, str]:
+        partly = {"queues": 8, "queues_without_offsets": without_offsets}
+        health = report_row("group_health", backlog=backlog, **partly)
+        tables = {"orphaned_queues": [orphan("1")], "group_health": [health]}
+        folder = tmp_path / f"{backlog}-{without_offsets}"
+        found = digest(folder, publish(folder, "2026-11-20", tables))
+        message = make_message(found, problems_to_send(found, Alerts(), ()), Alerts(), ENGLISH)
+        return message.heading, message.lines[1]
+
+    for line in heading_and_line(0, 0):
+        assert line.endswith("; no message waits")
+    for line in heading_and_line(1_200, 2):
+        assert line.endswith("; at least 1,200 messages wait (no offsets of 2 of 8 queues)")
+    for line in heading_and_line(0, 2):
+        assert line.endswith("; no message is known to wait (no offsets of 2 of 8 queues)")
 
 
 def test_where_there_is_no_room_links_go_first_then_each_group_then_why(tmp_path: Path) -> None:
     """Nothing is cut within a line; each service has the room that is its own."""
     found = of_payments(tmp_path, 3)
-    message = make_message(found, problems_to_send(found, BESIDE, ()), BESIDE)
+    message = make_message(found, problems_to_send(found, BESIDE, ()), BESIDE, ENGLISH)
 
     def kinds(kept: int) -> str:
         shown = message.shortened(kept)[1:]
@@ -496,7 +539,7 @@ def test_clusters_of_one_name_each_have_theirs_where_there_are_several(tmp_path:
 def test_what_is_exact_is_whole_also_of_many(tmp_path: Path) -> None:
     """Incidents and programs get each by itself."""
     found = of_payments(tmp_path, 6)
-    first, *_ = make_message(found, problems_to_send(found, BESIDE, ()), BESIDE).items
+    first, *_ = make_message(found, problems_to_send(found, BESIDE, ()), BESIDE, ENGLISH).items
     assert (
         "(C): 1 queue consumed by nobody, also on the retry topic, since 2026-11-20"
         in first.summary
@@ -525,7 +568,7 @@ def test_a_groups_retry_topic_goes_with_the_worst_of_its_topics(tmp_path: Path) 
     )
     chosen = problems_to_send(found, Alerts(), ())
     assert ids_of(chosen) == {"retry", "mild", "other", "alone", "of another"}
-    message = make_message(found, chosen, Alerts())
+    message = make_message(found, chosen, Alerts(), ENGLISH)
     assert ": 5 topics of 3 groups have new findings" in message.heading
     of_topic = {each.place: each for each in message.items}
     # As bad as the worse of both, and where that one would be.
@@ -585,7 +628,7 @@ def test_a_message_ends_with_the_page_and_each_problem_knows_its_place_there(
     alerts = Alerts(report_url="https://audit.example/dt={date}.html")
     rows = [orphan("1", consumer_group="G/1 @all", topic="%RETRY%<x>")]
     found = digest(tmp_path, publish(tmp_path, "2026-11-20", {"orphaned_queues": rows}))
-    message = make_message(found, problems_to_send(found, alerts, ()), alerts)
+    message = make_message(found, problems_to_send(found, alerts, ()), alerts, ENGLISH)
     page = "https://audit.example/dt=2026-11-20.html"
     assert message.lines[-1] == f"The page: {page}"
     assert inert(message.lines[-1]) == f"The page: {page}"

@@ -13,7 +13,7 @@ from jobs import __version__
 from jobs.alerts.message import read_digest
 from jobs.alerts.metrics import metrics_text
 from jobs.reports.tables import PublishedTables
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, PublishedRun, Reports
 from jobs.texts.shown import visible
 from tests.support.written_reports import NOON, publish, report_row
 
@@ -21,7 +21,7 @@ LATER = NOON + timedelta(hours=1)
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def read(folder: Path, published: Published, worst_groups: int = 20) -> Series:
+def read(folder: Path, published: PublishedRun, worst_groups: int = 20) -> Series:
     """Every series by its name, without the common prefix, and its labels."""
     tables = PublishedTables(Reports(Location(folder)), published)
     text = metrics_text(read_digest(published, tables), tables, worst_groups)
@@ -238,11 +238,13 @@ def test_what_waits_is_that_of_topics_with_lasting_faults_by_cluster_and_by_wors
             for each in groups
         ],
     }
-    tables["group_health"][0] |= {"backlog": 51, "backlog_per_minute": 0.0}
+    at_first = {"backlog": 51, "backlog_per_minute": 0.0, "queues_without_offsets": 2}
+    tables["group_health"][0] |= at_first
     series = read(tmp_path, publish(tmp_path, "2026-11-20", tables), worst_groups=1)
     assert value(series, "backlog_messages", cluster="C") == 101
     assert value(series, "backlog_growth_messages_per_second", cluster="C") == 10
     assert value(series, "backlog_oldest_timestamp_seconds", cluster="C") == NOON.timestamp()
+    assert value(series, "backlog_queues_without_offsets", cluster="C") == 2
     of_groups = {its: each for (name, its), each in series.items() if "group_backlog" in name}
     assert list(of_groups.values()) == [51]
     # Where no offsets came, that nothing waits would be an all-clear for what nobody knows.

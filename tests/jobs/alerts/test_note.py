@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs.alerts.note import NoteError, Notes
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, PublishedRun, Reports
 
 PAIR = ("C", "G", "T")
 #: As the command wrote it before there were several destinations.
@@ -17,7 +17,7 @@ EARLIER = '{"date": "2026-11-20", "run_id": "run-1", "finding_ids": ["a", "b"]}\
 
 
 def notes(folder: Path, warnings: list[str] | None = None) -> Notes:
-    published = Published("2026-11-20", "run-2", {}, {})
+    published = PublishedRun("2026-11-20", "run-2", {}, {})
     warn = pytest.fail if warnings is None else warnings.append
     return Notes(Reports(Location(folder)), published, warn)
 

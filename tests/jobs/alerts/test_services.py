@@ -19,7 +19,7 @@ from jobs.alerts.destinations import (
     SERVICES,
     WEBHOOK_VARIABLE,
     WITH_MENTIONS,
-    Ready,
+    ReadyDestination,
     find_destination,
     service_at,
 )
@@ -77,7 +77,7 @@ def service(request: pytest.FixtureRequest) -> Iterator[Fake]:
         yield service
 
 
-def ready(name: str, service: Fake, secret: str = SIGNING_SECRET) -> Ready:
+def ready(name: str, service: Fake, secret: str = SIGNING_SECRET) -> ReadyDestination:
     environment = {WEBHOOK_VARIABLE: service.url, SECRET_VARIABLE: secret}
     return find_destination(Alerts(service=name), environment, pytest.fail)  # type: ignore[arg-type]
 

@@ -13,15 +13,16 @@ from jobs.alerts.message import ids_of, problems_to_send, read_digest
 from jobs.commands.batch import is_closed
 from jobs.config.settings import Alerts
 from jobs.declared.kinds import FAULTS, QUEUE_FINDINGS
+from jobs.languages.language import ENGLISH
 from jobs.publish.counts import count_findings, group_levels
 from jobs.reports.ending import ending_lines
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import PublishedTables
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, PublishedRun, Reports
 from tests.support.written_reports import publish, report_row
 
 
-def severities(folder: Path, published: Published) -> tuple[str, str, bool]:
+def severities(folder: Path, published: PublishedRun) -> tuple[str, str, bool]:
     """Of the only fault: on the page, to alerts, and whether a message tells of it."""
     reports = Reports(Location(folder))
     tables = PublishedTables(reports, published)
@@ -85,7 +86,7 @@ def test_the_gate_of_the_dag_stops_for_what_the_page_counts(
         for severity in ("CRITICAL", "WARNING")
         if sum(of_table[severity] - of_table["known"][severity] for of_table in counts)
     ]
-    assert [each.severity for each in problems if each.counts] == stops_for[:1]
+    assert [each.severity for each in problems if each.is_counted] == stops_for[:1]
     assert stops_for[:1] == ([verdict] if verdict else [])
 
 
@@ -115,11 +116,13 @@ def test_no_severe_row_that_lasts_is_missing_anywhere(tmp_path: Path, severity: 
         problem, where = found[f"G{number}"], (table, values)
         findings = [(each.severity, each.ids) for each in problem.findings]
         assert findings == [(severity, (f"{number}",))], where
-        assert problem.counts, where
+        assert problem.is_counted, where
         counts = count_findings([problem])
         assert [name for name, of in counts.items() if of[severity]] == [table], where
         assert levels[f"G{number}"]["level"] == severity, where
-        assert next(iter(ending_lines([problem], 100))).startswith(severity), where
+        assert next(iter(ending_lines([problem], 100, ENGLISH, is_short=False))).startswith(
+            severity
+        ), where
     assert is_closed(published, [severity])
     digest = read_digest(published, tables)
     sent = ids_of(problems_to_send(digest, Alerts(severity=severity), ()))

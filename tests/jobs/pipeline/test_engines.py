@@ -48,11 +48,11 @@ def test_a_little_text_is_read_here_and_much_of_it_by_spark(
     dumps: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # An archive counts as what is likely in it: 25 bytes for each of its bytes.
-    monkeypatch.setattr(engine_choice, "_MOST_BYTES", 26_000)
+    monkeypatch.setattr(engine_choice, "_MOST_DUMP_BYTES", 26_000)
     choice = chosen_for([str(dumps)])
     assert choice.engine == LOCAL
     assert choice.sentence == "engine local, without Spark: about 0.0 MB of text"
-    monkeypatch.setattr(engine_choice, "_MOST_BYTES", 25_999)
+    monkeypatch.setattr(engine_choice, "_MOST_DUMP_BYTES", 25_999)
     choice = chosen_for([str(dumps)])
     assert choice.engine == SPARK
     assert choice.sentence == "engine spark: about 0.0 MB of text, more than 0.0"

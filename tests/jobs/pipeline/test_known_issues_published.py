@@ -11,7 +11,7 @@ from jobs.config.window import Window
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import PublishedTables
 from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, PublishedRun, Reports
 from jobs.verdict.verdict import make_verdict
 from tests.support.reports import PublishedReports
 from tests.support.runs import audit_locally, task
@@ -55,7 +55,7 @@ def test_what_is_known_is_marked_and_not_counted_until_it_expires(tmp_path: Path
     write_snapshots(tmp_path / "snapshots")
     reports = tmp_path / "reports"
 
-    def run(day: date, known: KnownIssues | None) -> Published:
+    def run(day: date, known: KnownIssues | None) -> PublishedRun:
         window = Window.of_date(day)
         audit_locally(task(tmp_path / "snapshots", reports, window, known_issues=known))
         return Reports(Location(reports)).resolve(day.isoformat())
@@ -96,4 +96,4 @@ def test_what_is_known_is_marked_and_not_counted_until_it_expires(tmp_path: Path
     assert told.endswith("expired on 2026-01-06, its findings count again: expired")
     tables = PublishedTables(Reports(Location(reports)), published)
     verdict = make_verdict(published.summary, tables, find_problems(tables))
-    assert "(2 of all these are known issues)" in sum_up(published, verdict)
+    assert "(2 of all these are known issues)" in sum_up(published, verdict, None)

@@ -12,7 +12,7 @@ import pytest
 from jobs.config.window import Window, future_after
 from jobs.errors import InputError
 from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
-from jobs.storage import Location, Published, Reports
+from jobs.storage import Location, PublishedRun, Reports
 from tests.support.runs import audit_locally, task
 from tests.support.snapshots import (
     at,
@@ -117,7 +117,7 @@ def test_a_date_of_the_future_is_neither_the_last_one_nor_the_one_before(tmp_pat
 
     assert again.summary["previous"] is None
     assert again.summary["window"]["since"] is None, "it does not go on from 2100"
-    last: Published = Reports(folder, "2026-12-02").resolve(None)
+    last: PublishedRun = Reports(folder, "2026-12-02").resolve(None)
     assert last.date == at(0).date().isoformat()
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from jobs.declared.kinds import KINDS
+from jobs.languages.language import ENGLISH
 from jobs.rendering.finding_pages import FindingPages
 
-PAGES = FindingPages.of_this_installation()
+PAGES = FindingPages.of_this_installation(ENGLISH)
 
 
 @pytest.mark.parametrize("name", KINDS)

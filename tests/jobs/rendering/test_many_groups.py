@@ -16,6 +16,7 @@ import pytest
 
 from jobs.config.settings import Settings
 from jobs.declared.kinds import INFO
+from jobs.languages.language import ENGLISH
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.page import to_html
 from jobs.rendering.page_values import PageValues, build_report
@@ -77,7 +78,7 @@ def fleet(number: int) -> PageValues:
 
 @cache
 def page(number: int) -> str:
-    pages = FindingPages.of_this_installation()
+    pages = FindingPages.of_this_installation(ENGLISH)
     return to_html(fleet(number), "/home/alice/night/reports", None, pages)
 
 
@@ -124,6 +125,6 @@ def test_no_path_of_the_machine_is_on_the_page() -> None:
 def test_a_page_of_2000_groups_is_below_a_megabyte_and_names_every_group() -> None:
     assert len(page(2000).encode()) < 1_000_000
     told = fleet(2000)
-    assert sum(card.problem.counts for card in told.cards) >= 360
+    assert sum(card.problem.is_counted for card in told.cards) >= 360
     names = set(re.findall(r"[\w%-]+-\d{4}\b", page(2000).replace("<wbr>", "")))
     assert {row["consumer_group"] for row in told.health} <= names

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import __version__
+from jobs.languages.language import ENGLISH, language
 from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.page_values import PageValues, build_report
@@ -76,7 +77,7 @@ def full_report(name: str = "G") -> PageValues:
 
 @cache
 def full_page() -> str:
-    pages = FindingPages.of_this_installation()
+    pages = FindingPages.of_this_installation(ENGLISH)
     return to_html(full_report(), "out/reports", "https://docs.example/findings", pages)
 
 
@@ -101,7 +102,7 @@ def test_with_nothing_wrong_it_says_so() -> None:
 def test_a_run_without_snapshots_has_a_page_that_says_so(window: dict[str, Any]) -> None:
     empty = build_report(published(window=window), RowTables(), 10)
     assert "no snapshots" in to_html(empty, "r")
-    assert "No snapshots" in to_markdown(empty, "r")
+    assert "No snapshots" in to_markdown(empty, "r", None, ENGLISH, 10)
 
 
 def test_how_many_groups_rest_on_an_assumption_is_said_with_what_to_collect() -> None:
@@ -331,9 +332,15 @@ def test_a_card_has_one_box_of_what_to_do_of_what_lasts() -> None:
     assert "<li>mend it too" in card
 
 
-@pytest.mark.parametrize(("backlog", "shown"), [(None, "not known"), (0, "0")])
-def test_that_no_offsets_came_is_not_that_nothing_waits(backlog: int | None, shown: str) -> None:
+@pytest.mark.parametrize(
+    ("backlog", "missing", "shown"),
+    [(None, 4, "not known"), (0, 0, "0"), (0, 1, "not known"), (1_200, 1, "at least 1,200")],
+)
+def test_that_no_offsets_came_is_not_that_nothing_waits(
+    backlog: int | None, missing: int, shown: str
+) -> None:
     waiting = {"backlog": backlog, "backlog_per_minute": None, "waiting_since": None}
+    waiting |= {"queues_without_offsets": missing}
     told = report(group_health=[health(**waiting)])
     table = to_html(told, "r").partition('id="health"')[2]
     assert f"<td>{shown}</td>" in table
@@ -345,17 +352,56 @@ def test_what_waits_is_in_the_first_lines_in_the_causes_and_in_each_card() -> No
     healthy = [health(topic=each, last_seen=minute(59), **waiting) for each in ("T0", "T1")]
     told = report(orphaned_queues=rows, group_faults=[], group_health=healthy)
     html = to_html(told, "r")
-    words = "2,000,000 messages wait, 60 more a minute, the oldest since 2026-11-20 10:03:00"
-    both = "4,000,000 messages wait, 121 more a minute, the oldest since 2026-11-20 10:03:00"
+    words = "2,000,000 messages wait, 60 more a minute, the oldest from 2026-11-20 10:03:00"
+    both = "4,000,000 messages wait, 121 more a minute, the oldest from 2026-11-20 10:03:00"
     verdict, causes = html.partition('id="findings"')[0], html.partition('id="findings"')[2]
     assert f"In these topics {both}." in verdict
     assert f"1 queue consumed by nobody; {words}" in verdict
     assert f"<td>{both}</td>" in causes
     assert causes.count(f"1 queue consumed by nobody; {words}") == 2
-    ticket = to_markdown(told, "r")
+    ticket = to_markdown(told, "r", None, ENGLISH, 10)
     assert both in ticket.splitlines()[2]
     assert "<td>4,000,000</td>" in html.partition('id="health"')[2]
     assert f"consumed by nobody; {words}" in ticket
+
+
+def test_that_nothing_waits_is_said_of_what_lasts_alone() -> None:
+    """Dead groups whose queues are idle read as harmless; what passed has nothing to say."""
+    rows = [finding(), finding(topic="U", persistence="TRANSIENT", ongoing=False, severity="INFO")]
+    idle = [health(topic=each, backlog=0) for each in "TU"]
+    told = report(orphaned_queues=rows, group_faults=[], group_health=idle)
+    html = to_html(told, "r")
+    verdict, causes = html.partition('id="findings"')[0], html.partition('id="findings"')[2]
+    assert "In these topics no message waits." in verdict
+    assert "<td>no message waits</td>" in causes
+    assert causes.count("1 queue consumed by nobody; no message waits") == 1
+    assert "consumed by nobody, for a moment; " not in html
+    in_chinese = to_html(told, "r", language=language("zh"))
+    assert "这些主题中，没有未消费的消息。" in in_chinese
+
+
+def test_a_number_of_which_a_part_is_not_known_is_a_lower_bound_wherever_it_is() -> None:
+    rows = [finding(0, backlog=1_200), finding(1), finding(topic="U"), finding(topic="%RETRY%G")]
+    tables = {
+        "orphaned_queues": rows,
+        "group_faults": [],
+        "group_health": [
+            health(backlog=1_200, queues=4, queues_without_offsets=1),
+            health(topic="U", backlog=None, queues=4, queues_without_offsets=4),
+            # A retry topic of which the group committed no offset is given none by a broker.
+            health(topic="%RETRY%G", backlog=None, queues=1, queues_without_offsets=1),
+        ],
+    }
+    html = to_html(report(**tables), "r")
+    verdict, causes = html.partition('id="findings"')[0], html.partition('id="findings"')[2]
+    both = "at least 1,200 messages wait (no offsets of 5 of 8 queues)"
+    assert f"In these topics {both}." in verdict
+    assert f"<td>{both}</td>" in causes
+    assert "nobody; at least 1,200 messages wait (no offsets of 1 of 4 queues)" in causes
+    assert 'data-label="Backlog:">at least 1,200</td>' in causes
+    assert "<td>at least 1,200</td>" in html.partition('id="health"')[2]
+    in_chinese = to_html(report(**tables), "r", language=language("zh"))
+    assert "至少 1,200 条消息未消费（8 个队列中有 5 个没有位点）" in in_chinese
 
 
 def test_what_had_gaps_says_for_how_much_of_the_time_it_was_there() -> None:
@@ -388,7 +434,7 @@ def test_what_is_still_there_says_so() -> None:
         (line,) = re.findall("<td>((?:(?!<td>).)*10:19:00.*?)</td><td>certain</td>", html)
         assert ("<strong>still there</strong>" in line) == ongoing
         assert ('<span class="badge">OVER</span>' in html) == (not ongoing)
-        assert (", **still there** |" in to_markdown(told, "r")) == ongoing
+        assert (", **still there** |" in to_markdown(told, "r", None, ENGLISH, 10)) == ongoing
 
 
 def test_of_many_faults_and_topics_some_are_told_in_full() -> None:
@@ -399,7 +445,7 @@ def test_of_many_faults_and_topics_some_are_told_in_full() -> None:
     card = to_html(told, "r").partition("<article")[2].partition("</article>")[0]
     assert len(re.findall("<dt>(?:Why|Also): ", card)) == 4
     assert card.count("Also seen: ") == 1
-    ticket = to_markdown(told, "r")
+    ticket = to_markdown(told, "r", None, ENGLISH, 10)
     assert ticket.count("\n### ") == 5
     assert ticket.count("**What to do:**") == 1
 
@@ -450,7 +496,7 @@ def test_a_page_of_many_groups_stays_small() -> None:
 
 
 def test_a_ticket_has_the_verdict_and_the_worst() -> None:
-    text = to_markdown(full_report(), "out/reports", "https://docs.example/findings")
+    text = to_markdown(full_report(), "out/reports", "https://docs.example/findings", ENGLISH, 10)
     assert text.startswith("# CRITICAL: rebalance audit of 2026-11-20\n")
     assert "| `G` / `T` in `C` | CRITICAL | 2 queues consumed by nobody and 2 consumed" in text
     assert "(https://docs.example/findings/duplicate_client_id.md)" in text
@@ -459,7 +505,7 @@ def test_a_ticket_has_the_verdict_and_the_worst() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_stays_text_in_a_ticket(name: str) -> None:
-    text = to_markdown(full_report(name), "out/reports")
+    text = to_markdown(full_report(name), "out/reports", None, ENGLISH, 10)
     tables = [line for line in text.splitlines() if line.startswith("|")]
     # Cells are parted by bars that no backslash precedes.
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} == {7}
@@ -483,7 +529,11 @@ def test_a_hostile_name_stays_text_in_a_ticket(name: str) -> None:
 )
 def test_a_code_span_ends_where_its_text_ends(text: str, span: str) -> None:
     assert f"| {span} / `T` |" in to_markdown(
-        report(orphaned_queues=[finding(consumer_group=text)], group_health=[health()]), "r"
+        report(orphaned_queues=[finding(consumer_group=text)], group_health=[health()]),
+        "r",
+        None,
+        ENGLISH,
+        10,
     )
 
 
@@ -491,7 +541,7 @@ def test_a_ticket_has_so_many_topics_as_are_told_in_full_and_names_one_cluster_n
     rows = [finding(topic=f"T{number}") for number in range(3)]
     for top, listed in ((2, 2), (0, 1), (3, 3)):
         told = report(top=top, orphaned_queues=rows, group_health=[health()])
-        text = to_markdown(told, "r", top=top)
+        text = to_markdown(told, "r", top=top, finding_pages=None, language=ENGLISH)
         assert text.count("\n| `G` / `T") == listed
         assert (f"{3 - listed} topic" in text) == (listed < 3)
         assert " in `C`" not in text
@@ -501,7 +551,7 @@ def test_a_ticket_has_so_many_topics_as_are_told_in_full_and_names_one_cluster_n
 def test_the_command_in_a_ticket_can_be_pasted_whatever_the_folder_is_called() -> None:
     rows = [finding(topic=f"T{number}") for number in range(3)]
     told = report(orphaned_queues=rows, group_health=[health()])
-    text = to_markdown(told, "/home/a/my reports", top=1)
+    text = to_markdown(told, "/home/a/my reports", top=1, finding_pages=None, language=ENGLISH)
     assert "`rebalance-audit show group_faults --reports 'my reports' --date 2026-11-20`" in text
 
 
@@ -519,7 +569,7 @@ def test_numbers_are_told_as_a_person_reads_them() -> None:
 
 def test_a_link_of_a_ticket_ends_where_the_address_ends() -> None:
     told = report(**two_processes_share_one_client_id())
-    text = to_markdown(told, "r", "https://docs.example/a (b)/")
+    text = to_markdown(told, "r", "https://docs.example/a (b)/", ENGLISH, 10)
     assert "](https://docs.example/a%20%28b%29/duplicate_client_id.md)" in text
 
 
@@ -549,7 +599,7 @@ def a_night(groups: int, faulty: int) -> dict[str, list[dict[str, Any]]]:
 @pytest.mark.long
 def test_a_page_of_300_groups_can_be_mailed_and_names_each_once_with_a_link() -> None:
     told = report(top=20, **a_night(300, 20))
-    html = to_html(told, "out/reports", None, FindingPages.of_this_installation())
+    html = to_html(told, "out/reports", None, FindingPages.of_this_installation(ENGLISH))
     assert len(html.encode()) < 2_000_000
     index = html.partition('<ul class="index groups">')[2].partition("</ul>")[0]
     links = re.findall('<a href="#(.*?)">', index)
@@ -633,7 +683,7 @@ def test_the_foot_says_what_made_the_page() -> None:
 
 
 def test_the_page_on_a_finding_is_in_the_page_and_no_link_leads_to_a_file() -> None:
-    html = to_html(full_report(), "r", None, FindingPages.of_this_installation())
+    html = to_html(full_report(), "r", None, FindingPages.of_this_installation(ENGLISH))
     assert "How RocketMQ" in html or "Why RocketMQ does not notice" in html
     links = {link["href"] for link in Page(html).all("a")}
     assert all(link.startswith(("#", "https://")) for link in links)

@@ -13,7 +13,7 @@ from jobs.errors import DamagedError
 from jobs.rendering.page import to_html
 from jobs.rendering.page_values import build_report
 from jobs.reports.tables import Place, PublishedTables
-from jobs.storage import Location, Published, Reports, TableFiles
+from jobs.storage import Location, PublishedRun, Reports, TableFiles
 from tests.support.published import (
     RowTables,
     finding,
@@ -23,7 +23,9 @@ from tests.support.published import (
 )
 
 
-def written(folder: Path, tables: dict[str, list[dict[str, object]]]) -> tuple[Published, Reports]:
+def written(
+    folder: Path, tables: dict[str, list[dict[str, object]]]
+) -> tuple[PublishedRun, Reports]:
     run = published()
     reports, files = Reports(Location(folder)), {}
     for name, rows in tables.items():

@@ -81,7 +81,7 @@ def test_a_finding_is_a_picture_by_itself(
     assert main([*options, "1"]) == 0
     drawn = ElementTree.parse(picture)  # noqa: S314 - ours
     texts = [each.text or "" for each in drawn.iter(f"{SVG}text")]
-    assert f"CRITICAL {name} / T: 1 queue consumed by nobody, " in " ".join("".join(texts).split())
+    assert f"CRITICAL {name} / T: 1 queue consumed by nobody; " in " ".join("".join(texts).split())
     # A character of 13 pixels is about 8 across, and the picture 960.
     assert max(map(len, texts)) <= 118
     assert "http" not in picture.read_text(encoding="utf-8").replace(SVG[1:-1], "")
@@ -125,7 +125,7 @@ def test_a_page_holds_what_the_findings_mean_and_links_to_no_file(
 
     html = written("--top", "9")
     # Of the page on GHOST_MEMBER, which other kinds share.
-    assert "stopped sending heartbeats, and a list has it still" in html
+    assert "stopped sending heartbeats, and a list still has it" in html
     assert "of one client that have messages" not in html
     # Both are read elsewhere: they link to pages that everybody can reach, or to none.
     assert "frozen_process.md" not in html

@@ -11,13 +11,14 @@ import pytest
 
 from jobs.config.settings import Settings, load_settings
 from jobs.declared.kinds import KINDS
+from jobs.languages.language import ENGLISH
 from jobs.rendering.finding_pages import FindingPages
 from jobs.reports.commands import Commands, commands_for
 from jobs.reports.problems import find_problems
 from jobs.texts.shown import shell_word
 from tests.support.published import RowTables, fault, finding, published
 
-PAGES = FindingPages.of_this_installation()
+PAGES = FindingPages.of_this_installation(ENGLISH)
 
 
 def commands(reports: str = "out/reports", **values: Any) -> Commands:

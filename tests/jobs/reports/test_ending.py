@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+from jobs.languages.language import ENGLISH
 from jobs.reports.ending import ending_lines
 from jobs.reports.problems import Problem, find_problems
 from jobs.reports.tables import PublishedTables
@@ -29,6 +30,10 @@ def fault(group: str, **more: object) -> dict[str, object]:
     return report_row("group_faults", **{**row, "queues_affected": 1, **more})
 
 
+def ending(problems: list[Problem], width: int, *, is_short: bool = False) -> list[str]:
+    return list(ending_lines(problems, width, ENGLISH, is_short=is_short))
+
+
 def test_what_is_worst_comes_first_with_who_since_when_and_what_to_do(tmp_path: Path) -> None:
     clients = [f"10.0.0.{number}@app" for number in range(1, 6)]
     tables = {
@@ -38,7 +43,7 @@ def test_what_is_worst_comes_first_with_who_since_when_and_what_to_do(tmp_path: 
         ],
         "group_faults": [fault("G_BAD", client_ids=clients, remedy="use one strategy " * 5)],
     }
-    lines = list(ending_lines(problems_of(tmp_path, tables), 60))
+    lines = ending(problems_of(tmp_path, tables), 60)
     assert lines[0] == "CRITICAL  G_BAD / T: 1 queue consumed by nobody"
     assert lines[1:3] == [
         "  who:    10.0.0.1@app, 10.0.0.2@app, 10.0.0.3@app and 2",
@@ -52,14 +57,14 @@ def test_what_is_worst_comes_first_with_who_since_when_and_what_to_do(tmp_path: 
 
 def test_of_many_the_worst_are_named_and_the_others_counted(tmp_path: Path) -> None:
     rows = [orphans(f"G{number}") for number in range(8)]
-    lines = list(ending_lines(problems_of(tmp_path, {"orphaned_queues": rows}), 100))
+    lines = ending(problems_of(tmp_path, {"orphaned_queues": rows}), 100)
     assert sum(line.startswith("CRITICAL") for line in lines) == 5
     assert lines[-1] == "and 3 more topics with lasting faults: see the page"
 
 
 def test_what_passed_or_is_known_calls_nobody(tmp_path: Path) -> None:
     rows = [orphans("A", severity="INFO"), orphans("B", known_issue="OPS-1")]
-    assert list(ending_lines(problems_of(tmp_path, {"orphaned_queues": rows}), 100)) == []
+    assert ending(problems_of(tmp_path, {"orphaned_queues": rows}), 100) == []
 
 
 def test_where_nothing_can_last_yet_what_has_begun_is_named(tmp_path: Path) -> None:
@@ -70,24 +75,24 @@ def test_where_nothing_can_last_yet_what_has_begun_is_named(tmp_path: Path) -> N
         "group_faults": [fault("G_DUP", **begun, client_ids=["a"], evidence=evidence)],
     }
     problems = problems_of(tmp_path, tables)
-    assert list(ending_lines(problems, 200, is_short=True)) == [
+    assert ending(problems, 200, is_short=True) == [
         "NOW       G_DUP / T: 1 queue consumed by nobody, just begun",
         "  who:    a",
         f"  why:    {evidence}",
     ]
     # At the end of a day something always has.
-    assert list(ending_lines(problems, 200)) == []
+    assert ending(problems, 200) == []
 
 
 def test_a_name_writes_no_line_of_its_own(tmp_path: Path) -> None:
     rows = [orphans("G\nCRITICAL  H / T: all is lost")]
-    lines = list(ending_lines(problems_of(tmp_path, {"orphaned_queues": rows}), 200))
+    lines = ending(problems_of(tmp_path, {"orphaned_queues": rows}), 200)
     assert sum(line.startswith("CRITICAL") for line in lines) == 1
 
 
 def test_the_cluster_is_named_where_there_are_several(tmp_path: Path) -> None:
     rows = [orphans("G", cluster="A"), orphans("G", cluster="B")]
-    lines = list(ending_lines(problems_of(tmp_path, {"orphaned_queues": rows}), 200))
+    lines = ending(problems_of(tmp_path, {"orphaned_queues": rows}), 200)
     assert [line.split(" / ")[0] for line in lines if "nobody" in line] == [
         "CRITICAL  A",
         "CRITICAL  B",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from jobs.declared.instants import SECOND, to_instant
 from jobs.judge.moment import Moment
 from jobs.languages.language import ENGLISH, language
 from jobs.reports.situation_text import explain_lines
+from jobs.reports.text_templates import WIDTH
 from jobs.reports.what_if import what_if_lines
 from jobs.texts.shown import display_width
 from rebalance_core import (
@@ -26,6 +28,7 @@ from rebalance_core import (
     use_strategy,
     what_if,
 )
+from rebalance_core.views import readable_by_some
 from tests.support.snapshots import (
     at,
     client_list,
@@ -48,12 +51,12 @@ def moment(of: State, last: int = 0) -> Moment:
 
 
 def explained(of: State, last: int = 0) -> str:
-    return "\n".join(explain_lines(Situation(of, RULES), moment(of, last)))
+    return "\n".join(explain_lines(Situation(of, RULES), moment(of, last), ENGLISH, WIDTH))
 
 
 def predicted(of: State, *changes: Change) -> str:
     situation = Situation(of, RULES)
-    return "\n".join(what_if_lines(what_if(situation, changes), moment(of)))
+    return "\n".join(what_if_lines(what_if(situation, changes), moment(of), ENGLISH, WIDTH))
 
 
 def test_names_that_take_two_columns_a_character_leave_the_picture_straight() -> None:
@@ -65,12 +68,37 @@ def test_names_that_take_two_columns_a_character_leave_the_picture_straight() ->
         offline_brokers=(("订单主库", 0),),
     )
     for chosen in (ENGLISH, language("zh")):
-        lines = list(explain_lines(Situation(of, RULES), moment(of), chosen))
+        lines = list(explain_lines(Situation(of, RULES), moment(of), chosen, WIDTH))
         first = next(number for number, line in enumerate(lines) if line.endswith("订单主库"))
         numbers, *rows = lines[first + 1 : first + 4]
         assert numbers.split() == ["0", "1", "0", "1"]
         assert [row.split()[0] for row in rows] == ["10.0.0.1@订单", "10.0.0.2@a"]
         assert {display_width(row) for row in rows} == {display_width(numbers)}
+
+
+def test_what_waits_is_at_least_so_much_where_a_queue_has_no_offsets() -> None:
+    of = one_list(["a"])
+    queue = min(readable_by_some(of))
+    row: dict[str, Any] = {
+        "share_of_time": 1.0,
+        "broker_name": queue.broker_name,
+        "persistence": "PERSISTENT",
+        "severity": "CRITICAL",
+    }
+    row |= {"first_seen": to_instant(at(0)), "last_seen": to_instant(at(0))}
+    rows = [row | {"queue_id": 0, "backlog": 1_200}, row | {"queue_id": 1, "backlog": None}]
+    whole = moment(of)
+    partly = replace(
+        whole,
+        backlog={queue: 1_200},
+        backlog_at=whole.snapshot_time,
+        episodes={**whole.episodes, "orphaned_queues": rows},
+    )
+    text = "\n".join(explain_lines(Situation(of, RULES), partly, ENGLISH, WIDTH))
+    number = len(readable_by_some(of))
+    missing = f"(no offsets of {number - 1} of {number} queues)"
+    assert f"at least 1,200 messages {missing}" in text
+    assert ", at least 1,200 messages not consumed" in text
 
 
 def test_the_heading_tells_since_when_it_is_so() -> None:
@@ -119,6 +147,19 @@ def test_brokers_without_a_list_and_queues_that_nobody_may_read_are_told() -> No
     assert "  broker-b (slave 1) knows no member of the group\n" in text
     assert "queues to read: broker-a 4, broker-b 4 (not readable), broker-c 4\n" in text
     assert "  (the lists of 33% of the topic's brokers are known)\n" in text
+
+
+@pytest.mark.parametrize(("left_out", "said"), [(1, "1 more broker"), (2, "2 more brokers")])
+def test_brokers_that_are_left_out_are_counted_in_their_number(left_out: int, said: str) -> None:
+    names = [f"broker-{number:02}" for number in range(40 + left_out)]
+    of = state(
+        client_lists=(client_list("a", broker_name="broker-x"),),
+        topic_routes=(route(*(route_broker(broker_name=each) for each in names)),),
+        offline_brokers=tuple((each, 0) for each in names),
+    )
+    text = " ".join(explained(of).split())
+    assert f"broker-39 4, and {said} " in text
+    assert f" {said} {'knows' if left_out == 1 else 'know'} no member of it" in text
 
 
 def test_of_a_topic_that_is_not_audited_the_reason_is_told_and_nothing_else() -> None:
@@ -192,7 +233,7 @@ def test_a_name_makes_no_line_of_its_own_and_no_part_of_a_template() -> None:
     """Whoever names a client in the form of a template, or on two lines, has one name."""
     of = one_list(["10.0.0.1@a\nFindings", "{{ moment }}", "{client_id}"])
     left = what_if(Situation(of, RULES), [leave("{client_id}")])
-    for text in (explained(of), "\n".join(what_if_lines(left, moment(of)))):
+    for text in (explained(of), "\n".join(what_if_lines(left, moment(of), ENGLISH, WIDTH))):
         assert "10.0.0.1@a\\nFindings" in text
         assert "\nFindings" not in text
         assert "{{ moment }}" in text
@@ -271,8 +312,8 @@ def test_a_secret_in_an_id_is_shown_in_no_language_and_hides_no_other_id(code: s
     asked = Situation(of, RULES)
     left = what_if(asked, [leave("10.0.0.3@app")])
     for lines in (
-        explain_lines(asked, moment(of), language(code)),
-        what_if_lines(left, moment(of), language(code)),
+        explain_lines(asked, moment(of), language(code), WIDTH),
+        what_if_lines(left, moment(of), language(code), WIDTH),
     ):
         text = "\n".join(lines)
         assert "hunter22" not in text

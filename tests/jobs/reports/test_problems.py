@@ -23,7 +23,7 @@ def only(tables: RowTables) -> Problem:
 def test_a_problem_sums_up_a_topic() -> None:
     problem = only(RowTables(**two_processes_share_one_client_id()))
     assert problem.severity == "CRITICAL"
-    assert problem.counts
+    assert problem.is_counted
     assert problem.ongoing
     assert problem.statuses == {"NEW"}
     assert problem.headline == "2 queues consumed by nobody and 2 consumed by several"
@@ -42,12 +42,15 @@ def test_a_queue_with_several_runs_counts_once() -> None:
 def test_what_passed_by_itself_does_not_count() -> None:
     passed = finding(severity="INFO", persistence="TRANSIENT", status=None, ongoing=False)
     problem = only(RowTables(duplicate_queues=[passed]))
-    assert not problem.counts
+    assert not problem.is_counted
     assert problem.statuses == set()
     assert problem.headline == "1 queue consumed by several, for a moment"
     begun = passed | {"ongoing": True}
     problem = only(RowTables(duplicate_queues=[begun]))
-    assert (problem.ongoing, problem.counts) == (True, False)
+    idle = RowTables(duplicate_queues=[begun], group_health=[health(backlog=0)])
+    # That nothing waits is worth a word where something lasts.
+    assert only(idle).headline == problem.headline
+    assert (problem.ongoing, problem.is_counted) == (True, False)
     assert problem.headline == "1 queue consumed by several, just begun"
 
 
@@ -63,17 +66,17 @@ def test_a_finding_that_depends_on_the_broker_asked_is_at_times() -> None:
 def test_a_lasting_fault_without_findings_is_a_warning_and_a_passing_one_is_not() -> None:
     filters = fault("EXPRESSION_MISMATCH", queues_affected=0)
     problem = only(RowTables(group_faults=[filters]))
-    assert (problem.severity, problem.counts) == ("WARNING", True)
+    assert (problem.severity, problem.is_counted) == ("WARNING", True)
     assert problem.headline == "Members filter the topic differently"
     for passes in ("ROUTE_CHANGED", "STALE_CHANNEL"):
         row = fault(passes, queues_affected=0, severity="INFO")
-        assert not only(RowTables(group_faults=[row])).counts
+        assert not only(RowTables(group_faults=[row])).is_counted
 
 
 def test_a_fault_is_as_bad_as_its_row_says() -> None:
     def severity(**values: Any) -> tuple[str, bool]:
         problem = only(RowTables(group_faults=[fault("EXPRESSION_MISMATCH", **values)]))
-        return problem.severity, problem.counts
+        return problem.severity, problem.is_counted
 
     for told, counts in (("CRITICAL", True), ("WARNING", True), ("INFO", False)):
         assert severity(queues_affected=0, severity=told) == (told, counts)
@@ -94,7 +97,7 @@ def test_a_known_issue_is_shown_and_not_counted() -> None:
     known = finding(known_issue="OPS-1: moved next week")
     problem = only(RowTables(orphaned_queues=[known], group_faults=[fault()]))
     assert problem.is_known
-    assert not problem.counts
+    assert not problem.is_counted
     assert problem.known_issues == ["OPS-1: moved next week"]
     assert problem.severity == "CRITICAL"
 
@@ -102,7 +105,7 @@ def test_a_known_issue_is_shown_and_not_counted() -> None:
 def test_what_no_known_issue_explains_counts_as_bad_as_it_is() -> None:
     rows = [finding(0, known_issue="OPS-1"), finding(1, severity="WARNING", ongoing=False)]
     problem = only(RowTables(orphaned_queues=rows))
-    assert problem.counts
+    assert problem.is_counted
     assert problem.severity == "WARNING"
     assert not problem.ongoing
     assert problem.known_issues == ["OPS-1"]
@@ -114,7 +117,7 @@ def test_one_run_of_a_fault_that_nobody_knows_makes_it_count() -> None:
         for reason in ("OPS-1", None)
     ]
     assert only(RowTables(group_faults=filters[:1])).is_known
-    assert only(RowTables(group_faults=filters)).counts
+    assert only(RowTables(group_faults=filters)).is_counted
 
 
 def test_the_worst_comes_first_and_the_known_last() -> None:
@@ -189,7 +192,7 @@ def test_what_is_sure_then_what_is_there_then_what_waits_comes_before_how_many_q
     problems = find_problems(RowTables(orphaned_queues=rows, group_health=waiting))
     assert [each.place.topic for each in problems] == ["waits", "idle", "over", "possible", "mild"]
     assert problems[0].headline == "3 queues consumed by nobody; 2,000,000 messages wait"
-    assert problems[1].headline == "24 queues consumed by nobody"
+    assert problems[1].headline == "24 queues consumed by nobody; no message waits"
     assert [each.certainty for each in problems[2:4]] == ["CERTAIN", "POSSIBLE"]
 
 
@@ -199,7 +202,7 @@ def test_messages_that_are_as_new_as_the_last_offsets_do_not_wait_since_then() -
         return only(RowTables(orphaned_queues=[finding()], group_health=[row])).headline
 
     assert headline(59) == "1 queue consumed by nobody; 12 messages wait"
-    assert headline(58).endswith("12 messages wait, the oldest since 2026-11-20 10:58:00")
+    assert headline(58).endswith("12 messages wait, the oldest from 2026-11-20 10:58:00")
 
 
 def test_a_fault_that_passed_is_no_cause_and_asks_for_nothing_where_queues_have_what_lasts() -> (
@@ -263,7 +266,7 @@ def test_a_fault_that_passed_does_not_count_and_is_told_all_the_same() -> None:
         for name in ("EXPRESSION_MISMATCH", "GHOST_MEMBER")
     ]
     problem = only(RowTables(group_faults=passed))
-    assert (problem.severity, problem.counts, problem.is_known) == ("INFO", False, False)
+    assert (problem.severity, problem.is_counted, problem.is_known) == ("INFO", False, False)
     both = "Members filter the topic differently and a member is listed and gone"
     assert problem.headline == both
     lasting = [{**row, "persistence": "PERSISTENT"} for row in passed]

@@ -1,0 +1,133 @@
+"""Creation that only one writer wins, asked of servers on this machine that answer as stores do."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote
+
+import pyarrow.fs as pafs
+import pytest
+
+from jobs.storage.conditional import put_if_absent
+
+#: One that is never asked: what it is matters for the region of S3 alone.
+HERE = pafs.LocalFileSystem()
+
+
+class Store(ThreadingHTTPServer):
+    """A store that answers every write with ``status``, and keeps what it was asked."""
+
+    status = 200
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, str], bytes]] = []
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def s3(self, key: str) -> str:
+        return f"s3://key:a%2Fb@lake/{key}?endpoint_override={self.url}&region=eu-west-1"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Store
+
+    def do_PUT(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.asked.append((self.path, dict(self.headers), body))
+        self.send_response(self.server.status)
+        self.send_header("ETag", '"1"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with Store() as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def test_an_object_of_s3_is_written_where_it_is_not_there(store: Store) -> None:
+    assert put_if_absent(store.s3("a/b.json"), HERE, "lake/a/b.json", b"text")
+    ((path, headers, body),) = store.asked
+    assert path == "/lake/a/b.json"
+    assert headers["if-none-match"] == "*"
+    assert "key/" in headers["authorization"]
+    assert "/eu-west-1/" in headers["authorization"]
+    assert body == b"text"
+
+
+def test_an_object_that_is_there_is_not_written(store: Store) -> None:
+    store.status = 412
+    with pytest.raises(FileExistsError, match=r"lake/a/b\.json"):
+        put_if_absent(store.s3("a/b.json"), HERE, "lake/a/b.json", b"text")
+    assert len(store.asked) == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 501])
+def test_what_a_store_refuses_is_left_to_pyarrow(store: Store, status: int) -> None:
+    store.status = status
+    assert not put_if_absent(store.s3("a"), HERE, "lake/a", b"text")
+    assert store.asked
+
+
+def test_a_store_that_is_away_is_left_to_pyarrow(store: Store) -> None:
+    uri = "s3://key:secret@lake/a?endpoint_override=http://127.0.0.1:1"
+    assert not put_if_absent(uri, HERE, "lake/a", b"text")
+
+
+ACCOUNT = {"disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}
+
+
+@pytest.mark.parametrize(
+    ("uri", "path", "condition"),
+    [
+        ("gs://lake/a/b", "/lake/a/b", ("x-goog-if-generation-match", "0")),
+        ("abfs://lake@account.dfs.core.windows.net/a/b", "/lake/a/b", ("if-none-match", "*")),
+    ],
+)
+def test_google_and_azure_have_the_condition_in_their_words(
+    store: Store, uri: str, path: str, condition: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = ACCOUNT | {"gcs_base_url": store.url}
+    for name, value in (
+        ("GOOGLE_SERVICE_ACCOUNT_KEY", json.dumps(account)),
+        ("AZURE_STORAGE_ACCOUNT_KEY", "a2V5"),
+        ("AZURE_STORAGE_ENDPOINT", store.url),
+        ("AZURE_ALLOW_HTTP", "true"),
+    ):
+        monkeypatch.setenv(name, value)
+    assert put_if_absent(uri, HERE, "lake/a/b", b"text")
+    ((asked, headers, body),) = store.asked
+    name, value = condition
+    assert (unquote(asked), headers[name], body) == (path, value, b"text")
+    store.status = 412
+    with pytest.raises(FileExistsError):
+        put_if_absent(uri, HERE, "lake/a/b", b"text")
+
+
+@pytest.mark.parametrize("uri", ["hdfs://name/a", "abfs://container/a", "gs://lake/a"])
+def test_a_store_that_obstore_has_not_is_left_to_pyarrow(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", "no key")
+    assert not put_if_absent(uri, HERE, "lake/a", b"text")
+
+
+def test_without_obstore_all_is_left_to_pyarrow(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    assert not put_if_absent(store.s3("a"), HERE, "lake/a", b"text")
+    assert not store.asked
