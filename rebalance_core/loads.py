@@ -25,7 +25,7 @@ def queues_by_client(allocations: Sequence[Allocation[Any]]) -> dict[str, float]
     for allocation in allocations:
         share = allocation.processes / behind[allocation.client_id, allocation.view_brokers]
         queues[allocation.client_id] += share * allocation.view_weight * len(allocation.queues)
-    return {client_id: round(number, 9) for client_id, number in sorted(queues.items())}
+    return {client_id: round(number, 9) for client_id, number in queues.items()}
 
 
 def processes_by_client(allocations: Sequence[Allocation[Any]]) -> dict[str, int]:

@@ -105,7 +105,7 @@ def flapping_members(case: Case, found: GroupFindings) -> GroupFindings:
     lives = _lives(case.reassignments[case.main_topic])
     hosts = grouped((parse_client_id(life.name).address or life.name, life) for life in lives)
     flappers: list[_Flapper] = []
-    for host, of_host in sorted(hosts.items()):
+    for host, of_host in hosts.items():
         (first, *others) = sorted({life.name for life in of_host})
         flappers += _flappers(case, host if others else first, of_host)
     if not flappers:

@@ -68,6 +68,24 @@ def test_of_members_in_no_list_each_queue_is_judged_by_its_own_offset(audit, sto
     assert "queue 0 of broker-b" not in faults["UNLISTED_CONSUMER"]["evidence"]
 
 
+def test_of_each_topic_the_queues_are_named_that_nobody_reads(audit):
+    def lines():
+        yield from polled({0: 5})
+        for each in polled({3: 9}, of=("broker-a",)):
+            if "topic" in each:
+                yield each | {"topic": "U"}
+            elif each["kind"] == "consume_stats":
+                yield each | {"body": each["body"].replace('\\"T\\"', '\\"U\\"')}
+
+    found = audit(lines())
+    offline = {
+        row["topic"]: (row["broker_names"], row["queues_affected"], row["first_seen"])
+        for row in found["group_faults"]
+        if row["fault"] == "GROUP_OFFLINE"
+    }
+    assert offline == {"T": (["broker-b"], 1, instant(300)), "U": (["broker-a"], 1, instant(540))}
+
+
 @pytest.mark.parametrize("listed", [0, 3])
 def test_members_behind_a_proxy_that_all_end_leave_the_queues_from_then_on(audit, listed):
     found = audit(polled(dict.fromkeys(range(4), 8), listed, of=("broker-a", "broker-b")))

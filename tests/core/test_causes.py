@@ -153,8 +153,10 @@ def test_the_repair_leaves_no_finding_and_the_preview_says_so(fault: str) -> Non
 
 @pytest.mark.parametrize("fault", FAULTY)
 def test_a_repair_changes_nothing_where_its_fault_is_not(fault: str) -> None:
-    healthy = Situation(lists("a", "b"), PLAIN)
-    assert REPAIRS[fault](healthy) is healthy
+    for of_all in ({}, {"client_rebalance": False}):
+        members = (member(client_id=each, **of_all) for each in "ab")
+        healthy = Situation(lists(*members), PLAIN)
+        assert REPAIRS[fault](healthy) is healthy
 
 
 def test_a_repair_that_moves_a_fault_to_other_queues_is_no_cause() -> None:
@@ -174,6 +176,15 @@ def test_a_repair_that_moves_a_fault_to_other_queues_is_no_cause() -> None:
     after = {(f.kind, f.queue) for f in evaluate(unified.state, PLAIN).findings}
     assert before - after
     assert causes_of(situation) == {"STALE_CHANNEL"}
+
+
+def test_of_the_cures_that_a_fault_is_part_of_the_one_with_fewest_others_is_previewed() -> None:
+    # With an id of its own the second process reads q3 to q5. The ghost still has q6 and q7.
+    found = faults_of(Situation(lists("a", "a", member(client_id="g", is_expired=True)), PLAIN))
+    assert {name: (told.cleared, told.left) for name, told in found.items()} == {
+        "DUPLICATE_CLIENT_ID": (6, 2),
+        "GHOST_MEMBER": (8, 0),
+    }
 
 
 PAIRS = {
@@ -354,6 +365,21 @@ def test_a_remedy_names_at_most_five_of_each_and_who_is_listed_less_often() -> N
     told = faults_of(Situation(twice, PLAIN))["BROKER_VIEW_DIVERGENCE"]
     assert told.evidence.startswith("the brokers list an id a different number of times; ")
     assert "broker-a can be reached from x (" in told.remedy
+
+
+def test_a_nameserver_that_lets_nobody_read_is_said_to_do_so() -> None:
+    brokers = {"ns-1": route_broker(), "ns-2": route_broker(perm=2)}
+    routes = tuple(route(each, namesrv_addr=name) for name, each in brokers.items())
+    told = faults_of(Situation(state(topic_routes=routes), PLAIN))["ROUTE_DIVERGENCE"]
+    assert "ns-1 gives broker-a with 4 queues; ns-2 gives no readable broker" in told.evidence
+
+
+def test_who_is_heard_at_one_broker_is_no_ghost() -> None:
+    silent, heard = (member(client_id="b", is_expired=each) for each in (True, False))
+    told = faults_of(
+        Situation(one_list_each({"broker-a": ["a", silent], "broker-b": ["a", heard]}), PLAIN)
+    )
+    assert told == {}
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from rebalance_core.changes import make_plan
 from rebalance_core.errors import near_names
 from rebalance_core.processes import find_processes
 from rebalance_core.repairs import give_separate_ids
+from rebalance_core.state import ProcessCount
 from rebalance_core.strategies.base import copy_id
 from tests.support.generators import client_ids, distinct_client_ids
 from tests.support.snapshots import (
@@ -191,6 +192,17 @@ def test_separate_ids_step_by_step_are_those_of_the_repair(
     # Every step parts one process: no two of them have one new id.
     renamed = [each for each in ids(partly.state)[0] if "\0" in each]
     assert len(renamed) == len(set(renamed)) == len(done & set(range(len(steps))))
+
+
+def test_with_each_process_that_has_a_separate_id_one_less_is_counted() -> None:
+    counted = (ProcessCount("a", 4, "they stay"),)
+    there = situation(replace(one_list(["a"] * 4), process_counts=counted))
+    steps, found = separate_ids().steps(there), []
+    for step in steps:
+        there = step.apply(there)
+        found.append([each.processes for each in there.state.process_counts])
+    # One process alone needs no count.
+    assert found == [[3], [2], []]
 
 
 def test_every_client_uses_one_strategy() -> None:
@@ -384,6 +396,10 @@ def test_one_brokers_list_is_completed() -> None:
     there = one_list_each({"broker-a": ["a", "b"], "broker-b": ["a"], "broker-c": ["b"]})
     changed = apply_change(situation(there), unify_list("broker-b"))
     assert ids(changed.state) == [["a", "b"], ["a", "b"], ["b"]]
+    # Who reaches that broker now still does not reach the other one.
+    cut_off = (("b", "broker-b"), ("a", "broker-c"))
+    changed = apply_change(situation(replace(there, unreachable=cut_off)), unify_list("broker-b"))
+    assert changed.state.unreachable == (("a", "broker-c"),)
 
 
 def test_a_fault_is_mended_as_its_repair_does() -> None:
@@ -450,8 +466,11 @@ def test_nothing_to_do_is_the_very_same_situation() -> None:
     assert queue(0) in {q for a in evaluate(healthy.state, PLAIN).allocations for q in a.queues}
 
 
-def test_few_names_are_listed_of_many() -> None:
-    assert near_names("x", [f"group-{n}" for n in range(9)]).endswith("and 4 more")
+@pytest.mark.parametrize("name", ["x", "another"])
+def test_few_names_are_listed_of_many(name: str) -> None:
+    listed = near_names(name, [f"group-{n}" for n in range(9)])
+    assert listed.startswith("there are 'group-0', ")
+    assert listed.endswith("and 4 more")
 
 
 def test_a_stale_channel_goes_with_the_last_copy() -> None:

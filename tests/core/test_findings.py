@@ -23,7 +23,7 @@ from rebalance_core import (
     make_strategy,
 )
 from rebalance_core.client_kinds import remedy_of
-from rebalance_core.repairs import unify_routes
+from rebalance_core.repairs import bring_masters_back, unify_routes
 from rebalance_core.state import ProcessCount
 from tests.support.draws import check_a_random_state
 from tests.support.generators import distinct_client_ids, stacked_client_ids
@@ -139,6 +139,29 @@ def test_a_stale_channel_on_one_broker_may_orphan_queues_and_duplicates_none():
     (effect,) = evaluation.stacked
     assert (effect.copies, effect.processes) == (2, 1)
     assert (effect.slots_wasted, effect.queues_duplicated, effect.queues_orphaned) == (1, 0, 2)
+
+
+def test_a_copy_that_takes_no_part_reads_no_queue_twice():
+    copies = [member(client_id="a"), member(client_id="a", subscribed=False)]
+    evaluation = evaluate(one_list([*copies, "b"], 6), RULES)
+
+    (effect,) = evaluation.stacked
+    assert (effect.copies, effect.queues_duplicated) == (2, 0)
+    assert [each.kind for each in evaluation.findings] == ["ORPHANED", "ORPHANED"]
+
+
+@pytest.mark.parametrize(("most", "coverage"), [(4, "AUDITED"), (3, "TOO_MANY_QUEUES")])
+def test_a_broker_without_queues_or_with_a_number_below_zero_adds_none(most, coverage):
+    # Whoever can write a route chooses its numbers.
+    numbers = {"a": 4, "b": 0, "c": -5}
+    brokers = [
+        route_broker(broker_name=name, read_queue_nums=number, write_queue_nums=number)
+        for name, number in numbers.items()
+    ]
+    of_state = state(
+        client_lists=(client_list("x", broker_name="a"),), topic_routes=(route(*brokers),)
+    )
+    assert evaluate(of_state, StrategyRules(most_queues=most)).coverage == coverage
 
 
 def test_an_id_without_a_slot_on_one_broker_may_have_its_queues_taken_twice():
@@ -267,6 +290,13 @@ def test_what_depends_on_the_view_is_possible_however_likely():
             id="no broker has READ",
         ),
         pytest.param(
+            state(topic_routes=(route(route_broker(read_queue_nums=0)),)),
+            "NO_READABLE_QUEUE",
+            "no broker of the route lets consumers read the topic",
+            True,
+            id="no broker has a queue to read",
+        ),
+        pytest.param(
             state(topic_routes=()),
             "ROUTE_NOT_KNOWN",
             "the dumps have no route of the topic at that time",
@@ -343,6 +373,7 @@ def test_a_state_that_is_not_audited_has_a_reason_and_no_finding(
 
     assert (evaluation.coverage, evaluation.shows_owners) == (coverage, shows_owners)
     assert evaluation.reason.startswith(reason)
+    assert (evaluation.most_queues, evaluation.fewest_queues) in ((0, 0), (2, 2))
     assert (evaluation.findings, evaluation.stacked) == ((), ())
 
 
@@ -386,6 +417,18 @@ def test_who_pulls_beside_members_that_use_pop_is_found():
         ("MIXED_REQUEST_MODE", ("b",))
     ]
     assert faults_found(replace(one_list([pops, "c"]), request_mode="POP")) == []
+    # By x's list b has the last two of four queues, by y's it has all.
+    lists = one_list_each({"x": [pops, pulls], "y": [pulls]})
+    assert [
+        (each.queue.queue_id, each.certainty, each.probability)
+        for each in evaluate(replace(lists, request_mode="POP"), RULES).findings
+    ] == [(0, "POSSIBLE", 0.5), (1, "POSSIBLE", 0.5), (2, "CERTAIN", 1.0), (3, "CERTAIN", 1.0)]
+    # Beside b, which pulls it for certain, it does not matter that c perhaps does.
+    fixed = StrategyRules([StrategyRule(".*", "CONFIG", params={"config_queues": [["T", "x", 0]]})])
+    lists = one_list_each({"x": [pops, pulls, pulls._replace(client_id="c")], "y": [pops, pulls]})
+    (found,) = evaluate(replace(lists, request_mode="POP"), fixed).findings
+    assert (found.certainty, found.probability) == ("CERTAIN", 1.0)
+    assert [each.probability for each in found.claimants] == [1.0, 0.5]
     # Where all pull, who divides makes no difference.
     assert faults_found(replace(one_list([pops, pulls]), request_mode="PULL")) == []
 
@@ -404,6 +447,14 @@ def test_client_go_reads_no_queue_of_a_broker_whose_master_is_away():
         for each in of_go.client_lists
     )
     assert not evaluate(replace(of_go, client_lists=of_java), RULES).findings
+    # A master that is back lists whom the slave lists, and every other broker stays as it is.
+    repaired = bring_masters_back(Situation(of_go, RULES)).state
+    assert [each.broker_ids for each in repaired.topic_routes[0].brokers] == [(0, 1), (0,)]
+    assert {(*each.broker, tuple(each.copies)) for each in repaired.client_lists} == {
+        ("broker-a", 0, ("a", "b")),
+        ("broker-a", 1, ("a", "b")),
+        ("broker-b", 0, ("a", "b")),
+    }
     acting = route(route_broker(broker_name="broker-a"), other)
     lists = (replace(slave, broker_id=0), of_go.client_lists[1])
     assert not evaluate(replace(of_go, client_lists=lists, topic_routes=(acting,)), RULES).findings

@@ -31,7 +31,7 @@ from rebalance_core import (
     what_if_of_group,
 )
 from rebalance_core.moves import Move
-from rebalance_core.prediction import MOST_STATES, StateBetween, _parts
+from rebalance_core.prediction import MOST_STATES, StateBetween, Ways, _parts
 from tests.support.generators import client_ids, distinct_client_ids
 from tests.support.snapshots import member, one_list, one_list_each, queue, route, route_broker
 
@@ -231,7 +231,7 @@ def test_what_is_not_known_before_or_after_is_not_compared() -> None:
     before = what_if(not_known, [use_strategy("AVG")])
     for told in (before, after):
         assert not told.comparable
-        assert (told.moves, told.settling.states) == ((), 0)
+        assert (told.moves, told.settling) == ((), Ways(0, 0, 0, None))
     assert what_if(plain("a", "b"), [leave("a")]).comparable
 
 

@@ -67,6 +67,7 @@ def test_a_negative_number_of_points_fails_with_javas_text() -> None:
         ("CONSISTENT_HASH", {"virtual_node_count": 2**31}, "expected a whole number"),
         ("MACHINE_ROOM", {"consumeridcs": "IDC1"}, "expected a list of room names"),
         ("MACHINE_ROOM", {"consumeridcs": [1]}, "expected a list of room names"),
+        ("MACHINE_ROOM", {"consumeridcs": ["IDC1", 1]}, "expected a list of room names"),
         ("MACHINE_ROOM", {"consumeridcs": 1}, "expected a list of room names"),
         ("CONFIG", {"config_queues": "T"}, "config_queues: expected a list"),
         ("CONFIG", {"config_queues": [["T", "b", 0], ["T", "b"]]}, r"config_queues\[1\]"),

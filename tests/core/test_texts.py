@@ -55,6 +55,12 @@ def test_what_cannot_be_read_stays_english(encoded: str) -> None:
     assert not isinstance(why, Text)
 
 
+def test_of_two_names_one_is_changed_alone() -> None:
+    text = Text("{client} on {broker}", client="a", broker="b")
+    assert text.with_values(lambda name: name.replace("a", "c")) == "c on b"
+    assert text.with_values(str) is text
+
+
 def test_a_name_with_braces_is_no_slot() -> None:
     text = Text("{client} left", client="{client.__class__}")
     assert text == "{client.__class__} left"

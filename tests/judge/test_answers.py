@@ -70,6 +70,16 @@ def test_of_two_answers_of_a_round_the_list_counts_with_the_later_time():
     assert answers.collected_at.tolist() == [at(7)]
 
 
+def test_brokers_come_in_their_order_whatever_the_order_of_their_runs():
+    polls = {name: rounds(A, A) for name in ("y", "x/1", "z", "x")}
+    assert [each.witness for each in broker_answers(group(polls).polls)] == [
+        ("x", 0),
+        ("x", 1),
+        ("y", 0),
+        ("z", 0),
+    ]
+
+
 def test_a_round_ends_when_the_last_of_its_brokers_answered():
     dossier = group({"x": [(0, 3, A), (60, 61, A)], "y": [(0, 8, A)]})
     answers = broker_answers(dossier.polls)

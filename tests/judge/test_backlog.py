@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jobs.judge.backlog import Backlog, backlog
+from jobs.judge.backlog import Backlog, backlog, topic_backlog
 from jobs.judge.dossier import QueueOffsets
 from tests.judge.phases import at
 
@@ -62,6 +62,19 @@ def test_the_growth_of_a_backlog_is_from_the_poll_before_the_finding_to_its_last
 
 def test_without_offsets_nothing_is_known():
     assert backlog(None, at(0), at(600)) == Backlog(None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("polls", "per_minute"),
+    [
+        # Over the last ten minutes; where polls are further apart, over the last two.
+        ({0: 0, 300: 60, 900: 80}, 2.0),
+        ({0: 0, 3600: 60, 7200: 120}, 1.0),
+        ({7200: 120}, 0.0),
+    ],
+)
+def test_the_growth_of_what_waits_is_that_of_late(polls, per_minute):
+    assert topic_backlog([offsets(lags(polls))]).backlog_per_minute == per_minute
 
 
 def test_the_numbers_are_plain_integers():

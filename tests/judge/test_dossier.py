@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge.dossier import Dossier, PollRun
+from jobs.judge.dossier import Dossier, ListedMembers, PollRun
 from tests.judge.witnesses import TOPIC, info, offsets, steady, stuck
 
 MINUTES = (0, 60, 120)
@@ -35,6 +35,28 @@ def test_a_group_that_nobody_lists_has_the_topics_in_which_messages_wait_for_it(
 )
 def test_it_has_none_where_nothing_waits_from_poll_to_poll_or_the_offsets_move(polls):
     assert topics(offsets(0, polls)) == [""]
+
+
+@pytest.mark.parametrize(
+    ("offline", "listed", "is_offline"),
+    [
+        ([], [0], False),
+        ([60], [0], True),
+        ([0], [60], False),
+        ([0, 120], [60], True),
+        ([0], [], True),
+    ],
+)
+def test_a_group_is_offline_that_was_so_after_its_last_list(offline, listed, is_offline):
+    answers = {"NOT_ONLINE": offline, "list": listed}
+    polls = [
+        PollRun(("broker-a", 0), answer, (time,), (time,))
+        for answer, times in answers.items()
+        for time in times
+    ]
+    dossier = Dossier("c", "G", polls)
+    dossier.list_members["list"] = lambda: ListedMembers(("a",), ("h:1",))
+    assert dossier.is_offline == is_offline
 
 
 def test_a_topic_one_queue_of_which_moves_has_a_reader():

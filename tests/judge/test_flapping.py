@@ -103,6 +103,8 @@ def test_a_pod_that_is_replaced_each_minute_flaps_in_a_small_group():
     pods = [release(number, 1) for number in range(30)]
     changes = [(n, new, old) for n, (old, new) in enumerate(pairwise(pods))]
     assert found(*changes, members=2) is not None
+    # Where there is no other member, it is no release of the group either.
+    assert found(*[(6 * n, new, old) for n, new, old in changes], members=1) is not None
 
 
 def test_pods_with_a_host_each_flap_together():
@@ -158,6 +160,11 @@ def test_all_who_flap_are_told_at_once_those_that_do_most_first():
         "10.0.0.9 joined 12 times with 12 client ids and 10.0.0.7 joined 8 times with 8 client ids"
     )
     assert len(fault.client_ids) == 20
+
+
+def test_of_hosts_that_flap_alike_the_first_by_name_comes_first():
+    fault = found(*sorted([*crash_loop(6, 8, "10.0.0.9"), *crash_loop(6, 8, began=1)]))
+    assert fault.evidence.startswith("10.0.0.7 joined 8 times with 8 client ids and 10.0.0.9 join")
 
 
 def lives():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jobs.judge.dossier import Dossier, QueueOffsets
+from jobs.judge.dossier import Dossier, PollRun, QueueOffsets
 from jobs.judge.health import group_health, state_runs, topic_without_group, unreadable_queues
 from jobs.judge.situations import Situations
 from rebalance_core import MessageQueue
@@ -144,6 +144,16 @@ def test_a_topic_that_was_not_audited_keeps_its_row():
 
     silent = health(("none", 0, 240))
     assert (silent["coverage"], silent["completeness"]) == ("NO_BROKER_ANSWERED", 0.0)
+    # Where nobody was silent all the time, nobody is named.
+    assert silent["reason"] == "why none"
+
+
+@pytest.mark.parametrize(("period_id", "is_named"), [("none", True), ("good", False)])
+def test_a_broker_that_never_answered_is_named_where_nothing_was_audited(period_id, is_named):
+    dossier = Dossier("C", "G")
+    dossier.polls.append(PollRun(("broker-b", 0), "NO_ANSWER", (at(0),), (at(0),), "h:10911"))
+    reason = health((period_id, 0, 240), dossier=dossier)["reason"]
+    assert ("broker-b at h:10911" in reason) == is_named
 
 
 def test_what_is_known_counts_over_what_is_later_and_not_known():
@@ -165,6 +175,10 @@ def test_what_is_known_counts_over_what_is_later_and_not_known():
         (
             [("none", 0, 240), ("good", 300, 360), ("own", 420, 840)],
             ("own", 420, 840),
+        ),
+        (
+            [("none", 0, 480), ("good", 540, 600), ("own", 660, 960)],
+            ("none", 0, 540),
         ),
         ([("good", 0, 60), ("none", 120, 180), ("good", 240, 300)], None),
         ([("all", 0, 840)], None),

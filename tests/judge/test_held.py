@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jobs.judge.dossier import Dossier
@@ -30,11 +32,15 @@ MINUTES = (60, 120, 180, 240, 300, 360)
 ONE = (("one", 0, 600),)
 
 
-def judged(clients, queues=(), gained=(), segments=ONE, processes=2, **inputs):
+def judged(clients, queues=(), gained=(), segments=ONE, processes=2, assumed=(), **inputs):
+    """``assumed``: the segments in which nobody observed the strategy."""
     holdings = holdings_of(clients, segments=segments, processes=processes, **inputs)
     every_queue = tuple((BROKER, queue_id) for queue_id in range(4))
     coverage = inputs.get("coverage", "AUDITED")
     by_name = {name: evaluated(AGREED, processes, coverage) for name, _, _ in segments}
+    for name in assumed:
+        of_core = replace(by_name[name].verdict, strategy_source="assumed")
+        by_name[name] = replace(by_name[name], verdict=of_core)
     # A broker with so many queues more.
     changes = [RouteChange(0, 0, [], [(BROKER, queue_id + 1)]) for queue_id in gained]
     of = case(
@@ -70,6 +76,14 @@ def faults(clients, queues=(), **inputs):
 def test_a_queue_that_is_computed_and_that_nobody_holds_for_long_is_an_orphan():
     clients = [info("a", MINUTES, [0]), info("b", MINUTES, [2, 3])]
     assert found(clients) == [("ORPHANED", 1, 60, 360, "QUEUE_NOT_HELD")]
+
+
+def test_a_finding_says_how_the_strategy_was_known_at_its_end():
+    clients = [info("a", MINUTES, [0]), info("b", MINUTES, [2, 3])]
+    segments = (("one", 0, 320), ("two", 330, 600))
+    for assumed, source in (("one", "observed"), ("two", "assumed")):
+        (each,) = judged(clients, segments=segments, assumed=[assumed]).queues
+        assert (in_seconds(each.last_seen), each.strategy_source) == (360, source)
 
 
 def test_what_does_not_last_is_no_finding():
@@ -222,6 +236,11 @@ def test_clients_that_did_not_follow_a_change_are_named_with_what_waits():
     for gained in ([], [0]):
         (fault,) = faults(clients, waiting, gained=gained)
         assert fault.remedy == "restart a: at its start a client takes its share"
+
+
+def test_who_holds_another_queue_too_many_lacks_none():
+    (fault,) = faults([info("a", MINUTES, []), info("b", MINUTES, [0, 2, 3])])
+    assert (fault.client_ids, fault.queues_affected) == (("a",), 1)
 
 
 def test_where_the_group_consumes_in_order_the_lock_is_named():

@@ -80,9 +80,11 @@ def test_answers_are_cut_where_a_change_explains_a_difference_no_longer():
     ]
 
 
-def test_answers_are_cut_where_the_route_explains_them_no_longer_and_the_lists_still_do():
+# Two collectors' rounds overlap: the change of the first round may have been given last.
+@pytest.mark.parametrize("changes", [[70], [70, 20]])
+def test_answers_are_cut_where_the_route_explains_them_no_longer_and_the_lists_still_do(changes):
     segments = [("one", 0, 100), ("two", 110, 600)]
-    holdings = holdings_of([info("a", [115, 120, 121], [0])], segments=segments, changes=[70])
+    holdings = holdings_of([info("a", [115, 120, 121], [0])], segments=segments, changes=changes)
     assert [(len(each.rounds), each.explained_by) for each in holdings] == [
         (2, "ROUTE_CHANGED"),
         (1, "STATE_CHANGED"),
@@ -122,6 +124,11 @@ def test_a_line_counts_from_20_seconds_after_it_until_the_next_one():
 def test_a_line_that_was_collected_twice_is_one():
     line = log("p", "a", 100, [0], times=((at(100), at(110)), (at(100), at(900))))
     assert periods([line]) == [("a", 120, 600, [0])]
+
+
+def test_a_line_about_another_topic_replaces_none():
+    clients = [log("p", "a", 100, [0]), log("p", "a", 200, [], topic="OTHER")]
+    assert periods(clients) == [("a", 120, 600, [0])]
 
 
 def test_the_log_of_another_process_replaces_no_line():

@@ -70,6 +70,9 @@ def test_who_has_a_queue_of_one_topic_is_not_idle():
     load = load_of(T=divided(clients, 1), U=divided(clients, 2, topic="U"))
 
     assert (queues(load), load.columns()["group_idle_clients"]) == ({ALICE: 2, BOB: 1}, 0)
+    # In whatever order the clients come.
+    other = load_of(T=evaluated([allocated(BOB, [0]), allocated(ALICE, [1])]))
+    assert [row["client_id"] for row in other.rows()] == [ALICE, BOB]
 
 
 def test_the_retry_topic_stands_apart():
@@ -93,7 +96,15 @@ def test_a_ring_that_is_uneven_is_told_with_a_strategy_that_is_fairer():
     assert most > 5, "else the vector is no longer uneven"
     assert load.columns()["fairer_strategy"] == "AVG"
     assert "with AVG they would have from 4 to 4 each" in load.text()
+    assert load.text().startswith("10.0.0."), "of one topic it is not said that it is one"
     assert "divides" not in load.text(), "a ring has nothing left over"
+
+
+def test_fairer_is_what_divides_the_fullest_from_the_emptiest_by_less():
+    # 6, 5 and 2 queues, where AVG gives 5, 4 and 4.
+    ring = divided([f"10.0.3.{number}@1" for number in range(3)], 13, "CONSISTENT_HASH")
+    assert sorted(len(each.queues) for each in ring.allocations()) == [2, 5, 6]
+    assert load_of(T=ring).fairer == ("AVG", 5, 4)
 
 
 def test_a_strategy_that_somebody_chose_for_its_rooms_is_not_compared():

@@ -82,6 +82,24 @@ def test_a_client_that_one_broker_lacks_again_and_again_does_not_reach_it():
     assert unreachable(polls) == {0: (), 60: cut_off, 120: cut_off, 180: cut_off, 240: ()}
 
 
+def test_a_broker_that_answers_no_more_hides_no_client_that_another_one_lists():
+    polls = {
+        "x": [(0, 0, BOTH)],
+        "y": [(60 * n, 60 * n, BOTH) for n in range(20)],
+        "z": [(60 * n, 60 * n, ALONE) for n in range(20)],
+    }
+    assert unreachable(polls)[600] == (("b", "z"),)
+
+
+def test_of_an_id_as_many_processes_are_cut_off_as_any_broker_lists_more():
+    copies = [("a", "a:1"), ("a", "a:2")]
+    polls = {
+        name: [(60 * n, 60 * n, ["b", *of_a]) for n in range(4)]
+        for name, of_a in (("x", []), ("y", copies), ("z", copies[:1]))
+    }
+    assert unreachable(polls)[60] == (("a", "x"), ("a", "x"), ("a", "z"))
+
+
 def test_one_poll_without_a_client_is_a_moment_and_no_wall():
     polls = {
         "x": [(60 * n, 60 * n, BOTH) for n in range(3)],
@@ -248,6 +266,17 @@ def test_an_answer_at_the_edge_of_the_window_is_no_proof_beyond_it():
         "y": [(60 * n, 60 * n + 8, BOTH) for n in range(19, 20)],
     }
     assert not any(unreachable(polls).values())
+    # Answers that follow prove that b does not reach x, and not that it never did. (z lacks c all
+    # the time, so that each round is looked at.)
+    polls = {
+        "x": [(60 * n, 60 * n, ["a", "c"]) for n in range(20)],
+        "y": [(60 * n, 60 * n + 8, ["a", "b", "c"]) for n in range(10, 20)],
+        "z": [(60 * n, 60 * n, ALONE) for n in range(20)],
+    }
+    found = unreachable(polls)
+    assert {second for second, pairs in found.items() if ("c", "z") in pairs} == {*found}
+    assert ("b", "x") in found[600]
+    assert ("b", "x") not in found[300]
 
 
 @given(worlds())
@@ -287,6 +316,17 @@ def test_a_missing_answer_hides_who_left_and_came_back():
     shown = members(polls)
     assert shown[180]["x"] == shown[240]["x"] == {"a"}
     assert unreachable(polls)[180] == (("d", "x"),)
+
+
+def test_an_answer_that_comes_some_seconds_late_is_not_missing():
+    # x, which had d all the time, says so at 61 and at 126 s: nobody has to guess.
+    with_d, without = ["a", "d"], ["a"]
+    polls = {
+        "x": [(60 * n, 60 * n + (6 if n == 2 else 1), with_d) for n in range(7)],
+        "y": [(60 * n, 60 * n + 2, without if n in (1, 2) else with_d) for n in range(7)],
+        "z": [(60 * n, 60 * n + 2, without if n in (1, 2) else with_d) for n in range(7)],
+    }
+    assert members(polls)[60]["x"] == {"a", "d"}
 
 
 @st.composite

@@ -21,6 +21,7 @@ from tests.judge.witnesses import (
     holdings_of,
     in_seconds,
     info,
+    log,
     offsets,
     periods,
     steady,
@@ -30,12 +31,18 @@ from tests.judge.witnesses import (
 MINUTES = (0, 60, 120, 180, 240, 300)
 
 
-def found(queues, clients=(), *, orphaned=(), processes=2, coverage="AUDITED", **of_group):
+def found(
+    queues, clients=(), *, orphaned=(), processes=2, coverage="AUDITED", at_last=None, **of_group
+):
+    """``at_last``: the coverage from 270 s on."""
     holdings = index_holdings(holdings_of(clients) if clients else ())
     of = case(
         dossier=Dossier("C", of_group.pop("group", "G"), offsets={TOPIC: queues}, **of_group),
-        situations=Situations({TOPIC: periods([("one", -60)])}),
-        evaluated={"one": evaluated(AGREED, processes, coverage)},
+        situations=Situations({TOPIC: periods([("one", -60), ("two", 270)])}),
+        evaluated={
+            "one": evaluated(AGREED, processes, coverage),
+            "two": evaluated(AGREED, processes, at_last or coverage),
+        },
         holdings=holdings,
     )
     whole = extent()._replace(first_seen=at(0), last_seen=at(600))
@@ -76,6 +83,11 @@ def test_what_is_no_such_group(queues, changed):
     assert found([offsets(number, each) for number, each in enumerate(queues)], **changed) == []
 
 
+def test_beside_a_queue_without_an_owner_the_others_show_it():
+    queues = [offsets(number, stuck(*MINUTES)) for number in (0, 1)]
+    assert times(found(queues, orphaned=[1])) == [(0, 300)]
+
+
 def test_two_rounds_far_apart_show_it_too():
     """A client commits each 5 s: in 300 s at the same offset nothing was consumed."""
     assert times(found([offsets(0, stuck(0, 300))])) == [(0, 300)]
@@ -110,6 +122,9 @@ def test_a_topic_that_a_release_no_longer_subscribes_to_is_said_so():
     assert fault.evidence.endswith(
         "more than at the start; no member subscribes to the topic any more"
     )
+    assert "subscribe to the topic again" in fault.remedy
+    # As it was at the last poll.
+    (fault,) = found([offsets(0, stuck(*MINUTES))], at_last="NOT_SUBSCRIBED")
     assert "subscribe to the topic again" in fault.remedy
     # Nothing comes: its producers have left too.
     assert found([offsets(0, dict.fromkeys(MINUTES, (50, 20)))], coverage="NOT_SUBSCRIBED") == []
@@ -198,6 +213,12 @@ def test_listeners_that_hang_are_said_beside_the_flags():
     assert "a has messages in its cache" in fault.evidence
     assert "updateSubGroup -n" in fault.remedy
     assert "jstack" in fault.remedy
+
+
+def test_the_running_infos_of_another_time_and_the_logs_show_no_listener():
+    queues = [offsets(0, stuck(*MINUTES))]
+    clients = [info("a", 400, [0, 1]), log("p", "b", 60, [2, 3])]
+    assert found(queues, clients) == found(queues)
 
 
 def test_what_was_read_at_another_time_is_no_cause():

@@ -161,6 +161,9 @@ def test_queues_that_were_read_leave_nothing_behind(polls):
 def test_a_message_that_was_there_at_the_poll_before_waits():
     (fault,) = left(BEFORE, BEFORE, *[AFTER] * 5, waiting=[(2, {0: (101, 100), 60: (102, 100)})])
     assert "with 2 messages unread (1 at the first poll)" in fault.evidence
+    # Of one poll alone nothing shows that it is on its way.
+    (fault,) = left(BEFORE, BEFORE, *[AFTER] * 5, waiting=[(2, {60: (101, 100)})])
+    assert "with 1 message unread: " in fault.evidence
 
 
 def test_a_broker_that_left_is_to_come_back():

@@ -52,6 +52,12 @@ def test_one_fault_tells_of_all_ids_with_a_secret_and_how_long_they_were_listed(
     assert MASKING.mask(ONE) in fault.evidence
 
 
+def test_ids_are_told_in_their_order() -> None:
+    ids = [ONE.replace("0.2", f"0.{number}") for number in range(9, 1, -1)]
+    (fault,) = faults(dossier((0, tuple(ids))))
+    assert fault.client_ids == tuple(sorted(ids))
+
+
 def test_it_lasts_though_it_was_listed_once_and_is_gone() -> None:
     (fault,) = faults(dossier((0, (ONE,)), (60, (PLAIN,))))
     assert (fault.extent.persistence, fault.extent.ongoing) == ("PERSISTENT", False)

@@ -184,6 +184,13 @@ def test_a_stall_goes_on_over_moments_without_owner_but_not_over_a_lasting_orpha
     assert [row[:3] for row in stalled(queues, orphans=moments)] == [(3, 0, 600)]
     lasting = [((BROKER, 3), 200, 400)]
     assert [row[:3] for row in stalled(queues, orphans=lasting)] == [(3, 0, 180), (3, 420, 600)]
+    # However long the stall is before and after it.
+    times = tuple(range(0, 1801, 30))
+    queues = [offsets(0, steady(*times)), offsets(3, stuck(*times))]
+    lasting = [((BROKER, 3), 800, 1000)]
+    assert [row[:3] for row in stalled(queues, orphans=lasting)] == [(3, 0, 780), (3, 1020, 1800)]
+    shorter = [((BROKER, 3), 830, 1000)]
+    assert [row[:3] for row in stalled(queues, orphans=shorter)] == [(3, 0, 1800)]
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,11 @@ def earlier(queue_id=0, *, causes=("GROUP_OFFLINE",), kind="ORPHANED", topic="T"
 OPEN = (earlier(0), earlier(1))
 
 
-def offline(answers=(NOT_ONLINE,) * 5, *, found=OPEN, topics=()):
-    dossier = group({"x": [(60 * n, 60 * n, each) for n, each in enumerate(answers)]})
+def offline(answers=(NOT_ONLINE,) * 5, *, found=OPEN, topics=(), began=0):
+    polls = [(began + 60 * n, began + 60 * n, each) for n, each in enumerate(answers)]
+    # Before that it was offline for two rounds.
+    early = [(60 * n, 60 * n, NOT_ONLINE) for n in range(2)] if began else []
+    dossier = group({"x": [*early, *polls]})
     dossier.earlier = list(found)
     found = still_offline(
         case(dossier=dossier, timelines=topics, offsets={}, holdings=index_holdings([])),
@@ -56,6 +59,11 @@ def test_brokers_that_do_not_answer_say_nothing():
     assert offline((NO_ANSWER,) * 5) == ((), ())
     episodes, _ = offline((NO_ANSWER, *(NOT_ONLINE,) * 4))
     assert {each.first_seen for each in episodes} == {at(60)}
+
+
+def test_of_hours_in_which_nobody_looked_nothing_is_said():
+    episodes, (fault,) = offline(began=28_800)
+    assert {each.first_seen for each in (*episodes, fault)} == {at(28_800)}
 
 
 def test_a_topic_that_the_window_tells_of_is_judged_by_it():

@@ -12,7 +12,7 @@ from jobs.judge.core_verdict import Verdict
 from jobs.judge.episodes import fault_episodes, queue_episodes
 from jobs.judge.reassignments import find_reassignments
 from jobs.judge.timeline import build_timeline, phases_of, without_route
-from rebalance_core.findings import NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN
+from rebalance_core.findings import AUDITED, NO_BROKER_ANSWERED, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN
 from tests.judge.phases import at, evaluated, fault, finding, period
 
 GOOD, UNKNOWN = evaluated(), evaluated(coverage=NO_BROKER_ANSWERED, completeness=0.0)
@@ -107,10 +107,13 @@ def test_a_period_in_which_nobody_looked_for_a_time_becomes_a_phase_in_each_watc
 
 
 def state(name: str) -> Verdict:
-    """``differ``, ``certain`` or ``agree``, of so many of three brokers, by one route or two."""
+    """``differ``, ``certain``, ``agree`` or ``no strategy``, of so many of three brokers, by one
+    route or two.
+    """
     found, _, brokers = name.removesuffix(", one route").partition(" of ")
-    findings = {"differ": (finding(0.5),), "certain": (finding(1.0),), "agree": ()}[found]
+    findings = {"differ": (finding(0.5),), "certain": (finding(1.0),)}.get(found, ())
     return evaluated(
+        coverage=STRATEGY_NOT_KNOWN if found == "no strategy" else AUDITED,
         completeness=int(brokers or 3) / 3,
         nameservers=1 if "one route" in name else 2,
         findings=findings,
@@ -144,6 +147,11 @@ def phases_named(names):
         # Likewise where a nameserver did not answer.
         (["differ", "agree, one route", "differ"], [1, 1, 2]),
         (["differ, one route", "agree, one route", "differ"], [1, 2, 3]),
+        # All lists came, and nothing was computed of them.
+        (
+            ["differ, one route", "agree of 1, one route", "no strategy", "differ, one route"],
+            [1, 1, 1, 2],
+        ),
     ],
 )
 def test_where_fewer_lists_are_known_that_they_agree_ends_nothing(states, telling):

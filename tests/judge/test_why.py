@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.judge import why
+from jobs.judge.brokers import Absence
 from jobs.judge.dossier import Dossier
 from jobs.judge.found import FaultEpisode, GroupFindings
 from jobs.judge.holdings_index import index_holdings
@@ -105,10 +106,16 @@ def test_a_process_whose_pulls_are_refused_is_not_frozen():
     frozen = list(frozen_processes(intervals_of(queues, owners={"one": AGREED}), 60, ()))
     assert [each.client_ids for each in frozen] == [("a",)]
 
-    def left(clients, *mismatch, **disabled):
+    def left(clients, *mismatch, away=(), **disabled):
         dossier = Dossier("C", "G", consume_disabled=disabled)
-        holdings = index_holdings(holdings_of(clients))
-        of = case(holdings=holdings, timelines=timelines, dossier=dossier)
+        holdings, snapshots = index_holdings(holdings_of(clients)), [at(each) for each in MINUTES]
+        of = case(
+            holdings=holdings,
+            timelines=timelines,
+            dossier=dossier,
+            masters_away=away,
+            snapshots=snapshots,
+        )
         kept = why.without_refused(of, GroupFindings(faults=(*frozen, *mismatch)))
         return [each for each in kept.faults if each.fault == "FROZEN_PROCESS"]
 
@@ -117,6 +124,11 @@ def test_a_process_whose_pulls_are_refused_is_not_frozen():
     assert left(holding("NOT_CONSUMING"), filters_differ()) == frozen
     assert left([], **{"broker-a": (at(60),)}) == []
     assert left([], **{"broker-b": (at(60),)}) == frozen
+    # Nor is one of a broker without a master, if it had none then.
+    away = Absence("broker-a", at(0), at(180), at(240), unrouted=True, silent=True)
+    assert left([], away=[away]) == []
+    assert left([], away=[away._replace(broker_name="broker-b")]) == frozen
+    assert left([], away=[away._replace(begins=at(-120), last_seen=at(-60), ends=at(0))]) == frozen
 
 
 def test_a_queue_that_nobody_holds_is_said_so():
@@ -141,3 +153,10 @@ def test_a_process_that_moves_a_queue_of_another_topic_lives():
     assert not why.has_moving_queue(of, [TOPIC], "a", time)
     assert not why.has_moving_queue(of, ["OTHER"], "b", time)
     assert not why.has_moving_queue(of, ["OTHER"], "a", time, [("OTHER", ("broker-a", 7))])
+    # What is computed for another one too may move by that one.
+    both = [
+        AGREED[0]._replace(queues=(("broker-a", 7),)),
+        AGREED[1]._replace(queues=(("broker-a", 7),)),
+    ]
+    timelines["OTHER"] = timeline([("one", 0, 600)], {"one": evaluated(both)})
+    assert not why.has_moving_queue(of, ["OTHER"], "a", time)

@@ -171,7 +171,9 @@ def test_what_is_there_at_times_is_not_refuted_by_the_times_when_it_is_not():
 def test_rounds_before_and_after_a_finding_show_what_nobody_holds_in_between(
     after, changes, is_orphan
 ):
-    rounds = [info("a", 60, [0, 1]), info("b", 60, [0, 2])]
+    # The round before that, in which somebody still held it, is too old.
+    rounds = [info("a", 30, [0, 1]), info("b", 30, [0, 2, 3])]
+    rounds += [info("a", 60, [0, 1]), info("b", 60, [0, 2])]
     if after is not None:
         rounds += [info("a", 480, [0, 1]), info("b", 480, [0, *after])]
     segments = [("one", 0, 390 if changes else 600), *changes]

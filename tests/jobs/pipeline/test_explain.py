@@ -22,7 +22,7 @@ from jobs.errors import InputError
 from jobs.judge.moment import Moment
 from jobs.pipeline.moment_texts import explain_moment
 from jobs.pipeline.moments import MomentQuestion, moments_of_dumps, moments_of_tables
-from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
+from jobs.schemas import BROKER_POLLS, CLIENT_STATES, HEARTBEATS, TOPIC_ROUTES
 from jobs.storage import Location
 from rebalance_core import ChangeError, leave, separate_ids
 from tests.support.snapshots import (
@@ -31,6 +31,7 @@ from tests.support.snapshots import (
     frame,
     heartbeat_line,
     heartbeat_row,
+    info_row,
     poll_line,
     poll_row,
     route_line,
@@ -139,6 +140,26 @@ def test_a_moment_has_how_many_processes_the_connections_of_an_id_show(snapshots
     # It is listed for one round, and gone in the next: one process that connected again.
     (count,) = of_tables(snapshots, "T2", 231).state.process_counts
     assert (count.client_id, count.processes) == ("x", 1)
+
+
+def test_a_moment_has_what_each_process_last_said_to_hold_since_it_began(
+    tmp_path: Path, snapshots: Location
+) -> None:
+    infos = [
+        info_row("y", 0, [0]),
+        info_row("x", 30, [0, 1]),
+        info_row("y", 15, [2]),
+        # It could not be asked; what it said later is of another moment.
+        info_row("y", 30, [], error_code=1),
+        info_row("z", 31, [3]),
+    ]
+    write_tables(tmp_path / "snapshots", [(CLIENT_STATES, infos)])
+    held = of_tables(snapshots, "T", 110).held
+    assert [(each.client_id, to_datetime(each.said_at), each.queues) for each in held] == [
+        ("x", at(30), (("broker-a", 0), ("broker-a", 1))),
+        ("y", at(15), (("broker-a", 2),)),
+    ]
+    assert [each.client_id for each in of_tables(snapshots, "T", 200).held] == []
 
 
 def test_of_a_group_there_is_a_moment_for_each_topic(snapshots: Location) -> None:
