@@ -499,10 +499,11 @@ round_seconds double?: the usual time between the first and last answer of a rou
 round_interval_seconds double?: the usual time from one round to the next; null: one round
 rounds_too_wide boolean?: whether a round takes longer than persistence_seconds
 texts, known_issue
-backlog long?: messages not consumed at the last offsets of each queue; null: there are none, or the
+backlog long?: messages not consumed at the last offsets of each queue; null: not known, or the
     clients broadcast and keep them
-queues_without_offsets int?: readable queues, at the end, whose offsets were not collected: backlog
-    is of the others alone; null: the clients broadcast, or nobody subscribes
+queues_without_offsets int?: readable queues, at the end, whose offsets do not show what waits: none
+    came, the last are old, or none was ever committed; backlog is of the others alone; null: the
+    clients broadcast, nobody subscribes, or the route is not known
 backlog_per_minute double?: its growth a minute, in the last 10 minutes of these offsets or over the
     last two
 waiting_since timestamp?: the first offsets that have the oldest of these messages, which may be

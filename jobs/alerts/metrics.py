@@ -176,9 +176,10 @@ def _worst_group_metrics(digest: Digest, worst_groups: int) -> Iterator[_Metric]
         for severity in _SEVERE:
             values[*map(_label, group), severity] += counts[group][severity]
     for problem in digest.problems:
-        messages = problem.waiting.messages
-        if problem.is_counted and problem.place[:2] in worst and messages is not None:
-            waiting[*map(_label, problem.place[:2])] += messages
+        messages, without = problem.waiting.messages, problem.waiting.without_offsets
+        is_known = messages is not None and (messages > 0 or not without)
+        if problem.is_counted and problem.place[:2] in worst and is_known:
+            waiting[*map(_label, problem.place[:2])] += messages or 0
     labels = ["cluster", "consumer_group"]
     what = "Findings of the worst groups, known issues left out"
     yield _Metric("group_findings", what, [*labels, "severity"], values)

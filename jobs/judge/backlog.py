@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..declared.instants import SECOND, Instant
+from .answers import BRIDGED_AT_LEAST, longest_bridge
 from .dossier import QueueOffsets
+from .intervals import longest_unseen
 
 #: The fewest moves of the offset of a queue that somebody reads: an administrator who resets an
 #: offset, or a last commit of who had the queue before, moves it once.
@@ -18,6 +20,8 @@ READ_AGAIN = 2
 _NOT_FAR = 2
 #: The share of the intervals in which a queue has to keep up.
 _HALF = 0.5
+#: The most polls of a queue that do not show how often they come.
+_SEVERAL = 4
 #: The time before the end in which the growth of the backlog is measured; else the last two polls.
 _RECENT: Instant = 600 * SECOND
 
@@ -58,6 +62,37 @@ def backlog(offsets: QueueOffsets | None, first_seen: Instant, last_seen: Instan
     read = int(offsets.consumer_offsets[end]) - int(offsets.consumer_offsets[start])
     growth = came - read
     return Backlog(messages, growth, growth / came if came else None)
+
+
+def shows_what_waits(offsets: QueueOffsets, time: Instant) -> bool:
+    """True if the offsets of a queue show what of it waits at a time.
+
+    They do not where the last of them are older than polls usually come, or of a few polls than 30
+    minutes: it may have been consumed since, or more may have come. Nor where the group never
+    committed an offset and nothing came since the first poll (``QueueOffsets.waiting``).
+
+    >>> polls = np.array([0, 60, 120]) * SECOND
+    >>> read = QueueOffsets("T", "b", 0, polls, np.array([5, 6, 7]), np.array([5, 6, 7]))
+    >>> [shows_what_waits(read, minutes * 60 * SECOND) for minutes in (2, 30, 60)]
+    [True, True, False]
+    >>> shows_what_waits(read._replace(consumer_offsets=np.zeros(3, int)), 120 * SECOND)
+    True
+    >>> new = QueueOffsets("T", "b", 0, polls, np.array([5, 5, 5]), np.zeros(3, int))
+    >>> shows_what_waits(new, 120 * SECOND)
+    False
+    """
+    if not offsets.times.size:
+        return False
+    # Those of a round may come a moment after its lists.
+    place = max(last_up_to(offsets, time), 0)
+    longest: float = longest_unseen(0, 0)
+    if offsets.times.size > _SEVERAL:
+        longest = max(BRIDGED_AT_LEAST, longest_bridge(offsets.times))
+    if abs(time - int(offsets.times[place])) > longest:
+        return False
+    is_new = bool((offsets.consumer_offsets[: place + 1] <= 0).all())
+    written = offsets.broker_offsets
+    return not is_new or bool(written[place] <= 0) or bool(written[place] > written[0])
 
 
 class TopicBacklog(NamedTuple):

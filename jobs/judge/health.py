@@ -29,12 +29,12 @@ from rebalance_core.findings import (
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
-from ..declared.instants import SECOND
+from ..declared.instants import SECOND, Instant
 from ..declared.kinds import NO_GROUP, worst
 from ..schemas import NO_ANSWER, UNAUDITED
 from .answers import asked_answers
 from .arrow_tables import Row
-from .backlog import TopicBacklog, topic_backlog
+from .backlog import TopicBacklog, shows_what_waits, topic_backlog
 from .case import Case
 from .core_verdict import Verdict
 from .dossier import Dossier, RouteRun
@@ -62,24 +62,31 @@ _AT_THE_END = (
 )
 
 
-def _backlog_columns(dossier: Dossier, topic: str, at_end: Period, end: Evaluation) -> Row:
-    """The messages that wait in the topic, and the number of its queues where that is not known.
+def _backlog_columns(
+    dossier: Dossier, topic: str, at_end: Period, end: Evaluation, time: Instant
+) -> Row:
+    """The messages that wait in the topic at a time, and the number of its queues where that is not
+    known.
 
     Clients that broadcast keep their offsets themselves, and the broker's say nothing of them
     (``DefaultMQPushConsumerImpl.start``: ``LocalFileOffsetStore``).
     """
+    not_known = {**TopicBacklog()._asdict(), "queues_without_offsets": None}
     if end.coverage == BROADCASTING_GROUP:
-        return {**TopicBacklog()._asdict(), "queues_without_offsets": None}
-    offsets = dossier.offsets.get(topic, ())
+        return not_known
+    offsets = [each for each in dossier.offsets.get(topic, ()) if shows_what_waits(each, time)]
     # A stranger chose how many queues a route has: they are counted, never made.
     queues: dict[str, int] = {}
     for _, brokers in at_end.situation.routes:
         for name, number in readable(brokers):
             queues[name] = max(number, queues.get(name, 0))
-    known = {(each.broker_name, each.queue_id) for each in offsets if each.times.size}
+    waiting = topic_backlog(offsets)
+    if not queues and not waiting.backlog:  # of which queues, without a route nobody knows
+        return not_known
+    known = {(each.broker_name, each.queue_id) for each in offsets}
     in_route = sum(queue_id < queues.get(name, 0) for name, queue_id in known)
     missing = min(sum(queues.values()) - in_route, MOST_INT)
-    return {**topic_backlog(offsets)._asdict(), "queues_without_offsets": missing}
+    return {**waiting._asdict(), "queues_without_offsets": missing}
 
 
 def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) -> Row:
@@ -101,7 +108,7 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
         ),
         **{name: getattr(end, name) for name in _AT_THE_END},
         **_silence(case.dossier, end),
-        **_backlog_columns(case.dossier, topic, at_end, end),
+        **_backlog_columns(case.dossier, topic, at_end, end, periods[-1].last_seen),
         **_unaudited(case, covered),
         "imbalance": end.most_queues - end.fewest_queues,
         "orphan_queue_minutes": _queue_minutes(ORPHANED, found),

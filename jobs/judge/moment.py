@@ -18,7 +18,7 @@ from ..declared.kinds import GRADED_TABLES, QUEUE_FINDINGS, SEVERITIES
 from ..errors import InputError
 from ..schemas import RUNNING_INFO
 from .arrow_tables import Row
-from .backlog import last_up_to
+from .backlog import last_up_to, shows_what_waits
 from .case import Case
 from .core_verdict import QueueKey, Verdict
 from .dossier import Dossier
@@ -185,9 +185,13 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
 def _backlog(
     dossier: Dossier, topic: str, until: Instant
 ) -> tuple[dict[MessageQueue, int] | None, Instant | None]:
-    """The waiting messages of each queue at its last poll by then, and the last of these polls."""
+    """The waiting messages of each queue at its last poll by then, where that shows what waits, and
+    the last of these polls.
+    """
     places = [(each, last_up_to(each, until)) for each in dossier.offsets.get(topic, ())]
-    polled = [(each, place) for each, place in places if place >= 0]
+    polled = [
+        (each, place) for each, place in places if place >= 0 and shows_what_waits(each, until)
+    ]
     backlog = {
         MessageQueue(topic, queue.broker_name, queue.queue_id): int(queue.waiting[place])
         for queue, place in polled

@@ -4,33 +4,40 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-S3_SCHEMES = ("s3", "s3a", "s3n")
-_SCHEMES = (*S3_SCHEMES, "gs", "gcs", "abfs", "abfss")
+#: The schemes of the stores, in obstore's words.
+_SCHEMES = {
+    **{"s3": "s3", "s3a": "s3", "s3n": "s3"},
+    **{"gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfss"},
+}
 #: A store that does not answer is asked by PyArrow afterwards, which says what is wrong.
 _RETRIES = {"max_retries": 2}
 
 
 def put_if_absent(uri: str, file_system: Any, base: str, data: bytes) -> bool:
     """Creates the object, by obstore; False where that is not installed or cannot create it: the
-    store has no conditional writes, or obstore does not find the credentials that PyArrow finds.
+    store has no conditional writes or answers with an error, obstore does not find the credentials
+    that PyArrow finds, or has not the options of the URI.
 
     ``uri``: with PyArrow's options; ``file_system``: PyArrow's; ``base``: bucket and key. Raises
     FileExistsError where it is there.
     """
     address, key = urlsplit(uri), base.partition("/")[2]
-    if address.scheme not in _SCHEMES:
+    scheme, bucket = _SCHEMES.get(address.scheme), address.netloc
+    if scheme == "s3":
+        bucket, options = bucket.rpartition("@")[2], s3_options(uri, file_system)
+    elif scheme is None or address.query or (scheme == "gs" and "@" in bucket):
+        # PyArrow's options may name another server.
         return False
+    else:
+        options = {}
     try:
         obstore: Any = import_module("obstore")
     except ImportError:
         return False
     from_url = import_module("obstore.store").from_url
-    is_s3 = address.scheme in S3_SCHEMES
-    bucket = address.netloc.rpartition("@")[2] if is_s3 else address.netloc
-    options = s3_options(uri, file_system) if is_s3 else {}
     errors = obstore.exceptions
     try:
-        store = from_url(f"{address.scheme}://{bucket}", retry_config=_RETRIES, **options)
+        store = from_url(f"{scheme}://{bucket}", retry_config=_RETRIES, **options)
         obstore.put(store, key, data, mode="create")
     except errors.AlreadyExistsError:
         raise FileExistsError(base) from None

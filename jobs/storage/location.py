@@ -129,10 +129,9 @@ class Location:
         """Writes a file that is not there yet; FileExistsError where there is one.
 
         One of several writers creates it: on a local disk, on HDFS, whose rename refuses a name
-        that is there, and in S3, Google Cloud Storage and Azure, where obstore is installed and
-        the store knows the condition.
-        Elsewhere it is looked for, written and read back: of two in one moment the last counts, and
-        the other one has FileExistsError unless it read back before.
+        that is there, and in S3, Google Cloud Storage and Azure by ``put_if_absent``. Elsewhere it
+        is looked for, written and read back: of two in one moment the last counts, and the other
+        one has FileExistsError unless it read back before.
         """
         data = self._ready(text)
         if self.is_local:
@@ -144,7 +143,14 @@ class Location:
                 if self.exists():
                     raise FileExistsError(str(self)) from error
                 raise
-        elif not put_if_absent(self.uri, self.file_system, self.base, data):
+        elif put_if_absent(self.uri, self.file_system, self.base, data):
+            # The environment may lead obstore to another server than PyArrow.
+            if not self.exists() or self.read_bytes() != data:
+                raise OSError(
+                    f"{self} was created by obstore, and PyArrow does not find it there: the two "
+                    "have different servers or accounts in the environment"
+                )
+        else:
             if self.exists():
                 raise FileExistsError(str(self))
             self._put(data)

@@ -40,6 +40,9 @@ def never_committed(comes_to=()):
 def test_a_queue_without_a_committed_offset_and_without_new_messages_has_nothing_to_read(audit):
     found = audit(never_committed())
     assert (found["group_faults"], found["stalled_queues"]) == ([], [])
+    # Nor does anything show that nothing waits in them: a client may begin at the first message.
+    (row,) = (each for each in found["group_health"] if each["topic"] == "T")
+    assert (row["backlog"], row["queues_without_offsets"]) == (0, 4)
 
 
 def test_a_queue_whose_new_messages_are_never_committed_is_not_read(audit):

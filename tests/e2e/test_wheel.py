@@ -107,5 +107,6 @@ def test_without_extras_it_brings_no_spark(wheel: zipfile.ZipFile) -> None:
         "jre",
         "fast",
         "apprise",
+        "stores",
     }
     assert declared["License-Expression"] == "Apache-2.0"

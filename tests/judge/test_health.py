@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 
@@ -72,7 +74,7 @@ def test_a_healthy_topic():
         "backlog": None,
         "backlog_per_minute": None,
         "waiting_since": None,
-        "queues_without_offsets": 0,
+        "queues_without_offsets": None,  # these situations have no route
     }
 
 
@@ -135,6 +137,47 @@ def test_of_how_many_queues_it_is_not_known_what_waits() -> None:
     assert without_offsets("all", broker("b", 3)) is None
     # Whoever writes a route chooses its numbers: no queue is made to count them.
     assert without_offsets("good", broker("b", 2**31 - 1), broker("c", 5)) == 2**31 - 1
+
+
+HOUR = 3600
+
+
+@pytest.mark.parametrize(
+    ("polls", "consumed", "shown"),
+    [
+        # Every minute until the end, and until ten minutes before it.
+        (range(0, HOUR + 1, 60), 30, (0, 0)),
+        (range(0, HOUR - 599, 60), 30, (None, 1)),
+        # Few polls do not show how often they come: 30 minutes.
+        ([0, 60, HOUR - 1800], 30, (0, 0)),
+        ([0, 60, 120], 30, (None, 1)),
+        # One of the same round as the last lists, a moment later.
+        ([HOUR + 2], 30, (0, 0)),
+        # The group never committed an offset: where it begins nobody knows.
+        (range(0, HOUR + 1, 60), 0, (None, 1)),
+    ],
+)
+def test_offsets_that_are_old_or_were_never_committed_do_not_show_that_nothing_waits(
+    polls: Iterable[int], consumed: int, shown: tuple[int | None, int]
+) -> None:
+    dossier = Dossier("C", "G")
+    times = np.array([at(each) for each in polls])
+    numbers = np.full(times.size, 30)
+    offsets = QueueOffsets("T", "a", 0, times, numbers, np.full(times.size, consumed))
+    dossier.offsets["T"] = [offsets]
+    one = period("good", 0, HOUR)
+    one = one._replace(situation=one.situation._replace(routes=(("ns", (broker("a", 1),)),)))
+    every = case(situations=Situations({"T": [one]}), evaluated=BY_ID, dossier=dossier)
+    row = group_health(every, "T", [])
+    assert (row["backlog"], row["queues_without_offsets"]) == shown
+
+
+def test_without_a_route_it_is_not_known_that_nothing_waits() -> None:
+    dossier = Dossier("C", "G")
+    times, numbers = np.array([at(0), at(240)]), np.array([10, 30])
+    dossier.offsets["T"] = [QueueOffsets("T", "a", 0, times, numbers, numbers)]
+    row = health(("good", 0, 240), dossier=dossier)
+    assert (row["backlog"], row["queues_without_offsets"]) == (None, None)
 
 
 def test_a_topic_that_was_not_audited_keeps_its_row():

@@ -7,11 +7,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow.fs as pafs
 import pytest
 
+from jobs.storage import Location, location
 from jobs.storage.conditional import put_if_absent
 
 #: One that is never asked: what it is matters for the region of S3 alone.
@@ -75,6 +77,11 @@ def test_an_object_that_is_there_is_not_written(store: Store) -> None:
     assert len(store.asked) == 1
 
 
+@pytest.mark.parametrize("alias", ["s3a", "s3n"])
+def test_sparks_names_of_s3_are_s3(store: Store, alias: str) -> None:
+    assert put_if_absent(store.s3("a").replace("s3", alias, 1), HERE, "lake/a", b"text")
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 501])
 def test_what_a_store_refuses_is_left_to_pyarrow(store: Store, status: int) -> None:
     store.status = status
@@ -94,6 +101,7 @@ ACCOUNT = {"disable_oauth": True, "client_email": "", "private_key": "", "privat
     ("uri", "path", "condition"),
     [
         ("gs://lake/a/b", "/lake/a/b", ("x-goog-if-generation-match", "0")),
+        ("gcs://lake/a/b", "/lake/a/b", ("x-goog-if-generation-match", "0")),
         ("abfs://lake@account.dfs.core.windows.net/a/b", "/lake/a/b", ("if-none-match", "*")),
     ],
 )
@@ -115,6 +123,37 @@ def test_google_and_azure_have_the_condition_in_their_words(
     store.status = 412
     with pytest.raises(FileExistsError):
         put_if_absent(uri, HERE, "lake/a/b", b"text")
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "gs://lake/a/b?endpoint_override=127.0.0.1:1&scheme=http",
+        "gs://anonymous@lake/a/b",
+        "abfs://lake@account.dfs.core.windows.net/a/b?enable_tls=false",
+    ],
+)
+def test_an_option_of_pyarrow_that_obstore_has_not_leaves_all_to_pyarrow(
+    store: Store, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # With these it would ask another server than PyArrow.
+    account = json.dumps(ACCOUNT | {"gcs_base_url": store.url})
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", account)
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", store.url)
+    assert not put_if_absent(uri, HERE, "lake/a/b", b"text")
+    assert not store.asked
+
+
+def test_what_pyarrow_does_not_find_afterwards_is_an_error(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def file_system_of(_uri: str, _scheme: str) -> tuple[pafs.FileSystem, str]:
+        return pafs.SubTreeFileSystem(str(tmp_path), HERE), "lake/a.json"
+
+    monkeypatch.setattr(location, "file_system_of", file_system_of)
+    with pytest.raises(OSError, match=r"a\.json was created by obstore, and PyArrow does not find"):
+        Location(store.s3("a.json")).create_text("text")
+    assert store.asked
 
 
 @pytest.mark.parametrize("uri", ["hdfs://name/a", "abfs://container/a", "gs://lake/a"])

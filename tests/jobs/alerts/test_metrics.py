@@ -247,6 +247,12 @@ def test_what_waits_is_that_of_topics_with_lasting_faults_by_cluster_and_by_wors
     assert value(series, "backlog_queues_without_offsets", cluster="C") == 2
     of_groups = {its: each for (name, its), each in series.items() if "group_backlog" in name}
     assert list(of_groups.values()) == [51]
+    # Of some queues nothing waits, of others it is not known.
+    tables["group_health"][0]["backlog"] = 0
+    series = read(tmp_path, publish(tmp_path, "2026-11-23", tables), worst_groups=2)
+    of_groups = [dict(its) for name, its in series if "group_backlog" in name]
+    assert [each["consumer_group"] for each in of_groups] == ["worse"]
+    assert value(series, "backlog_queues_without_offsets", cluster="C") == 2
     # Where no offsets came, that nothing waits would be an all-clear for what nobody knows.
     for row in tables["group_health"]:
         row |= {"backlog": None, "backlog_per_minute": None, "waiting_since": None}
