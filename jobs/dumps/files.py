@@ -6,13 +6,15 @@ it from a glob. Else it is a glob of Hadoop's: ``*``, ``?``, ``[a-c]``, ``[^a]``
 ``\*``.
 """
 
+import errno
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
-from glob import glob
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import filter as names_like
 from itertools import pairwise
 from pathlib import Path
+from typing import NoReturn
 from urllib.parse import quote
 
 from ..console.failures import sentence_of
@@ -127,10 +129,18 @@ def _is_there(place: str) -> bool:
     try:
         os.lstat(place)
     except PermissionError as error:
-        raise InputError(f"cannot reach a dump: {sentence_of(error)}") from error
+        raise _unreachable(place, error) from error
     except (OSError, ValueError):
         return False
     return True
+
+
+def _unreachable(place: str, error: PermissionError) -> InputError:
+    """The error for a path below a folder that may not be entered: names the folder, if known."""
+    above = reversed(Path(place).parents)
+    closed = next((str(each) for each in above if not os.access(each, os.X_OK)), place)
+    refused = PermissionError(error.errno, error.strerror, closed)
+    return InputError(f"cannot reach a dump: {sentence_of(refused)}")
 
 
 def _link_last(path: str) -> tuple[bool, str]:
@@ -140,7 +150,55 @@ def _link_last(path: str) -> tuple[bool, str]:
 def _matches(pattern: str) -> list[str]:
     """The paths that a glob names; ``**`` is nothing but ``*``."""
     globs = [_in_python(alternative) for alternative in _alternatives(pattern)]
-    return sorted({name for pattern in globs for name in glob(pattern, include_hidden=True)})  # noqa: PTH207
+    return sorted({path for pattern in globs for path in _paths_like(pattern)})
+
+
+#: A character that makes a pattern of a part of a path.
+_MAGIC = re.compile(r"[*?[]")
+#: The errors of a path at which nothing is, or no folder.
+_NO_FOLDER = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
+
+
+def _paths_like(pattern: str) -> Iterable[str]:
+    """The paths that a glob of Python names.
+
+    ``glob.glob`` passes over a folder that it cannot list; here that is an InputError.
+    """
+    parts = pattern.split("/")
+    found = ["/"]
+    for number, part in enumerate(parts, 1):
+        if _MAGIC.search(part):
+            is_last = number == len(parts)
+            found = [path for folder in found for path in _children(folder, part, is_last)]
+        else:
+            found = [os.path.join(folder, part) for folder in found]  # noqa: PTH118
+    return found if _MAGIC.search(parts[-1]) else filter(_is_there, found)
+
+
+def _children(folder: str, pattern: str, is_last: bool) -> list[str]:
+    """The children of a folder with such names: all of them, or those that are folders."""
+    try:
+        with os.scandir(folder) as listing:
+            children = {child.name: child for child in listing}
+        # A child of another name is not asked what it is: it does no harm.
+        named = [children[name] for name in names_like(children, pattern)]
+        return [child.path for child in named if is_last or _is_folder(child)]
+    except ValueError:
+        return []
+    except OSError as error:
+        if error.errno in _NO_FOLDER:
+            return []
+        _refuse(error)
+
+
+def _is_folder(child: os.DirEntry[str]) -> bool:
+    try:
+        return child.is_dir()
+    except OSError as error:
+        # A link that leads round in a circle is no folder; one into a closed folder may be.
+        if error.errno in _NO_FOLDER:
+            return False
+        raise
 
 
 #: The innermost of the last braces.
@@ -189,14 +247,10 @@ def _files_of(path: str) -> Iterator[str]:
 
 def _files_below(top: str) -> Iterator[str]:
     """The files below a folder. Each folder is listed once: links may lead in circles."""
-
-    def refuse(error: OSError) -> None:
-        raise InputError(f"cannot list a folder of dumps: {sentence_of(error)}") from error
-
     listed: set[str] = set()
     starts = [top]
     for start in starts:
-        for folder, folders, names in os.walk(start, onerror=refuse):
+        for folder, folders, names in os.walk(start, onerror=_refuse):
             target = os.path.realpath(folder)
             if target in listed:
                 folders.clear()
@@ -210,6 +264,11 @@ def _files_below(top: str) -> Iterator[str]:
                     yield os.path.join(folder, name)  # noqa: PTH118
 
 
+def _refuse(error: OSError) -> NoReturn:
+    """InputError for a folder that cannot be listed: nobody knows which dumps it has."""
+    raise InputError(f"cannot list a folder of dumps: {sentence_of(error)}") from error
+
+
 def _size(path: str) -> int:
     """The size of a file; InputError for what is none, or has a name that nobody can pass on."""
     try:
@@ -217,6 +276,8 @@ def _size(path: str) -> int:
         status = os.stat(path)  # noqa: PTH116
     except UnicodeEncodeError as error:
         raise InputError(f"{visible(path)}: the name is no UTF-8; rename the file") from error
+    except PermissionError as error:
+        raise _unreachable(path, error) from error
     except OSError as error:
         raise InputError(
             f"{visible(path)}: {error.strerror}; a link that leads nowhere? remove it"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
-from itertools import zip_longest
+from itertools import compress, zip_longest
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
@@ -73,9 +73,9 @@ class PlaceFinding(ShownEpisode):
     Or a fault that no finding of a queue shows (``_is_finding``): it has no ``queues``. ``ids`` has
     one finding id for each row, and an id is the same from run to run. ``status``: NEW or
     PERSISTING against the published run before, None for what passed. ``share_of_time`` is that
-    between ``first_seen`` and ``last_seen``. ``backlog``: the messages of the queues of which it is
-    known, ``queues_with_backlog``; None where it is of none. ``event_ids``: the events with which
-    its rows began. Stalls have ``owners`` and ``why``.
+    between ``first_seen`` and ``last_seen``. ``backlogs``: the messages of each of its queues, None
+    where not known. ``event_ids``: the events with which its rows began. Stalls have ``owners`` and
+    ``why``.
     """
 
     place: Place
@@ -87,8 +87,7 @@ class PlaceFinding(ShownEpisode):
     event_ids: frozenset[str | None] = frozenset()
     ids: tuple[str, ...] = ()
     queues: tuple[PlaceQueue, ...] = ()
-    backlog: int | None = None
-    queues_with_backlog: int = 0
+    backlogs: tuple[int | None, ...] = ()
     owners: tuple[str, ...] = ()
     why: str | None = None
 
@@ -98,11 +97,18 @@ class PlaceFinding(ShownEpisode):
         return self.severity != kinds.INFO
 
     @property
+    def backlog(self) -> int | None:
+        """The messages of the queues of which they are known; None where they are of none."""
+        return self.waiting.messages
+
+    @property
     def waiting(self) -> WaitingMessages:
         """The messages of its queues."""
+        known = [each for each in self.backlogs if each is not None]
         queues = len(self.queues)
-        missing = queues - self.queues_with_backlog
-        return WaitingMessages(self.backlog, queues=queues, without_offsets=missing)
+        return WaitingMessages(
+            sum(known) if known else None, queues=queues, without_offsets=queues - len(known)
+        )
 
     @property
     def rows(self) -> list[tuple[str, PlaceQueue | None]]:
@@ -111,10 +117,15 @@ class PlaceFinding(ShownEpisode):
 
     def without(self, ids: Iterable[str]) -> "PlaceFinding | None":
         """The finding without the rows of some finding ids; None where no row is left."""
-        others = [(each, queue) for each, queue in self.rows if each not in ids]
-        queues = tuple(queue for _, queue in others if queue is not None)
-        kept = tuple(each for each, _ in others)
-        return replace(self, ids=kept, queues=queues) if kept else None
+        kept = [each not in ids for each in self.ids]
+        if not any(kept):
+            return None
+        return replace(
+            self,
+            ids=tuple(compress(self.ids, kept)),
+            queues=tuple(compress(self.queues, kept)),
+            backlogs=tuple(compress(self.backlogs, kept)),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -471,13 +482,13 @@ _SHARED_COLUMNS = (
     *("first_seen", "last_seen", "share_of_time"),
 )
 #: Columns that they have each, and what becomes of them.
-_EACH: dict[str, Literal["list", "min", "max", "sum"]] = {
+_EACH: dict[str, Literal["list", "min", "max"]] = {
     "finding_id": "list",
     "broker_name": "list",
     "queue_id": "list",
     "open_since": "min",
     "nights_open": "max",
-    "backlog": "sum",
+    "backlog": "list",
     "event_id": "list",
 }
 _BETWEEN = "\n"
@@ -500,7 +511,7 @@ def _queue_findings(tables: Tables) -> Iterator[PlaceFinding]:
             lists: Any = pc.binary_join(rows[name].cast(pa.list_(pa.string())), _BETWEEN)
             rows = rows.set_column(rows.column_names.index(name), name, lists)
         of_alike = _groupable(rows).group_by(alike, use_threads=False)
-        for row in of_alike.aggregate([*_EACH.items(), ("backlog", "count")]).to_pylist():
+        for row in of_alike.aggregate(list(_EACH.items())).to_pylist():
             named, owners = (row.get(name) for name in ("causes", "owners"))
             yield _finding(
                 place_of(row),
@@ -512,7 +523,7 @@ def _queue_findings(tables: Tables) -> Iterator[PlaceFinding]:
                 event_ids=frozenset(row["event_id_list"]),
                 ids=tuple(row["finding_id_list"]),
                 queues=tuple(map(PlaceQueue, row["broker_name_list"], row["queue_id_list"])),
-                queues_with_backlog=row["backlog_count"],
+                backlogs=tuple(row["backlog_list"]),
             )
 
 
@@ -527,7 +538,7 @@ def _is_finding(fault: Mapping[str, Any], shown: Container[str]) -> bool:
 
 
 def _finding(place: Place, kind: str, row: Mapping[str, Any], **values: Any) -> PlaceFinding:
-    columns = (*_SHARED_COLUMNS, "open_since", "nights_open", "backlog")
+    columns = (*_SHARED_COLUMNS, "open_since", "nights_open")
     of_row: dict[str, Any] = {name: row.get(name) for name in columns}
     # A stall is an unbroken run of offset polls, and has no share.
     if of_row["share_of_time"] is None:

@@ -6,7 +6,7 @@ import errno
 import gzip
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +189,83 @@ def test_a_folder_that_may_not_be_entered_is_no_empty_one(
     said = rf"{what}: Permission denied: {tmp_path}: give user \d+ the right to it, or run as"
     with pytest.raises(InputError, match=said):
         list_local_files([str(tmp_path)])
+
+
+@pytest.fixture
+def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that may not be entered, beside one with a dump: for root, a system refuses it."""
+    folder = tmp_path / "night" / "closed"
+    for each in (folder, folder.parent / "open"):
+        each.mkdir(parents=True)
+        (each / "d.jsonl").write_text("")
+    (folder.parent / "round").symlink_to("round")
+
+    def guarded(function: Any, *, itself: bool = True) -> Any:
+        def call(path: Any, *rest: Any, **named: Any) -> Any:
+            if folder in Path(path).parents or (itself and Path(path) == folder):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return function(path, *rest, **named)
+
+        return call
+
+    monkeypatch.setattr(os, "scandir", guarded(os.scandir))
+    monkeypatch.setattr(os, "lstat", guarded(os.lstat, itself=False))
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["*/*", "*/d.jsonl", "*/d*", "c*/*", "{open,closed}/*", "{open,closed}/d.jsonl", "**/*.jsonl",
+     "*", "closed/*", "closed/d.jsonl", "[^o]*/[d]*"],
+)  # fmt: skip
+def test_a_glob_leaves_no_closed_folder_out_in_silence(closed: Path, pattern: str) -> None:
+    said = (
+        r"cannot (list a folder of dumps|reach a dump): Permission denied: "
+        rf"{closed}: give user \d+ the right to it, or run as"
+    )
+    with pytest.raises(InputError, match=said):
+        list_local_files([f"{closed.parent}/{pattern}"])
+
+
+@pytest.mark.parametrize(
+    "pattern", ["o*/*", "[^ci]*/*", "open/*", "{open,other}/*", "op?n/d.jsonl", "*n/*"]
+)
+def test_a_closed_folder_that_a_glob_does_not_enter_does_no_harm(
+    closed: Path, pattern: str
+) -> None:
+    assert listed(f"{closed.parent}/{pattern}") == ["d.jsonl"]
+
+
+def test_a_link_into_a_closed_folder_may_be_a_folder(
+    closed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Link:
+        name, path = "link", str(closed.parent / "link")
+
+        def is_dir(self) -> bool:
+            raise PermissionError(errno.EACCES, "Permission denied", self.path)
+
+    monkeypatch.setattr(os, "scandir", lambda _: nullcontext([Link()]))
+    with pytest.raises(InputError, match=f"Permission denied: {closed.parent}/link: give user"):
+        list_local_files([f"{closed.parent}/*/*"])
+    with pytest.raises(InputError, match="no dump at"):
+        list_local_files([f"{closed.parent}/o*/*"])
+
+
+def test_a_link_into_a_closed_folder_is_not_to_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path / "link.jsonl"
+    link.symlink_to("closed/d.jsonl")
+
+    def refuse(path: Any, **_: Any) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("jobs.dumps.files.os.stat", refuse)
+    monkeypatch.setattr("jobs.dumps.files.os.path.isdir", lambda _: False)
+    with pytest.raises(InputError, match=f"reach a dump: Permission denied: {link}: give user"):
+        list_local_files([str(link)])
 
 
 def quarantined(snapshots: Path) -> list[tuple[str, int, str]]:

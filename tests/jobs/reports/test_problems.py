@@ -311,3 +311,28 @@ def test_who_it_is_are_the_client_ids_of_the_first_fault_that_names_any() -> Non
     tables = RowTables(orphaned_queues=[finding()], group_faults=[wide, fault()])
     assert only(tables).client_ids == ("a",)
     assert only(RowTables(orphaned_queues=[finding()])).client_ids == ()
+
+
+def test_a_finding_without_some_of_its_rows_has_the_messages_of_the_others() -> None:
+    rows = [
+        finding(number, finding_id=str(number), backlog=backlog)
+        for number, backlog in enumerate((100, None, 20))
+    ]
+    (every,) = only(RowTables(orphaned_queues=rows)).findings
+
+    def left(*ids: str) -> tuple[list[str], int | None, str]:
+        finding = every.without(ids)
+        assert finding is not None
+        return list(finding.ids), finding.backlog, finding.waiting.text
+
+    one = "(no offsets of 1 of {} queues)"
+    assert left() == (["0", "1", "2"], 120, f"at least 120 messages wait {one.format(3)}")
+    assert left("1") == (["0", "2"], 120, "120 messages wait")
+    assert left("0") == (["1", "2"], 20, f"at least 20 messages wait {one.format(2)}")
+    assert left("0", "2") == (["1"], None, "")
+    assert every.without(["0", "1", "2"]) is None
+    # A fault that no queue shows has an id and no queue.
+    shown = fault("EXPRESSION_MISMATCH", queues_affected=0, finding_id="f")
+    (of_fault,) = only(RowTables(group_faults=[shown])).findings
+    assert of_fault.without(["0"]) == of_fault
+    assert of_fault.without(["f"]) is None
