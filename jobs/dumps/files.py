@@ -153,6 +153,8 @@ def _matches(pattern: str) -> list[str]:
     return sorted({path for pattern in globs for path in _paths_like(pattern)})
 
 
+#: A folder that each disk of Linux has at its top for repairs, closed to all but root.
+_OF_A_DISK = "lost+found"
 #: A character that makes a pattern of a part of a path.
 _MAGIC = re.compile(r"[*?[]")
 #: The errors of a path at which nothing is, or no folder.
@@ -181,7 +183,7 @@ def _children(folder: str, pattern: str, is_last: bool) -> list[str]:
         with os.scandir(folder) as listing:
             children = {child.name: child for child in listing}
         # A child of another name is not asked what it is: it does no harm.
-        named = [children[name] for name in names_like(children, pattern)]
+        named = [children[each] for each in names_like(children, pattern) if each != _OF_A_DISK]
         return [child.path for child in named if is_last or _is_folder(child)]
     except ValueError:
         return []
@@ -256,7 +258,9 @@ def _files_below(top: str) -> Iterator[str]:
                 folders.clear()
                 continue
             listed.add(target)
-            folders[:] = sorted(name for name in folders if not _is_hidden(name))
+            folders[:] = sorted(
+                name for name in folders if not _is_hidden(name) and name != _OF_A_DISK
+            )
             below = (os.path.join(folder, name) for name in folders)  # noqa: PTH118
             starts += [path for path in below if os.path.islink(path)]  # noqa: PTH114
             for name in names:

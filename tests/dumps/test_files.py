@@ -191,10 +191,8 @@ def test_a_folder_that_may_not_be_entered_is_no_empty_one(
         list_local_files([str(tmp_path)])
 
 
-@pytest.fixture
-def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that may not be entered, beside one with a dump: for root, a system refuses it."""
-    folder = tmp_path / "night" / "closed"
+def close(folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """Makes a folder that may not be entered, beside one with a dump: root's system refuses it."""
     for each in (folder, folder.parent / "open"):
         each.mkdir(parents=True)
         (each / "d.jsonl").write_text("")
@@ -208,10 +206,15 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
         return call
 
-    monkeypatch.setattr(os, "scandir", guarded(os.scandir))
-    monkeypatch.setattr(os, "lstat", guarded(os.lstat, itself=False))
-    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != folder)
+    patch.setattr(os, "scandir", guarded(os.scandir))
+    patch.setattr(os, "lstat", guarded(os.lstat, itself=False))
+    patch.setattr(os, "access", lambda path, _: Path(path) != folder)
     return folder
+
+
+@pytest.fixture
+def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return close(tmp_path / "night" / "closed", monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -235,6 +238,15 @@ def test_a_closed_folder_that_a_glob_does_not_enter_does_no_harm(
     closed: Path, pattern: str
 ) -> None:
     assert listed(f"{closed.parent}/{pattern}") == ["d.jsonl"]
+
+
+@pytest.mark.parametrize("path", ["", "/*", "/*/*", "/**/*.jsonl"])
+def test_the_folder_for_repairs_of_a_disk_is_not_one_of_dumps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    close(tmp_path / "disk" / "lost+found", monkeypatch)
+    (tmp_path / "disk" / "round").unlink()
+    assert listed(f"{tmp_path}/disk{path}") == ["d.jsonl"]
 
 
 def test_a_link_into_a_closed_folder_may_be_a_folder(
