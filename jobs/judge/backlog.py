@@ -10,7 +10,7 @@ import numpy as np
 from ..declared.instants import SECOND, Instant
 from .answers import BRIDGED_AT_LEAST, longest_bridge
 from .dossier import QueueOffsets
-from .intervals import longest_unseen
+from .intervals import SEVERAL, longest_unseen
 
 #: The fewest moves of the offset of a queue that somebody reads: an administrator who resets an
 #: offset, or a last commit of who had the queue before, moves it once.
@@ -20,8 +20,6 @@ READ_AGAIN = 2
 _NOT_FAR = 2
 #: The share of the intervals in which a queue has to keep up.
 _HALF = 0.5
-#: The most polls of a queue that do not show how often they come.
-_SEVERAL = 4
 #: The time before the end in which the growth of the backlog is measured; else the last two polls.
 _RECENT: Instant = 600 * SECOND
 
@@ -85,14 +83,12 @@ def shows_what_waits(offsets: QueueOffsets, time: Instant) -> bool:
         return False
     # Those of a round may come a moment after its lists.
     place = max(last_up_to(offsets, time), 0)
-    longest: float = longest_unseen(0, 0)
-    if offsets.times.size > _SEVERAL:
-        longest = max(BRIDGED_AT_LEAST, longest_bridge(offsets.times))
-    if abs(time - int(offsets.times[place])) > longest:
-        return False
-    is_new = bool((offsets.consumer_offsets[: place + 1] <= 0).all())
-    written = offsets.broker_offsets
-    return not is_new or bool(written[place] <= 0) or bool(written[place] > written[0])
+    age = abs(time - int(offsets.times[place]))
+    if age > BRIDGED_AT_LEAST:  # few are so old, and need to be looked at
+        is_known = offsets.times.size > SEVERAL
+        if age > (longest_bridge(offsets.times) if is_known else longest_unseen(0, 0)):
+            return False
+    return bool(offsets.broker_offsets[place] <= 0 or not offsets.is_untouched[place])
 
 
 class TopicBacklog(NamedTuple):

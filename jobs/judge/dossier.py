@@ -136,10 +136,17 @@ class QueueOffsets(NamedTuple):
         >>> QueueOffsets("T", "b", 0, polls, written, np.array([490, 0, 0, 0])).waiting.tolist()
         [10, 500, 507, 509]
         """
-        is_new = np.maximum.accumulate(self.consumer_offsets) <= 0
-        nothing_came = self.broker_offsets <= self.broker_offsets[:1]
         waiting = np.maximum(self.broker_offsets - self.consumer_offsets, 0)
-        return np.where(is_new & nothing_came, 0, waiting)
+        return np.where(self.is_untouched, 0, waiting)
+
+    @property
+    def is_untouched(self) -> NDArray[np.bool_]:
+        """True, by poll, while the group has committed no offset and nothing has come since the
+        first poll: see ``waiting``.
+        """
+        is_new = np.maximum.accumulate(self.consumer_offsets) <= 0
+        untouched: NDArray[np.bool_] = is_new & (self.broker_offsets <= self.broker_offsets[:1])
+        return untouched
 
 
 class EarlierFinding(NamedTuple):

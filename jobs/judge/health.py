@@ -63,10 +63,18 @@ _AT_THE_END = (
 
 
 def _backlog_columns(
-    dossier: Dossier, topic: str, at_end: Period, end: Evaluation, time: Instant
+    dossier: Dossier,
+    topic: str,
+    at_end: Period,
+    end: Evaluation,
+    time: Instant,
+    found: Sequence[QueueFinding | Stall],
 ) -> Row:
     """The messages that wait in the topic at a time, and the number of its queues where that is not
     known.
+
+    Old offsets do not show it. But what waited then in a queue that nobody has consumed since still
+    waits: it counts, and so does the queue as one of which no more is known.
 
     Clients that broadcast keep their offsets themselves, and the broker's say nothing of them
     (``DefaultMQPushConsumerImpl.start``: ``LocalFileOffsetStore``).
@@ -74,16 +82,29 @@ def _backlog_columns(
     not_known = {**TopicBacklog()._asdict(), "queues_without_offsets": None}
     if end.coverage == BROADCASTING_GROUP:
         return not_known
-    offsets = [each for each in dossier.offsets.get(topic, ()) if shows_what_waits(each, time)]
+    every = [each for each in dossier.offsets.get(topic, ()) if each.times.size]
+    offsets = [each for each in every if shows_what_waits(each, time)]
+    orphaned_since = {
+        each.queue: each.first_seen
+        for each in found
+        if each.kind == ORPHANED and each.last_seen >= time
+    }
     # A stranger chose how many queues a route has: they are counted, never made.
     queues: dict[str, int] = {}
     for _, brokers in at_end.situation.routes:
         for name, number in readable(brokers):
             queues[name] = max(number, queues.get(name, 0))
-    waiting = topic_backlog(offsets)
+    known = {(each.broker_name, each.queue_id) for each in offsets}
+    left = [
+        each
+        for each in every
+        if (queue := (each.broker_name, each.queue_id)) in orphaned_since.keys() - known
+        and orphaned_since[queue] <= each.times[-1]
+        and each.waiting[-1]
+    ]
+    waiting = topic_backlog([*offsets, *left])
     if not queues and not waiting.backlog:  # of which queues, without a route nobody knows
         return not_known
-    known = {(each.broker_name, each.queue_id) for each in offsets}
     in_route = sum(queue_id < queues.get(name, 0) for name, queue_id in known)
     missing = min(sum(queues.values()) - in_route, MOST_INT)
     return {**waiting._asdict(), "queues_without_offsets": missing}
@@ -108,7 +129,7 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
         ),
         **{name: getattr(end, name) for name in _AT_THE_END},
         **_silence(case.dossier, end),
-        **_backlog_columns(case.dossier, topic, at_end, end, periods[-1].last_seen),
+        **_backlog_columns(case.dossier, topic, at_end, end, periods[-1].last_seen, found),
         **_unaudited(case, covered),
         "imbalance": end.most_queues - end.fewest_queues,
         "orphan_queue_minutes": _queue_minutes(ORPHANED, found),

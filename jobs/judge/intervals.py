@@ -18,7 +18,7 @@ ONE_IS_MISSING = 1.5
 #: The longest time unseen for which something is taken to have lasted.
 _LONGEST_UNSEEN: Instant = 30 * 60 * SECOND
 #: The number of gaps that show what is usual.
-_SEVERAL = 4
+SEVERAL = 4
 
 
 def usual_gap(gaps: NDArray[np.int64]) -> Instant:
@@ -52,7 +52,7 @@ def longest_unseen(gaps: int, usual: Instant) -> Instant:
     >>> [longest_unseen(gaps, 3600 * SECOND) // SECOND for gaps in (3, 4)]
     [1800, 5400]
     """
-    return max(_LONGEST_UNSEEN, int(ONE_IS_MISSING * usual) if gaps >= _SEVERAL else 0)
+    return max(_LONGEST_UNSEEN, int(ONE_IS_MISSING * usual) if gaps >= SEVERAL else 0)
 
 
 def watches(snapshots: Sequence[Instant]) -> list[Instant]:

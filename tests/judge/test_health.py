@@ -172,6 +172,31 @@ def test_offsets_that_are_old_or_were_never_committed_do_not_show_that_nothing_w
     assert (row["backlog"], row["queues_without_offsets"]) == shown
 
 
+@pytest.mark.parametrize(
+    ("kind", "first", "last", "shown"),
+    [
+        # Nobody has consumed since the last offsets: what waited then still waits.
+        ("ORPHANED", 60, HOUR, (20, 1)),
+        # It was orphaned later, or is consumed again, or by two.
+        ("ORPHANED", 600, HOUR, (None, 1)),
+        ("ORPHANED", 60, HOUR - 60, (None, 1)),
+        ("DUPLICATE", 60, HOUR, (None, 1)),
+    ],
+)
+def test_old_offsets_of_a_queue_that_is_orphaned_since_show_what_waits_at_least(
+    kind: str, first: int, last: int, shown: tuple[int | None, int]
+) -> None:
+    dossier = Dossier("C", "G")
+    times = np.array([at(0), at(60), at(120)])
+    written, consumed = np.array([10, 20, 30]), np.array([10, 10, 10])
+    dossier.offsets["T"] = [QueueOffsets("T", "broker-a", 0, times, written, consumed)]
+    one = period("good", 0, HOUR)
+    one = one._replace(situation=one.situation._replace(routes=(("ns", (broker("broker-a", 1),)),)))
+    every = case(situations=Situations({"T": [one]}), evaluated=BY_ID, dossier=dossier)
+    row = group_health(every, "T", [finding(kind, first=first, last=last)])
+    assert (row["backlog"], row["queues_without_offsets"]) == shown
+
+
 def test_without_a_route_it_is_not_known_that_nothing_waits() -> None:
     dossier = Dossier("C", "G")
     times, numbers = np.array([at(0), at(240)]), np.array([10, 30])
