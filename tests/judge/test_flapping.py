@@ -117,6 +117,7 @@ def test_pods_with_a_host_each_flap_together():
     fault = found(*changes)
 
     assert fault.evidence.startswith("processes of several hosts joined 18 times with 18 client id")
+    assert fault.remedy.startswith("find out why processes of several hosts end: ")
 
 
 @pytest.mark.parametrize("processes_of_a_host", [1, 8])
