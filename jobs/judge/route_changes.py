@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rebalance_core.english import agreeing, with_commas
+from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..declared.instants import Instant
@@ -46,15 +47,17 @@ def route_changed(case: Case, found: GroupFindings) -> GroupFindings:
 
 
 def _in_words(readable: Collection[Readable]) -> str:
-    """The brokers with their queue numbers.
+    """The brokers with their queue numbers: of one that nameservers differ on all that they gave.
 
-    >>> _in_words([("broker-a", 4), ("broker-b", 2)]), _in_words([])
-    ('broker-a 4, broker-b 2', 'none')
+    >>> _in_words([("broker-a", 4), ("broker-a", 8), ("broker-b", 2)]), _in_words([])
+    ('broker-a 4/8, broker-b 2', 'none')
     """
     if not readable:
         return Text("none")
-    named = [Text("{broker} {queues}", broker=name, queues=queues) for name, queues in readable]
-    return with_commas(named)
+    given = grouped(readable).items()
+    return with_commas(
+        [Text("{broker} {queues}", broker=name, queues="/".join(map(str, n))) for name, n in given]
+    )
 
 
 # ---------------------------------------------------------------- queues that left with messages
