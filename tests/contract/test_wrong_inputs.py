@@ -269,7 +269,11 @@ WRONG: Mapping[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "a known issue with a wrong name and no date": (
         run("whole.jsonl", "--known-issues", "issues.toml"),
         2,
-        ("issues.toml:", "known_issues.0.group: there is no such setting: did you mean", "expires"),
+        (
+            "known issues issues.toml:",
+            "0.group: there is no such key: did you mean known_issues.0.groups?",
+            "expires",
+        ),
     ),
     "a setting that is misspelt": (
         run("whole.jsonl", "--set", "persistance_seconds=5"),
