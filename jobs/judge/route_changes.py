@@ -83,7 +83,10 @@ def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fa
             left = left_unread(case.offsets.get((topic, *queue)), until)
             if left:
                 back[until][queue] = left
+        given = (run for run in case.dossier.routes[topic] if change.first_seen in run.times)
+        named = {broker.broker_name for run in given for broker in run.brokers}
         for until, unread in back.items():
+            unreadable = {name for name, _ in unread} & named - {name for name, _ in change.now}
             last_seen = snapshots[-1] if until is None else until
             yield FaultEpisode(
                 topic,
@@ -95,29 +98,52 @@ def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fa
                     ongoing=until is None,
                 ),
                 QUEUES_LEFT_ROUTE,
-                _evidence(change, unread),
-                _remedy(change, unread),
+                _evidence(change, unread, unreadable),
+                _remedy(change, unread, unreadable),
                 broker_names=tuple(dict.fromkeys(name for name, _ in unread)),
                 queues_affected=len(unread),
                 unread_messages=sum(each.at_last for each in unread.values()),
             )
 
 
-def _evidence(change: RouteChange, unread: Mapping[QueueKey, UnreadMessages]) -> Text:
+def _evidence(
+    change: RouteChange, unread: Mapping[QueueKey, UnreadMessages], unreadable: Collection[str]
+) -> Text:
+    """``unreadable``: the brokers that the route has, without the permission to read."""
     at_first, messages = map(sum, zip(*unread.values(), strict=True))
-    left = agreeing(messages, "{messages} [message|messages] unread", messages=messages)
+    left = agreeing(messages, "{messages:,} [message|messages] unread", messages=messages)
     if at_first != messages:
-        left = Text("{unread} ({at_first} at the first poll)", unread=left, at_first=at_first)
+        left = Text("{unread} ({at_first:,} at the first poll)", unread=left, at_first=at_first)
+    values = {
+        "queues": queues_in_words(unread),
+        "time": zoned_clock(change.first_seen),
+        "unread": left,
+    }
+    if all(name in unreadable for name, _ in unread):
+        return agreeing(
+            len(unread),
+            "{queues} lost the permission to read at {time} with {unread}: no client reads "
+            "[it|them]",
+            **values,
+        )
     return agreeing(
         len(unread),
         "{queues} left the route at {time} with {unread}: no client reads [it|them]",
-        queues=queues_in_words(unread),
-        time=zoned_clock(change.first_seen),
-        unread=left,
+        **values,
     )
 
 
-def _remedy(change: RouteChange, unread: Mapping[QueueKey, UnreadMessages]) -> Text:
+def _remedy(
+    change: RouteChange, unread: Mapping[QueueKey, UnreadMessages], unreadable: Collection[str]
+) -> Text:
+    # ``BrokerController.registerBrokerAll`` 4.9.4 takes what the broker may not out of the topic's.
+    if unreadable:
+        return Text(
+            "give {brokers} the permission to read the topic again (perm 6 of the topic there, or "
+            "brokerPermission of the broker's configuration) and let the group read the queues to "
+            "their end",
+            brokers=with_commas(sorted(unreadable)),
+        )
     if not change.now:
         # ``AdminBrokerProcessor.deleteTopic`` 4.9.4 has the store drop the queues at once.
         return Text(
