@@ -111,9 +111,9 @@ def _evidence(
 ) -> Text:
     """``unreadable``: the brokers that the route has, without the permission to read."""
     at_first, messages = map(sum, zip(*unread.values(), strict=True))
-    left = agreeing(messages, "{messages:,} [message|messages] unread", messages=messages)
+    left = agreeing(messages, "{messages} [message|messages] unread", messages=messages)
     if at_first != messages:
-        left = Text("{unread} ({at_first:,} at the first poll)", unread=left, at_first=at_first)
+        left = Text("{unread} ({at_first} at the first poll)", unread=left, at_first=at_first)
     values = {
         "queues": queues_in_words(unread),
         "time": zoned_clock(change.first_seen),
