@@ -62,6 +62,27 @@ def backlog(offsets: QueueOffsets | None, first_seen: Instant, last_seen: Instan
     return Backlog(messages, growth, growth / came if came else None)
 
 
+class UnreadMessages(NamedTuple):
+    """The messages that waited in a queue, at its first poll and at its last one."""
+
+    at_first: int
+    at_last: int
+
+
+def left_unread(offsets: QueueOffsets | None, until: Instant | None) -> UnreadMessages | None:
+    """The messages that wait in the queue at its last poll before it is back; None: too few."""
+    if offsets is None:
+        return None
+    polls = None if until is None else np.searchsorted(offsets.times, until)
+    written, consumed = offsets.broker_offsets[:polls], offsets.consumer_offsets[:polls]
+    waiting = offsets.waiting[:polls]
+    # Messages on their way, and those that came since the poll before; nothing for one poll.
+    lately = [int(step) for each in (consumed, written) for step in np.diff(each)[-1:]]
+    if not waiting.size or waiting[-1] <= max([0, *lately]):
+        return None
+    return UnreadMessages(int(waiting[0]), int(waiting[-1]))
+
+
 def shows_what_waits(offsets: QueueOffsets, time: Instant) -> bool:
     """True if the offsets of a queue show what of it waits at a time.
 

@@ -504,18 +504,15 @@ def _explain(
                 of_event = queues[id(event), column]
                 of_event.add((row["topic"], row["broker_name"], row["queue_id"]))
                 event[column] = len(of_event)
-            elif (
-                row.get("fault") == kinds.QUEUES_LEFT_ROUTE
-                and row["persistence"] == kinds.PERSISTENT
-            ):
+            elif row.get("unread_messages") is not None and _is_lasting(row):
                 of_event = queues[id(event), "queues_lost"]
-                # No route has them any more, so that no finding of a queue names them.
+                # No route or no member has them any more, and so no finding of a queue.
                 of_event.update(
                     (row["topic"], row["finding_id"], number)
                     for number in range(row["queues_affected"])
                 )
                 event["queues_lost"] = len(of_event)
-                event["messages_lost"] += row["unread_messages"] or 0
+                event["messages_lost"] += row["unread_messages"]
             if not _passed(row):
                 event["groups_lasting"] = event["groups"]
             elif later := snapshots[bisect_right(snapshots, row["last_seen"]) :]:

@@ -49,7 +49,7 @@ def ending_lines(
 
 
 def _lines_of_begun(problem: Problem, several_clusters: bool) -> Iterator[Text]:
-    """The lines of a problem that has just begun: the evidence has its queues or addresses."""
+    """The lines of a problem that is too new to count: the evidence has its queues or addresses."""
     yield _first_line("NOW", problem, several_clusters)
     yield from _who(problem)
     if problem.cause:

@@ -308,6 +308,19 @@ def test_members_that_subscribe_with_a_probability_alone_make_findings_as_probab
     assert (fault.client_ids, fault.cleared, fault.left) == ((), 6, 0)
 
 
+def test_where_one_of_two_with_an_id_subscribes_both_are_not_to_subscribe_as_they_are() -> None:
+    # Two applications with one id and group: both would take the first half of the queues.
+    stranger = member(client_id="a", client_addr="10.0.0.9:1", subscribed=False)
+    fault = faults_of(Situation(lists("a", stranger), PLAIN))["SUBSCRIPTION_MISMATCH"]
+    assert fault.evidence.startswith("a process of a does not subscribe to T and still takes")
+    assert fault.remedy.startswith("put the processes that do not subscribe to T into a separate")
+    fault = faults_of(Situation(lists("a", stranger._replace(client_id="b")), PLAIN))[
+        "SUBSCRIPTION_MISMATCH"
+    ]
+    assert fault.evidence.startswith("b does not subscribe to T and still takes")
+    assert fault.remedy.startswith("let all members of the group subscribe to the same topics")
+
+
 def test_of_a_client_the_surest_of_its_lists_tells_whether_it_subscribes() -> None:
     # broker-b's table has the topic in every poll: only members that subscribe are listed there.
     of_a = [member(client_id=each, subscribed_percent=50) for each in "ab"]

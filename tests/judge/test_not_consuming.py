@@ -44,6 +44,7 @@ def found(
             "two": evaluated(AGREED, processes, at_last or coverage),
         },
         holdings=holdings,
+        snapshots=(),
     )
     whole = extent()._replace(first_seen=at(0), last_seen=at(600))
     orphans = (replace(queue_finding(queue=(BROKER, each)), extent=whole) for each in orphaned)

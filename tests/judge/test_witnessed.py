@@ -113,6 +113,16 @@ def test_processes_of_one_id_are_two_holders():
     assert confirmed(again, allocations=stacked) == (None, None)
 
 
+def test_processes_of_one_id_that_are_asked_in_turn_do_not_show_that_one_has_it():
+    stacked = [allocated("a", [0, 1], processes=2)]
+    # Every other round the broker asks the other one; each has queue 0 all along.
+    turns = [info("a", [60, 180, 300], [0, 1]), info("a", [120, 240], [0, 1], started=7)]
+    assert confirmed(turns, allocations=stacked) == (None, True)
+    # Where both answer in one round, and one of them has it not, it is no duplicate.
+    both = [info("a", 60, [0, 1]), info("a", 60, [1], started=7)]
+    assert confirmed(both, allocations=stacked) == (False, True)
+
+
 def test_a_consumer_that_does_not_show_what_it_holds_leaves_the_round_incomplete():
     silent = [info("a", 60, [0, 1]), info("b", 60, [], consume_type="CONSUME_ACTIVELY")]
     assert confirmed(silent) == (None, None)

@@ -76,7 +76,7 @@ def test_where_nothing_can_last_yet_what_has_begun_is_named(tmp_path: Path) -> N
     }
     problems = problems_of(tmp_path, tables)
     assert ending(problems, 200, is_short=True) == [
-        "NOW       G_DUP / T: 1 queue consumed by nobody, just begun",
+        "NOW       G_DUP / T: 1 queue consumed by nobody, not seen for long yet",
         "  who:    a",
         f"  why:    {evidence}",
     ]

@@ -51,7 +51,7 @@ def test_what_passed_by_itself_does_not_count() -> None:
     # That nothing waits is worth a word where something lasts.
     assert only(idle).headline == problem.headline
     assert (problem.ongoing, problem.is_counted) == (True, False)
-    assert problem.headline == "1 queue consumed by several, just begun"
+    assert problem.headline == "1 queue consumed by several, not seen for long yet"
 
 
 def test_a_finding_that_depends_on_the_broker_asked_is_at_times() -> None:
