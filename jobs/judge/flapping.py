@@ -15,7 +15,7 @@ from math import inf
 from typing import NamedTuple
 
 from rebalance_core.client_id import parse_client_id
-from rebalance_core.english import count, list_of
+from rebalance_core.english import MOST_NAMES, count, list_of
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
@@ -24,7 +24,6 @@ from ..declared.kinds import FLAPPING, PERSISTENT
 from .case import Case
 from .extents import Extent, persistence
 from .found import FaultEpisode, GroupFindings
-from .in_words import MOST_NAMES
 from .reassignments import Reassignment
 
 #: The fewest lives that follow one another; a deploy and its rollback are two.

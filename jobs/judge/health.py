@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rebalance_core.english import joined, list_of, named_broker
+from rebalance_core.english import MOST_NAMES, joined, list_of, named_broker
 from rebalance_core.findings import (
     AUDITED,
     BROADCASTING_GROUP,
@@ -39,7 +39,6 @@ from .case import Case
 from .core_verdict import Verdict
 from .dossier import Dossier, RouteRun
 from .found import QueueFinding, Stall
-from .in_words import MOST_NAMES
 from .intervals import usual_gap
 from .routes import readable
 from .situations import Period

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from rebalance_core.descriptions import GROUP_OFFLINE_REMEDY, UNKNOWN_TOPIC
-from rebalance_core.english import list_of
+from rebalance_core.english import MOST_NAMES, list_of
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.texts import Text
@@ -19,7 +19,7 @@ from .dossier import Dossier, PollRun
 from .events import restarts
 from .facts import members_elsewhere
 from .found import FaultEpisode, GroupFindings
-from .in_words import MOST_NAMES, zoned_clock
+from .in_words import zoned_clock
 
 
 def with_history(case: Case, found: GroupFindings) -> GroupFindings:

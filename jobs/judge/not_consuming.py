@@ -11,7 +11,7 @@ from itertools import chain
 
 import numpy as np
 
-from rebalance_core.english import agreeing, count, joined, list_of
+from rebalance_core.english import MOST_NAMES, agreeing, count, joined, list_of
 from rebalance_core.findings import AUDITED, NOT_SUBSCRIBED, STRATEGY_NOT_KNOWN, Evaluation
 from rebalance_core.texts import Text
 
@@ -24,7 +24,7 @@ from .case import Case
 from .dossier import Dossier
 from .extents import Extent
 from .found import FaultEpisode, GroupFindings, QueueFinding
-from .in_words import MOST_NAMES, between, clients_in_words, waiting_in_words
+from .in_words import between, clients_in_words, waiting_in_words
 from .stalls import Flags, Longs, Polls, not_moving, orphans_by_topic, spans
 
 #: A flag that is false is named, but for dumps without the brokers' flags.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
-from rebalance_core.english import joined
+from rebalance_core.english import MOST_NAMES, joined
 from rebalance_core.findings import DUPLICATE
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import MIXED_REQUEST_MODE
@@ -26,7 +26,7 @@ from .case import Case
 from .dossier import QueueOffsets
 from .extents import Extent, widest
 from .found import FaultEpisode, GroupFindings
-from .in_words import MOST_NAMES, between
+from .in_words import between
 from .stalls import spans
 
 _MINUTE = 60 * SECOND

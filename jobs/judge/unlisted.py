@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from rebalance_core.causes import GROUP_OFFLINE
-from rebalance_core.english import agreeing, list_of
+from rebalance_core.english import MOST_NAMES, agreeing, list_of
 from rebalance_core.findings import CERTAIN, ORPHANED, POSSIBLE
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER, MASTER_AWAY
@@ -22,7 +22,7 @@ from .case import Case
 from .episodes import queue_episodes
 from .extents import Extent, persistence, widest
 from .found import FaultEpisode, GroupFindings, QueueFinding
-from .in_words import MOST_NAMES, between, queues_in_words, zoned_clock
+from .in_words import between, queues_in_words, zoned_clock
 from .stalls import spans
 from .witnessed import witnessed
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.english import names
+from rebalance_core.english import MOST_NAMES, names
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
@@ -24,7 +24,6 @@ from ..config.settings import Settings
 from ..config.window import Window
 from ..declared.instants import SECOND, Instant
 from ..fold.numbers import micros
-from ..judge.in_words import MOST_NAMES
 from ..schemas import BROKER_POLLS, NO_ANSWER
 from .gaps import (
     BROKER_SILENT,
