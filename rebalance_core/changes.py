@@ -268,11 +268,9 @@ def remove_broker(broker_name: str) -> Change:
 
     def targets(situation: Situation) -> list[dict[str, str]]:
         _require_broker(situation.state, broker_name)
-        return [
-            {"nameserver": route.namesrv_addr, "broker": broker_name}
-            for route in situation.state.topic_routes
-            if any(broker.broker_name == broker_name for broker in route.brokers)
-        ]
+        routes = situation.state.topic_routes
+        having = (r for r in routes if any(b.broker_name == broker_name for b in r.brokers))
+        return [{"nameserver": r.namesrv_addr, "broker": broker_name} for r in having]
 
     text = Text("{broker} is removed", broker=broker_name)
     step = "{nameserver} gives no {broker}"
@@ -434,7 +432,7 @@ def _rerouted(situation: Situation, broker_name: str) -> Situation:
 
 
 def _resize(situation: Situation, broker: str, number: int) -> Situation:
-    size = {"read_queue_nums": number, "write_queue_nums": number}
+    size: dict[str, Any] = {"read_queue_nums": number, "write_queue_nums": number}
 
     def resized(old: RouteBroker) -> RouteBroker:
         return replace(old, **size) if old.broker_name == broker else old

@@ -97,12 +97,9 @@ def compute_claims(
     Raises AllocationError where Java's strategy throws: then no client changes what it holds.
     """
     views, processes, replicas = tuple(views), tuple(processes), _replicas_asked(views)
-    positions = tuple(
-        tuple(_positions(view, processes, replicas, without_master)) for view in views
-    )
-    claims = _with_shares(
-        views, processes, positions, _weights(views, processes, rerouted, replicas)
-    )
+    of_views = (_positions(view, processes, replicas, without_master) for view in views)
+    weights = _weights(views, processes, rerouted, replicas)
+    claims = _with_shares(views, processes, tuple(map(tuple, of_views)), weights)
     # A claim is as likely as the process subscribes.
     subscribing = np.array([process.share for process in processes])
     return replace(claims, share=claims.share * subscribing[claims.row])

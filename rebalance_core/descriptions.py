@@ -270,17 +270,11 @@ def _describe_members(
 
 def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
     most = reduce(or_, (entry.copies for entry in lists_of_topic(situation.state)), Counter[str]())
-    asked = asked_brokers(situation.state)
-    listed = {
-        entry.broker: entry.copies
-        for entry in sorted(situation.state.client_lists, key=attrgetter("broker"))
-        if entry.broker in asked
-    }
-    short = {
-        broker: lacks
-        for broker, has in listed.items()
-        if (lacks := sorted(most.keys() - has.keys()))
-    }
+    asked = asked_brokers(situation.state.brokers)
+    lists = sorted(situation.state.client_lists, key=attrgetter("broker"))
+    listed = {entry.broker: entry.copies for entry in lists if entry.broker in asked}
+    lacking = {broker: sorted(most.keys() - has.keys()) for broker, has in listed.items()}
+    short = {broker: client_ids for broker, client_ids in lacking.items() if client_ids}
     fewer = {broker: less for broker, times in listed.items() if (less := most - times)}
     differences = joined(
         Text(
@@ -321,16 +315,10 @@ def _cut_off(state: State) -> Iterator[Text]:
     subscribed = {member.client_id: member for member in state.members if member.subscribed}
     cut_off = grouped((name, each) for each, name in state.unreachable if each in subscribed)
     for broker_name, client_ids in sorted(cut_off.items()):
-        yield _about_clients(
-            sorted(client_ids),
-            "{clients} [does|do] not reach {broker} and [reads|read] no queue of it",
-            broker=broker_name,
-        )
-    by_table = {
-        client_id
-        for client_id in set[str]().union(*cut_off.values())
-        if subscribed[client_id].subscription_source == GROUP_TABLE
-    }
+        template = "{clients} [does|do] not reach {broker} and [reads|read] no queue of it"
+        yield _about_clients(sorted(client_ids), template, broker=broker_name)
+    every = set[str]().union(*cut_off.values())
+    by_table = {each for each in every if subscribed[each].subscription_source == GROUP_TABLE}
     if by_table:
         yield _about_clients(
             sorted(by_table),
@@ -434,11 +422,8 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
     blocks from the queues of all rooms: the one that is left out does no harm.
     """
     unfiltered = repairs.users_of(situation, MachineRoomUnfiltered)
-    served = {
-        each.queue.broker_name
-        for each in findings
-        if any(strategy.serves(each.queue.broker_name) for strategy in unfiltered.values())
-    }
+    brokers = {each.queue.broker_name for each in findings}
+    served = {name for name in brokers if any(each.serves(name) for each in unfiltered.values())}
     displaced = [each for each in findings if each.queue.broker_name in served]
     left_out = [each for each in findings if each.queue.broker_name not in served]
     parts = []

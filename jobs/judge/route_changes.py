@@ -87,16 +87,12 @@ def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fa
             if left:
                 back[until][queue] = left
         for until, unread in back.items():
-            last_seen = snapshots[-1] if until is None else until
+            first_seen, last_seen = change.first_seen, snapshots[-1] if until is None else until
+            seen = sum(first_seen <= each <= last_seen for each in snapshots)
+            lasts = persistence(first_seen, last_seen, case.persistence_seconds)
             yield FaultEpisode(
                 topic,
-                Extent(
-                    change.first_seen,
-                    last_seen,
-                    sum(change.first_seen <= each <= last_seen for each in snapshots),
-                    persistence(change.first_seen, last_seen, case.persistence_seconds),
-                    ongoing=until is None,
-                ),
+                Extent(first_seen, last_seen, seen, lasts, ongoing=until is None),
                 QUEUES_LEFT_ROUTE,
                 _evidence(change, unread),
                 _remedy(change, unread),

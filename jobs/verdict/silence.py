@@ -71,10 +71,9 @@ def longest_silence(asked: Collection[Instant], without: Collection[Instant]) ->
     """
     times, found, silent_at = sorted(asked), [], set(without)
     for silent, numbers in groupby(range(len(times)), lambda number: times[number] in silent_at):
-        first, *others = numbers
-        last = others[-1] if others else first
         if silent:
-            found.append((times[first], times[min(last + 1, len(times) - 1)]))
+            run = [*numbers]
+            found.append((times[run[0]], times[min(run[-1] + 1, len(times) - 1)]))
     since, until = max(found, key=lambda each: each[1] - each[0])
     return Silence(since, until, len(without))
 

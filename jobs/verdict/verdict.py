@@ -165,13 +165,9 @@ class RunVerdict:
         in_order = sorted(self.gaps, key=lambda gap: all(gap is not each for each in firsts))
         texts = [gap.text for gap in in_order] + [each.text for each in self.not_audited]
         if self.left_open:
-            texts.append(
-                agreeing(
-                    self.left_open,
-                    "{findings} of the previous run [was|were] not checked and [stays|stay] open",
-                    findings=count(self.left_open, "finding"),
-                )
-            )
+            findings = count(self.left_open, "finding")
+            template = "{findings} of the previous run [was|were] not checked and [stays|stay] open"
+            texts.append(agreeing(self.left_open, template, findings=findings))
         return texts
 
     @property
@@ -209,11 +205,8 @@ class RunVerdict:
         if waiting := self.waiting.text:
             yield Text("In these topics {waiting}.", waiting=waiting)
         if self.missing:
-            yield agreeing(
-                len(self.missing),
-                "{number:,} [thing was|things were] not read or not audited.",
-                number=len(self.missing),
-            )
+            template = "{number:,} [thing was|things were] not read or not audited."
+            yield agreeing(len(self.missing), template, number=len(self.missing))
         for standing, template in _STANDINGS.items():
             if number := self.others.get(standing, 0):
                 yield agreeing(number, template, topics=count(number, "topic"))
