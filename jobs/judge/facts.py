@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from rebalance_core.client_kinds import placeholders_in
-from rebalance_core.english import agreeing, joined, list_of, named_broker, with_commas
+from rebalance_core.english import MOST_NAMES, agreeing, joined, list_of, named_broker, with_commas
 from rebalance_core.findings import AUDITED, STRATEGY_NOT_KNOWN
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
@@ -22,7 +22,7 @@ from .core_verdict import QueueKey
 from .dossier import Dossier, QueueOffsets
 from .failing import retries, steps
 from .found import GroupFindings
-from .in_words import MOST_NAMES, between, queues_in_words, waiting_in_words, zoned_clock
+from .in_words import between, queues_in_words, waiting_in_words, zoned_clock
 
 #: Fewer messages say nothing of what is usual.
 _FEWEST_MESSAGES = 100

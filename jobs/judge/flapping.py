@@ -10,12 +10,12 @@ where the number of those that came does not.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import inf
 from typing import NamedTuple
 
 from rebalance_core.client_id import parse_client_id
-from rebalance_core.english import count, list_of
+from rebalance_core.english import MOST_NAMES, count, list_of
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
@@ -24,7 +24,6 @@ from ..declared.kinds import FLAPPING, PERSISTENT
 from .case import Case
 from .extents import Extent, persistence
 from .found import FaultEpisode, GroupFindings
-from .in_words import MOST_NAMES
 from .reassignments import Reassignment
 
 #: The fewest lives that follow one another; a deploy and its rollback are two.
@@ -158,28 +157,22 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> FaultEpisode
     lives = [life for flapper in flappers for life in flapper.lives]
     first_seen = min(life.start for life in lives)
     last_seen = max(life.start if life.end is None else life.end for life in lives)
-    times = [
-        row.changed_at
-        for row in case.reassignments[topic]
-        if first_seen <= row.changed_at <= last_seen and (row.clients_joined or row.clients_left)
-    ]
-    client_ids = sorted({life.name for life in lives})
-    addresses = {
-        channel.client_addr
-        for client_id in client_ids
-        for channel in case.situations.channels.get(client_id, ())
-        if channel.first_seen <= last_seen and first_seen <= channel.last_seen
-    }
+    changes = (row for row in case.reassignments[topic] if row.clients_joined or row.clients_left)
+    times = [row.changed_at for row in changes if first_seen <= row.changed_at <= last_seen]
     usual = max(
         later.start - one.start for flapper in flappers for one, later in pairwise(flapper.row)
     )
     ongoing = case.timelines[topic].phases[-1].last_seen - last_seen <= usual
+    extent = Extent(first_seen, last_seen, len(set(times)), PERSISTENT, ongoing)
+    client_ids = sorted({life.name for life in lives})
+    channels = chain(*(case.situations.channels.get(client_id, ()) for client_id in client_ids))
+    addresses = {channel.client_addr for channel in channels if extent.overlaps(channel)}
     lives_of = grouped((flapper.who, life) for flapper in flappers for life in flapper.lives)
     # Who joined when, those that did most often first.
     often = dict(sorted(lives_of.items(), key=lambda each: (-len(each[1]), each[0])))
     return FaultEpisode(
         topic,
-        Extent(first_seen, last_seen, len(set(times)), PERSISTENT, ongoing),
+        extent,
         FLAPPING,
         evidence=Text(
             "{joined}; meanwhile members joined or left {times}, {per_hour} per hour, and each "

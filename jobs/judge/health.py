@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rebalance_core.english import joined, list_of, named_broker
+from rebalance_core.english import MOST_NAMES, joined, list_of, named_broker
 from rebalance_core.findings import (
     AUDITED,
     BROADCASTING_GROUP,
@@ -39,7 +39,6 @@ from .case import Case
 from .core_verdict import Verdict
 from .dossier import Dossier, RouteRun
 from .found import QueueFinding, Stall
-from .in_words import MOST_NAMES
 from .intervals import usual_gap
 from .routes import readable
 from .situations import Period
@@ -84,11 +83,8 @@ def _backlog_columns(
         return not_known
     every = [each for each in dossier.offsets.get(topic, ()) if each.times.size]
     offsets = [each for each in every if shows_what_waits(each, time)]
-    orphaned_since = {
-        each.queue: each.first_seen
-        for each in found
-        if each.kind == ORPHANED and each.last_seen >= time
-    }
+    orphans = (each for each in found if each.kind == ORPHANED and each.last_seen >= time)
+    orphaned_since = {each.queue: each.first_seen for each in orphans}
     # A stranger chose how many queues a route has: they are counted, never made.
     queues: dict[str, int] = {}
     for _, brokers in at_end.situation.routes:
@@ -211,15 +207,10 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
 
 def state_runs(periods: Iterable[Period]) -> list[Row]:
     """The rows of ``state_runs``."""
+    names = ("topic", "state_id", "first_seen", "last_seen", "snapshots")
     return [
-        {
-            "topic": each.situation.topic,
-            "state_id": each.situation.situation_id,
-            "first_seen": each.first_seen,
-            "last_seen": each.last_seen,
-            "snapshots": each.snapshots,
-        }
-        for each in periods
+        dict(zip(names, (of.topic, of.situation_id, *in_time), strict=True))
+        for of, _, *in_time in periods
     ]
 
 

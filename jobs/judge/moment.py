@@ -151,18 +151,16 @@ def find_moments(
 def _elsewhere(found: Mapping[str, Sequence[Row]]) -> FindingsElsewhere | None:
     """The findings in these rows of a topic, by table; of equally bad ones the longest."""
 
-    def badness(of_kind: tuple[str, Row]) -> tuple[int, Instant]:
-        _, row = of_kind
-        return SEVERITIES.index(row["severity"]), row["last_seen"] - row["first_seen"]
-
     every = (
-        (QUEUE_FINDINGS.get(table) or row["fault"], row) for table in found for row in found[table]
+        (SEVERITIES.index(row["severity"]), row["last_seen"] - row["first_seen"], table, row)
+        for table in found
+        for row in found[table]
     )
-    in_order = sorted(every, key=badness, reverse=True)
+    in_order = [each[2:] for each in sorted(every, key=itemgetter(0, 1), reverse=True)]
     if not in_order:
         return None
+    kinds = dict.fromkeys(QUEUE_FINDINGS.get(table) or row["fault"] for table, row in in_order)
     _, worst = in_order[0]
-    kinds = dict.fromkeys(kind for kind, _ in in_order)
     return FindingsElsewhere(tuple(kinds), worst["first_seen"], worst["last_seen"])
 
 

@@ -90,16 +90,12 @@ def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fa
         named = {broker.broker_name for run in given for broker in run.brokers}
         for until, unread in back.items():
             unreadable = {name for name, _ in unread} & named - {name for name, _ in change.now}
-            last_seen = snapshots[-1] if until is None else until
+            first_seen, last_seen = change.first_seen, snapshots[-1] if until is None else until
+            seen = sum(first_seen <= each <= last_seen for each in snapshots)
+            lasts = persistence(first_seen, last_seen, case.persistence_seconds)
             yield FaultEpisode(
                 topic,
-                Extent(
-                    change.first_seen,
-                    last_seen,
-                    sum(change.first_seen <= each <= last_seen for each in snapshots),
-                    persistence(change.first_seen, last_seen, case.persistence_seconds),
-                    ongoing=until is None,
-                ),
+                Extent(first_seen, last_seen, seen, lasts, ongoing=until is None),
                 QUEUES_LEFT_ROUTE,
                 _evidence(change, unread, unreadable),
                 _remedy(change, unread, unreadable),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.english import names
+from rebalance_core.english import MOST_NAMES, names
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
@@ -24,7 +24,6 @@ from ..config.settings import Settings
 from ..config.window import Window
 from ..declared.instants import SECOND, Instant
 from ..fold.numbers import micros
-from ..judge.in_words import MOST_NAMES
 from ..schemas import BROKER_POLLS, NO_ANSWER
 from .gaps import (
     BROKER_SILENT,
@@ -72,10 +71,9 @@ def longest_silence(asked: Collection[Instant], without: Collection[Instant]) ->
     """
     times, found, silent_at = sorted(asked), [], set(without)
     for silent, numbers in groupby(range(len(times)), lambda number: times[number] in silent_at):
-        first, *others = numbers
-        last = others[-1] if others else first
         if silent:
-            found.append((times[first], times[min(last + 1, len(times) - 1)]))
+            run = [*numbers]
+            found.append((times[run[0]], times[min(run[-1] + 1, len(times) - 1)]))
     since, until = max(found, key=lambda each: each[1] - each[0])
     return Silence(since, until, len(without))
 
