@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, IPvAnyNetwork, field_validator
+from pydantic import Field, IPvAnyNetwork, field_validator
 
 from ..config.settings import (
     NamePattern,
@@ -20,6 +20,7 @@ from ..config.settings import (
     checked,
     parse_toml,
     read_text,
+    that,
 )
 from ..errors import SettingsError
 
@@ -60,11 +61,6 @@ def split_address(address: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-def _is_address(address: str) -> str:
-    split_address(address)
-    return address
-
-
 def namesrvs_of(text: str) -> list[str]:
     """The addresses of a text as operators have them; without a port they get the usual one.
 
@@ -83,11 +79,12 @@ def namesrvs_of(text: str) -> list[str]:
         address = each if has_port or not each else f"{each}:{_NAMESRV_PORT}"
         if is_bare:
             raise ValueError(f"expected an IPv6 address in brackets, as [::1]:9876, came {each!r}")
-        found.append(_is_address(address))
+        split_address(address)
+        found.append(address)
     return found
 
 
-Address = Annotated[str, AfterValidator(_is_address)]
+Address = Annotated[str, that(split_address)]
 
 
 class Tls(Section):

@@ -20,6 +20,8 @@ from .figures import Figures, metrics_text
 from .rounds import MOST_TROUBLES, CollectError, Round
 from .signature import find_account
 
+Say = Callable[[str], None]
+
 
 class WrittenRound(NamedTuple):
     """One round that was written."""
@@ -119,8 +121,8 @@ async def collect(
     options: CollectOptions,
     environment: Mapping[str, str],
     clock: Callable[[], Instant],
-    say: Callable[[str], None],
-    complain: Callable[[str], None],
+    say: Say,
+    complain: Say,
 ) -> None:
     """Runs the command: one round of every cluster, or round after round.
 
@@ -162,9 +164,7 @@ async def collect(
             say("stopped; a round under way was not kept")
 
 
-async def _once(
-    collectors: Sequence[Collector], metrics: Output | None, say: Callable[[str], None]
-) -> None:
+async def _once(collectors: Sequence[Collector], metrics: Output | None, say: Say) -> None:
     done = await asyncio.gather(*(each.collect() for each in collectors), return_exceptions=True)
     _write_metrics(collectors, metrics)
     rounds = [each for each in done if isinstance(each, WrittenRound)]
@@ -180,10 +180,7 @@ async def _once(
 
 
 async def _again_and_again(
-    collectors: Sequence[Collector],
-    metrics: Output | None,
-    say: Callable[[str], None],
-    complain: Callable[[str], None],
+    collectors: Sequence[Collector], metrics: Output | None, say: Say, complain: Say
 ) -> None:
     def after(done: WrittenRound | Exception) -> None:
         if isinstance(done, WrittenRound):
