@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.reports.tables import PLACE, Place
+from jobs.reports.tables import PLACE, Place, column_of
 from jobs.storage import PublishedRun
 
 START = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -33,7 +33,13 @@ class RowTables:
             for row in self._tables.get(name, [])
             if places is None or tuple(row[column] for column in PLACE) in places
         ]
-        return pa.table({column: [row.get(column) for row in rows] for column in columns})
+        values = {column: [row.get(column) for row in rows] for column in columns}
+        return pa.table(
+            {
+                column: pa.array(given, column_of(name, column).type if not any(given) else None)
+                for column, given in values.items()
+            }
+        )
 
 
 def published(**summary: Any) -> PublishedRun:
