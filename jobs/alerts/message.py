@@ -328,9 +328,9 @@ def make_message(digest: Digest, chosen: Chosen, alerts: Alerts, language: Langu
         (problem.main_kind, (problem, item))
         for (problem, _), item in zip(chosen, items, strict=True)
     )
-    with_lines = set(map(id, items[: len(shown_alone)]))
-    causes = tuple(writer.cause(kind, of, with_lines) for kind, of in by_kind.items())
-    return replace(message, items=items[: len(shown_alone)], causes=causes)
+    alone = items[: len(shown_alone)]
+    causes = tuple(writer.cause(kind, of, alone) for kind, of in by_kind.items())
+    return replace(message, items=alone, causes=causes)
 
 
 def _owner(group: str, alerts: Alerts) -> str:
@@ -356,7 +356,7 @@ def _ended(digest: Digest, language: Language) -> str:
     if not names:
         return ""
     groups = list_of(names, _MOST_ENDED, ("more group", "more groups"))
-    return language.of(Text("Resolved: {groups}", groups=groups))
+    return language("Resolved: {groups}", groups=groups)
 
 
 def _missing(digest: Digest, language: Language) -> str:
@@ -366,10 +366,9 @@ def _missing(digest: Digest, language: Language) -> str:
         return ""
     first = shown(language.of(verdict.missing[0]), _LONGEST_TEXT)
     if more := len(verdict.missing) - 1:
-        return language.of(
-            Text("Not complete: {first}; and {more}", first=first, more=count(more, "more gap"))
-        )
-    return language.of(Text("Not complete: {first}", first=first))
+        gaps = count(more, "more gap")
+        return language("Not complete: {first}; and {more}", first=first, more=gaps)
+    return language("Not complete: {first}", first=first)
 
 
 def missing_id(digest: Digest) -> str:
@@ -382,10 +381,8 @@ def _heading(digest: Digest, chosen: Chosen, alerts: Alerts) -> Text:
     """The first line. In every language it has "Rebalance audit", a keyword that robots ask for."""
     found = _found(digest, chosen, is_new=alerts.send == "NEW")
     if digest.resolved:
-        of_before = count(len(digest.resolved), "finding")
-        found = Text(
-            "{found}; {findings} of the previous run resolved", found=found, findings=of_before
-        )
+        template = "{found}; {findings} of the previous run resolved"
+        found = Text(template, found=found, findings=count(len(digest.resolved), "finding"))
     if not digest.verdict.is_complete:
         found = Text("{found}; not everything was read and audited", found=found)
     return Text("Rebalance audit of {date}: {found}", date=digest.published.date, found=found)
@@ -425,21 +422,27 @@ class _Writer(NamedTuple):
         cluster, group, topic = map(shown, problem.place)
         severity = worst([problem.severity, *(each.severity for each in findings)])
         owner = _owner(problem.place.consumer_group, self.alerts)
+        what = problem.what
+        if any(each.place != problem.place for each in findings):
+            what = Text("{found}, also on the retry topic", found=what)
         found = Text(
             "{severity} {group} / {topic} ({cluster}): {found}, {time}",
             severity=severity,
             group=group,
             topic=topic,
             cluster=cluster,
-            found=_what(problem, findings),
+            found=what,
             time=_lasted(problem, findings),
         )
-        summary = _with_waiting(found, [problem.shown_waiting])
+        summary = language.of(_with_waiting(found, [problem.shown_waiting]))
+        if owner:
+            name = shown(owner, _LONGEST_SHORT_NAME)
+            summary = language("{summary}; owner: {owner}", summary=summary, owner=name)
         return Item(
             place=problem.place,
             severity=severity,
             is_ongoing=problem.ongoing,
-            summary=self._with_owner(language.of(summary), owner),
+            summary=summary,
             explanations=tuple(language.of(text) for text in _explanations(problem, language)),
             findings=findings,
             url=url and f"{url}#{anchor_of(problem.place, several=self.several)}",
@@ -447,14 +450,14 @@ class _Writer(NamedTuple):
         )
 
     def cause(
-        self, kind: Kind, of: Sequence[tuple[Problem, Item]], with_lines: Container[int]
+        self, kind: Kind, of: Sequence[tuple[Problem, Item]], alone: Container[Item]
     ) -> Cause:
-        """The problems of one cause; those whose items are ``with_lines``, by their ``id``, have a
-        line each below the title, which names the groups of all.
+        """The problems of one cause; those whose items are ``alone`` have a line each below the
+        title, which names the groups of all.
         """
         if len(of) == 1:
             item = of[0][1]
-            return Cause.of_one(item) if id(item) in with_lines else Cause(item.summary, 1, ())
+            return Cause.of_one(item) if item in alone else Cause(item.summary, 1, ())
         language, problems = self.message.language, [each for each, _ in of]
         groups = dict.fromkeys(each.place[not self.several : 2] for each in problems)
         names = [" / ".join(map(shown, each)) for each in groups]
@@ -471,27 +474,15 @@ class _Writer(NamedTuple):
         )
         repairs = (language.of(_repair(each, language)) for each, _ in remedies_of(problems))
         lines = [(_WHY, f"    {each}") for each in repairs]
-        for each in (each for _, each in of if id(each) in with_lines):
+        for each in (each for _, each in of if each in alone):
             lines += [(_EACH, f"    {each.summary}"), *each.link]
         return Cause(language.of(title), len(of), tuple(lines))
-
-    def _with_owner(self, summary: str, owner: str) -> str:
-        if not owner:
-            return summary
-        name = shown(owner, _LONGEST_SHORT_NAME)
-        return self.message.language("{summary}; owner: {owner}", summary=summary, owner=name)
 
 
 def _with_waiting(what: str, every: Iterable[WaitingMessages]) -> str:
     """The text, and the number of messages that wait there."""
     waiting = WaitingMessages.of_all(every).text_of_times(_time)
     return Text("{what}; {waiting}", what=what, waiting=waiting) if waiting else what
-
-
-def _what(problem: Problem, findings: Iterable[PlaceFinding]) -> str:
-    if all(each.place == problem.place for each in findings):
-        return problem.what
-    return Text("{found}, also on the retry topic", found=problem.what)
 
 
 def _began(problem: Problem) -> datetime:

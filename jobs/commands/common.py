@@ -36,10 +36,8 @@ def read_settings(args: Options) -> Settings:
     """The settings of the file that is named, else found, of the environment, of --set and of
     --language.
     """
-    if args.settings:
-        settings = load_settings(args.settings, args.set, os.environ)
-    else:
-        settings = find_settings(args.set, os.environ)
+    given = args.set, os.environ
+    settings = load_settings(args.settings, *given) if args.settings else find_settings(*given)
     language = getattr(args, "language", None)
     return settings.model_copy(update={"language": language}) if language else settings
 
