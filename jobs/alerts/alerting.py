@@ -1,6 +1,6 @@
 """The command ``alert``: of a published run metrics to a file, and messages to services."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,6 +10,7 @@ from rebalance_core.english import count
 
 from ..config.settings import Alerts, Destination
 from ..console.output import Output, write_metrics
+from ..console.progress import Say
 from ..declared.kinds import CRITICAL
 from ..errors import AuditError
 from ..languages.language import ENGLISH, Language
@@ -31,8 +32,6 @@ from .message import (
 )
 from .metrics import metrics_text
 from .note import NoteError, Notes
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

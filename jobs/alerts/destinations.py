@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from ..config.choices import WEBHOOK_SERVICES
 from ..config.settings import Destination, Email, NamedDestination
+from ..console.progress import Say
 from ..errors import SettingsError
 from .delivery import Attempts, Refusal
 from .message import Message
@@ -69,7 +70,7 @@ class ReadyDestination:
 
 
 def find_destination(
-    settings: Destination, environment: Mapping[str, str], warn: Callable[[str], None]
+    settings: Destination, environment: Mapping[str, str], warn: Say
 ) -> ReadyDestination:
     """The destination with its secrets.
 
@@ -163,7 +164,7 @@ class SecretSources:
     where: str
     name: str
     environment: Mapping[str, str] = field(repr=False)
-    warn: Callable[[str], None]
+    warn: Say
 
     def variable(self, variable: str) -> str:
         """The environment variable of this destination."""

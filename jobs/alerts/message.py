@@ -151,7 +151,7 @@ class Cause(NamedTuple):
 class Message:
     """The message to send: ``items`` are the worst of all, ``left_out`` is the number of others.
 
-    ``causes`` are about all of them; without them a text has each item by itself.
+    ``causes`` are about all of them.
 
     ``heading`` has no name that a stranger chose. ``resolved`` are the groups and topics whose
     incident is over, for a service that has incidents; ``url`` is the address of the page. All text
@@ -161,8 +161,8 @@ class Message:
     date: str
     run_id: str
     heading: str
-    items: tuple[Item, ...]
-    left_out: int
+    items: tuple[Item, ...] = ()
+    left_out: int = 0
     resolved: tuple[Place, ...] = ()
     url: str = ""
     language: Language = ENGLISH
@@ -192,7 +192,7 @@ class Message:
         all groups than why the first one is wrong: explanations go first.
 
         >>> item = Item(Place("C", "G", "T"), "WARNING", True, "G / T", ("why",), ())
-        >>> message = Message("2026-11-20", "run", "Audit", (item, item), 0)
+        >>> message = Message("2026-11-20", "run", "Audit", causes=(Cause.of_one(item),) * 2)
         >>> message.fitted(list, 4, len)
         ['Audit', '• G / T', '    why', '• G / T']
         >>> message.fitted(list, 2, len)
@@ -213,27 +213,20 @@ class Message:
         first = {number for _, number, _ in sorted(self._ranked, key=itemgetter(0))[:kept]}
         lines += [line for _, number, line in self._ranked if number in first]
         titles = sum(rank == _TITLE and number in first for rank, number, _ in self._ranked)
-        named = sum(each.problems for each in self._of_text)
-        left_out = max(len(self.items) + self.left_out - named, 0)
-        left_out += sum(each.problems for each in self._of_text[titles:])
-        if left_out:
+        if left_out := sum(each.problems for each in self.causes[titles:]):
             others = count(left_out, "more group and topic", "more groups and topics")
             lines.append(self.language("and {others}", others=others))
-        if self.ended and (kept or not self.items):
+        if self.ended and (kept or not self.causes):
             lines.append(self.ended)
         if self.url:
             lines.append(Link(self.language("The page: {url}", url=self.url), self.url))
         return lines
 
-    @property
-    def _of_text(self) -> Sequence[Cause]:
-        return self.causes or [Cause.of_one(each) for each in self.items]
-
     @cached_property
     def _ranked(self) -> list[tuple[int, int, str]]:
         """The lines of the problems, each with its rank and its number."""
         ranked = (
-            line for cause in self._of_text for line in ((_TITLE, f"• {cause.title}"), *cause.lines)
+            line for cause in self.causes for line in ((_TITLE, f"• {cause.title}"), *cause.lines)
         )
         return [(rank, number, line) for number, (rank, line) in enumerate(ranked)]
 
@@ -312,7 +305,6 @@ def make_message(digest: Digest, chosen: Chosen, alerts: Alerts, language: Langu
         date=digest.published.date,
         run_id=digest.published.run_id,
         heading=language.of(_heading(digest, chosen, alerts)),
-        items=(),
         left_out=len(chosen) - len(shown_alone),
         url=(alerts.report_url or "").replace("{date}", digest.published.date),
         language=language,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ..console.failures import sentence_of
 from ..console.output import Output, text_file_at, write_metrics
+from ..console.progress import Say
 from ..declared.instants import SECOND, Instant, to_datetime
 from ..errors import AuditError, SettingsError
 from ..texts.shown import iso, visible
@@ -19,8 +20,6 @@ from .dump_folder import DumpFolder
 from .figures import Figures, metrics_text
 from .rounds import MOST_TROUBLES, CollectError, Round
 from .signature import find_account
-
-Say = Callable[[str], None]
 
 
 class WrittenRound(NamedTuple):

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -21,7 +20,7 @@ from ..config.settings import (
 from ..config.window import future_after
 from ..console.arguments import Options
 from ..console.output import say
-from ..console.progress import Progress
+from ..console.progress import Progress, Say
 from ..console.terminal import console_on, is_terminal
 from ..errors import SettingsError
 from ..storage import Location, Reports
@@ -182,7 +181,7 @@ def time_of_option(
     return time
 
 
-def say_beside(args: Options, output: str | None) -> Callable[[str], None]:
+def say_beside(args: Options, output: str | None) -> Say:
     """Says lines about a result: on standard error, where standard output has the result."""
     return Progress(quiet=args.quiet).say if output == STANDARD_OUTPUT else say
 

@@ -472,11 +472,12 @@ def remedies_of(problems: Iterable[Problem]) -> list[tuple[str, int]]:
     return sorted(remedies, key=lambda each: -each[1])
 
 
-#: Columns that rows of one finding share, those of them that the table has.
+#: Columns that rows of one finding share; one that a table lacks is null.
 _SHARED_COLUMNS = (
     *(*PLACE, "severity", "persistence", "ongoing", "status", "certainty", "known_issue"),
-    *("first_seen", "last_seen", "share_of_time", "causes", "owners", "why", TEXTS),
+    *("first_seen", "last_seen", "share_of_time", "causes"),
 )
+_OF_STALLS = ("owners", "why", TEXTS)
 _LISTS = {"causes", "owners"}
 #: Columns that they have each, and what becomes of them.
 _EACH: dict[str, Literal["list", "min", "max"]] = {
@@ -496,9 +497,9 @@ _MOST_OWNERS = 3
 def _queue_findings(tables: Tables) -> Iterator[PlaceFinding]:
     """The findings of queues, put together by Arrow: a run may have a million rows."""
     for table, kind in kinds.QUEUE_FINDINGS.items():
-        alike = [each for each in _SHARED_COLUMNS if each in SCHEMAS[table].names]
+        alike = [*_SHARED_COLUMNS, *(_OF_STALLS if kind == kinds.STALLED else ())]
         rows = tables.read(table, [*alike, *_EACH])
-        for name in _LISTS.intersection(alike):
+        for name in _LISTS.intersection(SCHEMAS[table].names):
             lists: Any = pc.binary_join(rows[name], _BETWEEN)
             rows = rows.set_column(rows.column_names.index(name), name, lists)
         of_alike = rows.group_by(alike, use_threads=False).aggregate(list(_EACH.items()))

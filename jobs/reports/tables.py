@@ -40,9 +40,9 @@ def anchor_of(place: Place, *, several: bool) -> str:
 
 
 def column_of(table: str, name: str) -> "pa.Field[Any]":
-    """The column of a report table as declared, but it may be null; else a column of nulls."""
+    """The column of a report table as declared, but it may be null; else one of texts."""
     there = name in SCHEMAS[table].names
-    return SCHEMAS[table].field(name).with_nullable(True) if there else pa.field(name, pa.null())
+    return SCHEMAS[table].field(name).with_nullable(True) if there else pa.field(name, pa.string())
 
 
 class Tables:
