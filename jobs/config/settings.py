@@ -14,7 +14,7 @@ import sysconfig
 import tomllib
 import warnings
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -56,8 +56,18 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-def is_pattern(pattern: str) -> str:
-    """The pattern, if it is a regular expression; else ValueError.
+def that(check: Callable[[str], object]) -> AfterValidator:
+    """Lets a text through, as it is, that a function takes without a ValueError."""
+
+    def checked_text(text: str) -> str:
+        check(text)
+        return text
+
+    return AfterValidator(checked_text)
+
+
+def _is_pattern(pattern: str) -> None:
+    """ValueError where it is no regular expression.
 
     How long it takes is not looked at: a pattern such as ``(a+)+b`` is the operator's to avoid.
     """
@@ -68,21 +78,19 @@ def is_pattern(pattern: str) -> str:
             re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         raise ValueError(f"expected a regular expression, came {pattern!r}: {error}") from error
-    return pattern
 
 
 #: The names of ``secret_patterns.DEFAULT_PATTERNS``.
 DefaultPattern = Literal["BINDER_KEY", "NAMED_SECRET", "URL_PASSWORD", "RANDOM_TOKEN"]
 
 #: A regular expression over a whole name.
-NamePattern = Annotated[str, AfterValidator(is_pattern)]
+NamePattern = Annotated[str, that(_is_pattern)]
 
 
-def _is_link(base: str) -> str:
+def _is_link(base: str) -> None:
     # It becomes a link of the page: no javascript:, no data:.
-    if urlsplit(base).scheme in ("", "http", "https", "file"):
-        return base
-    raise ValueError("expected an http(s) or file URL, or a path")
+    if urlsplit(base).scheme not in ("", "http", "https", "file"):
+        raise ValueError("expected an http(s) or file URL, or a path")
 
 
 class Paths(Section):
@@ -95,7 +103,7 @@ class Paths(Section):
     #: The folder of the reports, for commands without `--reports`.
     reports: str | None = None
     #: The URL of the pages on the findings, to which page and ticket then link.
-    finding_pages: Annotated[str, AfterValidator(_is_link)] | None = None
+    finding_pages: Annotated[str, that(_is_link)] | None = None
 
 
 class StrategySetting(Section):
@@ -287,26 +295,14 @@ class Alerts(Destination):
         return self
 
 
-def _is_strategy(name: str) -> str:
-    make_strategy(name)
-    return name
+def _is_time_zone(name: str) -> None:
+    if name not in available_timezones() and not _OFFSET.fullmatch(name):
+        raise ValueError("expected a time zone such as Asia/Shanghai or GMT+8")
 
 
-def _is_time_zone(name: str) -> str:
-    if name in available_timezones() or _OFFSET.fullmatch(name):
-        return name
-    raise ValueError("expected a time zone such as Asia/Shanghai or GMT+8")
-
-
-def _is_language(code: str) -> str:
-    if code in LANGUAGES:
-        return code
-    raise ValueError(f"expected one of the languages {', '.join(LANGUAGES)}")
-
-
-def _is_zone(name: str) -> str:
-    time_zone(name)
-    return name
+def _is_language(code: str) -> None:
+    if code not in LANGUAGES:
+        raise ValueError(f"expected one of the languages {', '.join(LANGUAGES)}")
 
 
 class Settings(Section):
@@ -328,9 +324,9 @@ class Settings(Section):
     #: of 5.1 and later (4.x: the local time of the host). Without it each log's offset from UTC is
     #: inferred; set the zone where logs are gathered hours later, or where it changed within the
     #: dumps.
-    client_log_time_zone: Annotated[str, AfterValidator(_is_time_zone)] | None = None
+    client_log_time_zone: Annotated[str, that(_is_time_zone)] | None = None
     #: The strategy of clients for which none was observed or configured.
-    default_strategy: Annotated[str, AfterValidator(_is_strategy)] = "AVG"
+    default_strategy: Annotated[str, that(make_strategy)] = "AVG"
     strategies: tuple[StrategySetting, ...] = ()
     severity: SeverityThresholds = SeverityThresholds()
     #: The share of input lines, or of their bytes if that is more, that may be quarantined. Above
@@ -339,12 +335,12 @@ class Settings(Section):
     allowed_quarantine_share: Number = Field(default=0.01, ge=0, le=1)
     #: The language of what people read: `en`, or `zh` for Chinese; `--language` overrides it for
     #: one command.
-    language: Annotated[str, AfterValidator(_is_language)] = ENGLISH.code
+    language: Annotated[str, that(_is_language)] = ENGLISH.code
     #: The time zone of what people read (pages, tickets, alerts, the console, explain and what-if),
     #: and of `--at`, `--since` and `--until` without a zone: `UTC`, `local` (that of the machine),
     #: or a name such as `Asia/Shanghai`. Tables, metrics, CSV and JSON have UTC, and a date is a
     #: day of UTC.
-    display_time_zone: Annotated[str, AfterValidator(_is_zone)] = "UTC"
+    display_time_zone: Annotated[str, that(time_zone)] = "UTC"
     masking: MaskingSetting = MaskingSetting()
     bounds: Bounds = DEFAULT_BOUNDS
     publishing: Publishing = Publishing()

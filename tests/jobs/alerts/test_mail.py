@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from jobs.alerts.delivery import Refusal
 from jobs.alerts.destinations import SECRET_VARIABLE, find_destination
-from jobs.alerts.message import Item, Message
+from jobs.alerts.message import Cause, Item, Message
 from jobs.alerts.services.mail import mail_of, send
 from jobs.config.settings import Alerts, Email
 from jobs.errors import SettingsError
@@ -28,13 +28,9 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PASSWORD = "pa55word"  # noqa: S105
 AMPLE = 60.0
 NAME = "G\ud800é\U0001f525 / T"
-MESSAGE = Message(
-    "2026-11-20",
-    "run",
-    "Rebalance audit of 2026-11-20: 1 new finding",
-    (Item(Place("C", "G", "T"), "CRITICAL", True, NAME, ("." * 99, ".", "x" * 2000), ()),),
-    0,
-)
+ITEM = Item(Place("C", "G", "T"), "CRITICAL", True, NAME, ("." * 99, ".", "x" * 2000), ())
+HEADING = "Rebalance audit of 2026-11-20: 1 new finding"
+MESSAGE = Message("2026-11-20", "run", HEADING, (ITEM,), causes=(Cause.of_one(ITEM),))
 
 
 @pytest.fixture

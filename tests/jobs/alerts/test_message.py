@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from jobs.alerts.message import (
     OTHERS,
+    Cause,
     Digest,
     Item,
     Message,
@@ -293,7 +294,7 @@ def test_a_text_is_cut_after_it_is_spelt_out() -> None:
 
 def many(problems: int) -> Message:
     item = Item(Place("C", "G", "T"), "WARNING", True, "G / T", ("why", "repair"), ())
-    return Message("2026-11-20", "run", "Audit", (item,) * problems, left_out=5)
+    return Message("2026-11-20", "run", "Audit", causes=(Cause.of_one(item),) * problems)
 
 
 @given(st.integers(0, 6), st.integers(0, 30))
@@ -302,12 +303,12 @@ def test_what_does_not_fit_is_left_out_by_whole_lines_and_counted(problems: int,
     assert lines[0] == "Audit"
     assert len(lines) <= max(room, 2)
     summaries = lines.count("• G / T")
-    left_out = 5 + problems - summaries
-    assert lines[-1] == f"and {left_out} more groups and topics"
+    if left_out := problems - summaries:
+        assert lines[-1].startswith(f"and {left_out} more group")
     # No cause is there while a group is left out.
     assert summaries == problems or not [line for line in lines if line.startswith("    ")]
     # It is the most that fits.
-    assert len(lines) == min(2 + 3 * problems, max(room, 2))
+    assert len(lines) == min(1 + 3 * problems, max(room, 2))
 
 
 def test_resolved_is_what_was_judged_and_has_nothing_lasting_left(tmp_path: Path) -> None:

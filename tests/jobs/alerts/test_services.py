@@ -23,7 +23,7 @@ from jobs.alerts.destinations import (
     find_destination,
     service_at,
 )
-from jobs.alerts.message import Item, Message
+from jobs.alerts.message import Cause, Item, Message
 from jobs.alerts.services.json_document import document
 from jobs.alerts.services.pagerduty import incident_key
 from jobs.alerts.services.robots import signed
@@ -67,7 +67,8 @@ def message(name: str = "G / T (C)", number: int = 1, explanation: str = "becaus
         Item(Place("C", "G", f"T{n}"), "CRITICAL", True, name, explanations, (finding(n),))
         for n in range(number)
     )
-    return Message("2026-11-20", "run-1", "Rebalance audit of 2026-11-20: found", problems, 0)
+    heading, causes = "Rebalance audit of 2026-11-20: found", tuple(map(Cause.of_one, problems))
+    return Message("2026-11-20", "run-1", heading, problems, causes=causes)
 
 
 @pytest.fixture
@@ -302,7 +303,8 @@ LINK = "https://audit.example/dt=2026-11-20.html#G/%25RETRY%25G"
 
 
 def test_where_a_link_is_an_element_of_its_own_the_place_on_the_page_is_one() -> None:
-    sent = replace(message(), items=(replace(message().items[0], url=LINK),))
+    item = replace(message().items[0], url=LINK)
+    sent = replace(message(), items=(item,), causes=(Cause.of_one(item),))
     (block,) = posted("SLACK", sent)["blocks"]
     assert {"type": "link", "url": LINK} in block["elements"][0]["elements"]
     (post,) = posted("FEISHU", sent)["content"]["post"].values()

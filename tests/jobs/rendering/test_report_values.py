@@ -123,7 +123,7 @@ def test_findings_that_differ_in_nothing_but_the_queue_are_one_line_the_worst_fi
         ("ORPHANED", "WARNING", True, "queue 0 of broker-a"),
         ("STALLED", "WARNING", False, "queue 7 of broker-a"),
     ]
-    assert [each.backlog for each in card.findings] == [None, 12, None, None, 0]
+    assert [each.waiting.messages for each in card.findings] == [None, 12, None, None, 0]
     first, (last,) = card.findings[0], report(orphaned_queues=rows[-1:]).cards[0].findings
     assert (first.certainty, first.status) == ("CERTAIN", "NEW")
     assert first.causes == ("DUPLICATE_CLIENT_ID",)

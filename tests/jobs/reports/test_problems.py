@@ -323,7 +323,7 @@ def test_a_finding_without_some_of_its_rows_has_the_messages_of_the_others() -> 
     def left(*ids: str) -> tuple[list[str], int | None, str]:
         finding = every.without(ids)
         assert finding is not None
-        return list(finding.ids), finding.backlog, finding.waiting.text
+        return list(finding.ids), finding.waiting.messages, finding.waiting.text
 
     one = "(no offsets of 1 of {} queues)"
     assert left() == (["0", "1", "2"], 120, f"at least 120 messages wait {one.format(3)}")
