@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from jobs.cli import main
 from jobs.errors import AuditError
 from tests.contract.test_help import parsers
+from tests.fuzz.mutations import changed_texts
 from tests.support.truth import CAPTURES
 
 EXIT_CODES = {0, 1, 2, 3, 4}
@@ -70,6 +71,9 @@ GOOD = {
 WORDS = st.one_of(
     st.sampled_from(NASTY),
     st.text(st.characters(exclude_characters="/~\\\0"), max_size=20),
+    changed_texts([each for of in GOOD.values() for each in of]).filter(
+        lambda text: not set(text) & set("/~\\\0")
+    ),
 )
 PARSERS = {name: each for name, each in parsers().items() if name != "rebalance-audit"}
 

@@ -200,29 +200,6 @@ def test_an_override_before_it_is_no_section_of_another() -> None:
     assert said in refused(None, ["persistence_seconds=60", "persistence_seconds.x=3"])
 
 
-KEYS = sorted({*names_of(Settings), *Settings.model_fields})
-
-
-@given(
-    st.one_of(st.sampled_from(KEYS), st.text(max_size=20)),
-    st.one_of(
-        st.text(st.characters(exclude_categories=()), max_size=30),
-        st.text("[]{}=,.\"'0123456789abcdefxinTZ:-+_ \n", max_size=40),
-        st.sampled_from([override.partition("=")[2] for override, _ in REFUSED]),
-        st.recursive(st.integers() | st.floats() | st.booleans(), st.lists, max_leaves=5).map(repr),
-        st.dates().map(str),
-        st.datetimes().map(str),
-    ),
-)
-def test_whatever_is_set_is_a_setting_or_is_refused(key: str, value: str) -> None:
-    try:
-        found = load_settings(None, [f"{key}={value}"])
-    except SettingsError as error:
-        assert len(str(error)) < 1500
-        return
-    assert found.fingerprint()
-
-
 @given(st.binary(max_size=200) | st.text("[]{}=,.\"'#\n\\ux01 abc", max_size=200).map(str.encode))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_a_file_has_is_settings_or_is_refused_by_its_name(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jobs.dumps import fastjson
 from jobs.dumps.fastjson import MAX_DEPTH, FastjsonError, parse
@@ -262,42 +259,3 @@ def test_what_references_name_is_not_shared() -> None:
     value["b"]["n"] = 2
 
     assert value["a"] == [{"n": 1}]
-
-
-JSON_VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda children: st.lists(children) | st.dictionaries(st.text(), children),
-    max_leaves=20,
-)
-#: Texts that are nearly what fastjson prints.
-NEARLY = st.lists(
-    st.sampled_from(
-        [
-            *"{}[]:,\"'\\ \t",
-            *('"a"', '"$ref"', '"$.a"', '"$"', "'x'", "mqTable", "\\u00", "\\x41"),
-            *("0", "-1.5", "1e9", "true", "null", "NaN"),
-            *("{{", "}:{", "[]", QUEUE_0, '{"$ref":"$.a"}', '"mqTable":', '"data":'),
-            *('"queueStatInfoList":[', '"offsetTable":null'),
-        ]
-    ),
-    max_size=25,
-).map("".join)
-
-
-@given(JSON_VALUES, st.sampled_from([None, 2]), st.booleans())
-def test_what_json_dumps_writes_is_read_back(
-    value: Any, indent: int | None, ascii_only: bool
-) -> None:
-    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
-
-    assert parse(text) == value
-
-
-@given(st.text() | NEARLY)
-def test_any_text_is_read_or_refused(text: str) -> None:
-    with contextlib.suppress(FastjsonError):
-        parse(text)

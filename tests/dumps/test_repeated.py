@@ -6,8 +6,6 @@ import json
 from itertools import product
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jobs.config.bounds import DEFAULT_BOUNDS
 from jobs.dumps.statement import KINDS, Statement
@@ -56,22 +54,6 @@ def written(kind: str, collected_at: str, snapshot_time: str | None, shape: int)
     if begins:
         text = text.replace("{", f"{{{begins}, ", 1)
     return text.replace("<c>", collected_at).replace("<s>", snapshot_time or "").encode()
-
-
-LINES = st.builds(
-    written,
-    st.sampled_from(KINDS),
-    st.sampled_from(TIMES),
-    st.sampled_from([*TIMES, None]),
-    st.integers(0, 8),
-)
-
-
-@given(st.lists(LINES, max_size=12))
-def test_what_came_before_changes_no_answer(lines: list[bytes]) -> None:
-    reader = StatementReader(DEFAULT_BOUNDS, None)
-    for order, each in enumerate(lines):
-        assert reader.read(each, order) == StatementReader(DEFAULT_BOUNDS, None).read(each, order)
 
 
 @pytest.mark.parametrize(("kind", "shape"), list(product(KINDS, range(9))))

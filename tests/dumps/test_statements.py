@@ -1,4 +1,7 @@
-"""Each line of a dump is read once: as what was said, or with the reason why it says nothing."""
+"""Each line of a dump is read once: as what was said, or with the reason why it says nothing.
+
+Whatever a line holds: tests/fuzz/test_dump_lines.py.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jobs.config.bounds import DEFAULT_BOUNDS
 from jobs.dumps import parsing
@@ -748,69 +749,6 @@ def test_a_log_line_was_printed_as_if_it_were_in_utc(printed: str, instant: int 
     body = BODIES[LOG].replace("2026-01-05 09:00:00,000", printed)
 
     assert content(LOG, body).printed == instant
-
-
-# ------------------------------------------------------------------ anything
-
-JSON_VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False)
-    | st.sampled_from([*KINDS, *BODIES.values(), "2026-01-05T09:00:00Z", "", "0"])
-    | st.text(st.characters(codec=None)),
-    lambda children: (
-        st.lists(children, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                ["status", "data", "connectionSet", "queueDatas", "mqTable", "$ref", "a"]
-            ),
-            children,
-        )
-    ),
-    max_leaves=8,
-)
-
-
-@given(st.binary() | st.text().map(str.encode))
-def test_any_bytes_give_statements_or_a_reason(text: bytes) -> None:
-    assert isinstance(say(text), RefusedLine)
-
-
-@given(st.sampled_from(KINDS), st.data())
-def test_any_envelope_gives_statements_that_can_be_written_or_a_reason(
-    kind: str, data: st.DataObject
-) -> None:
-    envelope = json.loads(line(kind))
-    for name in data.draw(st.sets(st.sampled_from([*envelope, "error_code"]), max_size=3)):
-        envelope[name] = data.draw(JSON_VALUES)
-
-    said = say(json.dumps(envelope))
-    if isinstance(said, RefusedLine):
-        said.reason.encode()
-    else:
-        repr(said).encode()
-        json.dumps(said, ensure_ascii=False).encode()
-
-
-@given(st.sampled_from(KINDS), st.data())
-def test_a_body_that_was_changed_anywhere_gives_statements_or_a_reason(
-    kind: str, data: st.DataObject
-) -> None:
-    body = BODIES[kind]
-    start = data.draw(st.integers(0, len(body)))
-    end = data.draw(st.integers(start, min(start + 9, len(body))))
-    body = body[:start] + data.draw(st.text(max_size=3)) + body[end:]
-
-    assert isinstance(say(line(kind, body=body)), list | RefusedLine)
-
-
-@given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 2)), max_size=20))
-def test_a_reader_remembers_nothing_that_changes_an_answer(given_: list[tuple[str, int]]) -> None:
-    reader = StatementReader(DEFAULT_BOUNDS, None)
-    for kind, number in given_:
-        text = line(kind, cluster=f"C{number}", body=BODIES[kind].replace("T", "TUV"[number]))
-        assert reader.read(text.encode()) == say(text)
 
 
 @pytest.mark.parametrize("time", ["9999-12-31T23:59:59%s", "0001-01-01T00:00:00%s"])
