@@ -61,17 +61,11 @@ def test_a_process_that_crashes_and_is_started_again_flaps():
 
 
 def test_a_client_that_has_the_same_id_each_time_is_named_with_its_addresses():
-    changes = [
-        change
-        for minute in range(0, 40, 5)
-        for change in ((minute, ["pod-1"], []), (minute + 2, [], ["pod-1"]))
-    ]
-    channels = {
-        "pod-1": [
-            Channel(("b", 0), "pod-1", f"h:{n}", at(300 * n), at(300 * n + 60), None)
-            for n in (0, 1, 99)
-        ]
-    }
+    changes = []
+    for minute in range(0, 40, 5):
+        changes += [(minute, ["pod-1"], []), (minute + 2, [], ["pod-1"])]
+    seen = [(f"h:{n}", at(300 * n), at(300 * n + 60), None) for n in (0, 1, 99)]
+    channels = {"pod-1": [Channel(("b", 0), "pod-1", *each) for each in seen]}
 
     fault = found(*changes, channels=channels)
 
