@@ -35,7 +35,7 @@ from jobs.judge.history import judge
 from jobs.judge.situations import Situations, TopicSituation
 from jobs.judge.terms import Terms
 from jobs.rendering import drawings
-from jobs.reports import problems
+from jobs.reports import problems, words
 from jobs.schemas import ALLOCATIONS, EVENTS, GROUP_FAULTS, QUARANTINE, REPORT_TABLES, comment_of
 from rebalance_core import REPAIRS, Member
 from tests.support.settings_page import fields_of, is_section
@@ -164,6 +164,7 @@ def test_every_finding_of_a_queue_has_its_words() -> None:
     kinds = set(QUEUE_FINDINGS.values())
     assert set(drawings._MARKED) == kinds
     assert set(problems._HOW) == kinds
+    assert kinds <= set(words._WORDS)
 
 
 @pytest.mark.parametrize("name", EVENT_KINDS)
