@@ -21,6 +21,8 @@ from rebalance_core.loads import processes_by_client, queues_by_client
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.moves import shown_id
 from rebalance_core.repairs import GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL
+from rebalance_core.strategies.factory import STRATEGIES
+from rebalance_core.strategy_rules import NEED_PARAMETERS
 from rebalance_core.texts import Text
 
 from .arrow_tables import Row
@@ -31,7 +33,7 @@ from .core_verdict import QueueAllocation, Verdict
 _NO_PART = frozenset((GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL))
 
 #: Strategies that need no parameters: any group can use them.
-_FREE_STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+_FREE_STRATEGIES = tuple(name for name in STRATEGIES if name not in NEED_PARAMETERS)
 #: Strategies that divide each topic as evenly as it can be.
 _EVEN_BUT_FOR_REMAINDERS = frozenset(("AVG", "AVG_BY_CIRCLE"))
 #: The load is uneven from so many queues between the fullest and the emptiest client on (within one

@@ -20,12 +20,13 @@ from rebalance_core.processes import Process, find_processes
 from rebalance_core.texts import Text
 from rebalance_core.views import possible_views, readable_by_some
 
-from ..declared.kinds import OF_ONE_CLIENT
+from ..declared.kinds import GRADED_TABLES, OF_ONE_CLIENT, QUEUE_FINDINGS
 from ..judge.core_verdict import QueueKey
 from ..judge.moment import Moment
 from ..languages.language import Language
 from ..texts.shown import cut, display_width, padded, visible
 from .text_templates import Reader, clock
+from .words import in_words
 
 _MOST_CLIENTS = 40
 _MOST_DRAWN = 120
@@ -63,6 +64,7 @@ def explain_lines(
         since=list(_since(moment)),
         queues_of=_queues_of,
         of_one_client=OF_ONE_CLIENT,
+        kind_in_words=lambda table: in_words(QUEUE_FINDINGS[table]),
         ranges=partial(_ranges, moment),
         held_by_several=[queue for queue, number in holders.items() if number > 1],
         most_waiting=[each for each in waiting if each[1]][:_MOST_BACKLOGS],
@@ -349,16 +351,19 @@ def _leaving(
 TableRow = Mapping[str, Any]
 #: Columns in which queues that share a line are equal.
 _EQUAL_IN_A_LINE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
+#: Tables of which each row has a line of its own, with whom it is about.
+_ONE_A_LINE = ("stalled_queues", "group_faults")
 
 
 def _since(moment: Moment) -> Iterator[tuple[str, Sequence[TableRow]]]:
     """The rows that share a line, with their table: the queues of an episode, a stall, a fault."""
-    for table in ("orphaned_queues", "duplicate_queues"):
+    for table in GRADED_TABLES:
         rows = moment.episodes[table]
+        if table in _ONE_A_LINE:
+            yield from ((table, [row]) for row in rows)
+            continue
         of_episode = grouped((tuple(row[name] for name in _EQUAL_IN_A_LINE), row) for row in rows)
         yield from ((table, of_episode[alike]) for alike in sorted(of_episode))
-    for table in ("stalled_queues", "group_faults"):
-        yield from ((table, [row]) for row in moment.episodes[table])
 
 
 def _queues_of(rows: Iterable[TableRow]) -> list[QueueKey]:

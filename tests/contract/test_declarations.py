@@ -35,8 +35,16 @@ from jobs.judge.history import judge
 from jobs.judge.situations import Situations, TopicSituation
 from jobs.judge.terms import Terms
 from jobs.rendering import drawings
-from jobs.reports import problems
-from jobs.schemas import ALLOCATIONS, EVENTS, GROUP_FAULTS, QUARANTINE, REPORT_TABLES, comment_of
+from jobs.reports import problems, words
+from jobs.schemas import (
+    ALLOCATIONS,
+    EVENTS,
+    FORMER_FINDINGS,
+    GROUP_FAULTS,
+    QUARANTINE,
+    REPORT_TABLES,
+    comment_of,
+)
 from rebalance_core import REPAIRS, Member
 from tests.support.settings_page import fields_of, is_section
 
@@ -164,6 +172,9 @@ def test_every_finding_of_a_queue_has_its_words() -> None:
     kinds = set(QUEUE_FINDINGS.values())
     assert set(drawings._MARKED) == kinds
     assert set(problems._HOW) == kinds
+    assert kinds <= set(words._WORDS)
+    comment = comment_of(FORMER_FINDINGS.schema.field("kind"))
+    assert kinds <= set(re.findall(r"\w+", comment))
 
 
 @pytest.mark.parametrize("name", EVENT_KINDS)

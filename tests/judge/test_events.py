@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.declared.instants import SECOND
+from jobs.declared.kinds import GRADED_TABLES
 from jobs.judge import events
 from jobs.judge.arrow_tables import Row, to_table
 from jobs.judge.brokers import masters_away
@@ -362,8 +363,8 @@ def explained(*findings: Row) -> tuple[Row, list[bool]]:
     """The event of a master that is away from 120 to 300 s, and which findings name it."""
     polls = {"broker-a": answering((120, 180, 240)), "broker-b": answering()}
     dossier = group(polls, routes={"T": [route([A, B], *MINUTES)], "U": [route([B], *MINUTES)]})
-    others = ("duplicate_queues", "stalled_queues", "group_faults")
-    tables = {"orphaned_queues": list(findings), **{name: [] for name in others}}
+    tables: dict[str, list[Row]] = {table: [] for table in GRADED_TABLES}
+    tables["orphaned_queues"] = list(findings)
     of = case(
         dossier=dossier,
         situations=Situations({}),

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge.load import GroupLoad, group_load, with_load
+from jobs.judge.load import (
+    _EVEN_BUT_FOR_REMAINDERS,
+    _FREE_STRATEGIES,
+    GroupLoad,
+    group_load,
+    with_load,
+)
 from jobs.judge.situations import Situations
 from rebalance_core import MessageQueue, make_strategy
 from tests.judge.phases import allocated, case, evaluated, fault, finding, period
@@ -188,3 +194,15 @@ def test_a_fairer_strategy_that_leaves_a_remainder_is_told_with_its_range():
     ring = divided([ALICE, BOB, "10.0.0.3@1"], 13, "CONSISTENT_HASH")
 
     assert "with AVG each would have 4 to 5 queues" in load_of(T=ring).text()
+
+
+def test_the_strategies_that_divide_each_topic_evenly_are_named() -> None:
+    clients = [f"10.0.0.{number}@1" for number in range(5)]
+    numbers = [MessageQueue("T", "broker-a", number) for number in range(23)]
+
+    def is_even(name: str) -> bool:
+        taken = make_strategy(name).allocate_all("G", numbers, clients)
+        sizes = [len(of_client) for of_client in taken.values()]
+        return max(sizes) - min(sizes) <= 1
+
+    assert {*filter(is_even, _FREE_STRATEGIES)} == _EVEN_BUT_FOR_REMAINDERS

@@ -10,6 +10,7 @@ import pytest
 
 from jobs.config.choices import LANGUAGES
 from jobs.declared.instants import SECOND, to_instant
+from jobs.declared.kinds import GRADED_TABLES
 from jobs.judge.moment import Moment
 from jobs.languages.language import ENGLISH, language
 from jobs.reports.situation_text import explain_lines
@@ -43,15 +44,13 @@ from tests.support.snapshots import (
     state,
 )
 
-#: The tables that say since when something is so.
-EPISODES = ("orphaned_queues", "duplicate_queues", "stalled_queues", "group_faults")
 RULES = StrategyRules([StrategyRule(".*", "AVG")])
 
 
 def moment(of: State, last: int = 0) -> Moment:
     """The state as of the first snapshot of a period of so many seconds, and nothing besides."""
     now = to_instant(at(0))
-    return Moment("C", of, now, now, now + last * SECOND, dict.fromkeys(EPISODES, ()))
+    return Moment("C", of, now, now, now + last * SECOND, dict.fromkeys(GRADED_TABLES, ()))
 
 
 def explained(of: State, last: int = 0) -> str:
