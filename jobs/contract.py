@@ -76,7 +76,8 @@ def check_tables(tables: Iterable[tuple[Table, pa.Schema]]) -> None:
         if (problems := list(_problems(table, came)))
     ]
     if found:
-        raise ContractError("\n".join(found))
+        # A line that is not indented would look like one of the command's own.
+        raise ContractError("\n  ".join(found))
 
 
 def has_columns(table: Table, came: pa.Schema) -> bool:
