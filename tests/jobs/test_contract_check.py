@@ -44,6 +44,13 @@ def test_every_missing_and_every_mistyped_column_is_named_at_once() -> None:
     ]
 
 
+def test_a_column_without_a_value_is_as_good_as_missing_where_it_may_be_null() -> None:
+    # So pandas writes a column of nothing but None.
+    check_tables([(HEARTBEATS, changed(HEARTBEATS, strategy=pa.null()))])
+    with pytest.raises(ContractError, match="client_id: expected string, came null"):
+        check_tables([(HEARTBEATS, changed(HEARTBEATS, client_id=pa.null()))])
+
+
 def test_of_several_tables_each_line_is_shown_as_one(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ContractError) as raised:
         check_tables([(table, changed(table, "cluster")) for table in (TOPIC_ROUTES, HEARTBEATS)])
