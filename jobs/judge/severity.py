@@ -91,17 +91,22 @@ def stall_severity(stall: Stall) -> str:
 
 
 class _Harm(NamedTuple):
-    """The index of its severity, when it was, and whether nothing shows that it happens."""
+    """The index of its severity, when it was, whether nothing shows that it happens, and whether
+    what is held or the offsets show it.
+    """
 
     severity: int
     first_seen: Instant
     last_seen: Instant
     is_doubtful: bool = False
+    is_shown: bool = False
 
 
-def _harm(found: QueueFinding | Stall, *, is_doubtful: bool = False) -> _Harm:
+def _harm(
+    found: QueueFinding | Stall, *, is_doubtful: bool = False, is_shown: bool = False
+) -> _Harm:
     severity = SEVERITIES.index(found.severity)
-    return _Harm(severity, found.first_seen, found.last_seen, is_doubtful)
+    return _Harm(severity, found.first_seen, found.last_seen, is_doubtful, is_shown)
 
 
 #: The culprit that findings name: (topic, fault, client id); the id for FROZEN_PROCESS alone.
@@ -117,7 +122,11 @@ class Harms:
         # Many queues of one fault have one time and severity.
         self._harms: dict[_Culprit, set[_Harm]] = defaultdict(set)
         for queue in queues:
-            harm = _harm(queue, is_doubtful=queue.is_doubtful and queue.share >= critical)
+            harm = _harm(
+                queue,
+                is_doubtful=queue.is_doubtful and queue.share >= critical,
+                is_shown=True in (queue.held, queue.moved),
+            )
             for cause in queue.causes:
                 self._harms[queue.topic, cause, ""].add(harm)
         for stall in stalls:
@@ -134,8 +143,11 @@ class Harms:
         return [harm for harm in harms if fault.overlaps(harm)]
 
     def are_doubtful(self, fault: FaultEpisode) -> bool:
-        """True if a lasting fault has findings of which nothing shows that they happen."""
-        return fault.extent.lasts and any(harm.is_doubtful for harm in self._of(fault))
+        """True if a lasting fault has findings of which nothing shows that they happen, and none
+        of which something does.
+        """
+        harms = self._of(fault) if fault.extent.lasts else []
+        return any(harm.is_doubtful for harm in harms) and not any(harm.is_shown for harm in harms)
 
     def severity_of(self, fault: FaultEpisode) -> str:
         """The worst severity of the findings that name the fault as a cause and overlap it in time.

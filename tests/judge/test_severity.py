@@ -95,6 +95,10 @@ def test_a_fault_is_doubtful_while_its_findings_are():
     assert not doubtful.are_doubtful(fault_of(last=180))
     assert not doubtful.are_doubtful(fault_of("STRATEGY_MISMATCH"))
     assert not Harms([row("CRITICAL")], [], 0.5).are_doubtful(fault_of())
+    # The offsets of another queue show it: lists and routes are not all.
+    moved = replace(row("CRITICAL", first=200, certainty="POSSIBLE"), moved=True)
+    both = Harms([row("WARNING", first=200, certainty="POSSIBLE"), moved], [], 0.5)
+    assert not both.are_doubtful(fault_of())
     improbable = row("WARNING", first=200, certainty="POSSIBLE", probability=0.4)
     assert not Harms([improbable], [], 0.5).are_doubtful(fault_of())
 
