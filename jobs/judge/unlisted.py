@@ -51,6 +51,9 @@ def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     ]
     judged = [part for each in every for part in _parts(case, each)]
     kept = without_refuted(judged)
+    if case.dossier.consumes_in_order:
+        # Who waits for the lock of a queue does not have it.
+        kept = [each for each in kept if not (each.is_locked and each.held is False)]
     harmless = [each for each in found.faults if _is_harmless_route(each, kept)]
     kept = [each for each in kept if not any(_is_of_route(each, fault) for fault in harmless)]
     moving = [each for each in every if _is_read_unlisted(case, each)]

@@ -12,6 +12,7 @@ from jobs.judge.dossier import ClientRun, Dossier
 from jobs.judge.episodes import fault_episodes
 from jobs.judge.severity import Harms, finding_severity, stall_severity
 from jobs.judge.why import OTHER_FILTER
+from rebalance_core.findings import Claimant
 from tests.judge.phases import TERMS, fault, phase, queue_finding, stall, timeline
 
 
@@ -62,6 +63,23 @@ def test_an_orphan_that_is_read_throughout_is_a_warning_unless_messages_pile_up(
     # That it is held makes it no matter of what clients draw alone.
     of = {"certainty": "POSSIBLE", "held": True, "is_always_read": True}
     found = finding(kind, 0.5, unread_share, **of)
+    assert finding_severity(found, TERMS, orderly=True) == severity
+
+
+@pytest.mark.parametrize(
+    ("claimants", "held", "severity"),
+    [
+        # A broker gives the lock of a queue to one client id ...
+        ([("a", 1), ("b", 1)], None, "WARNING"),
+        # ... and so to all processes that have it.
+        ([("a", 2)], None, "CRITICAL"),
+        ([("a", 2), ("b", 1)], None, "CRITICAL"),
+        ([("a", 1), ("b", 1)], True, "CRITICAL"),
+    ],
+)
+def test_the_order_is_kept_where_one_of_two_ids_waits_for_the_lock(claimants, held, severity):
+    both = tuple(Claimant(*each, 1.0) for each in claimants)
+    found = finding("DUPLICATE", 1.0, None, claimants=both, held=held)
     assert finding_severity(found, TERMS, orderly=True) == severity
 
 
