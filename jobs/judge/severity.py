@@ -67,9 +67,10 @@ def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None) 
     read: a lasting orphan is critical, a lasting duplicate a warning. Where messages pile up they
     are certainly not read, however improbable the orphan (a few are always on their way: a tenth of
     what came counts); and where messages are to be consumed in order, two that read a queue break
-    the order: processes of one id, or two that hold it, for of two ids one has the lock. An orphan that is read throughout does no harm: a warning, however probable it is.
-    So is what is doubtful: it depends on what clients draw, and nothing that they hold and no
-    offset shows that it happens. Nobody is to be woken by lists alone that differ.
+    the order: processes of one id, or two that hold it, for of two ids one has the lock. An orphan
+    that is read throughout does no harm: a warning, however probable it is. So is what is doubtful:
+    it depends on what clients draw, and nothing that they hold and no offset shows that it happens.
+    Nobody is to be woken by lists alone that differ.
     ``orderly``: a client consumes in order.
     """
     if not finding.extent.lasts or finding.share < terms.warning_probability:
