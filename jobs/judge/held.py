@@ -46,6 +46,11 @@ _WHY_KEPT = Text(
     "see in the log whether the application suspended the consumer, or why its rebalance fails"
 )
 
+#: Without a known strategy nothing is computed: these queues may be nobody's by it.
+_SEE_STRATEGY = Text(
+    "check whether the members' strategy gives these queues to a client: a list (CONFIG) has to "
+    "name them, those of %RETRY% too, and rooms have to serve their brokers"
+)
 _FIND_READER = Text(
     "find who reads these queues, and end it: a process that left the brokers' lists and goes on "
     "(of a group that consumes in order, a broker's lock.log names who has the lock), a client of "
@@ -316,6 +321,8 @@ def _not_held_in_words(
     changes = case.route_changes.get(findings[0].topic, ())
     gained = set().union(*[queues_of(each.now) - queues_of(each.before) for each in changes])
     remedy: list[str] = [restart_of(client_ids, "GO" if is_go and queues & gained else None)]
+    if not owners:
+        remedy.insert(0, _SEE_STRATEGY)
     if ended:
         why = Text("find in the log why the application shut down its consumer of this group")
         remedy.insert(0, why)

@@ -57,8 +57,8 @@ def reconnecting_clients(case: Case, found: GroupFindings) -> GroupFindings:
 
     One fault for each client: of the topic in which its old connections cost most queues, where
     they cost none of the group's main topic. By itself an old connection passes
-    (``STALE_CHANNEL_REMEDY``); of a client that reconnects again and again what brings the next one
-    is to be repaired, in every topic in which it takes a slot.
+    (``STALE_CHANNEL_REMEDY``); of a client that reconnects or restarts again and again what brings
+    the next one is to be repaired, in every topic in which it takes a slot.
 
     A process that restarts under the same id has a new connection each time, too. That is a member
     that comes and goes, so fast that no list shows it gone: FLAPPING.
@@ -70,8 +70,7 @@ def reconnecting_clients(case: Case, found: GroupFindings) -> GroupFindings:
     faults = [
         _fault(case, each, several, stale.get((each.client_id,), ())) for each in reconnecting
     ]
-    reconnected = (each for each in faults if each.fault == RECONNECTING)
-    remedies = {(STALE_CHANNEL, each.client_ids): each.remedy for each in reconnected}
+    remedies = {(STALE_CHANNEL, each.client_ids): each.remedy for each in faults}
     others = (
         replace(each, remedy=remedies.get((each.fault, each.client_ids), each.remedy))
         for each in found.faults

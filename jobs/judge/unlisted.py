@@ -13,7 +13,7 @@ from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.english import MOST_NAMES, agreeing, list_of
 from rebalance_core.findings import CERTAIN, ORPHANED, POSSIBLE
 from rebalance_core.grouping import grouped
-from rebalance_core.repairs import GROUP_NOT_ON_BROKER, MASTER_AWAY
+from rebalance_core.repairs import GROUP_NOT_ON_BROKER, MASTER_AWAY, ROUTE_DIVERGENCE
 from rebalance_core.texts import Text
 
 from ..declared.kinds import UNLISTED_CONSUMER
@@ -35,6 +35,10 @@ _REMEDY = Text(
     "a firewall, authentication): a client that starts now gets no queue"
 )
 
+_ONE_ROUTE = Text(
+    "but the offsets of all these queues advance at each poll: no client has the shorter route"
+)
+
 
 def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     """The orphaned and duplicate queues that single states show, as far as no offset refutes them,
@@ -47,9 +51,40 @@ def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     ]
     judged = [part for each in every for part in _parts(case, each)]
     kept = without_refuted(judged)
+    if case.dossier.consumes_in_order:
+        # Who waits for the lock of a queue does not have it.
+        kept = [each for each in kept if not (each.is_locked and each.held is False)]
+    harmless = [each for each in found.faults if _is_harmless_route(each, kept)]
+    kept = [each for each in kept if not any(_is_of_route(each, fault) for fault in harmless)]
     moving = [each for each in every if _is_read_unlisted(case, each)]
-    faults = tuple(_offline_narrowed(each, moving, kept) for each in found.faults)
+    faults = tuple(
+        each.saying([_ONE_ROUTE], queues_affected=0)
+        if each in harmless
+        else _offline_narrowed(each, moving, kept)
+        for each in found.faults
+    )
     return replace(found, faults=faults).plus(unlisted_consumers(judged), kept)
+
+
+def _is_of_route(finding: QueueFinding, fault: FaultEpisode) -> bool:
+    is_route = fault.fault == ROUTE_DIVERGENCE and finding.causes == (ROUTE_DIVERGENCE,)
+    return is_route and finding.topic == fault.topic and finding.overlaps(fault)
+
+
+def _is_harmless_route(fault: FaultEpisode, findings: Sequence[QueueFinding]) -> bool:
+    """True if the offsets of each queue that may have no owner, as nameservers give different
+    routes, advance at each poll: then all clients have the longest of the routes, and no queue two
+    owners.
+
+    A client stays with one nameserver (``NettyRemotingClient`` 4.2.0 to 5.3.3), so that a queue has
+    an owner all the time or never; and a shorter route gives no client more queues than a longer.
+
+    Worked example: T grows from 8 to 12 queues at one of two nameservers. Were a client with the
+    other, some of its 12 queues would stand; all 6 that may be nobody's are read.
+    """
+    orphans = [each for each in findings if each.kind == ORPHANED and _is_of_route(each, fault)]
+    read = (each.is_read_throughout and each.moved is False for each in orphans)
+    return bool(orphans) and all(read)
 
 
 def _as_far_as_asked(case: Case, finding: QueueFinding) -> QueueFinding:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
-from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE
 from rebalance_core.texts import Text
 
 from ..declared.kinds import FROZEN_PROCESS
@@ -14,7 +13,7 @@ from .backlog import last_up_to, reading
 from .brokers import refusals
 from .case import Case
 from .core_verdict import QueueKey
-from .cut_off import is_of_outage
+from .cut_off import OUTAGES, is_of_outage
 from .extents import Extent
 from .found import FaultEpisode, GroupFindings, Stall
 from .holdings import Holding
@@ -55,7 +54,7 @@ def explained(case: Case, found: GroupFindings) -> GroupFindings:
     """The stalls with what the processes show of them."""
     mismatches = _filters_that_differ(found.faults)
     frozen = [each for each in found.faults if each.fault == FROZEN_PROCESS]
-    differ = [each for each in found.faults if each.fault == BROKER_VIEW_DIVERGENCE]
+    differ = [each for each in found.faults if each.fault in OUTAGES]
     stalls = tuple(explain(case, each, mismatches, frozen, differ) for each in found.stalls)
     return replace(found, stalls=stalls)
 

@@ -370,8 +370,9 @@ class Problem:
 
     @property
     def client_ids(self) -> tuple[str, ...]:
-        """The client ids of the first fault that names any."""
-        return next((each.client_ids for each in self.faults if each.client_ids), ())
+        """The client ids of the first fault that names any, of those that did not pass, if any."""
+        faults = self.there or self.faults
+        return next((each.client_ids for each in faults if each.client_ids), ())
 
     @cached_property
     def there(self) -> list[ShownFault]:

@@ -468,3 +468,22 @@ def test_an_offset_beyond_the_brokers_is_said_and_is_no_backlog(audit, ahead):
     said = "the group's offset is up to 300 beyond the last message in queues 0-1 of broker-a"
     assert (said in (health["reason"] or "")) == bool(ahead)
     assert (found["group_faults"], found["stalled_queues"]) == ([], [])
+
+
+def test_members_that_are_all_cut_off_from_a_broker_are_one_outage_since_its_queues_stopped(audit):
+    """No client reaches broker-b from 10:04 on; at 10:07 it drops the last of them."""
+
+    def lines():
+        for each in gone_at(["broker-b"], stop=range(4)):
+            is_list = each["kind"] == "consumer_connection" and each["broker_name"] == "broker-b"
+            if is_list and each["collected_at"] >= "2026-11-20T10:07":
+                yield {**{k: v for k, v in each.items() if k != "body"}, **OFFLINE}
+            else:
+                yield each
+
+    found = audit(lines())
+    (fault,) = found["group_faults"]
+    assert (fault["fault"], fault["first_seen"]) == ("GROUP_NOT_ON_BROKER", instant(240))
+    assert "queues 0-3 of broker-b have not moved since 10:04:00 UTC" in fault["evidence"]
+    (why,) = {row["why"] for row in found["stalled_queues"]}
+    assert why.startswith("its process does not reach the broker")

@@ -11,6 +11,7 @@ from jobs.judge.dossier import Dossier
 from jobs.judge.episodes import fault_episodes
 from jobs.judge.severity import Harms, finding_severity, stall_severity
 from jobs.judge.why import OTHER_FILTER
+from rebalance_core.findings import Claimant
 from tests.judge.lists import started
 from tests.judge.phases import TERMS, fault, phase, queue_finding, stall, timeline
 
@@ -53,6 +54,23 @@ def test_severity_follows_persistence_probability_and_the_harm_that_is_done(
 
 
 @pytest.mark.parametrize(
+    ("claimants", "held", "severity"),
+    [
+        # A broker gives the lock of a queue to one client id ...
+        ([("a", 1), ("b", 1)], None, "WARNING"),
+        # ... and so to all processes that have it.
+        ([("a", 2)], None, "CRITICAL"),
+        ([("a", 2), ("b", 1)], None, "CRITICAL"),
+        ([("a", 1), ("b", 1)], True, "CRITICAL"),
+    ],
+)
+def test_the_order_is_kept_where_one_of_two_ids_waits_for_the_lock(claimants, held, severity):
+    both = tuple(Claimant(*each, 1.0) for each in claimants)
+    found = finding("DUPLICATE", 1.0, None, claimants=both, held=held)
+    assert finding_severity(found, TERMS, orderly=True) == severity
+
+
+@pytest.mark.parametrize(
     ("kind", "unread_share", "held", "severity"),
     [
         # Read throughout. That it is held makes it no matter of what clients draw alone.
@@ -89,6 +107,10 @@ def test_a_fault_is_doubtful_while_its_findings_are():
     assert not doubtful.are_doubtful(fault_of(last=180))
     assert not doubtful.are_doubtful(fault_of("STRATEGY_MISMATCH"))
     assert not Harms([row("CRITICAL")], [], 0.5).are_doubtful(fault_of())
+    # The offsets of another queue show it: lists and routes are not all.
+    moved = replace(row("CRITICAL", first=200, certainty="POSSIBLE"), moved=True)
+    both = Harms([row("WARNING", first=200, certainty="POSSIBLE"), moved], [], 0.5)
+    assert not both.are_doubtful(fault_of())
     improbable = row("WARNING", first=200, certainty="POSSIBLE", probability=0.4)
     assert not Harms([improbable], [], 0.5).are_doubtful(fault_of())
 

@@ -32,6 +32,16 @@ def test_a_problem_sums_up_a_topic() -> None:
     assert (problem.orphan_minutes, problem.duplicate_minutes) == (20.0, 20.0)
 
 
+def test_who_it_is_about_is_not_of_a_fault_that_passed() -> None:
+    # No member reaches a broker; one of them looked frozen before.
+    lasts = fault("GROUP_NOT_ON_BROKER", client_ids=[])
+    passed = fault(
+        "FROZEN_PROCESS", client_ids=["c"], persistence="TRANSIENT", ongoing=False, severity="INFO"
+    )
+    assert only(RowTables(group_faults=[lasts, passed])).client_ids == ()
+    assert only(RowTables(group_faults=[passed])).client_ids == ("c",)
+
+
 def test_a_queue_with_several_runs_counts_once() -> None:
     runs = [finding(0), finding(0, first_seen=minute(30), last_seen=minute(40))]
     problem = only(RowTables(orphaned_queues=runs))
