@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .message_queue import MessageQueue, sort_message_queues
 from .processes import Process
-from .state import MASTER_ID
+from .state import MASTER_ID, State
 from .strategies.base import NOTHING, AllocationStrategy
 from .views import View
 
@@ -79,26 +79,21 @@ class Claims:
 _Replicas: TypeAlias = Mapping[str, Mapping[str, Collection[int]]]
 
 
-def compute_claims(
-    views: Sequence[View],
-    processes: Sequence[Process],
-    rerouted: Collection[str],
-    without_master: Collection[str],
-) -> Claims:
+def compute_claims(views: Sequence[View], processes: Sequence[Process], state: State) -> Claims:
     """Allocate under every view, once per strategy in use.
 
     A process that does not take part (``Process.takes_part``) takes a slot and claims nothing; one
     whose id is not in the list that it drew claims nothing; a broadcasting one claims every queue.
     Nobody claims a queue of a broker that it does not reach: without an offset from there the
     queue is not taken (``RebalanceImpl.updateProcessQueueTableInRebalance`` 5.3.3).
-    ``rerouted`` are brokers whose lists show nobody's route: see ``State``. ``without_master`` are
-    those of which the route has slaves alone: not every client reads from a slave, nor does it of a
-    broker whose slave alone lists it.
+    Of a broker of which the route has slaves alone not every client reads, nor of one whose slave
+    alone lists it.
     Raises AllocationError where Java's strategy throws: then no client changes what it holds.
     """
     views, processes, replicas = tuple(views), tuple(processes), _replicas_asked(views)
-    of_views = (_positions(view, processes, replicas, without_master) for view in views)
-    weights = _weights(views, processes, rerouted, replicas)
+    away = state.without_master
+    of_views = (_positions(view, processes, replicas, away) for view in views)
+    weights = _weights(views, processes, state.rerouted, replicas)
     claims = _with_shares(views, processes, tuple(map(tuple, of_views)), weights)
     # A claim is as likely as the process subscribes.
     subscribing = np.array([process.share for process in processes])
@@ -228,8 +223,7 @@ def _with_shares(
     ]
     if len(views) == 1:
         ((row, column),) = parts
-        share = np.ones(len(row))
-        return Claims(queues, processes, views, positions, weights, row, column, share)
+        return Claims(queues, processes, views, positions, weights, row, column, np.ones(len(row)))
     keys = np.concatenate([row * len(queues) + column for row, column in parts])
     of_entries = np.concatenate(
         [of_view[row] for of_view, (row, _) in zip(weights, parts, strict=True)]

@@ -92,12 +92,11 @@ class TopicSubscriptions:
         return {list_id: list(map(narrow, of_list)) for list_id, of_list in lists.items()}
 
     def _expression(self, topic: str, subscriptions: Any) -> tuple[Any, ...] | None:
-        found = self._found.get(id(subscriptions))
-        if found is None:
+        if id(subscriptions) not in self._found:
             # The first of equal topics counts.
             by_topic = {each[0]: tuple(each[1:]) for each in reversed(subscriptions or ())}
-            found = self._found[id(subscriptions)] = subscriptions, by_topic
-        return found[1].get(topic)
+            self._found[id(subscriptions)] = subscriptions, by_topic
+        return self._found[id(subscriptions)][1].get(topic)
 
 
 def state_of(
@@ -298,6 +297,5 @@ def to_verdict(evaluation: core.Evaluation, situation: core.Situation) -> Verdic
 
 
 def _found_queue(found: core.Finding, causes: tuple[str, ...]) -> FoundQueue:
-    queue = found.queue.broker_name, found.queue.queue_id
-    certainty, probability, claimants = found.certainty, found.probability, found.claimants
-    return FoundQueue(found.kind, queue, certainty, probability, claimants, causes)
+    queue, likely = (found.queue.broker_name, found.queue.queue_id), found.probability
+    return FoundQueue(found.kind, queue, found.certainty, likely, found.claimants, causes)

@@ -169,21 +169,16 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> FaultEpisode
     lives_of = grouped((flapper.who, life) for flapper in flappers for life in flapper.lives)
     # Who joined when, those that did most often first.
     often = dict(sorted(lives_of.items(), key=lambda each: (-len(each[1]), each[0])))
-    return FaultEpisode(
-        topic,
-        extent,
-        FLAPPING,
-        evidence=Text(
-            "{joined}; meanwhile members joined or left {times}, {per_hour} per hour, and each "
-            "time all queues are divided again",
-            joined=list_of((_joined(who, lives) for who, lives in often.items()), MOST_NAMES),
-            times=count(len(times), "time"),
-            per_hour=per_hour(len(times), first_seen, last_seen),
-        ),
-        remedy=Text(_REMEDY, these_clients=list_of(often, MOST_NAMES)),
-        client_ids=tuple(client_ids),
-        client_addrs=tuple(sorted(addresses)),
+    evidence = Text(
+        "{joined}; meanwhile members joined or left {times}, {per_hour} per hour, and each time "
+        "all queues are divided again",
+        joined=list_of((_joined(who, lives) for who, lives in often.items()), MOST_NAMES),
+        times=count(len(times), "time"),
+        per_hour=per_hour(len(times), first_seen, last_seen),
     )
+    remedy = Text(_REMEDY, these_clients=list_of(often, MOST_NAMES))
+    clients = tuple(client_ids), tuple(sorted(addresses))
+    return FaultEpisode(topic, extent, FLAPPING, evidence, remedy, *clients)
 
 
 def per_hour(times: int, first_seen: Instant, last_seen: Instant) -> int:

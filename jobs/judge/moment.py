@@ -96,16 +96,11 @@ def find_moments(
     until = times[-1] if at is None else at
     early = [time for time in times if time <= until]
     if not early:
-        raise InputError(
-            Text(
-                "{group} has no snapshot up to {came:iso}: its snapshots go from {first:iso} to "
-                "{last:iso}",
-                group=group,
-                came=until,
-                first=times[0],
-                last=times[-1],
-            )
+        template = (
+            "{group} has no snapshot up to {came:iso}: its snapshots go from {first:iso} to "
+            "{last:iso}"
         )
+        raise InputError(Text(template, group=group, came=until, first=times[0], last=times[-1]))
     snapshot_time = early[-1]
     found = find_situations(dossier, terms)
     evaluated: dict[str, Verdict] = {}

@@ -72,14 +72,10 @@ def _topic_fault(case: Case, topic: str, steps: Sequence[_Step]) -> FaultEpisode
     )
     why, remedy = _why(case, last)
     polls = {each.until for each in steps}
-    return FaultEpisode(
-        topic,
-        Extent(min(steps).since, last.until, len(polls), PERSISTENT, ongoing=False),
-        OFFSETS_WENT_BACK,
-        evidence=joined([evidence, far, *why]),
-        remedy=remedy,
-        broker_names=tuple(sorted({each.broker_name for each in steps})),
-    )
+    extent = Extent(min(steps).since, last.until, len(polls), PERSISTENT, ongoing=False)
+    whole = joined([evidence, far, *why])
+    names = tuple(sorted({each.broker_name for each in steps}))
+    return FaultEpisode(topic, extent, OFFSETS_WENT_BACK, whole, remedy, broker_names=names)
 
 
 def _why(case: Case, step: _Step) -> tuple[list[Text], Text]:

@@ -167,19 +167,14 @@ def _restarts_of_brokers(
         if (broker, each.first_seen) not in of_processes[client_id]
     )
     members_at = case.timelines[topic].members_at
-    times = {broker: _waves(sorted(each), members_at) for broker, each in came.items()}
-    at_once = (
-        (broker, time)
-        for broker, of_broker in times.items()
-        if len(together(of_broker, lambda each: (each, each), _AT_ONCE)) < _FEWEST_REPLACED
-        for time in of_broker
-    )
-    in_turn = (
-        (broker, time)
-        for broker, each in came.items()
-        for time in _in_turn(sorted(each), members_at)
-    )
-    return frozenset(chain(at_once, in_turn))
+    found: set[tuple[Broker, Instant]] = set()
+    for broker, of_broker in came.items():
+        in_time = sorted(of_broker)
+        times = _waves(in_time, members_at)
+        if len(together(times, lambda each: (each, each), _AT_ONCE)) >= _FEWEST_REPLACED:
+            times = []
+        found.update((broker, time) for time in (*times, *_in_turn(in_time, members_at)))
+    return frozenset(found)
 
 
 def _in_turn(
@@ -352,11 +347,8 @@ def blamed(_: Case, found: GroupFindings) -> GroupFindings:
     def blame(finding: QueueFinding) -> QueueFinding:
         if STALE_CHANNEL not in finding.causes or not any(map(finding.overlaps, reconnecting)):
             return finding
-        has_gaps = finding.extent.share_of_time < 1
-        return replace(
-            finding,
-            causes=tuple(sorted({*finding.causes, RECONNECTING})),
-            certainty=POSSIBLE if has_gaps else finding.certainty,
-        )
+        causes = tuple(sorted({*finding.causes, RECONNECTING}))
+        certainty = POSSIBLE if finding.extent.share_of_time < 1 else finding.certainty
+        return replace(finding, causes=causes, certainty=certainty)
 
     return replace(found, queues=tuple(map(blame, found.queues)))

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
@@ -79,7 +79,7 @@ def queues_left_route(case: Case, found: GroupFindings) -> GroupFindings:
 def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[FaultEpisode]:
     snapshots = sorted({time for run in case.dossier.routes[topic] for time in run.times})
     for number, change in enumerate(changes):
-        back: dict[Instant | None, dict[QueueKey, _UnreadMessages]] = defaultdict(dict)
+        back: dict[Instant | None, dict[QueueKey, _Unread]] = defaultdict(dict)
         for queue in sorted(queues_of(change.before) - queues_of(change.now)):
             later = (each for each in changes[number + 1 :] if queue in queues_of(each.now))
             until = next((each.first_seen for each in later), None)
@@ -98,18 +98,15 @@ def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fa
                 _remedy(change, unread),
                 broker_names=tuple(dict.fromkeys(name for name, _ in unread)),
                 queues_affected=len(unread),
-                unread_messages=sum(each.at_last for each in unread.values()),
+                unread_messages=sum(at_last for _, at_last in unread.values()),
             )
 
 
-class _UnreadMessages(NamedTuple):
-    """The messages that waited in a queue, at its first poll and at its last one."""
-
-    at_first: int
-    at_last: int
+#: The messages that waited in a queue, at its first poll and at its last one.
+_Unread: TypeAlias = tuple[int, int]
 
 
-def _left_unread(offsets: QueueOffsets | None, until: Instant | None) -> _UnreadMessages | None:
+def _left_unread(offsets: QueueOffsets | None, until: Instant | None) -> _Unread | None:
     """The messages that wait in the queue at its last poll before it is back; None: too few."""
     if offsets is None:
         return None
@@ -120,10 +117,10 @@ def _left_unread(offsets: QueueOffsets | None, until: Instant | None) -> _Unread
     lately = [int(step) for each in (consumed, written) for step in np.diff(each)[-1:]]
     if not waiting.size or waiting[-1] <= max([0, *lately]):
         return None
-    return _UnreadMessages(int(waiting[0]), int(waiting[-1]))
+    return int(waiting[0]), int(waiting[-1])
 
 
-def _evidence(change: RouteChange, unread: Mapping[QueueKey, _UnreadMessages]) -> Text:
+def _evidence(change: RouteChange, unread: Mapping[QueueKey, _Unread]) -> Text:
     at_first, messages = map(sum, zip(*unread.values(), strict=True))
     left = agreeing(messages, "{messages} [message|messages] unread", messages=messages)
     if at_first != messages:
@@ -137,7 +134,7 @@ def _evidence(change: RouteChange, unread: Mapping[QueueKey, _UnreadMessages]) -
     )
 
 
-def _remedy(change: RouteChange, unread: Mapping[QueueKey, _UnreadMessages]) -> Text:
+def _remedy(change: RouteChange, unread: Collection[QueueKey]) -> Text:
     if not change.now:
         # ``AdminBrokerProcessor.deleteTopic`` 4.9.4 has the store drop the queues at once.
         return Text(
