@@ -64,9 +64,8 @@ class Claims:
         """The queues that are not claimed by just one process, for certain."""
         counts = np.array([process.count for process in self.processes], dtype=np.float64)
         claims = np.bincount(self.column, minlength=len(self.queues))
-        owners = np.bincount(
-            self.column, (self.share == 1.0) * counts[self.row], minlength=len(self.queues)
-        )
+        certain = (self.share == 1.0) * counts[self.row]
+        owners = np.bincount(self.column, certain, minlength=len(self.queues))
         return np.flatnonzero((claims != 1) | (owners != 1.0))
 
     def taken(self, view: int, process: int) -> list[MessageQueue]:
@@ -217,17 +216,12 @@ def _with_shares(
         index = {queue: number for number, queue in enumerate(queues)}
         columns = [np.array([index[q] for q in view.queues], np.int64) for view in views]
     sharing = [row for row, process in enumerate(processes) if not process.broadcasting]
-    parts = [
-        _entries(of_view, sharing, of_queues)
-        for of_view, of_queues in zip(positions, columns, strict=True)
-    ]
+    parts = [_entries(each, sharing, at) for each, at in zip(positions, columns, strict=True)]
     if len(views) == 1:
         ((row, column),) = parts
         return Claims(queues, processes, views, positions, weights, row, column, np.ones(len(row)))
     keys = np.concatenate([row * len(queues) + column for row, column in parts])
-    of_entries = np.concatenate(
-        [of_view[row] for of_view, (row, _) in zip(weights, parts, strict=True)]
-    )
+    of_entries = np.concatenate([each[row] for each, (row, _) in zip(weights, parts, strict=True)])
     distinct, entry = np.unique(keys, return_inverse=True)
     share = np.minimum(np.bincount(entry, of_entries, minlength=len(distinct)), 1.0)
     row, column = np.divmod(distinct, len(queues))

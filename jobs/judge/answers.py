@@ -284,9 +284,8 @@ def _left(
 ) -> Mapping[str, Instant]:
     """The last poll that lists each client, of those that are in no broker's last list."""
     wanted = set(client_ids)
-    having = {
-        name: wanted.intersection(each().client_ids) for name, each in dossier.list_members.items()
-    }
+    lists = dossier.list_members.items()
+    having = {name: wanted.intersection(each().client_ids) for name, each in lists}
     having[NOT_ONLINE] = set()
     until: dict[str, Instant] = {}
     there: set[str] = set()

@@ -51,10 +51,8 @@ def queue_episodes(timeline: Timeline, persistence_seconds: int) -> list[QueueFi
         [((each.kind, each.queue), (phase, each)) for each in phase.evaluated.findings]
         for phase in timeline.phases
     )
-    return [
-        _queue_finding(timeline.topic, episode, persistence_seconds)
-        for episode in extents.episodes_of(timeline.runs, shown, persistence_seconds)
-    ]
+    episodes = extents.episodes_of(timeline.runs, shown, persistence_seconds)
+    return [_queue_finding(timeline.topic, each, persistence_seconds) for each in episodes]
 
 
 def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int) -> QueueFinding:

@@ -329,9 +329,8 @@ def members_that_changed(
         came_back = frozenset().union(*[each for _, each in of_one]) & before & now
         replaced = min(len(before - now), len(now - before)) + len(came_back)
         is_deploy = len(before) == len(now) or 2 * replaced >= min(len(before), len(now)) > 0
-        if (is_deploy and not replaced) or any(
-            first <= ends and begins <= last for first, last in unsteady
-        ):
+        is_restless = any(first <= ends and begins <= last for first, last in unsteady)
+        if is_restless or (is_deploy and not replaced):
             continue
         kind = kinds.GROUP_SCALED
         template = "group {group} was scaled from {before:,} to {now:,} members"

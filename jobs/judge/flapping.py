@@ -158,9 +158,7 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> FaultEpisode
     last_seen = max(life.start if life.end is None else life.end for life in lives)
     changes = (row for row in case.reassignments[topic] if row.clients_joined or row.clients_left)
     times = [row.changed_at for row in changes if first_seen <= row.changed_at <= last_seen]
-    usual = max(
-        later.start - one.start for flapper in flappers for one, later in pairwise(flapper.row)
-    )
+    usual = max(later.start - one.start for each in flappers for one, later in pairwise(each.row))
     ongoing = case.timelines[topic].phases[-1].last_seen - last_seen <= usual
     extent = Extent(first_seen, last_seen, len(set(times)), PERSISTENT, ongoing)
     client_ids = sorted({life.name for life in lives})

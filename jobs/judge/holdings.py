@@ -224,15 +224,13 @@ class _Segment(NamedTuple):
         return [(self, *edges) for edges in pairwise(sorted(cuts))]
 
     def make_holding(
-        self, reported: "_Answer | _Line", since: Instant, until: Instant, **others: Any
+        self, reported: "_Answer | _Line", since: Instant, until: Instant, **more: Any
     ) -> Holding:
         """The holding of the process from one time to another, as it reported it."""
         process, topic, run = reported.process, self.phase.topic, reported.report.run
         activities = reported.report.activities.get(topic, {})
         computed = self.shares().by_client[process.client_id]
-        return Holding(
-            process, topic, since, until, run, activities, self.phase, computed, **others
-        )
+        return Holding(process, topic, since, until, run, activities, self.phase, computed, **more)
 
 
 #: A part of a segment from one time to another, without its end: one reason, or none, explains a

@@ -22,7 +22,7 @@ from .backlog import last_up_to, shows_what_waits
 from .case import Case
 from .core_verdict import QueueKey, Verdict
 from .dossier import Dossier
-from .evaluation import MemberFacts, answer, at_once, questions, state_of
+from .evaluation import MemberFacts, Question, answer, at_once, questions
 from .history import judge
 from .holdings import ProcessReport
 from .situations import find_situations
@@ -120,7 +120,7 @@ def find_moments(
         moments += [
             Moment(
                 cluster=dossier.cluster,
-                state=state_of(period.situation, members),
+                state=Question(period.situation, members).state(),
                 snapshot_time=snapshot_time,
                 first_seen=period.first_seen,
                 last_seen=period.last_seen,
@@ -182,9 +182,7 @@ def _backlog(
     the last of these polls.
     """
     places = [(each, last_up_to(each, until)) for each in dossier.offsets.get(topic, ())]
-    polled = [
-        (each, place) for each, place in places if place >= 0 and shows_what_waits(each, until)
-    ]
+    polled = [(each, last) for each, last in places if last >= 0 and shows_what_waits(each, until)]
     backlog = {
         MessageQueue(topic, queue.broker_name, queue.queue_id): int(queue.waiting[place])
         for queue, place in polled

@@ -80,10 +80,8 @@ def _topic_fault(case: Case, topic: str, steps: Sequence[_Step]) -> FaultEpisode
 
 def _why(case: Case, step: _Step) -> tuple[list[Text], Text]:
     """The change of the broker between the two polls, and its remedy."""
-    happened = last_change(
-        case.dossier, case.masters_away, step.broker_name, step.since, step.until
-    )
-    if happened is None:
+    change = last_change(case.dossier, case.masters_away, step.broker_name, step.since, step.until)
+    if change is None:
         return [], Text(
             "find out who set them back: mqadmin resetOffsetByTime, the dashboard, or one of "
             "two processes that consume the same queue and commit in turn"
@@ -93,13 +91,13 @@ def _why(case: Case, step: _Step) -> tuple[list[Text], Text]:
         "config/consumerOffset.json of its store, which must survive a restart (a volume, not "
         "the container's own disk), and writes them every 5 s and at shutdown"
     )
-    if happened.is_of_slave:
+    if change.is_of_slave:
         template = (
             "find out why the slave of {broker} that took over had older offsets: a slave copies "
             "them from its master every 10 s; if it cannot, its log has SyncConsumerOffset "
             "Exception"
         )
-    return [happened.what], Text(template, broker=step.broker_name)
+    return [change.what], Text(template, broker=step.broker_name)
 
 
 def _went_back(case: Case, offsets: QueueOffsets) -> Iterator[_Step]:

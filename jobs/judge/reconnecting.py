@@ -121,11 +121,9 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
         away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
         for rows in _rows(case, of_id, of_brokers.union(away)):
             is_restarting = _has_restarted(starts.get(client_id, ()), rows)
-            of_one_process = (
-                sum((broker, at) not in of_processes[client_id] for at in times)
-                for broker, times in rows
-            )
-            if is_restarting or max(of_one_process) >= _FEWEST_REPLACED:
+            firsts = of_processes[client_id]
+            most = max(sum((broker, at) not in firsts for at in times) for broker, times in rows)
+            if is_restarting or most >= _FEWEST_REPLACED:
                 yield ReconnectingClient(client_id, rows, is_restarting)
 
 
@@ -330,9 +328,7 @@ def _fault(
     costs = [each for each in stale if each.overlaps(fault)]
     if restarts or not costs:
         return fault
-    worst = max(
-        costs, key=lambda each: (each.queues_affected, each.topic == fault.topic, each.topic)
-    )
+    worst = max(costs, key=lambda one: (one.queues_affected, one.topic == fault.topic, one.topic))
     return replace(fault, topic=worst.topic, queues_affected=worst.queues_affected)
 
 

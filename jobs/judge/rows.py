@@ -42,13 +42,11 @@ def to_rows(case: Case, found: GroupFindings) -> dict[str, list[Row]]:
     audited = {row["topic"] for row in of_topics if row["audited_snapshots"]}
     polled = {topic for topic, offsets in dossier.offsets.items() if offsets}
     tables["former_findings"] = former_findings(dossier.earlier, go_on, audited, polled)
-    load = group_load(case)
-    rounds = health.find_rounds(dossier)
+    load, rounds = group_load(case), health.find_rounds(dossier)
     tables["group_load"] = load.rows()
-    tables["group_health"] = [
-        health.with_rounds(with_load(row, load), rounds, case.persistence_seconds)
-        for row in of_topics
-    ]
+    loaded = (with_load(row, load) for row in of_topics)
+    seconds = case.persistence_seconds
+    tables["group_health"] = [health.with_rounds(row, rounds, seconds) for row in loaded]
     periods = list(chain.from_iterable(by_topic.values()))
     tables["state_runs"] = health.state_runs(periods)
     tables["unreadable_queues"] = health.unreadable_queues(periods, evaluated)

@@ -39,9 +39,7 @@ def graded(case: Case, found: GroupFindings) -> GroupFindings:
     all clients answered then.
     """
     terms, orderly = case.terms, case.dossier.consumes_in_order
-    queues = [
-        replace(each, severity=finding_severity(each, terms, orderly)) for each in found.queues
-    ]
+    queues = [replace(one, severity=finding_severity(one, terms, orderly)) for one in found.queues]
     stalls = [replace(each, severity=stall_severity(each)) for each in found.stalls]
     harms = Harms(queues, stalls, terms.critical_probability)
 

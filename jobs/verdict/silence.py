@@ -98,9 +98,8 @@ def silences(
     ``polls``: ``broker_polls``, where the input has them. ``rounds``: by cluster all of them.
     """
     if polls is not None:
-        yield from silent_brokers(
-            polls, window, _rounds(polls, window), settings.persistence_seconds
-        )
+        of_brokers = _rounds(polls, window)
+        yield from silent_brokers(polls, window, of_brokers, settings.persistence_seconds)
     for cluster, name in sorted(given.get(NEVER_ASKED, ())):
         text = Text(
             "broker {broker} of cluster {cluster} is in the routes, but no list or answer of it "

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.evaluation import listed, state_of
+from jobs.judge.evaluation import Question, listed
 from jobs.judge.situations import find_situations
 from tests.judge.lists import NO_ANSWER, NOT_ONLINE, group
 from tests.judge.phases import TERMS, at, broker, route
@@ -247,7 +247,7 @@ def test_a_broker_that_empties_within_a_round_has_no_member_at_its_end():
         "y": [(0, 8, BOTH), (60, 68, NOT_ONLINE), (120, 128, NOT_ONLINE)],
     }
     found = situations(polls)[60]
-    assert sorted(state_of(found, {}).offline_brokers) == [("x", 0), ("y", 0)]
+    assert sorted(Question(found, {}).state().offline_brokers) == [("x", 0), ("y", 0)]
     assert listed(found) == []
 
 
