@@ -219,11 +219,19 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
     strangers = _members(situation.state, is_stranger)
     percents = {m.subscribed_percent for m in situation.state.members if m.subscribed} - {SURE}
     evidence, remedies, possibly = [], [], _AT_TIMES
-    if strangers:
+    # Another process with the id of one that does not subscribe does.
+    shared = {m.client_id for m in situation.state.members if m.subscribed}.intersection(strangers)
+    if others := [each for each in strangers if each not in shared]:
         template = (
             "{clients} [does|do] not subscribe to {topic} and still [takes|take] a slot of it"
         )
-        evidence.append(_about_clients(strangers, template, topic=topic))
+        evidence.append(_about_clients(others, template, topic=topic))
+    if shared:
+        template = (
+            "[a process|processes] of {clients} [does|do] not subscribe to {topic} and still "
+            "[takes|take] a slot of it"
+        )
+        evidence.append(_about_clients(sorted(shared), template, topic=topic))
     if percents:
         template = (
             "the group's subscription table has {topic} in about {percent} % of the polls "
@@ -246,6 +254,13 @@ def _subscriptions(situation: Situation, findings: list[Finding]) -> Description
         "let all members of the group subscribe to the same topics, or put those that do not into "
         "a separate group"
     )
+    if shared:
+        separate = Text(
+            "put the processes that do not subscribe to {topic} into a separate group; or give "
+            "each process its own instanceName, and then let all of them subscribe to the same "
+            "topics",
+            topic=topic,
+        )
     return Description(_sentences(*evidence, effect), joined([*remedies, separate]), strangers)
 
 

@@ -73,8 +73,7 @@ class DumpFolder:
         under_way, path = self._hidden / f"{_label(name)}.tmp", self.path(snapshot_time, name)
         under_way.unlink(missing_ok=True)
         # Its owner alone may read it: it has the true ids of clients.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        raw = os.fdopen(os.open(under_way, flags, 0o600), "wb")
+        raw = os.fdopen(os.open(under_way, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
         # The archive records no name and no time: equal lines make equal files.
         lines = gzip.GzipFile("", "wb", _GZIP_LEVEL, raw, mtime=0)
         try:

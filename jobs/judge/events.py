@@ -493,11 +493,11 @@ def _explain(
             of_event = queues[id(event), column]
             if "certainty" in row and _is_sure(row):
                 of_event.add((row["topic"], row["broker_name"], row["queue_id"]))
-            elif row.get("fault") == kinds.QUEUES_LEFT_ROUTE and _is_lasting(row):
-                # No route has them any more, so that no finding of a queue names them.
+            elif row.get("unread_messages") is not None and _is_lasting(row):
+                # No route or no member has them any more, and so no finding of a queue.
                 numbers = range(row["queues_affected"])
                 of_event |= {(row["topic"], row["finding_id"], number) for number in numbers}
-                event["messages_lost"] += row["unread_messages"] or 0
+                event["messages_lost"] += row["unread_messages"]
             event[column] = len(of_event)
             if not _passed(row):
                 event["groups_lasting"] = event["groups"]

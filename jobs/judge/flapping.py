@@ -9,7 +9,7 @@ that is replaced as well. So the longest row of lives that follow one another di
 where the number of those that came does not.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, pairwise
 from math import inf
 from typing import NamedTuple
@@ -35,11 +35,12 @@ _HOUR = 3600 * SECOND
 _NEARLY_ALL = 0.8
 
 _REMEDY = (
-    "find out why the processes of {these_clients} end: what their orchestrator says about "
-    "restarts (liveness probe, out of memory, eviction), an autoscaler that goes back and forth, "
-    "or heartbeats that do not get through; until then raise the probe's timeout or fix the number "
-    "of processes"
+    "find out why {these_processes} end: what their orchestrator says about restarts (liveness "
+    "probe, out of memory, eviction), an autoscaler that goes back and forth, or heartbeats that "
+    "do not get through; until then raise the probe's timeout or fix the number of processes"
 )
+#: Whoever comes and goes, where each process has a host of its own.
+_OF_SEVERAL_HOSTS = Text("processes of several hosts")
 
 
 class Life(NamedTuple):
@@ -110,7 +111,7 @@ def flapping_members(case: Case, found: GroupFindings) -> GroupFindings:
     if not flappers:
         released = _released(case, case.main_topic)
         kept = [life for life in lives if (life.name, life.start) not in released]
-        flappers = _flappers(case, Text("processes of several hosts"), kept)
+        flappers = _flappers(case, _OF_SEVERAL_HOSTS, kept)
     return found.plus([_fault(case, case.main_topic, flappers)] if flappers else ())
 
 
@@ -174,9 +175,15 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> FaultEpisode
         times=count(len(times), "time"),
         per_hour=per_hour(len(times), first_seen, last_seen),
     )
-    remedy = Text(_REMEDY, these_clients=list_of(often, MOST_NAMES))
+    remedy = Text(_REMEDY, these_processes=_processes_of(often))
     clients = tuple(client_ids), tuple(sorted(addresses))
     return FaultEpisode(topic, extent, FLAPPING, evidence, remedy, *clients)
+
+
+def _processes_of(flappers: Collection[str]) -> Text:
+    if _OF_SEVERAL_HOSTS in flappers:  # then it is the only one
+        return _OF_SEVERAL_HOSTS
+    return Text("the processes of {these_clients}", these_clients=list_of(flappers, MOST_NAMES))
 
 
 def per_hour(times: int, first_seen: Instant, last_seen: Instant) -> int:

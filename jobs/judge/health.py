@@ -34,7 +34,7 @@ from ..declared.kinds import NO_GROUP, worst
 from ..schemas import NO_ANSWER, UNAUDITED
 from .answers import asked_answers
 from .arrow_tables import Row
-from .backlog import TopicBacklog, shows_what_waits, topic_backlog
+from .backlog import TopicBacklog, shows_what_waits, still_waits, topic_backlog
 from .case import Case
 from .core_verdict import Verdict
 from .dossier import Dossier, RouteRun
@@ -94,9 +94,8 @@ def _backlog_columns(
     left = [
         each
         for each in every
-        if (queue := (each.broker_name, each.queue_id)) in orphaned_since.keys() - known
-        and orphaned_since[queue] <= each.times[-1]
-        and each.waiting[-1]
+        if (queue := (each.broker_name, each.queue_id)) not in known
+        and still_waits(each, time, orphaned_since.get(queue))
     ]
     waiting = topic_backlog([*offsets, *left])
     if not queues and not waiting.backlog:  # of which queues, without a route nobody knows

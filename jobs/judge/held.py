@@ -7,6 +7,7 @@ processes of the group answered, and no change explains what they hold, the seco
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from rebalance_core.client_kinds import restart_of
@@ -16,7 +17,12 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..declared.instants import Instant, together
-from ..declared.kinds import ALLOCATES_OTHERWISE, PERSISTENT, QUEUE_NOT_HELD
+from ..declared.kinds import (
+    ALLOCATES_OTHERWISE,
+    PERSISTENT,
+    QUEUE_NOT_HELD,
+    UNLISTED_CONSUMER,
+)
 from ..schemas import NOT_LOCKED
 from .backlog import reading
 from .case import Case
@@ -31,11 +37,19 @@ from .witnessed import witnessed
 
 #: Causes of a finding that the holdings show and the computation does not.
 CAUSES = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})
+#: The cause of a queue that no process holds and somebody reads: no finding of the queue.
+_READ_BY_OTHERS = (UNLISTED_CONSUMER,)
 
 _SHARE_KEPT = Text("the clients still have what they had before the last change")
 #: ``DefaultMQPushConsumerImpl.tryRebalance`` (5.3.3) does nothing while the consumer is paused.
 _WHY_KEPT = Text(
     "see in the log whether the application suspended the consumer, or why its rebalance fails"
+)
+
+_FIND_READER = Text(
+    "find who reads these queues, and end it: a process that left the brokers' lists and goes on "
+    "(of a group that consumes in order, a broker's lock.log names who has the lock), a client of "
+    "a proxy, or a program that pulls by itself"
 )
 
 #: Rounds that show that a queue is held by nobody, or by several.
@@ -54,15 +68,19 @@ def held_queues(case: Case, found: GroupFindings) -> GroupFindings:
     that does not reach a queue's broker does not read it, whatever its table has. Where some
     processes do not answer, the owners' answers and the queue's offset decide: where messages wait
     and the offset does not move, no other process reads it either. Where it moves again and again,
-    somebody reads the queue, whatever the answers show.
+    somebody reads the queue, whatever the answers show: who is an UNLISTED_CONSUMER where all
+    processes answered.
     """
     drift = grouped((each.topic, each) for each in case.drift if not each.process.is_log)
-    queues = [
-        witnessed(case, each)
+    every = [
+        each
         for topic in case.holdings
         for each in _TopicHoldings(case, topic).findings(drift.get(topic, ()))
     ]
-    return found.plus(held_faults(case, queues), queues)
+    queues = [witnessed(case, each) for each in every if each.causes != _READ_BY_OTHERS]
+    read = grouped((each.topic, each) for each in every if each.causes == _READ_BY_OTHERS)
+    others = [_read_by_others(of_topic, drift.get(topic, ())) for topic, of_topic in read.items()]
+    return found.plus([*held_faults(case, queues), *others], queues)
 
 
 class _TopicHoldings:
@@ -118,14 +136,18 @@ class _TopicHoldings:
                 cause = QUEUE_NOT_HELD if due.isdisjoint(odd) else ALLOCATES_OTHERWISE
                 yield self._finding(ORPHANED, cause, episode)
 
-        complete = findings([each for each in settled if each.is_complete])
-        found = [each for each in complete if not reading(offsets, each.all_times).is_read]
-        if found or offsets is None:
+        found = [
+            replace(each, causes=_READ_BY_OTHERS)
+            if reading(offsets, each.all_times).is_read
+            else each
+            for each in findings([each for each in settled if each.is_complete])
+        ]
+        if offsets is None or any(each.causes != _READ_BY_OTHERS for each in found):
             return found
         # The rounds in which all of the queue's owners answered, if not every process did.
         owned = (each for each in settled if owners[each.position])
         of_owners = [each for each in owned if owners[each.position] <= each.client_ids]
-        return [
+        return found + [
             each
             for each in findings(of_owners)
             if reading(offsets, [(each.first_seen, each.last_seen)]).is_read is False
@@ -220,6 +242,27 @@ def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> FaultEpi
         broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
         queues_affected=len(queues),
         cleared=len(findings),
+    )
+
+
+def _read_by_others(findings: Sequence[QueueFinding], drift: Sequence[Drift]) -> FaultEpisode:
+    extent = widest([each.extent for each in findings])
+    queues = {each.queue for each in findings}
+    lacking = {each.client_id for each in drift if not each.is_extra and each.queue in queues}
+    return FaultEpisode(
+        findings[0].topic,
+        extent,
+        UNLISTED_CONSUMER,
+        agreeing(
+            len(queues),
+            "all processes answered, and none had {queues} in its running info {time}, but [its "
+            "offset advances|their offsets advance]: somebody who is not listed reads [it|them]",
+            queues=queues_in_words(queues),
+            time=between(extent.first_seen, extent.last_seen),
+        ),
+        _FIND_READER,
+        client_ids=tuple(sorted(lacking)),
+        broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
     )
 
 

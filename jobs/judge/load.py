@@ -166,12 +166,10 @@ class GroupLoad:
         yield shares
         if self.fairer is not None:
             strategy, then_most, then_fewest = self.fairer
-            yield Text(
-                "with {strategy} they would have from {fewest:,} to {most:,} each",
-                strategy=strategy,
-                fewest=then_fewest,
-                most=then_most,
-            )
+            then = count(then_most, "queue")
+            if then_fewest < then_most:
+                then = Text("{fewest:,} to {queues}", fewest=then_fewest, queues=then)
+            yield Text("with {strategy} each would have {then}", strategy=strategy, then=then)
         if self.uneven_by <= _EVEN_BUT_FOR_REMAINDERS:
             yield Text(
                 "the remainder of each topic goes to the first clients: queue numbers that are "

@@ -144,8 +144,7 @@ def draw_timeline(
     labels: list[Label] = []
     y = 2.0
     for fault, periods in timeline.faults.items():
-        shown = shorten(fault, frame.longest_name)
-        labels.append(Label("name", names_end, y + 13, shown, fault))
+        labels.append(Label("name", names_end, y + 13, shorten(fault, frame.longest_name), fault))
         path = "".join(_box(at(s), y + 4, max(at(e) - at(s), 3.0), _LANE - 8) for s, e in periods)
         shapes.append(Shape("fault", path, kind_of(fault).title))
         y += _LANE
@@ -264,12 +263,9 @@ def _ticks(timeline: pictures.TimelinePicture, most: int) -> list[datetime]:
 
 
 def _clock(time: datetime, timeline: pictures.TimelinePicture) -> Text:
-    length = timeline.end - timeline.start
-    if length > timedelta(days=1):
-        return Text("{at:month_minute}", at=time)
-    if length > timedelta(hours=1):
-        return Text("{at:minute}", at=time)
-    return Text("{at:clock}", at=time)
+    hours = (timeline.end - timeline.start) / timedelta(hours=1)
+    form = "month_minute" if hours > 24 else "minute" if hours > 1 else "clock"
+    return Text(f"{{at:{form}}}", at=time)
 
 
 def draw_allocation(

@@ -29,16 +29,16 @@ class Look(NamedTuple):
 
 
 def write_report(
-    reports: Reports, published: PublishedRun, form: str, output: str | None, look: Look
+    reports: Reports, date: str | None, form: str, output: str | None, look: Look
 ) -> tuple[PageValues, Output]:
-    """Writes the report of a run as ``html`` or ``markdown``: what was written, and where.
+    """Writes the report of a date (None: the last) as ``html`` or ``markdown``; returns both.
 
     A reader of the file sees the old report or the new, never a part of one. ``output`` is a file,
     or a folder, by its name or by what is there; None: ``report/`` beside the tables; ``-``:
     standard output.
     """
-    place = _place(reports, output, f"dt={published.date}.{_ENDINGS[form]}")
-    text, report = report_text(reports, published, form, look)
+    text, report = reports.read(date, lambda run: report_text(reports, run, form, look))
+    place = _place(reports, output, f"dt={report.published.date}.{_ENDINGS[form]}")
     place.replace_text(text)
     return report, place
 
@@ -68,10 +68,10 @@ def report_text(
 
 
 def write_picture(
-    reports: Reports, published: PublishedRun, finding_id: str, output: str | None, look: Look
+    reports: Reports, date: str | None, finding_id: str, output: str | None, look: Look
 ) -> Output:
     """Writes the picture of what a finding is of, and says where; InputError: there is none."""
-    card = card_of(PublishedTables(reports, published), finding_id)
+    card = reports.read(date, lambda run: card_of(PublishedTables(reports, run), finding_id))
     place = _place(reports, output, f"finding-{finding_id}.svg")
     place.replace_text(to_svg(card, look.language))
     return place

@@ -69,8 +69,7 @@ def read_table(
 def read_refused(snapshots: Location, masking: Masking) -> pa.Table:
     """The quarantine of an ingest of which no run published anything, masked as one would be."""
     table = Snapshots.open(snapshots).parquet(QUARANTINE.name).to_table()
-    rows = masking.mask_all(table.to_pylist())
-    shown = pa.Table.from_pylist(rows, schema=QUARANTINE.schema)
+    shown = pa.Table.from_pylist(masking.mask_all(table.to_pylist()), schema=QUARANTINE.schema)
     return shown.sort_by([("file", "ascending"), ("line_number", "ascending")])
 
 

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..schemas import REPORT_TABLES
 from ..storage import PublishedRun, Reports
 
 
@@ -21,6 +22,7 @@ class Place(NamedTuple):
 
 #: The columns of a place, in its order.
 PLACE = Place._fields
+SCHEMAS = {table.name: table.schema for table in REPORT_TABLES}
 
 
 def place_of(row: Mapping[str, Any]) -> Place:
@@ -35,6 +37,12 @@ def anchor_of(place: Place, *, several: bool) -> str:
     'G/%25RETRY%25G'
     """
     return "/".join(quote(name, safe="") for name in place[not several :])
+
+
+def column_of(table: str, name: str) -> "pa.Field[Any]":
+    """The column of a report table as declared, but it may be null; else one of texts."""
+    there = name in SCHEMAS[table].names
+    return SCHEMAS[table].field(name).with_nullable(True) if there else pa.field(name, pa.string())
 
 
 class Tables:
@@ -55,14 +63,14 @@ class Tables:
         """
         dataset = self._open(name)
         if dataset is None:
-            return pa.table({column: pa.nulls(0) for column in columns})
+            return pa.schema([column_of(name, each) for each in columns]).empty_table()
         near = None
         if places is not None:
             # Typed: without places nothing shows the type.
             groups = pa.array({place.consumer_group for place in places}, pa.string())
             topics = pa.array({place.topic for place in places}, pa.string())
             near = pc.field("consumer_group").isin(groups) & pc.field("topic").isin(topics)
-        others = [pa.field(each, pa.null()) for each in columns if each not in dataset.schema.names]
+        others = [column_of(name, each) for each in columns if each not in dataset.schema.names]
         whole = dataset.replace_schema(pa.schema([*dataset.schema, *others]))
         table: pa.Table = whole.to_table(columns=list(columns), filter=near)
         return table
@@ -72,6 +80,7 @@ class PublishedTables(Tables):
     """The tables of one published run; InputError where one of them is gone."""
 
     def __init__(self, reports: Reports, published: PublishedRun) -> None:
+        self.published = published
         super().__init__(
             lambda name: reports.dataset(published, name) if name in published.tables else None
         )

@@ -97,9 +97,12 @@ def silences(
 
     ``polls``: ``broker_polls``, where the input has them. ``rounds``: by cluster all of them.
     """
+    of_masters: AnswerTimes = {}
     if polls is not None:
         of_brokers = _rounds(polls, window)
         yield from silent_brokers(polls, window, of_brokers, settings.persistence_seconds)
+        by_master = (pc.field("broker_id") == 0) & pc.field("answered")
+        of_masters = grouped(_rows(of_brokers.filter(by_master), ("cluster", "broker_name")))
     for cluster, name in sorted(given.get(NEVER_ASKED, ())):
         text = Text(
             "broker {broker} of cluster {cluster} is in the routes, but no list or answer of it "
@@ -116,19 +119,8 @@ def silences(
             groups=names(sorted(groups), MOST_NAMES),
         )
         yield Gap(BROKER_SILENT, text)
-    of_clusters = grouped((cluster, times) for (cluster, _), times in given[OFFSETS].items())
-    for cluster, every in sorted(of_clusters.items()):
-        least = settings.persistence_seconds * SECOND
-        if without := _without(set().union(*every), rounds.get(cluster, ()), least):
-            since, until = map(time_text, without)
-            text = Text(
-                "cluster {cluster}: no broker gave offsets from {since} to {until}: whether its "
-                "queues were consumed then is not known",
-                cluster=cluster,
-                since=since,
-                until=until,
-            )
-            yield Gap(OFFSETS_MISSING, text)
+    least = settings.persistence_seconds * SECOND
+    yield from _missing_offsets(given[OFFSETS], rounds, of_masters, least)
     for (cluster, name), times in sorted(given[ROUTES].items()):
         # In place of a nameserver another may come.
         others = (min(each) for (where, _), each in given[ROUTES].items() if where == cluster)
@@ -144,6 +136,43 @@ def silences(
                 until=until,
             )
             yield Gap(NAMESERVER_SILENT, text)
+
+
+def _missing_offsets(
+    given: AnswerTimes,
+    rounds: Mapping[str, Collection[Instant]],
+    of_masters: AnswerTimes,
+    least: Instant,
+) -> Iterator[Gap]:
+    """A gap for each cluster of which no offsets came for so long; of another one for each broker
+    whose master answered then about members.
+    """
+    by_cluster = grouped((cluster, (name, times)) for (cluster, name), times in given.items())
+    for cluster, of_brokers in sorted(by_cluster.items()):
+        at_any = set().union(*(times for _, times in of_brokers))
+        if without := _without(at_any, rounds.get(cluster, ()), least):
+            since, until = map(time_text, without)
+            text = Text(
+                "cluster {cluster}: no broker gave offsets from {since} to {until}: whether its "
+                "queues were consumed then is not known",
+                cluster=cluster,
+                since=since,
+                until=until,
+            )
+            yield Gap(OFFSETS_MISSING, text)
+            continue
+        for name, times in sorted(of_brokers):
+            if without := _without(times, of_masters.get((cluster, name), ()), least):
+                since, until = map(time_text, without)
+                text = Text(
+                    "broker {broker} of cluster {cluster} gave lists and no offsets from {since} "
+                    "to {until}: whether its queues were consumed then is not known",
+                    broker=name,
+                    cluster=cluster,
+                    since=since,
+                    until=until,
+                )
+                yield Gap(OFFSETS_MISSING, text)
 
 
 def _without(

@@ -94,8 +94,8 @@ class UnauditedTopics(NamedTuple):
 #: Remarks for a reader, by what becomes of a problem.
 _STANDINGS = {
     "PASSED": "{topics} had a short disturbance and recovered (deploy, restart).",
-    "BEGUN": "In {topics} something just began, or is too unlikely to count: the next run will "
-    "show.",
+    "BEGUN": "In {topics} something was not seen for long yet, or is too unlikely to count: the "
+    "next run will show.",
     "KNOWN": "In {topics} something is a known issue, which does not count.",
 }
 #: And by the kinds that have no severity.

@@ -48,8 +48,8 @@ def drawn(card: Card) -> Pictures:
             "INFO",
             "Nothing lasting was found.",
             [
-                "In 1 topic something just began, or is too unlikely to count: the next run "
-                "will show."
+                "In 1 topic something was not seen for long yet, or is too unlikely to count: the "
+                "next run will show."
             ],
         ),
         (
@@ -123,7 +123,7 @@ def test_findings_that_differ_in_nothing_but_the_queue_are_one_line_the_worst_fi
         ("ORPHANED", "WARNING", True, "queue 0 of broker-a"),
         ("STALLED", "WARNING", False, "queue 7 of broker-a"),
     ]
-    assert [each.backlog for each in card.findings] == [None, 12, None, None, 0]
+    assert [each.waiting.messages for each in card.findings] == [None, 12, None, None, 0]
     first, (last,) = card.findings[0], report(orphaned_queues=rows[-1:]).cards[0].findings
     assert (first.certainty, first.status) == ("CERTAIN", "NEW")
     assert first.causes == ("DUPLICATE_CLIENT_ID",)
