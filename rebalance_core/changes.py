@@ -155,9 +155,8 @@ def leave(client_id: str) -> Change:
         _require(what, client_id, processes_behind(situation.state))
         return [{"client": client_id}]
 
-    return _stepwise(
-        Text("{client} leaves", client=client_id), "{client} has left", _unlist, targets
-    )
+    text = Text("{client} leaves", client=client_id)
+    return _stepwise(text, "{client} has left", _unlist, targets)
 
 
 def join(client_id: str) -> Change:

@@ -155,16 +155,14 @@ def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
             "{clients} no longer [answers|answer] requests for running infos and still "
             "[takes|take] a slot"
         )
-    return Description(
-        _sentences(_about_clients(ghosts, template), _effect(findings)),
-        Text(
-            "check whether any process of {these_clients} is alive, and restart it; the broker "
-            "drops a client about 130 s after its last heartbeat (one that is shut down properly "
-            "leaves at once)",
-            these_clients=_and(ghosts),
-        ),
-        client_ids=ghosts,
+    remedy = Text(
+        "check whether any process of {these_clients} is alive, and restart it; the broker drops "
+        "a client about 130 s after its last heartbeat (one that is shut down properly leaves at "
+        "once)",
+        these_clients=_and(ghosts),
     )
+    evidence = _sentences(_about_clients(ghosts, template), _effect(findings))
+    return Description(evidence, remedy, client_ids=ghosts)
 
 
 def _strategies(situation: Situation, findings: list[Finding]) -> Description:
@@ -355,18 +353,16 @@ def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Descr
         "members: the group is missing on the broker, or no client reaches it",
         brokers=brokers,
     )
-    return Description(
-        _sentences(missing, _effect(findings)),
-        Text(
-            "check that the group exists on {these_brokers}; if it does not, create it (mqadmin "
-            "updateSubGroup -b BROKER_ADDRESS -g {this_group}, for each of them); if it does, "
-            "check that the clients reach {these_brokers}, and that the broker's ACL lets them: it "
-            "refuses heartbeats without SUB on the group and its topics",
-            these_brokers=brokers,
-            this_group=situation.state.consumer_group,
-        ),
-        broker_names=tuple(dict.fromkeys(name for name, _ in without)),
+    remedy = Text(
+        "check that the group exists on {these_brokers}; if it does not, create it (mqadmin "
+        "updateSubGroup -b BROKER_ADDRESS -g {this_group}, for each of them); if it does, "
+        "check that the clients reach {these_brokers}, and that the broker's ACL lets them: it "
+        "refuses heartbeats without SUB on the group and its topics",
+        these_brokers=brokers,
+        this_group=situation.state.consumer_group,
     )
+    names = tuple(dict.fromkeys(name for name, _ in without))
+    return Description(_sentences(missing, _effect(findings)), remedy, broker_names=names)
 
 
 def _routes(situation: Situation, findings: list[Finding]) -> Description:

@@ -179,7 +179,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
     claims: Claims | None = None
     if views.views and (refusal is None or refusal[0] == BROADCASTING_GROUP):
         try:
-            claims = compute_claims(views.views, processes, state.rerouted, state.without_master)
+            claims = compute_claims(views.views, processes, state)
         except AllocationError as error:
             keeps = Text("{error}; a client that fails keeps the queues it has", error=error.text)
             refusal = (ALLOCATION_FAILS, keeps)
@@ -242,9 +242,8 @@ def _why_not_audited(
     if subscribed and all(process.broadcasting for process in subscribed):
         return BROADCASTING_GROUP, Text("every member reads every queue, as intended")
     if subscribed and all(process.chooses_queues for process in subscribed):
-        return QUEUES_CHOSEN, Text(
-            "every member chooses its queues itself: assign() or pull consumer"
-        )
+        chosen = Text("every member chooses its queues itself: assign() or pull consumer")
+        return QUEUES_CHOSEN, chosen
     if (shared := _shared_by_broker(state)) is not None:
         return SHARED_BY_BROKER, shared
     if processes and not has_view:
@@ -263,8 +262,7 @@ def _why_not_audited(
 def _why_no_topic(state: State, processes: tuple[Process, ...]) -> tuple[str, str]:
     """The coverage of a group without a known topic, and the reason."""
     if processes and all(process.chooses_queues for process in processes):
-        chosen = Text("no member subscribes to a topic: they take queues by assign()")
-        return QUEUES_CHOSEN, chosen
+        return QUEUES_CHOSEN, Text("no member subscribes to a topic: they take queues by assign()")
     if processes:
         return NO_TOPIC, Text("the dumps do not show to which topics the members subscribe")
     if not state.offline_brokers:
@@ -361,7 +359,7 @@ def _pulled_and_popped(
         for each in processes
     ]
     try:
-        claims = compute_claims(views.views, taking, state.rerouted, state.without_master)
+        claims = compute_claims(views.views, taking, state)
     except AllocationError:
         return
     entries = zip(claims.row.tolist(), claims.column.tolist(), claims.share.tolist(), strict=True)

@@ -122,9 +122,7 @@ def candidate_ids(broker_ids: tuple[int, ...] | None) -> tuple[int, ...]:
     >>> candidate_ids((0, 1)), candidate_ids((1, 2)), candidate_ids(None)
     ((0,), (1, 2), (0,))
     """
-    if broker_ids is None or MASTER_ID in broker_ids:
-        return (MASTER_ID,)
-    return broker_ids
+    return (MASTER_ID,) if broker_ids is None or MASTER_ID in broker_ids else broker_ids
 
 
 def asked_brokers(brokers: Iterable[RouteBroker]) -> frozenset[tuple[str, int]]:

@@ -251,11 +251,8 @@ def gone_clients(
     if not any(run.error_code is not None for run in dossier.clients):
         return {}
     asked = asked_of(run for run in dossier.clients if run.error_code != _NOT_LISTED)
-    suspects = {
-        client_id: questions
-        for client_id, questions in asked.items()
-        if not questions[-1].answered and any(each.answered for each in questions)
-    }
+    silent = ((client_id, each) for client_id, each in asked.items() if not each[-1].answered)
+    suspects = {client_id: each for client_id, each in silent if any(one.answered for one in each)}
     if not suspects:
         return {}
     answered = {each.round_ for of_id in asked.values() for each in of_id if each.answered}
@@ -287,9 +284,8 @@ def _left(
 ) -> Mapping[str, Instant]:
     """The last poll that lists each client, of those that are in no broker's last list."""
     wanted = set(client_ids)
-    having = {
-        name: wanted.intersection(each().client_ids) for name, each in dossier.list_members.items()
-    }
+    lists = dossier.list_members.items()
+    having = {name: wanted.intersection(each().client_ids) for name, each in lists}
     having[NOT_ONLINE] = set()
     until: dict[str, Instant] = {}
     there: set[str] = set()

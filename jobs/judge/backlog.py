@@ -100,8 +100,6 @@ def shows_what_waits(offsets: QueueOffsets, time: Instant) -> bool:
     >>> shows_what_waits(new, 120 * SECOND)
     False
     """
-    if not offsets.times.size:
-        return False
     # Those of a round may come a moment after its lists.
     place = max(last_up_to(offsets, time), 0)
     age = abs(time - int(offsets.times[place]))

@@ -51,8 +51,8 @@ class Absence(NamedTuple):
     def what(self) -> Text:
         """The absence in words, with its time."""
         if self.ends is None:
-            template, time = "the master of {broker} has been away since {time}", self.begins
-            return Text(template, broker=self.broker_name, time=zoned_clock(time))
+            template = "the master of {broker} has been away since {time}"
+            return Text(template, broker=self.broker_name, time=zoned_clock(self.begins))
         away = between(self.begins, self.ends)
         return Text("the master of {broker} was away {time}", broker=self.broker_name, time=away)
 
@@ -235,12 +235,9 @@ def last_change(
         last = away[-1]
         serves = last.followed is not None and (last.ends is None or last.ends > until)
         return BrokerChange(last.what, is_of_slave=serves)
-    polls = (
-        run.times
-        for run in dossier.polls
-        if (*run.broker, run.answer) == (broker_name, 0, NO_ANSWER)
-    )
-    silent = [time for time in chain.from_iterable(polls) if since <= time <= until]
+    of_master = (run for run in dossier.polls if run.broker == (broker_name, 0))
+    times = chain.from_iterable(run.times for run in of_master if run.answer == NO_ANSWER)
+    silent = [time for time in times if since <= time <= until]
     if not silent:
         return None
     time = zoned_clock(min(silent))

@@ -25,7 +25,7 @@ from ..schemas import NOT_ONLINE, RUNNING_INFO
 from .answers import Answers
 from .dossier import Broker, ClientRun, Dossier
 
-# Why a client id is used by so many processes; without slots: see ``evaluation.state_of``.
+# Why a client id is used by so many processes; without slots: see ``evaluation.Question``.
 _SIDE_BY_SIDE = Text(
     "its connections stay listed side by side for longer than a broker keeps a silent one"
 )
@@ -136,8 +136,7 @@ class ProcessCounts:
 
 def by_broker(channels: Iterable[Channel]) -> Mapping[Broker, list[Channel]]:
     """The channels of each broker, in the order in which they began."""
-    in_order = sorted(channels, key=attrgetter("first_seen"))
-    return grouped((each.broker, each) for each in in_order)
+    return grouped((each.broker, each) for each in sorted(channels, key=attrgetter("first_seen")))
 
 
 def _overlap(channels: Sequence[Channel]) -> bool:
@@ -158,11 +157,8 @@ class _IdChannels(NamedTuple):
 
     def at(self, polls: Mapping[Broker, Instant]) -> ProcessCount | None:
         """The number of processes at these polls; None where time does not show it."""
-        there = [
-            of_broker.at(polls[broker])
-            for broker, of_broker in self.by_broker.items()
-            if broker in polls
-        ]
+        asked = self.by_broker.keys() & polls.keys()
+        there = [self.by_broker[broker].at(polls[broker]) for broker in asked]
         crowded = [each for each in there if each.listed > 1]
         if not crowded:
             return None
@@ -246,10 +242,8 @@ def _is_left_behind(one: Channel, first_seen: Sequence[Instant], expiry: Instant
     """
     if one.gone_by is None:
         return False
-    newer = max(
-        bisect_right(first_seen, one.first_seen),
-        bisect_left(first_seen, one.last_seen - expiry),
-    )
+    after = bisect_right(first_seen, one.first_seen)
+    newer = max(after, bisect_left(first_seen, one.last_seen - expiry))
     return newer < len(first_seen) and first_seen[newer] <= one.last_seen
 
 

@@ -39,9 +39,7 @@ _QueueEpisode = Episode[tuple[str, QueueKey], _ShownQueue]
 
 def faults_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     """The faults that single states show, of states without a route too."""
-    timelines = chain.from_iterable(
-        zip(case.timelines.values(), case.without_route.values(), strict=True)
-    )
+    timelines = chain(*zip(case.timelines.values(), case.without_route.values(), strict=True))
     return found.plus(
         fault for each in timelines for fault in fault_episodes(each, case.persistence_seconds)
     )
@@ -53,10 +51,8 @@ def queue_episodes(timeline: Timeline, persistence_seconds: int) -> list[QueueFi
         [((each.kind, each.queue), (phase, each)) for each in phase.evaluated.findings]
         for phase in timeline.phases
     )
-    return [
-        _queue_finding(timeline.topic, episode, persistence_seconds)
-        for episode in extents.episodes_of(timeline.runs, shown, persistence_seconds)
-    ]
+    episodes = extents.episodes_of(timeline.runs, shown, persistence_seconds)
+    return [_queue_finding(timeline.topic, each, persistence_seconds) for each in episodes]
 
 
 def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int) -> QueueFinding:
@@ -137,9 +133,9 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
     shown = ([(key_of(each), each) for each in phase.evaluated.faults] for phase in timeline.phases)
     for episode in extents.episodes_of(timeline.runs, shown, persistence_seconds):
         extent, last = episode.extent, episode.shown[-1]
-        if last.fault == BROKER_VIEW_DIVERGENCE and not _differs_for_long(
-            [(run, fault.client_ids) for run, fault in episode.sightings], persistence_seconds
-        ):
+        named = [(run, fault.client_ids) for run, fault in episode.sightings]
+        differs = last.fault == BROKER_VIEW_DIVERGENCE
+        if differs and not _differs_for_long(named, persistence_seconds):
             extent = extent._replace(persistence=TRANSIENT)
         most = max(each.queues_affected for each in episode.shown)
         yield FaultEpisode(timeline.topic, extent, **vars(last) | {"queues_affected": most})

@@ -66,6 +66,8 @@ _EXPLAINS: Mapping[str, set[str]] = {
     kinds.BROKER_ADDRESS_CHANGED: {repairs.BROKER_VIEW_DIVERGENCE, repairs.GROUP_NOT_ON_BROKER},
 }
 _OF_BROKERS = (kinds.MASTER_LEFT, kinds.BROKER_ADDRESS_CHANGED)
+#: The faults of members that come and go without end.
+_RESTLESS = (kinds.FLAPPING, kinds.RECONNECTING)
 _RANKS = list(kinds.EVENT_KINDS)
 _EXPLAINING = tuple(dict.fromkeys((*_EXPLAINS, *kinds.EVENT_KINDS)))
 #: The columns that say what an event cost.
@@ -100,11 +102,8 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     by_topic, snapshots = case.situations.by_topic, case.snapshots
     away = [*masters_that_left(case)]
     began = [*snapshots[:1], *[event.ends for event in away if event.ends is not None]]
-    unsteady = [
-        (row["first_seen"], row["last_seen"])
-        for row in tables["group_faults"]
-        if row["fault"] in (kinds.FLAPPING, kinds.RECONNECTING)
-    ]
+    restless = (row for row in tables["group_faults"] if row["fault"] in _RESTLESS)
+    unsteady = [(row["first_seen"], row["last_seen"]) for row in restless]
     members, restarted = _members_in_time(dossier, by_topic), restarts(dossier.clients)
     found = [*away, *nameservers_that_differ(by_topic), *addresses_that_changed(dossier)]
     for topic, changes in case.route_changes.items():
@@ -229,8 +228,7 @@ def topic_resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]
     known: dict[str, int] = dict(changes[0].before) if changes else {}
     steps: list[tuple[Instant, dict[str, int], dict[str, int]]] = []
     for change in changes:
-        gained = dict(sorted({*change.now} - {*change.before}))
-        now = known | gained
+        now = known | dict(sorted({*change.now} - {*change.before}))
         if now != known:
             steps.append((change.first_seen, known, now))
         known = now
@@ -331,17 +329,15 @@ def members_that_changed(
         came_back = frozenset().union(*[each for _, each in of_one]) & before & now
         replaced = min(len(before - now), len(now - before)) + len(came_back)
         is_deploy = len(before) == len(now) or 2 * replaced >= min(len(before), len(now)) > 0
-        if (is_deploy and not replaced) or any(
-            first <= ends and begins <= last for first, last in unsteady
-        ):
+        is_restless = any(first <= ends and begins <= last for first, last in unsteady)
+        if is_restless or (is_deploy and not replaced):
             continue
         kind = kinds.GROUP_SCALED
         template = "group {group} was scaled from {before:,} to {now:,} members"
         if is_deploy:
             kind = kinds.GROUP_DEPLOYED
             template = "{replaced:,} of {before:,} members of {group} were replaced or restarted"
-        numbers = {"replaced": replaced, "before": len(before), "now": len(now)}
-        what = Text(template, group=group, **numbers)
+        what = Text(template, group=group, replaced=replaced, before=len(before), now=len(now))
         changes = (
             (len(now - before), Text("{number:,} joined", number=len(now - before))),
             (len(before - now), Text("{number:,} left", number=len(before - now))),

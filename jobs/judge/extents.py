@@ -277,5 +277,4 @@ def persistence(first_seen: Instant, last_seen: Instant, persistence_seconds: in
     >>> persistence(0, 180 * SECOND, 180), persistence(0, 180 * SECOND - 1, 180)
     ('PERSISTENT', 'TRANSIENT')
     """
-    lasts = last_seen - first_seen >= persistence_seconds * SECOND
-    return PERSISTENT if lasts else TRANSIENT
+    return PERSISTENT if last_seen - first_seen >= persistence_seconds * SECOND else TRANSIENT

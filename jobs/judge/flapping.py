@@ -159,9 +159,7 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> FaultEpisode
     last_seen = max(life.start if life.end is None else life.end for life in lives)
     changes = (row for row in case.reassignments[topic] if row.clients_joined or row.clients_left)
     times = [row.changed_at for row in changes if first_seen <= row.changed_at <= last_seen]
-    usual = max(
-        later.start - one.start for flapper in flappers for one, later in pairwise(flapper.row)
-    )
+    usual = max(later.start - one.start for each in flappers for one, later in pairwise(each.row))
     ongoing = case.timelines[topic].phases[-1].last_seen - last_seen <= usual
     extent = Extent(first_seen, last_seen, len(set(times)), PERSISTENT, ongoing)
     client_ids = sorted({life.name for life in lives})
@@ -170,21 +168,16 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> FaultEpisode
     lives_of = grouped((flapper.who, life) for flapper in flappers for life in flapper.lives)
     # Who joined when, those that did most often first.
     often = dict(sorted(lives_of.items(), key=lambda each: (-len(each[1]), each[0])))
-    return FaultEpisode(
-        topic,
-        extent,
-        FLAPPING,
-        evidence=Text(
-            "{joined}; meanwhile members joined or left {times}, {per_hour} per hour, and each "
-            "time all queues are divided again",
-            joined=list_of((_joined(who, lives) for who, lives in often.items()), MOST_NAMES),
-            times=count(len(times), "time"),
-            per_hour=per_hour(len(times), first_seen, last_seen),
-        ),
-        remedy=Text(_REMEDY, these_processes=_processes_of(often)),
-        client_ids=tuple(client_ids),
-        client_addrs=tuple(sorted(addresses)),
+    evidence = Text(
+        "{joined}; meanwhile members joined or left {times}, {per_hour} per hour, and each time "
+        "all queues are divided again",
+        joined=list_of((_joined(who, lives) for who, lives in often.items()), MOST_NAMES),
+        times=count(len(times), "time"),
+        per_hour=per_hour(len(times), first_seen, last_seen),
     )
+    remedy = Text(_REMEDY, these_processes=_processes_of(often))
+    clients = tuple(client_ids), tuple(sorted(addresses))
+    return FaultEpisode(topic, extent, FLAPPING, evidence, remedy, *clients)
 
 
 def _processes_of(flappers: Collection[str]) -> Text:

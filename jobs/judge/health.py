@@ -111,17 +111,15 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
     covered = [(each, case.evaluated[each.situation.situation_id].verdict) for each in periods]
     # A period that shows owners counts over a later one that does not.
     at_end, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
+    audited = (period.snapshots for period, each in covered if each.coverage == AUDITED)
+    complete = (each.completeness for _, each in covered if each.shows_owners)
     return {
         "topic": topic,
         "snapshots": sum(each.snapshots for each in periods),
-        "audited_snapshots": sum(
-            period.snapshots for period, each in covered if each.coverage == AUDITED
-        ),
+        "audited_snapshots": sum(audited),
         "first_seen": periods[0].first_seen,
         "last_seen": periods[-1].last_seen,
-        "completeness": min(
-            (each.completeness for _, each in covered if each.shows_owners), default=0.0
-        ),
+        "completeness": min(complete, default=0.0),
         **{name: getattr(end, name) for name in _AT_THE_END},
         **_silence(case.dossier, end),
         **_backlog_columns(case.dossier, topic, at_end, end, periods[-1].last_seen, found),
@@ -151,10 +149,8 @@ def _unaudited(case: Case, covered: Sequence[tuple[Period, Evaluation]]) -> Row:
         since, until = times[numbers[0]], times[numbers[-1] + 1]
         if until - since >= max(case.persistence_seconds, late, 1) * SECOND:
             lasting.append((until - since, since, until, coverages[0]))
-    if not lasting:
-        return dict.fromkeys(UNAUDITED)
-    _, since, until, coverage = max(lasting)
-    return dict(zip(UNAUDITED, (coverage, since, until), strict=True))
+    _, begins, ends, coverage = max(lasting, default=(0, None, None, None))
+    return dict(zip(UNAUDITED, (coverage, begins, ends), strict=True))
 
 
 def _silence(dossier: Dossier, verdict: Evaluation) -> Row:

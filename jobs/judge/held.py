@@ -112,12 +112,8 @@ class _TopicHoldings:
         shared = {each.queue for each in duplicates}
         odd = {each.client_id for each in extra if each.queue in shared}
         lacking = {each.queue for each in drift if not each.is_extra and each.lasts}
-        orphans = [
-            found
-            for queue, owners in sorted(self._owners(lacking).items())
-            for found in self._orphans(queue, owners, odd)
-        ]
-        return duplicates + orphans
+        owned = sorted(self._owners(lacking).items())
+        return duplicates + [found for each in owned for found in self._orphans(*each, odd)]
 
     def _owners(self, queues: set[QueueKey]) -> Mapping[QueueKey, Mapping[int, set[str]]]:
         """The client ids that each queue is computed for under every view, by phase."""
@@ -345,19 +341,14 @@ def _otherwise_in_words(
     # Where nothing is computed, either of two that hold a queue may be the odd one.
     clients = odd or {claimant.client_id for each in findings for claimant in each.claimants}
     languages = case.dossier.languages
-    values = {
-        "clients": clients_in_words(clients, languages),
-        "time": time,
-        "found": _held_by(twice, nobody),
-    }
-    evidence = Text("{clients} divide the queues differently {time}: {found}", **values)
+    named, held = clients_in_words(clients, languages), _held_by(twice, nobody)
+    template = "{clients} divide the queues differently {time}: {found}"
     if odd:
-        evidence = agreeing(
-            len(odd),
+        template = (
             "{clients} [holds queues other than its share|hold queues other than their shares] "
-            "{time}: {found}",
-            **values,
+            "{time}: {found}"
         )
+    evidence = agreeing(len(odd), template, clients=named, time=time, found=held)
     extra = [each for each in drift if each.is_extra and each.client_id in odd]
     if extra and all(each.attributed_to == SHARE_KEPT for each in extra):
         restart = restart_of(odd)
@@ -367,24 +358,20 @@ def _otherwise_in_words(
         "and the same strategy with the same parameters",
         clients=clients_in_words(clients, {}),
     )
-    restart = Text("then restart them") if len(clients) > 1 else Text("then restart it")
-    remedy = [divide, restart]
+    remedy = [divide, Text("then restart them") if len(clients) > 1 else Text("then restart it")]
     if any(languages.get(each) == "GO" for each in clients):
-        remedy.append(
-            Text("early native Go clients divide AVG differently from Java: update the Go client")
-        )
+        early = "early native Go clients divide AVG differently from Java: update the Go client"
+        remedy.append(Text(early))
     return sorted(clients), evidence, joined(remedy)
 
 
 def _held_by(twice: Collection[QueueKey], nobody: Collection[QueueKey]) -> str:
     """The queues that two processes hold, and those that none holds, in words."""
-    found = (
-        (twice, "{queues} [is|are] held by two"),
-        (nobody, "{queues} [is|are] held by nobody"),
-    )
-    parts = (
-        agreeing(len(queues), template, queues=queues_in_words(queues))
-        for queues, template in found
-        if queues
-    )
+    parts = []
+    if twice:
+        held = queues_in_words(twice)
+        parts.append(agreeing(len(twice), "{queues} [is|are] held by two", queues=held))
+    if nobody:
+        held = queues_in_words(nobody)
+        parts.append(agreeing(len(nobody), "{queues} [is|are] held by nobody", queues=held))
     return joined(parts, "{before} and {next}")

@@ -42,6 +42,10 @@ def with_history(case: Case, found: GroupFindings) -> GroupFindings:
 
 #: The fewest times that members whose heartbeats come too rarely were dropped and came back.
 _CAME_BACK = 3
+_HEARTBEATS_TOO_RARE = Text(
+    "check how often the members send heartbeats: heartbeatBrokerInterval (30,000 ms), long pauses "
+    "of their processes, timeouts in their log; a broker drops a member that is silent for 120 s"
+)
 
 
 def _offline_explained(fault: FaultEpisode, case: Case) -> FaultEpisode:
@@ -63,37 +67,27 @@ def _offline_explained(fault: FaultEpisode, case: Case) -> FaultEpisode:
     ]
     if happened and all(happened):
         since = Text("the members were listed until {time}", time=zoned_clock(max(listed.values())))
-        return fault.saying(
-            [since, *[each.what for each in happened if each]],
-            remedy=Text(
-                "the members did not come back to {these_brokers}: look for the reason in "
-                "their logs (send heart beat to broker failed, connect failed), restart those "
-                "that still run, and start the others",
-                these_brokers=list_of(sorted(listed), MOST_NAMES),
-            ),
+        remedy = Text(
+            "the members did not come back to {these_brokers}: look for the reason in their logs "
+            "(send heart beat to broker failed, connect failed), restart those that still run, "
+            "and start the others",
+            these_brokers=list_of(sorted(listed), MOST_NAMES),
         )
+        return fault.saying([since, *[each.what for each in happened if each]], remedy=remedy)
     elsewhere = [*members_elsewhere(case.dossier)]
     if elsewhere and fault.extent.ongoing:
-        return fault.saying(
-            elsewhere,
-            remedy=Text(
-                "if the group is to be in {cluster} alone, consume what waits here and delete the "
-                "subscription group; else give the clients a nameserver (namesrvAddr), or topics, "
-                "of this cluster",
-                cluster=list_of(sorted(case.dossier.elsewhere), MOST_NAMES),
-            ),
+        remedy = Text(
+            "if the group is to be in {cluster} alone, consume what waits here and delete the "
+            "subscription group; else give the clients a nameserver (namesrvAddr), or topics, "
+            "of this cluster",
+            cluster=list_of(sorted(case.dossier.elsewhere), MOST_NAMES),
         )
+        return fault.saying(elsewhere, remedy=remedy)
     back = _came_back(case.dossier, fault.last_seen)
     if back < _CAME_BACK or restarts(case.dossier.clients):
         return fault
-    return fault.saying(
-        [Text("the same members were dropped and came back {number} times", number=back)],
-        remedy=Text(
-            "check how often the members send heartbeats: heartbeatBrokerInterval (30,000 ms), "
-            "long pauses of their processes, timeouts in their log; a broker drops a member "
-            "that is silent for 120 s"
-        ),
-    )
+    dropped = Text("the same members were dropped and came back {number} times", number=back)
+    return fault.saying([dropped], remedy=_HEARTBEATS_TOO_RARE)
 
 
 def _came_back(dossier: Dossier, until: Instant) -> int:
@@ -125,14 +119,12 @@ def _deleted_explained(fault: FaultEpisode, dossier: Dossier) -> FaultEpisode:
     if not routed:
         return fault
     had = Text("it had a route until {time}: it was deleted", time=zoned_clock(max(routed)))
-    return fault.saying(
-        [had],
-        remedy=Text(
-            "take {this_topic} out of the subscription; if somebody deleted it by mistake, create "
-            "it again (mqadmin updateTopic)",
-            this_topic=fault.topic,
-        ),
+    remedy = Text(
+        "take {this_topic} out of the subscription; if somebody deleted it by mistake, create it "
+        "again (mqadmin updateTopic)",
+        this_topic=fault.topic,
     )
+    return fault.saying([had], remedy=remedy)
 
 
 def _remedy(fault: FaultEpisode, dossier: Dossier) -> str:

@@ -199,16 +199,14 @@ def group_load(case: Case) -> GroupLoad:
     allocations = {topic: each.allocations() for topic, each in at_end.items()}
     faults = chain.from_iterable(each.faults for each in at_end.values())
     no_part = chain.from_iterable(each.client_ids for each in faults if each.fault in _NO_PART)
-    counted_topics = {
-        topic: shares for topic, shares in allocations.items() if not is_retry_topic(topic)
-    }
-    queues = {topic: at_end[topic].verdict.queues for topic in counted_topics if allocations[topic]}
+    counted = {topic: each for topic, each in allocations.items() if not is_retry_topic(topic)}
+    queues = {topic: at_end[topic].verdict.queues for topic, each in counted.items() if each}
     load = GroupLoad(_clients(allocations, set(no_part)), queues)
     if any(each.findings for each in at_end.values()) or not load.is_uneven:
         return load
-    every = chain.from_iterable(counted_topics.values())
+    every = chain.from_iterable(counted.values())
     load = replace(load, uneven_by=frozenset(each.strategy for each in every if each.subscribed))
-    return replace(load, fairer=_fairer(case.dossier.consumer_group, load, counted_topics))
+    return replace(load, fairer=_fairer(case.dossier.consumer_group, load, counted))
 
 
 def _clients(

@@ -22,7 +22,7 @@ from .backlog import last_up_to, shows_what_waits, still_waits
 from .case import Case
 from .core_verdict import QueueKey, Verdict
 from .dossier import Dossier
-from .evaluation import MemberFacts, answer, at_once, questions, state_of
+from .evaluation import MemberFacts, Question, answer, at_once, questions
 from .history import judge
 from .holdings import ProcessReport
 from .situations import find_situations
@@ -98,16 +98,11 @@ def find_moments(
     until = times[-1] if at is None else at
     early = [time for time in times if time <= until]
     if not early:
-        raise InputError(
-            Text(
-                "{group} has no snapshot up to {came:iso}: its snapshots go from {first:iso} to "
-                "{last:iso}",
-                group=group,
-                came=until,
-                first=times[0],
-                last=times[-1],
-            )
+        template = (
+            "{group} has no snapshot up to {came:iso}: its snapshots go from {first:iso} to "
+            "{last:iso}"
         )
+        raise InputError(Text(template, group=group, came=until, first=times[0], last=times[-1]))
     snapshot_time = early[-1]
     found = find_situations(dossier, terms)
     evaluated: dict[str, Verdict] = {}
@@ -129,7 +124,7 @@ def find_moments(
         moments += [
             Moment(
                 cluster=dossier.cluster,
-                state=state_of(period.situation, members),
+                state=Question(period.situation, members).state(),
                 snapshot_time=snapshot_time,
                 first_seen=period.first_seen,
                 last_seen=period.last_seen,

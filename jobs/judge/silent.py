@@ -87,12 +87,8 @@ def _first_listed(client_id: str, timelines: Mapping[str, Timeline]) -> tuple[st
     """The first topic in whose allocations the client is, and the phases in which it is."""
     for topic, timeline in sorted(timelines.items()):
         distinct = {phase.situation_id: phase.evaluated for phase in timeline.phases}
-        having = {
-            situation_id
-            for situation_id, evaluated in distinct.items()
-            if any(each.client_id == client_id for each in evaluated.allocations())
-        }
-        listed = [phase for phase in timeline.phases if phase.situation_id in having]
+        ids = {id_: {each.client_id for each in of.allocations()} for id_, of in distinct.items()}
+        listed = [phase for phase in timeline.phases if client_id in ids[phase.situation_id]]
         if listed:
             return topic, listed
     return "", ()

@@ -288,12 +288,11 @@ def _situation(
 ) -> TopicSituation:
     routes = tuple((name, brokers[name, route_id]) for name, route_id in given or ())
     given_lists, process_counts, (patches, _) = of_lists
-    unreachable = _unreachable(of_lists, chain.from_iterable(of_route for _, of_route in routes))
+    every = [*chain.from_iterable(of_route for _, of_route in routes)]
+    unreachable = _unreachable(of_lists, every)
     subject = (dossier.cluster, dossier.consumer_group, topic)
     seen = (*subject, given_lists, patches, process_counts, unreachable)
-    locks = bool(dossier.consumes_in_order) and any(
-        not broker.has_master for _, of_route in routes for broker in of_route
-    )
+    locks = bool(dossier.consumes_in_order) and not all(broker.has_master for broker in every)
     text = value_text((*seen, given, mode, *["locks"] * locks))
     id_ = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
     return TopicSituation(id_, *seen, routes, mode, locks)

@@ -139,9 +139,8 @@ class Polls:
 
 def not_moving(case: Case) -> Iterator[Polls]:
     """The polls of each topic of which some queue does not move at some time."""
-    for offsets in case.dossier.offsets.values():
-        if any(each.unmoved.any() for each in offsets):
-            yield Polls(offsets)
+    every = case.dossier.offsets.values()
+    return (Polls(offsets) for offsets in every if any(each.unmoved.any() for each in offsets))
 
 
 class PollOwners:
@@ -210,8 +209,7 @@ def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) ->
         return None
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | polls.keeps_up)
     owners = PollOwners(case, polls, counts)
-    lasting = [each for each in orphans if each.extent.lasts]
-    unmoved = polls.unmoved & ~polls.orphaned(lasting)
+    unmoved = polls.unmoved & ~polls.orphaned(each for each in orphans if each.extent.lasts)
     owned = unmoved & ~owners.unowned & ~polls.orphaned(orphans)
     shown = owned & polls.any_keeps_up & ~polls.hidden(case)
     return Intervals(polls, counts, _stalled(polls, unmoved, owned, shown, counts), owners)

@@ -94,12 +94,8 @@ def _as_far_as_asked(case: Case, finding: QueueFinding) -> QueueFinding:
     never = len(names & case.terms.never_asked) / max(len(names), 1)
     if not never:
         return finding
-    return replace(
-        finding,
-        certainty=POSSIBLE,
-        probability=finding.probability * (1 - never),
-        is_mostly_certain=False,
-    )
+    probability = finding.probability * (1 - never)
+    return replace(finding, certainty=POSSIBLE, probability=probability, is_mostly_certain=False)
 
 
 def _is_read_unlisted(case: Case, orphan: QueueFinding) -> bool:
@@ -108,8 +104,7 @@ def _is_read_unlisted(case: Case, orphan: QueueFinding) -> bool:
     An episode that has gaps may be read in these.
     """
     offsets = case.offsets.get((orphan.topic, *orphan.queue))
-    moved = reading(offsets, orphan.unbroken_times).moved
-    return _is_unlisted(orphan) and moved >= READ_AGAIN
+    return _is_unlisted(orphan) and reading(offsets, orphan.unbroken_times).moved >= READ_AGAIN
 
 
 def _parts(case: Case, orphan: QueueFinding) -> Iterable[QueueFinding]:
@@ -124,11 +119,9 @@ def _parts(case: Case, orphan: QueueFinding) -> Iterable[QueueFinding]:
     if not _is_read_unlisted(case, orphan):
         return [orphan]
     polls = case.offsets[(orphan.topic, *orphan.queue)]
-    first_poll, last_poll = (
-        np.searchsorted(polls.times, orphan.first_seen),
-        last_up_to(polls, orphan.last_seen),
-    )
-    times, unmoved = polls.times[first_poll : last_poll + 1], polls.unmoved[first_poll:last_poll]
+    start = np.searchsorted(polls.times, orphan.first_seen)
+    end = last_up_to(polls, orphan.last_seen)
+    times, unmoved = polls.times[start : end + 1], polls.unmoved[start:end]
     extents = [
         Extent(
             *(since := int(times[first]), until := int(times[last])),
@@ -223,17 +216,12 @@ def unlisted_consumers(episodes: Iterable[QueueFinding]) -> list[FaultEpisode]:
 def _fault(topic: str, episodes: Sequence[QueueFinding]) -> FaultEpisode:
     extent = widest([each.extent for each in episodes])
     queues = {each.queue for each in episodes}
-    return FaultEpisode(
-        topic,
-        extent._replace(share_of_time=1.0),
-        UNLISTED_CONSUMER,
-        agreeing(
-            len(queues),
-            "by the brokers' lists nobody owns {queues} {time}, but [its offset still "
-            "advances|their offsets still advance]: somebody who is not listed reads [it|them]",
-            queues=queues_in_words(queues),
-            time=between(extent.first_seen, extent.last_seen),
-        ),
-        _REMEDY,
-        broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
+    evidence = agreeing(
+        len(queues),
+        "by the brokers' lists nobody owns {queues} {time}, but [its offset still "
+        "advances|their offsets still advance]: somebody who is not listed reads [it|them]",
+        queues=queues_in_words(queues),
+        time=between(extent.first_seen, extent.last_seen),
     )
+    extent, names = extent._replace(share_of_time=1.0), tuple(sorted({name for name, _ in queues}))
+    return FaultEpisode(topic, extent, UNLISTED_CONSUMER, evidence, _REMEDY, broker_names=names)

@@ -258,8 +258,7 @@ def _rounds(polls: ds.Dataset, window: Window) -> pa.Table:
     """Each broker's rounds: whether it answered about any group, and an address that was asked."""
     columns: Any = {name: pc.field(name) for name in _ROUND}
     columns["answered"] = pc.field("outcome") != NO_ANSWER
-    has_address = _ADDRESS in polls.schema.names
-    columns[_ADDRESS] = pc.field(_ADDRESS) if has_address else pc.scalar("")
+    columns[_ADDRESS] = pc.field(_ADDRESS) if _ADDRESS in polls.schema.names else pc.scalar("")
 
     def distinct(table: pa.Table) -> pa.Table:
         found = table.group_by([*_ROUND]).aggregate([("answered", "max"), (_ADDRESS, "max")])
@@ -297,5 +296,5 @@ def _batches(
 def _rows(table: pa.Table, key: Collection[str]) -> Iterator[tuple[_PollKey, Instant]]:
     """The key and the time of each row."""
     keys = zip(*(table[name].to_pylist() for name in key), strict=True)
-    times = micros(table["snapshot_time"].combine_chunks())
-    yield from zip(keys, times.to_pylist(), strict=True)
+    times = micros(table["snapshot_time"].combine_chunks()).to_pylist()
+    return zip(keys, times, strict=True)

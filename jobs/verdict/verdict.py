@@ -233,12 +233,10 @@ class RunVerdict:
         at_or_above = accumulate(self.rows.get(each, 0) for each in worst_first)
         return dict(zip((*worst_first, INCOMPLETE), (*at_or_above, len(self.missing)), strict=True))
 
-    @property
-    def _places_by_coverage(self) -> Mapping[str, Sequence[Place]]:
-        return grouped((each.coverage, place) for each in self.not_audited for place in each.places)
-
     def packed(self) -> dict[str, Any]:
         """The verdict as a summary has it, for readers that have no tables."""
+        topics = self.not_audited
+        every = grouped((each.coverage, place) for each in topics for place in each.places)
         return {
             _KEY: {
                 "state": self.state,
@@ -249,7 +247,7 @@ class RunVerdict:
                 "others": dict(self.others),
                 "not_audited": {
                     coverage: {"groups": len({each[:2] for each in places}), "topics": len(places)}
-                    for coverage, places in self._places_by_coverage.items()
+                    for coverage, places in every.items()
                 },
                 "gaps": dict(Counter(gap.kind for gap in self.gaps)),
                 "left_open": self.left_open,

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rebalance_core import AllocationError, StrategyRules
 from rebalance_core.claims import Claims, compute_claims, count_owners
 from rebalance_core.processes import Process
+from rebalance_core.state import State
 from rebalance_core.strategy_rules import KnownClient
 from rebalance_core.views import View
 from tests.support.snapshots import queue
@@ -36,7 +37,7 @@ def view(*client_ids: str, queues: int = 4, weight: float = 1.0) -> View:
 
 def claims_of(views: list[View], processes: list[Process]) -> Claims:
     """The claims where no route is another one and every broker has a master."""
-    return compute_claims(views, processes, (), ())
+    return compute_claims(views, processes, State("G", "T", (), ()))
 
 
 def taken(claims, of_view: int = 0) -> list[list[int]]:
