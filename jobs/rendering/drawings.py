@@ -264,8 +264,9 @@ def _ticks(timeline: pictures.TimelinePicture, most: int) -> list[datetime]:
 
 def _clock(time: datetime, timeline: pictures.TimelinePicture) -> Text:
     hours = (timeline.end - timeline.start) / timedelta(hours=1)
-    form = "month_minute" if hours > 24 else "minute" if hours > 1 else "clock"
-    return Text(f"{{at:{form}}}", at=time)
+    if hours > 24:
+        return Text("{at:month_minute}", at=time)
+    return Text("{at:minute}" if hours > 1 else "{at:clock}", at=time)
 
 
 def draw_allocation(
