@@ -480,14 +480,10 @@ _SHARED_COLUMNS = (
 _OF_STALLS = ("owners", "why", TEXTS)
 _LISTS = {"causes", "owners"}
 #: Columns that they have each, and what becomes of them.
-_EACH: dict[str, Literal["list", "min", "max"]] = {
-    "finding_id": "list",
-    "broker_name": "list",
-    "queue_id": "list",
+_EACH: dict[str, Any] = {
+    **dict.fromkeys(("finding_id", "broker_name", "queue_id", "backlog", "event_id"), "list"),
     "open_since": "min",
     "nights_open": "max",
-    "backlog": "list",
-    "event_id": "list",
 }
 _BETWEEN = "\n"
 #: The most owners of stalled queues that are named.
