@@ -263,8 +263,8 @@ def _ticks(timeline: pictures.TimelinePicture, most: int) -> list[datetime]:
 
 def _clock(time: datetime, timeline: pictures.TimelinePicture) -> Text:
     hours = (timeline.end - timeline.start) / timedelta(hours=1)
-    form = "month_minute" if hours > 24 else "minute" if hours > 1 else "clock"
-    return Text(f"{{at:{form}}}", at=time)
+    template = "{at:month_minute}" if hours > 24 else "{at:minute}" if hours > 1 else "{at:clock}"
+    return Text(template, at=time)
 
 
 def draw_allocation(

@@ -8,9 +8,9 @@ import pyarrow as pa
 from rebalance_core.errors import near_names
 
 from ..errors import InputError
-from ..schemas import REPORT_TABLES, Table
+from ..schemas import Table
 from ..storage import Location, PublishedRun, Reports
-from .tables import PublishedTables
+from .tables import TABLES, PublishedTables
 
 Date = str | datetime.date
 
@@ -57,10 +57,9 @@ def dated_schema(table: Table) -> pa.Schema:
 
 def declared_table(name: str) -> Table:
     """The report table of a name; InputError with those that come near where there is none."""
-    tables = {table.name: table for table in REPORT_TABLES}
-    if name not in tables:
-        raise InputError(f"no report table {name!r}: {near_names(name, tables)}")
-    return tables[name]
+    if name not in TABLES:
+        raise InputError(f"no report table {name!r}: {near_names(name, TABLES)}")
+    return TABLES[name]
 
 
 def published_runs(reports: Reports, dates: Date | Iterable[Date] | None) -> list[PublishedRun]:

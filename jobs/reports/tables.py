@@ -22,7 +22,7 @@ class Place(NamedTuple):
 
 #: The columns of a place, in its order.
 PLACE = Place._fields
-SCHEMAS = {table.name: table.schema for table in REPORT_TABLES}
+TABLES = {table.name: table for table in REPORT_TABLES}
 
 
 def place_of(row: Mapping[str, Any]) -> Place:
@@ -41,8 +41,9 @@ def anchor_of(place: Place, *, several: bool) -> str:
 
 def column_of(table: str, name: str) -> "pa.Field[Any]":
     """The column of a report table as declared, but it may be null; else one of texts."""
-    there = name in SCHEMAS[table].names
-    return SCHEMAS[table].field(name).with_nullable(True) if there else pa.field(name, pa.string())
+    schema = TABLES[table].schema
+    there = name in schema.names
+    return schema.field(name).with_nullable(True) if there else pa.field(name, pa.string())
 
 
 class Tables:
