@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import main
-from jobs.collect.dump_folder import DumpFolder
-from jobs.collect.old_days import prune_dumps
+from jobs.collect.dump_folder import DumpFolder, prune_dumps
 from jobs.errors import InputError
 from jobs.storage import Location, Reports, Snapshots, SnapshotWriter
 from jobs.storage.publication import Publication
