@@ -395,7 +395,8 @@ client_ids strings: the client ids that it concerns
 client_addrs strings: the addresses of their connections
 broker_names strings: the brokers that it concerns
 queues_affected int: the most queues whose findings it causes at a time
-unread_messages long?: of QUEUES_LEFT_ROUTE the messages not read when they left
+unread_messages long?: of QUEUES_LEFT_ROUTE, and of a topic without subscribers since a release, the
+    messages not read when they left
 findings_cleared int: findings that go away with the repair
 findings_left int: findings that stay after the repair
 moves MOVES: the queues that change hands with the repair

@@ -97,14 +97,9 @@ def compute_claims(
     Raises AllocationError where Java's strategy throws: then no client changes what it holds.
     """
     views, processes, replicas = tuple(views), tuple(processes), _replicas_asked(views)
-    positions = tuple(
-        tuple(_positions(view, processes, replicas, without_master)) for view in views
-    )
-    claims = _with_shares(
-        views, processes, positions, _weights(views, processes, rerouted, replicas)
-    )
-    if all(process.share == 1.0 for process in processes):
-        return claims
+    of_views = (_positions(view, processes, replicas, without_master) for view in views)
+    weights = _weights(views, processes, rerouted, replicas)
+    claims = _with_shares(views, processes, tuple(map(tuple, of_views)), weights)
     # A claim is as likely as the process subscribes.
     subscribing = np.array([process.share for process in processes])
     return replace(claims, share=claims.share * subscribing[claims.row])
@@ -175,8 +170,6 @@ def _deciding_brokers(views: tuple[View, ...], processes: tuple[Process, ...]) -
     has a route with the broker, and one that is not has a route without it. A broker that gave no
     list shows neither.
     """
-    if len(views) < 2:
-        return ()
     of_views = list(map(_brokers_of, views))
     of_some = frozenset().union(*of_views).difference(frozenset.intersection(*of_views))
     shows = frozenset[str]().union(

@@ -332,7 +332,7 @@ def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Pro
     missing = {each: Counter(names) for each, names in grouped(state.unreachable).items()}
     by_everybody = missing.pop(None, Counter[str]())
     listed: Counter[tuple[str, str]] = Counter()
-    asked = asked_brokers(state)
+    asked = asked_brokers(state.brokers)
     for entry in (each for each in state.client_lists if each.broker in asked):
         # The union of two counters has the larger of their counts.
         listed |= Counter(

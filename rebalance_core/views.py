@@ -127,11 +127,11 @@ def candidate_ids(broker_ids: tuple[int, ...] | None) -> tuple[int, ...]:
     return broker_ids
 
 
-def asked_brokers(state: State) -> frozenset[tuple[str, int]]:
-    """Name and id of the brokers that a client of the topic may ask for the group's members."""
+def asked_brokers(brokers: Iterable[RouteBroker]) -> frozenset[tuple[str, int]]:
+    """Name and id of these brokers of routes that a client may ask for the members of a group."""
     return frozenset(
         (broker.broker_name, broker_id)
-        for broker in state.brokers
+        for broker in brokers
         for broker_id in candidate_ids(broker.broker_ids)
     )
 

@@ -210,7 +210,8 @@ def wait_for_dumps(folder: str) -> bool:
         log.info("%s cannot say when its files were written: %d are there", folder, len(files))
         return True
     log.info("%d files in %s, the last one of %s", len(files), folder, last)
-    return datetime.now(UTC) - last >= SETTLED
+    is_settled: bool = datetime.now(UTC) - last >= SETTLED
+    return is_settled
 
 
 def _files_below(root: ObjectStoragePath) -> list[str]:

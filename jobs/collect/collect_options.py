@@ -223,7 +223,7 @@ def load_options(
         text = read_text(path)
         if secret := _SECRET.search(text):
             raise SettingsError(
-                f"settings {path}: {secret[1]} is a secret; put it into a file that account_file "
+                f"{path}: {secret[1]} is a secret; put it into a file that account_file "
                 "names, which only the collector can read (tools.yml has its form)"
             )
         values = parse_toml(path, text)

@@ -14,7 +14,7 @@ import sysconfig
 import tomllib
 import warnings
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -498,8 +498,7 @@ def read_text(path: str | Path) -> str:
 def _decoded(path: str | Path, content: bytes) -> str:
     if len(content) > _MOST_FILE_BYTES:
         raise SettingsError(
-            f"settings {path}: expected at most {_MOST_FILE_BYTES:,} bytes, came more: "
-            "is it this file?"
+            f"{path}: expected at most {_MOST_FILE_BYTES:,} bytes, came more: is it this file?"
         )
     try:
         return content.decode("utf-8")
@@ -508,7 +507,7 @@ def _decoded(path: str | Path, content: bytes) -> str:
         is_utf16 = content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
         came = "UTF-16" if is_utf16 else f"the byte {content[error.start]:#04x} in line {line}"
         raise SettingsError(
-            f"settings {path}: expected a text in UTF-8, came {came}: save the file as UTF-8"
+            f"{path}: expected a text in UTF-8, came {came}: save the file as UTF-8"
         ) from error
 
 
@@ -571,7 +570,7 @@ def parse_toml(source: str, text: str) -> dict[str, Any]:
         return _loaded(text.removeprefix("\ufeff"))
     except ValueError as error:
         raise SettingsError(
-            f"settings {source}: expected TOML: {visible(str(error))}; mend it there"
+            f"{source}: expected TOML: {visible(str(error))}; mend it there"
         ) from error
 
 
@@ -656,7 +655,8 @@ def checked(
         if len(lines) > _MOST_ERRORS:
             lines[_MOST_ERRORS:] = [f"  and {len(lines) - _MOST_ERRORS} more"]
         place = " and ".join(sorted(places)) if all(places) else visible(source)
-        raise SettingsError(f"settings {place}:\n" + "\n".join(lines)) from error
+        kind = model.model_config.get("title", "settings")
+        raise SettingsError(f"{kind} {place}:\n" + "\n".join(lines)) from error
 
 
 def _given_as(path: str, error: Mapping[str, Any], given: Mapping[str, str]) -> str:
@@ -673,18 +673,32 @@ def _given_as(path: str, error: Mapping[str, Any], given: Mapping[str, str]) -> 
 def _problem_of(model: type[BaseModel], path: str, error: Mapping[str, Any], given: str) -> str:
     """The problem of a value, in our words."""
     if error["type"] in _UNKNOWN:
-        there = list(names_of(model))
-        # A name may be right, and its section missing.
-        last = path.rpartition(".")[2]
-        near = nearest(path, there) or [each for each in there if each.endswith(f".{last}")]
+        section, _, last = path.rpartition(".")
+        if any(isinstance(part, int) for part in error["loc"]):
+            there = _names_of_entry(model, error["loc"][:-1])
+            near = [f"{section}.{each}" for each in nearest(last, there)]
+        else:
+            there = list(names_of(model))
+            # A name may be right, and its section missing.
+            near = nearest(path, there) or [each for each in there if each.endswith(f".{last}")]
         if given.startswith(_PREFIX):
             near = [variable_of(each) for each in near]
         other_file = "" if given else "; is it the right file?"
-        return f"there is no such setting{did_you_mean(near) or other_file}"
+        what = "key" if "title" in model.model_config else "setting"
+        return f"there is no such {what}{did_you_mean(near) or other_file}"
     expected = _EXPECTED.get(error["type"])
     if expected is None:
         return str(error["msg"]).removeprefix("Value error, ")
     return expected.format(**error.get("ctx", {}))
+
+
+def _names_of_entry(model: Any, path: Iterable[str | int]) -> list[str]:
+    """The names of an entry in a list, such as ``strategies.0``."""
+    for name in path:
+        if isinstance(name, str):
+            kind = model.model_fields[name].annotation
+            model = (get_args(kind) or (kind,))[0]
+    return list(names_of(model))
 
 
 def names_of(model: type[BaseModel]) -> Iterator[str]:

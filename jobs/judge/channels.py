@@ -10,7 +10,7 @@ one that disappears in time was left behind by the process that has the new one.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, groupby, pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeAlias
@@ -89,7 +89,10 @@ def _broker_channels(
 ) -> Iterable[Channel]:
     """``of_list``: by list the client ids and addresses that are worth a look."""
     open_: dict[tuple[str, str], Channel] = {}
-    for first, last, name in _runs(answers):
+    polls = zip(answers.contents.tolist(), answers.collected_at.tolist(), strict=True)
+    for place, run in groupby(polls, itemgetter(0)):
+        times = [at for _, at in run]
+        first, last, name = times[0], times[-1], answers.names[place]
         if name not in of_list and name != NOT_ONLINE:
             continue  # the answer has no list
         here = set(of_list.get(name, ()))
@@ -101,15 +104,6 @@ def _broker_channels(
             )
             open_[client_id, client_addr] = channel._replace(last_seen=last)
     yield from open_.values()
-
-
-def _runs(answers: Answers[Broker]) -> Iterator[tuple[Instant, Instant, str]]:
-    """Polls that follow each other with one answer: when the first and the last came, and which."""
-    for place, run in groupby(
-        zip(answers.contents.tolist(), answers.collected_at.tolist(), strict=True), itemgetter(0)
-    ):
-        times = [at for _, at in run]
-        yield times[0], times[-1], answers.names[place]
 
 
 class ProcessCounts:

@@ -18,7 +18,7 @@ from ..declared.kinds import OF_ONE_CLIENT, TRANSIENT
 from . import extents
 from .case import Case
 from .core_verdict import FoundQueue, QueueKey
-from .extents import Episode, PlacedPortion, Portion
+from .extents import Episode, Portion
 from .found import FaultEpisode, GroupFindings, QueueFinding, StackedEpisode
 from .timeline import Phase, Timeline
 
@@ -72,9 +72,8 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
     expected = fsum(each.probability * run.covers for run, (_, each) in sightings)
     weighted = fsum(each.probability * run.snapshots for run, (_, each) in sightings)
     is_certain, probability = 2 * certain >= extent.snapshots, weighted / extent.snapshots
-    if (
-        differing and not _differs_for_long(differing, persistence_seconds)
-    ) or expected < _LEAST_EXPECTED * persistence_seconds * SECOND:
+    lasts = expected >= _LEAST_EXPECTED * persistence_seconds * SECOND
+    if not lasts or (differing and not _differs_for_long(differing, persistence_seconds)):
         extent = extent._replace(persistence=TRANSIENT)
     last_phase, last = episode.shown[-1]
     return QueueFinding(
@@ -94,7 +93,7 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
 
 
 def _differs_for_long(
-    shown: Iterable[tuple[PlacedPortion, Collection[str]]], persistence_seconds: int
+    shown: Iterable[tuple[Portion, Collection[str]]], persistence_seconds: int
 ) -> bool:
     """True if the lists differ in one client for long.
 
@@ -113,7 +112,7 @@ def _differs_for_long(
 
 
 def _causes(
-    sightings: Iterable[tuple[PlacedPortion, _ShownQueue]], persistence_seconds: int
+    sightings: Iterable[tuple[Portion, _ShownQueue]], persistence_seconds: int
 ) -> tuple[str, ...]:
     """The causes that lasted themselves; all of them where none did.
 

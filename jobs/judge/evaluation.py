@@ -152,25 +152,13 @@ def _members_in(
     There are millions of them, and equal subscriptions are one object as a rule.
     """
     found: dict[tuple[int, int], tuple[bool, int, str | None]] = {}
-    for (
-        client_id,
-        addr,
-        language,
-        version,
-        message_model,
-        strategy,
-        rebalances,
-        is_expired,
-        chooses_queues,
-        source,
-        doubtful_topics,
-        subscriptions,
-    ) in records:
+    for record in records:
+        client_id, addr, language, version, message_model, strategy, rebalances = record[:7]
+        is_expired, chooses_queues, source, doubtful_topics, subscriptions = record[7:]
         key = id(subscriptions), id(doubtful_topics)
-        narrow = found.get(key)
-        if narrow is None:
-            narrow = found[key] = subscribed.of(topic, subscriptions, doubtful_topics)
-        is_subscribed, percent, expression = narrow
+        if key not in found:
+            found[key] = subscribed.of(topic, subscriptions, doubtful_topics)
+        is_subscribed, percent, expression = found[key]
         yield Member(
             client_id,
             addr,

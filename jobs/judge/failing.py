@@ -56,12 +56,8 @@ def failing(case: Case, found: GroupFindings) -> GroupFindings:
     tries, dead = _sums([*offsets.consumed, *offsets.retried], times), _sums(offsets.dead, times)
     failed = _sums(offsets.again, times) + dead
     starts = np.searchsorted(times, times - _FAILS_FOR, side="right") - 1
-    tried = tries - tries[starts]
-    shows = (
-        (starts >= 0)
-        & (tried >= _FEWEST_MESSAGES)
-        & (failed - failed[starts] >= _NEARLY_ALL * tried)
-    )
+    tried, failing_ = tries - tries[starts], failed - failed[starts]
+    shows = (starts >= 0) & (tried >= _FEWEST_MESSAGES) & (failing_ >= _NEARLY_ALL * tried)
     steps = np.diff(failed, prepend=0) > np.diff(tries, prepend=0) / 2
     faults = []
     for first, last, is_open in covered(shows, starts, steps):

@@ -126,7 +126,8 @@ class Stall(_InTime):
 class FaultEpisode(FoundFault, _InTime):
     """One fault of a topic over an episode that may have gaps, as its last phase describes it.
 
-    ``queues_affected`` is the most of all phases. ``unread_messages``: those in queues that left.
+    ``queues_affected`` is the most of all phases. ``unread_messages``: those in queues that left,
+    the route or the members' subscriptions.
     """
 
     severity: str = INFO

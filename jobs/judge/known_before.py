@@ -3,10 +3,10 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from rebalance_core.descriptions import GROUP_OFFLINE_REMEDY, UNKNOWN_TOPIC
-from rebalance_core.english import list_of
+from rebalance_core.english import MOST_NAMES, list_of
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.texts import Text
@@ -19,7 +19,7 @@ from .dossier import Dossier, PollRun
 from .events import restarts
 from .facts import members_elsewhere
 from .found import FaultEpisode, GroupFindings
-from .in_words import MOST_NAMES, zoned_clock
+from .in_words import zoned_clock
 
 
 def with_history(case: Case, found: GroupFindings) -> GroupFindings:
@@ -108,10 +108,6 @@ def _came_back(dossier: Dossier, until: Instant) -> int:
 
 def _back_at(runs: Sequence[PollRun], dossier: Dossier, until: Instant) -> int:
     """The number of times that this broker listed members again."""
-    offline = min((run.times[0] for run in runs if run.answer == NOT_ONLINE), default=until)
-    # Mostly nobody came back: then its times need not be looked at one by one.
-    if not any(offline < run.times[-1] for run in runs if run.answer in dossier.list_members):
-        return 0
     answers = sorted((time, run.answer) for run in runs for time in run.times if time <= until)
     back, known = 0, set[str]()
     for (_, before), (_, now) in pairwise(answers):
@@ -124,12 +120,8 @@ def _back_at(runs: Sequence[PollRun], dossier: Dossier, until: Instant) -> int:
 
 def _deleted_explained(fault: FaultEpisode, dossier: Dossier) -> FaultEpisode:
     """Describes a topic that no nameserver knows as deleted; unchanged where none ever knew it."""
-    routed = [
-        time
-        for run in dossier.routes.get(fault.topic, ())
-        for time in run.times
-        if run.brokers and time < fault.first_seen
-    ]
+    known = (run.times for run in dossier.routes.get(fault.topic, ()) if run.brokers)
+    routed = [time for time in chain.from_iterable(known) if time < fault.first_seen]
     if not routed:
         return fault
     had = Text("it had a route until {time}: it was deleted", time=zoned_clock(max(routed)))
@@ -159,11 +151,8 @@ def _remedy(fault: FaultEpisode, dossier: Dossier) -> str:
             "bring the master of {brokers} back: the route gives no address of it",
             brokers=list_of(sorted(away), MOST_NAMES),
         )
-    moved = [
-        each
-        for each in address_changes(dossier)
-        if each.broker[0] in names and each.since <= fault.last_seen
-    ]
+    changes = (each for each in address_changes(dossier) if each.broker[0] in names)
+    moved = [each for each in changes if each.since <= fault.last_seen]
     if moved:
         name, _ = moved[-1].broker
         return Text(
@@ -173,11 +162,8 @@ def _remedy(fault: FaultEpisode, dossier: Dossier) -> str:
             before=moved[-1].before,
             now=moved[-1].now,
         )
-    listed = {
-        run.broker[0]
-        for run in dossier.polls
-        if run.answer in dossier.list_members and min(run.times) < fault.first_seen
-    }
+    listing = (run for run in dossier.polls if run.answer in dossier.list_members)
+    listed = {run.broker[0] for run in listing if run.times[0] < fault.first_seen}
     if names <= listed:
         return Text(
             "check whether the clients reach {brokers}, also at the present address, and restart "

@@ -61,7 +61,8 @@ class Lists:
         self._members = dossier.list_members
         #: The number of times that a list has each client id; empty for an outcome.
         self.counts = cache(self._counts)
-        self._differing_in_order = cache(self._odd)
+        #: The client ids that two lists do not have equally often.
+        self.differing = cache(self._differing)
 
     def is_list(self, name: str) -> bool:
         """True if it is a list whose members are at hand, and not an outcome."""
@@ -70,11 +71,7 @@ class Lists:
     def _counts(self, name: str) -> Counter[str]:
         return Counter(self._members[name]().client_ids if self.is_list(name) else ())
 
-    def differing(self, one: str, other: str) -> frozenset[str]:
-        """The client ids that two lists do not have equally often."""
-        return self._differing_in_order(min(one, other), max(one, other))
-
-    def _odd(self, one: str, other: str) -> frozenset[str]:
+    def _differing(self, one: str, other: str) -> frozenset[str]:
         odd = self.counts(one).items() ^ self.counts(other).items()
         return frozenset(client_id for client_id, _ in odd)
 
@@ -139,8 +136,7 @@ def _snapshots_that_differ(
     given = np.array(rows)
     highest = given.max(axis=0)
     differ = highest != np.where(given < 0, highest, given).min(axis=0)
-    numbers_that_differ: list[int] = np.flatnonzero(differ).tolist()
-    return numbers_that_differ
+    return np.flatnonzero(differ).tolist()
 
 
 class _Disagreements:

@@ -71,15 +71,10 @@ def _topic_fault(case: Case, topic: str, steps: Sequence[_Step]) -> FaultEpisode
         now=furthest.now,
     )
     why, remedy = _why(case, last)
+    polls = {each.until for each in steps}
     return FaultEpisode(
         topic,
-        Extent(
-            min(steps).since,
-            last.until,
-            len({each.until for each in steps}),
-            PERSISTENT,
-            ongoing=False,
-        ),
+        Extent(min(steps).since, last.until, len(polls), PERSISTENT, ongoing=False),
         OFFSETS_WENT_BACK,
         evidence=joined([evidence, far, *why]),
         remedy=remedy,
@@ -97,19 +92,18 @@ def _why(case: Case, step: _Step) -> tuple[list[Text], Text]:
             "find out who set them back: mqadmin resetOffsetByTime, the dashboard, or one of "
             "two processes that consume the same queue and commit in turn"
         )
-    if happened.is_of_slave:
-        return [happened.what], Text(
-            "find out why the slave of {broker} that took over had older offsets: a slave copies "
-            "them from its master every 10 s; if it cannot, its log has SyncConsumerOffset "
-            "Exception",
-            broker=step.broker_name,
-        )
-    return [happened.what], Text(
+    template = (
         "find out why {broker} came back with older offsets: a broker keeps them in "
         "config/consumerOffset.json of its store, which must survive a restart (a volume, not "
-        "the container's own disk), and writes them every 5 s and at shutdown",
-        broker=step.broker_name,
+        "the container's own disk), and writes them every 5 s and at shutdown"
     )
+    if happened.is_of_slave:
+        template = (
+            "find out why the slave of {broker} that took over had older offsets: a slave copies "
+            "them from its master every 10 s; if it cannot, its log has SyncConsumerOffset "
+            "Exception"
+        )
+    return [happened.what], Text(template, broker=step.broker_name)
 
 
 def _went_back(case: Case, offsets: QueueOffsets) -> Iterator[_Step]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
-from rebalance_core.english import joined
+from rebalance_core.english import MOST_NAMES, joined
 from rebalance_core.findings import DUPLICATE
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import MIXED_REQUEST_MODE
@@ -26,7 +26,7 @@ from .case import Case
 from .dossier import QueueOffsets
 from .extents import Extent, widest
 from .found import FaultEpisode, GroupFindings
-from .in_words import MOST_NAMES, between
+from .in_words import between
 from .stalls import spans
 
 _MINUTE = 60 * SECOND
@@ -102,11 +102,8 @@ def read_twice(case: Case, found: GroupFindings) -> GroupFindings:
     )
     runs = [run for _, queues in sorted(by_broker.items()) for run in _runs(case, queues)]
     lasts = case.persistence_seconds * SECOND
-    duplicates = [
-        each
-        for each in found.queues
-        if each.kind == DUPLICATE and each.extent.lasts and MIXED_REQUEST_MODE not in each.causes
-    ]
+    lasting = (each for each in found.queues if each.kind == DUPLICATE and each.extent.lasts)
+    duplicates = [each for each in lasting if MIXED_REQUEST_MODE not in each.causes]
     twice = [
         each
         for run in runs
@@ -128,21 +125,17 @@ def read_twice(case: Case, found: GroupFindings) -> GroupFindings:
 def _fault(case: Case, twice: Sequence[_GivenMessages]) -> FaultEpisode:
     moved = sum(each.moved for each in twice)
     again = sum(each.given for each in twice) - moved
+    in_all = Text(
+        "{again:,} messages were read again, {share:.0%} of those that were consumed, and no "
+        "list shows by whom",
+        again=round(again),
+        share=again / moved,
+    )
     return FaultEpisode(
         case.main_topic or min(case.dossier.offsets),
         widest([each.extent for each in twice]),
         READ_TWICE,
-        evidence=joined(
-            [
-                *(each.what for each in twice[:MOST_NAMES]),
-                Text(
-                    "{again:,} messages were read again, {share:.0%} of those that were consumed, "
-                    "and no list shows by whom",
-                    again=round(again),
-                    share=again / moved,
-                ),
-            ]
-        ),
+        evidence=joined([*(each.what for each in twice[:MOST_NAMES]), in_all]),
         remedy=_REMEDY,
         broker_names=tuple(sorted({each.broker_name for each in twice})),
     )

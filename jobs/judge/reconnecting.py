@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 from math import inf
 from typing import NamedTuple, TypeAlias
 
-from rebalance_core.english import count, joined, list_of
+from rebalance_core.english import MOST_NAMES, count, joined, list_of
 from rebalance_core.findings import POSSIBLE
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import STALE_CHANNEL
@@ -27,7 +27,6 @@ from .dossier import Broker
 from .extents import Extent
 from .flapping import Life, per_hour, successions
 from .found import FaultEpisode, GroupFindings, QueueFinding
-from .in_words import MOST_NAMES
 
 #: The fewest connections replaced on a broker: a deploy and its rollback replace two.
 _FEWEST_REPLACED = 3

@@ -5,14 +5,13 @@ and clients. That does not pass when the client leaves: the fault lasts, however
 """
 
 from rebalance_core.client_kinds import without_secret
-from rebalance_core.english import agreeing, joined, list_of
+from rebalance_core.english import MOST_NAMES, agreeing, joined, list_of
 from rebalance_core.texts import Text
 
 from ..declared.kinds import PERSISTENT, SECRET_IN_CLIENT_ID
 from .case import Case
 from .extents import Extent
 from .found import FaultEpisode, GroupFindings
-from .in_words import MOST_NAMES
 
 
 def secrets(case: Case, found: GroupFindings) -> GroupFindings:

@@ -79,12 +79,8 @@ def _faults(
 
 def _at(question: ClientRequest, phases: Sequence[Phase]) -> Phase | None:
     """The first of the phases in which the question was asked or answered."""
-    asked_in = (
-        phase
-        for phase in phases
-        if phase.first_seen <= question.moment and question.round_ <= phase.last_seen
-    )
-    return next(asked_in, None)
+    begun = (each for each in phases if each.first_seen <= question.moment)
+    return next((each for each in begun if question.round_ <= each.last_seen), None)
 
 
 def _first_listed(client_id: str, timelines: Mapping[str, Timeline]) -> tuple[str, Sequence[Phase]]:

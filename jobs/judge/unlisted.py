@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from rebalance_core.causes import GROUP_OFFLINE
-from rebalance_core.english import agreeing, list_of
+from rebalance_core.english import MOST_NAMES, agreeing, list_of
 from rebalance_core.findings import CERTAIN, ORPHANED, POSSIBLE
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER, MASTER_AWAY
@@ -22,7 +22,7 @@ from .case import Case
 from .episodes import queue_episodes
 from .extents import Extent, persistence, widest
 from .found import FaultEpisode, GroupFindings, QueueFinding
-from .in_words import MOST_NAMES, between, queues_in_words, zoned_clock
+from .in_words import between, queues_in_words, zoned_clock
 from .stalls import spans
 from .witnessed import witnessed
 
@@ -89,12 +89,11 @@ def _parts(case: Case, orphan: QueueFinding) -> Iterable[QueueFinding]:
     if not _is_read_unlisted(case, orphan):
         return [orphan]
     polls = case.offsets[(orphan.topic, *orphan.queue)]
-    of_orphan = slice(np.searchsorted(polls.times, orphan.first_seen), None)
-    times, consumed, waiting = (
-        column[: last_up_to(polls, orphan.last_seen) + 1][of_orphan]
-        for column in (polls.times, polls.consumer_offsets, polls.waiting)
+    first_poll, last_poll = (
+        np.searchsorted(polls.times, orphan.first_seen),
+        last_up_to(polls, orphan.last_seen),
     )
-    unmoved = (np.diff(consumed) == 0) & (waiting[:-1] > 0) & (waiting[1:] > 0)
+    times, unmoved = polls.times[first_poll : last_poll + 1], polls.unmoved[first_poll:last_poll]
     extents = [
         Extent(
             *(since := int(times[first]), until := int(times[last])),
@@ -116,11 +115,8 @@ def _offline_narrowed(
     """
     if fault.fault != GROUP_OFFLINE or not any(map(fault.overlaps, moving)):
         return fault
-    left = [
-        each
-        for each in kept
-        if each.topic == fault.topic and GROUP_OFFLINE in each.causes and fault.overlaps(each)
-    ]
+    of_topic = (each for each in kept if each.topic == fault.topic)
+    left = [each for each in of_topic if GROUP_OFFLINE in each.causes and fault.overlaps(each)]
     if not left:
         return fault
     queues = {each.queue for each in left}
@@ -182,13 +178,10 @@ def _is_unlisted(episode: QueueFinding) -> bool:
     return is_orphan and not _NOBODY_LISTED.isdisjoint(episode.causes)
 
 
-def _has_unlisted_reader(episode: QueueFinding) -> bool:
-    return _is_read(episode) and _is_unlisted(episode)
-
-
 def unlisted_consumers(episodes: Iterable[QueueFinding]) -> list[FaultEpisode]:
     """One fault per topic, over its queues without an owner in the lists that somebody reads."""
-    of_topics = grouped((each.topic, each) for each in episodes if _has_unlisted_reader(each))
+    read = (each for each in episodes if _is_read(each) and _is_unlisted(each))
+    of_topics = grouped((each.topic, each) for each in read)
     return [_fault(topic, of_topic) for topic, of_topic in of_topics.items()]
 
 

@@ -130,11 +130,8 @@ def explain(
     held = bool(holders) if holders or of_topic.is_unheld(stall.queue, time) else None
     is_refused = _is_at_once(stall, mismatches)
     why: str | None = None
-    away = [
-        each
-        for each in case.masters_away
-        if each.broker_name == stall.queue[0] and each.explains(stall, case.snapshots)
-    ]
+    of_broker = (each for each in case.masters_away if each.broker_name == stall.queue[0])
+    away = [each for each in of_broker if each.explains(stall, case.snapshots)]
     if stall.queue[0] in refusals(case.dossier, time):
         why = DISABLED
     elif away:

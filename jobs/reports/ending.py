@@ -49,7 +49,7 @@ def ending_lines(
 
 
 def _lines(problem: Problem, several_clusters: bool) -> Iterator[Text]:
-    """The lines of a problem; of one that has just begun the evidence has its queues."""
+    """The lines of a problem; of one that is too new to count the evidence has its queues."""
     cluster, group, topic = problem.place
     yield Text(
         "{label}  {place} / {topic}: {headline}",

@@ -269,7 +269,7 @@ class Problem:
 
     @cached_property
     def passing(self) -> dict[str, int]:
-        """The number of queues with findings that passed, or have just begun, by kind."""
+        """The number of queues with findings that passed, or are too new to count, by kind."""
         return self._queues_of(lasting=False)
 
     def _queues_of(self, *, lasting: bool) -> dict[str, int]:
@@ -298,7 +298,9 @@ class Problem:
             return self._consumed(self.lasting)
         lasting = [fault for fault in self.faults if fault.lasts]
         if self.passing and not lasting:
-            template = "{queues}, just begun" if self.ongoing else "{queues}, for a moment"
+            template = (
+                "{queues}, not seen for long yet" if self.ongoing else "{queues}, for a moment"
+            )
             return Text(template, queues=self._consumed(self.passing))
         return titles(list(dict.fromkeys(fault.kind for fault in lasting or self.faults)))
 
@@ -373,7 +375,7 @@ class Problem:
 
     @cached_property
     def there(self) -> list[ShownFault]:
-        """The faults that last, or have just begun: what passed by itself asks for nothing."""
+        """The faults that last, or are too new to count: what passed by itself asks for nothing."""
         return [each for each in self.faults if not each.passed]
 
     @property

@@ -73,10 +73,11 @@ def explain_lines(
 
 
 def _without_offsets(moment: Moment, evaluation: Evaluation) -> int:
-    """The number of queues of the route without offsets."""
+    """The number of queues of the route whose offsets do not show all that waits."""
     if evaluation.coverage == TOO_MANY_QUEUES:
         return 0
-    return len(readable_by_some(moment.state) - (moment.backlog or {}).keys())
+    known = (moment.backlog or {}).keys() - moment.backlog_old
+    return len(readable_by_some(moment.state) - known)
 
 
 def _cured(evaluation: Evaluation, causes: Causes) -> tuple[tuple[str, ...], Evaluation] | None:

@@ -100,3 +100,18 @@ def test_members_in_the_other_cluster_of_the_nameserver_are_named(audit, answer,
     reasons = {row["cluster"]: row["reason"] or "" for row in found["group_health"]}
     assert (said[0] in reasons["C"]) == is_said
     assert "no broker of this cluster" not in reasons["D"]
+
+
+def test_several_other_clusters_are_one_sentence(audit):
+    def lines():
+        yield from polled(lambda minute, _: minute < 5)
+        for minute in MINUTES:
+            for each in (
+                route(60 * minute, "broker-c"),
+                members(60 * minute + 4, "broker-c", MEMBERS),
+            ):
+                yield from (each | {"cluster": cluster} for cluster in "DE")
+
+    assert offline(audit(lines()))["evidence"].endswith(
+        "while cluster D has 4 members at 10:14:00 UTC and cluster E has 4 members at 10:14:00 UTC"
+    )

@@ -55,17 +55,6 @@ def test_bytes_are_a_frame_or_an_error_and_nothing_else(payload: bytes) -> None:
         assert isinstance(decode(payload), frames.Frame)
 
 
-@given(_FRAMES, st.data())
-def test_a_frame_with_a_wrong_byte_is_a_frame_or_an_error(
-    frame: Frame, data: st.DataObject
-) -> None:
-    payload = bytearray(encode(frame)[4:])
-    place = data.draw(st.integers(0, len(payload) - 1))
-    payload[place] = data.draw(st.integers(0, 255))
-    with suppress(FrameError):
-        assert isinstance(decode(bytes(payload)), frames.Frame)
-
-
 @given(_FRAMES)
 def test_no_part_of_a_frame_is_a_frame_of_its_own_stream(frame: Frame) -> None:
     data = encode(frame)

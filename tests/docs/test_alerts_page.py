@@ -88,18 +88,17 @@ def test_what_a_block_sets_up_delivers(
 
 @pytest.mark.parametrize("text", COMMANDS, ids=range(len(COMMANDS)))
 def test_every_command_works(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    text: str, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     publish(Path("out/reports"), "2026-11-20", {"orphaned_queues": [report_row("orphaned_queues")]})
-    command = text.replace("/var/lib/node_exporter", str(tmp_path))
+    command = text.replace("/var/lib/node_exporter", str(here))
     program, *arguments = shlex.split(command)
     assert program == "rebalance-audit"
     with fake(services.taken, "/x") as service:
         monkeypatch.setenv("REBALANCE_AUDIT_WEBHOOK", service.url)
         assert main(arguments) == 0
     assert len(service.posted) == ("--webhook" in arguments)
-    assert (tmp_path / "rebalance.prom").exists() == ("--metrics" in arguments)
+    assert (here / "rebalance.prom").exists() == ("--metrics" in arguments)
     assert capsys.readouterr().out
 
 

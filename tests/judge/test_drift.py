@@ -39,18 +39,10 @@ def row(client_id, queue_id, kind, probability, first, last, observations, **ove
     return values | overrides
 
 
-def log_drift(process, client_id, queue_id, kind, probability, first, last, **overrides):
-    values = {
-        "source": "CLIENT_LOG",
-        "start_timestamp": None,
-        "process": process,
-        "queue_count": 4,
-        "client_count": 2,
-    }
-    observations = overrides.pop("observations", 1)
-    return row(
-        client_id, queue_id, kind, probability, first, last, observations, **values | overrides
-    )
+def log_drift(process, *of_row, observations=1, **overrides):
+    values = {"source": "CLIENT_LOG", "start_timestamp": None, "process": process}
+    values |= {"queue_count": 4, "client_count": 2}
+    return row(*of_row, observations, **values | overrides)
 
 
 # ---------------------------------------------------------------- running infos

@@ -95,7 +95,7 @@ def test_a_ring_that_is_uneven_is_told_with_a_strategy_that_is_fairer():
 
     assert most > 5, "else the vector is no longer uneven"
     assert load.columns()["fairer_strategy"] == "AVG"
-    assert "with AVG they would have from 4 to 4 each" in load.text()
+    assert "with AVG each would have 4 queues" in load.text()
     assert load.text().startswith("10.0.0."), "of one topic it is not said that it is one"
     assert "divides" not in load.text(), "a ring has nothing left over"
 
@@ -182,3 +182,9 @@ def test_the_health_of_each_recomputed_topic_says_it_behind_its_own_reason():
     for other in ({"coverage": "BROADCASTING"}, {"topic": "%RETRY%G"}):
         row = with_load(audited | other, load)
         assert (row["reason"], row["group_idle_clients"]) == ("zones", None)
+
+
+def test_a_fairer_strategy_that_leaves_a_remainder_is_told_with_its_range():
+    ring = divided([ALICE, BOB, "10.0.0.3@1"], 13, "CONSISTENT_HASH")
+
+    assert "with AVG each would have 4 to 5 queues" in load_of(T=ring).text()

@@ -170,3 +170,16 @@ def test_a_broker_that_left_is_to_come_back():
     (fault,) = left([A, B], *[[B]] * 5, waiting=[(0, {0: (9, 1)})])
     assert fault.remedy.startswith("bring broker-a back into the route")
     assert fault.broker_names == ("broker-a",)
+
+
+def test_a_broker_that_may_not_be_read_is_still_there():
+    shut = broker("broker-a", perm=2)
+    (fault,) = left([A, B], *[[shut, B]] * 5, waiting=[(0, {0: (3_009, 1)})])
+    assert fault.evidence == (
+        "queue 0 of broker-a lost the permission to read at 00:01:00 UTC with 3008 messages "
+        "unread: no client reads it"
+    )
+    assert fault.remedy.startswith("give broker-a the permission to read the topic again")
+    # Nor was the topic deleted where no broker may be read any more.
+    (fault,) = left([A], *[[shut]] * 5, waiting=[(0, {0: (3_009, 1)})])
+    assert fault.remedy.startswith("give broker-a the permission to read the topic again")

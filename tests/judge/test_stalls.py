@@ -35,30 +35,18 @@ from tests.judge.witnesses import (
 def stalled(queues, **inputs):
     """(queue id, since, until, polls, backlog, growth, owners) of each stall, by queue and time."""
     intervals = intervals_of(queues, **inputs)
-    return sorted(
-        (
-            each.queue[1],
-            in_seconds(each.first_seen),
-            in_seconds(each.last_seen),
-            each.extent.snapshots,
-            each.backlog,
-            each.backlog_growth,
-            [*each.owners],
-        )
-        for each in (stall_episodes(intervals, 60) if intervals else ())
-    )
+    rows = []
+    for each in stall_episodes(intervals, 60) if intervals else ():
+        seen = (in_seconds(each.first_seen), in_seconds(each.last_seen), each.extent.snapshots)
+        rows.append((each.queue[1], *seen, each.backlog, each.backlog_growth, [*each.owners]))
+    return sorted(rows)
 
 
 def test_the_queues_of_a_frozen_process_stall_though_nothing_comes_after_the_burst():
+    extent = Extent(at(27), at(123), 7, "PERSISTENT", ongoing=False)
+    counts = {"backlog": 20, "backlog_growth": 0, "owners": ("b",)}
     assert list(stall_episodes(intervals_of(burst()), 60)) == [
-        Stall(
-            TOPIC,
-            Extent(at(27), at(123), 7, "PERSISTENT", ongoing=False),
-            queue,
-            backlog=20,
-            backlog_growth=0,
-            owners=("b",),
-        )
+        Stall(TOPIC, extent, queue, **counts)
         for queue in ((BROKER, 3), (OTHER_BROKER, 0), (OTHER_BROKER, 1))
     ]
 

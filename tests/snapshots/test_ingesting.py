@@ -100,36 +100,6 @@ def test_every_bad_line_is_quarantined_as_it_came_with_its_number_and_reason(
     assert len(rows(tmp_path / "out", "topic_routes")) == 1
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_read(dumps: Path, tmp_path: Path) -> None:
-    text = f"{route_line(topic='A')}\r\n{route_line(topic='B')}\r\n"
-    (dumps / "windows.jsonl").write_bytes(b"\xef\xbb\xbf" + text.encode())
-
-    result = ingest(dumps, tmp_path / "out")
-
-    assert quarantine(tmp_path / "out") == []
-    assert result.lines == len(rows(tmp_path / "out", "topic_routes")) == 2
-
-
-@pytest.mark.long
-def test_a_truncated_gzip_file_is_read_up_to_the_damage(dumps: Path, tmp_path: Path) -> None:
-    many = [route_line(topic=f"T{number:05d}-{hash(number)}") for number in range(4000)]
-    whole = gzip.compress(("\n".join(many) + "\n").encode())
-    (dumps / "cut.jsonl.gz").write_bytes(whole[: len(whole) // 2])
-    (dumps / "fake.jsonl.gz").write_bytes(b"this is not gzip\n")
-    (dumps / "night.jsonl").write_text(route_line() + "\n")
-
-    result = ingest(dumps, tmp_path / "out")
-
-    by_file = {Path(row["file"]).name: row for row in quarantine(tmp_path / "out")}
-    assert set(by_file) == {"cut.jsonl.gz", "fake.jsonl.gz"}
-    assert by_file["fake.jsonl.gz"]["line_number"] == 0
-    assert "gzip" in by_file["fake.jsonl.gz"]["reason"]
-    # The line that the damage cut in half.
-    assert by_file["cut.jsonl.gz"]["line_number"] > 1000
-    assert result.lines == len(rows(tmp_path / "out", "topic_routes")) + 2
-    assert result.quarantined == 2
-
-
 def test_a_folder_of_nothing_but_broken_archives_is_all_quarantine(
     dumps: Path, tmp_path: Path
 ) -> None:

@@ -77,30 +77,25 @@ def test_names_stay_text_whatever_the_service_makes_of_text(chat: Fake) -> None:
 
 
 def test_the_link_of_the_page_stays_one() -> None:
-    link = Link(
-        "The page: https://audit.example.org/a_b/*.html", "https://audit.example.org/a_b/*.html"
-    )
-    assert literal(link) == link
+    page = "https://audit.example.org/a_b/*.html"
+    assert literal(Link(f"The page: {page}", page)) == f"The page: {page}"
 
 
-def test_no_more_is_sent_than_the_service_takes(
-    chat: Fake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def at_most_160(monkeypatch: pytest.MonkeyPatch) -> None:
     from apprise.plugins.custom_json import NotifyJSON  # noqa: PLC0415 - an extra
 
     monkeypatch.setattr(NotifyJSON, "body_maxlen", 160)
+
+
+def test_no_more_is_sent_than_the_service_takes(chat: Fake, at_most_160: None) -> None:
     deliver(url_of(chat), message(number=50))
     (body,) = chat.bodies
     assert len(body["title"] + body["message"]) <= 160
     assert "more groups and topics" in body["message"]
 
 
-def test_what_is_too_long_as_html_comes_in_parts(
-    chat: Fake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from apprise.plugins.custom_json import NotifyJSON  # noqa: PLC0415 - an extra
-
-    monkeypatch.setattr(NotifyJSON, "body_maxlen", 160)
+def test_what_is_too_long_as_html_comes_in_parts(chat: Fake, at_most_160: None) -> None:
     deliver(url_of(chat, "?format=html"), message("&" * 80))
     parts = [each["message"] for each in chat.bodies]
     assert max(map(len, parts)) <= 160
@@ -227,19 +222,16 @@ def test_no_part_of_the_url_is_in_a_line_of_the_log() -> None:
 
 
 def test_what_was_delivered_is_noted_and_what_was_not_is_sent_again(
-    chat: Fake,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    chat: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    reports = tmp_path / "reports"
+    reports, settings = tmp_path / "reports", tmp_path / "audit.toml"
     audit(reports, orphan("one"))
     monkeypatch.setenv(WEBHOOK_VARIABLE, url_of(chat))
-    (tmp_path / "audit.toml").write_text('[alerts]\nservice = "APPRISE"\nattempts = 1\n')
-    arguments = ["alert", "--reports", str(reports), "--settings", str(tmp_path / "audit.toml")]
+    settings.write_text('[alerts]\nservice = "APPRISE"\nattempts = 1\n')
 
     def alert() -> tuple[int, Any]:
-        return main([*arguments, "--webhook"]), capsys.readouterr()
+        command = ["alert", "--reports", str(reports), "--settings", str(settings), "--webhook"]
+        return main(command), capsys.readouterr()
 
     chat.answers = [(500, {}, "")]
     code, said = alert()

@@ -120,9 +120,8 @@ def test_no_severe_row_that_lasts_is_missing_anywhere(tmp_path: Path, severity: 
         counts = count_findings([problem])
         assert [name for name, of in counts.items() if of[severity]] == [table], where
         assert levels[f"G{number}"]["level"] == severity, where
-        assert next(iter(ending_lines([problem], 100, ENGLISH, is_short=False))).startswith(
-            severity
-        ), where
+        first, *_ = ending_lines([problem], 100, ENGLISH, is_short=False)
+        assert first.startswith(severity), where
     assert is_closed(published, [severity])
     digest = read_digest(published, tables)
     sent = ids_of(problems_to_send(digest, Alerts(severity=severity), ()))

@@ -423,7 +423,7 @@ def test_what_is_still_there_never_says_that_it_passed() -> None:
     body = html[html.index('id="findings"') : html.index('id="kind-')]
     assert "passed by itself" not in body
     assert "There at the end, and not counted" in body
-    assert "certain, just begun" in body
+    assert "certain, not seen for long yet" in body
 
 
 def test_what_is_still_there_says_so() -> None:

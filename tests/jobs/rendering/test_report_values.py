@@ -48,8 +48,8 @@ def drawn(card: Card) -> Pictures:
             "INFO",
             "Nothing lasting was found.",
             [
-                "In 1 topic something just began, or is too unlikely to count: the next run "
-                "will show."
+                "In 1 topic something was not seen for long yet, or is too unlikely to count: the "
+                "next run will show."
             ],
         ),
         (

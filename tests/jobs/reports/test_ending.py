@@ -20,14 +20,12 @@ def problems_of(folder: Path, tables: dict[str, list[dict[str, object]]]) -> lis
 
 
 def orphans(group: str, **more: object) -> dict[str, object]:
-    return report_row(
-        "orphaned_queues", **{"persistence": "PERSISTENT", **more, "consumer_group": group}
-    )
+    return report_row("orphaned_queues", **{**more, "consumer_group": group})
 
 
 def fault(group: str, **more: object) -> dict[str, object]:
-    row = {"consumer_group": group, "fault": "STRATEGY_MISMATCH", "persistence": "PERSISTENT"}
-    return report_row("group_faults", **{**row, "queues_affected": 1, **more})
+    row = {"consumer_group": group, "fault": "STRATEGY_MISMATCH", "queues_affected": 1}
+    return report_row("group_faults", **{**row, **more})
 
 
 def ending(problems: list[Problem], width: int, *, is_short: bool = False) -> list[str]:
@@ -76,7 +74,7 @@ def test_where_nothing_can_last_yet_what_has_begun_is_named(tmp_path: Path) -> N
     }
     problems = problems_of(tmp_path, tables)
     assert ending(problems, 200, is_short=True) == [
-        "NOW       G_DUP / T: 1 queue consumed by nobody, just begun",
+        "NOW       G_DUP / T: 1 queue consumed by nobody, not seen for long yet",
         "  who:    a",
         f"  why:    {evidence}",
     ]
@@ -93,7 +91,5 @@ def test_a_name_writes_no_line_of_its_own(tmp_path: Path) -> None:
 def test_the_cluster_is_named_where_there_are_several(tmp_path: Path) -> None:
     rows = [orphans("G", cluster="A"), orphans("G", cluster="B")]
     lines = ending(problems_of(tmp_path, {"orphaned_queues": rows}), 200)
-    assert [line.split(" / ")[0] for line in lines if "nobody" in line] == [
-        "CRITICAL  A",
-        "CRITICAL  B",
-    ]
+    named = [line.split(" / ")[0] for line in lines if "nobody" in line]
+    assert named == ["CRITICAL  A", "CRITICAL  B"]

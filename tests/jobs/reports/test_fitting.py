@@ -50,20 +50,9 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(
 
 def test_a_table_that_fits_is_a_row_a_line() -> None:
     rows = [["订单", "1"], ["T", "20"]]
-    assert printed(["topic", "n"], rows, 11) == [
-        "topic  n",
-        "---------",
-        "订单   1",
-        "T      20",
-        "(2 rows)",
-    ]
-    assert list(wide(["topic", "n"], rows)) == [
-        "topic  n",
-        "-----  --",
-        "订单   1",
-        "T      20",
-        "(2 rows)",
-    ]
+    same = ["订单   1", "T      20", "(2 rows)"]
+    assert printed(["topic", "n"], rows, 11) == ["topic  n", "---------", *same]
+    assert list(wide(["topic", "n"], rows)) == ["topic  n", "-----  --", *same]
 
 
 def test_the_widest_cells_are_folded_and_what_follows_is_indented() -> None:
