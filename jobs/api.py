@@ -42,8 +42,7 @@ from .pipeline.moment_texts import Prediction, ShellText, explain_moment, predic
 from .pipeline.moments import MomentQuestion, moments_of_tables
 from .publish.run import Run, Task
 from .rendering.write import Look, report_text
-from .reports.read import declared_table
-from .reports.tables import PublishedTables
+from .reports.tables import PublishedTables, declared_table
 from .reports.text_templates import WIDTH
 from .schemas import HEARTBEATS, SNAPSHOT_TABLES, TOPIC_ROUTES
 from .storage import (

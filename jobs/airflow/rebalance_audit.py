@@ -205,7 +205,7 @@ def wait_for_dumps(folder: str) -> bool:
         return False
     try:
         times = map(root.fs.modified, files)
-        last = max(time if time.tzinfo else time.replace(tzinfo=UTC) for time in times)
+        last: datetime = max(time if time.tzinfo else time.replace(tzinfo=UTC) for time in times)
     except NotImplementedError:
         log.info("%s cannot say when its files were written: %d are there", folder, len(files))
         return True

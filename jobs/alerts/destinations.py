@@ -23,13 +23,11 @@ from ..errors import SettingsError
 from .delivery import Attempts, Refusal
 from .message import Message
 from .services.apprise import by_apprise
+from .services.chats import DINGTALK, FEISHU, SLACK, TEAMS, WECOM
 from .services.json_document import JSON
 from .services.mail import mail_of, send
 from .services.pagerduty import PAGERDUTY
-from .services.robots import DINGTALK, FEISHU, WECOM
 from .services.service import Access, Service
-from .services.slack import SLACK
-from .services.teams import TEAMS
 from .webhook import HttpRequest, post
 
 #: The environment variables that have the URL and the secret.

@@ -10,8 +10,7 @@ from ..console.arguments import Options
 from ..console.output import say
 from ..console.progress import complain
 from ..errors import AuditError, SettingsError
-from ..rendering.site import write_site
-from ..rendering.write import Look, write_picture, write_report
+from ..rendering.write import Look, write_picture, write_report, write_site
 from .common import reports_of, say_beside, settings_of
 
 

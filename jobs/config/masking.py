@@ -7,19 +7,16 @@ masked: report tables, texts, pages, messages. The same secret is the same short
 that an id stays the same id. Snapshot tables keep the true ids, for the next audit compares them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from rebalance_core.texts import Text
 
 from .secret_patterns import Secrets
-
-if TYPE_CHECKING:  # it takes 30 MiB, and a collector masks no column
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -53,10 +50,8 @@ class Masking(Secrets):
             return self.mask(str(text))
         return of_values
 
-    def mask_column(self, column: pa.Array[Any]) -> pa.Array[Any]:
+    def mask_column(self, column: "pa.Array[Any]") -> "pa.Array[Any]":
         """A column of texts, or of bytes, masked; each distinct one is looked at once."""
-        import pyarrow as pa  # noqa: PLC0415 - see above
-
         encoded: Any = column.dictionary_encode()
         texts = encoded.dictionary.to_pylist()
         masked = self.mask_all(texts)

@@ -80,7 +80,7 @@ def _is_harmless_route(fault: FaultEpisode, findings: Sequence[QueueFinding]) ->
     an owner all the time or never; and a shorter route gives no client more queues than a longer.
 
     Worked example: T grows from 8 to 12 queues at one of two nameservers. Were a client with the
-    other, some of its 12 queues would stand; all 6 that may be without an owner are read.
+    other, some of its 12 queues would not move; all 6 that may be without an owner are read.
     """
     orphans = [each for each in findings if each.kind == ORPHANED and _is_of_route(each, fault)]
     read = (each.is_read_throughout and each.moved is False for each in orphans)

@@ -213,7 +213,6 @@ def _joined(shapes: Iterable[Shape]) -> list[Shape]:
 
 def _sign(sign: str, x: float, y: float) -> str:
     """An upward triangle for who joined, a downward one for who left, a diamond for both."""
-    x, y = round(x, 1), round(y, 1)
     place = f"M{_number(x)} {_number(y)}"
     return place + {"+": "m0-5l5 9h-10z", "-": "m0 5l5-9h-10z"}.get(sign, "m0-6l5 6l-5 6l-5-6z")
 
@@ -264,9 +263,8 @@ def _ticks(timeline: pictures.TimelinePicture, most: int) -> list[datetime]:
 
 def _clock(time: datetime, timeline: pictures.TimelinePicture) -> Text:
     hours = (timeline.end - timeline.start) / timedelta(hours=1)
-    if hours > 24:
-        return Text("{at:month_minute}", at=time)
-    return Text("{at:minute}" if hours > 1 else "{at:clock}", at=time)
+    template = "{at:month_minute}" if hours > 24 else "{at:minute}" if hours > 1 else "{at:clock}"
+    return Text(template, at=time)
 
 
 def draw_allocation(

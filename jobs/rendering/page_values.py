@@ -45,6 +45,7 @@ from ..verdict.verdict import RunVerdict, make_verdict
 from .pictures import (
     AfterRepair,
     ShownRow,
+    ShownRows,
     States,
     TimelinePicture,
     after_repair,
@@ -265,13 +266,13 @@ def card_of(tables: PublishedTables, finding_id: str) -> Card:
 
 # ---------------------------------------------------------------- cards
 
-_FAULT = ("fault", "last_seen", "first_seen", "moves", "findings_cleared", "findings_left")
-_STATE_RUN = ("state_id", "first_seen", "last_seen", "snapshots")
-_ALLOCATION = ("state_id", "client_id", "strategy", "processes", "view_weight", "queues")
-_REASSIGNMENT = (
-    *("changed_at", "clients_joined", "clients_left"),
-    *("queues_before", "queues", "queues_moved"),
-)
+#: The columns that pictures are made of, by table.
+_DRAWN = {
+    "group_faults": "fault last_seen first_seen moves findings_cleared findings_left",
+    "state_runs": "state_id first_seen last_seen snapshots",
+    "allocations": "state_id client_id strategy processes view_weight queues",
+    "reassignments": "changed_at clients_joined clients_left queues_before queues queues_moved",
+}
 
 
 def _cards(
@@ -285,17 +286,13 @@ def _cards(
     heads = list(_bounded(each for each in problems if shown_with[each.place] is each))
     drawn = _with_pictures(heads, top)
     places = [*drawn, *(retries[place].place for place in drawn if place in retries)]
-    faults = by_place(tables, "group_faults", _FAULT, places)
-    runs = by_place(tables, "state_runs", _STATE_RUN, places)
-    allocations = by_place(tables, "allocations", _ALLOCATION, places)
-    reassignments = by_place(tables, "reassignments", _REASSIGNMENT, places)
+    rows = [by_place(tables, name, of.split(), places) for name, of in _DRAWN.items()]
 
     def card(problem: Problem) -> Card:
         place, pictures = problem.place, None
         retry = card(retries[place]) if place in retries else None
         if place in places:
-            states = States(runs[place], allocations[place])
-            pictures = _pictures(problem, faults[place], states, reassignments[place])
+            pictures = _pictures(problem, [of_table[place] for of_table in rows])
         anchor = anchor_of(place, several=len(clusters) > 1)
         return Card(anchor, problem, pictures, retry, is_open=place in drawn[:_MOST_OPEN])
 
@@ -318,9 +315,9 @@ def _with_pictures(heads: Sequence[Problem], top: int) -> list[Place]:
     return in_order[: max(top, len(first))] if top else []
 
 
-def _pictures(
-    problem: Problem, faults: Sequence[ShownRow], states: States, reassignments: Sequence[ShownRow]
-) -> Pictures:
+def _pictures(problem: Problem, rows: Sequence[ShownRows]) -> Pictures:
+    faults, runs, allocations, reassignments = rows
+    states = States(runs, allocations)
     seen = timeline(states, problem.findings, faults, reassignments)
     repair = _best_repair(states, problem, faults)
     takers = {*(seen.client_ids if seen else ()), *(repair.takers if repair else ())}
@@ -363,9 +360,7 @@ def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[Passe
     )
 
 
-def _best_repair(
-    states: States, problem: Problem, faults: Sequence[ShownRow]
-) -> AfterRepair | None:
+def _best_repair(states: States, problem: Problem, faults: ShownRows) -> AfterRepair | None:
     """The repair of the fault that explains most, of those that move anything."""
     repairs = (
         after_repair(states, row)
@@ -430,7 +425,7 @@ def ranges(topic: str, queues: Iterable[tuple[str, int]]) -> str:
     return queue_ranges(MessageQueue(topic, *queue) for queue in queues)
 
 
-def _health(rows: Sequence[ShownRow], problems: Sequence[Problem]) -> tuple[ShownRow, ...]:
+def _health(rows: ShownRows, problems: Sequence[Problem]) -> tuple[ShownRow, ...]:
     """A group over all its topics, in the order of the problems; then those without any."""
     ranks = {each.place[:2]: rank for rank, each in reversed([*enumerate(problems)])}
     by_group = grouped((place_of(row)[:2], row) for row in rows if row["coverage"] != NO_GROUP)
@@ -475,7 +470,7 @@ def _health(rows: Sequence[ShownRow], problems: Sequence[Problem]) -> tuple[Show
     )
 
 
-def _coverage(rows: Sequence[ShownRow]) -> ShownRow:
+def _coverage(rows: ShownRows) -> ShownRow:
     """Coverage of the audit, and how complete its dumps are."""
     audited = [row for row in rows if row["coverage"] == AUDITED]
     others = [{**row, "place": place_of(row)} for row in rows if row["coverage"] != AUDITED]

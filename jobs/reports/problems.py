@@ -24,7 +24,7 @@ from rebalance_core.texts import Text
 
 from ..declared import kinds
 from ..languages.translated_rows import TEXTS, with_texts
-from .tables import PLACE, SCHEMAS, Place, Tables, by_place, place_of
+from .tables import PLACE, TABLES, Place, Tables, by_place, place_of
 from .waiting import COLUMNS, NOTHING, WaitingMessages
 from .words import in_general, titles
 
@@ -483,14 +483,10 @@ _SHARED_COLUMNS = (
 _OF_STALLS = ("owners", "why", TEXTS)
 _LISTS = {"causes", "owners"}
 #: Columns that they have each, and what becomes of them.
-_EACH: dict[str, Literal["list", "min", "max"]] = {
-    "finding_id": "list",
-    "broker_name": "list",
-    "queue_id": "list",
+_EACH: dict[str, Any] = {
+    **dict.fromkeys(("finding_id", "broker_name", "queue_id", "backlog", "event_id"), "list"),
     "open_since": "min",
     "nights_open": "max",
-    "backlog": "list",
-    "event_id": "list",
 }
 _BETWEEN = "\n"
 #: The most owners of stalled queues that are named.
@@ -502,7 +498,7 @@ def _queue_findings(tables: Tables) -> Iterator[PlaceFinding]:
     for table, kind in kinds.QUEUE_FINDINGS.items():
         alike = [*_SHARED_COLUMNS, *(_OF_STALLS if kind == kinds.STALLED else ())]
         rows = tables.read(table, [*alike, *_EACH])
-        for name in _LISTS.intersection(SCHEMAS[table].names):
+        for name in _LISTS.intersection(TABLES[table].schema.names):
             lists: Any = pc.binary_join(rows[name], _BETWEEN)
             rows = rows.set_column(rows.column_names.index(name), name, lists)
         of_alike = rows.group_by(alike, use_threads=False).aggregate(list(_EACH.items()))

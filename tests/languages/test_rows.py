@@ -16,7 +16,7 @@ from jobs.judge.arrow_tables import to_table
 from jobs.judge.evaluation import to_verdict
 from jobs.languages.language import Language, language
 from jobs.languages.translated_rows import with_texts
-from jobs.reports.read import declared_table
+from jobs.reports.tables import declared_table
 from jobs.schemas import REPORT_TABLES, Table
 from rebalance_core import Situation, StrategyRules, evaluate
 from rebalance_core.texts import Text, encode

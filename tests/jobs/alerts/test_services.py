@@ -25,9 +25,9 @@ from jobs.alerts.destinations import (
     service_at,
 )
 from jobs.alerts.message import Cause, Item, Message
+from jobs.alerts.services.chats import signed
 from jobs.alerts.services.json_document import document
 from jobs.alerts.services.pagerduty import incident_key
-from jobs.alerts.services.robots import signed
 from jobs.alerts.services.service import Access, inert
 from jobs.alerts.webhook import json_bytes
 from jobs.config.settings import Alerts

@@ -25,7 +25,7 @@ from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.nights import History, Nights, history_of
 from jobs.rendering.page import html_environment, to_html, to_markdown
 from jobs.rendering.page_values import build_report
-from jobs.rendering.site import to_html as to_index
+from jobs.rendering.write import to_index
 from jobs.reports import words
 from jobs.texts.shown import visible
 from rebalance_core import findings

@@ -16,8 +16,7 @@ from jobs.cli import main
 from jobs.declared.kinds import KINDS, kind_of
 from jobs.rendering.nights import Night, Nights, history_of, read_history
 from jobs.rendering.page_values import MOST_GROUPS
-from jobs.rendering.site import NightPage, to_html, write_site
-from jobs.rendering.write import Look
+from jobs.rendering.write import Look, NightPage, to_index, write_site
 from jobs.storage import Location, Reports
 from tests.support.html import Page
 from tests.support.reports import last_pointer
@@ -186,7 +185,7 @@ def test_each_cell_is_a_link_to_where_the_page_of_that_night_has_the_group(tmp_p
 
 def test_a_night_without_a_page_has_no_links_and_one_that_says_nothing_has() -> None:
     nights = [night(1, G="WARNING"), Night("2026-11-02", is_published=True, summary=None)]
-    text = to_html(history_of(nights), {"2026-11-02": a_page(G="G/T")})
+    text = to_index(history_of(nights), {"2026-11-02": a_page(G="G/T")})
     assert '<td class="n_warning">W</td>' in text
     assert '<td class="n_unknown"><a href="dt=2026-11-02.html#G/T">?</a></td>' in text
 
@@ -195,7 +194,7 @@ def test_the_chart_has_a_bar_for_each_cause_and_a_gap_for_each_night_without_a_p
     damaged = Night("2026-11-03", is_published=True, summary=None)
     history = history_of([night(1, G="CRITICAL"), missing(2), damaged, night(4, G="OK")])
     causes = ("STRATEGY_MISMATCH", "GHOST_MEMBER", "STRATEGY_MISMATCH")
-    text = to_html(history, {"2026-11-01": a_page(*causes), "2026-11-04": a_page()})
+    text = to_index(history, {"2026-11-01": a_page(*causes), "2026-11-04": a_page()})
     chart = text.partition('<svg class="chart"')[2].partition("</svg>\n<ul")[0]
     titles = re.findall('<rect class="(.*?)".*?<title>(.*?)</title>', chart)
     said = f"{kind_of('STRATEGY_MISMATCH').title}: 2; {kind_of('GHOST_MEMBER').title}: 1"
@@ -209,7 +208,7 @@ def test_the_chart_has_a_bar_for_each_cause_and_a_gap_for_each_night_without_a_p
     table = text.partition('<table class="nights">')[2]
     assert f'<td class="wide">{said}</td>' in table
     assert '<td class="wide">no lasting findings</td>' in table
-    assert "<svg" not in to_html(history, {})
+    assert "<svg" not in to_index(history, {})
     page = Page(text)
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     named = [each.get("aria-labelledby") for _, each in page.elements if "aria-labelledby" in each]
@@ -219,7 +218,7 @@ def test_the_chart_has_a_bar_for_each_cause_and_a_gap_for_each_night_without_a_p
 
 def test_no_name_changes_what_the_index_is_made_of() -> None:
     name = "<script>alert(1)</script>\"'\u202e{{ 7 * 7 }}"
-    text = to_html(history_of([night(1, **{name: "CRITICAL"})]), {})
+    text = to_index(history_of([night(1, **{name: "CRITICAL"})]), {})
     assert "<script" not in text
     assert "&lt;script&gt;" in text
     assert "\u202e" not in text
@@ -232,7 +231,7 @@ def test_the_index_of_many_groups_stays_small() -> None:
     first = date(2026, 9, 1)
     days = [(first + timedelta(days=each)).isoformat() for each in range(90)]
     nights = [Night(day, is_published=True, summary=summary(1_000, **names)) for day in days]
-    text = to_html(history_of(nights), dict.fromkeys(days, page))
+    text = to_index(history_of(nights), dict.fromkeys(days, page))
     assert len(text) < 1_300_000
     assert "889 more groups not shown" in text
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from jobs.reports.fitting import fitted, wide
+from jobs.reports.table_text import fitted, wide
 from jobs.texts.shown import display_width
 
 LONG = "10.0.0.1@app and 10.0.0.2@app use AVG; 10.0.0.3@app uses AVG_BY_CIRCLE"
