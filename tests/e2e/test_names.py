@@ -157,11 +157,7 @@ PAINTED = re.compile(r"\x1b\[[0-9;]+m([A-Za-z_]+) *\x1b\[0m")
     ids=str,
 )
 def test_tables_on_a_terminal(
-    reports: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    form: str,
-    options: list[str],
-    columns: int,
+    reports: list[str], monkeypatch: pytest.MonkeyPatch, form: str, options: list[str], columns: int
 ) -> None:
     for name, value in (("TERM", "xterm"), ("COLUMNS", str(columns)), ("PAGER", "cat")):
         monkeypatch.setenv(name, value)

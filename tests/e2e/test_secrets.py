@@ -130,13 +130,8 @@ def test_no_published_file_has_it_and_the_masked_id_is_where_it_was(published: P
         path.partition("/")[0] for path, text in said.items() if SHOWN in text or late in text
     }
     assert showing >= {
-        "duplicate_queues",
-        "group_faults",
-        "stacked_client_ids",
-        "allocations",
-        "reassignments",
-        "allocation_drift",
-        "quarantine",
+        *("duplicate_queues", "group_faults", "stacked_client_ids", "allocations"),
+        *("reassignments", "allocation_drift", "quarantine"),
     }
 
 
@@ -159,11 +154,8 @@ def test_the_fault_says_that_there_is_a_secret_and_lasts(published: Path) -> Non
     rows = pq.read_table(next((published / "group_faults").rglob("*.parquet"))).to_pylist()
     (fault,) = [row for row in rows if row["fault"] == "SECRET_IN_CLIENT_ID"]
     assert fault["client_ids"] == [SHOWN, Masking().mask(LATE_ID)]
-    assert (fault["persistence"], fault["severity"], fault["ongoing"]) == (
-        "PERSISTENT",
-        "WARNING",
-        True,
-    )
+    how = [fault[name] for name in ("persistence", "severity", "ongoing")]
+    assert how == ["PERSISTENT", "WARNING", True]
     assert SHOWN in fault["evidence"]
     assert "then replace the secret" in fault["remedy"]
 
@@ -208,8 +200,8 @@ def test_no_command_shows_it(
     main(arguments)
     captured = capfd.readouterr()
     said = captured.out + captured.err
-    said += "".join(path.read_text() for path in output.glob("page.*"))
-    said += "".join(path.read_text() for path in output.glob("*.prom"))
+    written = (*output.glob("page.*"), *output.glob("*.prom"))
+    said += "".join(path.read_text() for path in written)
     assert said
     assert SECRET not in said
     assert SECRET[:6] not in said
