@@ -43,6 +43,10 @@ LASTING_FAULTS = {
 }
 
 
+TABLES = ("orphaned_queues", "duplicate_queues")
+of_each_table = pytest.mark.parametrize("table", TABLES)
+
+
 def fault(row: dict[str, object]) -> tuple[object, object, object]:
     return row["consumer_group"], row["topic"], row["fault"]
 
@@ -90,7 +94,7 @@ def test_the_stacked_id_is_the_one_that_two_processes_share(sample: PublishedRep
     assert (row["processes"], row["verdict"], row["persistence"]) == (2, "STACKED", "PERSISTENT")
 
 
-@pytest.mark.parametrize("table", ["orphaned_queues", "duplicate_queues"])
+@of_each_table
 def test_faults_last_and_deploys_pass(sample: PublishedReports, table: str) -> None:
     rows = sample.rows(table)
     lasting = {row["consumer_group"] for row in rows if row["persistence"] == "PERSISTENT"}
@@ -103,7 +107,7 @@ def test_faults_last_and_deploys_pass(sample: PublishedReports, table: str) -> N
 def test_nothing_is_found_where_nothing_was_wrong(sample: PublishedReports) -> None:
     found = {
         row["consumer_group"]
-        for table in ("orphaned_queues", "duplicate_queues")
+        for table in TABLES
         for row in sample.rows(table)
         if row["persistence"] == "PERSISTENT"
     }
@@ -137,13 +141,11 @@ def test_the_repair_of_every_fault_leaves_no_finding(sample: PublishedReports) -
     assert {row["findings_left"] for row in rows} == {0}
     # A fault of findings clears some; the change of a route and a process that stands still have
     # none.
-    assert {row["fault"] for row in rows if row["findings_cleared"] == 0} == {
-        "ROUTE_CHANGED",
-        "FROZEN_PROCESS",
-    }
+    without = {row["fault"] for row in rows if row["findings_cleared"] == 0}
+    assert without == {"ROUTE_CHANGED", "FROZEN_PROCESS"}
 
 
-@pytest.mark.parametrize("table", ["orphaned_queues", "duplicate_queues"])
+@of_each_table
 def test_the_causes_of_every_finding_are_the_faults_of_its_group(
     sample: PublishedReports, table: str
 ) -> None:
@@ -161,10 +163,7 @@ def test_all_that_went_wrong_was_possible_and_nothing_was_called_certain(
 ) -> None:
     for truth in rounds(situation):
         where = (truth.consumer_group, truth.topic, truth.time)
-        for table, wrong in (
-            ("orphaned_queues", truth.orphans),
-            ("duplicate_queues", set(truth.duplicates)),
-        ):
+        for table, wrong in zip(TABLES, (truth.orphans, set(truth.duplicates)), strict=True):
             found = sample.at(table, *where)
             assert all(row["certainty"] == "POSSIBLE" for row in found)
             assert all(0 < row["probability"] < 1 for row in found)
@@ -213,7 +212,7 @@ def test_messages_piled_up_in_the_queues_that_had_no_owner_and_in_no_others(
     assert {row["orderly"] for row in orphans + twice} == {False}
 
 
-@pytest.mark.parametrize("table", ["orphaned_queues", "duplicate_queues"])
+@of_each_table
 def test_what_the_processes_held_confirms_every_certain_finding(
     sample: PublishedReports, table: str
 ) -> None:
@@ -222,7 +221,7 @@ def test_what_the_processes_held_confirms_every_certain_finding(
     assert {row["confirmed"] for row in rows} == {True}
 
 
-@pytest.mark.parametrize("table", ["orphaned_queues", "duplicate_queues"])
+@of_each_table
 def test_no_confirmation_contradicts_what_the_processes_wrote_down(
     sample: PublishedReports, table: str
 ) -> None:
@@ -245,7 +244,7 @@ def test_no_confirmation_contradicts_what_the_processes_wrote_down(
 def test_the_lag_behind_a_route_change_is_drift_attributed_to_it_and_no_finding(
     sample: PublishedReports,
 ) -> None:
-    for table in ("orphaned_queues", "duplicate_queues"):
+    for table in TABLES:
         assert "G_S17" not in {row["consumer_group"] for row in sample.rows(table)}
     changes = [
         row["first_seen"] for row in sample.rows("group_faults") if row["fault"] == "ROUTE_CHANGED"
@@ -259,14 +258,8 @@ def test_the_lag_behind_a_route_change_is_drift_attributed_to_it_and_no_finding(
 
 
 def test_log_lines_are_of_when_they_were_written(sample_output: Path) -> None:
-    lines = [
-        row
-        for row in pq.read_table(
-            sample_output / "snapshots" / "client_states",
-            columns=["source", "logged_at", "observed_at"],
-        ).to_pylist()
-        if row["source"] == "CLIENT_LOG"
-    ]
+    states = pq.read_table(sample_output / "snapshots" / "client_states").to_pylist()
+    lines = [row for row in states if row["source"] == "CLIENT_LOG"]
     assert len(lines) == 360
     # The clients printed UTC, and the collector read each line at once.
     assert {row["logged_at"] - row["observed_at"] for row in lines} == {timedelta(0)}
@@ -331,10 +324,7 @@ def test_what_really_went_wrong_was_found_or_lay_within_a_reassignment(
     wrong_rounds = 0
     for truth in rounds(situation):
         where = (truth.consumer_group, truth.topic, truth.time)
-        for table, wrong in (
-            ("orphaned_queues", truth.orphans),
-            ("duplicate_queues", set(truth.duplicates)),
-        ):
+        for table, wrong in zip(TABLES, (truth.orphans, set(truth.duplicates)), strict=True):
             found = {queue(row) for row in sample.at(table, *where)}
             wrong_rounds += bool(wrong)
             assert wrong <= found or any(
@@ -396,7 +386,7 @@ def test_the_probabilities_are_those_of_all_draws_over_the_recorded_lists(
                     if taken[each] != 1:
                         table = "duplicate_queues" if taken[each] else "orphaned_queues"
                         likely[table, each] += Fraction(1, prod(map(len, choices)))
-            for table in ("orphaned_queues", "duplicate_queues"):
+            for table in TABLES:
                 found = {
                     queue(row): row["probability"] for row in sample.at(table, group, topic, time)
                 }
