@@ -39,11 +39,13 @@ def command_environment() -> dict[str, str]:
 def run_command(elsewhere: Path, command_environment: dict[str, str]) -> Run:
     """Runs a command of the environment; its output is in the message when it fails."""
 
-    def run(command: Sequence[str], expect: int = 0) -> subprocess.CompletedProcess[str]:
+    def run(
+        command: Sequence[str], expect: int = 0, cwd: Path = elsewhere, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             list(command),
-            cwd=elsewhere,
-            env=command_environment,
+            cwd=cwd,
+            env=command_environment | variables,
             capture_output=True,
             text=True,
             check=False,
