@@ -60,28 +60,28 @@ WITH_WEBHOOK = {
 }
 
 
+def alert(text: str, secrets: Path) -> None:
+    """Posts the findings of a day by these settings."""
+    tables = {"orphaned_queues": [report_row("orphaned_queues")]}
+    publish(secrets / "reports", "2026-11-20", tables)
+    settings(text, secrets)
+    where = ["--reports", str(secrets / "reports"), "--settings", str(secrets / "audit.toml")]
+    assert main(["alert", *where, "--webhook"]) == 0
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", SERVICES)
 def test_what_a_block_sets_up_delivers(
     name: str, secrets: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = WITH_WEBHOOK[name]
-    publish(secrets / "reports", "2026-11-20", {"orphaned_queues": [report_row("orphaned_queues")]})
     rules, path, _ = services.SERVICES[name]
     with fake(rules, path) as service:
         (secrets / "webhook").write_text(f"{service.url}\n")
         if "webhook_file" not in text:
-            text = text.replace(
-                "[alerts]", '[alerts]\nwebhook_file = "/etc/rebalance-audit/webhook"'
-            )
-        settings(text, secrets)
-        arguments = [
-            "--reports",
-            str(secrets / "reports"),
-            "--settings",
-            str(secrets / "audit.toml"),
-        ]
-        assert main(["alert", *arguments, "--webhook"]) == 0
+            named = 'webhook_file = "/etc/rebalance-audit/webhook"'
+            text = text.replace("[alerts]", f"[alerts]\n{named}")
+        alert(text, secrets)
     assert len(service.posted) == 1
     assert capsys.readouterr().out == "posted 1 finding of 2026-11-20\n"
 
@@ -103,17 +103,9 @@ def test_every_command_works(
 
 
 def test_the_fields_of_the_json_are_those_of_the_page(secrets: Path) -> None:
-    publish(secrets / "reports", "2026-11-20", {"orphaned_queues": [report_row("orphaned_queues")]})
     with fake(services.taken, "/x") as service:
         (secrets / "webhook").write_text(f"{service.url}\n")
-        settings('[alerts]\nwebhook_file = "/etc/rebalance-audit/webhook"', secrets)
-        arguments = [
-            "--reports",
-            str(secrets / "reports"),
-            "--settings",
-            str(secrets / "audit.toml"),
-        ]
-        assert main(["alert", *arguments, "--webhook"]) == 0
+        alert('[alerts]\nwebhook_file = "/etc/rebalance-audit/webhook"', secrets)
     (body,) = service.bodies
     section = PAGE.read_text(encoding="utf-8").partition("### JSON")[2].partition("```toml")[0]
     named = set(re.findall(r"`(\w+)`", section))

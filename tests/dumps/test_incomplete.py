@@ -295,18 +295,12 @@ def test_of_an_archive_of_empty_lines_the_first_are_kept(tmp_path: Path) -> None
     dump = tmp_path / "dumps" / "dump.jsonl.gz"
     dump.parent.mkdir()
     dump.write_bytes(gzip.compress(b"\n" * 200))
-    main(
-        [
-            *("ingest", "--dumps", str(dump), "--snapshots", str(tmp_path / "snapshots")),
-            *("--engine", "local", "--quiet", "--set=bounds.quarantined_lines=7"),
-            "--set=bounds.archive_expansion=100000",
-        ]
-    )
+    where = ["--dumps", str(dump), "--snapshots", str(tmp_path / "snapshots"), "--engine=local"]
+    bounds = ("quarantined_lines=7", "archive_expansion=100000")
+    main(["ingest", *where, "--quiet", *(f"--set=bounds.{each}" for each in bounds)])
     snapshots = Snapshots.open(Location(tmp_path / "snapshots"))
     rows = snapshots.parquet("quarantine").to_table().to_pylist()
     assert len(rows) == 8
-    assert rows[-1]["reason"].startswith(
-        "193 more lines of this file, up to this one, were not und"
-    )
+    assert rows[-1]["reason"].startswith("193 more lines of this file, up to this one, were not")
     assert snapshots.ingested is not None
     assert snapshots.ingested["quarantined"] == 200

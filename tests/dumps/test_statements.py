@@ -94,9 +94,7 @@ def reason(text: str | bytes) -> str:
             LineSource(*BROKER),
             Connections(
                 (Connection("10.0.0.1@1", "10.0.0.1:40000", "JAVA", 401),),
-                "CONSUME_PASSIVELY",
-                "CLUSTERING",
-                (("T", "TAG", "a||b"),),
+                *("CONSUME_PASSIVELY", "CLUSTERING", (("T", "TAG", "a||b"),)),
             ),
         ),
         (
@@ -122,12 +120,7 @@ def reason(text: str | bytes) -> str:
             ),
         ),
         (STATS, "G", LineSource(), Stats((Offset("T", "broker-a", 3, 9, 7, NINE),))),
-        (
-            DEAD,
-            "G",
-            LineSource("broker-a", 0),
-            Stats((Offset("%DLQ%G", "broker-a", 0, 9, -1, None),)),
-        ),
+        (DEAD, "G", LineSource(*BROKER), Stats((Offset("%DLQ%G", *BROKER, 9, -1, None),))),
         (
             LOG,
             "G",
@@ -150,14 +143,8 @@ def test_a_line_may_begin_with_a_byte_order_mark_and_end_as_windows_ends_it() ->
 
 
 def test_who_was_asked_is_told_of_each_kind_by_its_fields_alone() -> None:
-    asked = {
-        "broker_name": "b",
-        "broker_id": 1,
-        "broker_addr": "10.0.1.1:10911",
-        "client_addr": "10.0.0.1:1",
-        "namesrv_addr": "ns",
-        "process": "p",
-    }
+    asked: dict[str, Any] = {"broker_name": "b", "broker_id": 1, "broker_addr": "10.0.1.1:10911"}
+    asked |= {"client_addr": "10.0.0.1:1", "namesrv_addr": "ns", "process": "p"}
 
     def source(kind: str, **more: Any) -> LineSource:
         return one(line(kind, **asked | more)).source
@@ -453,13 +440,12 @@ def test_a_heartbeat_speaks_of_each_of_its_groups() -> None:
 
 
 def test_an_empty_set_with_without_sub_says_nothing_of_what_is_subscribed_to() -> None:
-    group = {"groupName": "G", "subscriptionDataSet": []}
+    group: dict[str, Any] = {"groupName": "G", "subscriptionDataSet": []}
 
     assert one(beat(group)).content.is_full  # assign(): subscribes to nothing
     assert not one(beat(group, withoutSub=True)).content.is_full
-    assert one(
-        beat(group | {"subscriptionDataSet": [{"topic": "T"}]}, withoutSub=True)
-    ).content.is_full
+    group |= {"subscriptionDataSet": [{"topic": "T"}]}
+    assert one(beat(group, withoutSub=True)).content.is_full
 
 
 def test_subscriptions_are_sorted_and_each_there_once() -> None:
@@ -522,10 +508,8 @@ def test_a_route_has_each_broker_that_has_an_address_or_queues() -> None:
             *[each | {"zoneName": "z1"} for each in addresses(zoned=[0])],
         ],
         "queueDatas": [
-            queues(8, name="both"),
-            queues(perm=2, name="slaves"),
-            queues(name="no_address"),
-            queues(name="zoned"),
+            *(queues(8, name="both"), queues(perm=2, name="slaves")),
+            *(queues(name="no_address"), queues(name="zoned")),
         ],
     }
 
@@ -548,11 +532,11 @@ def test_the_first_of_equal_broker_names_counts() -> None:
 
 
 def test_a_broker_id_that_is_no_integer_is_none() -> None:
-    body = {
-        "brokerDatas": [{"brokerName": "b", "brokerAddrs": {"0": "x", "one": "y", "\u0663": "z"}}]
-    }
+    addresses = {"0": "x", "one": "y", "\u0663": "z"}
 
-    assert brokers(body)["b"][0] == (0,)
+    found = brokers({"brokerDatas": [{"brokerName": "b", "brokerAddrs": addresses}]})
+
+    assert found["b"][0] == (0,)
 
 
 def test_a_static_topic_has_its_logical_queues_under_the_names_that_clients_see() -> None:

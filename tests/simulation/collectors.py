@@ -15,6 +15,7 @@ from tests.simulation.clock import MINUTE, SECOND, Millis, dice_of
 from tests.simulation.servers import Broker, Nameserver
 from tests.simulation.truth import FIRST_MESSAGE, length
 from tests.simulation.world import GROUP, RETRY, World
+from tests.support.bodies import members, subscriptions
 
 ZERO = datetime(2026, 11, 20, 10, tzinfo=UTC)
 Line = dict[str, Any]
@@ -320,11 +321,8 @@ def _asked(broker: Broker) -> Line:
 
 
 def _subscription_data(topics: frozenset[str], expression: str) -> list[Line]:
-    data = {"expressionType": "TAG", "subString": expression, "subVersion": 1}
-    every = {"subString": "*"}
-    return [
-        {**data, **(every if topic == RETRY else {}), "topic": topic} for topic in sorted(topics)
-    ]
+    of_topic = {topic: "*" if topic == RETRY else expression for topic in sorted(topics)}
+    return [each for topic, text in of_topic.items() for each in subscriptions([topic], text)]
 
 
 def _connections(broker: Broker) -> Line:
@@ -337,16 +335,8 @@ def _connections(broker: Broker) -> Line:
         }
         for address, channel in broker.channels.items()
     ]
-    return {
-        "connectionSet": connections,
-        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-        "consumeType": "CONSUME_PASSIVELY",
-        "messageModel": "CLUSTERING",
-        "subscriptionTable": {
-            each["topic"]: each
-            for each in _subscription_data(broker.subscriptions, broker.expression)
-        },
-    }
+    subscribed = _subscription_data(broker.subscriptions, broker.expression)
+    return members((), subscribed) | {"connectionSet": connections}
 
 
 def _running_info(

@@ -297,10 +297,8 @@ def spells(fleet: Fleet) -> Iterator[Spell]:
     """All that lasts, of every queue."""
     last = fleet.rounds[-1]
     for queue in sorted(fleet.truth.exists):
-        for kind, spans_of in (
-            (ORPHANED, fleet.truth.orphaned),
-            (DUPLICATE, fleet.truth.duplicated),
-        ):
+        of_kinds = (ORPHANED, fleet.truth.orphaned), (DUPLICATE, fleet.truth.duplicated)
+        for kind, spans_of in of_kinds:
             spans = without(spans_of(queue, 0, last), fleet.unseen)
             for start, end, so in joined(spans):
                 if _asks(fleet, start, end, so) and so >= SPELL_SHARE:
@@ -404,24 +402,11 @@ class Missed:
 #: Faults that a situation has or has not; others may come with what it does.
 SPECIFIC = frozenset(
     {
-        "ALLOCATES_OTHERWISE",
-        "BROKER_VIEW_DIVERGENCE",
-        "DUPLICATE_CLIENT_ID",
-        "EXPRESSION_MISMATCH",
-        "FLAPPING",
-        "FROZEN_PROCESS",
-        "GROUP_NOT_CONSUMING",
-        "GROUP_NOT_ON_BROKER",
-        "GROUP_OFFLINE",
-        "MASTER_AWAY",
-        "MIXED_REQUEST_MODE",
-        "OFFSETS_WENT_BACK",
-        "QUEUE_NOT_HELD",
-        "RECONNECTING",
-        "ROUTE_DIVERGENCE",
-        "STRATEGY_MISMATCH",
-        "SUBSCRIPTION_MISMATCH",
-        "UNLISTED_CONSUMER",
+        *("ALLOCATES_OTHERWISE", "BROKER_VIEW_DIVERGENCE", "DUPLICATE_CLIENT_ID", "FLAPPING"),
+        *("EXPRESSION_MISMATCH", "FROZEN_PROCESS", "GROUP_NOT_CONSUMING", "GROUP_NOT_ON_BROKER"),
+        *("GROUP_OFFLINE", "MASTER_AWAY", "MIXED_REQUEST_MODE", "OFFSETS_WENT_BACK"),
+        *("QUEUE_NOT_HELD", "RECONNECTING", "ROUTE_DIVERGENCE", "STRATEGY_MISMATCH"),
+        *("SUBSCRIPTION_MISMATCH", "UNLISTED_CONSUMER"),
     }
 )
 

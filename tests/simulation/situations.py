@@ -136,10 +136,7 @@ def two_processes_in_a_busy_group(fleet: Fleet) -> None:
 
 def one_member_blocked(fleet: Fleet) -> None:
     """A listener hangs: the member holds its queues and consumes nothing."""
-    fleet.habits.offsets = True
-    pod, began = fleet.random.choice(fleet.pods), fleet.between(200, 500)
-    fleet.do(began, pod, Process.block)
-    fleet.plant("FROZEN_PROCESS", began, pods=[pod], must=False)
+    _one_member(fleet, Process.block)
 
 
 def all_members_blocked(fleet: Fleet) -> None:
@@ -358,24 +355,18 @@ def nameservers_differ(fleet: Fleet) -> None:
     name = fleet.random.choice(fleet.broker_names)
     for number, pod in enumerate(fleet.pods):
         pod.nameserver = fleet.world.nameservers[number % 2]
-    began = fleet.between(120, 400)
-    ends = began + fleet.between(500, 1400)
-    _unregister(fleet, name, began, ends)
-    fleet.plant("ROUTE_DIVERGENCE", began, ends)
+    _unregister(fleet, name)
     # Clients send heartbeats to the brokers of their routes alone, so that the lists differ too.
     fleet.faults.add("BROKER_VIEW_DIVERGENCE")
 
 
 def one_nameserver_for_all(fleet: Fleet) -> None:
     """The same, and all clients use one of the two: mostly the one that has the broker."""
-    name, world = fleet.random.choice(fleet.broker_names), fleet.world
+    name = fleet.random.choice(fleet.broker_names)
     used = 0 if fleet.random.random() < 0.7 else 1
     for pod in fleet.pods:
-        pod.nameserver = world.nameservers[used]
-    began = fleet.between(120, 400)
-    ends = began + fleet.between(500, 1400)
-    _unregister(fleet, name, began, ends)
-    fleet.plant("ROUTE_DIVERGENCE", began, ends)
+        pod.nameserver = fleet.world.nameservers[used]
+    _unregister(fleet, name)
     if used:
         # Nobody sends heartbeats to the broker any more, as if it did not have the group.
         fleet.faults |= {"BROKER_VIEW_DIVERGENCE", "GROUP_NOT_ON_BROKER"}
@@ -589,10 +580,7 @@ def never_committed(fleet: Fleet) -> None:
 
 def one_member_suspended(fleet: Fleet) -> None:
     """It tries to pull and asks for nothing: its queues stall. It keeps them whoever comes."""
-    fleet.habits.offsets = True
-    pod, began = fleet.random.choice(fleet.pods), fleet.between(200, 500)
-    fleet.do(began, pod, partial(Process.becomes, suspended=True))
-    fleet.plant("FROZEN_PROCESS", began, pods=[pod], must=False)
+    _one_member(fleet, partial(Process.becomes, suspended=True))
     fleet.faults.add("ALLOCATES_OTHERWISE")
     fleet.hidden.append(NOTHING_RETRIED)
 
@@ -664,6 +652,13 @@ def vm_deploys_in_coarse_rounds(fleet: Fleet) -> None:
 # ---------------------------------------------------------------- what they share
 
 
+def _one_member(fleet: Fleet, stands: Callable[[Process], object]) -> None:
+    fleet.habits.offsets = True
+    pod, began = fleet.random.choice(fleet.pods), fleet.between(200, 500)
+    fleet.do(began, pod, stands)
+    fleet.plant("FROZEN_PROCESS", began, pods=[pod], must=False)
+
+
 def _steady_pod(fleet: Fleet) -> Pod:
     """Not the one that is replaced again and again (``crash_loop``)."""
     return fleet.random.choice(fleet.pods[:-1])
@@ -676,9 +671,11 @@ def _times(fleet: Fleet, least: float, most: float) -> Iterator[Millis]:
         time += fleet.between(least, most)
 
 
-def _unregister(fleet: Fleet, name: str, began: Millis, ends: Millis) -> None:
-    """The second nameserver does not have the broker in that time."""
+def _unregister(fleet: Fleet, name: str) -> None:
+    """The second nameserver does not have the broker for a long time."""
     world = fleet.world
+    began = fleet.between(120, 400)
+    ends = began + fleet.between(500, 1400)
 
     def leave() -> None:
         world.registers_with[name] = world.nameservers[:1]
@@ -686,6 +683,7 @@ def _unregister(fleet: Fleet, name: str, began: Millis, ends: Millis) -> None:
 
     fleet.clock.at(began, leave)
     fleet.clock.at(ends, lambda: _registers_again(fleet, name))
+    fleet.plant("ROUTE_DIVERGENCE", began, ends)
 
 
 def _registers_again(fleet: Fleet, name: str) -> None:

@@ -32,6 +32,7 @@ from rebalance_core import (
     State,
     TopicRoute,
 )
+from tests.support import bodies
 from tests.support.tables import write_table
 
 if TYPE_CHECKING:
@@ -309,10 +310,6 @@ def _line(kind: str, body: Any, values: dict[str, Any]) -> str:
     )
 
 
-def _subscription_data(topics: Sequence[str]) -> list[dict[str, Any]]:
-    return [{"topic": topic, "subString": "*", "expressionType": "TAG"} for topic in topics]
-
-
 def poll_line(
     *client_ids: str, topics: Sequence[str] = (TOPIC,), seconds: float = 0, **overrides: Any
 ) -> str:
@@ -324,15 +321,8 @@ def poll_line(
     addresses = [
         f"{each}:{client_ids[: place + 1].count(each)}" for place, each in enumerate(client_ids)
     ]
-    body = {
-        "connectionSet": [
-            {"clientId": each, "clientAddr": address, "language": "JAVA", "version": 401}
-            for each, address in zip(client_ids, addresses, strict=True)
-        ],
-        "consumeType": "CONSUME_PASSIVELY",
-        "messageModel": "CLUSTERING",
-        "subscriptionTable": {each["topic"]: each for each in _subscription_data(topics)},
-    }
+    listed = zip(client_ids, addresses, strict=True)
+    body = bodies.members(listed, bodies.subscriptions(topics))
     values = _polled(seconds) | _OF_BROKER | {"consumer_group": GROUP} | overrides
     return _line("consumer_connection", None if "error_code" in values else body, values)
 
@@ -358,7 +348,7 @@ def heartbeat_line(
         "groupName": group,
         "consumeType": "CONSUME_PASSIVELY",
         "messageModel": message_model,
-        "subscriptionDataSet": _subscription_data(topics),
+        "subscriptionDataSet": bodies.subscriptions(topics),
     }
     body: Row = {"clientID": client_id, "consumerDataSet": [of_group]}
     if without_sub is not None:
@@ -375,7 +365,7 @@ def running_info_line(
     **overrides: Any,
 ) -> str:
     """A client's ConsumerRunningInfo, without any queue."""
-    body = {"properties": properties or {}, "subscriptionSet": _subscription_data(topics)}
+    body = {"properties": properties or {}, "subscriptionSet": bodies.subscriptions(topics)}
     body |= {"mqTable": {}}
     values = _polled(seconds) | {"consumer_group": GROUP, "client_id": client_id} | overrides
     return _line("consumer_running_info", None if "error_code" in values else body, values)
