@@ -54,10 +54,8 @@ def test_a_stacked_id_orphans_the_queues_of_its_later_slot_for_as_long_as_it_is_
     reports = audited(folder)
     orphans = sorted(reports.rows("orphaned_queues"), key=lambda row: row["broker_name"])
     # Six queues, [a, a, b]: a 0-1 of broker-a, nobody the next two, b the last two.
-    assert [(row["broker_name"], row["queue_id"]) for row in orphans] == [
-        ("broker-a", 2),
-        ("broker-b", 0),
-    ]
+    places = [(row["broker_name"], row["queue_id"]) for row in orphans]
+    assert places == [("broker-a", 2), ("broker-b", 0)]
     for row in orphans:
         del row["finding_id"], row["broker_name"], row["queue_id"]
         assert row == PLACE | {
@@ -209,10 +207,8 @@ def test_the_window_and_what_was_seen_in_it_are_told(folder: Path) -> None:
 
 
 def test_of_faults_those_are_counted_that_no_finding_of_a_queue_shows(folder: Path) -> None:
-    grown = [
-        *STACKED_ROUTES,
-        *[r | {"snapshot_time": at(420), "read_queue_nums": 4} for r in STACKED_ROUTES],
-    ]
+    grown = [each | {"snapshot_time": at(420), "read_queue_nums": 4} for each in STACKED_ROUTES]
+    grown = [*STACKED_ROUTES, *grown]
     write_tables(folder / "snapshots", [(TOPIC_ROUTES, grown)])
     reports = audited(folder)
     faults = {row["fault"]: row["queues_affected"] for row in reports.rows("group_faults")}
@@ -274,14 +270,13 @@ def test_lists_of_an_earlier_ingest_without_a_fact_do_not_count_and_the_rows_do(
     assert Inputs(Snapshots.open(Location(snapshots)), settings).has_list_ids()
     assert audited(folder).comparable("orphaned_queues") == expected
 
-    members = ids["member_lists"]["members"].combine_chunks()
+    lists = ids["member_lists"]
+    members = lists["members"].combine_chunks()
     fewer = [field for field in members.type.value_type if field.name != "strategy"]
-    values = pa.StructArray.from_arrays(
-        [members.flatten().field(field.name) for field in fewer], fields=fewer
-    )
-    lists = pa.ListArray.from_arrays(members.offsets, values)
-    place = ids["member_lists"].schema.get_field_index("members")
-    earlier = ids["member_lists"].set_column(place, "members", lists)
+    columns = [members.flatten().field(field.name) for field in fewer]
+    values = pa.StructArray.from_arrays(columns, fields=fewer)
+    place = lists.schema.get_field_index("members")
+    earlier = lists.set_column(place, "members", pa.ListArray.from_arrays(members.offsets, values))
     pq.write_table(earlier, table_of(snapshots, "member_lists") / "part-0.parquet")
     as_ingested(snapshots, files=1, heartbeat_expiry_seconds=seconds)
     assert not Inputs(Snapshots.open(Location(snapshots)), settings).has_list_ids()

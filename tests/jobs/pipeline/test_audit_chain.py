@@ -25,10 +25,8 @@ def write_snapshots(folder: Path) -> None:
         for minute in range(0, 60, 10):
             time = datetime(2026, 1, 5, 23, minute, tzinfo=UTC) + timedelta(days=day)
             routes.append(route_row(snapshot_time=time))
-            heartbeats += [
-                heartbeat_row(snapshot_time=time, client_addr=f"h:{port}")
-                for port in ((1, 2) if stacked else (1,))
-            ]
+            ports = (1, 2) if stacked else (1,)
+            heartbeats += [heartbeat_row(snapshot_time=time, client_addr=f"h:{n}") for n in ports]
     write_tables(folder, [(HEARTBEATS, heartbeats), (TOPIC_ROUTES, routes)])
 
 
