@@ -232,10 +232,8 @@ def test_the_allocation_marks_what_is_wrong_and_frames_what_moves() -> None:
     assert order.index("mark") > order.index("cells")
     assert order[-1] == "moved"
     assert now.description == "3 clients and 4 queues: 1 with nobody, 2 with several"
-    assert [label.title for label in now.labels if label.title.startswith("broker")] == [
-        "broker-a",
-        "broker-b",
-    ]
+    brokers = [label.title for label in now.labels if label.title.startswith("broker")]
+    assert brokers == ["broker-a", "broker-b"]
 
 
 def test_of_many_clients_those_that_the_repair_concerns_are_drawn() -> None:
@@ -251,28 +249,23 @@ def test_of_many_clients_those_that_the_repair_concerns_are_drawn() -> None:
     assert drawing.description.endswith("; 10 clients not drawn")
 
 
-def test_a_long_name_is_cut_in_the_picture_and_whole_in_its_title() -> None:
-    name = "10.0.2.10@an-application-of-a-long-name#1"
-    (label, *_) = (
-        label
-        for label in draw_allocation(
-            repair([(name,)], [(name,)], (name,)), {name: 1}, repaired=False
-        ).labels
-        if label.css == "name"
-    )
-    assert (len(label.text), label.title) == (31, f"1 {name}")
-    assert label.text.startswith("1 10.0.2.10@")
-    assert label.text.endswith("of-a-long-name#1"[-10:])
-
-
-def test_a_name_in_chinese_fits_beside_its_row_too() -> None:
-    """A Chinese character is wider than a Latin one: counted as one, the name would be cut off."""
-    name = "10.0.2.10@" + "订单消费者" * 5
+@pytest.mark.parametrize(
+    ("name", "begin", "end"),
+    [
+        ("10.0.2.10@an-application-of-a-long-name#1", "1 10.0.2.10@", "ong-name#1"),
+        # A Chinese character is wider than a Latin one: counted as one, it would be cut off.
+        ("10.0.2.10@" + "订单消费者" * 5, "1 10.0.2.10@订", "费者"),
+    ],
+)
+def test_a_long_name_is_cut_in_the_picture_and_whole_in_its_title(
+    name: str, begin: str, end: str
+) -> None:
     drawing = draw_allocation(repair([(name,)], [(name,)], (name,)), {name: 1}, repaired=False)
     (label, *_) = (label for label in drawing.labels if label.css == "name")
-    assert 29 <= display_width(label.text) <= 31
-    assert label.text.startswith("1 10.0.2.10@订") and label.text.endswith("费者")
     assert label.title == f"1 {name}"
+    assert label.text.startswith(begin)
+    assert label.text.endswith(end)
+    assert display_width(label.text) in ((31,) if label.text.isascii() else (29, 30, 31))
 
 
 def test_a_time_before_or_after_the_picture_lies_at_its_edge() -> None:
@@ -287,15 +280,10 @@ def test_a_time_before_or_after_the_picture_lies_at_its_edge() -> None:
 @pytest.mark.parametrize("minutes", [1, 59, 24 * 60, 40 * 24 * 60])
 def test_nothing_lies_beyond_the_edge_of_a_timeline(frame: Canvas, minutes: float) -> None:
     lanes = (lane(0, mark("ORPHANED", 0, minutes), takers=(Taker("a", 1, 1.0),), until=minutes),)
-    timeline = TimelinePicture(
-        minute(0),
-        minute(minutes),
-        lanes,
-        0,
-        (Handover(minute(minutes), "+", "b joined"),),
-        {"SUBSCRIPTION_MISMATCH": [(minute(0), minute(minutes))]},
-        frozenset("a"),
-    )
+    times = (minute(0), minute(minutes))
+    change = Handover(minute(minutes), "+", "b joined")
+    faults = {"SUBSCRIPTION_MISMATCH": [times]}
+    timeline = TimelinePicture(*times, lanes, 0, (change,), faults, frozenset("abc"))
     drawing = draw_timeline(timeline, {"a": 1}, frame)
     for label in drawing.labels:
         width = len(label.text) * 6.7
