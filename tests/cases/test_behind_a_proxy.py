@@ -2,14 +2,7 @@
 
 import pytest
 
-from tests.cases.small_dumps import (
-    BROKERS,
-    MEMBERS,
-    OFFLINE,
-    instant,
-    minute_of,
-    rounds,
-)
+from tests.cases.small_dumps import BROKERS, MEMBERS, OFFLINE, instant, minute_of, rounds
 
 
 def polled(stops, listed=0, of=("broker-b",)):

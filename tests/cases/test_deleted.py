@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cases.small_dumps import (
-    BROKERS,
-    MEMBERS,
-    MINUTES,
-    asked,
-    members,
-    offsets,
-    route,
-)
+from tests.cases.small_dumps import BROKERS, MEMBERS, MINUTES, asked, members, offsets, route
 
 
 def only(found, name):

@@ -6,14 +6,7 @@ import json
 
 import pytest
 
-from tests.cases.small_dumps import (
-    BROKERS,
-    MINUTES,
-    asked,
-    instant,
-    of_broker,
-    rounds,
-)
+from tests.cases.small_dumps import BROKERS, MINUTES, asked, instant, of_broker, rounds
 
 
 def reasons(audit, read):

@@ -14,10 +14,7 @@ from tests.cases.small_dumps import (
 )
 from tests.support.audited import lasting, queues
 
-NONE_HERE = {
-    "error_code": 1,
-    "error_message": "The Consumer Group <G> not exist in this consumer",
-}
+NONE_HERE = {"error_code": 1, "error_message": "The Consumer Group <G> not exist in this consumer"}
 TIMED_OUT = {"error_code": 207, "error_message": "consumer <G> <10.0.0.3@3> timeout"}
 
 

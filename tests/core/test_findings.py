@@ -260,10 +260,7 @@ NOT_AUDITED = {
             one_list(["a", member(client_id="b", client_rebalance=False)]),
             "b leaves the assignment to the broker (POP)",
         ),
-        (
-            replace(one_list("aa"), request_mode="POP"),
-            "the brokers let the group consume T by POP",
-        ),
+        (replace(one_list("aa"), request_mode="POP"), "the brokers let the group consume T by POP"),
         (
             one_list(["a", "host@1@0@16r6jvdv1x"]),
             "host@1@0@16r6jvdv1x is a gRPC client, which shares queues by POP",

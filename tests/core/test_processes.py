@@ -90,10 +90,7 @@ def test_the_highest_multiplicity_that_most_lists_confirm_counts(copies, process
         ),
         ({"x": [a(version=401), a(version=473), a(language=None, version=None)]}, "3 a AVG"),
         # What all observed members use counts for the others; where they differ the default does.
-        (
-            {"x": [a(strategy="CONSISTENT_HASH"), "b"]},
-            "1 a CONSISTENT_HASH, 1 b CONSISTENT_HASH",
-        ),
+        ({"x": [a(strategy="CONSISTENT_HASH"), "b"]}, "1 a CONSISTENT_HASH, 1 b CONSISTENT_HASH"),
         ({}, ""),
     ],
 )

@@ -325,10 +325,7 @@ def test_a_copy_with_an_id_of_its_own_sorts_behind_the_original_and_is_told_back
 def test_strategies_survive_pickling() -> None:
     strategy = make_strategy(
         "MACHINE_ROOM_NEARBY-AVG",
-        {
-            "broker_room_patterns": [{"pattern": ".*", "room": "r"}],
-            "client_room": {"x": "r"},
-        },
+        {"broker_room_patterns": [{"pattern": ".*", "room": "r"}], "client_room": {"x": "r"}},
     )
     copy = pickle.loads(pickle.dumps(strategy))  # noqa: S301
     assert copy.name == strategy.name

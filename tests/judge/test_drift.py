@@ -165,10 +165,7 @@ def test_nothing_is_compared_with_a_situation_that_was_not_recomputed():
 
 def test_consumers_that_do_not_show_what_they_hold_do_not_drift():
     active = {"consume_type": "CONSUME_ACTIVELY"}
-    silent = [
-        info("a", 60, [], **active),
-        info("a", 120, [2], pull_consumer=True, **active),
-    ]
+    silent = [info("a", 60, [], **active), info("a", 120, [2], pull_consumer=True, **active)]
     assert drift(silent) == []
     # What the broker divides by PULL is in the table like any other queue.
     assert drift([info("a", 180, [2], client_rebalance=False)])

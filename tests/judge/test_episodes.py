@@ -72,10 +72,7 @@ def minutes(shown, **overrides):
         ("xxx..xxx..xxx..", [(0, 12, 9, "PERSISTENT", True, 9 / 13)]),
         # It comes again at the end, and goes on; a gap that long was never before.
         ("xxx..xxx..x", [(0, 10, 7, "PERSISTENT", True, 7 / 11)]),
-        (
-            "xxx.xxx..x",
-            [(0, 6, 6, "PERSISTENT", False, 6 / 7), (9, 9, 1, "TRANSIENT", True, 1.0)],
-        ),
+        ("xxx.xxx..x", [(0, 6, 6, "PERSISTENT", False, 6 / 7), (9, 9, 1, "TRANSIENT", True, 1.0)]),
         # What is gone for most of the time is there for moments.
         ("x..x..x..x", [(n, n, 1, "TRANSIENT", n == 9, 1.0) for n in (0, 3, 6, 9)]),
         # A moment on its eve, or long after it, is no part of a fault.

@@ -66,11 +66,7 @@ def test_answers_are_cut_where_a_change_explains_a_difference_no_longer():
         for each in holdings_of(infos, segments=segments)
     ]
     # From 130 on, 20 seconds after the second phase began, the client has rebalanced.
-    assert found == [
-        (90, None, True),
-        (115, 125, "STATE_CHANGED", False),
-        (135, 300, None, True),
-    ]
+    assert found == [(90, None, True), (115, 125, "STATE_CHANGED", False), (135, 300, None, True)]
 
 
 # Two collectors' rounds overlap: the change of the first round may have been given last.
@@ -122,10 +118,7 @@ def test_queues_of_other_topics_and_queues_being_released_are_not_held():
             [log("p", "a", 100, [0], times=((at(100), at(110)), (at(100), at(900))))],
             [("a", 120, 600, [0])],
         ),
-        (
-            [log("p", "a", 100, [0]), log("p", "a", 200, [], topic="OTHER")],
-            [("a", 120, 600, [0])],
-        ),
+        ([log("p", "a", 100, [0]), log("p", "a", 200, [], topic="OTHER")], [("a", 120, 600, [0])]),
     ],
 )
 def test_a_line_counts_from_20_seconds_after_it(lines, held):

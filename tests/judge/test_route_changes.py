@@ -86,10 +86,7 @@ def test_a_topic_that_no_nameserver_knows_any_more_has_no_readable_queues():
 
 
 def test_nameservers_that_are_asked_at_different_times_and_differ_are_no_change():
-    routes = [
-        route([A, B], 0, 120, 240),
-        route([A], 60, 180, 300, namesrv_addr="ns-2"),
-    ]
+    routes = [route([A, B], 0, 120, 240), route([A], 60, 180, 300, namesrv_addr="ns-2")]
     assert find_route_changes(routes, MOST_TOPIC_QUEUES) == []
 
 

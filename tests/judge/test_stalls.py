@@ -241,10 +241,7 @@ def test_when_a_queue_moved_that_was_missing_is_not_known_so_it_is_no_measure():
 def test_an_offset_that_is_set_back_ends_a_stall():
     reset = stuck(0, 60, 120, at_offset=5) | stuck(180, 240, at_offset=2)
     queues = [offsets(0, steady(0, 60, 120, 180, 240)), offsets(3, reset)]
-    assert stalled(queues) == [
-        (3, 0, 120, 3, 125, 120, ["b"]),
-        (3, 180, 240, 2, 248, 60, ["b"]),
-    ]
+    assert stalled(queues) == [(3, 0, 120, 3, 125, 120, ["b"]), (3, 180, 240, 2, 248, 60, ["b"])]
 
 
 @pytest.mark.parametrize(

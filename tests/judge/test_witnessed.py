@@ -58,10 +58,7 @@ STACKED = {"allocations": [allocated("a", [0, 1], processes=2)]}
         (answers(a=[0, 1], b=[2, 3]), {}, False, False),
         # Who reads every queue for itself holds none for the group.
         (
-            [
-                *answers(a=[0, 1]),
-                info("b", 60, [0, 1, 2, 3], message_model="BROADCASTING"),
-            ],
+            [*answers(a=[0, 1]), info("b", 60, [0, 1, 2, 3], message_model="BROADCASTING")],
             {},
             False,
             True,
@@ -88,12 +85,7 @@ STACKED = {"allocations": [allocated("a", [0, 1], processes=2)]}
         ([*answers(a=[0, 1]), info("a", 60, [0, 1], started=7)], STACKED, True, True),
         ([*answers(a=[0, 1]), info("a", 60, [0, 1], observed=3)], STACKED, None, None),
         # A consumer that does not show what it holds leaves the round incomplete.
-        (
-            [*answers(a=[0, 1]), info("b", 60, [], consume_type="CONSUME_ACTIVELY")],
-            {},
-            None,
-            None,
-        ),
+        ([*answers(a=[0, 1]), info("b", 60, [], consume_type="CONSUME_ACTIVELY")], {}, None, None),
     ],
 )
 def test_the_answers_of_a_round_confirm_or_refute_a_finding(clients, inputs, duplicate, orphan):

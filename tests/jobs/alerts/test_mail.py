@@ -87,9 +87,7 @@ def test_a_refusal_may_pass_or_not(
     assert server.mails == []
 
 
-def test_a_server_that_offers_no_tls_gets_neither_a_password_nor_a_mail(
-    server: MailServer,
-) -> None:
+def test_a_server_that_offers_no_tls_gets_neither_a_password_nor_a_mail(server: MailServer) -> None:
     refusal = deliver(email(server.port, security="STARTTLS", user="audit"))
     assert refusal is not None
     assert "does not offer" in refusal.reason

@@ -43,12 +43,7 @@ KNOWN = "In 1 topic something is a known issue, which does not count."
     [
         ([], "OK", "Nothing was found.", []),
         ([finding(**INFO)], "INFO", "Nothing lasting was found.", [PASSED]),
-        (
-            [finding(**INFO | {"ongoing": True})],
-            "INFO",
-            "Nothing lasting was found.",
-            [BEGUN],
-        ),
+        ([finding(**INFO | {"ongoing": True})], "INFO", "Nothing lasting was found.", [BEGUN]),
         ([finding(known_issue="OPS-1")], "OK", "Nothing was found.", [KNOWN]),
         (
             [finding(severity="WARNING", ongoing=False)],

@@ -12,10 +12,7 @@ from tests.support.written_reports import NOON, publish, report_row
 
 SVG = "{http://www.w3.org/2000/svg}"
 
-WINDOW = {
-    "first_snapshot": "2026-11-20T10:00:00.000Z",
-    "last_snapshot": "2026-11-20T19:59:00.000Z",
-}
+WINDOW = {"first_snapshot": "2026-11-20T10:00:00.000Z", "last_snapshot": "2026-11-20T19:59:00.000Z"}
 TABLES = {
     "orphaned_queues": [report_row("orphaned_queues", causes=["GHOST_MEMBER"])],
     "group_faults": [report_row("group_faults", fault="GHOST_MEMBER", queues_affected=1)],

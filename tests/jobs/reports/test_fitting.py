@@ -33,10 +33,7 @@ def printed(
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
-@given(
-    st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=4),
-    st.integers(30, 150),
-)
+@given(st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=4), st.integers(30, 150))
 def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(
     rows: list[list[str]], width: int
 ) -> None:
