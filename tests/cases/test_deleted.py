@@ -31,9 +31,7 @@ def test_a_topic_that_was_deleted_is_not_written_wrongly(audit, routed):
     ("brokers_left", "says"),
     [((), "its messages are gone"), (("broker-b",), "bring broker-a back into the route")],
 )
-def test_unread_messages_of_a_deleted_topic_are_gone_and_those_of_a_broker_are_not(
-    audit, brokers_left, says
-):
+def test_unread_messages_of_a_topic_are_gone_and_those_of_a_broker_not(audit, brokers_left, says):
     """Queue 0 of broker-a has stood at 9,000 of 10,000 when its topic, or its broker, leaves."""
 
     def lines():

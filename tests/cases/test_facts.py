@@ -40,9 +40,7 @@ def test_a_topic_of_which_one_queue_is_written(audit, written):
         (range(15), 0, 0, None),
     ],
 )
-def test_queues_that_wait_and_do_not_move_are_said_where_no_rule_decides(
-    audit, rounds, came, read, said
-):
+def test_queues_that_wait_and_stand_are_said_where_no_rule_decides(audit, rounds, came, read, said):
     def of_queues(minute, _):
         return (1_000 if minute >= came else 900, read) if minute in rounds else None
 

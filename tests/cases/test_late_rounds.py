@@ -19,9 +19,7 @@ def polled(minutes, changed):
     ("minutes", "changed", "is_said"),
     [(LATE, 9, True), (LATE, 11, False), (range(14), 9, False), (range(0, 70, 5), 25, False)],
 )
-def test_what_a_late_round_shows_first_happened_since_the_one_before(
-    audit, minutes, changed, is_said
-):
+def test_what_a_late_round_shows_happened_since_the_one_before(audit, minutes, changed, is_said):
     (event,) = audit(polled(minutes, changed))["events"]
     said = "no round was collected between 10:04:00 UTC and 10:09:00 UTC: it happened at some time"
     assert (said in event["evidence"]) == is_said

@@ -50,9 +50,7 @@ def brokers(*answers):
         ((MEMBERS, None), set()),
     ],
 )
-def test_what_a_broker_that_nobody_asked_may_list_differently_is_possible(
-    audit, answers, certainties
-):
+def test_what_a_broker_that_nobody_asked_may_list_is_possible(audit, answers, certainties):
     found = audit(polled(brokers(*answers)))
     rows = found["orphaned_queues"] + found["duplicate_queues"]
     assert {(row["certainty"], round(row["probability"], 2)) for row in rows} == certainties

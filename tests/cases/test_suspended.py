@@ -30,9 +30,7 @@ def a_fifth_comes(at):
         (0, "holds queues other than its share", f"make {MEMBERS[3]} divide the queues as"),
     ],
 )
-def test_a_member_that_keeps_what_it_had_is_not_asked_for_its_strategy(
-    audit, comes, evidence, remedy
-):
+def test_who_keeps_what_it_had_is_not_asked_for_its_strategy(audit, comes, evidence, remedy):
     found = audit(a_fifth_comes(comes))
     (fault,) = (each for each in found["group_faults"] if each["persistence"] == "PERSISTENT")
     assert (fault["fault"], fault["client_ids"]) == ("ALLOCATES_OTHERWISE", [MEMBERS[3]])

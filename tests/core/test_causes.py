@@ -272,9 +272,7 @@ def test_a_client_that_is_silent_at_one_broker_and_heard_at_none_is_a_ghost_ever
     assert [each.client_id for each in found if each.silent] == ["a"]
 
 
-def test_members_that_subscribe_with_a_probability_alone_make_findings_as_probable_as_that() -> (
-    None
-):
+def test_members_that_subscribe_with_a_probability_make_findings_as_probable_as_that() -> None:
     # The group's table has the topic in a quarter of the polls; b says itself that it subscribes.
     doubtful = [member(client_id=each, subscribed_percent=25) for each in "acd"]
     situation = Situation(lists(*doubtful, "b"), PLAIN)
@@ -501,17 +499,15 @@ def of_languages(**languages: str) -> State:
     return lists(*[member(client_id=own, language=each) for own, each in languages.items()])
 
 
-def served_rooms(
-    *broker_names: str, rooms: Sequence[str] = ("room1",), **versions: int
-) -> Situation:
+def served_rooms(*names: str, rooms: Sequence[str] = ("room1",), **versions: int) -> Situation:
     """Two queues on each broker; Java clients of these versions, or of client-go (0)."""
     members = [
         member(client_id=own, language="JAVA" if version else "GO", version=version)
         for own, version in versions.items()
     ]
     of_rooms = state(
-        client_lists=lists_of(dict.fromkeys(broker_names, members)),
-        topic_routes=(route_of(broker_names, read_queue_nums=2),),
+        client_lists=lists_of(dict.fromkeys(names, members)),
+        topic_routes=(route_of(names, read_queue_nums=2),),
     )
     return Situation(of_rooms, all_use("MACHINE_ROOM", consumeridcs=list(rooms)))
 
@@ -578,9 +574,7 @@ def test_sdks_that_compute_the_same_need_no_repair(name: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "update"), [(371, True), (0, False)])
-def test_an_unserved_room_takes_the_place_of_others_in_an_old_machine_room(
-    version: int, update: bool
-) -> None:
+def test_an_unserved_room_takes_the_place_of_others_of_old(version: int, update: bool) -> None:
     (told,) = all_faults(served_rooms("room1@x", "room2@y", rooms=["room2"], a=version, b=version))
     assert told.fault == "ROOM_NOT_SERVED"
     variant = "Java before 4.8.0" if update else "client-go"

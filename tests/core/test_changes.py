@@ -158,9 +158,7 @@ def test_who_leaves_and_joins_takes_what_it_took(there: list[str], data: st.Data
 
 
 @given(st.integers(2, 4), st.integers(1, 3), st.sets(st.integers(0, 5)))
-def test_separate_ids_step_by_step_are_those_of_the_repair(
-    of_a: int, of_b: int, done: set[int]
-) -> None:
+def test_separate_ids_step_by_step_are_the_repair(of_a: int, of_b: int, done: set[int]) -> None:
     before = situation(one_list_each({x: ["a"] * of_a + ["b"] * of_b for x in ("x", "y")}))  # type: ignore[misc]
     change = separate_ids()
     whole = apply_change(before, change)
@@ -451,9 +449,7 @@ def strategies(of: Situation) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("before", [["AVG_BY_CIRCLE"], ["CONSISTENT_HASH", "AVG_BY_CIRCLE"]])
-def test_who_joins_starts_with_the_strategy_that_the_last_change_gives_to_everybody(
-    before: list[str],
-) -> None:
+def test_who_joins_starts_with_the_strategy_that_the_last_change_gives(before: list[str]) -> None:
     plan = make_plan(situation(one_list("ab")), [*map(use_strategy, before), join("c")])
     assert [step.text for step in plan.steps][-1] == "c has joined"
     assert strategies(plan.after) == dict.fromkeys("abc", "AVG_BY_CIRCLE")

@@ -74,7 +74,7 @@ def test_ids_of_one_kind_share_their_remedy() -> None:
 
 def test_a_restart_names_each_client_once() -> None:
     assert restart_of(["c", "a", "b", "a"], "JAVA").startswith(
-        "restart these 3 clients, a, b and c: "
+        "restart these 3 clients, a, b and c"
     )
     assert restart_of(["a"], None).startswith("restart a: ")
     assert "client-go to 2.1.2" in restart_of(["a", "b"], "GO")

@@ -123,9 +123,7 @@ def test_clients_beyond_the_number_of_queues_are_idle_and_no_fault():
         (["a", member(client_id="b", message_model="BROADCASTING")], 4, ("", "23")),
     ],
 )
-def test_a_member_that_takes_no_part_or_other_queues_leaves_those_of_its_slot(
-    members, queues, found
-):
+def test_a_member_that_takes_no_part_or_other_queues_leaves_its_own(members, queues, found):
     rules = StrategyRules([StrategyRule(".*", "AVG")])
     assert faults(one_list(members, queues), rules) == found
 
@@ -212,9 +210,7 @@ def test_a_group_that_most_brokers_call_offline_is_so_though_one_did_not_answer(
         ([route_broker(broker_ids=(0, 1))], 1, "NO_BROKER_ANSWERED", 0),
     ],
 )
-def test_a_group_is_offline_where_every_master_that_can_be_asked_says_so(
-    brokers, offline, coverage, findings
-):
+def test_a_group_is_offline_where_every_master_asked_says_so(brokers, offline, coverage, findings):
     told = {"topic_routes": (route(*brokers),), "offline_brokers": (("broker-a", offline),)}
     evaluation = evaluate(state(client_lists=(), **told), RULES)
     assert (evaluation.coverage, len(evaluation.findings)) == (coverage, findings)

@@ -123,9 +123,7 @@ def slot_queues(name: str, queues, slot: int, count: int) -> set:
 
 @pytest.mark.parametrize("name", BALANCED)
 @given(queues=message_queues(), client_ids=stacked_client_ids())
-def test_a_stacked_id_orphans_its_later_slots_and_duplicates_its_first(
-    name, queues, client_ids
-) -> None:
+def test_a_stacked_id_orphans_later_slots_and_doubles_its_first(name, queues, client_ids) -> None:
     queues, client_ids = sort_message_queues(queues), sort_client_ids(client_ids)
     taken = owners(make_strategy(name), queues, client_ids)
     orphans, duplicates = set(), set()

@@ -93,9 +93,7 @@ def test_client_go_takes_nothing_without_rooms_where_java_fails() -> None:
 
 
 @given(queues=message_queues(), client_ids=distinct_client_ids())
-def test_the_old_machine_room_is_the_current_one_where_all_queues_take_part(
-    queues, client_ids
-) -> None:
+def test_the_old_machine_room_is_the_current_one_where_all_take_part(queues, client_ids) -> None:
     parameters = {"consumeridcs": ROOMS}
     queues = [queue for queue in queues if queue.broker_name.startswith(ROOMS)]
     queues = [queue for queue in queues if "@b" in queue.broker_name]
@@ -111,9 +109,7 @@ def test_the_old_machine_room_is_the_current_one_where_all_queues_take_part(
     client_ids=distinct_client_ids(),
     rooms=st.sets(st.sampled_from(ROOMS)),
 )
-def test_the_old_machine_room_takes_as_many_queues_and_none_twice(
-    queues, client_ids, rooms
-) -> None:
+def test_the_old_machine_room_takes_as_many_and_none_twice(queues, client_ids, rooms) -> None:
     current = make_strategy("MACHINE_ROOM", {"consumeridcs": rooms})
     old = make_strategy("MACHINE_ROOM", {"consumeridcs": rooms}, OLD)
     of_current = current.allocate_all("G", queues, client_ids)
@@ -301,9 +297,7 @@ def renamed(queues, client_ids) -> tuple[list[MessageQueue], list[str], dict[Mes
 
 @pytest.mark.parametrize("name", ["AVG", "AVG_BY_CIRCLE"])
 @given(queues=message_queues(), client_ids=stacked_client_ids())
-def test_bytewise_is_what_plain_names_in_the_order_of_the_bytes_give(
-    name, queues, client_ids
-) -> None:
+def test_bytewise_is_what_plain_names_in_that_order_give(name, queues, client_ids) -> None:
     queues, client_ids = sort_message_queues(queues), sort_client_ids(client_ids)
     plain_queues, plain_ids, places = renamed(queues, client_ids)
     strategy = make_strategy(name)

@@ -18,10 +18,7 @@ from jobs.errors import stop_before
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (
-            OSError(errno.ENOSPC, "No space left on device", "/lake/x"),
-            "/lake/x: make room on that ",
-        ),
+        (OSError(errno.ENOSPC, "No space left", "/lake/x"), "/lake/x: make room on that "),
         (OSError(errno.EDQUOT, "Disk quota exceeded", "/lake/x"), "raise the quota"),
         (OSError(errno.EROFS, "Read-only file system", "/lake"), "/lake: name a folder that can"),
         (OSError(errno.EMFILE, "Too many open files"), "ulimit -n"),
@@ -68,9 +65,7 @@ def test_the_failures_of_a_machine_say_what_to_do(error: Exception, said: str) -
     ],
     ids=repr,
 )
-def test_any_other_failure_is_named_with_its_message_on_one_line(
-    error: Exception, said: str
-) -> None:
+def test_any_other_failure_is_named_with_its_message_in_a_line(error: Exception, said: str) -> None:
     assert sentence_of(error) == said
     assert not is_of_the_machine(error)
 
@@ -133,11 +128,7 @@ def test_a_failure_of_spark_is_told_by_its_cause(text: str, log: str, said: str)
     [
         (f"{JAVA}\n\tat x\nCaused by: a.B: one\n\tat y\nCaused by: c.D: two\n", "", "c.D: two"),
         (f"{JAVA}\n\tat x", "", "org.apache.spark.SparkException: Job aborted"),
-        (
-            'x\nTraceback (most recent call last):\n  File "x"\nKeyError: 1\n\tat y',
-            "",
-            "KeyError: 1",
-        ),
+        ('Traceback (most recent call last):\n  File "x"\nKeyError: 1\n\tat y', "", "KeyError: 1"),
         ("[JAVA_GATEWAY_EXITED] x", 'Exception in thread "main" a.B: no\n\tat x', "a.B: no"),
         ("[JAVA_GATEWAY_EXITED] x", "Error: Could not create the VM", "Could not create the VM"),
         ("[JAVA_GATEWAY_EXITED] x", "", "no reason is given"),

@@ -133,9 +133,7 @@ def test_spark_submit_finds_the_java_of_the_extra(
     assert os.access(f"{home}/bin/java", os.X_OK)
 
 
-def test_spark_submit_is_left_the_java_of_the_machine(
-    tmp_path: Path, spark_environment: Source
-) -> None:
+def test_spark_submit_keeps_a_machines_java(tmp_path: Path, spark_environment: Source) -> None:
     folder = put_java(tmp_path / "own")
     assert spark_environment({"PATH": str(folder)}) == (0, "", "")
     assert spark_environment({"PATH": "", "JAVA_HOME": "/x"}) == (0, "/x", "")

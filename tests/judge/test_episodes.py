@@ -168,9 +168,7 @@ def test_an_episode_of_exactly_the_persistence_seconds_is_persistent():
         ([1.0, 0.5, 0.25], "POSSIBLE", 1.75 / 3),
     ],
 )
-def test_an_episode_is_one_row_whatever_the_certainty_of_its_phases(
-    probabilities, certainty, probability
-):
+def test_an_episode_is_one_row_whatever_its_certainties(probabilities, certainty, probability):
     (row,) = episodes(
         *(phase(n, 60 * n, 60 * n, findings=(finding(p),)) for n, p in enumerate(probabilities))
     )
@@ -467,9 +465,7 @@ def views_differ(in_whom, causes=("BROKER_VIEW_DIVERGENCE",), probability=0.25):
         ("aaaa", {"probability": 0.25}, "PERSISTENT"),
     ],
 )
-def test_lists_that_differ_in_one_client_after_the_other_differ_in_none_for_long(
-    in_whom, others, lasts
-):
+def test_lists_that_differ_in_one_client_after_another_differ_in_none_long(in_whom, others, lasts):
     differing = views_differ(in_whom, **others)
     (row,) = queue_episodes(differing, 180)
     assert row.extent.persistence == lasts

@@ -325,9 +325,7 @@ def test_a_process_that_began_later_under_the_same_id_restarted() -> None:
 
 
 @pytest.mark.parametrize(("next_round", "is_away"), [(149, False), (150, True), (900, True)])
-def test_the_collector_is_away_when_more_than_one_round_is_missing(
-    next_round: int, *, is_away: bool
-) -> None:
+def test_the_collector_is_away_when_rounds_are_missing(next_round: int, *, is_away: bool) -> None:
     rounds = [at(60 * n) for n in range(6)]
     later = [at(300 + next_round + 60 * n) for n in range(6)]
     found = list(collector_away("c", [*rounds, *later], ["G", "H"]))

@@ -142,9 +142,7 @@ def test_what_is_there_at_times_is_not_refuted_by_the_times_when_it_is_not():
     # None in the round after, one that takes it, none at all, and another situation then.
     [([2], [], True), ([2, 3], [], None), (None, [], None), ([2], [("two", 400, 600)], None)],
 )
-def test_rounds_before_and_after_a_finding_show_what_nobody_holds_in_between(
-    after, changes, is_orphan
-):
+def test_rounds_around_a_finding_show_what_nobody_holds_in_between(after, changes, is_orphan):
     # The round before that, in which somebody still held it, is too old.
     rounds = [info("a", 30, [0, 1]), info("b", 30, [0, 2, 3])]
     rounds += [info("a", 60, [0, 1]), info("b", 60, [0, 2])]

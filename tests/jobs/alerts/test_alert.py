@@ -138,9 +138,7 @@ def test_a_service_that_fails_loses_neither_the_metrics_nor_the_message(
     assert topics(chat) == [["T"], ["T"]]
 
 
-def test_the_owners_of_what_is_found_are_called_each_once(
-    reports: Path, settings: Path, alert: Alert
-) -> None:
+def test_owners_of_findings_are_called_once(reports: Path, settings: Path, alert: Alert) -> None:
     rows = [orphan(name, consumer_group=name) for name in ("ORDER_1", "ORDER_2", "PAY_1", "OTHER")]
     audit(reports, *rows)
     settings.write_text(
@@ -162,7 +160,7 @@ def test_the_owners_of_what_is_found_are_called_each_once(
         ("WECOM", '{"errcode": 93000, "errmsg": "invalid webhook url"}'),
     ],
 )
-def test_an_error_in_a_200_is_told_again(
+def test_after_an_error_in_a_200_it_is(
     reports: Path, alert: Alert, service: str, answer: str
 ) -> None:
     """It counted as delivered, and the findings were never told again."""
@@ -204,9 +202,7 @@ def test_metrics_are_for_everybody_and_follow_no_link(reports: Path, alert: Aler
     assert metrics.stat().st_mode & 0o777 == 0o644
 
 
-def test_without_a_place_to_tell_it_the_message_is_printed_and_not_noted(
-    reports: Path, alert: Alert
-) -> None:
+def test_without_a_destination_the_message_is_printed_alone(reports: Path, alert: Alert) -> None:
     audit(reports, orphan("one"))
     for _ in range(2):
         assert alert(None) == 0
@@ -412,9 +408,7 @@ def test_an_incident_is_triggered_once_and_resolved_when_its_topic_is_well(
     assert noted == {"destinations": {"": []}}
 
 
-def test_an_incident_whose_message_failed_half_way_is_known_and_resolved(
-    reports: Path, alert: Alert
-) -> None:
+def test_an_incident_that_half_failed_is_known_and_resolved(reports: Path, alert: Alert) -> None:
     trigger = {"routing_key": SIGNING_SECRET, "event_action": "resolve", "dedup_key": "x"}
     with fake(pagerduty, "/v2/enqueue") as on_call:
         audit(reports, orphan("one"), orphan("two", topic="U"))

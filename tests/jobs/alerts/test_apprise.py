@@ -46,9 +46,7 @@ def deliver(url: str, sent: Message, attempts: int = 1, seconds: float = PATIENC
     ready(url).deliver(sent, NOON, Attempts(seconds, attempts, pytest.fail))
 
 
-def test_a_service_gets_the_heading_as_title_the_lines_as_text_and_how_bad_it_is(
-    chat: Fake,
-) -> None:
+def test_a_service_gets_the_heading_as_title_lines_as_text_and_how_bad_it_is(chat: Fake) -> None:
     deliver(url_of(chat), message())
     (body,) = chat.bodies
     assert chat.posted[0].path == f"/hook/{TOKEN}"
@@ -153,9 +151,7 @@ def test_a_service_that_cannot_be_reached_is_said_without_its_url() -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?optional=yes"])
-def test_a_redirect_is_not_followed_and_nothing_makes_a_failure_a_success(
-    chat: Fake, query: str
-) -> None:
+def test_no_redirect_is_followed_and_nothing_makes_a_failure_well(chat: Fake, query: str) -> None:
     chat.answers = [(307, {"Location": chat.url}, "")]
     with pytest.raises(DeliveryError):
         deliver(url_of(chat, query), message())

@@ -143,9 +143,7 @@ def test_with_starttls_the_login_and_the_mail_are_encrypted(
         {"host": ""},
     ],
 )
-def test_what_is_no_address_or_would_send_a_password_in_clear_text_is_refused(
-    values: dict[str, Any],
-) -> None:
+def test_what_is_no_address_or_shows_a_password_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         email(25, **values)
 

@@ -48,9 +48,7 @@ def part_of(rows: list[dict[str, Any]], columns: Sequence[str]) -> list[tuple[An
     return sorted(tuple(row[name] for name in columns) for row in rows)
 
 
-def test_a_stacked_id_orphans_the_queues_of_its_later_slot_for_as_long_as_it_is_there(
-    folder: Path,
-) -> None:
+def test_a_stacked_id_orphans_the_queues_of_its_later_slot_while_it_is_there(folder: Path) -> None:
     reports = audited(folder)
     orphans = sorted(reports.rows("orphaned_queues"), key=lambda row: row["broker_name"])
     # Six queues, [a, a, b]: a 0-1 of broker-a, nobody the next two, b the last two.
@@ -100,9 +98,7 @@ def test_a_stacked_id_orphans_the_queues_of_its_later_slot_for_as_long_as_it_is_
     ]
 
 
-def test_the_fault_behind_a_stacked_id_is_told_once_with_what_its_repair_moves(
-    folder: Path,
-) -> None:
+def test_the_fault_behind_a_stacked_id_is_told_once_with_what_a_repair_moves(folder: Path) -> None:
     (fault,) = audited(folder).rows("group_faults")
     moves = [
         ("broker-a", 0, ["a", "a"], ["a"]),
@@ -255,9 +251,7 @@ def test_a_window_in_which_no_group_was_seen_is_an_error_in_words(folder: Path) 
     assert table(HEARTBEATS, []).num_rows == 0
 
 
-def test_lists_of_an_earlier_ingest_without_a_fact_do_not_count_and_the_rows_do(
-    folder: Path,
-) -> None:
+def test_of_an_earlier_ingest_without_a_fact_rows_count_and_lists_do_not(folder: Path) -> None:
     expected = audited(folder).comparable("orphaned_queues")
     snapshots = folder / "snapshots"
     read = {each.name: pq.read_table(snapshots / each.name) for each, _ in STACKED}

@@ -31,9 +31,7 @@ def write_snapshots(folder: Path) -> None:
 
 
 @pytest.mark.long
-def test_findings_are_told_against_the_night_before_in_whichever_order_nights_are_run(
-    tmp_path: Path,
-) -> None:
+def test_findings_are_told_against_the_night_before_in_any_order_of_runs(tmp_path: Path) -> None:
     write_snapshots(tmp_path / "snapshots")
     run_ids = {}
 

@@ -409,9 +409,7 @@ def test_when_the_data_is_and_when_the_fault_was_is_said(cli: CommandLine) -> No
     assert "nothing is found" not in shown
 
 
-def test_a_date_of_another_day_says_when_the_snapshots_are(
-    tmp_path: Path, cli: CommandLine
-) -> None:
+def test_a_date_of_another_day_says_when_snapshots_are(tmp_path: Path, cli: CommandLine) -> None:
     run = ["run", "--dumps", CAPTURES / "S2", "--output", tmp_path, "--quiet"]
     cli(*run, "--date", "2026-11-20", code=3)
     first, _, then = cli.err.partition(": the snapshots go from 2026-11-21T02:03:10Z to ")

@@ -131,9 +131,7 @@ def test_the_audit_is_told_by_footers_and_pointers_and_nothing_is_written(
 
 
 @pytest.mark.usefixtures("without_spark")
-def test_a_whole_run_is_told_from_the_dumps_alone(
-    tmp_path: Path, dumps: Path, cli: CommandLine
-) -> None:
+def test_a_whole_run_is_told_from_the_dumps(tmp_path: Path, dumps: Path, cli: CommandLine) -> None:
     output = tmp_path / "out"
     told = cli("run", "--dumps", dumps, "--output", output, "--dry-run")
     assert "reads    3 files, 30 bytes, about 318 bytes of text" in told
@@ -186,9 +184,7 @@ def test_times_without_a_zone_are_those_of_utc_wherever_the_machine_is(
 
 
 @pytest.mark.usefixtures("without_spark")
-def test_a_run_since_the_last_one_shows_the_window_that_it_has(
-    tmp_path: Path, cli: CommandLine
-) -> None:
+def test_a_run_since_the_last_one_shows_its_window(tmp_path: Path, cli: CommandLine) -> None:
     snapshots, reports = tmp_path / "snapshots", tmp_path / "reports"
     write_snapshots(snapshots, 3)
     command = ["audit", "--snapshots", snapshots, "--reports", reports, "--dry-run"]

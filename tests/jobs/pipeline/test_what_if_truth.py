@@ -96,9 +96,7 @@ def test_the_captures_have_these_joins_and_leaves() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("pair", [p for p in PAIRS if processes(p[1]) < processes(p[0])], ids=name)
-def test_after_a_leave_the_processes_held_what_was_predicted(
-    pair: tuple[TopicTruth, TopicTruth],
-) -> None:
+def test_after_a_leave_processes_held_what_was_said(pair: tuple[TopicTruth, TopicTruth]) -> None:
     before, after = pair
     gone = processes(before) - processes(after)
     assert predicted(before, *map(leave, gone.elements())) == after.held
@@ -111,9 +109,7 @@ def test_after_a_leave_the_processes_held_what_was_predicted(
     [p for p in PAIRS if processes(p[1]) > processes(p[0]) and p[0].situation not in ("S3", "S4")],
     ids=name,
 )
-def test_after_a_join_the_processes_held_what_was_predicted(
-    pair: tuple[TopicTruth, TopicTruth],
-) -> None:
+def test_after_a_join_processes_held_what_was_said(pair: tuple[TopicTruth, TopicTruth]) -> None:
     before, after = pair
     come = processes(after) - processes(before)
     assert predicted(before, *map(join, come.elements())) == after.held

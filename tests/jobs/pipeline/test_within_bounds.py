@@ -28,9 +28,7 @@ _FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 _NOW = datetime(2026, 12, 1, tzinfo=UTC)
 
 
-def test_a_route_of_billions_of_queues_is_left_out_by_name_and_the_others_are_audited(
-    tmp_path: Path,
-) -> None:
+def test_a_route_of_billions_of_queues_is_left_out_by_name_and_no_other(tmp_path: Path) -> None:
     """Of U the route is a giant's in the second round alone, which is no change of its queues."""
     rounds = [at(0), at(60)]
     heartbeats = [

@@ -257,9 +257,7 @@ def test_of_many_clients_those_that_the_repair_concerns_are_drawn() -> None:
         ("10.0.2.10@" + "订单消费者" * 5, "1 10.0.2.10@订", "费者"),
     ],
 )
-def test_a_long_name_is_cut_in_the_picture_and_whole_in_its_title(
-    name: str, begin: str, end: str
-) -> None:
+def test_a_long_name_is_cut_and_whole_in_its_title(name: str, begin: str, end: str) -> None:
     drawing = draw_allocation(repair([(name,)], [(name,)], (name,)), {name: 1}, repaired=False)
     (label, *_) = (label for label in drawing.labels if label.css == "name")
     assert label.title == f"1 {name}"

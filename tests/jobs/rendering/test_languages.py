@@ -227,9 +227,7 @@ def test_rows_of_an_earlier_version_stay_english() -> None:
 
 
 @given(st.text(max_size=20), st.sampled_from(["en", "zh"]))
-def test_what_is_filled_into_a_template_is_text_and_the_template_is_markup(
-    name: str, code: str
-) -> None:
+def test_what_fills_a_template_is_text_and_the_template_is_markup(name: str, code: str) -> None:
     environment = html_environment(language(code))
     template = '{{ t("<code>BROKER_ADDR</code> {x} {n:,} {m}", x=x, n=1200, m="<b>" | safe) }}'
     shown = environment.from_string(template).render(x=name)

@@ -82,9 +82,7 @@ def test_groups_without_findings_are_counted_and_the_worst_of_now_come_first() -
     assert history.well == 1
 
 
-def test_the_last_nights_are_days_of_the_calendar_from_the_first_that_was_published(
-    tmp_path: Path,
-) -> None:
+def test_the_last_nights_are_days_from_the_first_that_was_published(tmp_path: Path) -> None:
     reports = Reports(Location(tmp_path))
     for day in ("2026-11-14", "2026-11-16", "2026-11-20"):
         audited(tmp_path, day, G="OK")
@@ -109,9 +107,7 @@ def links(page: Path) -> list[str]:
     return [each for each in found if each.endswith(".html") and not each.startswith(("#", "http"))]
 
 
-def test_a_site_links_each_night_with_those_before_and_after_it(
-    tmp_path: Path, cli: CommandLine
-) -> None:
+def test_a_site_links_each_night_with_those_around_it(tmp_path: Path, cli: CommandLine) -> None:
     for day in ("2026-11-16", "2026-11-18", "2026-11-20"):
         audited(tmp_path, day, G="CRITICAL")
     out = cli("report", "--nights=30", "--reports", tmp_path, "--output", tmp_path / "site")
@@ -126,9 +122,7 @@ def test_a_site_links_each_night_with_those_before_and_after_it(
     assert "4 nights" in (site / pages[2]).read_text()
 
 
-def test_a_damaged_night_has_no_page_and_no_link_and_the_others_have(
-    tmp_path: Path, cli: CommandLine
-) -> None:
+def test_a_damaged_night_alone_has_no_page_and_no_link(tmp_path: Path, cli: CommandLine) -> None:
     for day in ("2026-11-18", "2026-11-19", "2026-11-20"):
         audited(tmp_path, day, G="CRITICAL")
     shutil.rmtree(tmp_path / "orphaned_queues" / "dt=2026-11-19")

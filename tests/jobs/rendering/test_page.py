@@ -588,9 +588,7 @@ def test_a_page_of_300_groups_can_be_mailed_and_names_each_once_with_a_link() ->
     assert set(links) <= ids
 
 
-def test_problems_of_one_cause_have_one_remedy_and_a_retry_topic_is_in_the_card_of_its_group() -> (
-    None
-):
+def test_problems_of_one_cause_have_one_remedy_and_a_retry_topic_its_groups_card() -> None:
     html = to_html(report(top=20, **a_night(8, 6)), "r")
     section = html.partition('<section class="cause"')[2].partition("</section>")[0]
     assert "6 groups: several processes share one client id" in section

@@ -99,9 +99,7 @@ def test_standard_output_has_the_report_and_nothing_else(
     assert cli.err == ""
 
 
-def test_a_page_holds_what_the_findings_mean_and_links_to_no_file(
-    reports: Path, cli: CommandLine
-) -> None:
+def test_a_page_has_what_findings_mean_and_links_no_file(reports: Path, cli: CommandLine) -> None:
     place = reports / "report"
     page, ticket = place / "dt=2026-11-20.html", place / "dt=2026-11-20.md"
 

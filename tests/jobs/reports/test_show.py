@@ -270,9 +270,7 @@ def test_without_a_table_the_tables_are_listed(show) -> None:
     assert number == f"({len(rows)} rows)"
 
 
-def test_a_person_gets_the_columns_that_matter_and_a_program_all(
-    tmp_path: Path, said: Said
-) -> None:
+def test_a_person_gets_columns_that_matter_and_a_program_all(tmp_path: Path, said: Said) -> None:
     def columns(*options: str) -> list[str]:
         return said("orphaned_queues", *options)[0].splitlines()[0].replace(",", " ").split()
 
