@@ -29,11 +29,7 @@ def faults(case, name=None):
 
 
 def of_brokers(topic, **numbers):
-    return {
-        (topic, f"broker-{letter}", number)
-        for letter, of_broker in numbers.items()
-        for number in of_broker
-    }
+    return {(topic, f"broker-{name}", n) for name, of_broker in numbers.items() for n in of_broker}
 
 
 NOTHING_LASTS = ("orphaned_queues", "duplicate_queues", "group_faults", "stalled_queues")

@@ -666,9 +666,7 @@ def test_applying_a_named_cure_always_clears_its_finding(any_state: State) -> No
             repaired = apply_repairs(situation, cure)
             after = evaluate(repaired.state, repaired.rules)
             assert after.coverage == "AUDITED"
-            assert (finding.kind, finding.queue) not in {
-                (each.kind, each.queue) for each in after.findings
-            }
+            assert (finding.kind, finding.queue) not in {(f.kind, f.queue) for f in after.findings}
 
 
 @given(STATES)

@@ -443,9 +443,7 @@ def test_a_stale_channel_goes_with_the_last_copy() -> None:
 
 def strategies(of: Situation) -> dict[str, str]:
     processes = find_processes(of.state, of.rules)
-    return {
-        each.client_id: each.strategy.strategy.name for each in processes if each.strategy.strategy
-    }
+    return {p.client_id: p.strategy.strategy.name for p in processes if p.strategy.strategy}
 
 
 @pytest.mark.parametrize("before", [["AVG_BY_CIRCLE"], ["CONSISTENT_HASH", "AVG_BY_CIRCLE"]])

@@ -295,11 +295,8 @@ def test_a_state_that_is_not_audited_has_a_reason_and_no_finding(coverage, of_st
     assert (evaluation.findings, evaluation.stacked) == ((), ())
 
 
-def twice(client_rebalance):
-    return [
-        member(client_id="a", client_addr=f"h:{n}", client_rebalance=client_rebalance)
-        for n in (1, 2)
-    ]
+def twice(divides):
+    return [member(client_id="a", client_addr=f"h:{n}", client_rebalance=divides) for n in (1, 2)]
 
 
 def test_of_a_topic_that_is_pulled_an_id_that_stands_twice_is_one_however_the_client_assigns():
@@ -571,9 +568,7 @@ def cut_off(*unreachable):
 
 
 def test_a_client_reads_no_queue_of_a_broker_that_it_does_not_reach():
-    found = {
-        (f.kind, f.queue.broker_name, f.queue.queue_id): f for f in cut_off(("c", "z")).findings
-    }
+    found = {(f.kind, f.queue.broker_name, f.queue.queue_id): f for f in cut_off("cz").findings}
     # c computes z's queues; b takes them where it draws the list of z, which lacks c.
     for number in range(4):
         orphan = found["ORPHANED", "z", number]

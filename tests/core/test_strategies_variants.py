@@ -114,9 +114,7 @@ def test_the_old_machine_room_takes_as_many_and_none_twice(queues, client_ids, r
     old = make_strategy("MACHINE_ROOM", {"consumeridcs": rooms}, OLD)
     of_current = current.allocate_all("G", queues, client_ids)
     of_old = old.allocate_all("G", queues, client_ids)
-    assert {own: len(each) for own, each in of_old.items()} == {
-        own: len(each) for own, each in of_current.items()
-    }
+    assert {o: len(q) for o, q in of_old.items()} == {o: len(q) for o, q in of_current.items()}
     assert set(Counter(queue for own in of_old.values() for queue in own).values()) <= {1}
 
 

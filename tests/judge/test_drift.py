@@ -64,10 +64,7 @@ def test_what_is_missing_and_what_is_too_much_is_one_row_from_first_to_last():
 
 def test_an_answer_that_is_missing_between_two_that_agree_is_no_observation():
     infos = [info("a", [60, 180, 300], [0]), info("b", [60, 120, 240, 300], [1, 2, 3])]
-    assert [(each["client_id"], each["observations"]) for each in drift(infos)] == [
-        ("a", 3),
-        ("b", 4),
-    ]
+    assert [(row["client_id"], row["observations"]) for row in drift(infos)] == [("a", 3), ("b", 4)]
 
 
 def test_a_drift_that_comes_again_in_a_later_round_is_another_episode():

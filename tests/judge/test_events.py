@@ -48,10 +48,7 @@ MINUTES = range(0, 660, 60)
 
 def seconds(events: Any) -> list[tuple[Any, ...]]:
     """(kind, subject, begins, ends) of events, in seconds."""
-    return [
-        (each.kind, each.subject, each.begins // SECOND, each.ends and each.ends // SECOND)
-        for each in events
-    ]
+    return [(e.kind, e.subject, e.begins // SECOND, e.ends and e.ends // SECOND) for e in events]
 
 
 def answering(silent: range | tuple[int, ...] = (), every: Any = MINUTES) -> Any:

@@ -151,9 +151,7 @@ def test_running_infos_show_whether_the_listeners_hang():
 
 def disabled(**seconds):
     """By broker the snapshots in which ``consumeEnable`` of the group was read as false."""
-    return {
-        f"broker-{name}": tuple(at(each) for each in read_at) for name, read_at in seconds.items()
-    }
+    return {f"broker-{name}": tuple(map(at, read_at)) for name, read_at in seconds.items()}
 
 
 def test_a_broker_that_does_not_let_the_group_consume_is_the_cause():

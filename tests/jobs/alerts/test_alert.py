@@ -152,30 +152,6 @@ def test_owners_of_findings_are_called_once(reports: Path, settings: Path, alert
     assert called == ["U1"]
 
 
-@pytest.mark.parametrize(
-    ("service", "answer"),
-    [
-        ("DINGTALK", '{"errcode": 310000, "errmsg": "keywords not in content"}'),
-        ("FEISHU", '{"code": 19024, "msg": "Key Words Not Found"}'),
-        ("WECOM", '{"errcode": 93000, "errmsg": "invalid webhook url"}'),
-    ],
-)
-def test_after_an_error_in_a_200_it_is(
-    reports: Path, alert: Alert, service: str, answer: str
-) -> None:
-    """It counted as delivered, and the findings were never told again."""
-    audit(reports, orphan("one"))
-    taken_by_both = '{"errcode": 0, "code": 0}'
-    with fake(lambda _: (200, {}, taken_by_both), f"/x?key={TOKEN}") as chat:
-        chat.answers = [(200, {}, answer)]
-        arguments = ("--webhook", "--set", f"alerts.service={service}")
-        assert alert(chat, *arguments) == 4
-        assert "error code" in alert.err
-        assert alert(chat, *arguments) == 0
-        assert alert(chat, *arguments) == 0
-    assert len(chat.posted) == 2
-
-
 def test_metrics_alone_post_and_print_no_message(chat: Fake, reports: Path, alert: Alert) -> None:
     audit(reports, orphan("one"))
     metrics = reports.parent / "rebalance.prom"

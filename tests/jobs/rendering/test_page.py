@@ -443,10 +443,7 @@ def test_beyond_the_top_a_topic_has_all_but_the_pictures() -> None:
     """Of 54 faulty topics 44 had a line: who it was stood nowhere in the file."""
     names = [f"T{number:03}" for number in range(120)]
     rows = [finding(topic=name, status="PERSISTING") for name in names]
-    faults = [
-        fault(topic=name, client_ids=[f"c-{name}"], evidence=f"c-{name} is used twice")
-        for name in names
-    ]
+    faults = [fault(topic=n, client_ids=[f"c-{n}"], evidence=f"c-{n} is used twice") for n in names]
     html = html_of(3, orphaned_queues=rows, group_faults=faults)
     page = Page(html)
     assert len(page.all("article")) == 2

@@ -77,9 +77,7 @@ def test_a_lane_tells_who_took_the_queue_until_the_next_state() -> None:
 
 
 def test_states_with_the_same_taker_are_one_period() -> None:
-    of = States(
-        [run("s1", 0, 4), run("s2", 5, 9)], [allocation(each, "a", [0]) for each in ("s1", "s2")]
-    )
+    of = States([run("s1", 0, 4), run("s2", 5, 9)], [allocation(n, "a", [0]) for n in ("s1", "s2")])
     (period,) = of.periods(A_0, minute(0), minute(60))
     assert (period.start, period.end) == (minute(0), minute(10))
     (part,) = of.periods(A_0, minute(6), minute(7))

@@ -100,9 +100,7 @@ def test_findings_that_differ_in_nothing_but_the_queue_are_one_line_the_worst_fi
     ]
     stalled = [finding(7, severity="WARNING", ongoing=False, backlog=0)]
     (card,) = report(orphaned_queues=rows, stalled_queues=stalled).cards
-    told = [
-        (each.kind, each.severity, each.ongoing, ranges("T", each.queues)) for each in card.findings
-    ]
+    told = [(f.kind, f.severity, f.ongoing, ranges("T", f.queues)) for f in card.findings]
     assert told == [
         ("ORPHANED", "CRITICAL", True, "queue 5 of broker-a"),
         ("ORPHANED", "CRITICAL", True, "queues 1-3 of broker-a"),
