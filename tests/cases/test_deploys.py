@@ -38,25 +38,3 @@ def test_restarts_one_after_the_other_are_a_deploy_whatever_the_round(audit, tur
 
     faults = [each["fault"] for each in audit(polled(300, 18, restarted))["group_faults"]]
     assert faults == ["RECONNECTING"] * reconnect
-
-
-@pytest.mark.parametrize("reconnects", [True, False])
-def test_a_client_whose_connection_dies_every_two_minutes_has_one_line(audit, reconnects):
-    """Rounds of 60 s. A NAT ends the first client's connections each two minutes; or all six
-    machines are deployed one after the other, each of them once."""
-
-    def turn(machine, minute):
-        return machine == 0 and minute // 2 if reconnects else minute >= 5 + 2 * machine
-
-    found = audit(polled(60, 30, turn))
-    assert found["orphaned_queues"] == found["duplicate_queues"] == []
-    faults = found["group_faults"]
-    assert [each["fault"] for each in faults] == ["RECONNECTING"] * reconnects
-    if reconnects:
-        (fault,) = faults
-        assert (fault["client_ids"], fault["severity"]) == (["10.0.0.0@app"], "WARNING")
-        assert fault["evidence"].startswith(
-            "10.0.0.0@app reconnected to broker-a and broker-b 14 times, 30 per hour, from 30 "
-            "addresses of 10.0.0.0"
-        )
-        assert "NAT" in fault["remedy"]

@@ -15,8 +15,6 @@ from tests.cases.small_dumps import (
     members,
     of_broker,
     of_slave,
-    offsets,
-    rounds,
     route,
     with_slave,
 )
@@ -43,33 +41,6 @@ def test_where_the_strategy_is_not_known_a_queue_that_nobody_holds_is_found(audi
     assert health["coverage"] == "STRATEGY_NOT_KNOWN"
 
     assert audit(lines(missing=[]))["orphaned_queues"] == []
-
-
-def maintenance(minutes, away):
-    """Broker-a is out of the route for some minutes, and 400 messages wait there."""
-    for minute in minutes:
-        is_away = minute in away
-        yield route(60 * minute, *BROKERS[is_away:])
-        yield members(60 * minute + 1, "broker-a", TIMED_OUT if is_away else MEMBERS)
-        yield members(60 * minute + 2, "broker-b", MEMBERS)
-        if not is_away:
-            yield offsets(60 * minute + 3, "broker-a", (1_000, 900))
-
-
-def test_a_broker_out_of_the_route_is_critical_until_it_is_back(audit):
-    def left(lines):
-        found = [e for e in audit(lines)["group_faults"] if e["fault"] == "QUEUES_LEFT_ROUTE"]
-        return [(each["ongoing"], each["persistence"], each["severity"]) for each in found]
-
-    assert left(maintenance(range(10), away=range(5, 10))) == [(True, "PERSISTENT", "CRITICAL")]
-    assert left(maintenance(range(15), away=range(5, 10))) == [(False, "PERSISTENT", "INFO")]
-
-
-def test_five_releases_in_an_hour_are_no_flapping(audit):
-    def pods(minute, _):
-        return [f"10.0.{minute // 12}.{number}@{number}" for number in range(4)]
-
-    assert audit(rounds(pods, minutes=range(60)))["group_faults"] == []
 
 
 def without_master(listed_by_slave):
@@ -121,21 +92,6 @@ def test_what_clients_see_of_a_slave_counts_while_they_have_to_ask_it(
         assert times <= {(instant(300), instant(540), "PERSISTENT")}, table
 
 
-def test_a_release_that_no_longer_subscribes_to_a_topic_leaves_it_to_nobody(audit):
-    def lines():
-        for minute in range(15):
-            # 100 messages a minute in each queue; the last that are read are those of 10:06.
-            now = (100 * minute, 100 * min(minute, 6))
-            yield from asked(minute, read=now, topics=("T", "U") if minute < 6 else ("U",))
-            yield route(60 * minute, *BROKERS, topic="U")
-
-    (fault,) = audit(lines())["group_faults"]
-    assert (fault["fault"], fault["topic"]) == ("GROUP_NOT_CONSUMING", "T")
-    assert (fault["severity"], fault["queues_affected"]) == ("CRITICAL", 8)
-    assert (fault["first_seen"], fault["ongoing"]) == (instant(420), True)
-    assert fault["evidence"].endswith("no member subscribes to the topic any more")
-
-
 def refused_pulls(*refusing):
     """From 10:04 on these brokers do not let G consume, and H, of which nobody asks anything."""
 
@@ -163,14 +119,3 @@ def test_brokers_that_do_not_let_a_group_consume_are_the_cause(audit):
         "let the group consume again: mqadmin updateSubGroup -n ns:9876 -c C -g G -s true, and"
     )
     assert {row["consumer_group"] for row in found["group_health"]} == {"G"}
-
-
-def test_one_broker_that_does_not_let_a_group_consume_stalls_its_queues(audit):
-    found = audit(refused_pulls("broker-b"))
-    assert found["group_faults"] == []
-    why = (
-        "the broker refuses every pull of the group: consumeEnable of its subscription group is "
-        "false"
-    )
-    stalls = {(row["broker_name"], row["queue_id"], row["why"]) for row in found["stalled_queues"]}
-    assert stalls == {("broker-b", number, why) for number in range(4)}

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +15,8 @@ from jobs.alerts.delivery import Attempts, DeliveryError
 from jobs.alerts.destinations import WEBHOOK_VARIABLE, ReadyDestination, find_destination
 from jobs.alerts.message import Link, Message
 from jobs.alerts.services.apprise import literal, masked
-from jobs.cli import main
 from jobs.config.settings import Alerts
 from jobs.errors import AuditError, SettingsError
-from tests.jobs.alerts.test_alert import DATE, audit, orphan
 from tests.jobs.alerts.test_services import HOSTILE, message
 from tests.support.services import TOKEN, Answer, Fake, Posted, fake, taken
 
@@ -215,25 +212,3 @@ def test_no_part_of_the_url_is_in_a_line_of_the_log() -> None:
     text = "bot123456789 AB-cd_ef p@ss at 12 k=y of x, 1234\nnext"
     assert masked(text, url) == "bot*** *** *** at *** *** of ***, 1234\\nnext"
     assert masked("x" * 900, url) == "x" * 399 + "…"
-
-
-def test_what_was_delivered_is_noted_and_what_was_not_is_sent_again(
-    chat: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    reports, settings = tmp_path / "reports", tmp_path / "audit.toml"
-    audit(reports, orphan("one"))
-    monkeypatch.setenv(WEBHOOK_VARIABLE, url_of(chat))
-    settings.write_text('[alerts]\nservice = "APPRISE"\nattempts = 1\n')
-
-    def alert() -> tuple[int, Any]:
-        command = ["alert", "--reports", str(reports), "--settings", str(settings), "--webhook"]
-        return main(command), capsys.readouterr()
-
-    chat.answers = [(500, {}, "")]
-    code, said = alert()
-    assert code == 4
-    assert "the message was not delivered (APPRISE): Failed to send JSON" in said.err
-    assert TOKEN not in said.err
-    assert alert()[1].out == f"posted 1 finding of {DATE}\n"
-    assert alert()[1].out == f"nothing to send for {DATE}\n"
-    assert len(chat.posted) == 2
