@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import random
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -78,9 +80,6 @@ def test_a_connection_that_flaps_all_hour_is_a_fault_that_lasts():
 
 
 def test_missing_polls_change_no_verdict(tmp_path):
-    import gzip  # noqa: PLC0415
-    import random  # noqa: PLC0415
-
     draw = random.Random(5)  # noqa: S311
     source = CASES / "unreachable_broker" / "dump.jsonl.gz"
     lines = gzip.decompress(source.read_bytes()).decode().splitlines(keepends=True)

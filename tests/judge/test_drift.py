@@ -201,10 +201,8 @@ def test_while_a_change_explains_what_it_holds_nothing_is_said_of_a_share_that_i
 def test_an_episode_has_the_highest_probability_in_it():
     views = [allocated("a", [0], 0.25), allocated("a", [], 0.75, client_count=3)]
     states = {"sure": [allocated("a", [0])], "at times": views}
-    for segments in (
-        [("sure", 0, 100), ("at times", 110, 600)],
-        [("at times", 0, 100), ("sure", 110, 600)],
-    ):
+    for one, other in (("sure", "at times"), ("at times", "sure")):
+        segments = [(one, 0, 100), (other, 110, 600)]
         missing, _ = drift([info("a", [60, 300], [3])], segments=segments, allocations=states)
         assert missing == lacks("a", 0, 60, 300, 2)
 
@@ -247,13 +245,10 @@ def test_a_contradiction_that_comes_again_is_another_episode():
 
 
 def test_after_a_route_change_a_client_has_50_seconds_to_follow():
-    line = log("p", "a", -100, [0, 1])
+    line, grown = log("p", "a", -100, [0, 1]), allocated("a", [0, 1, 2], queue_count=6)
     inputs = {
         "segments": [("one", 0, 100), ("two", 110, 300)],
-        "allocations": {
-            "one": [allocated("a", [0, 1])],
-            "two": [allocated("a", [0, 1, 2], queue_count=6)],
-        },
+        "allocations": {"one": [allocated("a", [0, 1])], "two": [grown]},
         "changes": [105],
     }
     followed = [line, log("p", "a", 140, [0, 1, 2], queue_count=6)]

@@ -191,10 +191,8 @@ def test_the_share_of_the_time_is_that_of_the_snapshots_and_of_the_probability()
 
 def test_the_kinds_and_queues_have_episodes_of_their_own():
     both = (finding(0.5), finding(0.5, kind="DUPLICATE"))
-    rows = episodes(
-        phase(1, 0, 60, findings=both),
-        phase(2, 120, 300, findings=(both[1], finding(queue_id=1))),
-    )
+    later = phase(2, 120, 300, findings=(both[1], finding(queue_id=1)))
+    rows = episodes(phase(1, 0, 60, findings=both), later)
 
     assert [(each.kind, each.queue[1], *times(each)[:2]) for each in rows] == [
         ("DUPLICATE", 0, 0, 300),
@@ -273,20 +271,16 @@ def test_a_fault_that_goes_on_without_its_queues_is_told_of_both_times():
         phase(2, 120, END, faults=(fault("ROUTE_DIVERGENCE", queues_affected=0),)),
     )
 
-    assert [(each.queues_affected, *times(each)) for each in rows] == [
-        (4, 0, 60, 2, "TRANSIENT", False),
-        (0, 120, END, 9, "PERSISTENT", True),
-    ]
+    passed, lasting = (4, 0, 60, 2, "TRANSIENT", False), (0, 120, END, 9, "PERSISTENT", True)
+    assert [(each.queues_affected, *times(each)) for each in rows] == [passed, lasting]
 
 
 def test_a_fault_that_is_about_one_client_has_an_episode_for_each():
     """Another process that reconnects later is another matter, and has its own addresses."""
     a, b = (fault("STALE_CHANNEL", client_ids=(of,)) for of in "ab")
     rows = faults(phase(1, 0, 120, faults=(a, b)), phase(2, 180, 240, faults=(b,)))
-    assert [(each.client_ids, *times(each)[:2]) for each in rows] == [
-        (("a",), 0, 120),
-        (("b",), 0, 240),
-    ]
+    found = [(each.client_ids, *times(each)[:2]) for each in rows]
+    assert found == [(("a",), 0, 120), (("b",), 0, 240)]
 
     # Who is to blame changes, and the strategies still differ.
     c, d = (fault(client_ids=(of,)) for of in "cd")
@@ -381,9 +375,8 @@ def test_an_id_of_one_process_is_a_stale_channel_and_has_the_remedy_of_most_proc
 def test_of_phases_that_know_of_equally_many_processes_the_last_gives_the_evidence():
     """Clients reconnect: the addresses in the evidence are to be those of now."""
     former, last = (stacked_id(evidence=f"h:1 and h:{port}") for port in (2, 3))
-    (episode,) = stacked(
-        timeline(phase(1, 0, 60, stacked=(former,)), phase(2, 120, 180, stacked=(last,)))
-    )
+    phases = phase(1, 0, 60, stacked=(former,)), phase(2, 120, 180, stacked=(last,))
+    (episode,) = stacked(timeline(*phases))
     assert episode.evidence == "h:1 and h:3"
 
 

@@ -124,9 +124,8 @@ def test_it_begins_with_the_last_move():
 
 def test_a_topic_that_a_release_no_longer_subscribes_to_is_said_so():
     (fault,) = found([offsets(0, stuck(*MINUTES))], coverage="NOT_SUBSCRIBED")
-    assert fault.evidence.endswith(
-        "more than at the start; no member subscribes to the topic any more"
-    )
+    said = "more than at the start; no member subscribes to the topic any more"
+    assert fault.evidence.endswith(said)
     assert "subscribe to the topic again" in fault.remedy
     # As it was at the last poll.
     (fault,) = found([offsets(0, stuck(*MINUTES))], at_last="NOT_SUBSCRIBED")

@@ -180,11 +180,8 @@ def test_where_each_connection_is_another_process_it_restarts(clients, fault):
 def test_a_process_that_restarts_under_one_id_flaps():
     """It is back so fast that no list shows it gone; its old connections are closed."""
     restarts = [info(120 * n, 120 * n + 30) for n in range(10)]
-    (fault,) = found(
-        *breaking(120, 10, listed=-60),
-        clients=restarts,
-        faults=[fault_of("STALE_CHANNEL", client_ids=("a",))],
-    )
+    stale = [fault_of("STALE_CHANNEL", client_ids=("a",))]
+    (fault,) = found(*breaking(120, 10, listed=-60), clients=restarts, faults=stale)
     assert (fault.fault, fault.topic, fault.queues_affected) == ("FLAPPING", "MAIN", 0)
     assert fault.evidence == (
         "a restarted 9 times, 30 per hour: each time it has new connections to broker-a, and a "
