@@ -171,10 +171,8 @@ def test_a_repair_that_moves_a_fault_to_other_queues_is_no_cause() -> None:
 def test_of_the_cures_that_a_fault_is_part_of_the_one_with_fewest_others_is_previewed() -> None:
     # With an id of its own the second process reads q3 to q5. The ghost still has q6 and q7.
     found = faults_of(Situation(lists("a", "a", member(client_id="g", is_expired=True)), PLAIN))
-    assert {name: (told.cleared, told.left) for name, told in found.items()} == {
-        "DUPLICATE_CLIENT_ID": (6, 2),
-        "GHOST_MEMBER": (8, 0),
-    }
+    expected = {"DUPLICATE_CLIENT_ID": (6, 2), "GHOST_MEMBER": (8, 0)}
+    assert {name: (told.cleared, told.left) for name, told in found.items()} == expected
 
 
 D_SUBSCRIBES_NOT = {"client_id": "d", "subscribed": False}

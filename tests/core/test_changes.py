@@ -247,10 +247,8 @@ def test_the_filter_of_most_is_that_of_those_that_subscribe_and_each_client_is_a
     mixed = situation(one_list([*subscribed, *others]))
     steps = subscribe_all().steps(mixed)
     assert [step.text.split()[0] for step in steps] == ["a", "b", "e", "f"]
-    assert filters(steps[1].apply(mixed)) == [
-        *[(own, True, "TAG z") for own in "dcb"],
-        *[(own, False, "TAG x") for own in "aef"],
-    ]
+    expected = [*[(own, True, "TAG z") for own in "dcb"], *[(own, False, "TAG x") for own in "aef"]]
+    assert filters(steps[1].apply(mixed)) == expected
 
 
 def test_a_broker_that_listed_members_before_it_had_queues_lists_them_once() -> None:

@@ -108,10 +108,8 @@ def test_config_returns_its_list_whatever_the_topic_has() -> None:
     assert strategy.allocate("G", None, None, None) == expected
     assert strategy.allocate_all("G", [], ["y", "x", "y"]) == {"x": expected, "y": expected}
     claims = strategy.claims(queues(4, "z"), ["x", "y", "y"])
-    assert {own: positions.tolist() for own, positions in claims.items()} == {
-        "x": [1, 0],
-        "y": [1, 0],
-    }
+    wanted = {"x": [1, 0], "y": [1, 0]}
+    assert {own: positions.tolist() for own, positions in claims.items()} == wanted
 
 
 @pytest.mark.parametrize("params", [None, {}, {"config_queues": None}])

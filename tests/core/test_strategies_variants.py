@@ -171,11 +171,8 @@ def test_gos_ring_by_a_worked_vector() -> None:
     assert crc32("0" + ids[0]) == 1694296556
     assert crc32(str(MessageQueue("T", "broker-a", 0))) == 290292470
     strategy = make_strategy("CONSISTENT_HASH", {"virtual_node_count": 10}, GO)
-    assert taken(strategy, queues(4, "broker-a", "broker-b"), ids) == {
-        ids[0]: ["a0", "a1", "b0", "b1"],
-        ids[1]: ["a2", "a3"],
-        ids[2]: ["b2", "b3"],
-    }
+    expected = {ids[0]: ["a0", "a1", "b0", "b1"], ids[1]: ["a2", "a3"], ids[2]: ["b2", "b3"]}
+    assert taken(strategy, queues(4, "broker-a", "broker-b"), ids) == expected
     assert taken(make_strategy("CONSISTENT_HASH"), queues(4, "broker-a"), ids)[ids[2]] == ["a1"]
 
 

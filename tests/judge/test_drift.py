@@ -85,11 +85,8 @@ def test_a_drift_that_comes_again_in_a_later_round_is_another_episode():
 def test_one_queue_drifts_on_while_others_come_and_go():
     # Another answer each round, and queue 1 is missing from each of them.
     infos = [info("a", 60, [0]), info("a", 120, [0, 2]), info("a", 180, [])]
-    assert drift(infos) == [
-        lacks("a", 0, 180, 180, 1),
-        lacks("a", 1, 60, 180, 3),
-        extra("a", 2, 120, 120, 1),
-    ]
+    expected = [lacks("a", 0, 180, 180, 1), lacks("a", 1, 60, 180, 3), extra("a", 2, 120, 120, 1)]
+    assert drift(infos) == expected
 
 
 def test_a_queue_that_is_being_released_is_not_held():
@@ -99,10 +96,8 @@ def test_a_queue_that_is_being_released_is_not_held():
 
 def test_where_views_differ_the_probability_says_how_much_to_make_of_it():
     allocations = [allocated("a", [0], 0.25), allocated("a", [0, 1], 0.75)]
-    assert drift([info("a", 60, [])], allocations=allocations) == [
-        lacks("a", 0, 60, 60, 1),
-        row("a", 1, "COMPUTED_NOT_HELD", 0.75, 60, 60, 1),
-    ]
+    expected = [lacks("a", 0, 60, 60, 1), row("a", 1, "COMPUTED_NOT_HELD", 0.75, 60, 60, 1)]
+    assert drift([info("a", 60, [])], allocations=allocations) == expected
 
 
 def test_processes_that_share_an_id_are_each_held_against_its_share():

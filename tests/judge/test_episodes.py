@@ -113,10 +113,8 @@ def test_an_episode_ends_with_its_watch_for_what_nobody_looked_at_does_not_last(
     shown = {"findings": (finding(),), "faults": (fault(),), "stacked": (stacked_id(),)}
     whole = timeline(phase(1, 0, 0, **shown), phase(2, 28_800, 28_800, watch=1, **shown))
     for found in (queue_episodes(whole, 180), fault_episodes(whole, 180), stacked(whole)):
-        assert [times(each) for each in found] == [
-            (0, 0, 1, "TRANSIENT", False),
-            (28_800, 28_800, 1, "TRANSIENT", True),
-        ]
+        expected = [(0, 0, 1, "TRANSIENT", False), (28_800, 28_800, 1, "TRANSIENT", True)]
+        assert [times(each) for each in found] == expected
 
 
 def test_a_run_of_lists_that_goes_on_in_the_next_watch_is_two_episodes_of_a_stacked_id():
@@ -194,11 +192,8 @@ def test_the_kinds_and_queues_have_episodes_of_their_own():
     later = phase(2, 120, 300, findings=(both[1], finding(queue_id=1)))
     rows = episodes(phase(1, 0, 60, findings=both), later)
 
-    assert [(each.kind, each.queue[1], *times(each)[:2]) for each in rows] == [
-        ("DUPLICATE", 0, 0, 300),
-        ("ORPHANED", 0, 0, 60),
-        ("ORPHANED", 1, 120, 300),
-    ]
+    expected = [("DUPLICATE", 0, 0, 300), ("ORPHANED", 0, 0, 60), ("ORPHANED", 1, 120, 300)]
+    assert [(each.kind, each.queue[1], *times(each)[:2]) for each in rows] == expected
 
 
 def test_the_causes_of_an_episode_are_those_that_lasted_else_those_of_all_its_states():

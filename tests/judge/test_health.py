@@ -298,7 +298,5 @@ def test_an_unreadable_queue_is_told_once_from_its_first_to_its_last_snapshot():
 
     rows = unreadable_queues(periods, by_id)
 
-    assert [tuple(row.values()) for row in rows] == [
-        ("T", "broker-a", 4, at(0), at(60), 2),
-        ("T", "broker-a", 5, at(0), at(240), 3),
-    ]
+    expected = [("T", "broker-a", 4, at(0), at(60), 2), ("T", "broker-a", 5, at(0), at(240), 3)]
+    assert [tuple(row.values()) for row in rows] == expected

@@ -199,10 +199,8 @@ def test_former_findings_and_unreadable_queues_of_a_place_are_one_row() -> None:
     ]
     early, late = finding(0, first_seen=minute(1)), finding(1, last_seen=minute(30))
     unreadable = report(unreadable_queues=[early, late, finding(0, topic="A")]).unreadable
-    assert [(each["place"].topic, each["queues"]) for each in unreadable] == [
-        ("A", "queue 0 of broker-a"),
-        ("T", "queues 0-1 of broker-a"),
-    ]
+    expected = [("A", "queue 0 of broker-a"), ("T", "queues 0-1 of broker-a")]
+    assert [(each["place"].topic, each["queues"]) for each in unreadable] == expected
     for last in (former[1], unreadable[1]):
         assert (last["first_seen"], last["last_seen"]) == (minute(1), minute(30))
 
@@ -255,10 +253,8 @@ def test_a_group_whose_fault_no_queue_shows_is_as_bad_as_the_fault() -> None:
     unknown = fault("UNKNOWN_TOPIC", severity="WARNING", status="NEW", finding_id="f")
     rows = [health(coverage="ROUTE_NOT_KNOWN"), health(consumer_group="other")]
     told = report(group_health=rows, group_faults=[unknown])
-    assert [(each["consumer_group"], each["severity"]) for each in told.health] == [
-        ("G", "WARNING"),
-        ("other", ""),
-    ]
+    expected = [("G", "WARNING"), ("other", "")]
+    assert [(each["consumer_group"], each["severity"]) for each in told.health] == expected
     index = to_html(told, "r").partition('<ul class="index groups">')[2].partition("</li>")[0]
     assert ("WARNING" in index, "not audited" in index) == (True, False)
 
