@@ -405,13 +405,8 @@ def test_a_strategy_whose_parameters_nobody_knows_is_not_guessed() -> None:
 
 def test_nothing_to_do_is_the_very_same_situation() -> None:
     healthy = situation(one_list([member(client_id="a", expression="TAG *")]))
-    for change in [
-        separate_ids(),
-        subscribe_all(),
-        unify_list("broker-a"),
-        resize(4),
-        *map(mend, REPAIRS),
-    ]:
+    changes = [separate_ids(), subscribe_all(), unify_list("broker-a"), resize(4)]
+    for change in [*changes, *map(mend, REPAIRS)]:
         assert apply_change(healthy, change) is healthy, change.text
     assert queue(0) in {q for a in evaluate(healthy.state, PLAIN).allocations for q in a.queues}
 
