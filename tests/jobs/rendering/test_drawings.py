@@ -33,9 +33,8 @@ def picture(
     faults: Mapping[str, Sequence[Span]] | None = None,
 ) -> Drawing:
     """The drawing of these lanes, from minute 0 on; a, b and c are 1, 2 and 3."""
-    timeline = TimelinePicture(
-        minute(0), minute(until), lanes, 0, changes, faults or {}, frozenset("abc")
-    )
+    times, clients = (minute(0), minute(until)), frozenset("abc")
+    timeline = TimelinePicture(*times, lanes, 0, changes, faults or {}, clients)
     return draw_timeline(timeline, {"a": 1, "b": 2, "c": 3})
 
 
@@ -165,11 +164,8 @@ def test_ticks_are_round_times(minutes: float, first: str, last: str, number: in
 
 def test_without_changes_there_is_no_lane_for_them() -> None:
     assert "joined ▲ left ▼" not in places(picture(lane(0)), "name")
-    (change,) = (
-        shape
-        for shape in picture(lane(0), changes=(Handover(minute(1), "*", "both"),)).shapes
-        if shape.css == "change"
-    )
+    drawing = picture(lane(0), changes=(Handover(minute(1), "*", "both"),))
+    (change,) = (shape for shape in drawing.shapes if shape.css == "change")
     assert change.title == "10:01:00 both"
     assert change.path.endswith("m0-6l5 6l-5 6l-5-6z")
 
@@ -239,9 +235,8 @@ def test_the_allocation_marks_what_is_wrong_and_frames_what_moves() -> None:
 def test_of_many_clients_those_that_the_repair_concerns_are_drawn() -> None:
     takers = tuple(f"c{number:02}" for number in range(40))
     stay = [(taker,) for taker in takers[:35]]
-    drawing = draw_allocation(
-        repair([*stay, ("c39",)], [*stay, ("c38",)], takers), {}, repaired=True
-    )
+    concerned = repair([*stay, ("c39",)], [*stay, ("c38",)], takers)
+    drawing = draw_allocation(concerned, {}, repaired=True)
     names = list(places(drawing, "name"))
     assert len(names) == 31
     assert names[-3:] == ["c38", "c39", "nobody"]
