@@ -7,7 +7,7 @@ import json
 import pytest
 
 from jobs.cli import main
-from tests.cases.test_small_dumps import MEMBERS, MINUTES, fleet, holds, offsets
+from tests.cases.small_dumps import MEMBERS, MINUTES, asked, holds, offsets
 
 #: What the four members hold, by a strategy of their own: broker-a's queue 3 is read twice, and
 #: broker-b's queue 2 by nobody.
@@ -22,7 +22,7 @@ _HELD = [
 def lines(*, is_orphan_read):
     """Ten messages a minute come to each queue; broker-b gives no offsets after minute 5."""
     for minute in MINUTES:
-        yield from fleet(minute)
+        yield from asked(minute)
         for number, client_id in enumerate(MEMBERS):
             yield holds(60 * minute + 3 + number, client_id, _HELD[number], "CompanyStrategy")
         read = dict.fromkeys(range(4), (10 * minute, 10 * minute))

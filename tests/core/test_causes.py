@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,54 +48,44 @@ def all_use(name: str, **params: object) -> StrategyRules:
 
 
 def configured(**lists_by_client: list[int]) -> StrategyRules:
-    return StrategyRules(
-        [
-            StrategyRule(
-                ".*",
-                "CONFIG",
-                clients=client_id,
-                params={"config_queues": [["T", "broker-a", number] for number in numbers]},
-            )
-            for client_id, numbers in lists_by_client.items()
-        ]
-    )
+    rules = []
+    for client_id, numbers in lists_by_client.items():
+        params = {"config_queues": [["T", "broker-a", number] for number in numbers]}
+        rules.append(StrategyRule(".*", "CONFIG", clients=client_id, params=params))
+    return StrategyRules(rules)
 
 
-FAULTY_STATES: dict[str, Callable[[], State]] = {
-    "DUPLICATE_CLIENT_ID": two_processes_share_one_client_id,
-    "STALE_CHANNEL": one_process_reconnected,
-    "GHOST_MEMBER": lambda: lists("a", member(client_id="b", is_expired=True), "c"),
-    "STRATEGY_MISMATCH": lambda: lists(
-        "a", "b", c(strategy="AVG_BY_CIRCLE"), brokers=("broker-a",)
-    ),
-    "SUBSCRIPTION_MISMATCH": lambda: lists("a", "b", "c", member(client_id="d", subscribed=False)),
-    "MANUAL_ASSIGNMENT": lambda: lists("a", "b", c(subscribed=False, chooses_queues=True)),
-    "MIXED_MESSAGE_MODEL": lambda: lists("a", "b", c(message_model="BROADCASTING")),
-    "MIXED_REQUEST_MODE": lambda: lists(
+FAULTY_STATES: dict[str, State] = {
+    "DUPLICATE_CLIENT_ID": two_processes_share_one_client_id(),
+    "STALE_CHANNEL": one_process_reconnected(),
+    "GHOST_MEMBER": lists("a", member(client_id="b", is_expired=True), "c"),
+    "STRATEGY_MISMATCH": lists("a", "b", c(strategy="AVG_BY_CIRCLE"), brokers=("broker-a",)),
+    "SUBSCRIPTION_MISMATCH": lists("a", "b", "c", member(client_id="d", subscribed=False)),
+    "MANUAL_ASSIGNMENT": lists("a", "b", c(subscribed=False, chooses_queues=True)),
+    "MIXED_MESSAGE_MODEL": lists("a", "b", c(message_model="BROADCASTING")),
+    "MIXED_REQUEST_MODE": lists(
         *[member(client_id=each, client_rebalance=each == "b") for each in "ab"]
     ),
-    "GROUP_NOT_ON_BROKER": lambda: replace(
+    "GROUP_NOT_ON_BROKER": replace(
         one_list_each({"x": "ab", "z": "ab"}),
         topic_routes=(route_of("xyz"),),
         offline_brokers=(("y", 0),),
         unreachable=((None, "y"),),
     ),
-    "BROKER_VIEW_DIVERGENCE": lambda: one_list_each(
-        {"broker-a": "abc", "broker-b": "ab"}, queues=8
-    ),
-    "MASTER_AWAY": of_go_without_a_master,
-    "ROUTE_DIVERGENCE": lambda: state(
+    "BROKER_VIEW_DIVERGENCE": one_list_each({"broker-a": "abc", "broker-b": "ab"}, queues=8),
+    "MASTER_AWAY": of_go_without_a_master(),
+    "ROUTE_DIVERGENCE": state(
         topic_routes=(
             route(route_broker(), namesrv_addr="ns-1"),
             route(route_broker(read_queue_nums=6), namesrv_addr="ns-2"),
         )
     ),
-    "ROOM_NOT_SERVED": lambda: state(
+    "ROOM_NOT_SERVED": state(
         client_lists=lists_of({"room1@x": "ab", "room2@y": "ab"}),
         topic_routes=(route_of(["room1@x", "room2@y"]),),
     ),
-    "CONFIG_OVERLAP": lambda: one_list("ab"),
-    "CONFIG_GAP": lambda: one_list("ab"),
+    "CONFIG_OVERLAP": one_list("ab"),
+    "CONFIG_GAP": one_list("ab"),
 }
 RULES = {
     "STRATEGY_MISMATCH": all_use("AVG"),
@@ -106,7 +96,7 @@ RULES = {
 
 
 def faulty(name: str) -> Situation:
-    return Situation(FAULTY_STATES[name](), RULES.get(name, PLAIN))
+    return Situation(FAULTY_STATES[name], RULES.get(name, PLAIN))
 
 
 def causes_of(situation: Situation) -> set[str]:
@@ -171,51 +161,43 @@ def test_a_repair_that_moves_a_fault_to_other_queues_is_no_cause() -> None:
 def test_of_the_cures_that_a_fault_is_part_of_the_one_with_fewest_others_is_previewed() -> None:
     # With an id of its own the second process reads q3 to q5. The ghost still has q6 and q7.
     found = faults_of(Situation(lists("a", "a", member(client_id="g", is_expired=True)), PLAIN))
-    assert {name: (told.cleared, told.left) for name, told in found.items()} == {
-        "DUPLICATE_CLIENT_ID": (6, 2),
-        "GHOST_MEMBER": (8, 0),
-    }
+    expected = {"DUPLICATE_CLIENT_ID": (6, 2), "GHOST_MEMBER": (8, 0)}
+    assert {name: (told.cleared, told.left) for name, told in found.items()} == expected
 
 
-D_SUBSCRIBES_NOT = {"client_id": "d", "subscribed": False}
-PAIRS: dict[tuple[str, str], Callable[[], State]] = {
-    ("DUPLICATE_CLIENT_ID", "SUBSCRIPTION_MISMATCH"): lambda: lists(
-        "a", "a", member(**D_SUBSCRIBES_NOT), "e"
-    ),
-    ("DUPLICATE_CLIENT_ID", "GHOST_MEMBER"): lambda: lists(
+D_SUBSCRIBES_NOT = member(client_id="d", subscribed=False)
+PAIRS: dict[tuple[str, str], State] = {
+    ("DUPLICATE_CLIENT_ID", "SUBSCRIPTION_MISMATCH"): lists("a", "a", D_SUBSCRIBES_NOT, "e"),
+    ("DUPLICATE_CLIENT_ID", "GHOST_MEMBER"): lists(
         "a", "a", member(client_id="d", is_expired=True), "e"
     ),
-    ("STALE_CHANNEL", "SUBSCRIPTION_MISMATCH"): lambda: one_list_each(
+    ("STALE_CHANNEL", "SUBSCRIPTION_MISMATCH"): one_list_each(
         {
-            f"broker-{name}": [*listed, member(**D_SUBSCRIBES_NOT)]
+            f"broker-{name}": [*listed, D_SUBSCRIBES_NOT]
             for name, listed in (("a", "aab"), ("b", "ab"), ("c", "ab"))
         },
         queues=8,
     ),
-    ("GHOST_MEMBER", "MANUAL_ASSIGNMENT"): lambda: lists(
+    ("GHOST_MEMBER", "MANUAL_ASSIGNMENT"): lists(
         "a", member(client_id="b", is_expired=True), c(chooses_queues=True)
     ),
-    ("DUPLICATE_CLIENT_ID", "MIXED_MESSAGE_MODEL"): lambda: lists(
+    ("DUPLICATE_CLIENT_ID", "MIXED_MESSAGE_MODEL"): lists(
         "a", "a", member(client_id="d", message_model="BROADCASTING"), "e"
     ),
-    ("SUBSCRIPTION_MISMATCH", "BROKER_VIEW_DIVERGENCE"): lambda: one_list_each(
-        {
-            "broker-a": ["a", "b", member(**D_SUBSCRIBES_NOT)],
-            "broker-b": ["a", member(**D_SUBSCRIBES_NOT)],
-        },
-        queues=8,
+    ("SUBSCRIPTION_MISMATCH", "BROKER_VIEW_DIVERGENCE"): one_list_each(
+        {"broker-a": ["a", "b", D_SUBSCRIBES_NOT], "broker-b": ["a", D_SUBSCRIBES_NOT]}, queues=8
     ),
-    ("STRATEGY_MISMATCH", "SUBSCRIPTION_MISMATCH"): lambda: lists(
+    ("STRATEGY_MISMATCH", "SUBSCRIPTION_MISMATCH"): lists(
         *[member(client_id=each, strategy="AVG") for each in "ab"],
         c(strategy="AVG_BY_CIRCLE"),
-        member(**D_SUBSCRIBES_NOT, strategy="AVG"),
+        D_SUBSCRIBES_NOT._replace(strategy="AVG"),
     ),
 }
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=" and ".join)
 def test_of_two_faults_both_are_found(pair: tuple[str, str]) -> None:
-    situation = Situation(PAIRS[pair](), PLAIN)
+    situation = Situation(PAIRS[pair], PLAIN)
     assert causes_of(situation) == set(pair)
     repaired = apply_repairs(situation, pair)
     assert evaluate(repaired.state, repaired.rules).findings == ()
@@ -272,9 +254,7 @@ def test_a_client_that_is_silent_at_one_broker_and_heard_at_none_is_a_ghost_ever
     assert [each.client_id for each in found if each.silent] == ["a"]
 
 
-def test_members_that_subscribe_with_a_probability_alone_make_findings_as_probable_as_that() -> (
-    None
-):
+def test_members_that_subscribe_with_a_probability_make_findings_as_probable_as_that() -> None:
     # The group's table has the topic in a quarter of the polls; b says itself that it subscribes.
     doubtful = [member(client_id=each, subscribed_percent=25) for each in "acd"]
     situation = Situation(lists(*doubtful, "b"), PLAIN)
@@ -320,7 +300,7 @@ def test_a_broadcasting_member_has_no_retry_topic_to_subscribe_to() -> None:
     broadcasting = c(subscribed=False, message_model="BROADCASTING")
     situation = Situation(lists("a", "b", broadcasting), PLAIN)
     assert causes_of(situation) == {"MIXED_MESSAGE_MODEL"}
-    both = lists("a", "b", broadcasting, member(**D_SUBSCRIBES_NOT))
+    both = lists("a", "b", broadcasting, D_SUBSCRIBES_NOT)
     assert in_state(both, "SUBSCRIPTION_MISMATCH").client_ids == ("d",)
 
 
@@ -337,9 +317,8 @@ def test_of_lists_that_differ_those_are_told_that_a_client_of_the_topic_asks() -
         "the list of broker-a lacks d, which other brokers list; "
         "the list of broker-b lacks b and d, which other brokers list; a client asks "
     )
-    assert told.remedy.startswith(
-        "check whether broker-a and broker-b can be reached from b and d (network, "
-    )
+    to_do = "check whether broker-a and broker-b can be reached from b and d (network, "
+    assert told.remedy.startswith(to_do)
 
 
 def test_a_remedy_names_at_most_five_of_each_and_who_is_listed_less_often() -> None:
@@ -514,56 +493,52 @@ def of_languages(**languages: str) -> State:
     return lists(*[member(client_id=own, language=each) for own, each in languages.items()])
 
 
-def served_rooms(
-    *broker_names: str, rooms: Sequence[str] = ("room1",), **versions: int
-) -> Situation:
+def served_rooms(*names: str, rooms: Sequence[str] = ("room1",), **versions: int) -> Situation:
     """Two queues on each broker; Java clients of these versions, or of client-go (0)."""
     members = [
         member(client_id=own, language="JAVA" if version else "GO", version=version)
         for own, version in versions.items()
     ]
     of_rooms = state(
-        client_lists=lists_of(dict.fromkeys(broker_names, members)),
-        topic_routes=(route_of(broker_names, read_queue_nums=2),),
+        client_lists=lists_of(dict.fromkeys(names, members)),
+        topic_routes=(route_of(names, read_queue_nums=2),),
     )
     return Situation(of_rooms, all_use("MACHINE_ROOM", consumeridcs=list(rooms)))
 
 
 OF_GO = "AVG or AVG_BY_CIRCLE, which client-go computes as Java does"
 
-MIXED: dict[str, tuple[Callable[[], Situation], str, str]] = {
+_NEARBY = all_use("MACHINE_ROOM_NEARBY-AVG", **ROOMS)
+_IN_BYTES = lists("\U0001f600", member(client_id="\uff21", language="CPP"), "a")
+MIXED: dict[str, tuple[Situation, str, str]] = {
     "the rings differ": (
-        lambda: Situation(of_languages(a="JAVA", b="GO", c="JAVA"), all_use("CONSISTENT_HASH")),
+        Situation(of_languages(a="JAVA", b="GO", c="JAVA"), all_use("CONSISTENT_HASH")),
         "a and c use CONSISTENT_HASH; b uses CONSISTENT_HASH of client-go; ",
         OF_GO,
     ),
     "more of client-go": (
-        lambda: Situation(of_languages(a="GO", b="GO", c="JAVA"), all_use("CONSISTENT_HASH")),
+        Situation(of_languages(a="GO", b="GO", c="JAVA"), all_use("CONSISTENT_HASH")),
         "a and b use CONSISTENT_HASH of client-go; c uses CONSISTENT_HASH; ",
         OF_GO,
     ),
     "client-go has no nearby": (
-        lambda: Situation(
-            of_languages(a="JAVA", b="GO", c="GO"), all_use("MACHINE_ROOM_NEARBY-AVG", **ROOMS)
-        ),
+        Situation(of_languages(a="JAVA", b="GO", c="GO"), _NEARBY),
         "b and c use AVG; a uses MACHINE_ROOM_NEARBY-AVG; ",
         OF_GO,
     ),
     "client-cpp has avg alone": (
-        lambda: Situation(of_languages(a="JAVA", b="CPP", c="GO"), all_use("AVG_BY_CIRCLE")),
+        Situation(of_languages(a="JAVA", b="CPP", c="GO"), all_use("AVG_BY_CIRCLE")),
         "a and c use AVG_BY_CIRCLE; b uses AVG; ",
         "AVG, the only one that client-cpp has",
     ),
     "they sort otherwise": (
-        lambda: Situation(
-            lists("\U0001f600", member(client_id="\uff21", language="CPP"), "a"), PLAIN
-        ),
+        Situation(_IN_BYTES, PLAIN),
         "a and \U0001f600 use AVG; \uff21 uses AVG of clients that sort bytewise; ",
         "AVG, the only one that client-cpp has; "
         "name clients and brokers in ASCII, which all SDKs sort alike",
     ),
     "they split rooms otherwise": (
-        lambda: served_rooms("room1@w", "room1@x@", "room1@y", a=401, b=0, c=401),
+        served_rooms("room1@w", "room1@x@", "room1@y", a=401, b=0, c=401),
         "a and c use MACHINE_ROOM; b uses MACHINE_ROOM of client-go; ",
         OF_GO,
     ),
@@ -572,8 +547,7 @@ MIXED: dict[str, tuple[Callable[[], Situation], str, str]] = {
 
 @pytest.mark.parametrize("mixed", MIXED)
 def test_sdks_that_compute_a_name_otherwise_are_a_strategy_mismatch(mixed: str) -> None:
-    make, evidence, remedy = MIXED[mixed]
-    situation = make()
+    situation, evidence, remedy = MIXED[mixed]
     assert evaluate(situation.state, situation.rules).coverage == "AUDITED"
     (told,) = all_faults(situation)
     assert told.fault == "STRATEGY_MISMATCH"
@@ -591,9 +565,7 @@ def test_sdks_that_compute_the_same_need_no_repair(name: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "update"), [(371, True), (0, False)])
-def test_an_unserved_room_takes_the_place_of_others_in_an_old_machine_room(
-    version: int, update: bool
-) -> None:
+def test_an_unserved_room_takes_the_place_of_others_of_old(version: int, update: bool) -> None:
     (told,) = all_faults(served_rooms("room1@x", "room2@y", rooms=["room2"], a=version, b=version))
     assert told.fault == "ROOM_NOT_SERVED"
     variant = "Java before 4.8.0" if update else "client-go"
@@ -613,9 +585,8 @@ def test_an_unserved_room_takes_the_place_of_others_in_an_old_machine_room(
 
 
 def test_what_is_left_out_and_what_it_displaces_are_two_things() -> None:
-    (told,) = all_faults(
-        served_rooms("room1@x", "room2@y", "room3@z", rooms=["room2"], a=371, b=371)
-    )
+    left_out = served_rooms("room1@x", "room2@y", "room3@z", rooms=["room2"], a=371, b=371)
+    (told,) = all_faults(left_out)
     assert "take the place of others: queues 0-1 of room2@y are taken by nobody; " in told.evidence
     assert told.evidence.endswith("these brokers: queues 0-1 of room3@z are taken by nobody")
     assert told.remedy.startswith("update a and b to 4.8.0 or later")
@@ -661,16 +632,9 @@ MEMBERS = st.builds(
     message_model=st.sampled_from(["CLUSTERING"] * 5 + ["BROADCASTING"]),
     language=st.sampled_from(["JAVA", "JAVA", "GO", "CPP", None]),
 )
-STATES = st.builds(
-    one_list_each,
-    st.fixed_dictionaries(
-        {
-            "broker-a": st.lists(MEMBERS, min_size=1, max_size=5),
-            "broker-b": st.lists(MEMBERS, max_size=5),
-        }
-    ),
-    st.integers(1, 9),
-)
+AT_A, AT_B = (st.lists(MEMBERS, min_size=least, max_size=5) for least in (1, 0))
+LISTS = st.fixed_dictionaries({"broker-a": AT_A, "broker-b": AT_B})
+STATES = st.builds(one_list_each, LISTS, st.integers(1, 9))
 
 
 @given(STATES)
@@ -685,9 +649,7 @@ def test_applying_a_named_cure_always_clears_its_finding(any_state: State) -> No
             repaired = apply_repairs(situation, cure)
             after = evaluate(repaired.state, repaired.rules)
             assert after.coverage == "AUDITED"
-            assert (finding.kind, finding.queue) not in {
-                (each.kind, each.queue) for each in after.findings
-            }
+            assert (finding.kind, finding.queue) not in {(f.kind, f.queue) for f in after.findings}
 
 
 @given(STATES)

@@ -158,9 +158,7 @@ def test_who_leaves_and_joins_takes_what_it_took(there: list[str], data: st.Data
 
 
 @given(st.integers(2, 4), st.integers(1, 3), st.sets(st.integers(0, 5)))
-def test_separate_ids_step_by_step_are_those_of_the_repair(
-    of_a: int, of_b: int, done: set[int]
-) -> None:
+def test_separate_ids_step_by_step_are_the_repair(of_a: int, of_b: int, done: set[int]) -> None:
     before = situation(one_list_each({x: ["a"] * of_a + ["b"] * of_b for x in ("x", "y")}))  # type: ignore[misc]
     change = separate_ids()
     whole = apply_change(before, change)
@@ -249,10 +247,8 @@ def test_the_filter_of_most_is_that_of_those_that_subscribe_and_each_client_is_a
     mixed = situation(one_list([*subscribed, *others]))
     steps = subscribe_all().steps(mixed)
     assert [step.text.split()[0] for step in steps] == ["a", "b", "e", "f"]
-    assert filters(steps[1].apply(mixed)) == [
-        *[(own, True, "TAG z") for own in "dcb"],
-        *[(own, False, "TAG x") for own in "aef"],
-    ]
+    expected = [*[(own, True, "TAG z") for own in "dcb"], *[(own, False, "TAG x") for own in "aef"]]
+    assert filters(steps[1].apply(mixed)) == expected
 
 
 def test_a_broker_that_listed_members_before_it_had_queues_lists_them_once() -> None:
@@ -409,13 +405,8 @@ def test_a_strategy_whose_parameters_nobody_knows_is_not_guessed() -> None:
 
 def test_nothing_to_do_is_the_very_same_situation() -> None:
     healthy = situation(one_list([member(client_id="a", expression="TAG *")]))
-    for change in [
-        separate_ids(),
-        subscribe_all(),
-        unify_list("broker-a"),
-        resize(4),
-        *map(mend, REPAIRS),
-    ]:
+    changes = [separate_ids(), subscribe_all(), unify_list("broker-a"), resize(4)]
+    for change in [*changes, *map(mend, REPAIRS)]:
         assert apply_change(healthy, change) is healthy, change.text
     assert queue(0) in {q for a in evaluate(healthy.state, PLAIN).allocations for q in a.queues}
 
@@ -445,15 +436,11 @@ def test_a_stale_channel_goes_with_the_last_copy() -> None:
 
 def strategies(of: Situation) -> dict[str, str]:
     processes = find_processes(of.state, of.rules)
-    return {
-        each.client_id: each.strategy.strategy.name for each in processes if each.strategy.strategy
-    }
+    return {p.client_id: p.strategy.strategy.name for p in processes if p.strategy.strategy}
 
 
 @pytest.mark.parametrize("before", [["AVG_BY_CIRCLE"], ["CONSISTENT_HASH", "AVG_BY_CIRCLE"]])
-def test_who_joins_starts_with_the_strategy_that_the_last_change_gives_to_everybody(
-    before: list[str],
-) -> None:
+def test_who_joins_starts_with_the_strategy_that_the_last_change_gives(before: list[str]) -> None:
     plan = make_plan(situation(one_list("ab")), [*map(use_strategy, before), join("c")])
     assert [step.text for step in plan.steps][-1] == "c has joined"
     assert strategies(plan.after) == dict.fromkeys("abc", "AVG_BY_CIRCLE")

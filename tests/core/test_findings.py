@@ -123,9 +123,7 @@ def test_clients_beyond_the_number_of_queues_are_idle_and_no_fault():
         (["a", member(client_id="b", message_model="BROADCASTING")], 4, ("", "23")),
     ],
 )
-def test_a_member_that_takes_no_part_or_other_queues_leaves_those_of_its_slot(
-    members, queues, found
-):
+def test_a_member_that_takes_no_part_or_other_queues_leaves_its_own(members, queues, found):
     rules = StrategyRules([StrategyRule(".*", "AVG")])
     assert faults(one_list(members, queues), rules) == found
 
@@ -149,7 +147,6 @@ def test_a_copy_that_takes_no_part_reads_no_queue_twice():
 
 @pytest.mark.parametrize(("most", "coverage"), [(4, "AUDITED"), (3, "TOO_MANY_QUEUES")])
 def test_a_broker_without_queues_or_with_a_number_below_zero_adds_none(most, coverage):
-    # Whoever can write a route chooses its numbers.
     # Whoever can write a route chooses its numbers.
     brokers = [
         route_broker(broker_name=name, read_queue_nums=number, write_queue_nums=number)
@@ -184,9 +181,8 @@ def test_a_group_that_all_brokers_call_offline_leaves_every_queue_without_owner(
 def test_a_group_that_most_brokers_call_offline_is_so_though_one_did_not_answer():
     three = route_of(["broker-a", "broker-b", "broker-c"])
     offline = (*BROKER_A, ("broker-c", 0))
-    evaluation = evaluate(
-        state(client_lists=(), topic_routes=(three,), offline_brokers=offline), RULES
-    )
+    told = {"topic_routes": (three,), "offline_brokers": offline}
+    evaluation = evaluate(state(client_lists=(), **told), RULES)
     assert evaluation.coverage == "AUDITED"
     assert evaluation.reason == (
         "the other brokers of the route know no member of the group; no list came from broker-b"
@@ -212,9 +208,7 @@ def test_a_group_that_most_brokers_call_offline_is_so_though_one_did_not_answer(
         ([route_broker(broker_ids=(0, 1))], 1, "NO_BROKER_ANSWERED", 0),
     ],
 )
-def test_a_group_is_offline_where_every_master_that_can_be_asked_says_so(
-    brokers, offline, coverage, findings
-):
+def test_a_group_is_offline_where_every_master_asked_says_so(brokers, offline, coverage, findings):
     told = {"topic_routes": (route(*brokers),), "offline_brokers": (("broker-a", offline),)}
     evaluation = evaluate(state(client_lists=(), **told), RULES)
     assert (evaluation.coverage, len(evaluation.findings)) == (coverage, findings)
@@ -238,10 +232,7 @@ def routed(*brokers, **overrides):
 
 NOT_AUDITED = {
     "BROADCASTING": [
-        (
-            one_list("ab", message_model="BROADCASTING"),
-            "every member reads every queue, as intended",
-        )
+        (one_list("b", message_model="BROADCASTING"), "every member reads every queue, as intended")
     ],
     "NOT_SUBSCRIBED": [(one_list("ab", subscribed=False), "no member subscribes to the topic")],
     "NO_READABLE_QUEUE": [
@@ -260,10 +251,7 @@ NOT_AUDITED = {
             one_list(["a", member(client_id="b", client_rebalance=False)]),
             "b leaves the assignment to the broker (POP)",
         ),
-        (
-            replace(one_list("aa"), request_mode="POP"),
-            "the brokers let the group consume T by POP",
-        ),
+        (replace(one_list("aa"), request_mode="POP"), "the brokers let the group consume T by POP"),
         (
             one_list(["a", "host@1@0@16r6jvdv1x"]),
             "host@1@0@16r6jvdv1x is a gRPC client, which shares queues by POP",
@@ -302,11 +290,8 @@ def test_a_state_that_is_not_audited_has_a_reason_and_no_finding(coverage, of_st
     assert (evaluation.findings, evaluation.stacked) == ((), ())
 
 
-def twice(client_rebalance):
-    return [
-        member(client_id="a", client_addr=f"h:{n}", client_rebalance=client_rebalance)
-        for n in (1, 2)
-    ]
+def twice(divides):
+    return [member(client_id="a", client_addr=f"h:{n}", client_rebalance=divides) for n in (1, 2)]
 
 
 def test_of_a_topic_that_is_pulled_an_id_that_stands_twice_is_one_however_the_client_assigns():
@@ -346,9 +331,8 @@ def test_a_topic_that_no_nameserver_knows_is_found_where_somebody_subscribes_to_
 
 def test_who_pulls_beside_members_that_use_pop_is_found():
     pops, pulls = (member(client_id=name, client_rebalance=name == "b") for name in ("a", "b"))
-    assert faults_found(replace(one_list([pops, pulls]), request_mode="POP")) == [
-        ("MIXED_REQUEST_MODE", ("b",))
-    ]
+    mixed = one_list([pops, pulls])
+    assert faults_found(replace(mixed, request_mode="POP")) == [("MIXED_REQUEST_MODE", ("b",))]
     assert faults_found(replace(one_list([pops, "c"]), request_mode="POP")) == []
     # By x's list b has the last two of four queues, by y's it has all.
     lists = one_list_each({"x": [pops, pulls], "y": [pulls]})
@@ -363,15 +347,14 @@ def test_who_pulls_beside_members_that_use_pop_is_found():
     assert (found.certainty, found.probability) == ("CERTAIN", 1.0)
     assert [each.probability for each in found.claimants] == [1.0, 0.5]
     # Where all pull, who divides makes no difference.
-    assert faults_found(replace(one_list([pops, pulls]), request_mode="PULL")) == []
+    assert faults_found(replace(mixed, request_mode="PULL")) == []
 
 
 def test_client_go_reads_no_queue_of_a_broker_whose_master_is_away():
     of_go = of_go_without_a_master()
-    assert {
-        (each.kind, each.queue.broker_name, each.certainty)
-        for each in evaluate(of_go, RULES).findings
-    } == {("ORPHANED", "broker-a", "CERTAIN")}
+    findings = evaluate(of_go, RULES).findings
+    told = {(f.kind, f.queue.broker_name, f.certainty) for f in findings}
+    assert told == {("ORPHANED", "broker-a", "CERTAIN")}
     assert faults_found(of_go) == [("MASTER_AWAY", ("a", "b"))]
     # Java's clients read from the slave; an acting master is a master to all.
     (slave, _), (_, other) = of_go.client_lists, of_go.topic_routes[0].brokers
@@ -404,15 +387,9 @@ def test_where_javas_strategy_throws_the_reason_is_its_message():
 
 
 def by_two_nameservers(one, other):
-    routes = zip((one, other), ("ns-1", "ns-2"), strict=True)
-    return evaluate(
-        state(
-            topic_routes=tuple(
-                route(route_broker(**told), namesrv_addr=name) for told, name in routes
-            )
-        ),
-        RULES,
-    )
+    of_each = {"ns-1": route_broker(**one), "ns-2": route_broker(**other)}
+    routes = tuple(route(of, namesrv_addr=name) for name, of in of_each.items())
+    return evaluate(state(topic_routes=routes), RULES)
 
 
 def test_nameservers_that_give_different_routes_count_both():
@@ -495,9 +472,8 @@ def test_members_that_all_see_the_same_and_share_no_id_take_every_queue_once(
     assert evaluation.coverage == "AUDITED", evaluation.reason
     assert (evaluation.findings, evaluation.stacked) == ((), ())
     of_one_view = sorted(each for a in evaluation.allocations for each in a.queues)
-    assert of_one_view == [
-        queue(n, b.broker_name) for b in brokers for n in range(b.read_queue_nums)
-    ]
+    every = [queue(n, b.broker_name) for b in brokers for n in range(b.read_queue_nums)]
+    assert of_one_view == every
 
 
 @given(client_ids=stacked_client_ids(), queues=st.integers(1, 20), strategy=_strategies)
@@ -538,19 +514,13 @@ def test_random_states_are_as_likely_as_all_their_draws_together():
     [
         ([not_subscribed("a")], (), "NO_TOPIC", "do not show to which topics"),
         ([], BROKER_A, "NO_TOPIC", "no broker knows a member"),
-        (
-            [member(client_id="a", subscribed=False, chooses_queues=True)],
-            (),
-            "QUEUES_CHOSEN",
-            "assign()",
-        ),
+        ([not_subscribed("a")._replace(chooses_queues=True)], (), "QUEUES_CHOSEN", "assign()"),
     ],
 )
 def test_a_group_without_a_topic_says_so(listed, offline, coverage, said):
     lists = (client_list(*listed),) if listed else ()
-    evaluation = evaluate(
-        state(topic="", client_lists=lists, topic_routes=(), offline_brokers=offline), RULES
-    )
+    told = {"client_lists": lists, "topic_routes": (), "offline_brokers": offline}
+    evaluation = evaluate(state(topic="", **told), RULES)
     assert evaluation.coverage == coverage
     assert said in evaluation.reason
 
@@ -578,9 +548,7 @@ def cut_off(*unreachable):
 
 
 def test_a_client_reads_no_queue_of_a_broker_that_it_does_not_reach():
-    found = {
-        (f.kind, f.queue.broker_name, f.queue.queue_id): f for f in cut_off(("c", "z")).findings
-    }
+    found = {(f.kind, f.queue.broker_name, f.queue.queue_id): f for f in cut_off("cz").findings}
     # c computes z's queues; b takes them where it draws the list of z, which lacks c.
     for number in range(4):
         orphan = found["ORPHANED", "z", number]
@@ -608,9 +576,9 @@ def test_queues_of_a_broker_without_the_group_are_orphaned_for_sure():
         offline_brokers=(("y", 0),),
         unreachable=((None, "y"),),
     )
-    assert {(f.kind, f.queue.broker_name, f.certainty) for f in evaluate(both, RULES).findings} == {
-        ("ORPHANED", "y", "CERTAIN")
-    }
+    findings = evaluate(both, RULES).findings
+    told = {(f.kind, f.queue.broker_name, f.certainty) for f in findings}
+    assert told == {("ORPHANED", "y", "CERTAIN")}
 
 
 def without_z_at_one_nameserver(lists, **told):

@@ -209,11 +209,8 @@ def test_who_keeps_a_queue_neither_gives_nor_takes_it() -> None:
         Move(*astuple(queue(1)), ("a", "a"), ("a",)),
         Move(*astuple(queue(2)), (), ("z",)),
     ]
-    assert list(moves_by_client(moves).items()) == [
-        ("a", ([queue(1)], [])),
-        ("c", ([queue(0)], [])),
-        ("z", ([], [queue(2)])),
-    ]
+    expected = [("a", ([queue(1)], [])), ("c", ([queue(0)], [])), ("z", ([], [queue(2)]))]
+    assert list(moves_by_client(moves).items()) == expected
 
 
 def test_what_is_not_known_before_or_after_is_not_compared() -> None:

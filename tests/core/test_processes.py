@@ -90,10 +90,7 @@ def test_the_highest_multiplicity_that_most_lists_confirm_counts(copies, process
         ),
         ({"x": [a(version=401), a(version=473), a(language=None, version=None)]}, "3 a AVG"),
         # What all observed members use counts for the others; where they differ the default does.
-        (
-            {"x": [a(strategy="CONSISTENT_HASH"), "b"]},
-            "1 a CONSISTENT_HASH, 1 b CONSISTENT_HASH",
-        ),
+        ({"x": [a(strategy="CONSISTENT_HASH"), "b"]}, "1 a CONSISTENT_HASH, 1 b CONSISTENT_HASH"),
         ({}, ""),
     ],
 )
@@ -174,9 +171,7 @@ NANO = "10.0.0.11@1#123456789012345"
         ("10.0.0.1@app", [2, 2], 3, 2, "they stay"),
     ],
 )
-def test_time_tells_before_the_id_and_the_id_before_the_lists(
-    client_id, copies, shown, processes, because
-):
+def test_time_tells_before_id_and_id_before_lists(client_id, copies, shown, processes, because):
     lists = {f"broker-{n}": [client_id] * count for n, count in enumerate(copies)}
     counts = () if shown is None else (ProcessCount(client_id, shown, "they stay"),)
     of_state = replace(one_list_each(lists), process_counts=counts)

@@ -93,9 +93,7 @@ def test_client_go_takes_nothing_without_rooms_where_java_fails() -> None:
 
 
 @given(queues=message_queues(), client_ids=distinct_client_ids())
-def test_the_old_machine_room_is_the_current_one_where_all_queues_take_part(
-    queues, client_ids
-) -> None:
+def test_the_old_machine_room_is_the_current_one_where_all_take_part(queues, client_ids) -> None:
     parameters = {"consumeridcs": ROOMS}
     queues = [queue for queue in queues if queue.broker_name.startswith(ROOMS)]
     queues = [queue for queue in queues if "@b" in queue.broker_name]
@@ -111,16 +109,12 @@ def test_the_old_machine_room_is_the_current_one_where_all_queues_take_part(
     client_ids=distinct_client_ids(),
     rooms=st.sets(st.sampled_from(ROOMS)),
 )
-def test_the_old_machine_room_takes_as_many_queues_and_none_twice(
-    queues, client_ids, rooms
-) -> None:
+def test_the_old_machine_room_takes_as_many_and_none_twice(queues, client_ids, rooms) -> None:
     current = make_strategy("MACHINE_ROOM", {"consumeridcs": rooms})
     old = make_strategy("MACHINE_ROOM", {"consumeridcs": rooms}, OLD)
     of_current = current.allocate_all("G", queues, client_ids)
     of_old = old.allocate_all("G", queues, client_ids)
-    assert {own: len(each) for own, each in of_old.items()} == {
-        own: len(each) for own, each in of_current.items()
-    }
+    assert {o: len(q) for o, q in of_old.items()} == {o: len(q) for o, q in of_current.items()}
     assert set(Counter(queue for own in of_old.values() for queue in own).values()) <= {1}
 
 
@@ -177,11 +171,8 @@ def test_gos_ring_by_a_worked_vector() -> None:
     assert crc32("0" + ids[0]) == 1694296556
     assert crc32(str(MessageQueue("T", "broker-a", 0))) == 290292470
     strategy = make_strategy("CONSISTENT_HASH", {"virtual_node_count": 10}, GO)
-    assert taken(strategy, queues(4, "broker-a", "broker-b"), ids) == {
-        ids[0]: ["a0", "a1", "b0", "b1"],
-        ids[1]: ["a2", "a3"],
-        ids[2]: ["b2", "b3"],
-    }
+    expected = {ids[0]: ["a0", "a1", "b0", "b1"], ids[1]: ["a2", "a3"], ids[2]: ["b2", "b3"]}
+    assert taken(strategy, queues(4, "broker-a", "broker-b"), ids) == expected
     assert taken(make_strategy("CONSISTENT_HASH"), queues(4, "broker-a"), ids)[ids[2]] == ["a1"]
 
 
@@ -301,9 +292,7 @@ def renamed(queues, client_ids) -> tuple[list[MessageQueue], list[str], dict[Mes
 
 @pytest.mark.parametrize("name", ["AVG", "AVG_BY_CIRCLE"])
 @given(queues=message_queues(), client_ids=stacked_client_ids())
-def test_bytewise_is_what_plain_names_in_the_order_of_the_bytes_give(
-    name, queues, client_ids
-) -> None:
+def test_bytewise_is_what_plain_names_in_that_order_give(name, queues, client_ids) -> None:
     queues, client_ids = sort_message_queues(queues), sort_client_ids(client_ids)
     plain_queues, plain_ids, places = renamed(queues, client_ids)
     strategy = make_strategy(name)

@@ -7,15 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core.views import possible_views, unreadable_queues
-from tests.support.snapshots import (
-    TOPIC,
-    lists_of,
-    queue,
-    route,
-    route_broker,
-    route_of,
-    state,
-)
+from tests.support.snapshots import TOPIC, lists_of, queue, route, route_broker, route_of, state
 
 
 def views_of(lists, *routes, offline=()):

@@ -12,10 +12,7 @@ from tests.judge.phases import at
 
 def polls(*listed, every=60):
     """What a broker lists, round by round."""
-    return [
-        (every * number, every * number, of_round)
-        for number, of_round in enumerate(map(list, listed))
-    ]
+    return [(every * n, every * n, of_round) for n, of_round in enumerate(map(list, listed))]
 
 
 def gone(clients, *listed):

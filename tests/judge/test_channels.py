@@ -67,9 +67,7 @@ THREE = {"x": polls((1, 2, 3)), "y": polls((1, 2, 3))}
         ({"x": polls((1,), (1, 2), (2,))}, [*ONE_START, started(ID, 40, 60, 90)], 60, [1]),
     ],
 )
-def test_what_channels_and_start_times_show_of_the_number_of_processes(
-    lists, clients, second, number
-):
+def test_what_channels_and_start_times_show_of_how_many_processes(lists, clients, second, number):
     assert [n for n, _ in processes(group(lists, clients=clients), second)] == number
 
 

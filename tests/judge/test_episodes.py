@@ -72,10 +72,7 @@ def minutes(shown, **overrides):
         ("xxx..xxx..xxx..", [(0, 12, 9, "PERSISTENT", True, 9 / 13)]),
         # It comes again at the end, and goes on; a gap that long was never before.
         ("xxx..xxx..x", [(0, 10, 7, "PERSISTENT", True, 7 / 11)]),
-        (
-            "xxx.xxx..x",
-            [(0, 6, 6, "PERSISTENT", False, 6 / 7), (9, 9, 1, "TRANSIENT", True, 1.0)],
-        ),
+        ("xxx.xxx..x", [(0, 6, 6, "PERSISTENT", False, 6 / 7), (9, 9, 1, "TRANSIENT", True, 1.0)]),
         # What is gone for most of the time is there for moments.
         ("x..x..x..x", [(n, n, 1, "TRANSIENT", n == 9, 1.0) for n in (0, 3, 6, 9)]),
         # A moment on its eve, or long after it, is no part of a fault.
@@ -116,10 +113,8 @@ def test_an_episode_ends_with_its_watch_for_what_nobody_looked_at_does_not_last(
     shown = {"findings": (finding(),), "faults": (fault(),), "stacked": (stacked_id(),)}
     whole = timeline(phase(1, 0, 0, **shown), phase(2, 28_800, 28_800, watch=1, **shown))
     for found in (queue_episodes(whole, 180), fault_episodes(whole, 180), stacked(whole)):
-        assert [times(each) for each in found] == [
-            (0, 0, 1, "TRANSIENT", False),
-            (28_800, 28_800, 1, "TRANSIENT", True),
-        ]
+        expected = [(0, 0, 1, "TRANSIENT", False), (28_800, 28_800, 1, "TRANSIENT", True)]
+        assert [times(each) for each in found] == expected
 
 
 def test_a_run_of_lists_that_goes_on_in_the_next_watch_is_two_episodes_of_a_stacked_id():
@@ -171,9 +166,7 @@ def test_an_episode_of_exactly_the_persistence_seconds_is_persistent():
         ([1.0, 0.5, 0.25], "POSSIBLE", 1.75 / 3),
     ],
 )
-def test_an_episode_is_one_row_whatever_the_certainty_of_its_phases(
-    probabilities, certainty, probability
-):
+def test_an_episode_is_one_row_whatever_its_certainties(probabilities, certainty, probability):
     (row,) = episodes(
         *(phase(n, 60 * n, 60 * n, findings=(finding(p),)) for n, p in enumerate(probabilities))
     )
@@ -196,16 +189,11 @@ def test_the_share_of_the_time_is_that_of_the_snapshots_and_of_the_probability()
 
 def test_the_kinds_and_queues_have_episodes_of_their_own():
     both = (finding(0.5), finding(0.5, kind="DUPLICATE"))
-    rows = episodes(
-        phase(1, 0, 60, findings=both),
-        phase(2, 120, 300, findings=(both[1], finding(queue_id=1))),
-    )
+    later = phase(2, 120, 300, findings=(both[1], finding(queue_id=1)))
+    rows = episodes(phase(1, 0, 60, findings=both), later)
 
-    assert [(each.kind, each.queue[1], *times(each)[:2]) for each in rows] == [
-        ("DUPLICATE", 0, 0, 300),
-        ("ORPHANED", 0, 0, 60),
-        ("ORPHANED", 1, 120, 300),
-    ]
+    expected = [("DUPLICATE", 0, 0, 300), ("ORPHANED", 0, 0, 60), ("ORPHANED", 1, 120, 300)]
+    assert [(each.kind, each.queue[1], *times(each)[:2]) for each in rows] == expected
 
 
 def test_the_causes_of_an_episode_are_those_that_lasted_else_those_of_all_its_states():
@@ -278,20 +266,16 @@ def test_a_fault_that_goes_on_without_its_queues_is_told_of_both_times():
         phase(2, 120, END, faults=(fault("ROUTE_DIVERGENCE", queues_affected=0),)),
     )
 
-    assert [(each.queues_affected, *times(each)) for each in rows] == [
-        (4, 0, 60, 2, "TRANSIENT", False),
-        (0, 120, END, 9, "PERSISTENT", True),
-    ]
+    passed, lasting = (4, 0, 60, 2, "TRANSIENT", False), (0, 120, END, 9, "PERSISTENT", True)
+    assert [(each.queues_affected, *times(each)) for each in rows] == [passed, lasting]
 
 
 def test_a_fault_that_is_about_one_client_has_an_episode_for_each():
     """Another process that reconnects later is another matter, and has its own addresses."""
     a, b = (fault("STALE_CHANNEL", client_ids=(of,)) for of in "ab")
     rows = faults(phase(1, 0, 120, faults=(a, b)), phase(2, 180, 240, faults=(b,)))
-    assert [(each.client_ids, *times(each)[:2]) for each in rows] == [
-        (("a",), 0, 120),
-        (("b",), 0, 240),
-    ]
+    found = [(each.client_ids, *times(each)[:2]) for each in rows]
+    assert found == [(("a",), 0, 120), (("b",), 0, 240)]
 
     # Who is to blame changes, and the strategies still differ.
     c, d = (fault(client_ids=(of,)) for of in "cd")
@@ -386,9 +370,8 @@ def test_an_id_of_one_process_is_a_stale_channel_and_has_the_remedy_of_most_proc
 def test_of_phases_that_know_of_equally_many_processes_the_last_gives_the_evidence():
     """Clients reconnect: the addresses in the evidence are to be those of now."""
     former, last = (stacked_id(evidence=f"h:1 and h:{port}") for port in (2, 3))
-    (episode,) = stacked(
-        timeline(phase(1, 0, 60, stacked=(former,)), phase(2, 120, 180, stacked=(last,)))
-    )
+    phases = phase(1, 0, 60, stacked=(former,)), phase(2, 120, 180, stacked=(last,))
+    (episode,) = stacked(timeline(*phases))
     assert episode.evidence == "h:1 and h:3"
 
 
@@ -470,9 +453,7 @@ def views_differ(in_whom, causes=("BROKER_VIEW_DIVERGENCE",), probability=0.25):
         ("aaaa", {"probability": 0.25}, "PERSISTENT"),
     ],
 )
-def test_lists_that_differ_in_one_client_after_the_other_differ_in_none_for_long(
-    in_whom, others, lasts
-):
+def test_lists_that_differ_in_one_client_after_another_differ_in_none_long(in_whom, others, lasts):
     differing = views_differ(in_whom, **others)
     (row,) = queue_episodes(differing, 180)
     assert row.extent.persistence == lasts

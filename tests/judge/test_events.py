@@ -42,17 +42,15 @@ from rebalance_core.texts import Text
 from tests.judge.lists import NO_ANSWER, group, started
 from tests.judge.phases import TERMS, at, broker, case, route
 
-A, B, MORE_A = broker("broker-a"), broker("broker-b"), broker("broker-a", 8)
+A, B = broker("broker-a"), broker("broker-b")
+MORE_A, LESS_A = broker("broker-a", 8), broker("broker-a", 2)
 SLAVE = broker("broker-a", broker_ids=(1,))
 MINUTES = range(0, 660, 60)
 
 
 def seconds(events: Any) -> list[tuple[Any, ...]]:
     """(kind, subject, begins, ends) of events, in seconds."""
-    return [
-        (each.kind, each.subject, each.begins // SECOND, each.ends and each.ends // SECOND)
-        for each in events
-    ]
+    return [(e.kind, e.subject, e.begins // SECOND, e.ends and e.ends // SECOND) for e in events]
 
 
 def answering(silent: range | tuple[int, ...] = (), every: Any = MINUTES) -> Any:
@@ -127,10 +125,8 @@ def test_a_master_is_not_away(silent: Any, routes: Any) -> None:
 
 
 def test_a_master_that_one_nameserver_names_is_there_although_nobody_asks_it() -> None:
-    of_other = [
-        route([A, B], 0, namesrv_addr="ns-2"),
-        route([SLAVE, B], 60, 120, namesrv_addr="ns-2"),
-    ]
+    before, later = ([A, B], 0), ([SLAVE, B], 60, 120)
+    of_other = [route(*each, namesrv_addr="ns-2") for each in (before, later)]
     assert list(left(of_b(route([A, B], *MINUTES), *of_other))) == []
 
 
@@ -217,12 +213,7 @@ def test_a_broker_is_asked_at_another_address_from_then_on() -> None:
             "broker-a 4 to 8, broker-b 4 to 8",
             60,
         ),
-        (
-            [[A, B], [broker("broker-a", 2), B]],
-            "topic T shrank from 8 to 6 queues",
-            "broker-a 4 to 2",
-            30,
-        ),
+        ([[A, B], [LESS_A, B]], "topic T shrank from 8 to 6 queues", "broker-a 4 to 2", 30),
         (
             [[A, B], [broker("broker-a", 6), broker("broker-b", 2)]],
             "queues of topic T went to other brokers",
@@ -264,6 +255,7 @@ def changed(*in_time: tuple[float, str], **others: Any) -> list[tuple[str, int, 
     ]
 
 
+SCALED = "group G was scaled from 2 to {} members"
 REPLACED = "of 2 members of G were replaced or restarted"
 
 
@@ -279,13 +271,8 @@ REPLACED = "of 2 members of G were replaced or restarted"
         ),
         ([(0, "ab"), (60, "b"), (120, "ab")], "GROUP_DEPLOYED", f"1 {REPLACED}", "1 came back"),
         ([(0, "ab"), (60, "cde")], "GROUP_DEPLOYED", f"2 {REPLACED}", "3 joined, 2 left"),
-        (
-            [(0, "ab"), (60, "abcd")],
-            "GROUP_SCALED",
-            "group G was scaled from 2 to 4 members",
-            "2 joined",
-        ),
-        ([(0, "ab"), (60, "")], "GROUP_SCALED", "group G was scaled from 2 to 0 members", "2 left"),
+        ([(0, "ab"), (60, "abcd")], "GROUP_SCALED", SCALED.format(4), "2 joined"),
+        ([(0, "ab"), (60, "")], "GROUP_SCALED", SCALED.format(0), "2 left"),
     ],
 )
 def test_members_that_change_are_one_deploy_or_one_scaling_with_who_came_and_left(
@@ -315,9 +302,8 @@ def test_a_broker_that_has_just_come_lists_its_members_one_after_the_other() -> 
 def test_a_process_that_began_later_under_the_same_id_restarted() -> None:
     infos = [started("a", -100, 0, 60, 120), started("a", 150, 180, 240), started("b", -100, 0)]
     assert restarts(infos) == [(at(180), "a")]
-    assert changed((0, "ab"), restarted=restarts(infos)) == [
-        ("GROUP_DEPLOYED", 180, 180, "1 of 2 members of G were replaced or restarted")
-    ]
+    deploy = ("GROUP_DEPLOYED", 180, 180, f"1 {REPLACED}")
+    assert changed((0, "ab"), restarted=restarts(infos)) == [deploy]
     # Two processes that share the id are reported by turns.
     assert restarts([started("a", -100, 0, 120), started("a", -50, 60, 180)]) == []
 
@@ -326,9 +312,7 @@ def test_a_process_that_began_later_under_the_same_id_restarted() -> None:
 
 
 @pytest.mark.parametrize(("next_round", "is_away"), [(149, False), (150, True), (900, True)])
-def test_the_collector_is_away_when_more_than_one_round_is_missing(
-    next_round: int, *, is_away: bool
-) -> None:
+def test_the_collector_is_away_when_rounds_are_missing(next_round: int, *, is_away: bool) -> None:
     rounds = [at(60 * n) for n in range(6)]
     later = [at(300 + next_round + 60 * n) for n in range(6)]
     found = list(collector_away("c", [*rounds, *later], ["G", "H"]))
@@ -396,14 +380,11 @@ def test_a_finding_names_the_event_with_which_it_began() -> None:
     )
 
 
+PASSED = {"persistence": "TRANSIENT", "confirmed": True}
+
+
 @pytest.mark.parametrize(
-    "refuted",
-    [
-        {"persistence": "TRANSIENT", "confirmed": True},
-        {"confirmed": False},
-        {"moved": False},
-        {"certainty": "POSSIBLE"},
-    ],
+    "refuted", [PASSED, {"confirmed": False}, {"moved": False}, {"certainty": "POSSIBLE"}]
 )
 def test_what_passed_or_is_refuted_or_possible_alone_cost_no_queue(refuted: Row) -> None:
     event, named = explained(a_finding(**refuted))

@@ -83,9 +83,7 @@ def test_who_takes_over_at_last_is_not_blamed():
 
 
 @pytest.mark.parametrize("snapshot", [90, 120])
-def test_a_queue_that_changes_hands_and_still_does_not_move_freezes_each_owner_in_its_time(
-    snapshot,
-):
+def test_a_queue_that_changes_hands_and_does_not_move_freezes_each_owner_in_its_time(snapshot):
     times = (0, 60, 120, 180)
     assert frozen(
         [offsets(0, steady(*times)), offsets(3, stuck(*times))],

@@ -156,9 +156,7 @@ HOUR = 3600
         (range(0, HOUR + 1, 60), 0, (None, 1)),
     ],
 )
-def test_offsets_that_are_old_or_were_never_committed_do_not_show_that_nothing_waits(
-    polls, consumed, shown
-):
+def test_offsets_old_or_never_committed_do_not_show_that_nothing_waits(polls, consumed, shown):
     offsets = polled(polls, [30] * len(polls), [consumed] * len(polls), "a")
     row = health(("good", 0, HOUR), routes=[broker("a", 1)], offsets=[offsets])
     assert (row["backlog"], row["queues_without_offsets"]) == shown
@@ -175,9 +173,7 @@ def test_offsets_that_are_old_or_were_never_committed_do_not_show_that_nothing_w
         ("DUPLICATE", 60, HOUR, (None, 1)),
     ],
 )
-def test_old_offsets_of_a_queue_that_is_orphaned_since_show_what_waits_at_least(
-    kind, first, last, shown
-):
+def test_old_offsets_of_a_queue_orphaned_since_show_what_waits_at_least(kind, first, last, shown):
     offsets = polled([0, 60, 120], [10, 20, 30], [10, 10, 10])
     of = {"routes": [broker("broker-a", 1)], "offsets": [offsets]}
     row = health(("good", 0, HOUR), findings=[finding(kind, first=first, last=last)], **of)
@@ -302,7 +298,5 @@ def test_an_unreadable_queue_is_told_once_from_its_first_to_its_last_snapshot():
 
     rows = unreadable_queues(periods, by_id)
 
-    assert [tuple(row.values()) for row in rows] == [
-        ("T", "broker-a", 4, at(0), at(60), 2),
-        ("T", "broker-a", 5, at(0), at(240), 3),
-    ]
+    expected = [("T", "broker-a", 4, at(0), at(60), 2), ("T", "broker-a", 5, at(0), at(240), 3)]
+    assert [tuple(row.values()) for row in rows] == expected

@@ -61,16 +61,10 @@ def test_an_answer_that_shows_nothing_does_not_hide_one_that_does():
 def test_answers_are_cut_where_a_change_explains_a_difference_no_longer():
     segments = [("one", 0, 100), ("two", 110, 600)]
     infos = [info("a", [90, 115, 125, 135, 300], [0])]
-    found = [
-        (*map(in_seconds, each.rounds), each.explained_by, each.is_settled)
-        for each in holdings_of(infos, segments=segments)
-    ]
+    holdings = holdings_of(infos, segments=segments)
+    found = [(*map(in_seconds, h.rounds), h.explained_by, h.is_settled) for h in holdings]
     # From 130 on, 20 seconds after the second phase began, the client has rebalanced.
-    assert found == [
-        (90, None, True),
-        (115, 125, "STATE_CHANGED", False),
-        (135, 300, None, True),
-    ]
+    assert found == [(90, None, True), (115, 125, "STATE_CHANGED", False), (135, 300, None, True)]
 
 
 # Two collectors' rounds overlap: the change of the first round may have been given last.
@@ -78,10 +72,8 @@ def test_answers_are_cut_where_a_change_explains_a_difference_no_longer():
 def test_answers_are_cut_where_the_route_explains_them_no_longer_and_the_lists_still_do(changes):
     segments = [("one", 0, 100), ("two", 110, 600)]
     holdings = holdings_of([info("a", [115, 120, 121], [0])], segments=segments, changes=changes)
-    assert [(len(each.rounds), each.explained_by) for each in holdings] == [
-        (2, "ROUTE_CHANGED"),
-        (1, "STATE_CHANGED"),
-    ]
+    found = [(len(each.rounds), each.explained_by) for each in holdings]
+    assert found == [(2, "ROUTE_CHANGED"), (1, "STATE_CHANGED")]
 
 
 def test_a_client_counts_in_the_phases_that_have_its_id():
@@ -122,10 +114,7 @@ def test_queues_of_other_topics_and_queues_being_released_are_not_held():
             [log("p", "a", 100, [0], times=((at(100), at(110)), (at(100), at(900))))],
             [("a", 120, 600, [0])],
         ),
-        (
-            [log("p", "a", 100, [0]), log("p", "a", 200, [], topic="OTHER")],
-            [("a", 120, 600, [0])],
-        ),
+        ([log("p", "a", 100, [0]), log("p", "a", 200, [], topic="OTHER")], [("a", 120, 600, [0])]),
     ],
 )
 def test_a_line_counts_from_20_seconds_after_it(lines, held):
@@ -144,11 +133,8 @@ def test_after_a_route_change_the_time_in_which_a_client_may_not_know_it_is_a_pe
     holdings = holdings_of([log("p", "a", -100, [0])], segments=segments, changes=[105])
     times = [(in_seconds(each.first_seen), in_seconds(each.last_seen)) for each in holdings]
     assert times == [(20, 100), (110, 155), (155, 300)]
-    assert [(each.explained_by, each.is_settled) for each in holdings] == [
-        (None, True),
-        ("ROUTE_CHANGED", False),
-        (None, True),
-    ]
+    explained = [(each.explained_by, each.is_settled) for each in holdings]
+    assert explained == [(None, True), ("ROUTE_CHANGED", False), (None, True)]
 
 
 @pytest.mark.parametrize(
@@ -200,10 +186,8 @@ ANSWERS = st.dictionaries(
 def test_folded_answers_drift_as_single_ones_do(answers, changes):
     """A run of equal statements is only a shorter way to write them."""
     segments = [("one", 0, 100), ("two", 130, 300), ("one", 310, 590)]
-    situations = {
-        "one": AGREED,
-        "two": [allocated("a", [0], 0.5), allocated("a", [1, 2], 0.5, client_count=3)],
-    }
+    differing = [allocated("a", [0], 0.5), allocated("a", [1, 2], 0.5, client_count=3)]
+    situations = {"one": AGREED, "two": differing}
     inputs = {"segments": segments, "allocations": situations, "changes": changes}
     single = [info("a", second, held) for second, held in answers.items()]
     folded = [

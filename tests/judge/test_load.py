@@ -87,10 +87,8 @@ def test_the_retry_topic_stands_apart():
         **{"T": divided([ALICE, BOB], 1), "%RETRY%G": divided([ALICE, BOB], 2, topic="%RETRY%G")}
     )
 
-    assert [(row["queues"], row["retry_queues"], row["topics"]) for row in load.rows()] == [
-        (1, 1, 1),
-        (0, 1, 1),
-    ]
+    expected = [(1, 1, 1), (0, 1, 1)]
+    assert [(row["queues"], row["retry_queues"], row["topics"]) for row in load.rows()] == expected
     assert [row["idle"] for row in load.rows()] == [False, True]
 
 

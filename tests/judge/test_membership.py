@@ -164,9 +164,7 @@ def test_who_reaches_one_of_two_slaves_reaches_the_broker():
 def test_missing_polls_change_nothing():
     whole = {"x": rounds("2" * 20, 30), "y": rounds("21112" * 4, 30)}
     holes = {"x": [each for n, each in enumerate(whole["x"]) if n not in (2, 7)]}
-    holes["y"] = [
-        (*each[:2], NO_ANSWER) if n in (2, 12) else each for n, each in enumerate(whole["y"])
-    ]
+    holes["y"] = [(*p[:2], NO_ANSWER) if n in (2, 12) else p for n, p in enumerate(whole["y"])]
     assert unreachable(holes) == unreachable(whole)
 
 

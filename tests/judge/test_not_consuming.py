@@ -125,9 +125,8 @@ def test_it_begins_with_the_last_move():
 
 def test_a_topic_that_a_release_no_longer_subscribes_to_is_said_so():
     (fault,) = found([offsets(0, stuck(*MINUTES))], coverage="NOT_SUBSCRIBED")
-    assert fault.evidence.endswith(
-        "more than at the start; no member subscribes to the topic any more"
-    )
+    said = "more than at the start; no member subscribes to the topic any more"
+    assert fault.evidence.endswith(said)
     assert "subscribe to the topic again" in fault.remedy
     # As it was at the last poll.
     (fault,) = found([offsets(0, stuck(*MINUTES))], at_last="NOT_SUBSCRIBED")
@@ -152,9 +151,7 @@ def test_running_infos_show_whether_the_listeners_hang():
 
 def disabled(**seconds):
     """By broker the snapshots in which ``consumeEnable`` of the group was read as false."""
-    return {
-        f"broker-{name}": tuple(at(each) for each in read_at) for name, read_at in seconds.items()
-    }
+    return {f"broker-{name}": tuple(map(at, read_at)) for name, read_at in seconds.items()}
 
 
 def test_a_broker_that_does_not_let_the_group_consume_is_the_cause():

@@ -180,11 +180,8 @@ def test_where_each_connection_is_another_process_it_restarts(clients, fault):
 def test_a_process_that_restarts_under_one_id_flaps():
     """It is back so fast that no list shows it gone; its old connections are closed."""
     restarts = [info(120 * n, 120 * n + 30) for n in range(10)]
-    stale, fault = all_faults(
-        *breaking(120, 10, listed=-60),
-        clients=restarts,
-        faults=[fault_of("STALE_CHANNEL", client_ids=("a",))],
-    )
+    left = [fault_of("STALE_CHANNEL", client_ids=("a",))]
+    stale, fault = all_faults(*breaking(120, 10, listed=-60), clients=restarts, faults=left)
     # What each of them leaves behind passes by itself, and the next one comes.
     assert stale.remedy == fault.remedy
     assert (fault.fault, fault.topic, fault.queues_affected) == ("FLAPPING", "MAIN", 0)

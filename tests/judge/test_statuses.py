@@ -123,10 +123,8 @@ def test_a_stall_is_resolved_where_its_offsets_were_asked_for():
     stalls = [earlier(of, of)._replace(kind="STALLED") for of in "TU"]
     rows = former_findings(stalls, [], audited={"U"}, polled={"T"})
     # That its topic was recomputed says nothing of its offsets.
-    assert {row["finding_id"]: row["status"] for row in rows} == {
-        "T": "RESOLVED",
-        "U": "NOT_AUDITED",
-    }
+    expected = {"T": "RESOLVED", "U": "NOT_AUDITED"}
+    assert {row["finding_id"]: row["status"] for row in rows} == expected
 
 
 def test_a_fault_of_the_run_before_is_no_former_finding_of_a_queue():

@@ -51,11 +51,7 @@ def holding(activity=None, held=(0, 1)):
 
 @pytest.mark.parametrize(
     ("activity", "because"),
-    [
-        ("NOT_CONSUMING", "a listener hangs"),
-        ("NOT_LOCKED", "no lock"),
-        ("NOT_PULLING", "no pull"),
-    ],
+    [("NOT_CONSUMING", "a listener hangs"), ("NOT_LOCKED", "no lock"), ("NOT_PULLING", "no pull")],
 )
 def test_what_the_process_says_of_the_queue_explains_it(activity, because):
     held, text = explained(holding(activity), offsets(0, steady(*MINUTES)))

@@ -64,10 +64,7 @@ ASKED_IN_TURN = [
         (answers(a=[0, 1], b=[2, 3]), {}, False, False),
         # Who reads every queue for itself holds none for the group.
         (
-            [
-                *answers(a=[0, 1]),
-                info("b", 60, [0, 1, 2, 3], message_model="BROADCASTING"),
-            ],
+            [*answers(a=[0, 1]), info("b", 60, [0, 1, 2, 3], message_model="BROADCASTING")],
             {},
             False,
             True,
@@ -98,12 +95,7 @@ ASKED_IN_TURN = [
         (ASKED_IN_TURN, STACKED, None, True),
         ([*answers(a=[0, 1]), info("a", 60, [1], started=7)], STACKED, False, True),
         # A consumer that does not show what it holds leaves the round incomplete.
-        (
-            [*answers(a=[0, 1]), info("b", 60, [], consume_type="CONSUME_ACTIVELY")],
-            {},
-            None,
-            None,
-        ),
+        ([*answers(a=[0, 1]), info("b", 60, [], consume_type="CONSUME_ACTIVELY")], {}, None, None),
     ],
 )
 def test_the_answers_of_a_round_confirm_or_refute_a_finding(clients, inputs, duplicate, orphan):
@@ -160,9 +152,7 @@ def test_what_is_there_at_times_is_not_refuted_by_the_times_when_it_is_not():
     # None in the round after, one that takes it, none at all, and another situation then.
     [([2], [], True), ([2, 3], [], None), (None, [], None), ([2], [("two", 400, 600)], None)],
 )
-def test_rounds_before_and_after_a_finding_show_what_nobody_holds_in_between(
-    after, changes, is_orphan
-):
+def test_rounds_around_a_finding_show_what_nobody_holds_in_between(after, changes, is_orphan):
     # The round before that, in which somebody still held it, is too old.
     rounds = [info("a", 30, [0, 1]), info("b", 30, [0, 2, 3])]
     rounds += [info("a", 60, [0, 1]), info("b", 60, [0, 2])]

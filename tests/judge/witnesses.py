@@ -190,10 +190,7 @@ def stuck(*seconds: int, at_offset: int = 0) -> dict[float, tuple[int, int]]:
 
 
 #: Queues 0 to 2 of broker-a belong to a, queue 3 and those of broker-b to b.
-OWNERS = (
-    allocated("a", [0, 1, 2]),
-    allocated("b", [3, (OTHER_BROKER, 0), (OTHER_BROKER, 1)]),
-)
+OWNERS = (allocated("a", [0, 1, 2]), allocated("b", [3, (OTHER_BROKER, 0), (OTHER_BROKER, 1)]))
 
 
 def intervals_of(

@@ -389,6 +389,15 @@ def log_line(
     return _line("client_log", body, {"collected_at": at(seconds)} | overrides)
 
 
+def route_body(queues: int = 4) -> dict[str, Any]:
+    """A route with so many queues on one master."""
+    numbers = {"perm": 6, "readQueueNums": queues, "writeQueueNums": queues}
+    return {
+        "brokerDatas": [{"brokerName": BROKER, "brokerAddrs": {"0": "h:1"}}],
+        "queueDatas": [{"brokerName": BROKER, **numbers}],
+    }
+
+
 def route_line(body: dict[str, Any] | None = None, seconds: float = 0, **overrides: Any) -> str:
     """A nameserver's answer; without a body it is an error, told in the overrides."""
     values = _polled(seconds) | {"namesrv_addr": NAMESRV, "topic": TOPIC}

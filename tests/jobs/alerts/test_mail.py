@@ -83,9 +83,7 @@ def test_a_refusal_may_pass_or_not(
     assert server.mails == []
 
 
-def test_a_server_that_offers_no_tls_gets_neither_a_password_nor_a_mail(
-    server: MailServer,
-) -> None:
+def test_a_server_that_offers_no_tls_gets_neither_a_password_nor_a_mail(server: MailServer) -> None:
     refusal = deliver(email(server.port, security="STARTTLS", user="audit"))
     assert refusal is not None
     assert "does not offer" in refusal.reason
@@ -141,9 +139,7 @@ def test_with_starttls_the_login_and_the_mail_are_encrypted(
         {"host": ""},
     ],
 )
-def test_what_is_no_address_or_would_send_a_password_in_clear_text_is_refused(
-    values: dict[str, Any],
-) -> None:
+def test_what_is_no_address_or_shows_a_password_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         email(25, **values)
 

@@ -96,9 +96,7 @@ def test_what_is_new_lasts_is_severe_and_not_known_is_told(
     assert sorted(id_ for _, of in found for finding in of for id_ in finding.ids) == told
 
 
-def test_a_message_names_the_owner_of_each_group_and_may_be_about_some_alone(
-    tmp_path: Path,
-) -> None:
+def test_a_message_names_the_owner_of_each_group_and_may_be_of_some_alone(tmp_path: Path) -> None:
     rows = [orphan(name, consumer_group=name, topic=name) for name in ("ORDER_1", "PAY_1", "OTHER")]
     found = digest(tmp_path, orphaned_queues=rows)
     alerts = Alerts(owners={"ORDER_.*": "team orders", "PAY": "nobody", "PAY_.*": "pay\n@all"})
@@ -265,9 +263,7 @@ def test_a_fault_without_queues_is_told_and_of_many_faults_and_groups_some(tmp_p
 
 
 @given(st.text(st.characters(exclude_categories=())), st.integers(1, 60))
-def test_a_strangers_text_stays_on_one_line_and_is_no_longer_than_it_may_be(
-    text: str, longest: int
-) -> None:
+def test_a_strangers_text_stays_on_one_line_of_some_length(text: str, longest: int) -> None:
     assert shown(text, longest).isprintable()
     assert len(shown(text, longest)) <= longest
 
@@ -393,9 +389,7 @@ def of_payments(folder: Path, number: int, **values: Any) -> Digest:
     return replace(found, published=replace(found.published, summary=summary))
 
 
-def test_the_problems_of_one_cause_are_one_line_with_the_names_of_all_and_one_remedy(
-    tmp_path: Path,
-) -> None:
+def test_the_problems_of_one_cause_are_one_line_with_all_names_and_a_remedy(tmp_path: Path) -> None:
     names = [f"GID_payment-settlement-{n}" for n in range(4)]
     lines = told(tmp_path, BESIDE, **payments(4, remedy="separate them"))
     assert lines[:2] == [
@@ -419,9 +413,7 @@ def test_the_problems_of_one_cause_are_one_line_with_the_names_of_all_and_one_re
     assert ": 8 topics of 4 groups have new findings (8 CRITICAL)" in heading
 
 
-def test_of_a_cause_what_waits_and_the_end_are_said_and_its_names_are_limited(
-    tmp_path: Path,
-) -> None:
+def test_of_a_cause_what_waits_and_the_end_are_said_and_few_names(tmp_path: Path) -> None:
     over = {"ongoing": False, "last_seen": NOON + timedelta(minutes=5)}
     rows = [orphan(name, consumer_group=name, **over) for name in "ABC"]
     healths = [waiting(consumer_group=name, last_seen=NOON) for name in "ABC"]
@@ -434,9 +426,7 @@ def test_of_a_cause_what_waits_and_the_end_are_said_and_its_names_are_limited(
     assert len(lines) == 1 + 2
 
 
-def test_when_it_began_and_when_the_oldest_message_came_cannot_be_taken_for_each_other(
-    tmp_path: Path,
-) -> None:
+def test_when_it_began_is_not_taken_for_when_the_oldest_message_came(tmp_path: Path) -> None:
     later = {"last_seen": NOON + timedelta(minutes=9)}
     orphans = [orphan("1", first_seen=NOON, **later)]
     found = digest(tmp_path, orphaned_queues=orphans, group_health=[waiting(**later)])
@@ -530,9 +520,7 @@ def test_a_groups_retry_topic_goes_with_the_worst_of_its_topics(tmp_path: Path) 
     assert later.place == Place("C", "G", "%RETRY%G")
 
 
-def test_an_incident_is_open_as_long_as_the_groups_retry_topic_has_something(
-    tmp_path: Path,
-) -> None:
+def test_an_incident_is_open_while_the_groups_retry_topic_has_something(tmp_path: Path) -> None:
     rows = [
         orphan("over", topic="A", ongoing=False),
         orphan("retry", topic="%RETRY%G"),
@@ -561,9 +549,7 @@ def test_a_message_names_the_groups_that_have_nothing_any_more(tmp_path: Path) -
     assert line.startswith("• CRITICAL G / T (C): 1 queue consumed by nobody, since ")
 
 
-def test_a_message_ends_with_the_page_and_each_problem_knows_its_place_there(
-    tmp_path: Path,
-) -> None:
+def test_a_message_ends_with_the_page_and_each_problem_has_its_place(tmp_path: Path) -> None:
     alerts = Alerts(report_url="https://audit.example/dt={date}.html")
     rows = [orphan("1", consumer_group="G/1 @all", topic="%RETRY%<x>")]
     message = message_of(digest(tmp_path, orphaned_queues=rows), alerts)

@@ -123,9 +123,7 @@ def test_the_run_its_input_and_its_coverage_are_told(tmp_path: Path) -> None:
         assert value(series, "known_issues", state=state) == 1
 
 
-def test_the_worst_groups_are_those_with_most_critical_findings_that_are_not_known(
-    tmp_path: Path,
-) -> None:
+def test_the_worst_groups_have_most_critical_findings_not_known(tmp_path: Path) -> None:
     def orphans(group: str, number: int, **values: Any) -> list[dict[str, Any]]:
         row = report_row("orphaned_queues", consumer_group=group, **values)
         return [row | {"queue_id": n} for n in range(number)]

@@ -380,9 +380,7 @@ def test_pagerduty_has_an_incident_for_each_group_and_topic() -> None:
     assert payload["custom_details"]["findings"][0]["queue"] == "broker-a 0"
 
 
-def test_pagerduty_gets_one_incident_for_the_groups_that_are_left_out_and_what_is_resolved() -> (
-    None
-):
+def test_pagerduty_gets_one_incident_for_groups_left_out_and_what_is_resolved() -> None:
     sent = Message("2026-11-20", "run", "Audit", (), 7, resolved=(("C", "G", "T"),))
     others, resolved = SERVICES["PAGERDUTY"].requests(sent, Access("https://x", "key"), NOON)
     assert others.body["event_action"] == "trigger"

@@ -43,10 +43,7 @@ def test_what_is_worst_comes_first_with_who_since_when_and_what_to_do(tmp_path: 
     }
     lines = ending(problems_of(tmp_path, tables), 60)
     assert lines[0] == "CRITICAL  G_BAD / T: 1 queue consumed by nobody"
-    assert lines[1:3] == [
-        "  who:    10.0.0.1@app, 10.0.0.2@app, 10.0.0.3@app and 2",
-        "      more",
-    ]
+    assert lines[1:3] == ["  who:    10.0.0.1@app, 10.0.0.2@app, 10.0.0.3@app and 2", "      more"]
     assert lines[3].startswith("  since:  2026-11-20 12:00:00")
     assert lines[4].startswith("  to do:  use one strategy use")
     assert all(len(line) <= 60 for line in lines)

@@ -33,13 +33,8 @@ def printed(
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
-@given(
-    st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=4),
-    st.integers(30, 150),
-)
-def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(
-    rows: list[list[str]], width: int
-) -> None:
+@given(st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=4), st.integers(30, 150))
+def test_no_line_is_too_wide_and_nothing_is_lost(rows: list[list[str]], width: int) -> None:
     lines = printed(["topic", "evidence", "severity"], rows, width)
     assert all(display_width(line) <= width for line in lines)
     text = re.sub(r"\s", "", "".join(lines))

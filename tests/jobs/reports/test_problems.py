@@ -208,9 +208,7 @@ def test_messages_that_are_as_new_as_the_last_offsets_do_not_wait_since_then() -
     assert headline(58).endswith("12 messages wait, the oldest from 2026-11-20 10:58:00")
 
 
-def test_a_fault_that_passed_is_no_cause_and_asks_for_nothing_where_queues_have_what_lasts() -> (
-    None
-):
+def test_a_fault_that_passed_is_no_cause_and_asks_nothing_where_queues_have_what_lasts() -> None:
     passed = fault("FROZEN_PROCESS", persistence="TRANSIENT", ongoing=False, severity="INFO")
     tables = RowTables(stalled_queues=[finding(causes=None)], group_faults=[passed])
     problem = only(tables)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from jobs.cli import main
 from jobs.commands.common import remember_run
 from jobs.storage import Location
+from tests.support.command_line import CommandLine
 from tests.support.written_reports import NOON, publish, report_row
 
 LONG = "10.0.0.1@" + "x" * 90
@@ -50,12 +50,11 @@ Said = Callable[..., tuple[str, str]]
 
 
 @pytest.fixture
-def said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Said:
+def said(tmp_path: Path, cli: CommandLine) -> Said:
     """Both streams of ``show`` of the reports in the folder of the test."""
 
     def said(*arguments: str, code: int = 0) -> tuple[str, str]:
-        assert main(["show", *arguments, "--reports", str(tmp_path)]) == code
-        return capsys.readouterr()
+        return cli("show", *arguments, "--reports", tmp_path, code=code), cli.err
 
     return said
 
@@ -270,9 +269,7 @@ def test_without_a_table_the_tables_are_listed(show) -> None:
     assert number == f"({len(rows)} rows)"
 
 
-def test_a_person_gets_the_columns_that_matter_and_a_program_all(
-    tmp_path: Path, said: Said
-) -> None:
+def test_a_person_gets_columns_that_matter_and_a_program_all(tmp_path: Path, said: Said) -> None:
     def columns(*options: str) -> list[str]:
         return said("orphaned_queues", *options)[0].splitlines()[0].replace(",", " ").split()
 
@@ -288,28 +285,24 @@ def test_a_person_gets_the_columns_that_matter_and_a_program_all(
 
 
 def test_the_reports_of_the_last_run_here_are_read_where_none_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     publish(tmp_path / "ours", "2026-11-20", TABLES)
     publish(tmp_path / "others", "2026-11-20", {})
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     show = ["show", "orphaned_queues"]
-    assert main(show) == 2
-    assert "REBALANCE_AUDIT_PATHS__REPORTS in the environment" in capsys.readouterr().err
+    cli(*show, code=2)
+    assert "REBALANCE_AUDIT_PATHS__REPORTS in the environment" in cli.err
     remember_run(Location(str(tmp_path / "ours")))
-    assert main(show) == 0
-    shown = capsys.readouterr()
-    assert shown.out.endswith("(4 rows)\n")
-    assert f"reads {tmp_path}/ours, the reports of the last run here" in shown.err
+    assert cli(*show).endswith("(4 rows)\n")
+    assert f"reads {tmp_path}/ours, the reports of the last run here" in cli.err
     monkeypatch.setenv("REBALANCE_AUDIT_PATHS__REPORTS", str(tmp_path / "others"))
-    assert main(show) == 0
-    assert capsys.readouterr().out.endswith("(0 rows)\n")
-    assert main([*show, "--reports", str(tmp_path / "ours")]) == 0
-    assert capsys.readouterr().out.endswith("(4 rows)\n")
+    assert cli(*show).endswith("(0 rows)\n")
+    assert cli(*show, "--reports", tmp_path / "ours").endswith("(4 rows)\n")
     monkeypatch.delenv("REBALANCE_AUDIT_PATHS__REPORTS")
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert main(show) == 2
+    cli(*show, code=2)
 
 
 def test_the_events_of_a_group_are_those_that_touched_it(tmp_path: Path, said: Said) -> None:

@@ -12,15 +12,7 @@ from jobs.config.settings import Settings
 from jobs.declared.instants import to_instant
 from jobs.judge.moment import Moment
 from jobs.pipeline.moment_texts import predict_moments
-from rebalance_core import (
-    Change,
-    ChangeError,
-    MessageQueue,
-    join,
-    leave,
-    resize,
-    use_strategy,
-)
+from rebalance_core import Change, ChangeError, MessageQueue, join, leave, resize, use_strategy
 from tests.support.snapshots import BROKER, at, member, one_list
 
 #: The tables that say since when something is so.
