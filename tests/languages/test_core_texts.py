@@ -173,7 +173,7 @@ def rings(*sizes: tuple[str, int]) -> StrategyRules:
 SITUATIONS: dict[str, State | Situation | Callable[[], Situation]] = {
     **{name: partial(faulty, name) for name in FAULTY_STATES},
     **{name: of for name, (of, *_) in MIXED.items()},
-    **{" and ".join(pair): (lambda of=of: Situation(of(), PLAIN)) for pair, of in PAIRS.items()},  # type: ignore[misc]
+    **{" and ".join(pair): Situation(of, PLAIN) for pair, of in PAIRS.items()},
     "a topic that is not there": replace(one_list(["a"]), topic_routes=(route(),)),
     "POP and PULL": one_list(
         [*each("a", client_rebalance=False), *each("b", client_rebalance=True)]
