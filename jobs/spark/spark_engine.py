@@ -52,7 +52,6 @@ from ..engines.batches import (
     shards_step,
     task_numbers_step,
     unpacked_questions,
-    unpacked_rows,
 )
 from ..engines.engine import (
     MOST_BYTES,
@@ -69,7 +68,7 @@ from ..engines.pieces import Piece
 from ..errors import InputError, SparkError
 from ..storage import Location
 from ..texts.shown import visible
-from .dataframe_rows import ListsStep
+from .dataframe_rows import OF_A_LIST
 from .functions import recompute_allocations
 from .session import unnoticed
 
@@ -88,8 +87,6 @@ _COLLECTED_PART = 16 << 20
 _LEAST_BYTES_OF_A_SHARD = 1 << 20
 _MOST_BYTES_OF_A_SHARD = 32 << 20
 _TASKS_OF_A_CORE = 2
-#: Shards go to tasks by a hash, which a few of each make even.
-_SHARDS_OF_A_TASK = 4
 
 
 @dataclass(frozen=True)
@@ -199,12 +196,10 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         return self._keep(rows.coalesce(1) if self._tasks == 1 else rows, self._input_bytes, what)
 
     def _mapped(self, name: str, rows: DataFrame, step: RowStep) -> DataFrame:
-        if self._tasks == 1:
-            return rows.mapInArrow(rows_step(name, step), _DDL)
-        # As pieces: rows of Java, with their lists, would cost as much again to exchange.
-        lists = rows.mapInArrow(rows_step(name, ListsStep(_SHARDS_OF_A_TASK * self._tasks)), _DDL)
-        lists = lists.repartition(self._tasks, "shard")
-        return lists.mapInArrow(rows_step(name, step, unpacked_rows), _DDL)
+        if self._tasks > 1:
+            # A list that lies in several places would come as several.
+            rows = rows.repartition(self._tasks, *[c for c in OF_A_LIST if c in rows.columns])
+        return rows.mapInArrow(rows_step(name, step), _DDL)
 
     def given(self, pieces: Iterable[Piece]) -> PieceFrame:
         """Pieces that the caller has."""
