@@ -148,8 +148,9 @@ class Column:
             numbers = map(self.number_of, encoded.dictionary.to_pylist())
             # Null, which has no place in a dictionary, is the last one.
             self._last = encoded.dictionary, np.array([*numbers, 0], dtype=np.int64)
-        places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return cast(Numbers, self._last[1][places])
+        if len(encoded.dictionary) == 1 and not encoded.null_count:
+            return np.full(len(encoded), self._last[1][0])
+        return self._last[1].take(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
 
     def number_of(self, value: Any) -> int:
         """The number of one value."""
@@ -220,7 +221,9 @@ def hash_rows(columns: Iterable[Numbers | Sequence[Hashes]]) -> list[Hashes]:
     for place, column in enumerate(columns):
         for seed, factor in enumerate(_FACTORS[:, place]):
             values = column.view(np.uint64) if isinstance(column, np.ndarray) else column[seed]
-            sums[seed] = values * factor + sums[seed]
+            term = values * factor
+            term += sums[seed]
+            sums[seed] = term
     return [_mixed(sum_) for sum_ in sums]
 
 
