@@ -177,10 +177,10 @@ def _arrow_type(field: T.StructField) -> pa.DataType:
     takes_zone = "timezone" in signature(to_arrow_schema).parameters
     zone: dict[str, Any] = {"timezone": "UTC"} if takes_zone else {}
     try:
-        schema: pa.Schema = to_arrow_schema(T.StructType([field]), **zone)
-        return schema.field(0).type
+        type_: pa.DataType = to_arrow_schema(T.StructType([field]), **zone).field(0).type
     except PySparkException:  # a type that Arrow has not
         return pa.null()
+    return type_
 
 
 def _what_to_type(
