@@ -75,7 +75,7 @@ def _claim(claims: Location, run_id: str) -> Iterator[Location]:
     """A claim of this process, which is locked and renewed while the block runs."""
     host = re.sub(r"[^\w.-]", "_", socket.gethostname())
     mine = claims / f"{run_id}~{os.getpid()}~{host}~{secrets.token_hex(4)}.claim"
-    mine.replace_text("")
+    mine.write_new_text("")
     ended = threading.Event()
     renewal = threading.Thread(target=_renew, args=(mine, ended), name="lease", daemon=True)
     renewal.start()

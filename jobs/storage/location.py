@@ -117,6 +117,14 @@ class Location:
         """The text of the file; FileNotFoundError where there is none."""
         return self.read_bytes().decode("utf-8")
 
+    def write_new_text(self, text: str) -> None:
+        """Writes a file whose name nobody else has: a claim, a manifest."""
+        data = self._ready(text)
+        if self.is_local:
+            disk.write_new(Path(self.base), data)
+        else:
+            self._put(data)
+
     def create_text(self, text: str) -> None:
         """Writes a file that is not there yet; FileExistsError where there is one.
 

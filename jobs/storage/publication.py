@@ -187,7 +187,7 @@ class Publication:
         }
         text = sealed(values)
         copy = self._manifests / f"{run.run_id}.json"
-        copy.replace_text(text)
+        copy.write_new_text(text)
         pointer = self._pointer(run.number)
         try:
             pointer.create_text(text)
