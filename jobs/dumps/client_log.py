@@ -99,17 +99,12 @@ def _values(message: str, names: Sequence[str]) -> list[str]:
     return [*values, rest]
 
 
-def _elements(printed: str, start: str) -> list[str]:
-    """The elements of a set as Java prints it, each with its ``start``."""
+def _queues(printed: str, start: str) -> tuple[QueueName, ...]:
+    """The queues of a set as Java prints it, whose elements begin with ``start``."""
     if not printed.startswith("[") or not printed.endswith("]"):
         raise LineError(f"the set does not end: {printed[-40:]!r}")
-    elements = re.split(rf"(?<=\]), (?={re.escape(start)})", printed[1:-1])
-    return elements if elements != [""] else []
-
-
-def _queues(printed: str, start: str) -> tuple[QueueName, ...]:
     queues = []
-    for element in _elements(printed, start):
+    for element in filter(None, re.split(rf"(?<=\]), (?={re.escape(start)})", printed[1:-1])):
         text = element
         if start == _ASSIGNMENT_START:
             text, separator, mode = element.removeprefix(start).rpartition(", Mode=")

@@ -16,7 +16,7 @@ Source: alibaba/fastjson 1.x, ``MapSerializer`` (keys), ``JSONSerializer.writeRe
 import math
 import re
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from .values import json_text
 
@@ -63,18 +63,13 @@ _KEY_STEP = "null"
 class FastjsonError(ValueError):
     """The text is not what fastjson or Jackson print, or a queue in it is none.
 
-    ``position`` is the offset of the character where it shows, ``expected`` is what could have
-    been there, ``came`` what was (an excerpt, escaped).
+    It is made of the offset of the character where it shows, what could have been there, and what
+    was (an excerpt, escaped).
     """
 
-    def __init__(self, position: int, expected: str, came: str) -> None:
-        super().__init__(position, expected, came)
-        self.position = position
-        self.expected = expected
-        self.came = came
-
     def __str__(self) -> str:
-        return f"at character {self.position}: expected {self.expected}, came {self.came}"
+        position, expected, came = self.args
+        return f"at character {position}: expected {expected}, came {came}"
 
 
 def parse(text: str) -> Any:
@@ -123,14 +118,11 @@ def _excerpt(text: str, position: int) -> str:
     return repr(part) if part else "the end of the text"
 
 
-class _Reference:
+class _Reference(NamedTuple):
     """A ``{"$ref": path}`` that has not been looked up yet."""
 
-    __slots__ = ("path", "position")
-
-    def __init__(self, path: str, position: int) -> None:
-        self.path = path
-        self.position = position
+    path: str
+    position: int
 
     def error(self, expected: str) -> FastjsonError:
         return FastjsonError(self.position, expected, f"a reference to {self.path[:80]!r}")
@@ -173,9 +165,12 @@ class _Reader:
         self._take()
         if kind == "word":
             return _WORDS[lexeme]
-        if kind == "number":
-            return self._number(lexeme, start)
-        return self._unescaped(lexeme, start)
+        if kind == "string":
+            return self._unescaped(lexeme, start)
+        try:
+            return number_of(lexeme)
+        except ValueError:
+            self._fail("a number in range", start)
 
     def _items(self, closing: str, depth: int) -> Iterator[None]:
         """Goes to each of the items between two brackets, and behind the closing one."""
@@ -219,12 +214,6 @@ class _Reader:
             self._fail("a key", start)
         self._take()
         return self._unescaped(lexeme, start) if kind == "string" else lexeme
-
-    def _number(self, lexeme: str, start: int) -> int | float:
-        try:
-            return number_of(lexeme)
-        except ValueError:
-            return self._fail("a number in range", start)
 
     def _unescaped(self, quoted: str, start: int) -> str:
         def character(escape: re.Match[str]) -> str:

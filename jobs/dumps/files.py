@@ -12,7 +12,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import filter as names_like
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
@@ -32,11 +32,26 @@ def list_local_files(paths: Sequence[str]) -> list[InputFile] | None:
     """Every file that local paths name: files, folders (with all below them) and globs.
 
     None where some path is of another file system. A path that is there is taken as it is, else it
-    is a glob. Files whose names begin with ``_`` or ``.`` are not dumps: below a folder they are
-    left out, named outright they are an error. Raises InputError for a path that names nothing.
+    is a glob; in a URI ``file:/PATH`` ``%20`` is not a space. Each file is there once, also where
+    links lead to it again, sorted by their absolute paths. Files whose names begin with ``_`` or
+    ``.`` are not dumps: below a folder they are left out, named outright they are an error. Raises
+    InputError for a path that names nothing, and for what cannot be read as a file.
     """
     given = given_paths(paths)
-    return _files_on_disk(given) if all(map(is_local, given)) else None
+    if not all(map(is_local, given)):
+        return None
+    found: dict[str, str] = {}
+    for path in given:
+        place = local_path(path)
+        named = [place] if _is_there(place) else _matches(place)
+        if not named:
+            raise no_dumps([path])
+        for file in chain.from_iterable(map(_files_of, named)):
+            target = os.path.realpath(file)
+            # The name of the file goes before that of a link, which may lack the ending .gz.
+            names = file, found.get(target, file)
+            found[target] = min(names, key=lambda name: (os.path.islink(name), name))  # noqa: PTH114
+    return sorted(InputFile(f"file:{name}", _size(name)) for name in found.values())
 
 
 def slices_of(files: Sequence[InputFile]) -> list[Slice]:
@@ -89,28 +104,6 @@ def is_local(path: str) -> bool:
     return path.startswith(("/", "file:"))
 
 
-def _files_on_disk(paths: Sequence[str]) -> list[InputFile]:
-    """The files that the paths name, sorted by their absolute paths.
-
-    A path is absolute, or a URI ``file:/PATH``, in which ``%20`` is not a space. Each file is there
-    once, also where links lead to it again. Files whose names begin with ``_`` or ``.`` are left
-    out below a folder. Raises InputError for a path that names nothing, for a hidden file that is
-    named outright, and for what cannot be read as a file.
-    """
-    found: dict[str, str] = {}
-    for path in paths:
-        place = local_path(path)
-        named = [place] if _is_there(place) else _matches(place)
-        if not named:
-            raise no_dumps([path])
-        for one in named:
-            for file in _files_of(one):
-                target = os.path.realpath(file)
-                # The name of the file goes before that of a link, which may lack the ending .gz.
-                found[target] = min(file, found.get(target, file), key=_link_last)
-    return sorted(InputFile(f"file:{name}", _size(name)) for name in found.values())
-
-
 def _is_hidden(name: str) -> bool:
     """True if Spark skips a file or folder of that name."""
     return name.startswith(("_", "."))
@@ -143,14 +136,10 @@ def _unreachable(place: str, error: PermissionError) -> InputError:
     return InputError(f"cannot reach a dump: {sentence_of(refused)}")
 
 
-def _link_last(path: str) -> tuple[bool, str]:
-    return os.path.islink(path), path  # noqa: PTH114
-
-
 def _matches(pattern: str) -> list[str]:
     """The paths that a glob names; ``**`` is nothing but ``*``."""
-    globs = [_in_python(alternative) for alternative in _alternatives(pattern)]
-    return sorted({path for pattern in globs for path in _paths_like(pattern)})
+    globs = map(_in_python, _alternatives(pattern))
+    return sorted({path for glob in globs for path in _paths_like(glob)})
 
 
 #: A folder that each disk of Linux has at its top for repairs, closed to all but root.

@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from rebalance_core.english import agreeing
+from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..config.bounds import Bounds
@@ -47,11 +48,6 @@ _REFUSED_AT_ONCE = 8 << 20
 
 #: The groups and topics of a dump come again with each round.
 _shard_of = lru_cache(maxsize=50_000)(shard_of)
-
-
-def subject_of(statement: Statement) -> StatementSubject:
-    """The subject of a statement."""
-    return statement.kind == TOPIC_ROUTE, statement.cluster, statement.subject
 
 
 @dataclass
@@ -185,9 +181,8 @@ class _Reading:
         if over is None and line.size > self._bounds.line_bytes:
             over = too_long(line.size, self._bounds)
         if over is not None:
-            return self._refuse(
-                number, RefusedLine(over), line._replace(text=line.text[:BEGINNING])
-            )
+            beginning = line._replace(text=line.text[:BEGINNING])
+            return self._refuse(number, RefusedLine(over), beginning)
         found = self._reader.read(line.text, place)
         if isinstance(found, RefusedLine):
             return self._refuse(number, found, line)
@@ -195,8 +190,7 @@ class _Reading:
             self._counts.kinds[found[0].kind] += 1
         for statement in found:
             self._count(statement)
-            shard = _shard_of(statement.subject, self._shards)
-            self._statements[shard].append(statement)
+            self._statements[_shard_of(statement.subject, self._shards)].append(statement)
         self._held += len(found)
         return None
 
@@ -253,10 +247,11 @@ class _Reading:
 
 def statements_of(pieces: Sequence[Piece]) -> dict[StatementSubject, list[Statement]]:
     """The statements of a shard's pieces, by subject, each subject's in order of time."""
-    found: dict[StatementSubject, list[Statement]] = defaultdict(list)
-    for columns in all_values(pieces, STATEMENTS):
-        for statement in map(Statement, *columns):
-            found[subject_of(statement)].append(statement)
+    found = grouped(
+        ((each.kind == TOPIC_ROUTE, each.cluster, each.subject), each)
+        for columns in all_values(pieces, STATEMENTS)
+        for each in map(Statement, *columns)
+    )
     for statements in found.values():
         statements.sort(key=lambda statement: (statement.collected_at, statement.order))
     return found

@@ -22,14 +22,12 @@ class Timeless(NamedTuple):
         """True if the times of the envelope are those that the line holds: without them it differs
         in them alone. They could be of an object in it, or of a key that comes twice.
         """
-        times = {"collected_at": ""}
-        if self.snapshot_time is not None:
-            times["snapshot_time"] = ""
+        names = ["collected_at", *([] if self.snapshot_time is None else ["snapshot_time"])]
         try:
             rest = parse_json(self.rest.decode().removeprefix("\ufeff"))
         except ValueError:  # it was not a whole text that was left out
             return False
-        return bool(rest == {**envelope, **times})
+        return bool(rest == envelope | dict.fromkeys(names, ""))
 
 
 def without_times(line: bytes) -> Timeless | None:

@@ -100,7 +100,6 @@ class StatementReader:
         self._bounds = bounds
         self._plausible = plausible
         self._meanings: Cache[bytes, _Meaning] = Cache()
-        self._bodies: Cache[tuple[str, str], ParsedBody] = Cache()
         self._values: Cache[Any, Any] = Cache()
 
     def read(self, line: bytes, order: int = 0) -> list[Statement] | RefusedLine:
@@ -202,20 +201,16 @@ class StatementReader:
         return None if self._plausible is None else self._plausible.problem(kind, collected_at)
 
     def _body(self, kind: str, body: str) -> ParsedBody:
-        comes_again = LINES[kind].comes_again
-        read = self._bodies.get((kind, body)) if comes_again else None
-        if read is not None:
-            return read
         read = read_body(kind, body)
         for group, content in read.contents:
             check_names([("a consumer group", group)], self._bounds)
             check_content(content, len(body), self._bounds)
-        if not comes_again:
+        if not LINES[kind].comes_again:
             return read
         # A broker prints its set in another order each time, and a subscription's version changes
         # at every rebalance.
         contents = tuple((group, self._same(it, len(body))) for group, it in read.contents)
-        return self._bodies.remember((kind, body), read._replace(contents=contents), len(body))
+        return read._replace(contents=contents)
 
     def _same(self, value: Value, size: int | None = None) -> Value:
         """The equal value of its type that came before, else this one; of about so many bytes."""

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeGuard
 
 from rebalance_core.message_queue import is_dead_letters
-from rebalance_core.state import BROADCASTING
+from rebalance_core.state import BROADCASTING, POP, PULL
 from rebalance_core.strategies.factory import JAVA_CLASSES
 
 from . import statement
@@ -182,19 +182,18 @@ def _route(body: Fields, _: str) -> ParsedBody:
         raise LineError("expected TopicRouteData with queueDatas and brokerDatas")
     addresses, queues = as_maps(body.get("brokerDatas")), as_maps(body.get("queueDatas"))
     brokers, numbers = _brokers(addresses), _queue_numbers(queues)
-    mappings = as_map(body.get("topicQueueMappingByBroker")).values()
-    logical = _logical_queues(map(as_map, mappings))
-    physical = []
+    mappings = as_map(body.get("topicQueueMappingByBroker"))
+    logical = _logical_queues(map(as_map, mappings.values()))
+    entries = []
     for name in dict.fromkeys([*brokers, *numbers]):
         broker_ids, zone_name = brokers.get(name, ((), None))
         perm, *queue_numbers = numbers.get(name, (0, 0, 0))
         reads, writes = (0, 0) if logical else queue_numbers
-        physical.append(statement.RouteEntry(name, broker_ids, perm, reads, writes, zone_name))
-    mocks = []
+        entries.append(statement.RouteEntry(name, broker_ids, perm, reads, writes, zone_name))
     for scope, number in logical.items():
         mock = _MOCK_BROKER + ("global__" if scope == _GLOBAL_SCOPE else scope)
-        mocks.append(statement.RouteEntry(mock, (), 6, number, number, None))
-    return _one(statement.Route((*physical, *mocks)))
+        entries.append(statement.RouteEntry(mock, (), 6, number, number, None))
+    return _one(statement.Route(tuple(entries)))
 
 
 def _brokers(given: Iterable[Fields]) -> dict[str, tuple[tuple[int, ...], str | None]]:
@@ -378,7 +377,7 @@ def _request_modes(body: Fields, _: str) -> ParsedBody:
     for topic, of_groups in as_map(_needed(body, "messageRequestModeMap")).items():
         for group, value in as_map(of_groups).items():
             mode = as_text(as_map(value).get("mode"))
-            if group and topic and mode in _MODES:
+            if group and topic and mode in (PULL, POP):
                 modes.append((group, statement.RequestMode(topic, mode)))
     return ParsedBody(tuple(modes))
 
@@ -412,10 +411,6 @@ def _unused(field: str, kind: type) -> Callable[[Fields, str], ParsedBody]:
         return ParsedBody(())
 
     return read
-
-
-#: ``MessageRequestMode`` of RocketMQ.
-_MODES = ("PULL", "POP")
 
 
 def _log_line(_: Fields, line: str) -> ParsedBody:

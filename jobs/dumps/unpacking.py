@@ -19,8 +19,6 @@ BEGINNING = 1_000
 _CHUNK = 1 << 20
 #: The first bytes of whatever gzip packed (RFC 1952).
 _GZIP = b"\x1f\x8b"
-#: The sizes of the pieces in which the text before the damage of an archive is looked for.
-_NEAR_DAMAGE = (1 << 10, 1)
 #: A line of an archive counts as so many bytes at least: the shortest envelope has more.
 _LEAST_LINE = 100
 
@@ -154,21 +152,17 @@ class SliceLines:
 
 
 def _before_damage(member: "zlib._Decompress", packed: bytes) -> Iterator[bytes]:
-    """The text of damaged bytes up to the damage: what fails gives nothing of what it had so far.
+    """The text of damaged bytes up to the damage, byte by byte: what fails gives nothing of what it
+    had so far.
 
     >>> member, packed = zlib.compressobj(wbits=31), b""
     >>> packed = member.compress(b"a" * 9) + member.flush(zlib.Z_FULL_FLUSH) + b"\\xff" * 99
     >>> b"".join(_before_damage(zlib.decompressobj(wbits=31), packed))
     b'aaaaaaaaa'
     """
-    for size in _NEAR_DAMAGE:
-        before = member
-        with suppress(zlib.error):
-            while packed:
-                before = member.copy()
-                yield member.decompress(packed[:size])
-                packed = packed[size:]
-        member = before
+    with suppress(zlib.error):
+        for place in range(len(packed)):
+            yield member.decompress(packed[place : place + 1])
 
 
 def split_lines(chunks: Iterable[bytes], most_bytes: int) -> Iterator[Line]:

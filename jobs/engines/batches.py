@@ -8,13 +8,14 @@ worker would spend more time on that than on its shards.
 import gc
 import posixpath
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
 import pyarrow as pa
+
+from rebalance_core.grouping import grouped
 
 from .engine import Opened, ShardStep, Slice, SliceStep, Work, tuned
 from .pieces import Piece, in_parts, pack_value, unpack_rows, unpack_value
@@ -66,9 +67,7 @@ def in_worker(made: Iterable[_Made]) -> Iterator[_Made]:
 
 def contents_step(slices: Sequence[Slice], step: SliceStep) -> Callable[[Batches], Batches]:
     """Rows of a path and the bytes of its file -> the pieces of the slices."""
-    by_path: dict[str, list[Slice]] = defaultdict(list)
-    for each in slices:
-        by_path[_place(each.path)[1]].append(each)
+    by_path = grouped((_place(each.path)[1], each) for each in slices)
 
     def opened(batches: Batches) -> Iterator[Opened]:
         for batch in batches:
@@ -119,11 +118,9 @@ def unpacked_rows(batches: Batches) -> Batches:
             yield from unpack_rows(data.as_buffer()).to_batches()
 
 
-def rows_step(
-    name: str, step: RowStep, unpacked: Callable[[Batches], Batches] = iter
-) -> Callable[[Batches], Batches]:
-    """Rows of a table, once they are ``unpacked`` -> pieces."""
-    return lambda batches: in_worker(_rows(step(name, unpacked(batches))))
+def rows_step(name: str, step: RowStep) -> Callable[[Batches], Batches]:
+    """Rows of a table -> pieces."""
+    return lambda batches: in_worker(_rows(step(name, batches)))
 
 
 def shards_step(step: ShardStep) -> Callable[[Batches], Batches]:
@@ -155,8 +152,7 @@ def begun(work: Work) -> Callable[[Batches], Batches]:
         few = next(in_place, [])
         asked = (row(shard, each) for each in chain(few, questions))
         is_large = sum(work.about(each).members for each in few) >= _MEMBERS_OF_A_LARGE_SHARD
-        kind = BEGUN if is_large else _BEGINS
-        riding = pack_value(shard, kind, begun)._asdict()
+        riding = pack_value(shard, BEGUN if is_large else _BEGINS, begun)._asdict()
         del begun, few
         yield next(asked, {}) | riding
         for each in asked:

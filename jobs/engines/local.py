@@ -164,16 +164,12 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
                 if folder is None:
                     temporary = TemporaryDirectory(prefix="rebalance-audit-")
                     folder = Path(self._closing.enter_context(temporary))
-                _spill(shards, folder)
+                for shard, pieces in shards.items():
+                    with (folder / str(shard)).open("ab") as file:
+                        pickle.dump(pieces, file, protocol=pickle.HIGHEST_PROTOCOL)
+                shards.clear()
                 held = 0
         return Spool(dict(shards), folder)
-
-
-def _spill(shards: dict[int, list[Piece]], folder: Path) -> None:
-    for shard, pieces in shards.items():
-        with (folder / str(shard)).open("ab") as file:
-            pickle.dump(pieces, file, protocol=pickle.HIGHEST_PROTOCOL)
-    shards.clear()
 
 
 def _run_closed(step: SliceStep, slices: Iterable[Slice]) -> Iterator[Piece]:

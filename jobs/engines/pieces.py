@@ -7,7 +7,6 @@ program wrote and reads.
 
 import pickle
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
@@ -80,15 +79,6 @@ def pack_rows(shard: int, kind: str, rows: pa.Table) -> Iterator[Piece]:
         with pa.ipc.new_stream(sink, rows.schema, options=_PACKED) as stream:
             stream.write_table(rows.slice(start, length))
         yield Piece(shard, kind, sink.getvalue().to_pybytes())
-
-
-def pack_tables(shard: int, tables: Iterable[tuple[str, pa.Table]]) -> Iterator[Piece]:
-    """The rows of tables, those of one kind together."""
-    by_kind: dict[str, list[pa.Table]] = defaultdict(list)
-    for kind, rows in tables:
-        by_kind[kind].append(rows)
-    for kind, of_kind in by_kind.items():
-        yield from pack_rows(shard, kind, pa.concat_tables(of_kind))
 
 
 def unpack_rows(data: bytes) -> pa.Table:

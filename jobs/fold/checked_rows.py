@@ -108,7 +108,7 @@ class TableReading:
         columns = self.columns = list(columns)
         for source, file in self._sources:
             self._file, self._refused = file, 0
-            for batch in read([source], columns, rows_at_a_time):
+            for batch in read(source, columns, rows_at_a_time):
                 found = list(breaches(self._table, batch))
                 size = _size(batch)
                 self.rows += size

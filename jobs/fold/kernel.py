@@ -151,10 +151,6 @@ class Facts:
         }
         return {(cluster, name) for cluster, names in routed.items() for name in names} - asked
 
-    def never_listed(self) -> set[ClusterGroup]:
-        """The groups of which offsets came, and no broker was asked who the members are."""
-        return self.offsets.keys() - self.list_ids.keys()
-
     def add(self, contents: Contents, of_runs: str | None, of_records: str | None) -> None:
         """Adds a part of a slice, by the kinds of its pieces."""
         if of_runs in (LISTED, POLLS):
@@ -366,8 +362,7 @@ class Dealing:
 
 def runs_of(pieces: Sequence[Piece]) -> Runs:
     """All that was reported about the groups of a shard."""
-    records = _records(pieces, LISTS)
-    listed = reunite(Contents(all_rows(pieces, LISTED, POLL_RUNS), records))
+    listed = reunite(Contents(all_rows(pieces, LISTED, POLL_RUNS), _records(pieces, LISTS)))
     polls = pa.concat_tables([listed.runs, all_rows(pieces, POLLS, POLL_RUNS)])
     return Runs(
         in_use(Contents(merge_runs(polls), listed.records)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -86,14 +86,12 @@ def _with_dictionaries(type_: pa.DataType) -> pa.DataType:
 
 
 def read(
-    sources: Iterable[TableSource], columns: Iterable[str], rows_at_a_time: int | None = None
+    source: TableSource, columns: list[str], rows_at_a_time: int | None = None
 ) -> Iterator[Batch]:
     """The columns by name, some rows at a time."""
-    columns = list(columns)
-    for source in sources:
-        for batch in _batches(source, columns, rows_at_a_time or _ROWS_AT_A_TIME):
-            if batch.num_rows:
-                yield dict(zip(batch.schema.names, batch.columns, strict=True))
+    for batch in _batches(source, columns, rows_at_a_time or _ROWS_AT_A_TIME):
+        if batch.num_rows:
+            yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
 def _batches(source: TableSource, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
@@ -146,17 +144,13 @@ class Column:
     def number(self, column: Array) -> Numbers:
         """The numbers of the values."""
         encoded = column if isinstance(column, pa.DictionaryArray) else pc.dictionary_encode(column)
-        indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        numbers: Numbers = self._dictionary_numbers(encoded.dictionary)[indices]
-        return numbers
-
-    def _dictionary_numbers(self, dictionary: Array) -> Numbers:
-        """The numbers of its values; what has no place in it, null, is the last one."""
-        if self._last is None or not _is_same(self._last[0], dictionary):
-            seen = self._numbers
-            numbers = [seen.setdefault(v, len(seen)) for v in dictionary.to_pylist()]
-            self._last = dictionary, np.array([*numbers, 0], dtype=np.int64)
-        return self._last[1]
+        if self._last is None or not _is_same(self._last[0], encoded.dictionary):
+            numbers = map(self.number_of, encoded.dictionary.to_pylist())
+            # Null, which has no place in a dictionary, is the last one.
+            self._last = encoded.dictionary, np.array([*numbers, 0], dtype=np.int64)
+        if len(encoded.dictionary) == 1 and not encoded.null_count:
+            return np.full(len(encoded), self._last[1][0])
+        return self._last[1].take(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
 
     def number_of(self, value: Any) -> int:
         """The number of one value."""
@@ -168,18 +162,17 @@ class Column:
 
     def values(self, numbers: Numbers, type_: pa.DataType = STRING) -> Array:
         """The values with the numbers."""
-        values: Array = pa.array(list(self._numbers), type_)
+        values: Array = pa.array(self.all_values(), type_)
         return values.take(pa.array(numbers))
 
 
 def _is_same(one: Array, other: Array) -> bool:
     """True if both lie in one place of memory: enough to find what batches share, and cheap."""
-    if len(one) != len(other) or one.offset != other.offset:
-        return False
-    addresses = [
-        [buffer and buffer.address for buffer in array.buffers()] for array in (one, other)
+    places = [
+        (len(each), each.offset, [buffer and buffer.address for buffer in each.buffers()])
+        for each in (one, other)
     ]
-    return addresses[0] == addresses[1]
+    return bool(places[0] == places[1])
 
 
 def micros(column: Array) -> Array:
@@ -193,8 +186,7 @@ NO_NUMBER = np.iinfo(np.int64).min
 
 def int64(column: Array, null: int = 0) -> Numbers:
     """Whole numbers, or truths as 0 and 1; ``null``: in place of null."""
-    numbers: Numbers = column.cast(LONG).fill_null(null).to_numpy(zero_copy_only=False)
-    return numbers
+    return cast(Numbers, column.cast(LONG).fill_null(null).to_numpy(zero_copy_only=False))
 
 
 # ---------------------------------------------------------------- hashes of rows
@@ -223,17 +215,15 @@ def hash_rows(columns: Iterable[Numbers | Sequence[Hashes]]) -> list[Hashes]:
     for a chance of some 2^-60 per hash. Mixed, so that the hashes of many rows may be summed:
     sums do not depend on the order of the rows, and two copies of a row differ from one.
 
-    A column of one number has it in every row; where all columns do, there is one hash for all.
     Columns are taken one after the other: to hold the terms of all costs more than to sum them.
     """
-    sums: list[Hashes] = [np.zeros(1, np.uint64)] * _SEEDS
+    sums: list[Any] = [np.uint64(0)] * _SEEDS
     for place, column in enumerate(columns):
         for seed, factor in enumerate(_FACTORS[:, place]):
             values = column.view(np.uint64) if isinstance(column, np.ndarray) else column[seed]
-            term, sum_ = values * factor, sums[seed]
-            shorter, longer = (sum_, term) if len(sum_) == 1 else (term, sum_)
-            longer += shorter
-            sums[seed] = longer
+            term = values * factor
+            term += sums[seed]
+            sums[seed] = term
     return [_mixed(sum_) for sum_ in sums]
 
 
@@ -243,7 +233,7 @@ def hash_lists(lists: Array, elements: Numbers | Sequence[Hashes]) -> list[Hashe
     ends = np.cumsum(lengths)
     starts = ends - lengths
     places = np.arange(ends[-1] if len(ends) else 0) - np.repeat(starts, lengths)
-    is_null = _nulls(lists)
+    is_null = int64(lists.is_null())
     hashes = []
     for of_element in hash_rows([places, elements]):
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(of_element, dtype=np.uint64)])
@@ -253,102 +243,39 @@ def hash_lists(lists: Array, elements: Numbers | Sequence[Hashes]) -> list[Hashe
 
 def reader(type_: pa.DataType) -> Callable[[Array], Numbers | Sequence[Hashes]]:
     """Makes a reader of a column of the type: numbers of plain values, hashes of lists and structs;
-    only one for all batches where it is cheap to see that all rows have it, as for most facts.
+    only one for all batches.
     """
-    read = _reader(type_)
-    return lambda column: read(_one_for_all(column))
-
-
-def _reader(type_: pa.DataType) -> Callable[[Array], Numbers | Sequence[Hashes]]:
     if pa.types.is_list(type_):
         of_element = reader(type_.value_type)
-
-        def read_lists(lists: Array) -> Sequence[Hashes]:
-            firsts = _first_of_equal(lists)
-            hashed = lists.take(pa.array(firsts))
-            lengths = np.diff(firsts, append=len(lists))
-            hashes = hash_lists(hashed, of_element(hashed.flatten()))
-            return [np.repeat(each, lengths) for each in hashes]
-
-        return read_lists
+        return lambda lists: hash_lists(lists, of_element(lists.flatten()))
     if pa.types.is_struct(type_):
         of_fields = [reader(field.type) for field in type_]
 
         def read_structs(structs: Array) -> Sequence[Hashes]:
             fields = zip(of_fields, structs.flatten(), strict=True)
-            return hash_rows(chain([_nulls(structs)], (read(field) for read, field in fields)))
+            nulls = int64(structs.is_null())
+            return hash_rows(chain([nulls], (read(field) for read, field in fields)))
 
         return read_structs
     return Column().number
-
-
-def _first_of_equal(lists: Array) -> Numbers:
-    """The places of lists that differ from the one before: the members of a group subscribe alike,
-    and to compare neighbours costs a small part of a hash.
-    """
-    lengths = int64(pc.list_value_length(lists), NO_NUMBER)
-    sizes = np.maximum(lengths, 0)
-    elements, ends = lists.flatten(), np.cumsum(sizes)
-    # The element at the same place in the list before, if that is as long.
-    before = np.arange(len(elements)) - np.repeat(sizes, sizes)
-    differs = np.zeros(len(elements), np.bool_)
-    for numbers in local_numbers(elements):
-        if len(numbers) > 1:
-            differs |= numbers != numbers[before]
-    begins = np.ones(len(lists), np.bool_)
-    begins[1:] = lengths[1:] != lengths[:-1]
-    begins[np.searchsorted(ends, np.flatnonzero(differs), side="right")] = True
-    return np.flatnonzero(begins)
-
-
-def local_numbers(column: Array) -> Sequence[NDArray[Any]]:
-    """Numbers of plain values, or of each field of structs: in this column, equal ones of equal
-    values; one alone where all rows have it. They cost less than those of ``Column``.
-    """
-    column = _one_for_all(column)
-    if pa.types.is_struct(column.type):
-        return [_nulls(column), *chain.from_iterable(map(local_numbers, column.flatten()))]
-    if pa.types.is_dictionary(column.type):
-        return [column.indices.fill_null(-1).to_numpy()]
-    if pa.types.is_primitive(column.type):
-        return [int64(column, NO_NUMBER)]
-    return key_numbers(column)
-
-
-def _one_for_all(column: Array) -> Array:
-    """The first value alone where all rows have it, as far as that is cheap to see."""
-    is_same = column.null_count == len(column)
-    if pa.types.is_dictionary(column.type) and not column.null_count:
-        is_same = len(column.dictionary) == 1
-    elif pa.types.is_primitive(column.type) and not column.null_count:
-        is_same = pc.equal(*pc.min_max(column).values()).as_py()
-    return column.slice(0, 1) if is_same else column
-
-
-def _nulls(column: Array) -> Numbers:
-    """1 of each null, else 0; one number where nothing is null."""
-    return int64(column.is_null()) if column.null_count else np.zeros(1, np.int64)
 
 
 # ---------------------------------------------------------------- statements to runs
 
 
 def segments(keys: Iterable[NDArray[Any]], rows: int) -> Numbers:
-    """The places where another key begins, in rows with equal keys next to each other; a key of one
-    number is that of all rows.
-    """
+    """The places where another key begins, in rows with equal keys next to each other."""
     begins = np.zeros(rows, dtype=bool)
     begins[:1] = True
     for key in keys:
-        begins[1:] |= key[1:] != key[:-1] if len(key) > 1 else False
+        begins[1:] |= key[1:] != key[:-1]
     return np.flatnonzero(begins)
 
 
 def key_numbers(column: Array) -> list[Numbers]:
     """Numbers of a column's values, whatever its type: equal values have equal ones."""
-    found = _reader(column.type)(column)
-    parts = [found] if isinstance(found, np.ndarray) else [each.view(np.int64) for each in found]
-    return [np.broadcast_to(each, len(column)) for each in parts]
+    found = reader(column.type)(column)
+    return [found] if isinstance(found, np.ndarray) else [each.view(np.int64) for each in found]
 
 
 class GroupedRows(NamedTuple):

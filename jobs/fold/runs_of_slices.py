@@ -119,8 +119,7 @@ class _Records:
         values = [
             _tuples(batch[name].take(places).cast(type_)) for name, type_ in self._types.items()
         ]
-        made = map(self._make, *values)
-        distinct = [self._known.setdefault(record, record) for record in made]
+        distinct = [self._known.setdefault(made, made) for made in map(self._make, *values)]
         return [distinct[number] for number in of_rows.tolist()]
 
     def forget(self) -> None:
@@ -131,8 +130,7 @@ class _Records:
 def _tuples(column: Array) -> list[Any]:
     """The values, hashable: lists and structs as tuples, each distinct one made once."""
     if not pa.types.is_nested(column.type):
-        plain: list[Any] = column.to_pylist()
-        return plain
+        return list(column.to_pylist())
     first, of_rows = numbers.distinct_rows(numbers.key_numbers(column))
     distinct = [_tuple(value) for value in column.take(pa.array(first)).to_pylist()]
     return [distinct[number] for number in of_rows.tolist()]
@@ -187,7 +185,7 @@ class _Lists:
         """
         hashes = [np.where(is_record, each, np.uint64(0)) for each in self._records.hashes(batch)]
         names = [name for name in (*self._statements.columns, "snapshot_time") if name in batch]
-        of_rows = chain.from_iterable(numbers.local_numbers(batch[name]) for name in names)
+        of_rows = chain.from_iterable(numbers.key_numbers(batch[name]) for name in names)
         starts = numbers.segments(of_rows, len(is_record))
         heads = {name: batch[name].take(pa.array(starts)) for name in names}
         sums = [np.add.reduceat(each, starts).view(np.int64) for each in hashes]
@@ -311,19 +309,15 @@ def route_runs(topic_routes: TableReading) -> Iterator[Contents]:
     """
     lists = _Lists(ROUTE_RUNS, ROUTE_FACTS, _Records(_ROUTE | {IS_LOST: BOOLEAN}, _broker))
     key = (*_NAMESERVER, "snapshot_time")
-    batches = topic_routes.batches([*key, *_ROUTE], key)
-    return lists.parts((batch, _is_record(batch)) for batch in batches)
-
-
-def _is_record(batch: Batch) -> NDArray[np.bool_]:
-    is_record = pc.or_(batch["broker_name"].is_valid(), batch[IS_LOST])
-    return int64(is_record).astype(np.bool_)
+    return lists.parts(
+        (batch, int64(pc.or_(batch["broker_name"].is_valid(), batch[IS_LOST])).astype(np.bool_))
+        for batch in topic_routes.batches([*key, *_ROUTE], key)
+    )
 
 
 def route_runs_by_id(route_polls: TableReading) -> Iterator[Rows]:
     """The routes of nameservers, from the ids that the polls have."""
-    batches = route_polls.batches([*ROUTE_RUNS.names[:-1], *_POLLED])
-    return _runs(batches, ROUTE_RUNS, *_POLLED)
+    return _runs(route_polls.batches([*ROUTE_RUNS.names[:-1], *_POLLED]), ROUTE_RUNS, *_POLLED)
 
 
 # ---------------------------------------------------------------- contents by their ids

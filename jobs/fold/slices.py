@@ -78,10 +78,7 @@ class TableStep:
         # A content has no time of its own: it counts where a poll names it.
         if window == Window() or "snapshot_time" not in table.schema.names:
             return None
-        return window.filter_of(table, came) | _has_no_time(table)
-
-
-def _has_no_time(table: Table) -> Any:
-    """The filter for rows without a time that they must have: they are refused, not left out."""
-    needed = [c.name for c in table.schema if c.type == TIMESTAMP and not c.nullable]
-    return reduce(or_, (pc.field(name).is_null() for name in needed))
+        # Rows without a time that they must have are refused, not left out.
+        needed = (c.name for c in table.schema if c.type == TIMESTAMP and not c.nullable)
+        has_no_time = (pc.field(name).is_null() for name in needed)
+        return reduce(or_, has_no_time, window.filter_of(table, came))

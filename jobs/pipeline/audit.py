@@ -49,17 +49,6 @@ def opened(task: Task, inputs: Inputs | None, progress: Progress) -> tuple[Task,
     return task, inputs
 
 
-def _warn_of_unaddressed(facts: Facts) -> None:
-    groups = sorted(name for _, name in facts.unaddressed)
-    if groups:
-        _LOGGER.warning(
-            "%s of heartbeats without client_addr: two processes with one client id look like one "
-            "there (%s); write the address of each connection",
-            count(len(groups), "group"),
-            visible(names(groups, 3)),
-        )
-
-
 @dataclass(frozen=True)
 class FoldResult:
     """The pieces of all groups, and what the driver has to know of them; the rows of the quarantine
@@ -94,7 +83,8 @@ class FoldResult:
             ROUTES: facts.routes_at,
             OFFSETS: facts.offsets_at,
             NEVER_ASKED: dict.fromkeys(self.never_asked, ()),
-            NEVER_LISTED: dict.fromkeys(facts.never_listed(), ()),
+            # Offsets of theirs came, and no broker was asked who the members are.
+            NEVER_LISTED: dict.fromkeys(facts.offsets.keys() - facts.list_ids.keys(), ()),
         }
         return Scope.of(task, facts.rounds, witnesses, given, inputs.snapshots.ingested)
 
@@ -115,7 +105,13 @@ def fold_inputs(engine: Engine, inputs: Inputs, task: Task) -> FoldResult:
     """Reads the tables of a task."""
     pieces, cutting = inputs.cut(engine, task.window, has_files=not task.are_staged)
     folded = fold_pieces(engine, pieces, cutting)
-    _warn_of_unaddressed(folded.facts)
+    if groups := sorted(name for _, name in folded.facts.unaddressed):
+        _LOGGER.warning(
+            "%s of heartbeats without client_addr: two processes with one client id look like one "
+            "there (%s); write the address of each connection",
+            count(len(groups), "group"),
+            visible(names(groups, 3)),
+        )
     return folded
 
 
@@ -126,12 +122,8 @@ def fold_pieces(engine: Engine, pieces: Any, cutting: Cutting) -> FoldResult:
     """
     facts = Facts.of(all_values(engine.collect(pieces.only(FACTS)), FACTS))
     rows = list(engine.collect(pieces.only(QUARANTINE.name)))
-    refused = pa.concat_tables(
-        [
-            all_rows(rows, QUARANTINE.name, QUARANTINE.schema),
-            without_content(facts, cutting),
-        ]
-    )
+    read = all_rows(rows, QUARANTINE.name, QUARANTINE.schema)
+    refused = pa.concat_tables([read, without_content(facts, cutting)])
     check_lost(facts)
     dealing = Dealing(cutting.shards, facts.subscribers())
     routes = engine.by_shard(pieces.only(*OF_TOPICS), dealing.deal)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TypeAlias
 
 from ..config.choices import AUTO, LOCAL, SPARK
 from ..console.progress import Progress
@@ -59,12 +59,14 @@ def choose_engine(
         return Choice(SPARK, "engine spark, by --engine")
     if for_spark:
         return Choice(SPARK, f"engine spark, by {for_spark}")
-    size = _size_of_tables(snapshots) if dumps is None else _size_of_dumps(dumps)
-    if asked == AUTO and workers is None and size.for_spark:
-        return Choice(SPARK, f"engine spark: {size.sentence}")
-    workers = workers or (_cores() if size.for_several else 1)
+    size, is_for_spark, is_for_several = (
+        _size_of_tables(snapshots) if dumps is None else _size_of_dumps(dumps)
+    )
+    if asked == AUTO and workers is None and is_for_spark:
+        return Choice(SPARK, f"engine spark: {size}")
+    workers = workers or (_cores() if is_for_several else 1)
     processes = "" if workers == 1 else f", in {workers} processes"
-    why = "by --engine" if asked == LOCAL else f"without Spark: {size.sentence}"
+    why = "by --engine" if asked == LOCAL else f"without Spark: {size}"
     return Choice(LOCAL, f"engine local{processes}, {why}", workers)
 
 
@@ -123,35 +125,28 @@ def _cores() -> int:
     return os.cpu_count() or 1 if of_process is None else len(of_process(0))
 
 
-class _Size(NamedTuple):
-    """An input's size in words, whether it is one for Spark, and for several processes."""
-
-    sentence: str
-    for_spark: bool
-    for_several: bool
+#: An input's size in words, whether it is one for Spark, and for several processes.
+_Size: TypeAlias = tuple[str, bool, bool]
 
 
 def _size_of_dumps(dumps: Sequence[str]) -> _Size:
     files = list_local_files(dumps)
     if files is None:
-        return _Size("the dumps do not lie on this machine", True, True)
+        return "the dumps do not lie on this machine", True, True
     size = sum(file.unpacked_size for file in files)
     text = f"about {size / 1e6:,.1f} MB of text"
     if size > _MOST_DUMP_BYTES:
-        return _Size(f"{text}, more than {_MOST_DUMP_BYTES / 1e6:,.1f}", True, True)
-    return _Size(text, False, size > _BYTES_ALONE)
+        return f"{text}, more than {_MOST_DUMP_BYTES / 1e6:,.1f}", True, True
+    return text, False, size > _BYTES_ALONE
 
 
 def _size_of_tables(snapshots: Location) -> _Size:
     if not snapshots.is_local:
-        return _Size("the snapshot tables do not lie on this machine", True, True)
+        return "the snapshot tables do not lie on this machine", True, True
     tables = Snapshots.open(snapshots)
-    rows = sum(
-        tables.parquet(table.name).count_rows()
-        for table in SNAPSHOT_TABLES
-        if tables.has(table.name)
-    )
+    there = (table.name for table in SNAPSHOT_TABLES if tables.has(table.name))
+    rows = sum(tables.parquet(name).count_rows() for name in there)
     text = f"{rows:,} rows in the snapshot tables"
     if rows > _MOST_ROWS:
-        return _Size(f"{text}, more than {_MOST_ROWS:,}", True, True)
-    return _Size(text, False, rows > _ROWS_ALONE)
+        return f"{text}, more than {_MOST_ROWS:,}", True, True
+    return text, False, rows > _ROWS_ALONE

@@ -37,15 +37,9 @@ def without_content(facts: Facts, cutting: Cutting) -> pa.Table:
             expected = f"{column}: expected an id that table {_CONTENTS[column]} has"
             reason = f"{expected}, came {'null' if id_ is None else repr(id_)}"
             facts.lost[table].add(RefusedRows(1, {column: reason}, {subject}))
-            line = json_text({"cluster": subject[0], "of": subject[1], column: id_})
-            rows.append(
-                {
-                    "file": table,
-                    "line_number": 0,
-                    "reason": f"table {table}: {reason}",
-                    "line": line,
-                }
-            )
+            row = {"file": table, "line_number": 0, "reason": f"table {table}: {reason}"}
+            line = {"cluster": subject[0], "of": subject[1], column: id_}
+            rows.append(row | {"line": json_text(line)})
     return pa.Table.from_pylist(rows[: cutting.quarantined_lines], schema=QUARANTINE.schema)
 
 
@@ -58,13 +52,11 @@ def check_lost(facts: Facts) -> None:
         if 2 * lost.rows > facts.rows[name]
     ]
     if broken:
-        raise ContractError("\n  ".join([*broken, _HINT]))
-
-
-_HINT = (
-    "nothing was published: mend what writes the tables; docs/data_dictionary.md has what each "
-    "column must hold"
-)
+        hint = (
+            "nothing was published: mend what writes the tables; docs/data_dictionary.md has what "
+            "each column must hold"
+        )
+        raise ContractError("\n  ".join([*broken, hint]))
 
 
 def lost_rows(facts: Facts) -> Iterator[Gap]:

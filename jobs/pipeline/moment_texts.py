@@ -27,8 +27,7 @@ class ShellText(str):
 def explain_moment(moment: Moment, settings: Settings, width: int = WIDTH) -> ShellText:
     """The text of ``explain`` for a moment that was found."""
     situation = Situation(moment.state, strategy_rules(settings))
-    lines = explain_lines(situation, moment, settings.reader, width)
-    return _masked(lines, settings)
+    return _masked(explain_lines(situation, moment, settings.reader, width), settings)
 
 
 @dataclass(frozen=True)

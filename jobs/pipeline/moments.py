@@ -54,8 +54,7 @@ def moments_of_dumps(
     Raises InputError where there is no such file, group, topic or time; it names what comes near.
     """
     with LocalEngine() as engine:
-        files = engine.list_files(paths)
-        tables = tables_of_dumps(engine, files, settings)
+        tables = tables_of_dumps(engine, engine.list_files(paths), settings)
         refused = tables.pop(QUARANTINE.name).num_rows
         groups = _groups(tables.values())
         cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
@@ -88,8 +87,7 @@ def moments_of_inputs(
 ) -> list[Moment]:
     """The same of tables wherever they are; ``groups``: the names of all of them."""
     pieces, cutting = inputs.cut(engine, Window(), question.group)
-    folded = fold_pieces(engine, pieces, cutting)
-    return _moments(folded, question, inputs.settings, groups)
+    return _moments(fold_pieces(engine, pieces, cutting), question, inputs.settings, groups)
 
 
 def _moments(

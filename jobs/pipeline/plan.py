@@ -70,7 +70,8 @@ def plan_audit(task: Task, *, ingested_before: bool) -> Iterator[str]:
         yield f"  reads    {task.snapshots}"
         for name in (table.name for table in SNAPSHOT_TABLES):
             yield f"           {name:<15}{_table_line(there, name, in_window.get(name))}"
-        date = date or _last_date(there.parquet(HEARTBEATS.name))
+        if date is None and (times := _times(there.parquet(HEARTBEATS.name))):
+            date = in_utc(times[1]).date().isoformat()
     else:
         yield f"  reads    {task.snapshots}, as ingest makes it"
     yield f"  window   {window.words}"
@@ -131,8 +132,3 @@ def with_times_there(error: InputError, snapshots: Location, window: Window) -> 
         return InputError(text, ", so name another --date, --since or --until")
     error.add_note(there)
     return error
-
-
-def _last_date(heartbeats: ds.Dataset) -> str | None:
-    times = _times(heartbeats)
-    return times and in_utc(times[1]).date().isoformat()

@@ -101,7 +101,12 @@ def publish(
             "rows": counts,
             "findings": count_findings(problems),
             **count_groups(tables_written, inputs, task.window),
-            **packed_events(_rows_of(written(EVENTS.name))),
+            # There may be many: few at a time.
+            **packed_events(
+                row
+                for batch in written(EVENTS.name).to_batches(batch_size=_ROWS_AT_ONCE)
+                for row in batch.to_pylist()
+            ),
             "groups": group_levels(problems, tables_written),
             "known_issues": _known_issues(scope, task.known_issues, tables_written, masking),
             "previous": previous and {"date": previous.date, "run_id": previous.run_id},
@@ -126,13 +131,6 @@ def publish(
         published = PublishedRun(scope.date, run_id, summary, files, number)
         folder.publish(published)
     return published
-
-
-def _rows_of(table: ds.Dataset) -> Iterator[dict[str, Any]]:
-    """The rows of a table that may have many, few at a time."""
-    return chain.from_iterable(
-        batch.to_pylist() for batch in table.to_batches(batch_size=_ROWS_AT_ONCE)
-    )
 
 
 def _gaps(
@@ -164,8 +162,8 @@ def _ahead(inputs: Snapshots, task: Task) -> Iterator[Gap]:
     """Whoever asks for a date of the future means it."""
     future = future_after(task.run.started_at, task.settings.bounds.future_days)
     if task.window.until is None or task.window.until <= future:
-        tables = filter(
-            lambda each: inputs.has(each.name), (HEARTBEATS, BROKER_POLLS, TOPIC_ROUTES)
+        tables = (
+            each for each in (HEARTBEATS, BROKER_POLLS, TOPIC_ROUTES) if inputs.has(each.name)
         )
         yield from times_ahead(((each, inputs.parquet(each.name)) for each in tables), future)
 

@@ -81,25 +81,20 @@ class TableWriter(ExitStack):
         """Writes what is left, and ends the last file."""
         if self._held or not self._files:
             self._write()
-        self._end_file()
+        self.close()
 
     def _write(self) -> None:
-        stream, writer = self._open = self._open or self._begin_file()
-        rows = pa.concat_tables([self._schema.empty_table(), *self._held])
+        if self._open is None:
+            files = self._location.file_system
+            files.create_dir(self._location.base, recursive=True)
+            path = (self._location / f"part-{self._files}.parquet").base
+            stream = self.enter_context(files.open_output_stream(path, compression=None))
+            writer = pq.ParquetWriter(stream, self._schema, write_page_checksum=True)
+            self._open = stream, self.enter_context(writer)
+            self._files += 1
+        stream, writer = self._open
+        writer.write_table(pa.concat_tables([self._schema.empty_table(), *self._held]))
         self._held, self._held_bytes = [], 0
-        writer.write_table(rows)
         if stream.tell() >= _BYTES_OF_A_FILE:
-            self._end_file()
-
-    def _begin_file(self) -> tuple[pa.NativeFile, pq.ParquetWriter]:
-        location = self._location
-        location.file_system.create_dir(location.base, recursive=True)
-        path = (location / f"part-{self._files}.parquet").base
-        self._files += 1
-        stream = self.enter_context(location.file_system.open_output_stream(path, compression=None))
-        writer = pq.ParquetWriter(stream, self._schema, write_page_checksum=True)
-        return stream, self.enter_context(writer)
-
-    def _end_file(self) -> None:
-        self.close()
-        self._open = None
+            self.close()
+            self._open = None

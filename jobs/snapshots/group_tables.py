@@ -148,9 +148,7 @@ def _rounded(part: float, whole: int) -> int:
 
 def _find_flips(readings: Iterable[TimedAnswer]) -> list[_Flip]:
     """All flips of all topics, sorted by topic and time."""
-    by_broker: dict[Broker, list[tuple[Instant, Connections]]] = defaultdict(list)
-    for time, broker, answer in readings:
-        by_broker[broker].append((time, answer))
+    by_broker = grouped((broker, (time, answer)) for time, broker, answer in readings)
     tables = {answer.subscriptions for of_broker in by_broker.values() for _, answer in of_broker}
     topics_of = {table: frozenset(topic for topic, *_ in table) for table in tables}
     often = frozenset.union(*topics_of.values()) - frozenset.intersection(*topics_of.values())
@@ -161,7 +159,6 @@ def _find_flips(readings: Iterable[TimedAnswer]) -> list[_Flip]:
             for connection in answer.connections
         )
         for broker, of_broker in by_broker.items()
-        if often
     }
     flips: list[_Flip] = []
     for topic in sorted(often):

@@ -71,7 +71,8 @@ def group_tables(
     group = _Group(terms)
     for rows in in_parts(group.client_states(statements), PIECE_ROWS):
         yield CLIENT_STATES.name, pa.Table.from_pylist(rows, schema=CLIENT_STATES.schema)
-    for offsets in in_parts(group.offsets(), PIECE_ROWS):
+    polled = ((time, *each) for time, queues in group.offsets.items() for each in queues.values())
+    for offsets in in_parts(polled, PIECE_ROWS):
         names = ("snapshot_time", *Offset._fields)
         columns = dict(zip(names, zip(*offsets, strict=True), strict=True))
         yield QUEUE_OFFSETS.name, table_of(QUEUE_OFFSETS, columns, **_subject(statements[0]))
@@ -93,7 +94,7 @@ class _Group:
         self.polls: dict[tuple[Instant, Broker], Statement] = {}
         #: The offsets of each round; the later answer counts of a queue that was asked for twice in
         #: one.
-        self._offsets: dict[Instant, dict[tuple[str, str, int], Offset]] = {}
+        self.offsets: dict[Instant, dict[tuple[str, str, int], Offset]] = {}
         #: The latest list of each broker, and the SDK of each client from the latest list with it:
         #: its language, and the ordinal of its MQVersion.
         self._lists: dict[Broker, Content] = {}
@@ -109,7 +110,7 @@ class _Group:
             elif statement.kind == CONSUMER_CONNECTION:
                 self._add_poll(statement, _broker(statement), content)
             elif isinstance(content, Stats):
-                queues = self._offsets.setdefault(_round(statement), {})
+                queues = self.offsets.setdefault(_round(statement), {})
                 queues.update({offset[:3]: offset for offset in content.offsets})
             elif isinstance(content, LogLine):
                 self.members.add_log_line(time, content)
@@ -123,8 +124,7 @@ class _Group:
                 client_id = cast("str", statement.source.client_id)
                 if isinstance(content, RunningInfo) and statement.source.error_code is None:
                     self.members.add_running_info(time, client_id, content)
-                sdk = self._sdks.get(client_id, {})
-                yield running_info_row(statement, sdk, self._first_cached)
+                yield running_info_row(statement, self._sdks.get(client_id, {}), self._first_cached)
 
     def _add_poll(self, poll: Statement, broker: Broker, answer: Content) -> None:
         key = _round(poll), broker
@@ -134,14 +134,7 @@ class _Group:
         if isinstance(answer, Connections) and self._lists.get(broker) is not answer:
             self._lists[broker] = answer
             for each in answer.connections:
-                sdk = {"language": each.language, "version": each.version}
-                self._sdks[each.client_id] = sdk
-
-    def offsets(self) -> Iterator[tuple[Any, ...]]:
-        """The round of each poll of a queue, and what it gave."""
-        for time, queues in self._offsets.items():
-            for offset in queues.values():
-                yield time, *offset
+                self._sdks[each.client_id] = {"language": each.language, "version": each.version}
 
 
 def _broker(poll: Statement) -> Broker:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from rebalance_core.grouping import grouped
+
 from ..dumps.reading import statements_of
-from ..engines.pieces import Piece, in_parts, pack_tables
+from ..engines.pieces import Piece, in_parts, pack_rows
 from .groups import SnapshotTerms, group_tables
 from .topics import topic_tables
 
@@ -24,7 +26,8 @@ class SubjectTables:
         """The pieces of the tables."""
         made = self._tables(pieces)
         for tables in in_parts(made, _BYTES_AT_ONCE, lambda each: each[1].nbytes):
-            yield from pack_tables(pieces[0].shard, tables)
+            for name, of_table in grouped(tables).items():
+                yield from pack_rows(pieces[0].shard, name, pa.concat_tables(of_table))
             tables.clear()
 
     def _tables(self, pieces: Sequence[Piece]) -> Iterator[tuple[str, pa.Table]]:

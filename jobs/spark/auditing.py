@@ -120,8 +120,7 @@ def audit_tables(
     with temporary_folder() as folder, suited(spark) as own:
         engine = SparkEngine(own)
         task = new_task(folder, settings)
-        named = prepared(frames, columns)
-        rows = {name: adopted(own, each) for name, each in named.items()}
+        rows = {name: adopted(own, each) for name, each in prepared(frames, columns).items()}
         try:
             inputs = FrameInputs.read(engine, rows, settings, task.window, folder)
             published = publish_audit(engine, task, QUIET, inputs)

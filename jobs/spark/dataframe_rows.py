@@ -17,30 +17,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from inspect import signature
-from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from pandas.util import hash_pandas_object
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    DecimalType,
-    IntegralType,
-    NullType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 from ..contract import check_tables, type_name
-from ..engines.pieces import FOR_ALL, Piece, all_rows, in_parts, pack_rows
+from ..engines.pieces import FOR_ALL, Piece, all_rows, pack_rows
 from ..errors import ContractError, InputError
 from ..fold.numbers import Rows, pc
 from ..fold.slices import TableStep
@@ -177,19 +165,19 @@ def _not_found(columns: Names, named: Mapping[str, _NamedColumns]) -> Iterator[s
                 yield f"{name}.{ours}: {why}"
 
 
-def _came(table: Table, struct: StructType) -> Iterator["pa.Field[Any]"]:
+def _came(table: Table, struct: T.StructType) -> Iterator["pa.Field[Any]"]:
     for field in struct:
         expected = table.schema.field(field.name).type
         fits = _travels(field.dataType, expected, "x") is not None
         yield pa.field(field.name, expected if fits else _arrow_type(field))
 
 
-def _arrow_type(field: StructField) -> pa.DataType:
+def _arrow_type(field: T.StructField) -> pa.DataType:
     # Some versions of Spark take no time zone: theirs is UTC.
     takes_zone = "timezone" in signature(to_arrow_schema).parameters
     zone: dict[str, Any] = {"timezone": "UTC"} if takes_zone else {}
     try:
-        type_: pa.DataType = to_arrow_schema(StructType([field]), **zone).field(0).type
+        type_: pa.DataType = to_arrow_schema(T.StructType([field]), **zone).field(0).type
     except PySparkException:  # a type that Arrow has not
         return pa.null()
     return type_
@@ -247,11 +235,11 @@ def _travelling(table: Table, rows: DataFrame) -> Iterator[str]:
     there = {field.name: field.dataType for field in rows.schema}
     for field in table.schema:
         name = f"`{field.name}`"
-        made = _travels(there.get(field.name, NullType()), field.type, name)
+        made = _travels(there.get(field.name, T.NullType()), field.type, name)
         if _is_marked(field):
             # Java's Arrow takes a time that grows with the square of a batch for lists of null.
             is_one_null = f"size({name}) = 1 AND get({name}, 0) IS NULL"
-            if isinstance(there.get(field.name), ArrayType):
+            if isinstance(there.get(field.name), T.ArrayType):
                 made = f"IF({is_one_null}, array(NULL, NULL), {made})"
             made = f"coalesce({made}, array(NULL))"
         yield name if made == name else f"{made} AS {name}"
@@ -263,12 +251,12 @@ def _is_marked(field: "pa.Field[Any]") -> bool:
     return pa.types.is_list(field.type) and not elements.startswith("null")
 
 
-def _travels(came: DataType, expected: Any, x: str, depth: int = 0) -> str | None:
+def _travels(came: T.DataType, expected: Any, x: str, depth: int = 0) -> str | None:
     """The expression of the column ``x`` in its travelling type; None: it does not fit."""
-    if isinstance(came, NullType):
-        return f"CAST(NULL AS {_type_name(expected)})"
+    if isinstance(came, T.NullType):
+        return f"CAST(NULL AS {type_name(expected).replace('timestamp', 'bigint')})"
     if pa.types.is_list(expected):
-        if not isinstance(came, ArrayType):
+        if not isinstance(came, T.ArrayType):
             return None
         each = f"each{depth}"
         made = _travels(came.elementType, expected.value_type, each, depth + 1)
@@ -276,37 +264,36 @@ def _travels(came: DataType, expected: Any, x: str, depth: int = 0) -> str | Non
     if pa.types.is_struct(expected):
         return _struct_travels(came, expected, x, depth)
     if pa.types.is_timestamp(expected):
-        if isinstance(came, StringType):
+        if isinstance(came, T.StringType):
             zoned = f"IF({x} RLIKE '{_HAS_ZONE}', {x}, concat({x}, 'Z'))"
             return _held(x, f"unix_micros(try_cast({zoned} AS timestamp))", "bigint")
-        return f"unix_micros({x})" if isinstance(came, TimestampType) else None
+        return f"unix_micros({x})" if isinstance(came, T.TimestampType) else None
     type_ = type_name(expected)
-    if came.simpleString() == type_ or (type_ == "string" and isinstance(came, StringType)):
+    if came.simpleString() == type_ or (type_ == "string" and isinstance(came, T.StringType)):
         return x
-    is_whole = isinstance(came, IntegralType) or (isinstance(came, DecimalType) and not came.scale)
+    is_whole = isinstance(came, T.IntegralType) or (
+        isinstance(came, T.DecimalType) and not came.scale
+    )
     if pa.types.is_integer(expected) and is_whole:
         return _held(x, f"try_cast({x} AS {type_})", type_)
     return None
 
 
-def _struct_travels(came: DataType, expected: Any, x: str, depth: int) -> str | None:
-    if not isinstance(came, StructType):
+def _struct_travels(came: T.DataType, expected: Any, x: str, depth: int) -> str | None:
+    if not isinstance(came, T.StructType):
         return None
     there = {field.name.lower(): field for field in came}
     fields = []
+    is_same = [field.name for field in expected] == came.names
     for field in expected:
         if (theirs := there.get(field.name)) is None:
             return None
         path = f"{x}.`{theirs.name}`"
         if (made := _travels(theirs.dataType, field.type, path, depth)) is None:
             return None
-        fields.append((field.name, path, made))
-    if [name for name, *_ in fields] == came.names and all(
-        path == made for _, path, made in fields
-    ):
-        return x
-    made = ", ".join(f"'{name}', {made}" for name, _, made in fields)
-    return f"IF({x} IS NULL, NULL, named_struct({made}))"
+        is_same = is_same and made == path
+        fields.append(f"'{field.name}', {made}")
+    return x if is_same else f"IF({x} IS NULL, NULL, named_struct({', '.join(fields)}))"
 
 
 def _held(x: str, made: str, type_: str) -> str:
@@ -316,16 +303,12 @@ def _held(x: str, made: str, type_: str) -> str:
     return f"IF({x} IS NULL, NULL, coalesce({made}, {worst}))"
 
 
-def _type_name(expected: Any) -> str:
-    return type_name(expected).replace("timestamp", "bigint")
-
-
 # ---------------------------------------------------------------- in a worker
 
 #: The kind of the pieces of what the driver reads of a table besides the fold's pieces.
 _BRIEF = "brief of "
 #: The key of a list: its broker is not part of it, since few have more than one list of a group.
-_OF_A_LIST = ("cluster", "consumer_group", "topic", "snapshot_time")
+OF_A_LIST = ("cluster", "consumer_group", "topic", "snapshot_time")
 #: The columns of each table that the driver looks at: when there are rows, and who was asked.
 _BRIEFLY: Mapping[str, list[str]] = {
     HEARTBEATS.name: ["cluster", "snapshot_time"],
@@ -336,33 +319,6 @@ _BRIEFLY: Mapping[str, list[str]] = {
     ],
     CLIENT_STATES.name: ["cluster", "snapshot_time", "consumer_group", "source"],
 }
-
-
-#: The bytes of rows that are sorted at once.
-_SORTED_BYTES = 32 << 20
-
-
-@dataclass(frozen=True)
-class ListsStep:
-    """Rows -> pieces of rows: those that a broker gave at a time about a group, or a nameserver
-    about a topic, are in pieces of one shard. A list that lies in several places would come as
-    several.
-    """
-
-    shards: int
-
-    def __call__(self, name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
-        """The pieces, which ``unpacked_rows`` unpacks."""
-        for part in in_parts(batches, _SORTED_BYTES, lambda each: each.nbytes):
-            rows = pa.Table.from_batches(part)
-            keys = rows.select([each for each in _OF_A_LIST if each in rows.column_names])
-            hashes = hash_pandas_object(keys.to_pandas(strings_to_categorical=True), index=False)
-            shards = (hashes % self.shards).to_numpy()
-            order = np.argsort(shards, kind="stable")
-            cuts = np.searchsorted(shards[order], np.arange(self.shards + 1))
-            rows = rows.take(order)
-            for shard, (start, stop) in enumerate(pairwise(cuts.tolist())):
-                yield from pack_rows(shard, name, rows.slice(start, stop - start))
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,7 @@ def _provider_of_spark(spark: SparkSession, table: str) -> str | None:
     """
     names = table.split(".")
     catalogue = names[0] if len(names) > 2 else spark.catalog.currentCatalog()
-    is_own = catalogue == "spark_catalog"
-    return spark.conf.get("spark.sql.sources.default") if is_own else None
+    return spark.conf.get("spark.sql.sources.default") if catalogue == "spark_catalog" else None
 
 
 # ---------------------------------------------------------------- published reports

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
 from functools import lru_cache
 from itertools import chain, groupby
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import pandas as pd
 from pyspark.sql import Column, SparkSession
@@ -43,7 +43,7 @@ from ..errors import InputError
 #: A pandas UDF: from columns, or their names, to a column.
 Udf: TypeAlias = Callable[..., Column]
 #: Its types know no UDF over an iterator.
-_pandas_udf: Any = pandas_udf
+_pandas_udf = cast("Callable[..., Udf]", pandas_udf)
 
 # ---------------------------------------------------------------- of the audit
 
@@ -73,8 +73,7 @@ def recompute_allocations(work: Work) -> Udf:
     def recompute_allocations(question: Iterator[pd.Series]) -> Iterator[pd.Series]:
         return in_worker(answers(chain.from_iterable(question)))
 
-    udf: Udf = _pandas_udf(recompute_allocations, "binary")
-    return udf
+    return _pandas_udf(recompute_allocations, "binary")
 
 
 # ---------------------------------------------------------------- of columns
@@ -153,9 +152,8 @@ def _columns(
             if parameters is None:
                 make_strategy(strategy, named)
         except UnknownStrategyError as error:
-            raise UnknownStrategyError(
-                f"{error}; of a column of names: F.col({strategy!r})"
-            ) from error
+            hint = f"{error}; of a column of names: F.col({strategy!r})"
+            raise UnknownStrategyError(hint) from error
         strategy = F.lit(strategy)
     if parameters is None and named:
         # A queue of CONFIG may be one of the core's.
@@ -168,8 +166,7 @@ def _allocate() -> Udf:
         return pd.Series(list(map(_shares, _groups(columns))), dtype=object)
 
     # A UDF belongs to Spark's or to Connect's session, whichever there is when it is made.
-    udf: Udf = _pandas_udf(allocate, SHARES)
-    return udf
+    return _pandas_udf(allocate, SHARES)
 
 
 def _queue_findings() -> Udf:
@@ -177,8 +174,7 @@ def _queue_findings() -> Udf:
         rows = list(map(_findings, _groups(columns)))
         return pd.DataFrame(rows, columns=list(_Findings._fields), dtype=object)
 
-    udf: Udf = _pandas_udf(queue_findings, FINDINGS)
-    return udf
+    return _pandas_udf(queue_findings, FINDINGS)
 
 
 class _GroupRow(NamedTuple):
@@ -192,7 +188,9 @@ class _GroupRow(NamedTuple):
     def taken(self) -> list[tuple[str, int, list[MessageQueue]]]:
         """Each id, in RocketMQ's order, with its processes and the queues that each one takes."""
         strategy = _made(self.strategy, self.parameters)
-        if _looks_at_topics(self.strategy) and not all(queue.topic for queue in self.queues):
+        # CONSISTENT_HASH hashes the topic of a queue, CONFIG names it.
+        looks_at_topics = self.strategy.endswith(("CONSISTENT_HASH", "CONFIG"))
+        if looks_at_topics and not all(queue.topic for queue in self.queues):
             raise AllocationError(
                 f"{self.strategy} looks at the topics of queues: expected structs with topic, "
                 "broker_name, queue_id"
@@ -292,8 +290,3 @@ def _made(strategy: str, parameters: str | None) -> AllocationStrategy:
     except ValueError as error:
         raise AllocationError(f"expected parameters as JSON, came {parameters!r}") from error
     return make_strategy(strategy, given)
-
-
-def _looks_at_topics(strategy: str) -> bool:
-    """CONSISTENT_HASH hashes the topic of a queue, CONFIG names it."""
-    return strategy.endswith(("CONSISTENT_HASH", "CONFIG"))

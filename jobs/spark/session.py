@@ -90,8 +90,7 @@ def _rows_of_a_batch(version: str) -> str:
     """A row is a situation, or a piece of megabytes or a whole file: bytes bound a batch, where
     Spark counts them, from 4.1 on. Before, a few rows make one.
     """
-    counts_bytes = numbers_of(version) >= (4, 1)
-    return "10000" if counts_bytes else "4"
+    return "10000" if numbers_of(version) >= (4, 1) else "4"
 
 
 #: Packages that every worker needs.
@@ -130,9 +129,7 @@ def suited(spark: SparkSession) -> Iterator[SparkSession]:
 
 @contextmanager
 def for_rows(own: SparkSession) -> Iterator[None]:
-    """Lets rows of a caller, and the small pieces that they are exchanged as, be many in a batch,
-    in a session that is suited.
-    """
+    """Lets rows of a caller be many in a batch, in a session that is suited."""
     of_pieces = str(own.conf.get(_ROWS_OF_A_BATCH))
     own.conf.set(_ROWS_OF_A_BATCH, max(of_pieces, "200", key=int))
     try:
@@ -280,7 +277,8 @@ def spark_session(
     try:
         with _without_words_of_py4j(verbose):
             if submitted:
-                yield _submitted(name, master)
+                builder = SparkSession.builder.appName(name)
+                yield (builder if master is None else builder.master(master)).getOrCreate()
                 return
             spark = _started(name, master, log)
             try:
@@ -358,11 +356,6 @@ def _without_words_of_py4j(verbose: bool) -> Iterator[None]:
         setattr(BaseServer, "handle_error", print_error)  # noqa: B010 - for mypy
         root.removeFilter(is_of_another)
         of_py4j.propagate = propagated
-
-
-def _submitted(name: str, master: str | None) -> SparkSession:
-    builder = SparkSession.builder.appName(name)
-    return (builder if master is None else builder.master(master)).getOrCreate()
 
 
 def _keep_private() -> None:

@@ -36,24 +36,7 @@ from ..dumps.files import (
     list_local_files,
     no_dumps,
 )
-from ..engines.batches import (
-    ANSWER,
-    ASKED,
-    BEGUN,
-    PIECE_COLUMNS,
-    QUESTIONS,
-    WAITING,
-    RowStep,
-    begun,
-    contents_step,
-    end_large,
-    ended,
-    rows_step,
-    shards_step,
-    task_numbers_step,
-    unpacked_questions,
-    unpacked_rows,
-)
+from ..engines import batches
 from ..engines.engine import (
     MOST_BYTES,
     InputFile,
@@ -69,12 +52,12 @@ from ..engines.pieces import Piece
 from ..errors import InputError, SparkError
 from ..storage import Location
 from ..texts.shown import visible
-from .dataframe_rows import ListsStep
+from .dataframe_rows import OF_A_LIST
 from .functions import recompute_allocations
 from .session import unnoticed
 
 _DDL = "shard int, kind string, data binary"
-_ASKED_DDL = from_arrow_schema(ASKED)
+_ASKED_DDL = from_arrow_schema(batches.ASKED)
 
 _DESCRIPTION = "spark.job.description"
 
@@ -88,8 +71,6 @@ _COLLECTED_PART = 16 << 20
 _LEAST_BYTES_OF_A_SHARD = 1 << 20
 _MOST_BYTES_OF_A_SHARD = 32 << 20
 _TASKS_OF_A_CORE = 2
-#: Shards go to tasks by a hash, which a few of each make even.
-_SHARDS_OF_A_TASK = 4
 
 
 @dataclass(frozen=True)
@@ -181,30 +162,28 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             files = self.spark.read.format("binaryFile").options(**_BY_NAME)
             contents = files.load([each.path for each in handed])
             contents = contents.select("path", "content")
-            frames.append(contents.mapInArrow(contents_step(handed, step), _DDL))
+            frames.append(contents.mapInArrow(batches.contents_step(handed, step), _DDL))
         if opened:
             size = sum(each.size for each in opened)
             of_tasks = list(in_tasks(opened, size, self._tasks))
             numbers = self.spark.range(0, len(of_tasks), 1, len(of_tasks))
-            frames.append(numbers.mapInArrow(task_numbers_step(of_tasks, step), _DDL))
+            frames.append(numbers.mapInArrow(batches.task_numbers_step(of_tasks, step), _DDL))
         rows = reduce(DataFrame.unionAll, frames or [self.given([]).rows])
         tables = ", ".join(dict.fromkeys(each.what for each in slices))
         return self._keep(rows, self._input_bytes, f"slices -> pieces: {tables}")
 
-    def map_rows(self, tables: Mapping[str, DataFrame], step: RowStep) -> PieceFrame:
+    def map_rows(self, tables: Mapping[str, DataFrame], step: batches.RowStep) -> PieceFrame:
         """The pieces of the rows of tables, which go from Spark to the step as batches of Arrow."""
         mapped = [self._mapped(name, each, step) for name, each in tables.items()]
         rows = reduce(DataFrame.unionAll, mapped)
         what = f"rows -> pieces: {', '.join(tables)}"
         return self._keep(rows.coalesce(1) if self._tasks == 1 else rows, self._input_bytes, what)
 
-    def _mapped(self, name: str, rows: DataFrame, step: RowStep) -> DataFrame:
-        if self._tasks == 1:
-            return rows.mapInArrow(rows_step(name, step), _DDL)
-        # As pieces: rows of Java, with their lists, would cost as much again to exchange.
-        lists = rows.mapInArrow(rows_step(name, ListsStep(_SHARDS_OF_A_TASK * self._tasks)), _DDL)
-        lists = lists.repartition(self._tasks, "shard")
-        return lists.mapInArrow(rows_step(name, step, unpacked_rows), _DDL)
+    def _mapped(self, name: str, rows: DataFrame, step: batches.RowStep) -> DataFrame:
+        if self._tasks > 1:
+            # A list that lies in several places would come as several.
+            rows = rows.repartition(self._tasks, *[c for c in OF_A_LIST if c in rows.columns])
+        return rows.mapInArrow(batches.rows_step(name, step), _DDL)
 
     def given(self, pieces: Iterable[Piece]) -> PieceFrame:
         """Pieces that the caller has."""
@@ -218,7 +197,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     def by_shard(self, pieces: PieceFrame, step: ShardStep) -> PieceFrame:
         """Runs the step on the pieces of each shard."""
-        rows = self._grouped(pieces.rows).mapInArrow(shards_step(step), _DDL)
+        rows = self._grouped(pieces.rows).mapInArrow(batches.shards_step(step), _DDL)
         return self._keep(rows, pieces.most_bytes, f"shards: {pieces.what}")
 
     def _grouped(self, rows: DataFrame) -> DataFrame:
@@ -237,13 +216,13 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     def _ask(self, pieces: PieceFrame, work: Work) -> PieceFrame:
         recompute = recompute_allocations(work)
-        asked = self._grouped(pieces.rows).mapInArrow(begun(work), _ASKED_DDL)
+        asked = self._grouped(pieces.rows).mapInArrow(batches.begun(work), _ASKED_DDL)
         answered = asked.select(
-            *QuestionSubject._fields, *PIECE_COLUMNS, recompute("question").alias("answer")
+            *QuestionSubject._fields, *batches.PIECE_COLUMNS, recompute("question").alias("answer")
         )
         what = "shards of groups: situations -> allocations -> rows of tables"
-        made = self._keep(answered.mapInArrow(ended(work), _DDL), pieces.most_bytes, what)
-        is_waiting = F.col("kind").isin(*WAITING)
+        made = self._keep(answered.mapInArrow(batches.ended(work), _DDL), pieces.most_bytes, what)
+        is_waiting = F.col("kind").isin(*batches.WAITING)
         # Told apart here: Spark would do it in tasks of its own, by default 200 of them.
         with self._described(what):
             sizes = made.rows.select(is_waiting, F.length("data")).collect()
@@ -251,15 +230,19 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         done = PieceFrame(made.rows.where(~is_waiting), size, what)
         if not any(waits for waits, _ in sizes):
             return done
-        spread = made.only(QUESTIONS).rows.mapInArrow(unpacked_questions, _ASKED_DDL)
+        spread = made.only(batches.QUESTIONS).rows.mapInArrow(
+            batches.unpacked_questions, _ASKED_DDL
+        )
         answers = spread.repartition(self._most_tasks).select(
             *QuestionSubject._fields,
             "shard",
-            F.lit(ANSWER).alias("kind"),
+            F.lit(batches.ANSWER).alias("kind"),
             recompute("question").alias("data"),
         )
-        of_large = made.only(BEGUN, ANSWER).rows.unionAll(answers.select(*PIECE_COLUMNS))
-        return done.and_also(self.by_shard(PieceFrame(of_large), partial(end_large, work)))
+        of_large = made.only(batches.BEGUN, batches.ANSWER).rows.unionAll(
+            answers.select(*batches.PIECE_COLUMNS)
+        )
+        return done.and_also(self.by_shard(PieceFrame(of_large), partial(batches.end_large, work)))
 
     def collect(self, pieces: PieceFrame) -> Iterator[Piece]:
         """The pieces; few of them are held in the driver at a time.

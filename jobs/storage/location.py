@@ -207,13 +207,13 @@ class Location:
         Hidden and marker files are left out, and other folders, as Spark leaves them out: a job
         that is still writing, say.
         """
-        return list(filter(self._is_of_table, self.infos(recursive=True)))
-
-    def _is_of_table(self, info: pafs.FileInfo) -> bool:
-        *folders, name = info.path.removeprefix(self.base).strip("/").split("/")
-        is_hidden = any(part.startswith(("_", ".")) for part in (*folders, name))
-        is_file = bool(info.type == pafs.FileType.File)
-        return is_file and not is_hidden and all("=" in folder for folder in folders)
+        found = []
+        for info in filter(lambda each: each.is_file, self.infos(recursive=True)):
+            *folders, name = info.path.removeprefix(self.base).strip("/").split("/")
+            is_hidden = any(part.startswith(("_", ".")) for part in (*folders, name))
+            if not is_hidden and all("=" in folder for folder in folders):
+                found.append(info)
+        return found
 
     def parquet(self) -> ds.Dataset:
         """The table that was written here, as PyArrow reads it: page checksums are verified."""

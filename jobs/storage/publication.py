@@ -254,13 +254,11 @@ class Publication:
         """The run whose manifest has the highest number, of those of which all files are there."""
         whole = []
         for name in self._manifests.children():
-            try:
+            with suppress(OSError, ValueError, DamagedError):
                 run = self._checked((self._manifests / name).read_bytes())
                 for files in run.files.values():
                     files.check_sizes(self.root)
-            except (OSError, ValueError, DamagedError):
-                continue
-            whole.append(run)
+                whole.append(run)
         return max(whole, key=lambda each: (each.number, each.run_id), default=None)
 
     def _checked(self, data: bytes) -> PublishedRun:

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow.fs as pafs
 
 from rebalance_core.english import count
+from rebalance_core.grouping import grouped
 
 from ..console.failures import sentence_of
 from ..declared.instants import is_date
@@ -162,10 +163,8 @@ def _prune(
     root: Location, items: list[_StoredItem], retention: Retention, old: set[str]
 ) -> PruneResult:
     pruned = PruneResult()
-    of_names: dict[str, list[_StoredItem]] = defaultdict(list)
-    for item in items:
-        of_names[item.path if item.kind == "temporary" else item.name].append(item)
-    for name, of_name in sorted(of_names.items()):
+    named = ((each.path if each.kind == "temporary" else each.name, each) for each in items)
+    for name, of_name in sorted(grouped(named).items()):
         try:
             _prune_name(Publication(root, name), of_name, retention, pruned, is_old=name in old)
         except LeaseError:

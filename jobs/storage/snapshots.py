@@ -172,6 +172,5 @@ class SnapshotWriter:
             for name, count in rows.items()
         }
         published = PublishedRun("", self.run_id, dict(summary), files, self.number)
-        folders = [self.root / name for name in rows]
-        Publication(self.root).publish(published, folders)
+        Publication(self.root).publish(published, [self.root / name for name in rows])
         return Snapshots(self.root, published)

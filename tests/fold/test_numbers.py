@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.fold.numbers import local_numbers, reader, segments
+from jobs.fold.numbers import key_numbers, reader, segments
 from jobs.schemas import INT, STRING
 
 _TOPIC = st.sampled_from(["a", "b", ""]) | st.none()
@@ -74,6 +74,6 @@ def test_lists_of_lists_have_equal_hashes_where_they_are_equal(rows: list[Any]) 
 def test_segments_begin_where_a_key_changes(rows: list[tuple[Any, Any]]) -> None:
     topics, percents = zip(*rows, strict=True)
     columns: list[Any] = [pa.array(topics, STRING).dictionary_encode(), pa.array(percents, INT)]
-    numbers = [each for column in columns for each in local_numbers(column)]
+    numbers = [each for column in columns for each in key_numbers(column)]
     changes = [n for n, (one, other) in enumerate(pairwise(rows), 1) if one != other]
     assert segments(numbers, len(rows)).tolist() == [0, *changes]

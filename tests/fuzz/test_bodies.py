@@ -141,6 +141,6 @@ def test_the_tokenizer_reads_or_says_where_it_broke_off(text: str) -> None:
     try:
         fastjson.parse(text)
     except FastjsonError as error:
-        assert 0 <= error.position <= len(text)
-        assert error.expected
-        assert error.came
+        assert 0 <= error.args[0] <= len(text)
+        assert error.args[1]
+        assert error.args[2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, cast
@@ -14,12 +14,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.engines.batches import unpacked_rows
-from jobs.engines.pieces import Piece, unpack_rows
 from jobs.errors import ContractError, InputError
 from jobs.fold.slices import TableStep
 from jobs.schemas import CLIENT_STATES, HEARTBEATS, TOPIC_ROUTES
-from jobs.spark.dataframe_rows import ListsStep, RowsStep, prepared
+from jobs.spark.dataframe_rows import RowsStep, prepared
 from tests.spark.test_auditing import set_to
 from tests.support.snapshots import frame, heartbeat_row, route_row
 
@@ -177,12 +175,11 @@ def test_a_list_that_is_null_arrives_as_null_and_every_other_one_as_it_was(
 
 
 def _arrived(rows: Any, name: str) -> dict[str, list[Any]]:
-    """What the fold gets of rows that travel as pieces of lists."""
+    """What the fold gets of rows that travel."""
     values = [row.asDict(recursive=True) for row in rows.collect()]
     travelling = pa.Table.from_pylist(values, to_arrow_schema(rows.schema))
-    packed = pieces_as_batches(ListsStep(3)(name, iter(travelling.to_batches())))
     fold = Fold()
-    list(RowsStep(cast("TableStep", fold))(name, unpacked_rows(iter(packed))))
+    list(RowsStep(cast("TableStep", fold))(name, iter(travelling.to_batches())))
     return pa.Table.from_batches(fold.came).to_pydict()
 
 
@@ -195,27 +192,3 @@ class Fold:
     def of_batches(self, _: str, batches: Iterator[pa.RecordBatch]) -> list[Any]:
         self.came = list(batches)
         return []
-
-
-def pieces_as_batches(pieces: Iterable[Piece]) -> list[pa.RecordBatch]:
-    return [pa.RecordBatch.from_pydict({"data": [piece.data]}) for piece in pieces]
-
-
-def test_all_rows_of_a_list_are_in_the_pieces_of_one_shard() -> None:
-    rows = pa.table(
-        {
-            "consumer_group": [f"G_{n % 7}" if n % 5 else None for n in range(600)],
-            "snapshot_time": [n % 11 for n in range(600)],
-            "row": range(600),
-        }
-    )
-    shards: dict[Any, set[int]] = {}
-    came: list[int] = []
-    for piece in ListsStep(4)("heartbeats", iter(rows.to_batches(max_chunksize=50))):
-        of_piece = unpack_rows(piece.data).to_pydict()
-        came += of_piece["row"]
-        for key in zip(of_piece["consumer_group"], of_piece["snapshot_time"], strict=True):
-            shards.setdefault(key, set()).add(piece.shard)
-    assert sorted(came) == list(range(600))
-    assert {len(each) for each in shards.values()} == {1}
-    assert set().union(*shards.values()) == set(range(4))
