@@ -76,7 +76,8 @@ def check_tables(tables: Iterable[tuple[Table, pa.Schema]]) -> None:
         if (problems := list(_problems(table, came)))
     ]
     if found:
-        raise ContractError("\n".join(found))
+        # A line that is not indented would look like one of the command's own.
+        raise ContractError("\n  ".join(found))
 
 
 def has_columns(table: Table, came: pa.Schema) -> bool:
@@ -92,6 +93,8 @@ def _problems(table: Table, came: pa.Schema) -> Iterator[str]:
                 yield f"{expected}, is missing"
         elif (times := came.names.count(field.name)) > 1:
             yield f"{expected}, is there {times} times"
+        elif field.nullable and pa.types.is_null(came.field(field.name).type):
+            continue  # pandas writes a column without a value so: it is as good as missing
         elif not _fits(type_ := came.field(field.name).type, field.type):
             yield f"{expected}, came {_NO_ZONE if _has_no_zone(type_) else type_name(type_)}"
 

@@ -62,6 +62,27 @@ def backlog(offsets: QueueOffsets | None, first_seen: Instant, last_seen: Instan
     return Backlog(messages, growth, growth / came if came else None)
 
 
+class UnreadMessages(NamedTuple):
+    """The messages that waited in a queue, at its first poll and at its last one."""
+
+    at_first: int
+    at_last: int
+
+
+def left_unread(offsets: QueueOffsets | None, until: Instant | None) -> UnreadMessages | None:
+    """The messages that wait in the queue at its last poll before it is back; None: too few."""
+    if offsets is None:
+        return None
+    polls = None if until is None else np.searchsorted(offsets.times, until)
+    written, consumed = offsets.broker_offsets[:polls], offsets.consumer_offsets[:polls]
+    waiting = offsets.waiting[:polls]
+    # Messages on their way, and those that came since the poll before; nothing for one poll.
+    lately = [int(step) for each in (consumed, written) for step in np.diff(each)[-1:]]
+    if not waiting.size or waiting[-1] <= max([0, *lately]):
+        return None
+    return UnreadMessages(int(waiting[0]), int(waiting[-1]))
+
+
 def shows_what_waits(offsets: QueueOffsets, time: Instant) -> bool:
     """True if the offsets of a queue show what of it waits at a time.
 
@@ -79,8 +100,6 @@ def shows_what_waits(offsets: QueueOffsets, time: Instant) -> bool:
     >>> shows_what_waits(new, 120 * SECOND)
     False
     """
-    if not offsets.times.size:
-        return False
     # Those of a round may come a moment after its lists.
     place = max(last_up_to(offsets, time), 0)
     age = abs(time - int(offsets.times[place]))
@@ -89,6 +108,22 @@ def shows_what_waits(offsets: QueueOffsets, time: Instant) -> bool:
         if age > (longest_bridge(offsets.times) if is_known else longest_unseen(0, 0)):
             return False
     return bool(offsets.broker_offsets[place] <= 0 or not offsets.is_untouched[place])
+
+
+def still_waits(offsets: QueueOffsets, time: Instant, orphaned_since: Instant | None) -> bool:
+    """True if what waited at old offsets of a queue waits at a time all the same.
+
+    Nobody can have consumed it: the queue has been an orphan since then. More may have come.
+
+    >>> polls = np.array([0, 60]) * SECOND
+    >>> stuck = QueueOffsets("T", "b", 0, polls, np.array([5, 9]), np.array([5, 5]))
+    >>> [still_waits(stuck, 3600 * SECOND, since) for since in (30 * SECOND, 90 * SECOND, None)]
+    [True, False, False]
+    """
+    if orphaned_since is None or not offsets.times.size:
+        return False
+    place = max(last_up_to(offsets, time), 0)
+    return bool(orphaned_since <= offsets.times[place] and offsets.waiting[place])
 
 
 class TopicBacklog(NamedTuple):

@@ -10,18 +10,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rebalance_core.english import agreeing
-from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE
+from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, GROUP_NOT_ON_BROKER
 
 from ..declared.kinds import FROZEN_PROCESS
 from .case import Case
 from .found import FaultEpisode, GroupFindings, Stall
 from .in_words import queues_in_words, zoned_clock
 
+#: A broker lists some members no more, or none at all.
+OUTAGES = (BROKER_VIEW_DIVERGENCE, GROUP_NOT_ON_BROKER)
+
 
 def cut_off(case: Case, found: GroupFindings) -> GroupFindings:
-    """The lasting BROKER_VIEW_DIVERGENCE since the first of its members' queues on its brokers
-    stopped, up to the time in which a broker drops a member before; without the FROZEN_PROCESS of
-    that outage.
+    """The lasting outages since the first of their members' queues on their brokers stopped, up to
+    the time in which a broker drops a member before; without the FROZEN_PROCESS of that outage.
 
     Worked example: at 10:04 c is cut off from broker-b, and its two queues there stop. At 10:06:10
     broker-b drops c. The lists differ since then, and the outage is from 10:04 on.
@@ -29,28 +31,27 @@ def cut_off(case: Case, found: GroupFindings) -> GroupFindings:
     faults: list[FaultEpisode] = []
     outages: list[FaultEpisode] = []
     for fault in found.faults:
-        stopped = [
-            each
-            for each in found.stalls
-            if is_of_outage(fault, each) and _leads_to(each, fault, case)
-        ]
-        if fault.fault == BROKER_VIEW_DIVERGENCE and fault.extent.lasts and stopped:
+        theirs = (each for each in found.stalls if is_of_outage(fault, each))
+        stopped = [each for each in theirs if _leads_to(each, fault, case)]
+        if fault.fault in OUTAGES and fault.extent.lasts and stopped:
             outages.append(_since(fault, stopped))
             faults.append(outages[-1])
         else:
             faults.append(fault)
-    kept = [
-        each
-        for each in faults
-        if each.fault != FROZEN_PROCESS or not any(_is_part(each, outage) for outage in outages)
-    ]
-    return replace(found, faults=tuple(kept))
+    frozen = (each for each in faults if each.fault == FROZEN_PROCESS)
+    parts = [each for each in frozen if any(_is_part(each, outage) for outage in outages)]
+    return replace(found, faults=tuple(each for each in faults if each not in parts))
 
 
 def is_of_outage(outage: FaultEpisode, stall: Stall) -> bool:
     """True if a queue that stalls is one of its members' on its brokers, whatever the topic."""
-    is_theirs = bool(stall.owners) and {*stall.owners} <= {*outage.client_ids}
+    is_theirs = bool(stall.owners) and _is_of_members(outage, stall.owners)
     return is_theirs and stall.queue[0] in outage.broker_names
+
+
+def _is_of_members(outage: FaultEpisode, client_ids: Sequence[str]) -> bool:
+    """True if they are among those that the broker lists no more: all, where it lists nobody."""
+    return outage.fault == GROUP_NOT_ON_BROKER or {*client_ids} <= {*outage.client_ids}
 
 
 def _leads_to(stall: Stall, outage: FaultEpisode, case: Case) -> bool:
@@ -72,5 +73,5 @@ def _since(fault: FaultEpisode, stopped: Sequence[Stall]) -> FaultEpisode:
 
 
 def _is_part(frozen: FaultEpisode, outage: FaultEpisode) -> bool:
-    is_its = {*frozen.client_ids} <= {*outage.client_ids} and frozen.overlaps(outage)
+    is_its = _is_of_members(outage, frozen.client_ids) and frozen.overlaps(outage)
     return is_its and {*frozen.broker_names} <= {*outage.broker_names}

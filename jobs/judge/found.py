@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from rebalance_core.english import joined
 from rebalance_core.faults import Fault as FoundFault
-from rebalance_core.findings import ORPHANED, POSSIBLE
+from rebalance_core.findings import DUPLICATE, ORPHANED, POSSIBLE
 from rebalance_core.processes import StackedId
 from rebalance_core.repairs import STALE_CHANNEL
 
@@ -97,6 +97,17 @@ class QueueFinding(FoundQueue, _InTime):
         return self.kind == ORPHANED and self.certainty == POSSIBLE and self.is_always_read
 
     @property
+    def is_locked(self) -> bool:
+        """True if the lock of a group that consumes in order lets one of its claimants read it
+        alone, unless what they hold shows otherwise: a broker gives the lock to one client id
+        (``RebalanceLockManager`` 4.9.4 to 5.3.3), and so to all processes of that id.
+        """
+        several_ids = len(self.claimants) > 1 and all(
+            each.processes == 1 for each in self.claimants
+        )
+        return self.kind == DUPLICATE and several_ids and not self.held
+
+    @property
     def is_doubtful(self) -> bool:
         """True if it depends on what clients draw, and nothing they hold and no offset shows it."""
         depends = self.certainty == POSSIBLE and not self.is_mostly_certain
@@ -126,7 +137,8 @@ class Stall(_InTime):
 class FaultEpisode(FoundFault, _InTime):
     """One fault of a topic over an episode that may have gaps, as its last phase describes it.
 
-    ``queues_affected`` is the most of all phases. ``unread_messages``: those in queues that left.
+    ``queues_affected`` is the most of all phases. ``unread_messages``: those in queues that left,
+    the route or the members' subscriptions.
     """
 
     severity: str = INFO

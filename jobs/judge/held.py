@@ -7,6 +7,7 @@ processes of the group answered, and no change explains what they hold, the seco
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from rebalance_core.client_kinds import restart_of
@@ -16,7 +17,12 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..declared.instants import Instant, together
-from ..declared.kinds import ALLOCATES_OTHERWISE, PERSISTENT, QUEUE_NOT_HELD
+from ..declared.kinds import (
+    ALLOCATES_OTHERWISE,
+    PERSISTENT,
+    QUEUE_NOT_HELD,
+    UNLISTED_CONSUMER,
+)
 from ..schemas import NOT_LOCKED
 from .backlog import reading
 from .case import Case
@@ -31,11 +37,24 @@ from .witnessed import witnessed
 
 #: Causes of a finding that the holdings show and the computation does not.
 CAUSES = frozenset({QUEUE_NOT_HELD, ALLOCATES_OTHERWISE})
+#: The cause of a queue that no process holds and somebody reads: no finding of the queue.
+_READ_BY_OTHERS = (UNLISTED_CONSUMER,)
 
 _SHARE_KEPT = Text("the clients still have what they had before the last change")
 #: ``DefaultMQPushConsumerImpl.tryRebalance`` (5.3.3) does nothing while the consumer is paused.
 _WHY_KEPT = Text(
     "see in the log whether the application suspended the consumer, or why its rebalance fails"
+)
+
+#: Nothing is computed without a known strategy: by it these queues may be left to no client.
+_SEE_STRATEGY = Text(
+    "check whether the members' strategy gives these queues to a client: a list (CONFIG) has to "
+    "name them, those of %RETRY% too, and rooms have to serve their brokers"
+)
+_FIND_READER = Text(
+    "find who reads these queues, and end it: a process that left the brokers' lists and goes on "
+    "(of a group that consumes in order, a broker's lock.log names who has the lock), a client of "
+    "a proxy, or a program that pulls by itself"
 )
 
 #: Rounds that show that a queue is held by nobody, or by several.
@@ -54,26 +73,27 @@ def held_queues(case: Case, found: GroupFindings) -> GroupFindings:
     that does not reach a queue's broker does not read it, whatever its table has. Where some
     processes do not answer, the owners' answers and the queue's offset decide: where messages wait
     and the offset does not move, no other process reads it either. Where it moves again and again,
-    somebody reads the queue, whatever the answers show.
+    somebody reads the queue, whatever the answers show: who is an UNLISTED_CONSUMER where all
+    processes answered.
     """
     drift = grouped((each.topic, each) for each in case.drift if not each.process.is_log)
-    queues = [
-        witnessed(case, each)
+    every = [
+        each
         for topic in case.holdings
         for each in _TopicHoldings(case, topic).findings(drift.get(topic, ()))
     ]
-    return found.plus(held_faults(case, queues), queues)
+    queues = [witnessed(case, each) for each in every if each.causes != _READ_BY_OTHERS]
+    read = grouped((each.topic, each) for each in every if each.causes == _READ_BY_OTHERS)
+    others = [_read_by_others(of_topic, drift.get(topic, ())) for topic, of_topic in read.items()]
+    return found.plus([*held_faults(case, queues), *others], queues)
 
 
 class _TopicHoldings:
     def __init__(self, case: Case, topic: str) -> None:
         self._case, self._timeline, self._held = case, case.timelines[topic], case.holdings[topic]
         #: The readable queues by phase, of those in which nothing is computed.
-        self._undivided = {
-            each.phase.position: case.readable[each.phase.situation_id]
-            for each in self._held.holdings
-            if not each.phase.is_computed
-        }
+        phases = (each.phase for each in self._held.holdings if not each.phase.is_computed)
+        self._undivided = {each.position: case.readable[each.situation_id] for each in phases}
 
     @cached_property
     def _settled(self) -> Sequence[AnswerRound]:
@@ -92,12 +112,8 @@ class _TopicHoldings:
         shared = {each.queue for each in duplicates}
         odd = {each.client_id for each in extra if each.queue in shared}
         lacking = {each.queue for each in drift if not each.is_extra and each.lasts}
-        orphans = [
-            found
-            for queue, owners in sorted(self._owners(lacking).items())
-            for found in self._orphans(queue, owners, odd)
-        ]
-        return duplicates + orphans
+        owned = sorted(self._owners(lacking).items())
+        return duplicates + [found for each in owned for found in self._orphans(*each, odd)]
 
     def _owners(self, queues: set[QueueKey]) -> Mapping[QueueKey, Mapping[int, set[str]]]:
         """The client ids that each queue is computed for under every view, by phase."""
@@ -125,17 +141,18 @@ class _TopicHoldings:
                 cause = QUEUE_NOT_HELD if due.isdisjoint(odd) else ALLOCATES_OTHERWISE
                 yield self._finding(ORPHANED, cause, episode)
 
-        complete = findings([each for each in settled if each.is_complete])
-        found = [each for each in complete if not reading(offsets, each.all_times).is_read]
-        if found or offsets is None:
+        found = [
+            replace(each, causes=_READ_BY_OTHERS)
+            if reading(offsets, each.all_times).is_read
+            else each
+            for each in findings([each for each in settled if each.is_complete])
+        ]
+        if offsets is None or any(each.causes != _READ_BY_OTHERS for each in found):
             return found
         # The rounds in which all of the queue's owners answered, if not every process did.
-        of_owners = [
-            each
-            for each in settled
-            if owners[each.position] and owners[each.position] <= each.client_ids
-        ]
-        return [
+        owned = (each for each in settled if owners[each.position])
+        of_owners = [each for each in owned if owners[each.position] <= each.client_ids]
+        return found + [
             each
             for each in findings(of_owners)
             if reading(offsets, [(each.first_seen, each.last_seen)]).is_read is False
@@ -155,11 +172,8 @@ class _TopicHoldings:
             if (each.kind, each.queue) == (DUPLICATE, queue)
         }
         shared = {round_ for round_, processes in holders.items() if len(processes) > 1}
-        rounds = [
-            each
-            for each in self._settled
-            if (each.is_complete or each.round_ in shared) and each.position not in computed
-        ]
+        counted = (each for each in self._settled if each.is_complete or each.round_ in shared)
+        rounds = [each for each in counted if each.position not in computed]
         for episode in self._lasting(queue, rounds, shared):
             at_a_time = [set(holders[each.round_]) for each in episode.shown]
             # A queue that goes from one to another may look shared by the time that all are asked.
@@ -218,11 +232,8 @@ def held_faults(case: Case, findings: Sequence[QueueFinding]) -> Iterator[FaultE
 def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> FaultEpisode:
     extent, topic = widest([each.extent for each in findings]), findings[0].topic
     queues = {each.queue for each in findings}
-    drift = [
-        each
-        for each in case.drift
-        if each.topic == topic and not each.process.is_log and extent.overlaps(each)
-    ]
+    of_topic = (each for each in case.drift if each.topic == topic and not each.process.is_log)
+    drift = [each for each in of_topic if extent.overlaps(each)]
     words = _otherwise_in_words if cause == ALLOCATES_OTHERWISE else _not_held_in_words
     time = between(extent.first_seen, extent.last_seen)
     client_ids, evidence, remedy = words(case, findings, time, drift)
@@ -236,6 +247,27 @@ def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> FaultEpi
         broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
         queues_affected=len(queues),
         cleared=len(findings),
+    )
+
+
+def _read_by_others(findings: Sequence[QueueFinding], drift: Sequence[Drift]) -> FaultEpisode:
+    extent = widest([each.extent for each in findings])
+    queues = {each.queue for each in findings}
+    lacking = {each.client_id for each in drift if not each.is_extra and each.queue in queues}
+    return FaultEpisode(
+        findings[0].topic,
+        extent,
+        UNLISTED_CONSUMER,
+        agreeing(
+            len(queues),
+            "all processes answered, and none had {queues} in its running info {time}, but [its "
+            "offset advances|their offsets advance]: somebody who is not listed reads [it|them]",
+            queues=queues_in_words(queues),
+            time=between(extent.first_seen, extent.last_seen),
+        ),
+        _FIND_READER,
+        client_ids=tuple(sorted(lacking)),
+        broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
     )
 
 
@@ -274,24 +306,22 @@ def _not_held_in_words(
     answers = case.holdings[findings[0].topic].of_clients(client_ids, time_of_all)
     ended = sorted({each.run.client_id for each in answers if each.run.has_no_consumer})
     if ended:
-        evidence.append(
-            agreeing(
-                len(ended),
-                "{clients} [runs, but says that it has|run, but say that they have] no "
-                "consumer of the group any more; heartbeats of other groups keep [it|them] "
-                "listed",
-                clients=clients_in_words(ended, languages),
-            )
+        template = (
+            "{clients} [runs, but says that it has|run, but say that they have] no consumer of "
+            "the group any more; heartbeats of other groups keep [it|them] listed"
         )
+        clients = clients_in_words(ended, languages)
+        evidence.append(agreeing(len(ended), template, clients=clients))
     is_go = any(languages.get(each) == "GO" for each in client_ids)
     # What an update mends is that a client does not take the queues that a route gains.
     changes = case.route_changes.get(findings[0].topic, ())
     gained = set().union(*[queues_of(each.now) - queues_of(each.before) for each in changes])
     remedy: list[str] = [restart_of(client_ids, "GO" if is_go and queues & gained else None)]
+    if not owners:
+        remedy.insert(0, _SEE_STRATEGY)
     if ended:
-        remedy.insert(
-            0, Text("find in the log why the application shut down its consumer of this group")
-        )
+        why = Text("find in the log why the application shut down its consumer of this group")
+        remedy.insert(0, why)
     if case.dossier.consumes_in_order:
         remedy.append(
             Text(
@@ -311,19 +341,14 @@ def _otherwise_in_words(
     # Where nothing is computed, either of two that hold a queue may be the odd one.
     clients = odd or {claimant.client_id for each in findings for claimant in each.claimants}
     languages = case.dossier.languages
-    values = {
-        "clients": clients_in_words(clients, languages),
-        "time": time,
-        "found": _held_by(twice, nobody),
-    }
-    evidence = Text("{clients} divide the queues differently {time}: {found}", **values)
+    named, held = clients_in_words(clients, languages), _held_by(twice, nobody)
+    template = "{clients} divide the queues differently {time}: {found}"
     if odd:
-        evidence = agreeing(
-            len(odd),
+        template = (
             "{clients} [holds queues other than its share|hold queues other than their shares] "
-            "{time}: {found}",
-            **values,
+            "{time}: {found}"
         )
+    evidence = agreeing(len(odd), template, clients=named, time=time, found=held)
     extra = [each for each in drift if each.is_extra and each.client_id in odd]
     if extra and all(each.attributed_to == SHARE_KEPT for each in extra):
         restart = restart_of(odd)
@@ -333,12 +358,10 @@ def _otherwise_in_words(
         "and the same strategy with the same parameters",
         clients=clients_in_words(clients, {}),
     )
-    restart = Text("then restart them") if len(clients) > 1 else Text("then restart it")
-    remedy = [divide, restart]
+    remedy = [divide, Text("then restart them") if len(clients) > 1 else Text("then restart it")]
     if any(languages.get(each) == "GO" for each in clients):
-        remedy.append(
-            Text("early native Go clients divide AVG differently from Java: update the Go client")
-        )
+        early = "early native Go clients divide AVG differently from Java: update the Go client"
+        remedy.append(Text(early))
     return sorted(clients), evidence, joined(remedy)
 
 

@@ -33,6 +33,8 @@ class AnswerRound:
     processes: int
     #: No change explains what any of them holds.
     is_settled: bool
+    #: The number of those whose answers are missing, and follow from others: see ``Holding``.
+    bridged: int = 0
 
     @property
     def is_of_one_phase(self) -> bool:
@@ -80,8 +82,14 @@ class HoldingsOfTopic:
         return any(each.is_complete and each.round_ not in held for each in within)
 
     def is_settled(self, time: Extent) -> bool:
-        """True if in a complete round of that time no change explains what the processes hold."""
-        return any(each.is_complete and each.is_settled for each in self.within(time))
+        """True if in a complete round of that time no change explains what the processes hold.
+
+        Each answered itself: of two that share an id a broker asks the one or the other.
+        """
+        return any(
+            each.is_complete and each.is_settled and each.answered - each.bridged >= each.processes
+            for each in self.within(time)
+        )
 
     def is_held(self, queue: QueueKey, time: Extent) -> bool:
         """True if a process held the queue then, no change before explaining that."""
@@ -93,11 +101,8 @@ class HoldingsOfTopic:
 
     def of_clients(self, client_ids: Container[str], time: Extent) -> list[Holding]:
         """The holdings of these clients by answers of that time."""
-        return [
-            each
-            for each in self.holdings
-            if each.process.client_id in client_ids and time.those_of(each.moments)
-        ]
+        theirs = (each for each in self.holdings if each.process.client_id in client_ids)
+        return [each for each in theirs if time.those_of(each.moments)]
 
     def within(self, time: Extent) -> Sequence[AnswerRound]:
         """The rounds whose last answers came in that time."""
@@ -120,6 +125,7 @@ class HoldingsOfTopic:
                 found.moment = max(found.moment, moment)
                 found.positions.add(each.phase.position)
                 found.answered += 1
+                found.bridged += round_ in each.bridged
                 found.client_ids.add(each.process.client_id)
                 found.processes = max(found.processes, each.phase.verdict.processes)
                 found.is_settled &= each.is_settled

@@ -6,25 +6,34 @@ consume (``SubscriptionGroupConfig.consumeEnable`` false: each broker refuses ev
 NO_PERMISSION, ``PullMessageProcessor`` 4.9.4), suspended, or hang, as on a database that is gone.
 """
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
 
-from rebalance_core.english import agreeing, count, joined, list_of
-from rebalance_core.findings import AUDITED, NOT_SUBSCRIBED, STRATEGY_NOT_KNOWN, Evaluation
+from rebalance_core.english import MOST_NAMES, agreeing, count, joined, list_of
+from rebalance_core.findings import (
+    AUDITED,
+    NOT_SUBSCRIBED,
+    SHARED_BY_BROKER,
+    STRATEGY_NOT_KNOWN,
+    Evaluation,
+)
 from rebalance_core.texts import Text
 
-from ..declared.instants import Instant
-from ..declared.kinds import GROUP_NOT_CONSUMING
+from ..declared.instants import SECOND, Instant
+from ..declared.kinds import GROUP_NOT_CONSUMING, PERSISTENT
 from ..schemas import NOT_CONSUMING
 from ..texts.shown import shell_word
+from .backlog import left_unread
 from .brokers import refusals
 from .case import Case
 from .dossier import Dossier
-from .extents import Extent
+from .extents import Extent, persistence
 from .found import FaultEpisode, GroupFindings, QueueFinding
-from .in_words import MOST_NAMES, between, clients_in_words, waiting_in_words
+from .in_words import between, clients_in_words, waiting_in_words, zoned_clock
+from .situations import Period
 from .stalls import Flags, Longs, Polls, not_moving, orphans_by_topic, spans
 
 #: A flag that is false is named, but for dumps without the brokers' flags.
@@ -42,6 +51,8 @@ _SUBSCRIBE = Text(
 )
 #: Coverages with which the group's members are known, whether or not what they take is.
 _SHOW_MEMBERS = (AUDITED, STRATEGY_NOT_KNOWN, NOT_SUBSCRIBED)
+#: Coverages with which members read the topic.
+_SHOW_READERS = (AUDITED, STRATEGY_NOT_KNOWN, SHARED_BY_BROKER)
 
 
 def not_consuming(case: Case, found: GroupFindings) -> GroupFindings:
@@ -50,13 +61,72 @@ def not_consuming(case: Case, found: GroupFindings) -> GroupFindings:
     Some of them wait in a queue that has an owner, and more come meanwhile: a group with nothing to
     do is well, and queues without an owner are orphans; where some queue keeps up, the others are
     stalled. It is as long as ``persistence_seconds``, for a message may take its time. So is a
-    topic to which no member subscribes any more, as after a release without it.
+    topic to which no member subscribes any more, as after a release without it, whether or not
+    offsets of it still come.
     """
     orphans = orphans_by_topic(found)
-    return found.plus(
+    stuck = (
         fault
         for polls in not_moving(case)
         for fault in _topic_faults(case, polls, orphans.get(polls.topic, ()))
+    )
+    left = (
+        fault
+        for topic, periods in case.situations.by_topic.items()
+        for fault in _no_longer_subscribed(case, topic, periods)
+    )
+    return found.plus([*stuck, *left])
+
+
+def _no_longer_subscribed(
+    case: Case, topic: str, periods: Sequence[Period]
+) -> Iterator[FaultEpisode]:
+    """The fault of a topic to which no member subscribes any more, up to the end, where messages
+    are left that were not on their way.
+
+    A broker leaves such a topic out of the group's offsets (``getConsumeStats`` of
+    ``AdminBrokerProcessor`` 4.9.4 and 5.3.3), so that the last ones are of before: what waits by
+    them nobody reads.
+
+    Worked example: pods are replaced from 10:04 to 10:07 by a release without U. By the offsets of
+    10:06 there are 300 messages in two queues whose pods were the first; none come any more.
+    """
+    verdicts = [case.evaluated[each.situation.situation_id].verdict for each in periods]
+    start = len(periods)
+    while start and verdicts[start - 1].coverage == NOT_SUBSCRIBED:
+        start -= 1
+    had_readers = (each.processes and each.coverage in _SHOW_READERS for each in verdicts[:start])
+    if start == len(periods) or not any(had_readers):
+        return
+    polls = [each for each in case.dossier.offsets.get(topic, ()) if each.times.size]
+    last_poll = max((int(each.times[-1]) for each in polls), default=0)
+    since, until = periods[start].first_seen, periods[-1].last_seen
+    if not polls or last_poll >= since + case.persistence_seconds * SECOND:
+        return
+    later = case.snapshots[bisect_right(case.snapshots, last_poll) :]
+    if later and since - case.expiry <= later[0] < since:
+        # What the group's table showed counts for as long as a member may be silent.
+        since = later[0]
+    unread = {(each.broker_name, each.queue_id): left_unread(each, None) for each in polls}
+    waiting = sum(each.at_last for each in unread.values() if each)
+    lasts = persistence(since, until, case.persistence_seconds)
+    if not waiting or lasts != PERSISTENT:
+        return
+    snapshots = sum(since <= each <= until for each in case.snapshots)
+    yield FaultEpisode(
+        topic,
+        Extent(since, until, snapshots, lasts, ongoing=True),
+        GROUP_NOT_CONSUMING,
+        Text(
+            "no member has subscribed to the topic since {time}; by its last offsets, {waiting}, "
+            "and brokers give none for a topic without a subscription",
+            time=zoned_clock(since),
+            waiting=waiting_in_words(waiting),
+        ),
+        _SUBSCRIBE,
+        broker_names=tuple(sorted({broker_name for broker_name, _ in unread})),
+        queues_affected=len(unread),
+        unread_messages=waiting,
     )
 
 
@@ -165,31 +235,23 @@ def _why(
     if refused:
         evidence.append(_refused(refused))
         remedies.append(_enable(case.dossier, topic, refused))
-    answers = [
-        each
-        for each in case.holdings[topic].holdings
-        if not each.process.is_log and extent.overlaps(each)
-    ]
+    reported = (each for each in case.holdings[topic].holdings if not each.process.is_log)
+    answers = [each for each in reported if extent.overlaps(each)]
     answered = {each.process.client_id for each in answers}
     blocked = {e.process.client_id for e in answers if NOT_CONSUMING in e.activities.values()}
     if blocked:
-        evidence.append(
-            agreeing(
-                len(blocked),
-                "{clients} [has messages in its cache and consumes|have messages in their caches "
-                "and consume] none of them",
-                clients=clients_in_words(blocked, {}),
-            )
+        template = (
+            "{clients} [has messages in its cache and consumes|have messages in their caches and "
+            "consume] none of them"
         )
+        evidence.append(agreeing(len(blocked), template, clients=clients_in_words(blocked, {})))
         remedies.append(_SEE_LISTENERS)
     elif answered:
-        evidence.append(
-            Text(
-                "{clients} answered, and no client has a message waiting for its listener: the "
-                "brokers give them none",
-                clients=count(len(answered), "client"),
-            )
+        template = (
+            "{clients} answered, and no client has a message waiting for its listener: the "
+            "brokers give them none"
         )
+        evidence.append(Text(template, clients=count(len(answered), "client")))
     refusing = {name for name, times in refused.items() if times[-1] >= since}
     if not blocked and not refusing.issuperset(broker_names):
         remedies += [_LET_CONSUME] if answered else [_LET_CONSUME, _SEE_LISTENERS]

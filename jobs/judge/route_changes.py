@@ -2,18 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
-
-import numpy as np
 
 from rebalance_core.english import agreeing, with_commas
+from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..declared.instants import Instant
 from ..declared.kinds import QUEUES_LEFT_ROUTE, ROUTE_CHANGED, TRANSIENT
+from .backlog import UnreadMessages, left_unread
 from .case import Case
 from .core_verdict import QueueKey
-from .dossier import QueueOffsets
 from .extents import Extent, persistence
 from .found import FaultEpisode, GroupFindings
 from .in_words import queues_in_words, zoned_clock
@@ -46,15 +44,17 @@ def route_changed(case: Case, found: GroupFindings) -> GroupFindings:
 
 
 def _in_words(readable: Collection[Readable]) -> str:
-    """The brokers with their queue numbers.
+    """The brokers with their queue numbers: of one that nameservers differ on all that they gave.
 
-    >>> _in_words([("broker-a", 4), ("broker-b", 2)]), _in_words([])
-    ('broker-a 4, broker-b 2', 'none')
+    >>> _in_words([("broker-a", 4), ("broker-a", 8), ("broker-b", 2)]), _in_words([])
+    ('broker-a 4/8, broker-b 2', 'none')
     """
     if not readable:
         return Text("none")
-    named = [Text("{broker} {queues}", broker=name, queues=queues) for name, queues in readable]
-    return with_commas(named)
+    given = grouped(readable).items()
+    return with_commas(
+        [Text("{broker} {queues}", broker=name, queues="/".join(map(str, n))) for name, n in given]
+    )
 
 
 # ---------------------------------------------------------------- queues that left with messages
@@ -79,69 +79,70 @@ def queues_left_route(case: Case, found: GroupFindings) -> GroupFindings:
 def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[FaultEpisode]:
     snapshots = sorted({time for run in case.dossier.routes[topic] for time in run.times})
     for number, change in enumerate(changes):
-        back: dict[Instant | None, dict[QueueKey, _UnreadMessages]] = defaultdict(dict)
+        back: dict[Instant | None, dict[QueueKey, UnreadMessages]] = defaultdict(dict)
         for queue in sorted(queues_of(change.before) - queues_of(change.now)):
             later = (each for each in changes[number + 1 :] if queue in queues_of(each.now))
             until = next((each.first_seen for each in later), None)
-            left = _left_unread(case.offsets.get((topic, *queue)), until)
+            left = left_unread(case.offsets.get((topic, *queue)), until)
             if left:
                 back[until][queue] = left
+        given = (run for run in case.dossier.routes[topic] if change.first_seen in run.times)
+        named = {broker.broker_name for run in given for broker in run.brokers}
         for until, unread in back.items():
-            last_seen = snapshots[-1] if until is None else until
+            unreadable = {name for name, _ in unread} & named - {name for name, _ in change.now}
+            first_seen, last_seen = change.first_seen, snapshots[-1] if until is None else until
+            seen = sum(first_seen <= each <= last_seen for each in snapshots)
+            lasts = persistence(first_seen, last_seen, case.persistence_seconds)
             yield FaultEpisode(
                 topic,
-                Extent(
-                    change.first_seen,
-                    last_seen,
-                    sum(change.first_seen <= each <= last_seen for each in snapshots),
-                    persistence(change.first_seen, last_seen, case.persistence_seconds),
-                    ongoing=until is None,
-                ),
+                Extent(first_seen, last_seen, seen, lasts, ongoing=until is None),
                 QUEUES_LEFT_ROUTE,
-                _evidence(change, unread),
-                _remedy(change, unread),
+                _evidence(change, unread, unreadable),
+                _remedy(change, unread, unreadable),
                 broker_names=tuple(dict.fromkeys(name for name, _ in unread)),
                 queues_affected=len(unread),
                 unread_messages=sum(each.at_last for each in unread.values()),
             )
 
 
-class _UnreadMessages(NamedTuple):
-    """The messages that waited in a queue, at its first poll and at its last one."""
-
-    at_first: int
-    at_last: int
-
-
-def _left_unread(offsets: QueueOffsets | None, until: Instant | None) -> _UnreadMessages | None:
-    """The messages that wait in the queue at its last poll before it is back; None: too few."""
-    if offsets is None:
-        return None
-    polls = None if until is None else np.searchsorted(offsets.times, until)
-    written, consumed = offsets.broker_offsets[:polls], offsets.consumer_offsets[:polls]
-    waiting = offsets.waiting[:polls]
-    # Messages on their way, and those that came since the poll before; nothing for one poll.
-    lately = [int(step) for each in (consumed, written) for step in np.diff(each)[-1:]]
-    if not waiting.size or waiting[-1] <= max([0, *lately]):
-        return None
-    return _UnreadMessages(int(waiting[0]), int(waiting[-1]))
-
-
-def _evidence(change: RouteChange, unread: Mapping[QueueKey, _UnreadMessages]) -> Text:
+def _evidence(
+    change: RouteChange, unread: Mapping[QueueKey, UnreadMessages], unreadable: Collection[str]
+) -> Text:
+    """``unreadable``: the brokers that the route has, without the permission to read."""
     at_first, messages = map(sum, zip(*unread.values(), strict=True))
     left = agreeing(messages, "{messages} [message|messages] unread", messages=messages)
     if at_first != messages:
         left = Text("{unread} ({at_first} at the first poll)", unread=left, at_first=at_first)
+    values = {
+        "queues": queues_in_words(unread),
+        "time": zoned_clock(change.first_seen),
+        "unread": left,
+    }
+    if all(name in unreadable for name, _ in unread):
+        return agreeing(
+            len(unread),
+            "{queues} lost the permission to read at {time} with {unread}: no client reads "
+            "[it|them]",
+            **values,
+        )
     return agreeing(
         len(unread),
         "{queues} left the route at {time} with {unread}: no client reads [it|them]",
-        queues=queues_in_words(unread),
-        time=zoned_clock(change.first_seen),
-        unread=left,
+        **values,
     )
 
 
-def _remedy(change: RouteChange, unread: Mapping[QueueKey, _UnreadMessages]) -> Text:
+def _remedy(
+    change: RouteChange, unread: Mapping[QueueKey, UnreadMessages], unreadable: Collection[str]
+) -> Text:
+    # ``BrokerController.registerBrokerAll`` 4.9.4 takes what the broker may not out of the topic's.
+    if unreadable:
+        return Text(
+            "give {brokers} the permission to read the topic again (perm 6 of the topic there, or "
+            "brokerPermission of the broker's configuration) and let the group read the queues to "
+            "their end",
+            brokers=with_commas(sorted(unreadable)),
+        )
     if not change.now:
         # ``AdminBrokerProcessor.deleteTopic`` 4.9.4 has the store drop the queues at once.
         return Text(

@@ -39,25 +39,18 @@ def graded(case: Case, found: GroupFindings) -> GroupFindings:
     all clients answered then.
     """
     terms, orderly = case.terms, case.dossier.consumes_in_order
-    queues = [
-        replace(each, severity=finding_severity(each, terms, orderly)) for each in found.queues
-    ]
+    queues = [replace(one, severity=finding_severity(one, terms, orderly)) for one in found.queues]
     stalls = [replace(each, severity=stall_severity(each)) for each in found.stalls]
     harms = Harms(queues, stalls, terms.critical_probability)
 
-    def is_unasked(fault: FaultEpisode) -> bool:
+    def graded_fault(fault: FaultEpisode) -> FaultEpisode:
         rounds = case.holdings[fault.topic].within(fault.extent)
-        return harms.are_doubtful(fault) and not any(each.is_complete for each in rounds)
+        is_unasked = harms.are_doubtful(fault) and not any(each.is_complete for each in rounds)
+        remedy = joined([fault.remedy, _DOUBTFUL]) if is_unasked else fault.remedy
+        return replace(fault, severity=harms.severity_of(fault), remedy=remedy)
 
-    faults = [
-        replace(
-            each,
-            severity=harms.severity_of(each),
-            remedy=joined([each.remedy, _DOUBTFUL]) if is_unasked(each) else each.remedy,
-        )
-        for each in found.faults
-    ]
-    return replace(found, queues=tuple(queues), stalls=tuple(stalls), faults=tuple(faults))
+    faults = tuple(map(graded_fault, found.faults))
+    return replace(found, queues=tuple(queues), stalls=tuple(stalls), faults=faults)
 
 
 def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None) -> str:
@@ -67,9 +60,10 @@ def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None) 
     read: a lasting orphan is critical, a lasting duplicate a warning. Where messages pile up they
     are certainly not read, however improbable the orphan (a few are always on their way: a tenth of
     what came counts); and where messages are to be consumed in order, two that read a queue break
-    the order. An orphan that is read throughout does no harm: a warning, however probable it is.
-    So is what is doubtful: it depends on what clients draw, and nothing that they hold and no
-    offset shows that it happens. Nobody is to be woken by lists alone that differ.
+    the order: processes of one id, or two that hold it, for of two ids one has the lock. An orphan
+    that is read throughout does no harm: a warning, however probable it is. So is what is doubtful:
+    it depends on what clients draw, and nothing that they hold and no offset shows that it happens.
+    Nobody is to be woken by lists alone that differ.
     ``orderly``: a client consumes in order.
     """
     if not finding.extent.lasts or finding.share < terms.warning_probability:
@@ -80,7 +74,7 @@ def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None) 
     harms = most_likely and not finding.is_read_throughout
     if finding.kind == ORPHANED:
         return CRITICAL if harms or piles_up else WARNING
-    return CRITICAL if most_likely and orderly else WARNING
+    return CRITICAL if most_likely and orderly and not finding.is_locked else WARNING
 
 
 def stall_severity(stall: Stall) -> str:
@@ -91,17 +85,22 @@ def stall_severity(stall: Stall) -> str:
 
 
 class _Harm(NamedTuple):
-    """The index of its severity, when it was, and whether nothing shows that it happens."""
+    """The index of its severity, when it was, whether nothing shows that it happens, and whether
+    what is held or the offsets show it.
+    """
 
     severity: int
     first_seen: Instant
     last_seen: Instant
     is_doubtful: bool = False
+    is_shown: bool = False
 
 
-def _harm(found: QueueFinding | Stall, *, is_doubtful: bool = False) -> _Harm:
+def _harm(
+    found: QueueFinding | Stall, *, is_doubtful: bool = False, is_shown: bool = False
+) -> _Harm:
     severity = SEVERITIES.index(found.severity)
-    return _Harm(severity, found.first_seen, found.last_seen, is_doubtful)
+    return _Harm(severity, found.first_seen, found.last_seen, is_doubtful, is_shown)
 
 
 #: The culprit that findings name: (topic, fault, client id); the id for FROZEN_PROCESS alone.
@@ -117,7 +116,11 @@ class Harms:
         # Many queues of one fault have one time and severity.
         self._harms: dict[_Culprit, set[_Harm]] = defaultdict(set)
         for queue in queues:
-            harm = _harm(queue, is_doubtful=queue.is_doubtful and queue.share >= critical)
+            harm = _harm(
+                queue,
+                is_doubtful=queue.is_doubtful and queue.share >= critical,
+                is_shown=True in (queue.held, queue.moved),
+            )
             for cause in queue.causes:
                 self._harms[queue.topic, cause, ""].add(harm)
         for stall in stalls:
@@ -134,8 +137,11 @@ class Harms:
         return [harm for harm in harms if fault.overlaps(harm)]
 
     def are_doubtful(self, fault: FaultEpisode) -> bool:
-        """True if a lasting fault has findings of which nothing shows that they happen."""
-        return fault.extent.lasts and any(harm.is_doubtful for harm in self._of(fault))
+        """True if a lasting fault has findings of which nothing shows that they happen, and none
+        of which something does.
+        """
+        harms = self._of(fault) if fault.extent.lasts else []
+        return any(harm.is_doubtful for harm in harms) and not any(harm.is_shown for harm in harms)
 
     def severity_of(self, fault: FaultEpisode) -> str:
         """The worst severity of the findings that name the fault as a cause and overlap it in time.

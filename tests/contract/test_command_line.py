@@ -16,6 +16,7 @@ import jobs
 from jobs import __main__ as console
 from jobs.cli import main
 from jobs.commands.batch import expired_known_issues, is_closed
+from jobs.declared.kinds import QUEUE_FINDINGS
 from jobs.errors import QuarantineError
 from jobs.pipeline.engine_choice import Choice
 from jobs.pipeline.ingest import IngestCounts
@@ -179,10 +180,7 @@ SUMMARY = {
         "first_snapshot": "2026-01-07T00:00:00Z",
         "last_snapshot": "2026-01-07T23:00:00Z",
     },
-    "findings": {
-        name: {**COUNTS, "known": dict.fromkeys(COUNTS, 1)}
-        for name in ("orphaned_queues", "duplicate_queues", "stalled_queues")
-    },
+    "findings": {name: {**COUNTS, "known": dict.fromkeys(COUNTS, 1)} for name in QUEUE_FINDINGS},
     "assumptions": {"groups": 3, "asked": 1},
     "rounds": {"groups_too_wide": 1},
     "events": {"total": 0, "first": []},

@@ -56,7 +56,7 @@ def test_every_error_is_listed_with_its_path(tmp_path: Path) -> None:
     for part in (
         str(path),
         "known_issues.0.groups: expected a regular expression",
-        "known_issues.0.kind: there is no such setting",
+        "known_issues.0.kind: there is no such key: did you mean known_issues.0.kinds",
         "known_issues.0.kinds.0: expected 'ORPHANED', 'DUPLICATE'",
         "known_issues.0.reason: expected a value, there is none",
         "known_issues.0.expires: expected a date such as 2026-12-31, came 20261231",

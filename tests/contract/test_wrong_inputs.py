@@ -162,7 +162,8 @@ a pattern that is none: run whole.jsonl --settings pattern.toml
 a zone that is none: run whole.jsonl --settings zone.toml
     2 display_time_zone: expected UTC, local or the name of a time zone such as ... Beijing
 a known issue with a wrong name and no date: run whole.jsonl --known-issues issues.toml
-    2 issues.toml: ... known_issues.0.group: there is no such setting: did you mean ... expires
+    2 known issues issues.toml: ... 0.group: there is no such key: did you mean known_issues.0.gro
+    ... expires
 a setting that is misspelt: run whole.jsonl --set persistance_seconds=5
     2 --set persistance_seconds: there is no such ... did you mean persistence_seconds?
 # Options.

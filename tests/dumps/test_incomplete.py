@@ -115,7 +115,10 @@ def polls(*rows: tuple[int, str, str], address: str | None = None) -> Any:
 
 
 def said_of(
-    *given: str, offsets: Sequence[int] = (), routes: Sequence[Sequence[int]] = ()
+    *given: str,
+    offsets: Sequence[int] = (),
+    offsets_of_b: Sequence[int] = (),
+    routes: Sequence[Sequence[int]] = (),
 ) -> list[str]:
     """Of brokers a, b, ...: what each gave in each minute, apart by spaces. ``offsets``: in which
     minutes broker a gave some, ``routes``: in which each nameserver did.
@@ -126,7 +129,11 @@ def said_of(
         for number, each in enumerate(of_broker.split())
     ]
     gave = {
-        OFFSETS: {("C", "a"): {to_instant(minute(each)) for each in offsets}} if offsets else {},
+        OFFSETS: {
+            ("C", name): {to_instant(minute(each)) for each in of_broker}
+            for name, of_broker in (("a", offsets), ("b", offsets_of_b))
+            if of_broker
+        },
         ROUTES: {
             ("C", f"ns-{number}"): {to_instant(minute(each)) for each in of_one}
             for number, of_one in enumerate(routes)
@@ -197,6 +204,30 @@ def test_offsets_that_end_while_brokers_answer(
     said = f"from {since} to {until}: whether its queues were consumed then is not known"
     expected = [f"cluster C: no broker gave offsets {said}"] if since else []
     assert said_of(LONG, offsets=minutes) == expected
+
+
+@pytest.mark.parametrize(
+    ("of_b", "minutes", "is_said"),
+    [
+        (LONG, EVERY[:6], True),
+        # A fault may not hide in 120 s; b is asked for more seldom; it began in the night.
+        (LONG, EVERY[:8], False),
+        (LONG, [0, 5, 10], False),
+        (LONG, EVERY[5:], False),
+    ],
+)
+def test_offsets_of_one_broker_that_end_while_it_answers(
+    of_b: str, minutes: list[int], is_said: bool
+) -> None:
+    said = "broker b of cluster C gave lists and no offsets from 10:06 to 10:10: whether its queues"
+    found = said_of(LONG, of_b, offsets=EVERY, offsets_of_b=minutes)
+    assert [each.startswith(said) for each in found] == [True] * is_said
+
+
+def test_a_broker_that_answers_nothing_any_more_is_one_gap() -> None:
+    silent = " ".join(["YY"] * 6 + ["--"] * 5)
+    (gap,) = said_of(LONG, silent, offsets=EVERY, offsets_of_b=EVERY[:6])
+    assert gap.startswith("broker b/0 of cluster C did not answer in 5 rounds")
 
 
 def test_a_time_in_which_nobody_collected_is_no_time_without_offsets() -> None:

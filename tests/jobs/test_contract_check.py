@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pytest
 
+from jobs.console.progress import complain
 from jobs.contract import check_tables
 from jobs.errors import ContractError
 from jobs.schemas import HEARTBEATS, REPORT_TABLES, SNAPSHOT_TABLES, TOPIC_ROUTES, Table
-
-if TYPE_CHECKING:
-    pass
 
 SUBSCRIPTION = {"topic": pa.string(), "expression_type": pa.string(), "expression": pa.string()}
 
@@ -41,6 +37,23 @@ def test_every_missing_and_every_mistyped_column_is_named_at_once() -> None:
         "  perm: expected int, is missing",
         "  read_queue_nums: expected int, came string",
     ]
+
+
+def test_a_column_without_a_value_is_as_good_as_missing_where_it_may_be_null() -> None:
+    # So pandas writes a column of nothing but None.
+    check_tables([(HEARTBEATS, changed(HEARTBEATS, strategy=pa.null()))])
+    with pytest.raises(ContractError, match="client_id: expected string, came null"):
+        check_tables([(HEARTBEATS, changed(HEARTBEATS, client_id=pa.null()))])
+
+
+def test_of_several_tables_each_line_is_shown_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ContractError) as raised:
+        check_tables([(table, changed(table, "cluster")) for table in (TOPIC_ROUTES, HEARTBEATS)])
+    complain(str(raised.value))
+    lines = [line.split(" (")[0].strip() for line in capsys.readouterr().err.splitlines()]
+    missing = "cluster: expected string, is missing"
+    routes, heartbeats = "rebalance-audit: table topic_routes", "table heartbeats"
+    assert lines == [routes, missing, heartbeats, missing]
 
 
 def test_a_struct_without_one_of_its_fields_is_a_mistyped_column() -> None:

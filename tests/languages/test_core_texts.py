@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +55,13 @@ from rebalance_core.processes import count_processes
 from rebalance_core.state import ProcessCount
 from rebalance_core.texts import Text
 from tests.core.test_causes import (
-    FAULTY,
+    FAULTY_STATES,
     MIXED,
     PAIRS,
     PLAIN,
     STATES,
     all_use,
+    faulty,
     of_languages,
     served_rooms,
 )
@@ -169,7 +171,7 @@ def rings(*sizes: tuple[str, int]) -> StrategyRules:
 
 #: A state alone is judged by plain rules.
 SITUATIONS: dict[str, State | Situation | Callable[[], Situation]] = {
-    **FAULTY,
+    **{name: partial(faulty, name) for name in FAULTY_STATES},
     **{name: of for name, (of, *_) in MIXED.items()},
     **{" and ".join(pair): (lambda of=of: Situation(of(), PLAIN)) for pair, of in PAIRS.items()},  # type: ignore[misc]
     "a topic that is not there": replace(one_list(["a"]), topic_routes=(route(),)),
@@ -224,12 +226,9 @@ SITUATIONS: dict[str, State | Situation | Callable[[], Situation]] = {
             route(namesrv_addr="ns-2"),
         )
     ),
-    "a room of an old client": Situation(
-        served_rooms("room1@x", "room2@y", a=371), all_use("MACHINE_ROOM", consumeridcs=["room1"])
-    ),
-    "a room of old clients and a new one": Situation(
-        served_rooms("room1@x", "room2@y", a=401, b=371, c=371),
-        all_use("MACHINE_ROOM", consumeridcs=["room2"]),
+    "a room of an old client": served_rooms("room1@x", "room2@y", a=371),
+    "a room of old clients and a new one": served_rooms(
+        "room1@x", "room2@y", rooms=["room2"], a=401, b=371, c=371
     ),
     "rings of different sizes": Situation(one_list("abc", 16), rings(("a", 3), (".*", 70))),
     "eight shared ids": one_list(

@@ -19,7 +19,7 @@ from jobs.languages.language import language
 from jobs.rendering.page import to_html
 from jobs.verdict.gaps import missed_rounds
 from rebalance_core.texts import Text, decode, encode
-from tests.cases.test_small_dumps import MEMBERS, MINUTES, members, route
+from tests.cases.small_dumps import MEMBERS, MINUTES, members, route
 from tests.jobs.rendering.test_page import a_night, report
 from tests.support.published import finding
 

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jobs.cli import main
-from jobs.collect.dump_folder import DumpFolder
-from jobs.collect.old_days import prune_dumps
+from jobs.collect.dump_folder import DumpFolder, prune_dumps
 from jobs.errors import InputError
 from jobs.storage import Location, Reports, Snapshots, SnapshotWriter
 from jobs.storage.publication import Publication

@@ -6,7 +6,7 @@ Each fills in a plain base case, so that a test states only what it is about.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -69,6 +69,12 @@ def route(*brokers: RouteBroker, namesrv_addr: str = NAMESRV) -> TopicRoute:
     return TopicRoute(namesrv_addr, brokers)
 
 
+def route_of(names: Iterable[str], namesrv_addr: str = NAMESRV, **overrides: Any) -> TopicRoute:
+    """The route of one nameserver over brokers of these names, which are alike."""
+    brokers = [route_broker(broker_name=name, **overrides) for name in names]
+    return route(*brokers, namesrv_addr=namesrv_addr)
+
+
 def client_list(
     *members: str | Member, broker_name: str = BROKER, broker_id: int = 0, **overrides: Any
 ) -> ClientList:
@@ -80,6 +86,17 @@ def client_list(
             each if isinstance(each, Member) else member(client_id=each, **overrides)
             for each in members
         ),
+    )
+
+
+def lists_of(
+    lists: Mapping[str, Sequence[str | Member]], **overrides: Any
+) -> tuple[ClientList, ...]:
+    """What each broker answers, by its name (of a slave ``name/id``)."""
+    places = [(*name.partition("/"), members) for name, members in lists.items()]
+    return tuple(
+        client_list(*members, broker_name=name, broker_id=int(number or 0), **overrides)
+        for name, _, number, members in places
     )
 
 
@@ -102,35 +119,22 @@ def one_list(client_ids: Sequence[str | Member], queues: int = 4, **overrides: A
     )
 
 
-def one_list_each(lists: dict[str, Sequence[str | Member]], queues: int = 4) -> State:
+def one_list_each(lists: Mapping[str, Sequence[str | Member]], queues: int = 4) -> State:
     """A broker for each of the names, with its list; all ``queues`` are on the first of them."""
-    names = list(lists)
-    return state(
-        client_lists=tuple(client_list(*ids, broker_name=name) for name, ids in lists.items()),
-        topic_routes=(
-            route(
-                route_broker(broker_name=names[0], read_queue_nums=queues, write_queue_nums=queues),
-                *[
-                    route_broker(broker_name=name, read_queue_nums=0, write_queue_nums=0)
-                    for name in names[1:]
-                ],
-            ),
-        ),
-    )
+    numbers = [(name, 0 if place else queues) for place, name in enumerate(lists)]
+    brokers = [
+        route_broker(broker_name=name, read_queue_nums=each, write_queue_nums=each)
+        for name, each in numbers
+    ]
+    return state(client_lists=lists_of(lists), topic_routes=(route(*brokers),))
 
 
 def of_go_without_a_master() -> State:
     """Two members by client-go on two brokers; of the first the route has the slave alone."""
     names = (("broker-a", 1), ("broker-b", 0))
-    return state(
-        client_lists=tuple(
-            client_list("a", "b", broker_name=name, broker_id=number, language="GO")
-            for name, number in names
-        ),
-        topic_routes=(
-            route(*[route_broker(broker_name=name, broker_ids=(n,)) for name, n in names]),
-        ),
-    )
+    brokers = [route_broker(broker_name=name, broker_ids=(number,)) for name, number in names]
+    listed = lists_of({f"{name}/{number}": "ab" for name, number in names}, language="GO")
+    return state(client_lists=listed, topic_routes=(route(*brokers),))
 
 
 def two_processes_share_one_client_id() -> State:
@@ -383,6 +387,15 @@ def log_line(
         "rebalanceResultSet=[]"
     )
     return _line("client_log", body, {"collected_at": at(seconds)} | overrides)
+
+
+def route_body(queues: int = 4) -> dict[str, Any]:
+    """A route with so many queues on one master."""
+    numbers = {"perm": 6, "readQueueNums": queues, "writeQueueNums": queues}
+    return {
+        "brokerDatas": [{"brokerName": BROKER, "brokerAddrs": {"0": "h:1"}}],
+        "queueDatas": [{"brokerName": BROKER, **numbers}],
+    }
 
 
 def route_line(body: dict[str, Any] | None = None, seconds: float = 0, **overrides: Any) -> str:

@@ -1,0 +1,60 @@
+"""A topic that a release no longer subscribes to: brokers give no offsets of it from then on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cases.small_dumps import MEMBERS, instant, members, of_broker, route
+
+BROKERS = ("broker-a", "broker-b")
+
+
+def released(without_u, left):
+    """100 messages a minute come to each queue of T and U. In ``without_u`` no member subscribes to
+    U; in the minute before, ``left`` of them are not read in each of U's queues of broker-b.
+    """
+    for minute in range(15):
+        yield from (route(60 * minute, *BROKERS, topic=each) for each in "TU")
+        topics = ("T",) if minute in without_u else ("T", "U")
+        for number, name in enumerate(BROKERS, start=1):
+            yield members(60 * minute + number, name, MEMBERS, topics)
+            written = 1_000 + 100 * minute
+            unread = left if name == "broker-b" and minute == min(without_u) - 1 else 3
+            of_queues = {
+                (topic, queue): (written, written - (unread if topic == "U" else 3))
+                for topic in topics
+                for queue in range(4)
+            }
+            table = {
+                json.dumps({"brokerName": name, "queueId": queue, "topic": topic}): {
+                    "brokerOffset": offset,
+                    "consumerOffset": read,
+                    "lastTimestamp": 0,
+                }
+                for (topic, queue), (offset, read) in of_queues.items()
+            }
+            answer = {"consumeTps": 0.0, "offsetTable": table}
+            yield of_broker("consume_stats", 60 * minute + 10 + number, name, answer)
+
+
+def test_messages_of_a_topic_that_a_release_gave_up_are_read_by_nobody(audit):
+    (fault,) = audit(released(range(7, 15), left=150))["group_faults"]
+    assert (fault["fault"], fault["topic"]) == ("GROUP_NOT_CONSUMING", "U")
+    assert (fault["first_seen"], fault["ongoing"]) == (instant(420), True)
+    assert (fault["severity"], fault["unread_messages"]) == ("CRITICAL", 600)
+    assert fault["evidence"].startswith("no member has subscribed to the topic since 10:07:00 UTC")
+
+
+@pytest.mark.parametrize(
+    ("without_u", "left"),
+    [
+        # What waited was on its way: less than came in the last minute.
+        (range(7, 15), 90),
+        # A later heartbeat subscribes again.
+        (range(7, 13), 150),
+    ],
+)
+def test_a_topic_that_was_read_or_is_read_again_is_not_given_up(audit, without_u, left):
+    assert audit(released(without_u, left))["group_faults"] == []

@@ -1,0 +1,61 @@
+"""A topic grows at one of two nameservers, and the other gives the old route for some minutes."""
+
+from __future__ import annotations
+
+from tests.cases.small_dumps import MEMBERS, MINUTES, instant, members, offsets, route
+from tests.support.audited import lasting, queues
+
+BROKERS = ("broker-a", "broker-b")
+
+
+def grows(stands):
+    """From 10:05 on each broker has six queues of T, and at ns2 four of them up to 10:11. The
+    queues that ``stands`` are not read meanwhile, all others are.
+    """
+    for minute in MINUTES:
+        for number, namesrv in enumerate(("ns1:9876", "ns2:9876")):
+            given = route(60 * minute + number, *BROKERS)
+            body = given["body"]
+            if minute >= (12 if number else 5):
+                body = body.replace('QueueNums": 4', 'QueueNums": 6')
+            yield given | {"namesrv_addr": namesrv, "body": body}
+        for number, name in enumerate(BROKERS, start=1):
+            yield members(60 * minute + number, name, MEMBERS)
+            of_queue = dict.fromkeys(
+                range(6 if minute >= 5 else 4), (100 * minute + 9, 100 * minute)
+            )
+            if 5 <= minute < 12:
+                of_queue |= {queue: (100 * minute + 9, 400) for of, queue in stands if of == name}
+            yield offsets(60 * minute + 10 + number, name, of_queue)
+
+
+def divergence(found):
+    (fault,) = lasting(found["group_faults"])
+    assert (fault["fault"], fault["first_seen"]) == ("ROUTE_DIVERGENCE", instant(300))
+    return fault
+
+
+def test_where_all_queues_are_read_every_client_has_the_longer_route(audit):
+    found = audit(grows(stands=[]))
+    assert found["orphaned_queues"] == found["duplicate_queues"] == []
+    # A client that starts with the other nameserver gets a shorter route all the same.
+    fault = divergence(found)
+    assert (fault["severity"], fault["queues_affected"]) == ("WARNING", 0)
+    assert fault["evidence"].endswith("no client has the shorter route")
+
+
+def test_where_some_are_not_read_a_client_has_the_shorter_route(audit):
+    """The last member has it, and takes b2 and b3 in place of b3, b4 and b5: the third one has b2
+    as well, and nobody b4 and b5.
+    """
+    stands = [("broker-b", 4), ("broker-b", 5)]
+    found = audit(grows(stands))
+    orphans = {
+        queue: row["severity"]
+        for row in found["orphaned_queues"]
+        for queue in queues([row])
+        if row["moved"] is not False
+    }
+    assert orphans == {("T", *queue): "CRITICAL" for queue in stands}
+    assert queues(found["duplicate_queues"]) >= {("T", "broker-b", 2)}
+    assert divergence(found)["severity"] == "CRITICAL"
