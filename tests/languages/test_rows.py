@@ -158,7 +158,7 @@ def test_an_evaluation_has_the_same_texts_wherever_it_was_made(fault: str) -> No
 
 
 def test_so_has_one_of_what_cannot_be_recomputed() -> None:
-    state = replace(FAULTY_STATES["GHOST_MEMBER"](), topic_routes=())
+    state = replace(FAULTY_STATES["GHOST_MEMBER"], topic_routes=())
     rules = StrategyRules()
     here = to_verdict(evaluate(state, rules), Situation(state, rules)).verdict.reason
     assert_same(here, unpack_value(pack_value(0, "reason", here).data))
