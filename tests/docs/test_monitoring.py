@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import cache
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -139,9 +140,8 @@ def test_every_query_of_the_dashboard_asks_for_what_is_written(target: dict[str,
 def test_the_variables_of_the_dashboard_are_those_that_its_queries_use() -> None:
     variables = {each["name"]: each for each in DASHBOARD["templating"]["list"]}
     assert set(variables) == {"datasource", "cluster"}
-    metric, label = re.fullmatch(
-        r"label_values\((\w+), (\w+)\)", variables["cluster"]["definition"]
-    ).groups()  # type: ignore[union-attr]
+    definition = variables["cluster"]["definition"]
+    ((metric, label),) = re.findall(r"^label_values\((\w+), (\w+)\)$", definition)
     assert label in written()[metric]
     sources = {json.dumps(each["datasource"]) for panel in PANELS for each in panel["targets"]}
     assert sources == {'{"type": "prometheus", "uid": "${datasource}"}'}
@@ -152,11 +152,8 @@ def test_the_panels_of_the_dashboard_do_not_cover_each_other() -> None:
     assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
     for panel in DASHBOARD["panels"]:
         at = panel["gridPos"]
-        cells = {
-            (x, y)
-            for x in range(at["x"], at["x"] + at["w"])
-            for y in range(at["y"], at["y"] + at["h"])
-        }
+        edges = (range(at[start], at[start] + at[size]) for start, size in ("xw", "yh"))
+        cells = {*product(*edges)}
         assert at["x"] + at["w"] <= 24
         assert not cells & taken, panel["title"]
         taken |= cells

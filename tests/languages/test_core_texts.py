@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -170,10 +169,10 @@ def rings(*sizes: tuple[str, int]) -> StrategyRules:
 
 
 #: A state alone is judged by plain rules.
-SITUATIONS: dict[str, State | Situation | Callable[[], Situation]] = {
-    **{name: partial(faulty, name) for name in FAULTY_STATES},
+SITUATIONS: dict[str, State | Situation] = {
+    **{name: faulty(name) for name in FAULTY_STATES},
     **{name: of for name, (of, *_) in MIXED.items()},
-    **{" and ".join(pair): Situation(of, PLAIN) for pair, of in PAIRS.items()},
+    **{" and ".join(pair): of for pair, of in PAIRS.items()},
     "a topic that is not there": replace(one_list(["a"]), topic_routes=(route(),)),
     "POP and PULL": one_list(
         [*each("a", client_rebalance=False), *each("b", client_rebalance=True)]
@@ -239,7 +238,6 @@ SITUATIONS: dict[str, State | Situation | Callable[[], Situation]] = {
 
 def situation_of(name: str) -> Situation:
     found = SITUATIONS[name]
-    found = found() if callable(found) else found
     return Situation(found, PLAIN) if isinstance(found, State) else found
 
 
