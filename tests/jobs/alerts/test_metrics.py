@@ -84,19 +84,14 @@ def test_what_did_not_happen_is_zero_and_what_is_not_known_is_not_there(tmp_path
     series = read(tmp_path, inputs={"ingested": None}, duration_seconds=None)
     assert value(series, "findings", kind="DUPLICATE", severity="CRITICAL", status="NEW") == 0
     assert value(series, "faults", fault="GHOST_MEMBER") == 0
-    for name in (
-        "quarantined_lines_ratio",
-        "input_lines",
-        "run_duration_seconds",
-        "completeness_lowest_ratio",
-        "group_findings",
-    ):
+    of_dumps = ("quarantined_lines_ratio", "input_lines", "run_duration_seconds")
+    for name in (*of_dumps, "completeness_lowest_ratio", "group_findings"):
         with pytest.raises(KeyError):
             value(series, name)
 
 
 def test_the_run_its_input_and_its_coverage_are_told(tmp_path: Path) -> None:
-    known = {"reason": "", "expires": "2026-01-01"}
+    known = {"reason": "", "expires": "2026-01-01", "expired": False}
     series = read(
         tmp_path,
         group_health=[
@@ -106,8 +101,8 @@ def test_the_run_its_input_and_its_coverage_are_told(tmp_path: Path) -> None:
         ],
         known_issues=[
             {**known, "expired": True, "marked": {}},
-            {**known, "expired": False, "marked": {"orphaned_queues": 2}},
-            {**known, "expired": False, "marked": {}},
+            {**known, "marked": {"orphaned_queues": 2}},
+            {**known, "marked": {}},
         ],
     )
     assert value(series, "input_lines") == 200
