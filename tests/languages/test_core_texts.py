@@ -151,12 +151,16 @@ def cut_off(source: str, *client_ids: str) -> State:
     return replace(lists, unreachable=tuple((each, "broker-a") for each in client_ids))
 
 
+def made(of: Situation) -> Callable[[], Situation]:
+    return lambda: of
+
+
 NO_MEMBER = state(client_lists=(), offline_brokers=(("broker-a", 0),))
 OLD = ("JAVA", 371)
 SITUATIONS: dict[str, Callable[[], Situation]] = {
-    **FAULTY,
-    **{name: of for name, (of, *_) in MIXED.items()},
-    **{" and ".join(pair): (lambda of=of: Situation(of(), PLAIN)) for pair, of in PAIRS.items()},  # type: ignore[misc]
+    **{name: made(of) for name, of in FAULTY.items()},
+    **{name: made(of) for name, (of, *_) in MIXED.items()},
+    **{" and ".join(pair): made(Situation(of, PLAIN)) for pair, of in PAIRS.items()},
     "a topic that is not there": lambda: Situation(
         replace(one_list(["a"]), topic_routes=(route(),)), PLAIN
     ),
@@ -243,12 +247,9 @@ SITUATIONS: dict[str, Callable[[], Situation]] = {
         ),
         PLAIN,
     ),
-    "a room of an old client": lambda: Situation(
-        served_rooms("room1@x", "room2@y", a=371), all_use("MACHINE_ROOM", consumeridcs=["room1"])
-    ),
-    "a room of old clients and a new one": lambda: Situation(
-        served_rooms("room1@x", "room2@y", a=401, b=371, c=371),
-        all_use("MACHINE_ROOM", consumeridcs=["room2"]),
+    "a room of an old client": lambda: served_rooms("room1@x", "room2@y", a=371),
+    "a room of old clients and a new one": lambda: served_rooms(
+        "room1@x", "room2@y", rooms=["room2"], a=401, b=371, c=371
     ),
     "rings of different sizes": lambda: Situation(
         one_list(["a", "b", "c"], 16),

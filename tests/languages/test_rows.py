@@ -161,7 +161,7 @@ def test_no_other_column_becomes_a_text() -> None:
 
 @pytest.mark.parametrize("fault", FAULTY)
 def test_an_evaluation_has_the_same_texts_wherever_it_was_made(fault: str) -> None:
-    situation = FAULTY[fault]()
+    situation = FAULTY[fault]
     here = to_verdict(evaluate(situation.state, situation.rules), situation)
     there = unpack_value(pack_value(0, "verdict", here).data)
     found = [*here.faults, *here.verdict.stacked]
@@ -175,7 +175,7 @@ def test_an_evaluation_has_the_same_texts_wherever_it_was_made(fault: str) -> No
 
 
 def test_so_has_one_of_what_cannot_be_recomputed() -> None:
-    state = replace(FAULTY["GHOST_MEMBER"]().state, topic_routes=())
+    state = replace(FAULTY["GHOST_MEMBER"].state, topic_routes=())
     rules = StrategyRules()
     here = to_verdict(evaluate(state, rules), Situation(state, rules)).verdict.reason
     there = unpack_value(pack_value(0, "reason", here).data)
