@@ -95,8 +95,7 @@ RULES = {
 }
 
 
-def faulty(name: str) -> Situation:
-    return Situation(FAULTY_STATES[name], RULES.get(name, PLAIN))
+FAULTY = {name: Situation(of, RULES.get(name, PLAIN)) for name, of in FAULTY_STATES.items()}
 
 
 def causes_of(situation: Situation) -> set[str]:
@@ -120,12 +119,12 @@ def in_state(of: State, fault: str) -> Fault:
 
 
 def test_there_is_a_faulty_state_for_every_repair() -> None:
-    assert set(FAULTY_STATES) == set(REPAIRS)
+    assert set(FAULTY) == set(REPAIRS)
 
 
-@pytest.mark.parametrize("fault", FAULTY_STATES)
+@pytest.mark.parametrize("fault", FAULTY)
 def test_exactly_the_fault_is_the_cause_and_its_repair_leaves_no_finding(fault: str) -> None:
-    situation = faulty(fault)
+    situation = FAULTY[fault]
     before = evaluate(situation.state, situation.rules)
     assert before.findings
     assert causes_of(situation) == {fault}
@@ -137,7 +136,7 @@ def test_exactly_the_fault_is_the_cause_and_its_repair_leaves_no_finding(fault: 
     assert {finding.queue for finding in before.findings} <= {move.queue for move in told.moves}
 
 
-@pytest.mark.parametrize("fault", FAULTY_STATES)
+@pytest.mark.parametrize("fault", FAULTY)
 def test_a_repair_changes_nothing_where_its_fault_is_not(fault: str) -> None:
     for of_all in ({}, {"client_rebalance": False}):
         members = (member(client_id=each, **of_all) for each in "ab")
@@ -291,7 +290,7 @@ def test_of_a_client_the_surest_of_its_lists_tells_whether_it_subscribes() -> No
 
 
 def test_a_ghost_claims_nothing_and_takes_its_slot() -> None:
-    (fault,) = all_faults(faulty("GHOST_MEMBER"))
+    (fault,) = all_faults(FAULTY["GHOST_MEMBER"])
     assert fault.client_ids == ("b",)
     assert "queues 3-5 of broker-a are taken by nobody" in fault.evidence
 
@@ -354,7 +353,7 @@ def test_who_is_heard_at_one_broker_is_no_ghost() -> None:
     ],
 )
 def test_a_remedy_names_whom_it_is_about(fault: str, named: str) -> None:
-    assert named in faults_of(faulty(fault))[fault].remedy
+    assert named in faults_of(FAULTY[fault])[fault].remedy
 
 
 def test_who_subscribes_is_expected_at_every_broker_of_the_topic_and_nobody_else() -> None:
@@ -388,7 +387,7 @@ def test_one_queue_is_told_as_one() -> None:
 
 
 def test_members_that_choose_their_queues_themselves_are_named() -> None:
-    (fault,) = all_faults(faulty("MANUAL_ASSIGNMENT"))
+    (fault,) = all_faults(FAULTY["MANUAL_ASSIGNMENT"])
     assert fault.client_ids == ("c",)
     assert fault.evidence.startswith("c chooses queues by assign() or by the pull consumer")
 

@@ -144,10 +144,8 @@ def test_a_strategy_rolled_out_client_by_client_is_not_safe() -> None:
     worst = 0
     for size in (1, 2, 3):
         for done in combinations("abcd", size):
-            members = [
-                member(client_id=each, strategy="AVG_BY_CIRCLE" if each in done else "AVG")
-                for each in "abcd"
-            ]
+            of_each = {each: "AVG_BY_CIRCLE" if each in done else "AVG" for each in "abcd"}
+            members = [member(client_id=each, strategy=of) for each, of in of_each.items()]
             findings = evaluate(one_list(members, queues=8), AVG).findings
             worst = max(worst, len({finding.queue for finding in findings}))
     assert told.rollout.worst is not None
@@ -251,9 +249,8 @@ def test_of_too_many_states_only_some_are_looked_at_and_that_is_told() -> None:
 def test_a_strategy_is_rolled_out_to_thousands_of_clients() -> None:
     clients = [f"client-{number:04d}" for number in range(1_200)]
     changed = apply_change(plain(*clients), use_strategy("AVG_BY_CIRCLE"))
-    assert {each.strategy for each in evaluate(changed.state, changed.rules).allocations} == {
-        "AVG_BY_CIRCLE"
-    }
+    taken = evaluate(changed.state, changed.rules).allocations
+    assert {each.strategy for each in taken} == {"AVG_BY_CIRCLE"}
 
 
 def test_a_growing_topic_orphans_no_queue_that_nobody_knows_of() -> None:

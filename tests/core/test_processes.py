@@ -254,6 +254,22 @@ def test_a_fact_about_a_member_is_among_those_that_a_closer_look_is_compared_ove
 
 
 @pytest.mark.parametrize(
+    ("lists", "plain"),
+    [
+        ({"x": "ab", "y": "ba"}, True),
+        ({"x": "a", "y": "b"}, True),  # brokers that disagree: each id is told of once
+        ({"x": "aa"}, False),
+        ({"x": [member(client_id="a", is_expired=True), "b", "c"]}, False),
+        ({"x": "a", "y": [member(client_id="a", version=1)]}, False),
+        # A filter makes no other process: it is told by a fault of its own.
+        ({"x": "a", "y": [member(client_id="a", expression="TAG a")]}, True),
+    ],
+)
+def test_a_closer_look_is_for_copies_late_heartbeats_and_lists_that_contradict(lists, plain):
+    assert (_plain_members(one_list_each(lists)) is not None) == plain
+
+
+@pytest.mark.parametrize(
     ("lists", "processes", "unreachable", "found"),
     [
         # As many processes of an id are cut off as a broker does not list.

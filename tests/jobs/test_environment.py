@@ -28,12 +28,8 @@ def install(monkeypatch: pytest.MonkeyPatch, **versions: str | None) -> None:
         monkeypatch.setitem(sys.modules, name, module)
 
 
-EXTRA = [
-    *map(
-        Requirement,
-        tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]["spark"],
-    )
-]
+EXTRAS = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
+EXTRA = [*map(Requirement, EXTRAS["spark"])]
 
 
 def test_the_ranges_are_those_that_pip_is_given() -> None:

@@ -54,11 +54,8 @@ DAY = [
 
 
 def headlines(summary: dict[str, Any], most: int) -> list[str]:
-    return [str(each.headline)[len("the master of broker-a ") :] for each in _first(summary, most)]
-
-
-def _first(summary: dict[str, Any], most: int) -> Any:
-    return leading_events(summary, most)[0]
+    found, _ = leading_events(summary, most)
+    return [str(each.headline).removeprefix("the master of broker-a ") for each in found]
 
 
 def test_what_touched_many_groups_leads_then_what_cost_most_and_no_mere_deploy() -> None:
@@ -88,7 +85,9 @@ def test_what_is_no_list_of_events_is_refused() -> None:
 
 def test_a_text_that_was_masked_as_a_whole_is_english() -> None:
     summary = packed([event(evidence="(secret 3f2a9c) left")])
-    assert [str(each.evidence) for each in _first(summary, 1)] == ["(secret 3f2a9c) left"]
+    assert [str(each.evidence) for each in leading_events(summary, 1)[0]] == [
+        "(secret 3f2a9c) left"
+    ]
 
 
 def test_a_page_and_a_ticket_begin_with_what_happened() -> None:
@@ -105,9 +104,8 @@ def test_a_page_and_a_ticket_begin_with_what_happened() -> None:
 
 
 def test_a_message_begins_with_the_events_that_lead(tmp_path: Path) -> None:
-    run = publish(
-        tmp_path, "2026-11-20", {"orphaned_queues": [report_row("orphaned_queues")]}, **packed(DAY)
-    )
+    tables = {"orphaned_queues": [report_row("orphaned_queues")]}
+    run = publish(tmp_path, "2026-11-20", tables, **packed(DAY))
     digest = read_digest(run, PublishedTables(Reports(Location(tmp_path)), run))
     message = make_message(digest, problems_to_send(digest, Alerts(), ()), Alerts(), ENGLISH)
     heading, *lines = message.lines

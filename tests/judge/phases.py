@@ -35,13 +35,8 @@ TERMS = Terms(
 
 def case(**facts: Any) -> Any:
     """What a rule reads of a case, and nothing else: of 180 s that something has to last."""
-    values = {
-        "persistence_seconds": 180,
-        "terms": TERMS,
-        "dossier": Dossier("C", "G"),
-        "masters_away": (),
-    }
-    return SimpleNamespace(**values | facts)
+    values = {"persistence_seconds": 180, "terms": TERMS, "masters_away": ()}
+    return SimpleNamespace(**values | {"dossier": Dossier("C", "G")} | facts)
 
 
 def at(second: float) -> Instant:

@@ -117,10 +117,8 @@ def test_pods_with_a_host_each_flap_together():
 @pytest.mark.parametrize("processes_of_a_host", [1, 8])
 def test_a_deploy_and_its_rollback_do_not_flap(processes_of_a_host):
     """Each process is replaced once, and then once more; a ninth in between is no matter."""
-    ids = [
-        [f"10.0.{n // processes_of_a_host}.1@{n}#{version}" for version in range(3)]
-        for n in range(24)
-    ]
+    hosts = [f"10.0.{n // processes_of_a_host}.1@{n}" for n in range(24)]
+    ids = [[f"{host}#{version}" for version in range(3)] for host in hosts]
     deploy = [(n, [of_n[1]], [of_n[0]]) for n, of_n in enumerate(ids)]
     rollback = [(30 + n, [of_n[2]], [of_n[1]]) for n, of_n in enumerate(ids)]
 
@@ -173,11 +171,9 @@ def lives():
 @given(lives(), st.integers(0, 3))
 def test_no_row_of_lives_that_follow_one_another_is_longer(every, overlap):
     def follows(one, other):
-        return (
-            one.end is not None
-            and one.start < other.start
-            and max(one.start, one.end - overlap) <= other.start
-        )
+        if one.end is None or one.start >= other.start:
+            return False
+        return max(one.start, one.end - overlap) <= other.start
 
     def longest(of):
         return 1 + max((longest(each) for each in every if follows(of, each)), default=0)

@@ -83,9 +83,8 @@ def test_who_has_a_queue_of_one_topic_is_not_idle():
 
 def test_the_retry_topic_stands_apart():
     """Its one queue is always the first client's, and says nothing of who has much to do."""
-    load = load_of(
-        **{"T": divided([ALICE, BOB], 1), "%RETRY%G": divided([ALICE, BOB], 2, topic="%RETRY%G")}
-    )
+    retry = {"%RETRY%G": divided([ALICE, BOB], 2, topic="%RETRY%G")}
+    load = load_of(T=divided([ALICE, BOB], 1), **retry)
 
     expected = [(1, 1, 1), (0, 1, 1)]
     assert [(row["queues"], row["retry_queues"], row["topics"]) for row in load.rows()] == expected
@@ -113,11 +112,8 @@ def test_fairer_is_what_divides_the_fullest_from_the_emptiest_by_less():
 
 def test_a_strategy_that_somebody_chose_for_its_rooms_is_not_compared():
     ring = divided([ALICE, BOB, "10.0.0.3@1"], 12, "CONSISTENT_HASH")
-    near = evaluated(
-        [each._replace(strategy="MACHINE_ROOM_NEARBY-AVG") for each in ring.allocations()],
-        queues=12,
-    )
-    assert load_of(T=near).columns()["fairer_strategy"] is None
+    near = [each._replace(strategy="MACHINE_ROOM_NEARBY-AVG") for each in ring.allocations()]
+    assert load_of(T=evaluated(near, queues=12)).columns()["fairer_strategy"] is None
 
 
 def test_a_group_with_findings_is_told_of_those_first():
@@ -131,25 +127,20 @@ def test_a_group_with_findings_is_told_of_those_first():
 
 def test_a_ghost_is_not_idle():
     """It takes a slot, and nobody waits for it to get a queue."""
-    ghost = evaluated(
-        [allocated(ALICE, [0, 1]), allocated(BOB, [])],
-        faults=(fault("GHOST_MEMBER", client_ids=(BOB,)),),
-    )
-    load = load_of(T=ghost)
+    ghost = (fault("GHOST_MEMBER", client_ids=(BOB,)),)
+    load = load_of(T=evaluated([allocated(ALICE, [0, 1]), allocated(BOB, [])], faults=ghost))
 
     assert load.columns()["group_idle_clients"] == 0
     assert [row["topics"] for row in load.rows()] == [1, 0]
 
 
 def test_where_views_differ_the_mean_counts():
-    views = evaluated(
-        [
-            allocated(ALICE, [0, 1, 2, 3], ["broker-a"], 0.5),
-            allocated(ALICE, [0, 1], ["broker-b"], 0.5),
-            allocated(BOB, [2, 3], ["broker-b"], 0.5),
-        ]
-    )
-    assert queues(load_of(T=views)) == {ALICE: 3, BOB: 1}
+    views = [
+        allocated(ALICE, [0, 1, 2, 3], ["broker-a"], 0.5),
+        allocated(ALICE, [0, 1], ["broker-b"], 0.5),
+        allocated(BOB, [2, 3], ["broker-b"], 0.5),
+    ]
+    assert queues(load_of(T=evaluated(views))) == {ALICE: 3, BOB: 1}
 
 
 def test_each_process_behind_an_id_has_what_the_id_takes():

@@ -119,9 +119,7 @@ def test_a_fault_is_doubtful_while_its_findings_are():
     ("persistence", "backlog_growth", "severity"),
     [("PERSISTENT", 0, "WARNING"), ("PERSISTENT", 1, "CRITICAL"), ("TRANSIENT", 1, "INFO")],
 )
-def test_a_lasting_stall_is_a_warning_and_critical_where_messages_pile_up(
-    persistence, backlog_growth, severity
-):
+def test_a_lasting_stall_is_critical_where_messages_pile_up(persistence, backlog_growth, severity):
     found = stall(persistence=persistence, backlog_growth=backlog_growth)
     assert stall_severity(found) == severity
 

@@ -90,10 +90,8 @@ def test_ids_are_those_that_spark_made(name, queue_id, expected):
 @given(st.text(), st.text())
 def test_no_name_can_be_taken_for_another(one, other):
     """A name that holds quotes and commas must not end where another one begins."""
-    ids = {
-        finding_id("c", one, other, "b", 0, "ORPHANED"),
-        finding_id("c", other, one, "b", 0, "ORPHANED"),
-    }
+    names = ((one, other), (other, one))
+    ids = {finding_id("c", *each, "b", 0, "ORPHANED") for each in names}
     assert len(ids) == (1 if one == other else 2)
 
 

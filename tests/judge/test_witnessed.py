@@ -43,6 +43,7 @@ def answers(**held):
     return [info(client_id, 60, queues) for client_id, queues in held.items()]
 
 
+FOR_ITSELF = info("b", 60, [0, 1, 2, 3], message_model="BROADCASTING")
 BOTH_HOLD = answers(a=[0, 1], b=[0, 2])
 #: At 100 s b takes queue 0 over.
 CHANGED = {"segments": [("one", 0, 90), ("two", 100, 600)]}
@@ -63,12 +64,7 @@ ASKED_IN_TURN = [
         (BOTH_HOLD, {}, True, True),
         (answers(a=[0, 1], b=[2, 3]), {}, False, False),
         # Who reads every queue for itself holds none for the group.
-        (
-            [*answers(a=[0, 1]), info("b", 60, [0, 1, 2, 3], message_model="BROADCASTING")],
-            {},
-            False,
-            True,
-        ),
+        ([*answers(a=[0, 1]), FOR_ITSELF], {}, False, True),
         # A slow round over a change tells of no one moment: a was asked before, and b after.
         ([*answers(a=[0, 1]), info("b", 60, [0, 2], observed=120)], CHANGED, None, None),
         ([*answers(a=[0, 1]), info("b", 60, [0, 2], observed=120)], {}, True, True),

@@ -54,13 +54,12 @@ from rebalance_core.processes import count_processes
 from rebalance_core.state import ProcessCount
 from rebalance_core.texts import Text
 from tests.core.test_causes import (
-    FAULTY_STATES,
+    FAULTY,
     MIXED,
     PAIRS,
     PLAIN,
     STATES,
     all_use,
-    faulty,
     of_languages,
     served_rooms,
 )
@@ -170,7 +169,7 @@ def rings(*sizes: tuple[str, int]) -> StrategyRules:
 
 #: A state alone is judged by plain rules.
 SITUATIONS: dict[str, State | Situation] = {
-    **{name: faulty(name) for name in FAULTY_STATES},
+    **FAULTY,
     **{name: of for name, (of, *_) in MIXED.items()},
     **{" and ".join(pair): of for pair, of in PAIRS.items()},
     "a topic that is not there": replace(one_list(["a"]), topic_routes=(route(),)),

@@ -20,7 +20,7 @@ from jobs.reports.tables import declared_table
 from jobs.schemas import REPORT_TABLES, Table
 from rebalance_core import Situation, StrategyRules, evaluate
 from rebalance_core.texts import Text, encode
-from tests.core.test_causes import FAULTY_STATES, faulty
+from tests.core.test_causes import FAULTY
 
 #: Names that are a template, or JSON, or look like an end of it.
 HOSTILE = [
@@ -145,9 +145,9 @@ def test_no_other_column_becomes_a_text() -> None:
     assert with_texts(row) == row
 
 
-@pytest.mark.parametrize("fault", FAULTY_STATES)
+@pytest.mark.parametrize("fault", FAULTY)
 def test_an_evaluation_has_the_same_texts_wherever_it_was_made(fault: str) -> None:
-    situation = faulty(fault)
+    situation = FAULTY[fault]
     here = to_verdict(evaluate(situation.state, situation.rules), situation)
     there = unpack_value(pack_value(0, "verdict", here).data)
     found = [*here.faults, *here.verdict.stacked]
@@ -158,7 +158,7 @@ def test_an_evaluation_has_the_same_texts_wherever_it_was_made(fault: str) -> No
 
 
 def test_so_has_one_of_what_cannot_be_recomputed() -> None:
-    state = replace(FAULTY_STATES["GHOST_MEMBER"], topic_routes=())
+    state = replace(FAULTY["GHOST_MEMBER"].state, topic_routes=())
     rules = StrategyRules()
     here = to_verdict(evaluate(state, rules), Situation(state, rules)).verdict.reason
     assert_same(here, unpack_value(pack_value(0, "reason", here).data))

@@ -154,6 +154,7 @@ def test_a_fault_that_passed_is_not_told(tmp_path: Path) -> None:
 def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Path) -> None:
     strategies = {"topic": "T2", "causes": ["STRATEGY_MISMATCH"]}
     texts = {"evidence": "a uses <AVG>", "remedy": "one for all"}
+    mild = {"finding_id": "3", "severity": "WARNING", "topic": "T1"}
     found = digest(
         tmp_path,
         orphaned_queues=[
@@ -161,9 +162,7 @@ def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Pat
             orphan("1", **strategies, severity="WARNING"),
             orphan("2", topic="T2", queue_id=1, causes=["STRATEGY_MISMATCH", "GHOST_MEMBER"]),
         ],
-        duplicate_queues=[
-            report_row("duplicate_queues", finding_id="3", severity="WARNING", topic="T1")
-        ],
+        duplicate_queues=[report_row("duplicate_queues", **mild)],
         group_faults=[
             fault("STRATEGY_MISMATCH", topic="T2", queues_affected=2, **texts),
             fault("GHOST_MEMBER", topic="T2", queues_affected=1),
@@ -536,10 +535,8 @@ def test_an_incident_is_open_while_the_groups_retry_topic_has_something(tmp_path
 
 def test_a_message_names_the_groups_that_have_nothing_any_more(tmp_path: Path) -> None:
     statuses = [("G", "RESOLVED"), *[("H\n", "RESOLVED")] * 2, ("I", "NOT_AUDITED")]
-    former = [
-        report_row("former_findings", status=status, consumer_group=name)
-        for name, status in statuses
-    ]
+    rows = [{"consumer_group": name, "status": status} for name, status in statuses]
+    former = [report_row("former_findings", **each) for each in rows]
     ended = "Resolved: H\\n"
     lines = told(tmp_path / "some", former_findings=former, orphaned_queues=[orphan("1")])
     assert lines[-1] == ended

@@ -126,9 +126,7 @@ def test_the_fault_behind_a_stacked_id_is_told_once_with_what_a_repair_moves(fol
     }
 
 
-def test_a_process_that_stands_still_is_told_with_its_queues_and_an_orphan_is_none_of_them(
-    tmp_path: Path,
-) -> None:
+def test_a_process_that_stands_still_is_told_with_its_queues_but_no_orphan(tmp_path: Path) -> None:
     write_tables(tmp_path / "snapshots", STALLED)
     reports = audited(tmp_path)
     stalls = sorted(reports.rows("stalled_queues"), key=lambda row: row["queue_id"])

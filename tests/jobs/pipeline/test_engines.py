@@ -109,15 +109,10 @@ def test_an_engine_that_is_asked_for_is_taken(
     assert (choice.engine, choice.sentence) == came
 
 
-@pytest.mark.parametrize(
-    ("master", "is_submitted", "named"),
-    [("local[2]", False, "--master"), (None, True, "spark-submit")],
-)
-def test_the_local_engine_is_refused_where_spark_is_there_already(
-    dumps: Path, master: str | None, is_submitted: bool, named: str
-) -> None:
-    with pytest.raises(SettingsError, match=f"expected --engine spark with {named}, came"):
-        chosen_for([str(dumps)], asked=LOCAL, master=master, is_submitted=is_submitted)
+def test_the_local_engine_is_refused_where_spark_is_there_already(dumps: Path) -> None:
+    for master, named in (("local[2]", "--master"), (None, "spark-submit")):
+        with pytest.raises(SettingsError, match=f"expected --engine spark with {named}, came"):
+            chosen_for([str(dumps)], asked=LOCAL, master=master, is_submitted=master is None)
 
 
 def test_the_local_engine_reads_local_dumps_alone(tmp_path: Path) -> None:
@@ -138,9 +133,8 @@ def test_an_input_that_is_missing_here_is_an_error_before_java_starts(tmp_path: 
     with pytest.raises(InputError, match="no table heartbeats"):
         check_input(None, Location(tmp_path))
     choice = engine_choice.Choice(SPARK, "")
-    opened = engine_choice.open_engine(
-        choice, "ingest", [str(tmp_path)], Location(tmp_path), "local[1]", Progress(quiet=True)
-    )
+    inputs = ([str(tmp_path)], Location(tmp_path))
+    opened = engine_choice.open_engine(choice, "ingest", *inputs, "local[1]", Progress(quiet=True))
     with pytest.raises(InputError, match="no dump at"), opened:
         raise AssertionError("Java was started")
     (tmp_path / "dump.jsonl").write_text("{}")

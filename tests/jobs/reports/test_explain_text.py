@@ -120,18 +120,14 @@ def test_the_heading_tells_since_when_it_is_so() -> None:
 
 
 def test_members_that_take_no_queue_are_told_with_the_reason() -> None:
-    text = explained(
-        one_list(
-            [
-                "takes",
-                member(client_id="assigns", subscribed=False, chooses_queues=True),
-                member(client_id="other", subscribed=False),
-                member(client_id="silent", is_expired=True),
-                member(client_id="reads all", message_model="BROADCASTING"),
-                member(client_id="perhaps", subscribed_percent=35),
-            ]
-        )
-    )
+    members = [
+        member(client_id="assigns", subscribed=False, chooses_queues=True),
+        member(client_id="other", subscribed=False),
+        member(client_id="silent", is_expired=True),
+        member(client_id="reads all", message_model="BROADCASTING"),
+        member(client_id="perhaps", subscribed_percent=35),
+    ]
+    text = explained(one_list(["takes", *members]))
     for line in (
         "  strategy AVG (configured): takes",
         "  takes a slot and no queue: chooses its queues itself, by assign(): assigns",

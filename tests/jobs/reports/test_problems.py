@@ -122,10 +122,8 @@ def test_what_no_known_issue_explains_counts_as_bad_as_it_is() -> None:
 
 
 def test_one_run_of_a_fault_that_nobody_knows_makes_it_count() -> None:
-    filters = [
-        fault("EXPRESSION_MISMATCH", queues_affected=0, known_issue=reason)
-        for reason in ("OPS-1", None)
-    ]
+    of = fault("EXPRESSION_MISMATCH", queues_affected=0)
+    filters = [of | {"known_issue": reason} for reason in ("OPS-1", None)]
     assert only(RowTables(group_faults=filters[:1])).is_known
     assert only(RowTables(group_faults=filters)).is_counted
 
@@ -186,11 +184,12 @@ def test_what_is_sure_then_what_is_there_then_what_waits_comes_before_how_many_q
         finding(topic="possible", certainty="POSSIBLE"),
         finding(topic="mild", severity="WARNING"),
     ]
-    messages = {"idle": 0, "waits": 2_000_000, "over": 9_000_000, "possible": 9_000_001}
+    messages = {"idle": 0, "waits": 2_000_000, "over": 9_000_000}
+    messages |= {"possible": 9_000_001, "mild": 9_000_002}
     lost = {"idle": 960.0, "waits": 3.0}
     waiting = [
         health(topic=each, backlog=number, orphan_queue_minutes=lost.get(each, 0.0))
-        for each, number in {**messages, "mild": 9_000_002}.items()
+        for each, number in messages.items()
     ]
     problems = find_problems(RowTables(orphaned_queues=rows, group_health=waiting))
     assert [each.place.topic for each in problems] == ["waits", "idle", "over", "possible", "mild"]
@@ -259,10 +258,8 @@ def test_a_problem_is_open_since_its_oldest_finding_or_fault() -> None:
 
 
 def test_a_fault_that_passed_does_not_count_and_is_told_all_the_same() -> None:
-    passed = [
-        fault(name, queues_affected=0, persistence="TRANSIENT", severity="INFO")
-        for name in ("EXPRESSION_MISMATCH", "GHOST_MEMBER")
-    ]
+    of_both = {"queues_affected": 0, "persistence": "TRANSIENT", "severity": "INFO"}
+    passed = [fault(name, **of_both) for name in ("EXPRESSION_MISMATCH", "GHOST_MEMBER")]
     problem = only(RowTables(group_faults=passed))
     assert (problem.severity, problem.is_counted, problem.is_known) == ("INFO", False, False)
     both = "Members filter the topic differently and a member is listed and gone"
@@ -296,9 +293,8 @@ def test_a_fault_is_told_by_its_worst_run_and_what_is_about_one_client_by_itself
 
 def test_since_when_it_is_there_is_said_by_what_counts() -> None:
     """Something of the same topic that passed hours before is another thing."""
-    passed = finding(
-        1, severity="INFO", persistence="TRANSIENT", ongoing=False, first_seen=minute(-90)
-    )
+    passed = finding(1, severity="INFO", persistence="TRANSIENT", ongoing=False)
+    passed["first_seen"] = minute(-90)
     problem = only(RowTables(orphaned_queues=[passed, finding()]))
     assert (problem.first_seen, problem.last_seen) == (minute(10), minute(19))
     assert only(RowTables(orphaned_queues=[passed])).first_seen == minute(-90)
