@@ -87,13 +87,14 @@ def _without_findings(
     fault: FaultEpisode, refuted: Sequence[QueueFinding], kept: Sequence[QueueFinding]
 ) -> FaultEpisode:
     """The fault, without a queue where all findings that name it were refuted."""
-
-    def names(finding: QueueFinding) -> bool:
-        is_cause = fault.fault in finding.causes and finding.topic == fault.topic
-        return is_cause and fault.overlaps(finding)
-
-    is_harmless = any(map(names, refuted)) and not any(map(names, kept))
+    were_refuted = any(_names(each, fault) for each in refuted)
+    is_harmless = were_refuted and not any(_names(each, fault) for each in kept)
     return replace(fault, queues_affected=0) if is_harmless else fault
+
+
+def _names(finding: QueueFinding, fault: FaultEpisode) -> bool:
+    is_cause = fault.fault in finding.causes and finding.topic == fault.topic
+    return is_cause and finding.overlaps(fault)
 
 
 def _is_somebodys(case: Case, orphan: QueueFinding) -> bool:
@@ -109,8 +110,7 @@ def _is_somebodys(case: Case, orphan: QueueFinding) -> bool:
 
 
 def _is_of_route(finding: QueueFinding, fault: FaultEpisode) -> bool:
-    is_route = fault.fault == ROUTE_DIVERGENCE and finding.causes == (ROUTE_DIVERGENCE,)
-    return is_route and finding.topic == fault.topic and finding.overlaps(fault)
+    return finding.causes == (ROUTE_DIVERGENCE,) and _names(finding, fault)
 
 
 def _is_harmless_route(fault: FaultEpisode, findings: Sequence[QueueFinding]) -> bool:
@@ -126,7 +126,7 @@ def _is_harmless_route(fault: FaultEpisode, findings: Sequence[QueueFinding]) ->
     """
     if fault.fault != ROUTE_DIVERGENCE:
         return False
-    orphans = [each for each in findings if each.kind == ORPHANED and _is_of_route(each, fault)]
+    orphans = [each for each in findings if each.kind == ORPHANED and _names(each, fault)]
     read = (each.is_read_throughout and each.moved is False for each in orphans)
     return bool(orphans) and all(read)
 
