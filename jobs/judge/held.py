@@ -46,7 +46,7 @@ _WHY_KEPT = Text(
     "see in the log whether the application suspended the consumer, or why its rebalance fails"
 )
 
-#: Without a known strategy nothing is computed: these queues may be nobody's by it.
+#: The remedy while the strategy is not known, by which these queues may be nobody's.
 _SEE_STRATEGY = Text(
     "check whether the members' strategy gives these queues to a client: a list (CONFIG) has to "
     "name them, those of %RETRY% too, and rooms have to serve their brokers"

@@ -42,9 +42,8 @@ _REMEDY = Text(
     "a firewall, authentication): a client that starts now gets no queue"
 )
 
-#: With these a member has its queues for as long as nothing changes: which nameserver it stays
-#: with, what it subscribes to, how it divides. By lists that differ it draws another share each
-#: time.
+#: Causes by which a member has its queues for as long as nothing changes: the nameserver that it
+#: stays with, its subscriptions, its strategy. By lists that differ its share changes at each draw.
 _LASTING_DOUBTS = frozenset(
     {ROUTE_DIVERGENCE, SUBSCRIPTION_MISMATCH, STRATEGY_MISMATCH, DUPLICATE_CLIENT_ID}
 )
@@ -122,7 +121,7 @@ def _is_harmless_route(fault: FaultEpisode, findings: Sequence[QueueFinding]) ->
     an owner all the time or never; and a shorter route gives no client more queues than a longer.
 
     Worked example: T grows from 8 to 12 queues at one of two nameservers. Were a client with the
-    other, some of its 12 queues would stand; all 6 that may be nobody's are read.
+    other, some offsets would not move; those of all 6 queues that may be nobody's do.
     """
     if fault.fault != ROUTE_DIVERGENCE:
         return False
