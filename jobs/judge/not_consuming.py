@@ -111,8 +111,12 @@ def _no_longer_subscribed(
     unread = {(each.broker_name, each.queue_id): left_unread(each, None) for each in polls}
     waiting = sum(each.at_last for each in unread.values() if each)
     came = sum(int(step) for each in polls for step in np.diff(each.broker_offsets)[-1:])
+    # A release that subscribes to a topic and is taken back soon leaves it as it was.
+    first_poll = min(int(each.times[0]) for each in polls)
+    is_short = last_poll - first_poll < case.persistence_seconds * SECOND
+    was_taken_back = is_short and first_poll - case.snapshots[0] > case.expiry
     lasts = persistence(since, until, case.persistence_seconds)
-    if lasts != PERSISTENT or not (waiting or came > 0):
+    if lasts != PERSISTENT or not (waiting or (came > 0 and not was_taken_back)):
         return
     shown = Text("by its last offsets, {waiting}", waiting=waiting_in_words(waiting))
     if not waiting:

@@ -63,6 +63,8 @@ def test_a_topic_that_is_given_up_while_messages_come_is_a_warning(audit):
         {"without_u": range(7, 15), "left": 0, "comes": False},
         # A later heartbeat subscribes again.
         {"without_u": range(7, 13), "left": 150},
+        # It was subscribed to for two minutes.
+        {"without_u": [*range(5), *range(7, 15)], "left": 3},
     ],
 )
 def test_a_topic_that_ended_or_is_read_again_is_not_given_up(audit, dump):
