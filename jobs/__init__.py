@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .api import Report, audit
     from .config.settings import Settings, load_settings
-    from .reports.read import report_rows
+    from .reports.tables import report_rows
     from .spark.dataframes import read_reports
 
 #: The version of the package; the zip of spark-submit has no other place for it.
@@ -33,7 +33,7 @@ _HOMES = {
     "Report": ".api",
     "audit": ".api",
     "read_reports": ".spark.dataframes",
-    "report_rows": ".reports.read",
+    "report_rows": ".reports.tables",
     "Settings": ".config.settings",
     "load_settings": ".config.settings",
 }

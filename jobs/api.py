@@ -24,7 +24,7 @@ from rebalance_core import Change
 from rebalance_core.errors import near_names
 
 from .audit import audit as publish_audit
-from .commands.batch import closing_lines, what_is_missing
+from .commands.batch import closing_lines
 from .commands.clock import now
 from .commands.common import time_of
 from .config.known_issues import KnownIssues
@@ -42,9 +42,7 @@ from .pipeline.moment_texts import Prediction, ShellText, explain_moment, predic
 from .pipeline.moments import MomentQuestion, moments_of_tables
 from .publish.run import Run, Task
 from .rendering.write import Look, report_text
-from .reports.problems import find_problems
-from .reports.read import declared_table
-from .reports.tables import PublishedTables
+from .reports.tables import PublishedTables, declared_table
 from .reports.text_templates import WIDTH
 from .schemas import HEARTBEATS, SNAPSHOT_TABLES, TOPIC_ROUTES
 from .storage import (
@@ -55,7 +53,6 @@ from .storage import (
     SnapshotWriter,
     new_run_id,
 )
-from .verdict.verdict import make_verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -182,8 +179,7 @@ class Report(Mapping[str, pa.Table]):
         >>> report.what_if("G", "T", [leave("10.0.0.4@app")]).safe  # doctest: +SKIP
         """
         made = _changes_of(changes)
-        moments = self._moments(group, topic, at, cluster)
-        return predict_moments(moments, made, self._settings)
+        return predict_moments(self._moments(group, topic, at, cluster), made, self._settings)
 
     def _moments(
         self, group: str, topic: str | None, at: Time | None, cluster: str | None
@@ -193,11 +189,8 @@ class Report(Mapping[str, pa.Table]):
         return moments_of_tables(self._snapshots, question, self._settings)
 
     def __repr__(self) -> str:
-        published = self._published
-        problems = find_problems(self._tables)
-        verdict = make_verdict(published.summary, self._tables, problems)
-        lines = closing_lines(published, verdict, problems, self._settings, WIDTH)
-        return "\n".join([*what_is_missing(verdict, self._settings.console_language), *lines])
+        missing, lines = closing_lines(self._tables, self._settings, WIDTH)
+        return "\n".join([*missing, *lines])
 
     def _repr_html_(self) -> str:
         """The page, in a frame: its style and script are not the notebook's."""

@@ -13,13 +13,18 @@ import logging
 import os
 import signal
 import sys
+import tempfile
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import indent
 from typing import NoReturn
 
 from .commands import module_of
+from .config.secret_patterns import Secrets
 from .console.arguments import parse_arguments
+from .console.failures import is_of_the_machine, sentence_of
 from .console.progress import complain
 from .errors import AuditError, TerminatedError, stop_before
 
@@ -74,15 +79,10 @@ def _reported(arguments: Sequence[str] | None) -> int:
             stop.__notes__ = getattr(error, "__notes__", [])
             raise stop from None
         if verbose:
-            import traceback
-            from textwrap import indent
-
             complain(f"failed:\n{indent(traceback.format_exc(), '  ', lambda _: True).rstrip()}")
         if isinstance(error, AuditError):
             text, code = f"{error}{error.console}", error.exit_code
         else:
-            from .console.failures import is_of_the_machine, sentence_of
-
             text, code = sentence_of(error), 4
             if not verbose and not is_of_the_machine(error):
                 text += f"; {_keep_stack()}"
@@ -103,12 +103,6 @@ _COMPLAINTS = _Complaints()
 
 def _keep_stack() -> str:
     """Keeps the stack of the exception that is handled in a file; gives where that is."""
-    import tempfile
-    import traceback
-
-    from .config.secret_patterns import Secrets
-    from .console.failures import sentence_of
-
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="rebalance-audit-", suffix=".log", delete=False, errors="backslashreplace"

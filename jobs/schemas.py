@@ -141,14 +141,13 @@ client_count int? 0..: the length of the client list it used
 _SHARED = {column.name: column for column in _columns(_SHARED_COLUMNS, {})}
 
 
-def _tables(declarations: str) -> dict[str, Table]:
-    """The tables by name, in the order of their declarations."""
-    tables = {}
-    for block in declarations.split("\n\n"):
-        title, *columns = _lines(block)
+def _tables(declarations: str) -> tuple[Table, ...]:
+    """The tables, in the order of their declarations."""
+    tables = []
+    for title, *columns in map(_lines, declarations.split("\n\n")):
         name, _, grain = title.partition(": ")
-        tables[name] = Table(name, grain, pa.schema(_columns(columns, _SHARED)))
-    return tables
+        tables.append(Table(name, grain, pa.schema(_columns(columns, _SHARED))))
+    return tuple(tables)
 
 
 #: Outcomes of a poll. ANSWERED: a list came. NOT_ONLINE: the broker knows no member of the group
@@ -165,7 +164,7 @@ NOT_FINISHING = "NOT_FINISHING"
 RUNNING_INFO, CLIENT_LOG, REQUEST_MODE = "RUNNING_INFO", "CLIENT_LOG", "REQUEST_MODE"
 CONSUME_DISABLED = "CONSUME_DISABLED"
 
-_SNAPSHOT_TABLES = _tables("""
+SNAPSHOT_TABLES = _tables("""
 heartbeats: cluster, snapshot_time, broker_name, broker_id, consumer_group, client_addr: one
     connection in one broker's list of a group
 cluster, snapshot_time, broker_name, broker_id, consumer_group
@@ -270,7 +269,6 @@ line string: the line, or the plain columns of the row as JSON; bytes that are n
     as U+FFFD
 line_bytes binary?: the exact bytes where they are not UTF-8
 """)
-SNAPSHOT_TABLES = tuple(_SNAPSHOT_TABLES.values())
 
 #: Contracts of the values within a column, by its name: of the fields of structs, or of plain
 #: elements, whose name is empty. An element is never null, and a field only where it says so.
@@ -293,15 +291,8 @@ NESTED_VALUES: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-HEARTBEATS = _SNAPSHOT_TABLES["heartbeats"]
-BROKER_POLLS = _SNAPSHOT_TABLES["broker_polls"]
-MEMBER_LISTS = _SNAPSHOT_TABLES["member_lists"]
-TOPIC_ROUTES = _SNAPSHOT_TABLES["topic_routes"]
-ROUTE_POLLS = _SNAPSHOT_TABLES["route_polls"]
-ROUTE_CONTENTS = _SNAPSHOT_TABLES["route_contents"]
-CLIENT_STATES = _SNAPSHOT_TABLES["client_states"]
-QUEUE_OFFSETS = _SNAPSHOT_TABLES["queue_offsets"]
-QUARANTINE = _SNAPSHOT_TABLES["quarantine"]
+HEARTBEATS, BROKER_POLLS, MEMBER_LISTS, *_others = SNAPSHOT_TABLES
+TOPIC_ROUTES, ROUTE_POLLS, ROUTE_CONTENTS, CLIENT_STATES, QUEUE_OFFSETS, QUARANTINE = _others
 
 #: The columns of duplicate and of orphaned queues.
 _QUEUE_FINDINGS = """\
@@ -550,13 +541,14 @@ groups_lasting strings: the first 1,000 of the groups touched in which something
 groups_recovered int: the other groups touched; 0 while it goes on, and of COLLECTOR_AWAY
 recovered_at timestamp?: the first snapshot without anything that passed with it; null: nothing did
 """)
-REPORT_TABLES = (*_REPORT_TABLES.values(), QUARANTINE)
+REPORT_TABLES = (*_REPORT_TABLES, QUARANTINE)
+_BY_NAME = {table.name: table for table in _REPORT_TABLES}
 
-FORMER_FINDINGS = _REPORT_TABLES["former_findings"]
-GROUP_FAULTS = _REPORT_TABLES["group_faults"]
-ALLOCATIONS = _REPORT_TABLES["allocations"]
-ALLOCATION_DRIFT = _REPORT_TABLES["allocation_drift"]
-GROUP_HEALTH = _REPORT_TABLES["group_health"]
+FORMER_FINDINGS = _BY_NAME["former_findings"]
+GROUP_FAULTS = _BY_NAME["group_faults"]
+ALLOCATIONS = _BY_NAME["allocations"]
+ALLOCATION_DRIFT = _BY_NAME["allocation_drift"]
+GROUP_HEALTH = _BY_NAME["group_health"]
 #: Its columns of a topic that was not audited for a time: why, and when.
 UNAUDITED = ("unaudited_coverage", "unaudited_since", "unaudited_until")
-EVENTS = _REPORT_TABLES["events"]
+EVENTS = _BY_NAME["events"]

@@ -8,7 +8,7 @@ that one is the cause. Only states with findings pay for it.
 
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from itertools import chain, combinations
 
 from .findings import AUDITED, Evaluation, Finding, FindingKind, evaluate
 from .message_queue import MessageQueue
@@ -44,8 +44,7 @@ class Causes:
 
     def names(self, finding: Finding) -> tuple[str, ...]:
         """The causes of a finding, each once."""
-        cures = self.cures[key_of(finding)]
-        return tuple(dict.fromkeys(fault for cure in cures for fault in cure))
+        return tuple(dict.fromkeys(chain.from_iterable(self.cures[key_of(finding)])))
 
 
 def find_causes(situation: Situation, evaluation: Evaluation) -> Causes:
@@ -73,8 +72,7 @@ def find_causes(situation: Situation, evaluation: Evaluation) -> Causes:
         return _Outcome(cleared, mends, after if cleared else None)
 
     def cures_of(finding: FindingKey) -> tuple[Cure, ...]:
-        single = [(fault,) for fault in applicable]
-        alone = tuple(cure for cure in single if finding in outcome(cure).cleared)
+        alone = tuple((each,) for each in applicable if finding in outcome((each,)).cleared)
         if alone:
             return tuple(cure for cure in alone if outcome(cure).mends) or alone
         for size in range(2, len(applicable) + 1):
@@ -84,7 +82,7 @@ def find_causes(situation: Situation, evaluation: Evaluation) -> Causes:
         return ((UNEXPLAINED,),)
 
     cures = {finding: cures_of(finding) for finding in findings}
-    used = dict.fromkeys(cure for of_finding in cures.values() for cure in of_finding)
+    used = dict.fromkeys(chain.from_iterable(cures.values()))
     proved = (cure for cure in used if cure != (UNEXPLAINED,))
     return Causes(cures, {cure: after for cure in proved if (after := outcome(cure).after)})
 

@@ -155,9 +155,8 @@ def leave(client_id: str) -> Change:
         _require(what, client_id, processes_behind(situation.state))
         return [{"client": client_id}]
 
-    return _stepwise(
-        Text("{client} leaves", client=client_id), "{client} has left", _unlist, targets
-    )
+    text = Text("{client} leaves", client=client_id)
+    return _stepwise(text, "{client} has left", _unlist, targets)
 
 
 def join(client_id: str) -> Change:
@@ -234,14 +233,9 @@ def subscribe_all() -> Change:
     def targets(situation: Situation) -> list[dict[str, str | None]]:
         members = [member for member in situation.state.members if not member.chooses_queues]
         users = Counter(m.expression for m in members if m.subscribed and m.expression)
-        most_used = min(
-            users, key=lambda expression: (-users[expression], expression), default=None
-        )
-        others = {
-            member.client_id
-            for member in members
-            if not member.subscribed or member.expression not in (None, most_used)
-        }
+        most_used = min(users, key=lambda each: (-users[each], each), default=None)
+        filters = (None, most_used)
+        others = {m.client_id for m in members if not m.subscribed or m.expression not in filters}
         return [{"client": client_id, "expression": most_used} for client_id in sorted(others)]
 
     text = Text("every member subscribes to the topic, by one filter")
@@ -253,15 +247,14 @@ def add_broker(broker_name: str, queues: int) -> Change:
     _check_queues(queues, 1)
 
     def targets(situation: Situation) -> list[dict[str, Any]]:
-        if any(broker.broker_name == broker_name for broker in situation.state.brokers):
+        state = situation.state
+        if any(broker.broker_name == broker_name for broker in state.brokers):
             raise ChangeError(f"expected the name of a new broker, came {broker_name!r}")
-        if not situation.state.topic_routes:
-            topic = situation.state.topic
+        if not state.topic_routes:
+            topic = state.topic
             raise ChangeError(f"expected a route of {topic} to change, and none was collected")
-        return [
-            {"nameserver": route.namesrv_addr, "broker": broker_name, "number": queues}
-            for route in situation.state.topic_routes
-        ]
+        added = {"broker": broker_name, "number": queues}
+        return [{"nameserver": route.namesrv_addr, **added} for route in state.topic_routes]
 
     template = "{broker} is added with {number:,} [queue|queues]"
     text = agreeing(queues, template, broker=broker_name, number=queues)
@@ -274,11 +267,9 @@ def remove_broker(broker_name: str) -> Change:
 
     def targets(situation: Situation) -> list[dict[str, str]]:
         _require_broker(situation.state, broker_name)
-        return [
-            {"nameserver": route.namesrv_addr, "broker": broker_name}
-            for route in situation.state.topic_routes
-            if any(broker.broker_name == broker_name for broker in route.brokers)
-        ]
+        routes = situation.state.topic_routes
+        having = (r for r in routes if any(b.broker_name == broker_name for b in r.brokers))
+        return [{"nameserver": r.namesrv_addr, "broker": broker_name} for r in having]
 
     text = Text("{broker} is removed", broker=broker_name)
     step = "{nameserver} gives no {broker}"
@@ -428,10 +419,10 @@ def _add_broker(situation: Situation, nameserver: str, broker: str, number: int)
 
 
 def _remove_broker(situation: Situation, nameserver: str, broker: str) -> Situation:
-    def left(brokers: Iterable[RouteBroker]) -> Iterable[RouteBroker]:
-        return (each for each in brokers if each.broker_name != broker)
-
-    return _rerouted(with_brokers(situation, left, nameserver), broker)
+    left = with_brokers(
+        situation, lambda brokers: (b for b in brokers if b.broker_name != broker), nameserver
+    )
+    return _rerouted(left, broker)
 
 
 def _rerouted(situation: Situation, broker_name: str) -> Situation:
@@ -440,14 +431,12 @@ def _rerouted(situation: Situation, broker_name: str) -> Situation:
 
 
 def _resize(situation: Situation, broker: str, number: int) -> Situation:
-    def resized(brokers: Iterable[RouteBroker]) -> Iterator[RouteBroker]:
-        for old in brokers:
-            if old.broker_name == broker:
-                yield replace(old, read_queue_nums=number, write_queue_nums=number)
-            else:
-                yield old
+    size: dict[str, Any] = {"read_queue_nums": number, "write_queue_nums": number}
 
-    return with_brokers(situation, resized)
+    def resized(old: RouteBroker) -> RouteBroker:
+        return replace(old, **size) if old.broker_name == broker else old
+
+    return with_brokers(situation, lambda brokers: map(resized, brokers))
 
 
 # ------------------------------------------------------------------ what steps are made from

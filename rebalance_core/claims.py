@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .message_queue import MessageQueue, sort_message_queues
 from .processes import Process
-from .state import MASTER_ID
+from .state import MASTER_ID, State
 from .strategies.base import NOTHING, AllocationStrategy
 from .views import View
 
@@ -64,9 +64,8 @@ class Claims:
         """The queues that are not claimed by just one process, for certain."""
         counts = np.array([process.count for process in self.processes], dtype=np.float64)
         claims = np.bincount(self.column, minlength=len(self.queues))
-        owners = np.bincount(
-            self.column, (self.share == 1.0) * counts[self.row], minlength=len(self.queues)
-        )
+        certain = (self.share == 1.0) * counts[self.row]
+        owners = np.bincount(self.column, certain, minlength=len(self.queues))
         return np.flatnonzero((claims != 1) | (owners != 1.0))
 
     def taken(self, view: int, process: int) -> list[MessageQueue]:
@@ -79,32 +78,22 @@ class Claims:
 _Replicas: TypeAlias = Mapping[str, Mapping[str, Collection[int]]]
 
 
-def compute_claims(
-    views: Sequence[View],
-    processes: Sequence[Process],
-    rerouted: Collection[str],
-    without_master: Collection[str],
-) -> Claims:
+def compute_claims(views: Sequence[View], processes: Sequence[Process], state: State) -> Claims:
     """Allocate under every view, once per strategy in use.
 
     A process that does not take part (``Process.takes_part``) takes a slot and claims nothing; one
     whose id is not in the list that it drew claims nothing; a broadcasting one claims every queue.
     Nobody claims a queue of a broker that it does not reach: without an offset from there the
     queue is not taken (``RebalanceImpl.updateProcessQueueTableInRebalance`` 5.3.3).
-    ``rerouted`` are brokers whose lists show nobody's route: see ``State``. ``without_master`` are
-    those of which the route has slaves alone: not every client reads from a slave, nor does it of a
-    broker whose slave alone lists it.
+    Of a broker of which the route has slaves alone not every client reads, nor of one whose slave
+    alone lists it.
     Raises AllocationError where Java's strategy throws: then no client changes what it holds.
     """
     views, processes, replicas = tuple(views), tuple(processes), _replicas_asked(views)
-    positions = tuple(
-        tuple(_positions(view, processes, replicas, without_master)) for view in views
-    )
-    claims = _with_shares(
-        views, processes, positions, _weights(views, processes, rerouted, replicas)
-    )
-    if all(process.share == 1.0 for process in processes):
-        return claims
+    away = state.without_master
+    of_views = (_positions(view, processes, replicas, away) for view in views)
+    weights = _weights(views, processes, state.rerouted, replicas)
+    claims = _with_shares(views, processes, tuple(map(tuple, of_views)), weights)
     # A claim is as likely as the process subscribes.
     subscribing = np.array([process.share for process in processes])
     return replace(claims, share=claims.share * subscribing[claims.row])
@@ -175,8 +164,6 @@ def _deciding_brokers(views: tuple[View, ...], processes: tuple[Process, ...]) -
     has a route with the broker, and one that is not has a route without it. A broker that gave no
     list shows neither.
     """
-    if len(views) < 2:
-        return ()
     of_views = list(map(_brokers_of, views))
     of_some = frozenset().union(*of_views).difference(frozenset.intersection(*of_views))
     shows = frozenset[str]().union(
@@ -229,18 +216,12 @@ def _with_shares(
         index = {queue: number for number, queue in enumerate(queues)}
         columns = [np.array([index[q] for q in view.queues], np.int64) for view in views]
     sharing = [row for row, process in enumerate(processes) if not process.broadcasting]
-    parts = [
-        _entries(of_view, sharing, of_queues)
-        for of_view, of_queues in zip(positions, columns, strict=True)
-    ]
+    parts = [_entries(each, sharing, at) for each, at in zip(positions, columns, strict=True)]
     if len(views) == 1:
         ((row, column),) = parts
-        share = np.ones(len(row))
-        return Claims(queues, processes, views, positions, weights, row, column, share)
+        return Claims(queues, processes, views, positions, weights, row, column, np.ones(len(row)))
     keys = np.concatenate([row * len(queues) + column for row, column in parts])
-    of_entries = np.concatenate(
-        [of_view[row] for of_view, (row, _) in zip(weights, parts, strict=True)]
-    )
+    of_entries = np.concatenate([each[row] for each, (row, _) in zip(weights, parts, strict=True)])
     distinct, entry = np.unique(keys, return_inverse=True)
     share = np.minimum(np.bincount(entry, of_entries, minlength=len(distinct)), 1.0)
     row, column = np.divmod(distinct, len(queues))

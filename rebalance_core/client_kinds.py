@@ -148,9 +148,7 @@ def kind_of(client_id: str, language: str | None = None, version: int | None = N
     if parsed.format is ClientIdFormat.DEFAULT:
         old_cpp = _OLD_CPP_ADDRESS.fullmatch(parsed.address)
         return ClientKind.CPP if old_cpp else ClientKind.BROADCASTING
-    if spoken not in ("", "JAVA"):
-        return ClientKind.OTHER
-    return _java(parsed, version)
+    return _java(parsed, version) if spoken in ("", "JAVA") else ClientKind.OTHER
 
 
 _OF_FORMAT = {

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from . import repairs
 from .causes import GROUP_OFFLINE, UNEXPLAINED
-from .english import agreeing, count, joined, list_of, named_broker, queues_of
+from .english import MOST_NAMES, agreeing, count, joined, list_of, named_broker, queues_in_words
 from .findings import DUPLICATE, ORPHANED, Finding, offline_share
 from .grouping import grouped
 from .message_queue import MessageQueue, sort_message_queues
@@ -47,18 +47,12 @@ def queue_ranges(queues: Iterable[MessageQueue]) -> str:
     >>> queue_ranges([MessageQueue("T", b, n) for b, n in (("a", 0), ("a", 1), ("a", 3), ("b", 2))])
     'queues 0-1, 3 of a and queue 2 of b'
     """
-    in_order = sort_message_queues(list(set(queues)))
-    by_broker = grouped((queue.broker_name, queue.queue_id) for queue in in_order)
-    in_words = (queues_of(name, numbers) for name, numbers in by_broker.items())
-    return list_of(in_words, _MOST_NAMES, ("more broker", "more brokers"))
-
-
-#: More names than this in one sentence nobody reads; the columns have them all.
-_MOST_NAMES = 5
+    in_order = sort_message_queues(set(queues))
+    return queues_in_words((queue.broker_name, queue.queue_id) for queue in in_order)
 
 
 def _and(parts: Iterable[str]) -> str:
-    return list_of(parts, _MOST_NAMES)
+    return list_of(parts, MOST_NAMES)
 
 
 def _about_clients(client_ids: Collection[str], template: str, **values: TextValue) -> Text:
@@ -152,27 +146,23 @@ def _stale_channel(stacked: StackedId, addresses: Sequence[str], findings: list[
 
 
 def _ghosts(situation: Situation, findings: list[Finding]) -> Description:
-    addresses = {address for _, _, address in silent_members(situation.state)}
-    ghosts = _members(situation.state, lambda member: member.client_addr in addresses)
-    dead = {
-        counted.client_id for counted in situation.state.process_counts if not counted.processes
-    }
+    state = situation.state
+    addresses = {address for _, _, address in silent_members(state)}
+    ghosts = _members(state, lambda member: member.client_addr in addresses)
     template = "{clients} [sends|send] no heartbeats any more and still [takes|take] a slot"
-    if dead.issuperset(ghosts):
+    if {each.client_id for each in state.process_counts if not each.processes}.issuperset(ghosts):
         template = (
             "{clients} no longer [answers|answer] requests for running infos and still "
             "[takes|take] a slot"
         )
-    return Description(
-        _sentences(_about_clients(ghosts, template), _effect(findings)),
-        Text(
-            "check whether any process of {these_clients} is alive, and restart it; the broker "
-            "drops a client about 130 s after its last heartbeat (one that is shut down properly "
-            "leaves at once)",
-            these_clients=_and(ghosts),
-        ),
-        client_ids=ghosts,
+    remedy = Text(
+        "check whether any process of {these_clients} is alive, and restart it; the broker drops "
+        "a client about 130 s after its last heartbeat (one that is shut down properly leaves at "
+        "once)",
+        these_clients=_and(ghosts),
     )
+    evidence = _sentences(_about_clients(ghosts, template), _effect(findings))
+    return Description(evidence, remedy, client_ids=ghosts)
 
 
 def _strategies(situation: Situation, findings: list[Finding]) -> Description:
@@ -207,9 +197,10 @@ def _one_strategy(state: State, in_use: Collection[AllocationStrategy]) -> str:
             "give all members of the group the same strategy: AVG or AVG_BY_CIRCLE, which "
             "client-go computes as Java does"
         )
+    update = Text("update the clients before 4.8.0") if _is_any_old(in_use) else ""
     bytewise = any(strategy.sorts_bytewise for strategy in in_use)
     names = Text("name clients and brokers in ASCII, which all SDKs sort alike") if bytewise else ""
-    return _sentences(remedy, _update(in_use), names)
+    return _sentences(remedy, update, names)
 
 
 def subscriptions_differ(state: State) -> bool:
@@ -292,17 +283,11 @@ def _describe_members(
 
 def _broker_views(situation: Situation, findings: list[Finding]) -> Description:
     most = reduce(or_, (entry.copies for entry in lists_of_topic(situation.state)), Counter[str]())
-    asked = asked_brokers(situation.state)
-    listed = {
-        entry.broker: entry.copies
-        for entry in sorted(situation.state.client_lists, key=attrgetter("broker"))
-        if entry.broker in asked
-    }
-    short = {
-        broker: lacks
-        for broker, has in listed.items()
-        if (lacks := sorted(most.keys() - has.keys()))
-    }
+    asked = asked_brokers(situation.state.brokers)
+    lists = sorted(situation.state.client_lists, key=attrgetter("broker"))
+    listed = {entry.broker: entry.copies for entry in lists if entry.broker in asked}
+    lacking = {broker: sorted(most.keys() - has.keys()) for broker, has in listed.items()}
+    short = {broker: client_ids for broker, client_ids in lacking.items() if client_ids}
     fewer = {broker: less for broker, times in listed.items() if (less := most - times)}
     differences = joined(
         Text(
@@ -343,16 +328,10 @@ def _cut_off(state: State) -> Iterator[Text]:
     subscribed = {member.client_id: member for member in state.members if member.subscribed}
     cut_off = grouped((name, each) for each, name in state.unreachable if each in subscribed)
     for broker_name, client_ids in sorted(cut_off.items()):
-        yield _about_clients(
-            sorted(client_ids),
-            "{clients} [does|do] not reach {broker} and [reads|read] no queue of it",
-            broker=broker_name,
-        )
-    by_table = {
-        client_id
-        for client_id in set[str]().union(*cut_off.values())
-        if subscribed[client_id].subscription_source == GROUP_TABLE
-    }
+        template = "{clients} [does|do] not reach {broker} and [reads|read] no queue of it"
+        yield _about_clients(sorted(client_ids), template, broker=broker_name)
+    every = set[str]().union(*cut_off.values())
+    by_table = {each for each in every if subscribed[each].subscription_source == GROUP_TABLE}
     if by_table:
         yield _about_clients(
             sorted(by_table),
@@ -374,32 +353,28 @@ def _group_not_on_broker(situation: Situation, findings: list[Finding]) -> Descr
         "members: the group is missing on the broker, or no client reaches it",
         brokers=brokers,
     )
-    return Description(
-        _sentences(missing, _effect(findings)),
-        Text(
-            "check that the group exists on {these_brokers}; if it does not, create it (mqadmin "
-            "updateSubGroup -b BROKER_ADDRESS -g {this_group}, for each of them); if it does, "
-            "check that the clients reach {these_brokers}, and that the broker's ACL lets them: it "
-            "refuses heartbeats without SUB on the group and its topics",
-            these_brokers=brokers,
-            this_group=situation.state.consumer_group,
-        ),
-        broker_names=tuple(dict.fromkeys(name for name, _ in without)),
+    remedy = Text(
+        "check that the group exists on {these_brokers}; if it does not, create it (mqadmin "
+        "updateSubGroup -b BROKER_ADDRESS -g {this_group}, for each of them); if it does, "
+        "check that the clients reach {these_brokers}, and that the broker's ACL lets them: it "
+        "refuses heartbeats without SUB on the group and its topics",
+        these_brokers=brokers,
+        this_group=situation.state.consumer_group,
     )
+    names = tuple(dict.fromkeys(name for name, _ in without))
+    return Description(_sentences(missing, _effect(findings)), remedy, broker_names=names)
 
 
 def _routes(situation: Situation, findings: list[Finding]) -> Description:
     state = situation.state
     routes = joined(map(_route, state.topic_routes))
     differ = Text("the nameservers differ on {topic}: {routes}", topic=state.topic, routes=routes)
-    return Description(
-        _sentences(differ, _effect(findings)),
-        Text(
-            "check whether every broker registers with every nameserver; stop a nameserver with "
-            "which no broker registers any more"
-        ),
-        broker_names=tuple(sorted({b.broker_name for b in state.brokers})),
+    remedy = Text(
+        "check whether every broker registers with every nameserver; stop a nameserver with "
+        "which no broker registers any more"
     )
+    brokers = tuple(sorted({b.broker_name for b in state.brokers}))
+    return Description(_sentences(differ, _effect(findings)), remedy, broker_names=brokers)
 
 
 def _route(route: TopicRoute) -> Text:
@@ -430,36 +405,27 @@ def _group_offline(situation: Situation, findings: list[Finding]) -> Description
 def _master_away(situation: Situation, findings: list[Finding]) -> Description:
     away = tuple(sorted(situation.state.without_master))
     readers = _members(situation.state, lambda member: member.language == "GO")
-    if situation.state.locks_at_master:
-        evidence = agreeing(
-            len(away),
-            "the route has no [master|masters] of {brokers}, and the members consume in order: "
-            "they lock each queue at the master, and read nothing without it",
-            brokers=_and(away),
-        )
-        remedy = Text(
-            "bring the master of {these_brokers} back, or let a slave act for it "
-            "(enableSlaveActingMaster); a restart of the clients changes nothing",
-            these_brokers=_and(away),
-        )
-        return Description(_sentences(evidence, _effect(findings)), remedy, broker_names=away)
-    evidence = agreeing(
-        len(away),
+    template = (
         "the route has no [master|masters] of {brokers}; {clients} use client-go, which does "
-        "not read from slaves",
-        brokers=_and(away),
-        clients=_and(readers),
+        "not read from slaves"
     )
-    return Description(
-        _sentences(evidence, _effect(findings)),
-        Text(
+    mending = (
+        "bring the master of {these_brokers} back, or let a slave act for it "
+        "(enableSlaveActingMaster); Java's clients read from the slave meanwhile"
+    )
+    if situation.state.locks_at_master:
+        readers = ()
+        template = (
+            "the route has no [master|masters] of {brokers}, and the members consume in order: "
+            "they lock each queue at the master, and read nothing without it"
+        )
+        mending = (
             "bring the master of {these_brokers} back, or let a slave act for it "
-            "(enableSlaveActingMaster); Java's clients read from the slave meanwhile",
-            these_brokers=_and(away),
-        ),
-        client_ids=readers,
-        broker_names=away,
-    )
+            "(enableSlaveActingMaster); a restart of the clients changes nothing"
+        )
+    values = for_slots(template, {"brokers": _and(away), "clients": _and(readers)})
+    evidence = _sentences(agreeing(len(away), template, **values), _effect(findings))
+    return Description(evidence, Text(mending, these_brokers=_and(away)), readers, away)
 
 
 def _rooms(situation: Situation, findings: list[Finding]) -> Description:
@@ -467,11 +433,8 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
     blocks from the queues of all rooms: the one that is left out does no harm.
     """
     unfiltered = repairs.users_of(situation, MachineRoomUnfiltered)
-    served = {
-        each.queue.broker_name
-        for each in findings
-        if any(strategy.serves(each.queue.broker_name) for strategy in unfiltered.values())
-    }
+    brokers = {each.queue.broker_name for each in findings}
+    served = {name for name in brokers if any(each.serves(name) for each in unfiltered.values())}
     displaced = [each for each in findings if each.queue.broker_name in served]
     left_out = [each for each in findings if each.queue.broker_name not in served]
     parts = []
@@ -483,11 +446,10 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
             "those of a room that no member serves take the place of others",
             strategies=_and(sorted(names)),
         )
-        is_old = any(each.variant == Sdk.JAVA_BEFORE_4_8_0.value for each in unfiltered.values())
         remedy = Text(
             "update {these_clients} to 4.8.0 or later, which divides the queues of "
             "consumeridcs alone"
-            if is_old
+            if _is_any_old(unfiltered.values())
             else "give {these_clients} another strategy, or all rooms: client-go has no other "
             "MACHINE_ROOM",
             these_clients=_and(sorted(unfiltered)),
@@ -511,9 +473,8 @@ def _rooms(situation: Situation, findings: list[Finding]) -> Description:
     )
 
 
-def _update(in_use: Iterable[AllocationStrategy]) -> str:
-    is_old = any(strategy.variant == Sdk.JAVA_BEFORE_4_8_0.value for strategy in in_use)
-    return Text("update the clients before 4.8.0") if is_old else ""
+def _is_any_old(in_use: Iterable[AllocationStrategy]) -> bool:
+    return any(strategy.variant == Sdk.JAVA_BEFORE_4_8_0.value for strategy in in_use)
 
 
 def _describe_queues(what: str, remedy: str) -> Callable[[Situation, list[Finding]], Description]:

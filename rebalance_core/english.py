@@ -6,7 +6,11 @@ one name alone is that name. Times are not here, for the core has none: see ``jo
 
 from collections.abc import Iterable, Sequence
 
+from .grouping import grouped
 from .texts import Text, TextValue, forms
+
+#: More names than this in one sentence nobody reads; columns and tables have them all.
+MOST_NAMES = 5
 
 
 def count(number: int, singular: str, plural: str | None = None) -> Text:
@@ -121,6 +125,16 @@ def queues_of(broker_name: str, numbers: Sequence[int]) -> Text:
     if len(numbers) == 1:
         return Text("queue {number} of {broker}", number=numbers[0], broker=broker_name)
     return Text("queues {numbers} of {broker}", numbers=ranges(numbers), broker=broker_name)
+
+
+def queues_in_words(queues: Iterable[tuple[str, int]]) -> str:
+    """The queues by broker, in the order in which they come; (broker name, queue id).
+
+    >>> queues_in_words([("broker-a", 0), ("broker-a", 1), ("broker-b", 0)])
+    'queues 0-1 of broker-a and queue 0 of broker-b'
+    """
+    in_words = [queues_of(name, numbers) for name, numbers in grouped(queues).items()]
+    return list_of(in_words, MOST_NAMES, ("more broker", "more brokers"))
 
 
 def named_broker(broker_name: str, broker_id: int) -> str:

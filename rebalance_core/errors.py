@@ -11,7 +11,7 @@ ValueError
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from .english import names
+from .english import MOST_NAMES, names
 from .grouping import grouped
 
 
@@ -43,8 +43,6 @@ class ChangeError(ValueError):
     """Raised where a change cannot be made: the client, the broker or the fault is not there."""
 
 
-#: More names than this nobody reads in an error.
-_MOST_NAMES = 5
 #: The fewest letters of a name that are taken for its beginning.
 _SHORTEST_BEGINNING = 3
 
@@ -88,4 +86,4 @@ def near_names(name: str, there: Collection[str]) -> str:
         return "there is none"
     if len(there) == 1:
         return f"there is only {next(iter(there))!r}"
-    return f"there are {names([repr(name_there) for name_there in sorted(there)], _MOST_NAMES)}"
+    return f"there are {names(list(map(repr, sorted(there))), MOST_NAMES)}"

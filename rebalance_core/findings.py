@@ -154,13 +154,12 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
     [('DUPLICATE', 0), ('DUPLICATE', 1), ('ORPHANED', 2), ('ORPHANED', 3)]
     """
     processes = find_processes(state, rules)
+    sources = {member.subscription_source for member in state.members}
     verdict = partial(
         Evaluation,
         members=max((len(entry.members) for entry in state.client_lists), default=0),
         processes=sum(process.count for process in processes),
-        subscription_source=_weakest(
-            SUBSCRIPTION_SOURCES, {member.subscription_source for member in state.members}
-        ),
+        subscription_source=_weakest(SUBSCRIPTION_SOURCES, sources),
     )
     queues = _most_queues(state)
     if queues > rules.most_queues:
@@ -180,7 +179,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
     claims: Claims | None = None
     if views.views and (refusal is None or refusal[0] == BROADCASTING_GROUP):
         try:
-            claims = compute_claims(views.views, processes, state.rerouted, state.without_master)
+            claims = compute_claims(views.views, processes, state)
         except AllocationError as error:
             keeps = Text("{error}; a client that fails keeps the queues it has", error=error.text)
             refusal = (ALLOCATION_FAILS, keeps)
@@ -191,6 +190,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
     by_process = np.bincount(claims.row, claims.share, minlength=len(processes)).tolist()
     sharing = [process.takes_part and not process.broadcasting for process in processes]
     shares = list(compress(by_process, sharing))
+    strategy_sources = {each.strategy.source for each in compress(processes, sharing)}
     coverage, why = refusal or (AUDITED, _zones(state))
     return verdict(
         coverage=coverage,
@@ -199,9 +199,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         idle_clients=shares.count(0),
         most_queues=_whole(max(shares, default=0.0)),
         fewest_queues=_whole(min(shares, default=0.0)),
-        strategy_source=_weakest(
-            STRATEGY_SOURCES, {each.strategy.source for each in compress(processes, sharing)}
-        ),
+        strategy_source=_weakest(STRATEGY_SOURCES, strategy_sources),
         findings=tuple(_findings(claims)) if refusal is None else (),
         allocations=_allocations(claims),
         stacked=_effects(find_stacked_ids(state), claims) if refusal is None else (),
@@ -244,9 +242,8 @@ def _why_not_audited(
     if subscribed and all(process.broadcasting for process in subscribed):
         return BROADCASTING_GROUP, Text("every member reads every queue, as intended")
     if subscribed and all(process.chooses_queues for process in subscribed):
-        return QUEUES_CHOSEN, Text(
-            "every member chooses its queues itself: assign() or pull consumer"
-        )
+        chosen = Text("every member chooses its queues itself: assign() or pull consumer")
+        return QUEUES_CHOSEN, chosen
     if (shared := _shared_by_broker(state)) is not None:
         return SHARED_BY_BROKER, shared
     if processes and not has_view:
@@ -265,8 +262,7 @@ def _why_not_audited(
 def _why_no_topic(state: State, processes: tuple[Process, ...]) -> tuple[str, str]:
     """The coverage of a group without a known topic, and the reason."""
     if processes and all(process.chooses_queues for process in processes):
-        chosen = Text("no member subscribes to a topic: they take queues by assign()")
-        return QUEUES_CHOSEN, chosen
+        return QUEUES_CHOSEN, Text("no member subscribes to a topic: they take queues by assign()")
     if processes:
         return NO_TOPIC, Text("the dumps do not show to which topics the members subscribe")
     if not state.offline_brokers:
@@ -330,13 +326,13 @@ def offline_share(state: State) -> float:
     A group that no list has a member of lost its last one where it is more than half: the very
     broker that is down must not hide that. Then all of its queues are orphaned.
     """
-    asked = asked_brokers(state)
+    asked = asked_brokers(state.brokers)
     return len(asked & set(state.offline_brokers)) / len(asked) if asked else 0.0
 
 
 def _who_did_not_answer(state: State) -> str:
     """The brokers of the route that might have a member, of a group that no list has one of."""
-    asked, offline = asked_brokers(state), set(state.offline_brokers)
+    asked, offline = asked_brokers(state.brokers), set(state.offline_brokers)
     if not asked & offline:
         return Text("no broker of the route listed the members of the group")
     silent = sorted({name for name, _ in asked - offline})
@@ -363,14 +359,13 @@ def _pulled_and_popped(
         for each in processes
     ]
     try:
-        claims = compute_claims(views.views, taking, state.rerouted, state.without_master)
+        claims = compute_claims(views.views, taking, state)
     except AllocationError:
         return
+    entries = zip(claims.row.tolist(), claims.column.tolist(), claims.share.tolist(), strict=True)
     of_columns = grouped(
         (column, Claimant(taking[row].client_id, taking[row].count, share))
-        for row, column, share in zip(
-            claims.row.tolist(), claims.column.tolist(), claims.share.tolist(), strict=True
-        )
+        for row, column, share in entries
     )
     for column, claimants in sorted(of_columns.items()):
         likely = 1.0 - prod((1.0 - each.probability) ** each.processes for each in claimants)
@@ -425,17 +420,11 @@ def _findings(claims: Claims) -> Iterator[Finding]:
                 Claimant(claiming[row].client_id, claiming[row].count, float(shares[row, number]))
                 for row in shares[:, number].nonzero()[0].tolist()
             )
-            yield from (
-                Finding(
-                    kind=kind,
-                    queue=claims.queues[columns[number]],
-                    certainty=CERTAIN if surely[number] else POSSIBLE,
-                    probability=float(probability[number]),
-                    claimants=claimants,
-                )
-                for kind, probability, surely in kinds
-                if probability[number] > 0
-            )
+            for kind, probability, surely in kinds:
+                if (likely := float(probability[number])) > 0:
+                    queue = claims.queues[columns[number]]
+                    certainty = CERTAIN if surely[number] else POSSIBLE
+                    yield Finding(kind, queue, certainty, likely, claimants)
 
 
 def _allocations(claims: Claims) -> tuple[Allocation[MessageQueue], ...]:

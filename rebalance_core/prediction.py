@@ -321,9 +321,8 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
         several = (q for q in queues if owners[q] > 1 and (DUPLICATE, q) not in keys_before)
         none = (q for q in queues - gone if owners[q] == 0 and (ORPHANED, q) not in keys_before)
         done = tuple(shown_id(copy_id(*process)) for process in changing if process in moved)
-        return StateBetween(
-            done, tuple(sort_message_queues(several)), tuple(sort_message_queues(none))
-        )
+        wrong = (tuple(sort_message_queues(each)) for each in (several, none))
+        return StateBetween(done, *wrong)
 
     # All that know the new lists are the state after; none, with nobody gone, the state before.
     fewest = 0 if leaves else 1

@@ -100,10 +100,8 @@ def _stacked_id(client_id: str, lists: CopiesPerList, processes: int, because: s
     remedy = remedy_of(client_id, *_spoken(every))
     is_settled = because != NOT_YET_KNOWN
     if processes == 1 and not is_settled:
-        remedy = Text(
-            "wait for the lists of the next minutes; if both are still there: {remedy}",
-            remedy=remedy,
-        )
+        template = "wait for the lists of the next minutes; if both are still there: {remedy}"
+        remedy = Text(template, remedy=remedy)
     elif processes == 1:
         remedy = STALE_CHANNEL_REMEDY
     return StackedId(
@@ -332,7 +330,7 @@ def _with_unreachable(state: State, processes: tuple[Process, ...]) -> tuple[Pro
     missing = {each: Counter(names) for each, names in grouped(state.unreachable).items()}
     by_everybody = missing.pop(None, Counter[str]())
     listed: Counter[tuple[str, str]] = Counter()
-    asked = asked_brokers(state)
+    asked = asked_brokers(state.brokers)
     for entry in (each for each in state.client_lists if each.broker in asked):
         # The union of two counters has the larger of their counts.
         listed |= Counter(
@@ -428,10 +426,9 @@ def find_stacked_ids(state: State) -> tuple[StackedId, ...]:
     A broadcasting client keeps the id ``ip@DEFAULT`` and reads every queue by intent: such copies
     harm only when the group has clustering members, whose slots they take.
     """
-    entries = state.client_lists
-    if all(len({m.client_id for m in entry.members}) == len(entry.members) for entry in entries):
-        return ()
-    if all(member.message_model == BROADCASTING for member in state.members):
+    lists = [entry.members for entry in state.client_lists]
+    is_any = any(len({m.client_id for m in members}) < len(members) for members in lists)
+    if not is_any or all(member.message_model == BROADCASTING for member in state.members):
         return ()
     return tuple(
         _stacked_id(client_id, lists, processes, because)

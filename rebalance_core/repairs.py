@@ -191,7 +191,7 @@ def lists_of_topic(state: State) -> list[ClientList]:
 
     A member that does not heartbeats to the brokers of its topics, and is missing nowhere.
     """
-    asked = asked_brokers(state)
+    asked = asked_brokers(state.brokers)
     return [
         entry
         if entry.broker in asked
@@ -303,10 +303,8 @@ def bring_masters_back(situation: Situation) -> Situation:
             ids = broker.broker_ids if broker.broker_name in away else None
             yield replace(broker, broker_ids=(MASTER_ID, *ids)) if ids else broker
 
-    of_slaves = {
-        entry.broker_name: entry for entry in state.client_lists if entry.broker_name in away
-    }
-    lists = [replace(entry, broker_id=MASTER_ID) for entry in of_slaves.values()]
+    slaves = {each.broker_name: each for each in state.client_lists if each.broker_name in away}
+    lists = [replace(entry, broker_id=MASTER_ID) for entry in slaves.values()]
     kept = [entry for entry in state.client_lists if entry not in lists]
     return with_state(with_brokers(situation, with_masters), client_lists=(*kept, *lists))
 
@@ -331,9 +329,7 @@ def serve_all_rooms(situation: Situation) -> Situation:
     in_use = users_of(situation, ByMachineRoom)
     brokers = {b.broker_name for b in situation.state.brokers}
     strategies = set(in_use.values())
-    unserved = {
-        name for name in brokers if not any(strategy.serves(name) for strategy in strategies)
-    }
+    unserved = {name for name in brokers if not any(each.serves(name) for each in strategies)}
     if not in_use or not unserved:
         return situation
     serving = {strategy: strategy.also_serving(unserved) for strategy in strategies}
@@ -371,11 +367,8 @@ def fill_config_lists(situation: Situation) -> Situation:
 
 def strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrategy]]:
     """Client id and strategy of every process that takes part."""
-    return [
-        (process.client_id, process.strategy.strategy)
-        for process in find_processes(situation.state, situation.rules)
-        if process.takes_part and process.strategy.strategy is not None
-    ]
+    every = (each for each in find_processes(situation.state, situation.rules) if each.takes_part)
+    return [(each.client_id, each.strategy.strategy) for each in every if each.strategy.strategy]
 
 
 _Kind = TypeVar("_Kind", bound=AllocationStrategy)
@@ -383,11 +376,8 @@ _Kind = TypeVar("_Kind", bound=AllocationStrategy)
 
 def users_of(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
     """The strategies of one class that subscribed members use, by client id."""
-    return {
-        each: strategy
-        for each, strategy in strategies_in_use(situation)
-        if isinstance(strategy, kind)
-    }
+    in_use = strategies_in_use(situation)
+    return {client_id: each for client_id, each in in_use if isinstance(each, kind)}
 
 
 def _with_strategies(

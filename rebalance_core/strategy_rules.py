@@ -109,10 +109,9 @@ class StrategyRules:
         sdk = sdk_of(client.language, client.version)
         bytewise = client.orders_differ and sdk.sorts_bytewise
         key = (rule, client.observed, client.of_group, sdk, bytewise)
-        resolved = self._resolved.get(key)
-        if resolved is None:
-            resolved = self._resolved[key] = self._resolve(key)
-        return resolved
+        if key not in self._resolved:
+            self._resolved[key] = self._resolve(key)
+        return self._resolved[key]
 
     def _matching(self, consumer_group: str, client_id: str) -> int | None:
         if consumer_group != self._group:

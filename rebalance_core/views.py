@@ -122,16 +122,14 @@ def candidate_ids(broker_ids: tuple[int, ...] | None) -> tuple[int, ...]:
     >>> candidate_ids((0, 1)), candidate_ids((1, 2)), candidate_ids(None)
     ((0,), (1, 2), (0,))
     """
-    if broker_ids is None or MASTER_ID in broker_ids:
-        return (MASTER_ID,)
-    return broker_ids
+    return (MASTER_ID,) if broker_ids is None or MASTER_ID in broker_ids else broker_ids
 
 
-def asked_brokers(state: State) -> frozenset[tuple[str, int]]:
-    """Name and id of the brokers that a client of the topic may ask for the group's members."""
+def asked_brokers(brokers: Iterable[RouteBroker]) -> frozenset[tuple[str, int]]:
+    """Name and id of these brokers of routes that a client may ask for the members of a group."""
     return frozenset(
         (broker.broker_name, broker_id)
-        for broker in state.brokers
+        for broker in brokers
         for broker_id in candidate_ids(broker.broker_ids)
     )
 

@@ -204,12 +204,14 @@ def wait_for_dumps(folder: str) -> bool:
         log.info("there are no dumps in %s yet", folder)
         return False
     try:
-        last = max(_aware(root.fs.modified(file)) for file in files)
+        times = map(root.fs.modified, files)
+        last: datetime = max(time if time.tzinfo else time.replace(tzinfo=UTC) for time in times)
     except NotImplementedError:
         log.info("%s cannot say when its files were written: %d are there", folder, len(files))
         return True
     log.info("%d files in %s, the last one of %s", len(files), folder, last)
-    return datetime.now(UTC) - last >= SETTLED
+    is_settled: bool = datetime.now(UTC) - last >= SETTLED
+    return is_settled
 
 
 def _files_below(root: ObjectStoragePath) -> list[str]:
@@ -223,10 +225,6 @@ def _is_read(file: str, folder: str) -> bool:
     """True if ingest reads the file: it passes over hidden ones, and those below hidden folders."""
     below = PurePosixPath(file).parts[len(PurePosixPath(folder).parts) :]
     return not any(part.startswith(("_", ".")) for part in below)
-
-
-def _aware(time: datetime) -> datetime:
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 # A verdict that failed to be read is not a finding: but trying again reads the same. The other

@@ -1,6 +1,6 @@
 """The command ``alert``: of a published run metrics to a file, and messages to services."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,6 +10,7 @@ from rebalance_core.english import count
 
 from ..config.settings import Alerts, Destination
 from ..console.output import Output, write_metrics
+from ..console.progress import Say
 from ..declared.kinds import CRITICAL
 from ..errors import AuditError
 from ..languages.language import ENGLISH, Language
@@ -31,8 +32,6 @@ from .message import (
 )
 from .metrics import metrics_text
 from .note import NoteError, Notes
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -67,14 +66,12 @@ def alert(
     LeaseError where another alert does not end, DeliveryError where a destination did not take its
     message, NoteError where that cannot be noted; the other destinations got theirs.
     """
-    alerts, warn, language = sender.alerts, sender.warn, sender.language
+    alerts = sender.alerts
 
     def read(published: PublishedRun) -> tuple[Digest, str]:
         tables = PublishedTables(reports, published)
         digest = read_digest(published, tables)
-        if metrics is None:
-            return digest, ""
-        return digest, metrics_text(digest, tables, alerts.worst_groups)
+        return digest, metrics_text(digest, tables, alerts.worst_groups) if metrics else ""
 
     digest, text = reports.read(date, read)
     published = digest.published
@@ -84,10 +81,10 @@ def alert(
     if webhook:
         yield from _deliver_all(reports, digest, sender)
     elif metrics is None:
-        delivered = Notes(reports, published, warn).delivered("")
+        delivered = Notes(reports, published, sender.warn).delivered("")
         chosen = problems_to_send(digest, alerts, delivered)
         if chosen or _says_what_is_missing(digest, alerts, delivered) or alerts.send == "ALWAYS":
-            yield "\n".join(make_message(digest, chosen, alerts, language).lines)
+            yield "\n".join(make_message(digest, chosen, alerts, sender.language).lines)
         else:
             yield f"nothing to send for {published.date}"
 
@@ -114,8 +111,7 @@ def _deliver(
     sender: Sender, destination: ReadyDestination, digest: Digest, notes: Notes, *, is_last: bool
 ) -> str:
     """Delivers to one destination what it did not get yet; what was done, in words."""
-    alerts, language, warn = sender.alerts, sender.language, sender.warn
-    digest = digest.about(destination.groups)
+    alerts, digest = sender.alerts, digest.about(destination.groups)
     date = digest.published.date
     prefix = f"{destination.name}: " if destination.name else ""
     delivered = notes.delivered(destination.name)
@@ -128,7 +124,7 @@ def _deliver(
         alerts.send != "ALWAYS" or destination.has_incidents
     ):
         return f"{prefix}nothing to send for {date}"
-    message = make_message(digest, chosen, alerts, language)
+    message = make_message(digest, chosen, alerts, sender.language)
     owners = dict.fromkeys(each.owner for each in message.items)
     mentions = (destination.mentions[each] for each in owners if each in destination.mentions)
     message = replace(message, resolved=resolved, mentions=tuple(dict.fromkeys(mentions)))
@@ -141,9 +137,11 @@ def _deliver(
         try:
             notes.set_incidents(destination.name, incidents)
         except NoteError as error:
-            warn(f"{prefix}close the incidents of this run by hand when they are over: {error}")
-    attempts = Attempts(alerts.timeout_seconds, alerts.attempts, sleep)
+            sender.warn(
+                f"{prefix}close the incidents of this run by hand when they are over: {error}"
+            )
     try:
+        attempts = Attempts(alerts.timeout_seconds, alerts.attempts, sleep)
         destination.deliver(message, sender.now, attempts)
     except DeliveryError as error:
         raise DeliveryError(

@@ -9,24 +9,25 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ..config.choices import WEBHOOK_SERVICES
 from ..config.settings import Destination, Email, NamedDestination
+from ..console.progress import Say
 from ..errors import SettingsError
 from .delivery import Attempts, Refusal
 from .message import Message
 from .services.apprise import by_apprise
+from .services.chats import DINGTALK, FEISHU, SLACK, TEAMS, WECOM
 from .services.json_document import JSON
 from .services.mail import mail_of, send
 from .services.pagerduty import PAGERDUTY
-from .services.robots import DINGTALK, FEISHU, WECOM
 from .services.service import Access, Service
-from .services.slack import SLACK
-from .services.teams import TEAMS
 from .webhook import HttpRequest, post
 
 #: The environment variables that have the URL and the secret.
@@ -39,15 +40,9 @@ _URL = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 _LONGEST_SECRET = 8192
 
 #: Services by their names in the settings; e-mail has no webhook, Apprise URLs of its own.
-SERVICES = {
-    "SLACK": SLACK,
-    "DINGTALK": DINGTALK,
-    "FEISHU": FEISHU,
-    "WECOM": WECOM,
-    "TEAMS": TEAMS,
-    "PAGERDUTY": PAGERDUTY,
-    "JSON": JSON,
-}
+SERVICES: dict[str, Service] = dict(
+    zip(WEBHOOK_SERVICES, (SLACK, DINGTALK, FEISHU, WECOM, TEAMS, PAGERDUTY, JSON), strict=True)
+)
 #: Services that call people by their ids.
 WITH_MENTIONS = ("SLACK", "DINGTALK", "FEISHU", "WECOM")
 
@@ -73,7 +68,7 @@ class ReadyDestination:
 
 
 def find_destination(
-    settings: Destination, environment: Mapping[str, str], warn: Callable[[str], None]
+    settings: Destination, environment: Mapping[str, str], warn: Say
 ) -> ReadyDestination:
     """The destination with its secrets.
 
@@ -167,7 +162,7 @@ class SecretSources:
     where: str
     name: str
     environment: Mapping[str, str] = field(repr=False)
-    warn: Callable[[str], None]
+    warn: Say
 
     def variable(self, variable: str) -> str:
         """The environment variable of this destination."""
@@ -204,8 +199,7 @@ class SecretSources:
 
 
 def _is_url(url: str) -> bool:
-    try:
+    with suppress(ValueError):  # of an address or a port
         parts = urlsplit(url)
         return bool(_URL.fullmatch(url) and parts.hostname and parts.port != 0)
-    except ValueError:  # of an address or a port
-        return False
+    return False

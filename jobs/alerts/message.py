@@ -151,7 +151,7 @@ class Cause(NamedTuple):
 class Message:
     """The message to send: ``items`` are the worst of all, ``left_out`` is the number of others.
 
-    ``causes`` are about all of them; without them a text has each item by itself.
+    ``causes`` are about all of them.
 
     ``heading`` has no name that a stranger chose. ``resolved`` are the groups and topics whose
     incident is over, for a service that has incidents; ``url`` is the address of the page. All text
@@ -161,8 +161,8 @@ class Message:
     date: str
     run_id: str
     heading: str
-    items: tuple[Item, ...]
-    left_out: int
+    items: tuple[Item, ...] = ()
+    left_out: int = 0
     resolved: tuple[Place, ...] = ()
     url: str = ""
     language: Language = ENGLISH
@@ -192,7 +192,7 @@ class Message:
         all groups than why the first one is wrong: explanations go first.
 
         >>> item = Item(Place("C", "G", "T"), "WARNING", True, "G / T", ("why",), ())
-        >>> message = Message("2026-11-20", "run", "Audit", (item, item), 0)
+        >>> message = Message("2026-11-20", "run", "Audit", causes=(Cause.of_one(item),) * 2)
         >>> message.fitted(list, 4, len)
         ['Audit', '• G / T', '    why', '• G / T']
         >>> message.fitted(list, 2, len)
@@ -213,27 +213,20 @@ class Message:
         first = {number for _, number, _ in sorted(self._ranked, key=itemgetter(0))[:kept]}
         lines += [line for _, number, line in self._ranked if number in first]
         titles = sum(rank == _TITLE and number in first for rank, number, _ in self._ranked)
-        named = sum(each.problems for each in self._of_text)
-        left_out = max(len(self.items) + self.left_out - named, 0)
-        left_out += sum(each.problems for each in self._of_text[titles:])
-        if left_out:
+        if left_out := sum(each.problems for each in self.causes[titles:]):
             others = count(left_out, "more group and topic", "more groups and topics")
             lines.append(self.language("and {others}", others=others))
-        if self.ended and (kept or not self.items):
+        if self.ended and (kept or not self.causes):
             lines.append(self.ended)
         if self.url:
             lines.append(Link(self.language("The page: {url}", url=self.url), self.url))
         return lines
 
-    @property
-    def _of_text(self) -> Sequence[Cause]:
-        return self.causes or [Cause.of_one(each) for each in self.items]
-
     @cached_property
     def _ranked(self) -> list[tuple[int, int, str]]:
         """The lines of the problems, each with its rank and its number."""
         ranked = (
-            line for cause in self._of_text for line in ((_TITLE, f"• {cause.title}"), *cause.lines)
+            line for cause in self.causes for line in ((_TITLE, f"• {cause.title}"), *cause.lines)
         )
         return [(rank, number, line) for number, (rank, line) in enumerate(ranked)]
 
@@ -312,7 +305,6 @@ def make_message(digest: Digest, chosen: Chosen, alerts: Alerts, language: Langu
         date=digest.published.date,
         run_id=digest.published.run_id,
         heading=language.of(_heading(digest, chosen, alerts)),
-        items=(),
         left_out=len(chosen) - len(shown_alone),
         url=(alerts.report_url or "").replace("{date}", digest.published.date),
         language=language,
@@ -328,9 +320,9 @@ def make_message(digest: Digest, chosen: Chosen, alerts: Alerts, language: Langu
         (problem.main_kind, (problem, item))
         for (problem, _), item in zip(chosen, items, strict=True)
     )
-    with_lines = set(map(id, items[: len(shown_alone)]))
-    causes = tuple(writer.cause(kind, of, with_lines) for kind, of in by_kind.items())
-    return replace(message, items=items[: len(shown_alone)], causes=causes)
+    alone = items[: len(shown_alone)]
+    causes = tuple(writer.cause(kind, of, alone) for kind, of in by_kind.items())
+    return replace(message, items=alone, causes=causes)
 
 
 def _owner(group: str, alerts: Alerts) -> str:
@@ -356,7 +348,7 @@ def _ended(digest: Digest, language: Language) -> str:
     if not names:
         return ""
     groups = list_of(names, _MOST_ENDED, ("more group", "more groups"))
-    return language.of(Text("Resolved: {groups}", groups=groups))
+    return language("Resolved: {groups}", groups=groups)
 
 
 def _missing(digest: Digest, language: Language) -> str:
@@ -366,10 +358,9 @@ def _missing(digest: Digest, language: Language) -> str:
         return ""
     first = shown(language.of(verdict.missing[0]), _LONGEST_TEXT)
     if more := len(verdict.missing) - 1:
-        return language.of(
-            Text("Not complete: {first}; and {more}", first=first, more=count(more, "more gap"))
-        )
-    return language.of(Text("Not complete: {first}", first=first))
+        gaps = count(more, "more gap")
+        return language("Not complete: {first}; and {more}", first=first, more=gaps)
+    return language("Not complete: {first}", first=first)
 
 
 def missing_id(digest: Digest) -> str:
@@ -382,10 +373,8 @@ def _heading(digest: Digest, chosen: Chosen, alerts: Alerts) -> Text:
     """The first line. In every language it has "Rebalance audit", a keyword that robots ask for."""
     found = _found(digest, chosen, is_new=alerts.send == "NEW")
     if digest.resolved:
-        of_before = count(len(digest.resolved), "finding")
-        found = Text(
-            "{found}; {findings} of the previous run resolved", found=found, findings=of_before
-        )
+        template = "{found}; {findings} of the previous run resolved"
+        found = Text(template, found=found, findings=count(len(digest.resolved), "finding"))
     if not digest.verdict.is_complete:
         found = Text("{found}; not everything was read and audited", found=found)
     return Text("Rebalance audit of {date}: {found}", date=digest.published.date, found=found)
@@ -425,21 +414,27 @@ class _Writer(NamedTuple):
         cluster, group, topic = map(shown, problem.place)
         severity = worst([problem.severity, *(each.severity for each in findings)])
         owner = _owner(problem.place.consumer_group, self.alerts)
+        what = problem.what
+        if any(each.place != problem.place for each in findings):
+            what = Text("{found}, also on the retry topic", found=what)
         found = Text(
             "{severity} {group} / {topic} ({cluster}): {found}, {time}",
             severity=severity,
             group=group,
             topic=topic,
             cluster=cluster,
-            found=_what(problem, findings),
+            found=what,
             time=_lasted(problem, findings),
         )
-        summary = _with_waiting(found, [problem.shown_waiting])
+        summary = language.of(_with_waiting(found, [problem.shown_waiting]))
+        if owner:
+            name = shown(owner, _LONGEST_SHORT_NAME)
+            summary = language("{summary}; owner: {owner}", summary=summary, owner=name)
         return Item(
             place=problem.place,
             severity=severity,
             is_ongoing=problem.ongoing,
-            summary=self._with_owner(language.of(summary), owner),
+            summary=summary,
             explanations=tuple(language.of(text) for text in _explanations(problem, language)),
             findings=findings,
             url=url and f"{url}#{anchor_of(problem.place, several=self.several)}",
@@ -447,14 +442,14 @@ class _Writer(NamedTuple):
         )
 
     def cause(
-        self, kind: Kind, of: Sequence[tuple[Problem, Item]], with_lines: Container[int]
+        self, kind: Kind, of: Sequence[tuple[Problem, Item]], alone: Container[Item]
     ) -> Cause:
-        """The problems of one cause; those whose items are ``with_lines``, by their ``id``, have a
-        line each below the title, which names the groups of all.
+        """The problems of one cause; those whose items are ``alone`` have a line each below the
+        title, which names the groups of all.
         """
         if len(of) == 1:
             item = of[0][1]
-            return Cause.of_one(item) if id(item) in with_lines else Cause(item.summary, 1, ())
+            return Cause.of_one(item) if item in alone else Cause(item.summary, 1, ())
         language, problems = self.message.language, [each for each, _ in of]
         groups = dict.fromkeys(each.place[not self.several : 2] for each in problems)
         names = [" / ".join(map(shown, each)) for each in groups]
@@ -471,27 +466,15 @@ class _Writer(NamedTuple):
         )
         repairs = (language.of(_repair(each, language)) for each, _ in remedies_of(problems))
         lines = [(_WHY, f"    {each}") for each in repairs]
-        for each in (each for _, each in of if id(each) in with_lines):
+        for each in (each for _, each in of if each in alone):
             lines += [(_EACH, f"    {each.summary}"), *each.link]
         return Cause(language.of(title), len(of), tuple(lines))
-
-    def _with_owner(self, summary: str, owner: str) -> str:
-        if not owner:
-            return summary
-        name = shown(owner, _LONGEST_SHORT_NAME)
-        return self.message.language("{summary}; owner: {owner}", summary=summary, owner=name)
 
 
 def _with_waiting(what: str, every: Iterable[WaitingMessages]) -> str:
     """The text, and the number of messages that wait there."""
     waiting = WaitingMessages.of_all(every).text_of_times(_time)
     return Text("{what}; {waiting}", what=what, waiting=waiting) if waiting else what
-
-
-def _what(problem: Problem, findings: Iterable[PlaceFinding]) -> str:
-    if all(each.place == problem.place for each in findings):
-        return problem.what
-    return Text("{found}, also on the retry topic", found=problem.what)
 
 
 def _began(problem: Problem) -> datetime:

@@ -166,8 +166,7 @@ def _worst_group_metrics(digest: Digest, worst_groups: int) -> Iterator[_Metric]
     counts: dict[tuple[str, str], Counter[str]] = {}
     for each in digest.findings:
         if each.severity in _SEVERE and each.known_issue is None:
-            of_group = counts.setdefault(each.place[:2], Counter())
-            of_group[each.severity] += len(each.ids)
+            counts.setdefault(each.place[:2], Counter())[each.severity] += len(each.ids)
     worst = list(counts)[:worst_groups]
     values: Counter[tuple[str, ...]] = Counter()
     waiting: Counter[tuple[str, ...]] = Counter()

@@ -10,11 +10,12 @@ than never. Incidents are noted before it: one that nobody noted would stay open
 """
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TypeVar
 
 from pydantic import BaseModel
 
+from ..console.progress import Say
 from ..errors import AuditError
 from ..reports.tables import Place
 from ..storage import Location, PublishedRun, Reports
@@ -47,9 +48,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 class Notes:
     """The notes of the runs of one date, and the open incidents."""
 
-    def __init__(
-        self, reports: Reports, published: PublishedRun, warn: Callable[[str], None]
-    ) -> None:
+    def __init__(self, reports: Reports, published: PublishedRun, warn: Say) -> None:
         self._note = reports.delivered(published.date)
         self._incidents = reports.root / "_alerts" / "incidents.json"
         self._warn = warn

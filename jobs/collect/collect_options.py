@@ -6,11 +6,11 @@ docs/collect/collect.toml shows every key with its default.
 
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, IPvAnyNetwork, field_validator
+from pydantic import Field, IPvAnyNetwork, field_validator
 
 from ..config.settings import (
     NamePattern,
@@ -20,13 +20,10 @@ from ..config.settings import (
     checked,
     parse_toml,
     read_text,
+    that,
 )
 from ..errors import SettingsError
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-#: Longer than anything is waited for, and short enough for every clock.
-_LONGEST_SECONDS = 10_000 * 86_400
 #: A secret, which belongs into no file of settings and into no message; its name.
 _SECRET = re.compile(
     r"(?im)^[^#\n]*?\b((?:access|secret)_?key|security_token|password)\b[\"']?\s*="
@@ -60,11 +57,6 @@ def split_address(address: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-def _is_address(address: str) -> str:
-    split_address(address)
-    return address
-
-
 def namesrvs_of(text: str) -> list[str]:
     """The addresses of a text as operators have them; without a port they get the usual one.
 
@@ -83,11 +75,20 @@ def namesrvs_of(text: str) -> list[str]:
         address = each if has_port or not each else f"{each}:{_NAMESRV_PORT}"
         if is_bare:
             raise ValueError(f"expected an IPv6 address in brackets, as [::1]:9876, came {each!r}")
-        found.append(_is_address(address))
+        split_address(address)
+        found.append(address)
     return found
 
 
-Address = Annotated[str, AfterValidator(_is_address)]
+def given_namesrvs(texts: Iterable[str]) -> list[str]:
+    """The addresses of all ``--namesrv``; SettingsError where one is none."""
+    try:
+        return [each for text in texts for each in namesrvs_of(text)]
+    except ValueError as error:
+        raise SettingsError(f"--namesrv: {error}") from error
+
+
+Address = Annotated[str, that(split_address)]
 
 
 class Tls(Section):
@@ -213,10 +214,7 @@ def load_options(
                 "expected --namesrv HOST:PORT, or --config FILE, came neither: give a nameserver "
                 "of the cluster, as 10.0.0.1:9876; its brokers have it as namesrvAddr"
             )
-        try:
-            namesrvs = [each for text in cluster["namesrv"] for each in namesrvs_of(text)]
-        except ValueError as error:
-            raise SettingsError(f"--namesrv: {error}") from error
+        namesrvs = given_namesrvs(cluster["namesrv"])
         values: dict[str, Any] = {"clusters": [{**cluster, "namesrv": namesrvs}]}
     elif cluster:
         options = ", ".join(sorted(cluster))
@@ -225,7 +223,7 @@ def load_options(
         text = read_text(path)
         if secret := _SECRET.search(text):
             raise SettingsError(
-                f"settings {path}: {secret[1]} is a secret; put it into a file that account_file "
+                f"{path}: {secret[1]} is a secret; put it into a file that account_file "
                 "names, which only the collector can read (tools.yml has its form)"
             )
         values = parse_toml(path, text)
@@ -233,18 +231,3 @@ def load_options(
     if "dumps" not in values:
         raise SettingsError("expected --dumps DIR, or dumps in the file, came neither")
     return checked(CollectOptions, path or "of the command line", values)
-
-
-def seconds_of(text: str) -> float:
-    """A duration in seconds; ValueError where it is none.
-
-    >>> seconds_of("60"), seconds_of("24h"), seconds_of("1.5m")
-    (60.0, 86400.0, 90.0)
-    """
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise ValueError(f"expected a duration such as 60, 90s, 5m or 24h, came {text!r}")
-    seconds = float(match.group(1)) * _UNITS[match.group(2)]
-    if seconds > _LONGEST_SECONDS:
-        raise ValueError(f"expected at most {_LONGEST_SECONDS // 86_400:,} days")
-    return seconds

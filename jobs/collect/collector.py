@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ..console.failures import sentence_of
 from ..console.output import Output, text_file_at, write_metrics
+from ..console.progress import Say
 from ..declared.instants import SECOND, Instant, to_datetime
 from ..errors import AuditError, SettingsError
 from ..texts.shown import iso, visible
@@ -119,8 +120,8 @@ async def collect(
     options: CollectOptions,
     environment: Mapping[str, str],
     clock: Callable[[], Instant],
-    say: Callable[[str], None],
-    complain: Callable[[str], None],
+    say: Say,
+    complain: Say,
 ) -> None:
     """Runs the command: one round of every cluster, or round after round.
 
@@ -162,9 +163,7 @@ async def collect(
             say("stopped; a round under way was not kept")
 
 
-async def _once(
-    collectors: Sequence[Collector], metrics: Output | None, say: Callable[[str], None]
-) -> None:
+async def _once(collectors: Sequence[Collector], metrics: Output | None, say: Say) -> None:
     done = await asyncio.gather(*(each.collect() for each in collectors), return_exceptions=True)
     _write_metrics(collectors, metrics)
     rounds = [each for each in done if isinstance(each, WrittenRound)]
@@ -180,10 +179,7 @@ async def _once(
 
 
 async def _again_and_again(
-    collectors: Sequence[Collector],
-    metrics: Output | None,
-    say: Callable[[str], None],
-    complain: Callable[[str], None],
+    collectors: Sequence[Collector], metrics: Output | None, say: Say, complain: Say
 ) -> None:
     def after(done: WrittenRound | Exception) -> None:
         if isinstance(done, WrittenRound):

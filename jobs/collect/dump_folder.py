@@ -4,7 +4,8 @@
     DIR/.collect/                              the lock, files under way, what is remembered
 
 A round is written beside the others under a hidden name, which no reader of dumps takes, and gets
-its name when all of it is on the disk.
+its name when all of it is on the disk. Old days are removed: whole folders, as they were made, and
+nothing else.
 """
 
 import gzip
@@ -16,13 +17,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..declared.instants import Instant, to_datetime
-from ..errors import AuditError
+from rebalance_core.english import names
+
+from ..console.failures import sentence_of
+from ..declared.instants import Instant, is_date, to_datetime
+from ..errors import AuditError, InputError
 from ..storage import disk
+from ..storage.retention import PruneResult, Retention
 from .memory import Memory
 
 #: Begins with a dot: neither Spark nor the audit looks into it.
 _HIDDEN = ".collect"
+_WHAT = "days of dumps"
+#: The name of a round: see ``DumpFolder.path``.
+_ROUND = re.compile(r"\d{6}\.\d{3}(?:-[A-Za-z0-9._-]+)?\.jsonl\.gz", re.ASCII)
+#: A day on its way out: no reader of dumps looks into a folder with such a name.
+_GOING = ".removed-"
 #: The best ratio of size to time for this text; 9 takes three times as long for 2 %.
 _GZIP_LEVEL = 6
 #: The number of characters of a body that are written at a time.
@@ -73,8 +83,7 @@ class DumpFolder:
         under_way, path = self._hidden / f"{_label(name)}.tmp", self.path(snapshot_time, name)
         under_way.unlink(missing_ok=True)
         # Its owner alone may read it: it has the true ids of clients.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        raw = os.fdopen(os.open(under_way, flags, 0o600), "wb")
+        raw = os.fdopen(os.open(under_way, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
         # The archive records no name and no time: equal lines make equal files.
         lines = gzip.GzipFile("", "wb", _GZIP_LEVEL, raw, mtime=0)
         try:
@@ -138,3 +147,54 @@ def _label(name: str) -> str:
     ('east_1', 'round')
     """
     return re.sub(r"[^A-Za-z0-9._-]", "_", name) or "round"
+
+
+# ---------------------------------------------------------------- old days
+
+
+def prune_dumps(root: Path, retention: Retention) -> PruneResult:
+    """Removes the days of a folder of dumps that are too old, counted back from the last one.
+
+    A day goes in one step, so that nobody ingests a part of its rounds. It stays where there is
+    anything in it but rounds. InputError where there is no such folder.
+    """
+    if not root.is_dir():
+        raise InputError(f"expected a folder of dumps on this machine, there is none: {root}")
+    pruned = PruneResult()
+    if not retention.dry_run:
+        for left in sorted(root.glob(f"{_GOING}*")):
+            _delete(left, pruned)
+    named = {path.name: path for path in sorted(root.iterdir()) if is_date(path.name)}
+    days = {day: path for day, path in named.items() if path.is_dir() and not path.is_symlink()}
+    first_kept = retention.first_kept(days)
+    for day, path in days.items():
+        if day >= first_kept:
+            continue
+        files = sorted(path.iterdir())
+        others = [each.name for each in files if not _is_round(each)]
+        if others:
+            pruned.left.append(f"{path} stays: it has other files than rounds: {names(others, 3)}")
+            continue
+        size = sum(each.stat().st_size for each in files)
+        try:
+            if not retention.dry_run:
+                _delete(path.rename(root / f"{_GOING}{day}"), pruned)
+            pruned.removed[_WHAT].append((day, len(files), size))
+        except OSError as error:
+            pruned.failed.append(f"{path} was not removed: {sentence_of(error)}")
+    return pruned
+
+
+def _is_round(path: Path) -> bool:
+    return bool(_ROUND.fullmatch(path.name)) and path.is_file() and not path.is_symlink()
+
+
+def _delete(folder: Path, pruned: PruneResult) -> None:
+    """Removes a day that has its hidden name; the next time goes on where this one is stopped."""
+    try:
+        for each in folder.iterdir():
+            if _is_round(each):
+                each.unlink()
+        folder.rmdir()
+    except OSError as error:
+        pruned.failed.append(f"{folder} was not removed: {sentence_of(error)}")

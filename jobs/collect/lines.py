@@ -27,19 +27,23 @@ _LITTLE, _MOST_UNWRITTEN = 1 << 16, 4 << 20
 _MOST_TROUBLES = 1_000
 
 
+#: Writes a line.
+Write = Callable[[dict[str, Any]], None]
+
+
 class RoundLines:
     """The lines of one round. ``brokers``: those of the round, by address."""
 
     def __init__(
         self,
         snapshot_time: Instant,
-        write: Callable[[dict[str, Any]], None],
+        write: Write,
         client: RemotingClient,
         brokers: Mapping[str, ListedBroker],
         worker: Executor,
     ) -> None:
-        self._snapshot_time, self._write = iso(to_datetime(snapshot_time)), write
-        self._client, self._brokers, self._worker = client, brokers, worker
+        self.snapshot_time, self._write, self.worker = snapshot_time, write, worker
+        self._client, self._brokers = client, brokers
         #: The questions with their answers.
         self._lines: list[tuple[dict[str, Any], Answer]] = []
         self._unwritten = 0
@@ -57,7 +61,8 @@ class RoundLines:
         self._add(question.code.kind, cluster, answer, **server, **question.who)
 
     def _add(self, kind: str, cluster: str, answer: Answer, **who: Any) -> None:
-        about = {"kind": kind, "cluster": cluster, "snapshot_time": self._snapshot_time, **who}
+        time = iso(to_datetime(self.snapshot_time))
+        about = {"kind": kind, "cluster": cluster, "snapshot_time": time, **who}
         self._lines.append((about, answer))
         self._unwritten += _LINE_BYTES + len(answer.body)
         if answer.code not in EXPECTED:
@@ -95,7 +100,7 @@ class RoundLines:
             lines, self._lines, self._unwritten = self._lines, [], 0
             loop = asyncio.get_running_loop()
             try:
-                await loop.run_in_executor(self._worker, self._write_all, lines)
+                await loop.run_in_executor(self.worker, self._write_all, lines)
             except asyncio.CancelledError:
                 self._is_stopped = True
                 raise

@@ -6,9 +6,9 @@ topics nowhere: both are asked for another hour. It is kept beside the dumps, so
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -32,6 +32,12 @@ class ListedBroker(NamedTuple):
     def place(self) -> str:
         """Its name and id: it may move to another address."""
         return f"{self.broker_name}/{self.broker_id}"
+
+
+def retain(remembered: dict[Any, Any], is_wanted: Callable[[Any, Any], bool]) -> None:
+    """Forgets what is not wanted any more, by its name and its value."""
+    for name in [name for name, value in remembered.items() if not is_wanted(name, value)]:
+        del remembered[name]
 
 
 @dataclass
@@ -93,27 +99,19 @@ class Memory:
         """
         # A broker that claims the address of a known one comes after it, and is not asked.
         brokers = sorted(given, key=lambda each: each not in self.brokers)
-        places = {each[:3] for each in brokers}
-        addresses = {each.address for each in brokers}
-        self.brokers = {
-            broker: seen_at
-            for broker, seen_at in self.brokers.items()
-            if broker[:3] not in places and broker.address not in addresses
-        } | dict.fromkeys(brokers, now)
+        given_now = {each[:3] for each in brokers} | {each.address for each in brokers}
+        retain(self.brokers, lambda each, _: given_now.isdisjoint((each[:3], each.address)))
+        self.brokers |= dict.fromkeys(brokers, now)
 
     def forget(self, now: Instant) -> None:
         """Drops what was not seen for an hour, and lists of brokers that are not there any more."""
         since = now - KEPT
-        self.brokers = {each: at for each, at in self.brokers.items() if at >= since}
-        self.topics = {each: at for each, at in self.topics.items() if at >= since}
-        self.refused = {each: at for each, at in self.refused.items() if at >= since}
-        self.answered = {each: at for each, at in self.answered.items() if at >= since}
-        self.groups = {each: group for each, group in self.groups.items() if group.seen_at >= since}
+        for times in (self.brokers, self.topics, self.refused, self.answered):
+            retain(times, lambda _, seen_at: seen_at >= since)
+        retain(self.groups, lambda _, group: group.seen_at >= since)
         places = {each.place for each in self.brokers}
         for group in self.groups.values():
-            group.lists = {
-                place: digest for place, digest in group.lists.items() if place in places
-            }
+            retain(group.lists, lambda place, _: place in places)
 
     def to_json(self) -> str:
         """The memory as one line of JSON; ``from_json`` reads it."""

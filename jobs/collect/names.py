@@ -79,13 +79,13 @@ def brokers_in(answer: Answer) -> list[ListedBroker]:
     [('a', 0, '10.0.0.1:1', True), ('a', 2, 'b:1', False)]
     """
     found = []
-    for broker_name, data in _dict(_value(answer), "brokerAddrTable").items():
+    for broker_name, data in _inner(_value(answer), "brokerAddrTable", dict).items():
         cluster = data.get("cluster") if isinstance(data, dict) else None
         if not isinstance(cluster, str) or not all(map(is_group, (cluster, broker_name))):
             continue
         addresses = {
             int(broker_id): address
-            for broker_id, address in _dict(data, "brokerAddrs").items()
+            for broker_id, address in _inner(data, "brokerAddrs", dict).items()
             if _BROKER_ID.fullmatch(broker_id) and isinstance(address, str) and is_group(address)
         }
         for broker_id, address in sorted(addresses.items()):
@@ -96,28 +96,26 @@ def brokers_in(answer: Answer) -> list[ListedBroker]:
 
 def groups_in(answer: Answer) -> AnsweredNames:
     """The consumer groups that a broker has a configuration of."""
-    return _named(_dict(_value(answer), "subscriptionGroupTable"), is_group)
+    return _named(_inner(_value(answer), "subscriptionGroupTable", dict), is_group)
 
 
 def topics_in_list(answer: Answer) -> AnsweredNames:
     """The topics of a ``TopicList``."""
-    topics = _value(answer).get("topicList")
-    return _named(topics if isinstance(topics, list) else (), is_topic)
+    return _named(_inner(_value(answer), "topicList", list), is_topic)
 
 
 def listed_in(answer: Answer) -> GroupList:
     """The members that a ``ConsumerConnection`` lists; empty where nobody is online."""
     value = _value(answer)
-    listed = value.get("connectionSet")
     connections = sorted(
         (each["clientId"], str(each.get("clientAddr")))
-        for each in (listed if isinstance(listed, list) else ())
+        for each in _inner(value, "connectionSet", list)
         if isinstance(each, dict) and isinstance(each.get("clientId"), str)
     )
     ids = Counter(client_id for client_id, _ in connections)
     short = Counter({each: times for each, times in ids.items() if len(each) <= _MOST_OF_AN_ID})
     digest = hashlib.md5(repr(connections).encode(), usedforsecurity=False).hexdigest()[:16]
-    topics = _named(_dict(value, "subscriptionTable"), is_topic)
+    topics = _named(_inner(value, "subscriptionTable", dict), is_topic)
     return GroupList(short, topics, digest, len(ids) - len(short))
 
 
@@ -195,10 +193,10 @@ def _value(answer: Answer) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _dict(value: dict[str, Any], name: str) -> dict[str, Any]:
-    """The object under a name; an empty one where there is none."""
+def _inner(value: dict[str, Any], name: str, kind: type[Any]) -> Any:
+    """The object or list under a name; an empty one where there is none."""
     found = value.get(name)
-    return found if isinstance(found, dict) else {}
+    return found if isinstance(found, kind) else kind()
 
 
 #: Readers of the answers, by what was asked.

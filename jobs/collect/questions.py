@@ -4,6 +4,7 @@ A ``Request`` is made by the functions below. There is no other way to a request
 refuses a code that is not in ``RequestCode``.
 """
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -67,29 +68,25 @@ class Request(NamedTuple):
         return who
 
 
-def route(topic: str) -> Request:
-    """The route of a topic; to a nameserver."""
-    return Request(RequestCode.GET_ROUTEINFO_BY_TOPIC, (("topic", topic),))
+def _question(code: RequestCode, *fields: str) -> Callable[..., Request]:
+    """Makes the request of a code from the values of its fields."""
+    return lambda *values: Request(code, tuple(zip(fields, values, strict=True)))
 
 
-def brokers() -> Request:
-    """All clusters and brokers; to a nameserver."""
-    return Request(RequestCode.GET_BROKER_CLUSTER_INFO)
-
-
-def groups() -> Request:
-    """All consumer groups that a broker has a configuration of."""
-    return Request(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
-
-
-def members(group: str) -> Request:
-    """The connections that a broker lists of a group."""
-    return Request(RequestCode.GET_CONSUMER_CONNECTION_LIST, (("consumerGroup", group),))
-
-
-def offsets(group: str) -> Request:
-    """Asks how far a group has consumed the queues of a broker, all topics."""
-    return Request(RequestCode.GET_CONSUME_STATS, (("consumerGroup", group),))
+#: The route of a topic; to a nameserver.
+route = _question(RequestCode.GET_ROUTEINFO_BY_TOPIC, "topic")
+#: The clusters and brokers; to a nameserver.
+brokers = _question(RequestCode.GET_BROKER_CLUSTER_INFO)
+#: The consumer groups that a broker has a configuration of.
+groups = _question(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+#: The connections that a broker lists of a group.
+members = _question(RequestCode.GET_CONSUMER_CONNECTION_LIST, "consumerGroup")
+#: The offsets of a group in the queues of a broker, all topics.
+offsets = _question(RequestCode.GET_CONSUME_STATS, "consumerGroup")
+#: The topics of which a broker (5.0 and later) has offsets of the group.
+topics_of = _question(RequestCode.QUERY_TOPICS_BY_CONSUMER, "group")
+#: The groups that consume a topic by POP; brokers 5.0 and later know it.
+request_modes = _question(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
 
 
 def dead_letters(group: str) -> Request:
@@ -103,13 +100,3 @@ def running_info(group: str, client_id: str) -> Request:
         RequestCode.GET_CONSUMER_RUNNING_INFO,
         (("consumerGroup", group), ("clientId", client_id), ("jstackEnable", "false")),
     )
-
-
-def topics_of(group: str) -> Request:
-    """The topics of which a broker (5.0 and later) has offsets of the group."""
-    return Request(RequestCode.QUERY_TOPICS_BY_CONSUMER, (("group", group),))
-
-
-def request_modes() -> Request:
-    """Asks which groups consume which topics by POP; brokers 5.0 and later know it."""
-    return Request(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)

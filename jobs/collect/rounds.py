@@ -20,7 +20,7 @@ it is a line, too.
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,8 +33,8 @@ from ..errors import AuditError, SettingsError
 from . import questions
 from .client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
 from .collect_options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
-from .lines import RoundLines
-from .memory import GroupMemory, ListedBroker, Memory
+from .lines import RoundLines, Write
+from .memory import GroupMemory, ListedBroker, Memory, retain
 from .names import AnsweredNames, GroupList
 from .questions import EARLY, LATER, Request, RequestCode
 from .shares import Shares
@@ -54,6 +54,7 @@ _NOT_ONLINE = 206
 class _Members:
     """The members of a group, as the brokers have reported them in this round."""
 
+    group: str
     memory: GroupMemory
     is_due: bool
     #: The brokers that list each client id.
@@ -77,11 +78,7 @@ class Round:
     """One round; ``run`` once."""
 
     def __init__(
-        self,
-        client: RemotingClient,
-        memory: Memory,
-        snapshot_time: Instant,
-        write: Callable[[dict[str, Any]], None],
+        self, client: RemotingClient, memory: Memory, snapshot_time: Instant, write: Write
     ) -> None:
         self._client, self._memory = client, memory
         self._options, self._target = options, target = client.options, client.cluster
@@ -109,7 +106,7 @@ class Round:
         # One thread: each has its own room that it does not give back.
         self._worker = ThreadPoolExecutor(1)
         self._lines = RoundLines(snapshot_time, write, client, self._brokers, self._worker)
-        self._turns = Turns(client, memory, snapshot_time, self._lines, self._worker)
+        self._turns = Turns(client, memory, self._lines)
 
     async def run(self) -> None:
         """Asks everything; whatever fails is a line. Raises what ``write`` raises."""
@@ -140,7 +137,7 @@ class Round:
         routed = {key[:2] for key, digest in self._memory.routes.items() if digest != _NO_ROUTE}
         remembered = sorted(self._memory.topics.items(), key=lambda each: each[0] not in routed)
         for (cluster, topic), seen_at in remembered:
-            self._add_topics(cluster, AnsweredNames([topic]), "", None, seen_at)
+            self._add_topics((cluster, ""), AnsweredNames([topic]), "", seen_at)
 
     def check(self) -> None:
         """CollectError where it has no list of a group, and can have none; SettingsError where
@@ -222,10 +219,8 @@ class Round:
         if given or not self._namesrvs_left:
             # Brokers that a nameserver has lost stay in the round; and all, where none answers.
             # Brokers that have answered before come first, for one that is silent takes a place.
-            memory = self._memory
-            for broker in sorted(
-                memory.brokers, key=lambda each: each.address not in memory.answered
-            ):
+            known, answered = self._memory.brokers, self._memory.answered
+            for broker in sorted(known, key=lambda each: each.address not in answered):
                 self._add_broker(broker)
 
     def _add_broker(self, broker: ListedBroker) -> None:
@@ -238,8 +233,12 @@ class Round:
             return
         self._brokers[broker.address] = broker
         self._taken.add(broker[:3])
+
+        def put_members(key: _AskedGroup) -> None:
+            self._ask(broker, questions.members(key[1]), partial(self._on_members, broker, key))
+
         put_each = partial(self._turns.put_each, broker.address)
-        put_each(EARLY, self._groups.walk(broker.cluster), partial(self._put_members, broker))
+        put_each(EARLY, self._groups.walk(broker.cluster), put_members)
         if broker.is_master:
             put_each(LATER, self._groups.walk(broker.cluster), partial(self._put_rest, broker))
             self._ask(broker, questions.groups(), partial(self._on_groups, broker))
@@ -267,7 +266,7 @@ class Round:
             self._lines.add(question, cluster, answer, **server)
         group = question.who.get("consumer_group")
         if group is not None and isinstance(found, AnsweredNames):
-            self._add_topics(broker.cluster, found, broker.address, (broker.cluster, group))
+            self._add_topics((broker.cluster, group), found, broker.address)
         if then is not None:
             then(answer, found)
 
@@ -296,11 +295,8 @@ class Round:
                 memory.seen_at = self._snapshot_time
             refresh = self._options.running_infos_seconds * SECOND
             is_due = memory.is_due(self._snapshot_time, refresh)
-            self._members[key] = _Members(memory, is_due)
+            self._members[key] = _Members(key[1], memory, is_due)
         return self._members[key]
-
-    def _put_members(self, broker: ListedBroker, key: _AskedGroup) -> None:
-        self._ask(broker, questions.members(key[1]), partial(self._on_members, broker, key))
 
     def _put_rest(self, broker: ListedBroker, key: _AskedGroup) -> None:
         is_due = self._members_of(key).is_due
@@ -323,7 +319,7 @@ class Round:
         if answer.code not in (OK, _NOT_ONLINE) or found is None or key not in self._groups:
             return
         self._has_lists = True
-        self._add_topics(cluster, found.topics, broker.address, key)
+        self._add_topics(key, found.topics, broker.address)
         members = self._members_of(key)
         members.is_listed = True
         if answer.is_ok:
@@ -343,7 +339,7 @@ class Round:
                     members.twice.add(client_id)
         self._lines.leave_out(broker.address, "client ids that are too long", found.too_long)
         # A list that changed makes all members due, those that other brokers list too.
-        self._ask_members(group, members, members.brokers if members.is_due else found.ids)
+        self._ask_members(members, members.brokers if members.is_due else found.ids)
 
     def _on_offsets(
         self, broker: ListedBroker, key: _AskedGroup, answer: Answer, found: AnsweredNames | None
@@ -358,16 +354,15 @@ class Round:
                 self._put_offsets(min(slaves), key)
 
     def _add_topics(
-        self,
-        cluster: str,
-        found: AnsweredNames,
-        giver: str,
-        group: _AskedGroup | None,
-        seen_at: Instant | None = None,
+        self, group: _AskedGroup, found: AnsweredNames, giver: str, seen_at: Instant | None = None
     ) -> None:
-        """Has the routes asked of every nameserver, in this round and in those of an hour."""
+        """Has the routes asked of every nameserver, in this round and in those of an hour.
+
+        ``group`` has no name where it is not known whose topics they are.
+        """
         if ROUTES in self._target.without:
             return
+        cluster, name = group
         self._lines.leave_out(giver, "topics with names that are too long", found.too_long)
         for topic in self._topics.within(found.names):
             key = cluster, topic
@@ -376,7 +371,7 @@ class Round:
                     self._other_topics.add(topic)
             elif self._topics.add(key, (cluster, giver)):
                 self._memory.topics[key] = seen_at or self._snapshot_time
-                if group is not None and group not in self._groups_of[key]:
+                if name and group not in self._groups_of[key]:
                     self._groups_of[key].add(group)
                     if key in self._rerouted:
                         self._make_due(group)
@@ -409,9 +404,9 @@ class Round:
         members = self._members_of(group)
         members.memory.changed_at = self._snapshot_time
         members.is_due = True
-        self._ask_members(group[1], members, members.brokers)
+        self._ask_members(members, members.brokers)
 
-    def _ask_members(self, group: str, members: _Members, client_ids: Iterable[str]) -> None:
+    def _ask_members(self, members: _Members, client_ids: Iterable[str]) -> None:
         """Has the running infos asked that are wanted: each of one broker that lists the member, of
         an id that is listed twice of every one.
         """
@@ -422,28 +417,17 @@ class Round:
                 brokers = members.brokers.get(client_id, [])
                 every = self._options.running_infos_of_each_broker or client_id in members.twice
                 for broker in brokers if every else brokers[:1]:
-                    self._ask_member_at(broker, group, members, client_id)
+                    self._ask_member_at(broker, members, client_id)
 
-    def _ask_member_at(
-        self, broker: ListedBroker, group: str, members: _Members, client_id: str
-    ) -> None:
+    def _ask_member_at(self, broker: ListedBroker, members: _Members, client_id: str) -> None:
         if (client_id, broker.address) not in members.asked:
             members.asked.add((client_id, broker.address))
-            self._ask(
-                broker,
-                questions.running_info(group, client_id),
-                partial(self._on_running_info, broker, group, members, client_id),
-                members.memory.unanswered.get(client_id, 0),
-            )
+            question = questions.running_info(members.group, client_id)
+            then = partial(self._on_running_info, broker, members, client_id)
+            self._ask(broker, question, then, members.memory.unanswered.get(client_id, 0))
 
     def _on_running_info(
-        self,
-        broker: ListedBroker,
-        group: str,
-        members: _Members,
-        client_id: str,
-        answer: Answer,
-        _: Any,
+        self, broker: ListedBroker, members: _Members, client_id: str, answer: Answer, _: Any
     ) -> None:
         unanswered = members.memory.unanswered
         if answer.code == NOT_REACHED:
@@ -456,30 +440,22 @@ class Round:
             # This broker may have lost the client; the next one that lists it may have not.
             for other in members.brokers[client_id]:
                 if (client_id, other.address) not in members.asked:
-                    self._ask_member_at(other, group, members, client_id)
+                    self._ask_member_at(other, members, client_id)
                     break
 
     def _keep(self) -> None:
         """Leaves to the next round what was asked of the members, and nothing without bounds."""
         memory, takes = self._memory, self._target.takes_group
-        memory.groups = {
-            key: group
-            for key, group in memory.groups.items()
-            if key in self._groups or not takes(key[1])
-        }
-        memory.topics = {key: at for key, at in memory.topics.items() if key in self._topics}
-        memory.routes = {
-            key: route for key, route in memory.routes.items() if key[:2] in memory.topics
-        }
+        retain(memory.groups, lambda key, _: key in self._groups or not takes(key[1]))
+        retain(memory.topics, lambda key, _: key in self._topics)
+        retain(memory.routes, lambda key, _: key[:2] in memory.topics)
         for members in self._members.values():
             of_group = members.memory
-            if members.is_due and members.is_listed:
-                of_group.infos_at = self._snapshot_time
-            of_group.unanswered = {
-                client_id: asked_at
-                for client_id, asked_at in of_group.unanswered.items()
-                if client_id in members.brokers or not members.is_listed
-            }
+            if members.is_listed:
+                if members.is_due:
+                    of_group.infos_at = self._snapshot_time
+                for client_id in of_group.unanswered.keys() - members.brokers.keys():
+                    del of_group.unanswered[client_id]
 
 
 _WITHOUT_ACCOUNT = (

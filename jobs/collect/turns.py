@@ -14,13 +14,12 @@ the broker's others wait for the next round; those that wait longest come first.
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from time import thread_time
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..declared.instants import Instant
 from . import names
@@ -49,13 +48,12 @@ _SHARE_OF_READING = 1 / 20
 Then = Callable[[Answer, Any], None]
 
 
-@dataclass(order=True, slots=True)
-class _Job:
-    """A question that waits for its turn at an address."""
+class _Job(NamedTuple):
+    """A question that waits for its turn at an address; no two have the same ``urgency``."""
 
     urgency: tuple[int, Instant, int]
-    question: Request = field(compare=False)
-    then: Then = field(compare=False)
+    question: Request
+    then: Then
 
 
 @dataclass
@@ -77,16 +75,9 @@ class _Address:
 class Turns:
     """Asks what waits until all is asked, or the round's time is over."""
 
-    def __init__(
-        self,
-        client: RemotingClient,
-        memory: Memory,
-        snapshot_time: Instant,
-        lines: RoundLines,
-        worker: Executor,
-    ) -> None:
-        self._client, self._memory, self._snapshot_time = client, memory, snapshot_time
-        self._options, self._lines, self._worker = client.options, lines, worker
+    def __init__(self, client: RemotingClient, memory: Memory, lines: RoundLines) -> None:
+        self._client, self._memory, self._lines = client, memory, lines
+        self._options, self._snapshot_time = client.options, lines.snapshot_time
         self._ends = 0.0
         self._order = count()
         self._addresses: defaultdict[str, _Address] = defaultdict(_Address)
@@ -226,7 +217,7 @@ class Turns:
                 return _timed(server, read, answer)
             loop = asyncio.get_running_loop()
             try:
-                return await loop.run_in_executor(self._worker, _timed, server, read, answer)
+                return await loop.run_in_executor(self._lines.worker, _timed, server, read, answer)
             except names.TooMuchError as error:
                 self._lines.leave_out(answer.address, str(error))
                 return None

@@ -29,7 +29,7 @@ from ..publish.run import Run, Task
 from ..reports.commands import option
 from ..reports.ending import ending_lines
 from ..reports.leading_events import leading_events
-from ..reports.problems import Problem, find_problems
+from ..reports.problems import find_problems
 from ..reports.tables import PublishedTables
 from ..reports.words import sentences
 from ..storage import Location, PublishedRun, Reports, SnapshotWriter, new_run_id
@@ -158,8 +158,7 @@ class Job:
             if window.since or window.until:
                 with suppress(AuditError):
                     known = with_times_there(error, self.snapshots, window)
-            refused = None if late is None else self.snapshots
-            common.remember_run(None, refused)
+            common.remember_run(None, None if late is None else self.snapshots)
             if late is None:
                 raise known from error
             late.add_note("rebalance-audit show quarantine lists them")
@@ -182,15 +181,9 @@ def _window(args: Options, settings: Settings) -> Window:
 def _conclude(published: PublishedRun, task: Task, progress: Progress) -> None:
     """Says how it went, and removes what is too old."""
     tables = PublishedTables(Reports(task.reports), published)
-    width = common.text_width()
     # First: what fails here is one line.
-    problems = find_problems(tables)
-    verdict = make_verdict(published.summary, tables, problems)
-    lines = closing_lines(published, verdict, problems, task.settings, width, task.reports)
-    for text in (
-        *expired_known_issues(published),
-        *what_is_missing(verdict, task.settings.console_language),
-    ):
+    missing, lines = closing_lines(tables, task.settings, common.text_width(), task.reports)
+    for text in (*expired_known_issues(published), *missing):
         complain(text)
     for line in lines:
         say(line)
@@ -203,21 +196,17 @@ def _conclude(published: PublishedRun, task: Task, progress: Progress) -> None:
 
 
 def closing_lines(
-    published: PublishedRun,
-    verdict: RunVerdict,
-    problems: Sequence[Problem],
-    settings: Settings,
-    width: int,
-    reports: Location | None = None,
-) -> list[str]:
-    """The last lines of a run for people, in lines of so many columns."""
+    tables: PublishedTables, settings: Settings, width: int, reports: Location | None = None
+) -> tuple[list[str], list[str]]:
+    """The lines on what is missing, and the last lines of a run, of so many columns."""
+    published, problems = tables.published, find_problems(tables)
+    verdict = make_verdict(published.summary, tables, problems)
     window = published.summary["window"]
     first, last = (datetime.fromisoformat(window[f"{name}_snapshot"]) for name in ("first", "last"))
     is_short = (last - first).total_seconds() < settings.persistence_seconds
     language = settings.console_language
-    times = [] if language.zone is UTC else [f"times: {language.zone}"]
-    return [
-        *times,
+    return what_is_missing(verdict, language), [
+        *([] if language.zone is UTC else [f"times: {language.zone}"]),
         *what_happened(published, language),
         *ending_lines(problems, width, language, is_short=is_short),
         *none_lasts(published, settings),
@@ -327,8 +316,7 @@ def is_closed(published: PublishedRun, gates: Iterable[str]) -> bool:
     """True if the run closes one of the gates of ``--fail-on``: a severity by findings of it or
     worse that are not known issues, INCOMPLETE by what was not read or not audited.
     """
-    closed_by = published.summary["verdict"]["gates"]
-    return any(closed_by[gate] for gate in gates)
+    return any(published.summary["verdict"]["gates"][gate] for gate in gates)
 
 
 def what_is_missing(verdict: RunVerdict, language: Language) -> list[str]:

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -21,7 +20,7 @@ from ..config.settings import (
 from ..config.window import future_after
 from ..console.arguments import Options
 from ..console.output import say
-from ..console.progress import Progress
+from ..console.progress import Progress, Say
 from ..console.terminal import console_on, is_terminal
 from ..errors import SettingsError
 from ..storage import Location, Reports
@@ -36,10 +35,8 @@ def read_settings(args: Options) -> Settings:
     """The settings of the file that is named, else found, of the environment, of --set and of
     --language.
     """
-    if args.settings:
-        settings = load_settings(args.settings, args.set, os.environ)
-    else:
-        settings = find_settings(args.set, os.environ)
+    given = args.set, os.environ
+    settings = load_settings(args.settings, *given) if args.settings else find_settings(*given)
     language = getattr(args, "language", None)
     return settings.model_copy(update={"language": language}) if language else settings
 
@@ -184,7 +181,7 @@ def time_of_option(
     return time
 
 
-def say_beside(args: Options, output: str | None) -> Callable[[str], None]:
+def say_beside(args: Options, output: str | None) -> Say:
     """Says lines about a result: on standard error, where standard output has the result."""
     return Progress(quiet=args.quiet).say if output == STANDARD_OUTPUT else say
 

@@ -62,8 +62,7 @@ class _Completer(BaseCompleter):
 _PATTERN = "P"
 _FILES: Mapping[Any, BaseCompleter] = {
     "DIR": DirectoriesCompleter(),
-    "FILE": FilesCompleter(),
-    "PATH": FilesCompleter(),
+    **dict.fromkeys(("FILE", "PATH"), FilesCompleter()),
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..collect.collect_options import namesrvs_of
+from ..collect.collect_options import given_namesrvs
 from ..config.choices import (
     DEFAULT_SETTINGS,
     LANGUAGES,
@@ -98,10 +98,6 @@ def _given(args: Options, settings: Path) -> dict[str, Any]:
     """The values for the templates, by name: those of settings, and a crontab's."""
     output = _absolute(args.output)
     dumps = _absolute(args.dumps) if args.dumps else f"{output}/dumps"
-    try:
-        namesrvs = [each for text in args.namesrv for each in namesrvs_of(text)]
-    except ValueError as error:
-        raise SettingsError(f"--namesrv: {error}") from error
     given: dict[str, Any] = {
         "language": args.language,
         "dumps": [dumps],
@@ -110,7 +106,7 @@ def _given(args: Options, settings: Path) -> dict[str, Any]:
         "SETTINGS": str(settings),
         "OUTPUT": output,
         "DUMPS": dumps,
-        "NAMESRV": ";".join(namesrvs),
+        "NAMESRV": ";".join(given_namesrvs(args.namesrv)),
     }
     if args.messages != NOWHERE:
         given["service"] = args.messages

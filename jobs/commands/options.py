@@ -191,6 +191,10 @@ example: completion bash > ~/.local/share/bash-completion/completions/rebalance-
 COMMANDS: Mapping[str, str] = {**EVERY_DAY, **OTHERS}
 #: Usages where argparse does not say it well.
 USAGES: Mapping[str, str] = {
+    # The names of all services are too long for a line.
+    "init": "%(prog)s [-h] [-v] [--namesrv A] [--dumps PATH] [--output DIR]\n"
+    "                            [--messages SERVICE] [--language L] [--schedule S]\n"
+    "                            [--settings FILE] [--force]",
     "what-if": "%(prog)s [--dumps PATH ... | --snapshots DIR] --group G [--topic T] CHANGE ...\n"
     "                               [--format table|json] [--at TIME] [--cluster C]"
     " [--language L]\n"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ..collect.old_days import prune_dumps
+from ..collect.dump_folder import prune_dumps
 from ..console.arguments import Options
 from ..console.output import say
 from ..console.progress import complain

@@ -10,17 +10,16 @@ from ..console.arguments import Options
 from ..console.output import say
 from ..console.progress import complain
 from ..errors import AuditError, SettingsError
-from ..rendering.site import write_site
-from ..rendering.write import Look, write_picture, write_report
+from ..rendering.write import Look, write_picture, write_report, write_site
 from .common import reports_of, say_beside, settings_of
 
 
 def run(args: Options) -> int:
     """Writes the report or the site; returns the exit code."""
     settings = settings_of(args)
-    if args.finding is not None and args.format != "html":
-        raise SettingsError("expected --finding without --format: its picture is SVG")
     if args.finding is not None:
+        if args.format != "html":
+            raise SettingsError("expected --finding without --format: its picture is SVG")
         output = PurePath(args.output or "")
         if output.suffix not in ("", ".svg"):
             name = output.with_name(f"{output.name.partition('.')[0]}.svg")
@@ -28,31 +27,20 @@ def run(args: Options) -> int:
                 f"expected --output {name} with --finding, came {args.output}: the picture is an "
                 "SVG; for a PNG, open it in a browser and take a screenshot"
             )
-        _write_picture(args, settings)
-    else:
-        (write_page if args.nights is None else _write_site)(args, settings)
+    (write_page if args.nights is None else _write_site)(args, settings)
     return 0
 
 
 def write_page(args: Options, settings: Settings) -> None:
-    """Writes the page, or the ticket, of one date."""
-    look = _look(args, settings)
-    reports = reports_of(args, settings)
-    report, place = reports.read(
-        args.date,
-        lambda published: write_report(reports, published, args.format, args.output, look),
-    )
-    say_what = say_beside(args, args.output)
-    say_what(f"report of {report.published.date}: {report.verdict.sentence} {place}")
-
-
-def _write_picture(args: Options, settings: Settings) -> None:
-    reports = reports_of(args, settings)
-    look, finding_id = _look(args, settings), args.finding
-    place = reports.read(
-        args.date, lambda run: write_picture(reports, run, finding_id, args.output, look)
-    )
-    say_beside(args, args.output)(f"picture of finding {finding_id}: {place}")
+    """Writes the page or the ticket of one date, or the picture of a finding."""
+    reports, look = reports_of(args, settings), _look(args, settings)
+    if args.finding is None:
+        report, place = write_report(reports, args.date, args.format, args.output, look)
+        what = f"report of {report.published.date}: {report.verdict.sentence}"
+    else:
+        place = write_picture(reports, args.date, args.finding, args.output, look)
+        what = f"picture of finding {args.finding}:"
+    say_beside(args, args.output)(f"{what} {place}")
 
 
 def _write_site(args: Options, settings: Settings) -> None:

@@ -20,8 +20,7 @@ def run(args: Options) -> int:
     settings = settings_of(args)
     if args.table == QUARANTINE.name and (snapshots := refused_by_last_run(args)):
         Progress(quiet=args.quiet).say("the last run here published nothing of what it ingested")
-        masking = settings.masking.to_masking()
-        _print(table_text.read_refused(snapshots, masking), "", args)
+        _print(table_text.read_refused(snapshots, settings.masking.to_masking()), "", args)
         return 0
     reports = reports_of(args, settings)
     if args.table is None:

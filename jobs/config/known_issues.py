@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from ..declared.kinds import FINDING_KINDS
 from ..verdict.coverage import ACTIONS
@@ -55,6 +55,8 @@ class KnownIssue(Section):
 
 class KnownIssues(Section):
     """All entries, in the order of the file: the first that matches a finding marks it."""
+
+    model_config = ConfigDict(title="known issues")
 
     known_issues: tuple[KnownIssue, ...] = ()
 

@@ -7,22 +7,16 @@ masked: report tables, texts, pages, messages. The same secret is the same short
 that an id stays the same id. Snapshot tables keep the true ids, for the next audit compares them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from rebalance_core.texts import Text
 
 from .secret_patterns import Secrets
-
-if TYPE_CHECKING:  # it takes 30 MiB, and a collector masks no column
-    import pyarrow as pa
-
-
-_WITHOUT_TEXT = frozenset({type(None), bool, int, float})
 
 
 @dataclass(frozen=True)
@@ -30,36 +24,19 @@ class Masking(Secrets):
     """Secrets in all kinds of values: in texts, in what holds them, in columns of tables."""
 
     def mask_all(self, value: Any) -> Any:
-        """The value with every text in it masked, whatever lists, mappings and tuples it is in.
-
-        The very same object where nothing in it is masked.
-        """
-        if type(value) in _WITHOUT_TEXT:
-            return value
+        """The value with every text in it masked, whatever lists, mappings and tuples it is in."""
         if isinstance(value, Text):
             return self._mask_text(value)
         if isinstance(value, str):
             return self.mask(value)
         if isinstance(value, bytes):
             text = value.decode("utf-8", "surrogateescape")
-            masked_text = self.mask(text)
-            return value if masked_text is text else masked_text.encode("utf-8", "surrogateescape")
+            return self.mask(text).encode("utf-8", "surrogateescape")
         if isinstance(value, dict):
-            changed = {
-                key: masked
-                for key, each in value.items()
-                if type(each) not in _WITHOUT_TEXT and (masked := self.mask_all(each)) is not each
-            }
-            return value | changed if changed else value
+            return {key: self.mask_all(each) for key, each in value.items()}
         if isinstance(value, list | tuple):
-            if _WITHOUT_TEXT.issuperset(map(type, value)):
-                return value
-            parts = [self.mask_all(each) for each in value]
-            if all(part is each for part, each in zip(parts, value, strict=True)):
-                return value
-            if isinstance(value, list):
-                return parts
-            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+            parts = map(self.mask_all, value)
+            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
         return value
 
     def _mask_text(self, text: Text) -> str:
@@ -73,14 +50,12 @@ class Masking(Secrets):
             return self.mask(str(text))
         return of_values
 
-    def mask_column(self, column: pa.Array[Any]) -> pa.Array[Any]:
+    def mask_column(self, column: "pa.Array[Any]") -> "pa.Array[Any]":
         """A column of texts, or of bytes, masked; each distinct one is looked at once."""
-        import pyarrow as pa  # noqa: PLC0415 - see above
-
         encoded: Any = column.dictionary_encode()
         texts = encoded.dictionary.to_pylist()
         masked = self.mask_all(texts)
-        if masked is texts:
+        if masked == texts:
             return column
         return pa.DictionaryArray.from_arrays(
             encoded.indices, pa.array(masked, encoded.dictionary.type)

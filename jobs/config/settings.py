@@ -14,7 +14,7 @@ import sysconfig
 import tomllib
 import warnings
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -56,8 +56,18 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-def is_pattern(pattern: str) -> str:
-    """The pattern, if it is a regular expression; else ValueError.
+def that(check: Callable[[str], object]) -> AfterValidator:
+    """Lets a text through, as it is, that a function takes without a ValueError."""
+
+    def checked_text(text: str) -> str:
+        check(text)
+        return text
+
+    return AfterValidator(checked_text)
+
+
+def _is_pattern(pattern: str) -> None:
+    """ValueError where it is no regular expression.
 
     How long it takes is not looked at: a pattern such as ``(a+)+b`` is the operator's to avoid.
     """
@@ -68,21 +78,19 @@ def is_pattern(pattern: str) -> str:
             re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         raise ValueError(f"expected a regular expression, came {pattern!r}: {error}") from error
-    return pattern
 
 
 #: The names of ``secret_patterns.DEFAULT_PATTERNS``.
 DefaultPattern = Literal["BINDER_KEY", "NAMED_SECRET", "URL_PASSWORD", "RANDOM_TOKEN"]
 
 #: A regular expression over a whole name.
-NamePattern = Annotated[str, AfterValidator(is_pattern)]
+NamePattern = Annotated[str, that(_is_pattern)]
 
 
-def _is_link(base: str) -> str:
+def _is_link(base: str) -> None:
     # It becomes a link of the page: no javascript:, no data:.
-    if urlsplit(base).scheme in ("", "http", "https", "file"):
-        return base
-    raise ValueError("expected an http(s) or file URL, or a path")
+    if urlsplit(base).scheme not in ("", "http", "https", "file"):
+        raise ValueError("expected an http(s) or file URL, or a path")
 
 
 class Paths(Section):
@@ -95,7 +103,7 @@ class Paths(Section):
     #: The folder of the reports, for commands without `--reports`.
     reports: str | None = None
     #: The URL of the pages on the findings, to which page and ticket then link.
-    finding_pages: Annotated[str, AfterValidator(_is_link)] | None = None
+    finding_pages: Annotated[str, that(_is_link)] | None = None
 
 
 class StrategySetting(Section):
@@ -287,26 +295,14 @@ class Alerts(Destination):
         return self
 
 
-def _is_strategy(name: str) -> str:
-    make_strategy(name)
-    return name
+def _is_time_zone(name: str) -> None:
+    if name not in available_timezones() and not _OFFSET.fullmatch(name):
+        raise ValueError("expected a time zone such as Asia/Shanghai or GMT+8")
 
 
-def _is_time_zone(name: str) -> str:
-    if name in available_timezones() or _OFFSET.fullmatch(name):
-        return name
-    raise ValueError("expected a time zone such as Asia/Shanghai or GMT+8")
-
-
-def _is_language(code: str) -> str:
-    if code in LANGUAGES:
-        return code
-    raise ValueError(f"expected one of the languages {', '.join(LANGUAGES)}")
-
-
-def _is_zone(name: str) -> str:
-    time_zone(name)
-    return name
+def _is_language(code: str) -> None:
+    if code not in LANGUAGES:
+        raise ValueError(f"expected one of the languages {', '.join(LANGUAGES)}")
 
 
 class Settings(Section):
@@ -328,9 +324,9 @@ class Settings(Section):
     #: of 5.1 and later (4.x: the local time of the host). Without it each log's offset from UTC is
     #: inferred; set the zone where logs are gathered hours later, or where it changed within the
     #: dumps.
-    client_log_time_zone: Annotated[str, AfterValidator(_is_time_zone)] | None = None
+    client_log_time_zone: Annotated[str, that(_is_time_zone)] | None = None
     #: The strategy of clients for which none was observed or configured.
-    default_strategy: Annotated[str, AfterValidator(_is_strategy)] = "AVG"
+    default_strategy: Annotated[str, that(make_strategy)] = "AVG"
     strategies: tuple[StrategySetting, ...] = ()
     severity: SeverityThresholds = SeverityThresholds()
     #: The share of input lines, or of their bytes if that is more, that may be quarantined. Above
@@ -339,12 +335,12 @@ class Settings(Section):
     allowed_quarantine_share: Number = Field(default=0.01, ge=0, le=1)
     #: The language of what people read: `en`, or `zh` for Chinese; `--language` overrides it for
     #: one command.
-    language: Annotated[str, AfterValidator(_is_language)] = ENGLISH.code
+    language: Annotated[str, that(_is_language)] = ENGLISH.code
     #: The time zone of what people read (pages, tickets, alerts, the console, explain and what-if),
     #: and of `--at`, `--since` and `--until` without a zone: `UTC`, `local` (that of the machine),
     #: or a name such as `Asia/Shanghai`. Tables, metrics, CSV and JSON have UTC, and a date is a
     #: day of UTC.
-    display_time_zone: Annotated[str, AfterValidator(_is_zone)] = "UTC"
+    display_time_zone: Annotated[str, that(time_zone)] = "UTC"
     masking: MaskingSetting = MaskingSetting()
     bounds: Bounds = DEFAULT_BOUNDS
     publishing: Publishing = Publishing()
@@ -502,8 +498,7 @@ def read_text(path: str | Path) -> str:
 def _decoded(path: str | Path, content: bytes) -> str:
     if len(content) > _MOST_FILE_BYTES:
         raise SettingsError(
-            f"settings {path}: expected at most {_MOST_FILE_BYTES:,} bytes, came more: "
-            "is it this file?"
+            f"{path}: expected at most {_MOST_FILE_BYTES:,} bytes, came more: is it this file?"
         )
     try:
         return content.decode("utf-8")
@@ -512,7 +507,7 @@ def _decoded(path: str | Path, content: bytes) -> str:
         is_utf16 = content.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
         came = "UTF-16" if is_utf16 else f"the byte {content[error.start]:#04x} in line {line}"
         raise SettingsError(
-            f"settings {path}: expected a text in UTF-8, came {came}: save the file as UTF-8"
+            f"{path}: expected a text in UTF-8, came {came}: save the file as UTF-8"
         ) from error
 
 
@@ -575,7 +570,7 @@ def parse_toml(source: str, text: str) -> dict[str, Any]:
         return _loaded(text.removeprefix("\ufeff"))
     except ValueError as error:
         raise SettingsError(
-            f"settings {source}: expected TOML: {visible(str(error))}; mend it there"
+            f"{source}: expected TOML: {visible(str(error))}; mend it there"
         ) from error
 
 
@@ -613,9 +608,7 @@ _EXPECTED = {
     "string_type": "expected a text",
     "bool_type": "expected true or false",
     "tuple_type": "expected a list",
-    "dict_type": "expected a section",
-    "model_type": "expected a section",
-    "dataclass_type": "expected a section",
+    **dict.fromkeys(("dict_type", "model_type", "dataclass_type"), "expected a section"),
     "greater_than": "expected more than {gt}",
     "greater_than_equal": "expected {ge} or more",
     "less_than_equal": "expected {le} or less",
@@ -662,7 +655,8 @@ def checked(
         if len(lines) > _MOST_ERRORS:
             lines[_MOST_ERRORS:] = [f"  and {len(lines) - _MOST_ERRORS} more"]
         place = " and ".join(sorted(places)) if all(places) else visible(source)
-        raise SettingsError(f"settings {place}:\n" + "\n".join(lines)) from error
+        kind = model.model_config.get("title", "settings")
+        raise SettingsError(f"{kind} {place}:\n" + "\n".join(lines)) from error
 
 
 def _given_as(path: str, error: Mapping[str, Any], given: Mapping[str, str]) -> str:
@@ -679,18 +673,32 @@ def _given_as(path: str, error: Mapping[str, Any], given: Mapping[str, str]) -> 
 def _problem_of(model: type[BaseModel], path: str, error: Mapping[str, Any], given: str) -> str:
     """The problem of a value, in our words."""
     if error["type"] in _UNKNOWN:
-        there = list(names_of(model))
-        # A name may be right, and its section missing.
-        last = path.rpartition(".")[2]
-        near = nearest(path, there) or [each for each in there if each.endswith(f".{last}")]
+        section, _, last = path.rpartition(".")
+        if any(isinstance(part, int) for part in error["loc"]):
+            there = _names_of_entry(model, error["loc"][:-1])
+            near = [f"{section}.{each}" for each in nearest(last, there)]
+        else:
+            there = list(names_of(model))
+            # A name may be right, and its section missing.
+            near = nearest(path, there) or [each for each in there if each.endswith(f".{last}")]
         if given.startswith(_PREFIX):
             near = [variable_of(each) for each in near]
         other_file = "" if given else "; is it the right file?"
-        return f"there is no such setting{did_you_mean(near) or other_file}"
+        what = "key" if "title" in model.model_config else "setting"
+        return f"there is no such {what}{did_you_mean(near) or other_file}"
     expected = _EXPECTED.get(error["type"])
     if expected is None:
         return str(error["msg"]).removeprefix("Value error, ")
     return expected.format(**error.get("ctx", {}))
+
+
+def _names_of_entry(model: Any, path: Iterable[str | int]) -> list[str]:
+    """The names of an entry in a list, such as ``strategies.0``."""
+    for name in path:
+        if isinstance(name, str):
+            kind = model.model_fields[name].annotation
+            model = (get_args(kind) or (kind,))[0]
+    return list(names_of(model))
 
 
 def names_of(model: type[BaseModel]) -> Iterator[str]:

@@ -43,7 +43,11 @@ class Window:
     @property
     def newest_date(self) -> str | None:
         """The last date that a run of the window can be published under, if there is one."""
-        return None if self.end is None else _date_before(self.end)
+        if self.end is None:
+            return None
+        # Of the first moment that there is, its own date.
+        before = self.end - timedelta(microseconds=self.end > _FIRST)
+        return before.date().isoformat()
 
     @property
     def last_date(self) -> str | None:
@@ -115,8 +119,3 @@ def future_after(now: datetime, days: int) -> datetime:
     '2026-11-21T00:00:00+00:00'
     """
     return _LAST if _LAST - now < timedelta(days=days) else now + timedelta(days=days)
-
-
-def _date_before(end: datetime) -> str:
-    """The date of the moment before; of the first moment that there is, its own."""
-    return (end if end == _FIRST else end - timedelta(microseconds=1)).date().isoformat()

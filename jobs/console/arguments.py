@@ -221,6 +221,8 @@ def _folder(text: str) -> str:
     return text
 
 
+#: Longer than anything is waited for, and short enough for every clock.
+_LONGEST_SECONDS = 10_000 * 86_400
 #: The expected value, its form, and its reader, by an option or by what follows it.
 _FORMS: Mapping[str, tuple[str, str, Callable[[str], Any]]] = {
     "N": ("a whole number from 0 on", r"\d+", int),
@@ -264,14 +266,19 @@ def _gates(text: str) -> list[str]:
     return gates
 
 
-def _duration(text: str) -> float:
-    """Seconds, as 60, 5m or 24h say."""
-    from ..collect.collect_options import seconds_of  # noqa: PLC0415 - it brings libraries
+def seconds_of(text: str) -> float:
+    """A duration in seconds.
 
-    try:
-        return seconds_of(text)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    >>> seconds_of("60"), seconds_of("24h"), seconds_of("1.5m")
+    (60.0, 86400.0, 90.0)
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text)
+    if match is None:
+        raise UsageError(f"expected a duration such as 60, 90s, 5m or 24h, came {text!r}")
+    seconds = float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+    if seconds > _LONGEST_SECONDS:
+        raise UsageError(f"expected at most {_LONGEST_SECONDS // 86_400:,} days")
+    return seconds
 
 
 def _change(option: str, text: str) -> Any:
@@ -294,5 +301,5 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "--columns": _columns,
     "--fail-on": _gates,
     "--rate": float,
-    **dict.fromkeys(("--timeout", "--every", "--for", "--watch"), _duration),
+    **dict.fromkeys(("--timeout", "--every", "--for", "--watch"), seconds_of),
 }

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 #: A line feed that a name brought: the further lines of a message are indented.
 _FORGED = re.compile(r"\n(?!  )")
 
+#: Says a line to whoever runs a command.
+Say = Callable[[str], None]
 #: The share of a step that is done: so many, of so many, of what.
 StepShare = tuple[int, int, str]
 

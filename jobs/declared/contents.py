@@ -78,29 +78,6 @@ def record_text(facts: Sequence[Fact], values: Iterable[Any]) -> str:
     return "".join([value_text(value) for _, value in zip(facts, values, strict=True)])
 
 
-class RecordTexts:
-    """The texts of many records of some facts: that of a value which comes again is made once.
-
-    >>> RecordTexts(ROUTE_FACTS).of(("b", (0, 1), 6, 4, 4, None))
-    '1:b2:1:01:11:61:41:4-'
-    """
-
-    def __init__(self, facts: Sequence[Fact]) -> None:
-        # One for each fact: 1 and True are equal, and have different texts.
-        self._of_facts = [_Texts() for _ in facts]
-
-    def of(self, record: Sequence[Any]) -> str:
-        """The text of a record, whose values are hashable."""
-        found = [texts[value] for texts, value in zip(self._of_facts, record, strict=True)]
-        return "".join(found)
-
-
-class _Texts(dict[Any, str]):
-    def __missing__(self, value: Any) -> str:
-        text = self[value] = value_text(value)
-        return text
-
-
 def value_text(value: Any) -> str:
     """The text of one value."""
     if value is None:

@@ -6,14 +6,14 @@ input was cut: a run whose times lie in two slices (``merge_runs``), a statement
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from ..declared.contents import MEMBER_FACTS, ROUTE_FACTS, Fact, RecordTexts, content_id
+from ..declared.contents import MEMBER_FACTS, ROUTE_FACTS, Fact, content_id, record_text
 from ..judge.dossier import ClientRun
 from ..schemas import BROKER_POLLS, CLIENT_STATES, LONG, QUEUE_OFFSETS, ROUTE_POLLS, Table
 from .numbers import (
@@ -188,7 +188,7 @@ class ContentIds:
     """The ids of contents, and each content as it is kept. The texts of records are made once."""
 
     def __init__(self, facts: Sequence[Fact]) -> None:
-        self._text = cache(RecordTexts(facts).of)
+        self._text = cache(partial(record_text, facts))
 
     def identify(self, records: Iterable[Record]) -> tuple[str, list[Record]]:
         """The id of a content, and its distinct records, in an order that is always the same."""

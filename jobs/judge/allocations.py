@@ -78,13 +78,9 @@ def _queues(allocations: Sequence[Allocation[MessageQueue]]) -> pa.Array[Any]:
     ends = np.cumsum([0, *[len(each.queues) for each in allocations]])
     queues = [queue for each in allocations for queue in each.queues]
     names, numbers = QUEUES.value_type
-    structs = pa.StructArray.from_arrays(
-        [
-            pa.array([queue.broker_name for queue in queues], names.type),
-            pa.array([queue.queue_id for queue in queues], numbers.type),
-        ],
-        fields=[names, numbers],
-    )
+    brokers = pa.array([queue.broker_name for queue in queues], names.type)
+    ids = pa.array([queue.queue_id for queue in queues], numbers.type)
+    structs = pa.StructArray.from_arrays([brokers, ids], fields=[names, numbers])
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), structs, type=QUEUES)
 
 

@@ -56,13 +56,11 @@ class Answers(Generic[Witness]):
 
     def at(self, snapshots: Integers) -> Integers:
         """The place of the last poll up to each snapshot, or NOTHING."""
-        places: Integers = np.searchsorted(self.snapshots, snapshots, side="right") - 1
-        return places
+        return np.searchsorted(self.snapshots, snapshots, side="right") - 1
 
     def are_of(self, polls: Integers, snapshots: Integers) -> NDArray[np.bool_]:
         """True for each snapshot whose own poll it is; NOTHING never is."""
-        own: NDArray[np.bool_] = (polls >= 0) & (self.snapshots[polls] == snapshots)
-        return own
+        return np.asarray((polls >= 0) & (self.snapshots[polls] == snapshots))
 
     @property
     def answered(self) -> Integers:
@@ -183,8 +181,7 @@ def in_force(answers: Answers[Broker], snapshots: Integers) -> Integers:
     following = answered[np.minimum(after, len(answered) - 1)]
     bridged &= answers.collected_at[following] - answers.collected_at[last] <= longest
     counts = bridged | (is_own & (last == places))
-    found: Integers = np.select([counts, is_own], [last, places], NOTHING)
-    return found
+    return np.select([counts, is_own], [last, places], NOTHING)
 
 
 def times_of(
@@ -254,11 +251,8 @@ def gone_clients(
     if not any(run.error_code is not None for run in dossier.clients):
         return {}
     asked = asked_of(run for run in dossier.clients if run.error_code != _NOT_LISTED)
-    suspects = {
-        client_id: questions
-        for client_id, questions in asked.items()
-        if not questions[-1].answered and any(each.answered for each in questions)
-    }
+    silent = ((client_id, each) for client_id, each in asked.items() if not each[-1].answered)
+    suspects = {client_id: each for client_id, each in silent if any(one.answered for one in each)}
     if not suspects:
         return {}
     answered = {each.round_ for of_id in asked.values() for each in of_id if each.answered}
@@ -278,11 +272,8 @@ def _dead_since(
     None where too few questions failed. A question that failed before ``earliest`` was lost.
     """
     last_answer = max(each.moment for each in questions if each.answered)
-    failed = [
-        each.moment
-        for each in questions
-        if each.moment > last_answer and each.round_ in answered and each.moment >= earliest
-    ]
+    later = (each for each in questions if each.moment > last_answer and each.round_ in answered)
+    failed = [each.moment for each in later if each.moment >= earliest]
     if not failed or failed[-1] - failed[0] < _UNANSWERED:
         return None
     return max((last_answer + failed[0]) // 2, earliest)
@@ -293,9 +284,8 @@ def _left(
 ) -> Mapping[str, Instant]:
     """The last poll that lists each client, of those that are in no broker's last list."""
     wanted = set(client_ids)
-    having = {
-        name: wanted.intersection(each().client_ids) for name, each in dossier.list_members.items()
-    }
+    lists = dossier.list_members.items()
+    having = {name: wanted.intersection(each().client_ids) for name, each in lists}
     having[NOT_ONLINE] = set()
     until: dict[str, Instant] = {}
     there: set[str] = set()

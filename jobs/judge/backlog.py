@@ -100,8 +100,6 @@ def shows_what_waits(offsets: QueueOffsets, time: Instant) -> bool:
     >>> shows_what_waits(new, 120 * SECOND)
     False
     """
-    if not offsets.times.size:
-        return False
     # Those of a round may come a moment after its lists.
     place = max(last_up_to(offsets, time), 0)
     age = abs(time - int(offsets.times[place]))
@@ -110,6 +108,22 @@ def shows_what_waits(offsets: QueueOffsets, time: Instant) -> bool:
         if age > (longest_bridge(offsets.times) if is_known else longest_unseen(0, 0)):
             return False
     return bool(offsets.broker_offsets[place] <= 0 or not offsets.is_untouched[place])
+
+
+def still_waits(offsets: QueueOffsets, time: Instant, orphaned_since: Instant | None) -> bool:
+    """True if what waited at old offsets of a queue waits at a time all the same.
+
+    Nobody can have consumed it: the queue has been an orphan since then. More may have come.
+
+    >>> polls = np.array([0, 60]) * SECOND
+    >>> stuck = QueueOffsets("T", "b", 0, polls, np.array([5, 9]), np.array([5, 5]))
+    >>> [still_waits(stuck, 3600 * SECOND, since) for since in (30 * SECOND, 90 * SECOND, None)]
+    [True, False, False]
+    """
+    if orphaned_since is None or not offsets.times.size:
+        return False
+    place = max(last_up_to(offsets, time), 0)
+    return bool(orphaned_since <= offsets.times[place] and offsets.waiting[place])
 
 
 class TopicBacklog(NamedTuple):

@@ -51,16 +51,10 @@ class Absence(NamedTuple):
     def what(self) -> Text:
         """The absence in words, with its time."""
         if self.ends is None:
-            return Text(
-                "the master of {broker} has been away since {time}",
-                broker=self.broker_name,
-                time=zoned_clock(self.begins),
-            )
-        return Text(
-            "the master of {broker} was away {time}",
-            broker=self.broker_name,
-            time=between(self.begins, self.ends),
-        )
+            template = "the master of {broker} has been away since {time}"
+            return Text(template, broker=self.broker_name, time=zoned_clock(self.begins))
+        away = between(self.begins, self.ends)
+        return Text("the master of {broker} was away {time}", broker=self.broker_name, time=away)
 
     def is_within(self, since: Any, until: Any) -> Any:
         """True for polls of its time or of the minute after it; also for arrays of polls.
@@ -136,12 +130,8 @@ def masters_away(dossier: Dossier) -> Iterator[Absence]:
                 acting[name].append(run.times)
     for routes in dossier.routes.values():
         _add_masters(routes, with_master, without)
-        slaves |= {
-            broker.broker_name
-            for run in routes
-            for broker in run.brokers
-            if any(broker.broker_ids or ())
-        }
+        brokers = chain.from_iterable(run.brokers for run in routes)
+        slaves |= {each.broker_name for each in brokers if any(each.broker_ids or ())}
     for name in sorted(topics_by_broker(dossier).keys() & (silent.keys() | without.keys())):
         answers, silences, acts_at, named, unnamed = (
             frozenset(chain.from_iterable(each.get(name, ())))
@@ -226,11 +216,8 @@ def last_change(
     until: Instant,
 ) -> BrokerChange | None:
     """The last change of the broker between two polls, as far as anything shows it."""
-    moved = [
-        each
-        for each in address_changes(dossier)
-        if each.broker == (broker_name, 0) and since < each.since <= until
-    ]
+    changes = (each for each in address_changes(dossier) if each.broker == (broker_name, 0))
+    moved = [each for each in changes if since < each.since <= until]
     if moved:
         change = moved[-1]
         what = Text(
@@ -241,24 +228,16 @@ def last_change(
             now=change.now,
         )
         return BrokerChange(what, is_of_slave=True)
-    away = [
-        each
-        for each in absences
-        if each.broker_name == broker_name
-        and each.begins <= until
-        and (each.ends is None or each.ends > since)
-    ]
+    of_broker = (each for each in absences if each.broker_name == broker_name)
+    begun = (each for each in of_broker if each.begins <= until)
+    away = [each for each in begun if each.ends is None or each.ends > since]
     if away:
         last = away[-1]
         serves = last.followed is not None and (last.ends is None or last.ends > until)
         return BrokerChange(last.what, is_of_slave=serves)
-    silent = [
-        time
-        for run in dossier.polls
-        if run.broker == (broker_name, 0) and run.answer == NO_ANSWER
-        for time in run.times
-        if since <= time <= until
-    ]
+    of_master = (run for run in dossier.polls if run.broker == (broker_name, 0))
+    times = chain.from_iterable(run.times for run in of_master if run.answer == NO_ANSWER)
+    silent = [time for time in times if since <= time <= until]
     if not silent:
         return None
     time = zoned_clock(min(silent))

@@ -130,8 +130,7 @@ class Case:
             keeps = drift.is_extra and (is_go or bool(self.dossier.consumes_in_order))
             return keeps and any(map(drift.is_within, self.masters_away))
 
-        found = find_drift(every, self.persistence_seconds)
-        return [each for each in found if not is_kept(each)]
+        return [each for each in find_drift(every, self.persistence_seconds) if not is_kept(each)]
 
     @cached_property
     def offsets(self) -> Mapping[tuple[str, str, int], QueueOffsets]:

@@ -10,7 +10,7 @@ one that disappears in time was left behind by the process that has the new one.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, groupby, pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeAlias
@@ -25,7 +25,7 @@ from ..schemas import NOT_ONLINE, RUNNING_INFO
 from .answers import Answers
 from .dossier import Broker, ClientRun, Dossier
 
-# Why a client id is used by so many processes; without slots: see ``evaluation.state_of``.
+# Why a client id is used by so many processes; without slots: see ``evaluation.Question``.
 _SIDE_BY_SIDE = Text(
     "its connections stay listed side by side for longer than a broker keeps a silent one"
 )
@@ -89,7 +89,10 @@ def _broker_channels(
 ) -> Iterable[Channel]:
     """``of_list``: by list the client ids and addresses that are worth a look."""
     open_: dict[tuple[str, str], Channel] = {}
-    for first, last, name in _runs(answers):
+    polls = zip(answers.contents.tolist(), answers.collected_at.tolist(), strict=True)
+    for place, run in groupby(polls, itemgetter(0)):
+        times = [at for _, at in run]
+        first, last, name = times[0], times[-1], answers.names[place]
         if name not in of_list and name != NOT_ONLINE:
             continue  # the answer has no list
         here = set(of_list.get(name, ()))
@@ -101,15 +104,6 @@ def _broker_channels(
             )
             open_[client_id, client_addr] = channel._replace(last_seen=last)
     yield from open_.values()
-
-
-def _runs(answers: Answers[Broker]) -> Iterator[tuple[Instant, Instant, str]]:
-    """Polls that follow each other with one answer: when the first and the last came, and which."""
-    for place, run in groupby(
-        zip(answers.contents.tolist(), answers.collected_at.tolist(), strict=True), itemgetter(0)
-    ):
-        times = [at for _, at in run]
-        yield times[0], times[-1], answers.names[place]
 
 
 class ProcessCounts:
@@ -142,8 +136,7 @@ class ProcessCounts:
 
 def by_broker(channels: Iterable[Channel]) -> Mapping[Broker, list[Channel]]:
     """The channels of each broker, in the order in which they began."""
-    in_order = sorted(channels, key=attrgetter("first_seen"))
-    return grouped((each.broker, each) for each in in_order)
+    return grouped((each.broker, each) for each in sorted(channels, key=attrgetter("first_seen")))
 
 
 def _overlap(channels: Sequence[Channel]) -> bool:
@@ -164,11 +157,8 @@ class _IdChannels(NamedTuple):
 
     def at(self, polls: Mapping[Broker, Instant]) -> ProcessCount | None:
         """The number of processes at these polls; None where time does not show it."""
-        there = [
-            of_broker.at(polls[broker])
-            for broker, of_broker in self.by_broker.items()
-            if broker in polls
-        ]
+        asked = self.by_broker.keys() & polls.keys()
+        there = [self.by_broker[broker].at(polls[broker]) for broker in asked]
         crowded = [each for each in there if each.listed > 1]
         if not crowded:
             return None
@@ -252,10 +242,8 @@ def _is_left_behind(one: Channel, first_seen: Sequence[Instant], expiry: Instant
     """
     if one.gone_by is None:
         return False
-    newer = max(
-        bisect_right(first_seen, one.first_seen),
-        bisect_left(first_seen, one.last_seen - expiry),
-    )
+    after = bisect_right(first_seen, one.first_seen)
+    newer = max(after, bisect_left(first_seen, one.last_seen - expiry))
     return newer < len(first_seen) and first_seen[newer] <= one.last_seen
 
 

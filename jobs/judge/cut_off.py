@@ -31,22 +31,16 @@ def cut_off(case: Case, found: GroupFindings) -> GroupFindings:
     faults: list[FaultEpisode] = []
     outages: list[FaultEpisode] = []
     for fault in found.faults:
-        stopped = [
-            each
-            for each in found.stalls
-            if is_of_outage(fault, each) and _leads_to(each, fault, case)
-        ]
+        theirs = (each for each in found.stalls if is_of_outage(fault, each))
+        stopped = [each for each in theirs if _leads_to(each, fault, case)]
         if fault.fault in OUTAGES and fault.extent.lasts and stopped:
             outages.append(_since(fault, stopped))
             faults.append(outages[-1])
         else:
             faults.append(fault)
-    kept = [
-        each
-        for each in faults
-        if each.fault != FROZEN_PROCESS or not any(_is_part(each, outage) for outage in outages)
-    ]
-    return replace(found, faults=tuple(kept))
+    frozen = (each for each in faults if each.fault == FROZEN_PROCESS)
+    parts = [each for each in frozen if any(_is_part(each, outage) for outage in outages)]
+    return replace(found, faults=tuple(each for each in faults if each not in parts))
 
 
 def is_of_outage(outage: FaultEpisode, stall: Stall) -> bool:

@@ -140,13 +140,20 @@ class QueueOffsets(NamedTuple):
         return np.where(self.is_untouched, 0, waiting)
 
     @property
+    def unmoved(self) -> NDArray[np.bool_]:
+        """True, by poll but the first, where messages wait as at the poll before, and the offset is
+        the same.
+        """
+        waits = self.waiting > 0
+        return np.asarray(waits[1:] & waits[:-1] & (np.diff(self.consumer_offsets) == 0))
+
+    @property
     def is_untouched(self) -> NDArray[np.bool_]:
         """True, by poll, while the group has committed no offset and nothing has come since the
         first poll: see ``waiting``.
         """
         is_new = np.maximum.accumulate(self.consumer_offsets) <= 0
-        untouched: NDArray[np.bool_] = is_new & (self.broker_offsets <= self.broker_offsets[:1])
-        return untouched
+        return np.asarray(is_new & (self.broker_offsets <= self.broker_offsets[:1]))
 
 
 class EarlierFinding(NamedTuple):
@@ -212,13 +219,9 @@ class Dossier:
     @property
     def last_listed(self) -> "LastList | None":
         """The last list with a member that a broker gave; None: none ever listed a member."""
-        listed = [
-            (run.times[-1], run.answer) for run in self.polls if run.answer in self.list_members
-        ]
-        if not listed:
-            return None
-        time, list_id = max(listed)
-        return LastList(len(set(self.list_members[list_id]().client_ids)), time)
+        listed = ((run.times[-1], run.answer) for run in self.polls)
+        last = max((each for each in listed if each[1] in self.list_members), default=None)
+        return last and LastList(len(set(self.list_members[last[1]]().client_ids)), last[0])
 
     @property
     def is_offline(self) -> bool:
@@ -260,10 +263,9 @@ class Dossier:
         """
         subscribed = {topic for topics in self.list_topics.values() for topic in topics}
         if self.polls and not subscribed:
-            subscribed = {
-                topic for topic, queues in self.offsets.items() if _waits_for_a_reader(queues)
-            }
-        return sorted(subscribed) or ([""] if self.polls else [])
+            waiting = (topic for topic, each in self.offsets.items() if _waits_for_a_reader(each))
+            subscribed = {*waiting} or {""}
+        return sorted(subscribed)
 
 
 def _waits_for_a_reader(queues: Sequence[QueueOffsets]) -> bool:
@@ -272,7 +274,7 @@ def _waits_for_a_reader(queues: Sequence[QueueOffsets]) -> bool:
     A group that nobody needs any more has nothing waiting; of one whose members no broker lists, as
     behind a proxy, queues move, and one that does not has to wait for longer than a message takes.
     """
-    moves = any((each.consumer_offsets[1:] != each.consumer_offsets[:-1]).any() for each in queues)
+    moves = any(np.diff(each.consumer_offsets).any() for each in queues)
     return max(map(_longest_wait, queues), default=0) >= (_TAKES_ITS_TIME if moves else 1)
 
 
@@ -282,7 +284,5 @@ _TAKES_ITS_TIME: Instant = 180 * SECOND
 
 def _longest_wait(queue: QueueOffsets) -> Instant:
     """The longest time in which messages waited and the offset stayed the same; it may be over."""
-    waits = queue.waiting > 0
-    ends = np.flatnonzero((np.diff(queue.consumer_offsets) != 0) | ~(waits[1:] & waits[:-1]))
-    last = len(queue.times) - 1
+    ends, last = np.flatnonzero(~queue.unmoved), len(queue.times) - 1
     return int((queue.times[np.append(ends, last)] - queue.times[np.append(0, ends + 1)]).max())

@@ -132,8 +132,7 @@ def _drifts(holding: Holding, held: frozenset[QueueKey]) -> Iterator[tuple[str, 
     views = [view.queues for view in holding.computed]
     if holding.has_lengths_of_phase:
         lengths = holding.run.queue_count, holding.run.client_count
-        fitting = [share.queues for share in holding.computed if share.lengths == lengths]
-        views = fitting or views
+        views = [each.queues for each in holding.computed if each.lengths == lengths] or views
     possible = frozenset[QueueKey]().union(*views)
     due = possible.intersection(*views) if holding.process.is_log else possible
     for queue in sorted(held - possible):

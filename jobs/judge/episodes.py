@@ -18,7 +18,7 @@ from ..declared.kinds import OF_ONE_CLIENT, TRANSIENT
 from . import extents
 from .case import Case
 from .core_verdict import FoundQueue, QueueKey
-from .extents import Episode, PlacedPortion, Portion
+from .extents import Episode, Portion
 from .found import FaultEpisode, GroupFindings, QueueFinding, StackedEpisode
 from .timeline import Phase, Timeline
 
@@ -39,9 +39,7 @@ _QueueEpisode = Episode[tuple[str, QueueKey], _ShownQueue]
 
 def faults_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     """The faults that single states show, of states without a route too."""
-    timelines = chain.from_iterable(
-        zip(case.timelines.values(), case.without_route.values(), strict=True)
-    )
+    timelines = chain(*zip(case.timelines.values(), case.without_route.values(), strict=True))
     return found.plus(
         fault for each in timelines for fault in fault_episodes(each, case.persistence_seconds)
     )
@@ -53,10 +51,8 @@ def queue_episodes(timeline: Timeline, persistence_seconds: int) -> list[QueueFi
         [((each.kind, each.queue), (phase, each)) for each in phase.evaluated.findings]
         for phase in timeline.phases
     )
-    return [
-        _queue_finding(timeline.topic, episode, persistence_seconds)
-        for episode in extents.episodes_of(timeline.runs, shown, persistence_seconds)
-    ]
+    episodes = extents.episodes_of(timeline.runs, shown, persistence_seconds)
+    return [_queue_finding(timeline.topic, each, persistence_seconds) for each in episodes]
 
 
 def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int) -> QueueFinding:
@@ -72,9 +68,8 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
     expected = fsum(each.probability * run.covers for run, (_, each) in sightings)
     weighted = fsum(each.probability * run.snapshots for run, (_, each) in sightings)
     is_certain, probability = 2 * certain >= extent.snapshots, weighted / extent.snapshots
-    if (
-        differing and not _differs_for_long(differing, persistence_seconds)
-    ) or expected < _LEAST_EXPECTED * persistence_seconds * SECOND:
+    lasts = expected >= _LEAST_EXPECTED * persistence_seconds * SECOND
+    if not lasts or (differing and not _differs_for_long(differing, persistence_seconds)):
         extent = extent._replace(persistence=TRANSIENT)
     last_phase, last = episode.shown[-1]
     return QueueFinding(
@@ -94,7 +89,7 @@ def _queue_finding(topic: str, episode: _QueueEpisode, persistence_seconds: int)
 
 
 def _differs_for_long(
-    shown: Iterable[tuple[PlacedPortion, Collection[str]]], persistence_seconds: int
+    shown: Iterable[tuple[Portion, Collection[str]]], persistence_seconds: int
 ) -> bool:
     """True if the lists differ in one client for long.
 
@@ -113,7 +108,7 @@ def _differs_for_long(
 
 
 def _causes(
-    sightings: Iterable[tuple[PlacedPortion, _ShownQueue]], persistence_seconds: int
+    sightings: Iterable[tuple[Portion, _ShownQueue]], persistence_seconds: int
 ) -> tuple[str, ...]:
     """The causes that lasted themselves; all of them where none did.
 
@@ -138,9 +133,9 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
     shown = ([(key_of(each), each) for each in phase.evaluated.faults] for phase in timeline.phases)
     for episode in extents.episodes_of(timeline.runs, shown, persistence_seconds):
         extent, last = episode.extent, episode.shown[-1]
-        if last.fault == BROKER_VIEW_DIVERGENCE and not _differs_for_long(
-            [(run, fault.client_ids) for run, fault in episode.sightings], persistence_seconds
-        ):
+        named = [(run, fault.client_ids) for run, fault in episode.sightings]
+        differs = last.fault == BROKER_VIEW_DIVERGENCE
+        if differs and not _differs_for_long(named, persistence_seconds):
             extent = extent._replace(persistence=TRANSIENT)
         most = max(each.queues_affected for each in episode.shown)
         yield FaultEpisode(timeline.topic, extent, **vars(last) | {"queues_affected": most})

@@ -92,53 +92,73 @@ class TopicSubscriptions:
         return {list_id: list(map(narrow, of_list)) for list_id, of_list in lists.items()}
 
     def _expression(self, topic: str, subscriptions: Any) -> tuple[Any, ...] | None:
-        found = self._found.get(id(subscriptions))
-        if found is None:
+        if id(subscriptions) not in self._found:
             # The first of equal topics counts.
             by_topic = {each[0]: tuple(each[1:]) for each in reversed(subscriptions or ())}
-            found = self._found[id(subscriptions)] = subscriptions, by_topic
-        return found[1].get(topic)
+            self._found[id(subscriptions)] = subscriptions, by_topic
+        return self._found[id(subscriptions)][1].get(topic)
 
 
-def state_of(
-    situation: TopicSituation,
-    members: Mapping[str, Sequence[MemberFacts]],
-    subscribed: TopicSubscriptions | None = None,
-) -> State:
-    """The core's state of a situation; ``members`` by list id.
+@dataclass(frozen=True)
+class Question:
+    """A situation that is to be evaluated; ``members`` has the lists that it names, and others.
 
-    ``subscribed``: the same for all situations of these members.
+    It travels with its own lists alone, and of what their members subscribe to with its topic: of a
+    group with thousands of topics each question would else have all of them.
     """
-    topic, subscribed = situation.topic, subscribed or TopicSubscriptions()
-    lists: dict[Broker, list[Member]] = {}
-    for part in listed(situation):
-        chosen = [each for each in members[part.list_id] if part.has(each[_CLIENT_ID])]
-        if chosen:
-            lists.setdefault(part.broker, []).extend(_members_in(chosen, topic, subscribed))
-    answers = dict(situation.answers) | {patch.broker: patch.later for patch in situation.patches}
-    return State(
-        consumer_group=situation.consumer_group,
-        topic=topic,
-        # In order, for the order in which rows come, or a broker prints a set, has no meaning.
-        client_lists=tuple(
-            core.ClientList(*broker, _each_once(of_list))
-            for broker, of_list in sorted(lists.items())
-        ),
-        topic_routes=tuple(
-            # Each name once.
-            core.TopicRoute(addr, tuple({each.broker_name: each for each in brokers}.values()))
-            for addr, brokers in sorted(situation.routes, key=itemgetter(0))
-        ),
-        offline_brokers=tuple(each for each in answers if answers[each] == NOT_ONLINE),
-        process_counts=tuple(
-            # Every reason is a template without slots, so that a column needs no more than it.
-            ProcessCount(client_id, processes, Text(because))
-            for client_id, processes, because in situation.process_counts
-        ),
-        unreachable=situation.unreachable,
-        request_mode=situation.request_mode,
-        locks_at_master=situation.locks_at_master,
-    )
+
+    situation: TopicSituation
+    #: The members of each list, by list id.
+    members: Mapping[str, Sequence[MemberFacts]]
+    #: The same for all questions about these members.
+    subscribed: TopicSubscriptions = field(default_factory=TopicSubscriptions, compare=False)
+
+    def lists(self) -> Mapping[str, Sequence[MemberFacts]]:
+        """The lists that the situation names, by id."""
+        return {part.list_id: self.members[part.list_id] for part in listed(self.situation)}
+
+    def size(self) -> int:
+        """The members of all these lists."""
+        return sum(map(len, self.lists().values()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        situation = self.situation
+        return Question, (situation, self.subscribed.narrowed(situation.topic, self.lists()))
+
+    def state(self) -> State:
+        """The core's state of the situation."""
+        situation, topic = self.situation, self.situation.topic
+        lists: dict[Broker, list[Member]] = {}
+        for part in listed(situation):
+            chosen = [each for each in self.members[part.list_id] if part.has(each[_CLIENT_ID])]
+            if chosen:
+                found = _members_in(chosen, topic, self.subscribed)
+                lists.setdefault(part.broker, []).extend(found)
+        patched = {patch.broker: patch.later for patch in situation.patches}
+        answers = dict(situation.answers) | patched
+        return State(
+            consumer_group=situation.consumer_group,
+            topic=topic,
+            # In order, for the order in which rows come, or a broker prints a set, has no meaning.
+            client_lists=tuple(
+                core.ClientList(*broker, _each_once(of_list))
+                for broker, of_list in sorted(lists.items())
+            ),
+            topic_routes=tuple(
+                # Each name once.
+                core.TopicRoute(addr, tuple({each.broker_name: each for each in brokers}.values()))
+                for addr, brokers in sorted(situation.routes, key=itemgetter(0))
+            ),
+            offline_brokers=tuple(each for each in answers if answers[each] == NOT_ONLINE),
+            process_counts=tuple(
+                # Every reason is a template without slots, so that a column needs no more than it.
+                ProcessCount(client_id, processes, Text(because))
+                for client_id, processes, because in situation.process_counts
+            ),
+            unreachable=situation.unreachable,
+            request_mode=situation.request_mode,
+            locks_at_master=situation.locks_at_master,
+        )
 
 
 _CLIENT_ID = [fact.name for fact in MEMBER_FACTS].index("client_id")
@@ -152,25 +172,13 @@ def _members_in(
     There are millions of them, and equal subscriptions are one object as a rule.
     """
     found: dict[tuple[int, int], tuple[bool, int, str | None]] = {}
-    for (
-        client_id,
-        addr,
-        language,
-        version,
-        message_model,
-        strategy,
-        rebalances,
-        is_expired,
-        chooses_queues,
-        source,
-        doubtful_topics,
-        subscriptions,
-    ) in records:
+    for record in records:
+        client_id, addr, language, version, message_model, strategy, rebalances = record[:7]
+        is_expired, chooses_queues, source, doubtful_topics, subscriptions = record[7:]
         key = id(subscriptions), id(doubtful_topics)
-        narrow = found.get(key)
-        if narrow is None:
-            narrow = found[key] = subscribed.of(topic, subscriptions, doubtful_topics)
-        is_subscribed, percent, expression = narrow
+        if key not in found:
+            found[key] = subscribed.of(topic, subscriptions, doubtful_topics)
+        is_subscribed, percent, expression = found[key]
         yield Member(
             client_id,
             addr,
@@ -209,33 +217,6 @@ def _each_once(members: Iterable[Member]) -> tuple[Member, ...]:
 
 
 # ---------------------------------------------------------------- states to verdicts
-
-
-@dataclass(frozen=True)
-class Question:
-    """A situation that is to be evaluated; ``members`` has the lists that it names, and others.
-
-    It travels with its own lists alone, and of what their members subscribe to with its topic: of a
-    group with thousands of topics each question would else have all of them.
-    """
-
-    situation: TopicSituation
-    #: The members of each list, by list id.
-    members: Mapping[str, Sequence[MemberFacts]]
-    #: The same for all questions about these members.
-    subscribed: TopicSubscriptions = field(default_factory=TopicSubscriptions, compare=False)
-
-    def lists(self) -> Mapping[str, Sequence[MemberFacts]]:
-        """The lists that the situation names, by id."""
-        return {part.list_id: self.members[part.list_id] for part in listed(self.situation)}
-
-    def size(self) -> int:
-        """The members of all these lists."""
-        return sum(map(len, self.lists().values()))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        situation = self.situation
-        return Question, (situation, self.subscribed.narrowed(situation.topic, self.lists()))
 
 
 class Verdicts(NamedTuple):
@@ -283,7 +264,7 @@ def answer(asked: Iterable[Question], rules: core.StrategyRules) -> Verdicts:
     for each in asked:
         situation_id, *subject = each.situation[:4]
         try:
-            state = state_of(each.situation, each.members, each.subscribed)
+            state = each.state()
             evaluation = core.evaluate(state, rules)
             evaluated = to_verdict(evaluation, core.Situation(state, rules))
         except Exception as error:
@@ -310,6 +291,5 @@ def to_verdict(evaluation: core.Evaluation, situation: core.Situation) -> Verdic
 
 
 def _found_queue(found: core.Finding, causes: tuple[str, ...]) -> FoundQueue:
-    queue = found.queue.broker_name, found.queue.queue_id
-    certainty, probability, claimants = found.certainty, found.probability, found.claimants
-    return FoundQueue(found.kind, queue, certainty, probability, claimants, causes)
+    queue, likely = (found.queue.broker_name, found.queue.queue_id), found.probability
+    return FoundQueue(found.kind, queue, found.certainty, likely, found.claimants, causes)

@@ -66,8 +66,12 @@ _EXPLAINS: Mapping[str, set[str]] = {
     kinds.BROKER_ADDRESS_CHANGED: {repairs.BROKER_VIEW_DIVERGENCE, repairs.GROUP_NOT_ON_BROKER},
 }
 _OF_BROKERS = (kinds.MASTER_LEFT, kinds.BROKER_ADDRESS_CHANGED)
+#: The faults of members that come and go without end.
+_RESTLESS = (kinds.FLAPPING, kinds.RECONNECTING)
 _RANKS = list(kinds.EVENT_KINDS)
 _EXPLAINING = tuple(dict.fromkeys((*_EXPLAINS, *kinds.EVENT_KINDS)))
+#: The columns that say what an event cost.
+_COSTS = ("queues_lost", "messages_lost", "queues_read_twice")
 
 
 class Event(NamedTuple):
@@ -98,11 +102,8 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     by_topic, snapshots = case.situations.by_topic, case.snapshots
     away = [*masters_that_left(case)]
     began = [*snapshots[:1], *[event.ends for event in away if event.ends is not None]]
-    unsteady = [
-        (row["first_seen"], row["last_seen"])
-        for row in tables["group_faults"]
-        if row["fault"] in (kinds.FLAPPING, kinds.RECONNECTING)
-    ]
+    restless = (row for row in tables["group_faults"] if row["fault"] in _RESTLESS)
+    unsteady = [(row["first_seen"], row["last_seen"]) for row in restless]
     members, restarted = _members_in_time(dossier, by_topic), restarts(dossier.clients)
     found = [*away, *nameservers_that_differ(by_topic), *addresses_that_changed(dossier)]
     for topic, changes in case.route_changes.items():
@@ -125,9 +126,8 @@ def _with_gap_before(event: Event, snapshots: Sequence[Instant], usual: Instant)
     member. It left between the two, and not at 10:09:00.
     """
     place = bisect_left(snapshots, event.begins)
-    if not place:  # nothing was collected before
-        return event
-    earlier = snapshots[place - 1]
+    # Nothing was collected before the first.
+    earlier = snapshots[place - 1] if place else event.begins
     if event.begins - earlier <= ONE_IS_MISSING * usual:
         return event
     when = Text(
@@ -187,9 +187,9 @@ def _differed(
     names = {each: {broker.broker_name for broker in brokers} for each, brokers in routes}
     lacks = sorted(set().union(*names.values()) - names[addr])
     what = Text("nameserver {namesrv} gave different routes from the others", namesrv=addr)
-    why = Text("its routes have different queues")
-    if lacks:
-        why = Text("its routes lack {brokers}", brokers=with_commas(lacks))
+    why = Text("its routes lack {brokers}", brokers=with_commas(lacks))
+    if not lacks:
+        why = Text("its routes have different queues")
     about = tuple(lacks), frozenset({topic})
     yield Event(kinds.NAMESERVERS_DIFFER, addr, begins, last_seen, ends, what, why, *about)
 
@@ -228,8 +228,7 @@ def topic_resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]
     known: dict[str, int] = dict(changes[0].before) if changes else {}
     steps: list[tuple[Instant, dict[str, int], dict[str, int]]] = []
     for change in changes:
-        gained = dict(sorted({*change.now} - {*change.before}))
-        now = known | gained
+        now = known | dict(sorted({*change.now} - {*change.before}))
         if now != known:
             steps.append((change.first_seen, known, now))
         known = now
@@ -330,17 +329,15 @@ def members_that_changed(
         came_back = frozenset().union(*[each for _, each in of_one]) & before & now
         replaced = min(len(before - now), len(now - before)) + len(came_back)
         is_deploy = len(before) == len(now) or 2 * replaced >= min(len(before), len(now)) > 0
-        if (is_deploy and not replaced) or any(
-            first <= ends and begins <= last for first, last in unsteady
-        ):
+        is_restless = any(first <= ends and begins <= last for first, last in unsteady)
+        if is_restless or (is_deploy and not replaced):
             continue
         kind = kinds.GROUP_SCALED
         template = "group {group} was scaled from {before:,} to {now:,} members"
         if is_deploy:
             kind = kinds.GROUP_DEPLOYED
             template = "{replaced:,} of {before:,} members of {group} were replaced or restarted"
-        numbers = {"replaced": replaced, "before": len(before), "now": len(now)}
-        what = Text(template, group=group, **numbers)
+        what = Text(template, group=group, replaced=replaced, before=len(before), now=len(now))
         changes = (
             (len(now - before), Text("{number:,} joined", number=len(now - before))),
             (len(before - now), Text("{number:,} left", number=len(before - now))),
@@ -385,10 +382,7 @@ def _row(cluster: str, event: Event, groups: Sequence[str]) -> Row:
         "cluster": cluster,
         **event._asdict(),
         "groups": sorted(groups),
-        "groups_left_out": 0,
-        "queues_lost": 0,
-        "messages_lost": 0,
-        "queues_read_twice": 0,
+        **dict.fromkeys(("groups_left_out", *_COSTS), 0),
         "finding_ids": [],
         "groups_lasting": [],
         "recovered_at": None,
@@ -425,7 +419,7 @@ def _event(rows: Sequence[Row]) -> Row:
         key=lambda row: (row["begins"], -len(row["evidence"]), str(row["evidence"]), row["what"]),
     )
     event = event | {"last_seen": last_seen, "ends": None if ends < last_seen else ends}
-    for column in ("queues_lost", "messages_lost", "queues_read_twice"):
+    for column in _COSTS:
         event[column] = sum(row[column] for row in rows)
     for column in ("groups", "groups_lasting", "broker_names", "finding_ids"):
         event[column] = sorted({name for row in rows for name in row[column]})
@@ -462,9 +456,7 @@ def headline(row: Row) -> Text:
     what = row["what"]
     if row["kind"] in _UNTIL and row["ends"] is not None:
         what = Text(_UNTIL[row["kind"]], what=what, time=clock(row["ends"]))
-    lost, unread, twice = (
-        row[name] for name in ("queues_lost", "messages_lost", "queues_read_twice")
-    )
+    lost, unread, twice = (row[name] for name in _COSTS)
     cost: list[str] = []
     if row["kind"] not in kinds.OF_ONE_GROUP:
         cost.append(count(row["groups_touched"], "group touched", "groups touched"))
@@ -477,9 +469,7 @@ def headline(row: Row) -> Text:
         cost.append(count(unread, "message left unread", "messages left unread"))
     if twice:
         cost.append(count(twice, "queue read twice", "queues read twice"))
-    every = reduce(
-        lambda cost, further: Text("{cost}, {further}", cost=cost, further=further), cost
-    )
+    every = reduce(lambda one, more: Text("{cost}, {further}", cost=one, further=more), cost)
     return Text("{time} {what}: {cost}", time=clock(row["begins"]), what=what, cost=every)
 
 
@@ -499,20 +489,16 @@ def _explain(
             if event is None:
                 continue
             event["finding_ids"].append(row["finding_id"])
+            column = "queues_read_twice" if table == "duplicate_queues" else "queues_lost"
+            of_event = queues[id(event), column]
             if "certainty" in row and _is_sure(row):
-                column = "queues_lost" if table == "orphaned_queues" else "queues_read_twice"
-                of_event = queues[id(event), column]
                 of_event.add((row["topic"], row["broker_name"], row["queue_id"]))
-                event[column] = len(of_event)
             elif row.get("unread_messages") is not None and _is_lasting(row):
-                of_event = queues[id(event), "queues_lost"]
                 # No route or no member has them any more, and so no finding of a queue.
-                of_event.update(
-                    (row["topic"], row["finding_id"], number)
-                    for number in range(row["queues_affected"])
-                )
-                event["queues_lost"] = len(of_event)
+                numbers = range(row["queues_affected"])
+                of_event |= {(row["topic"], row["finding_id"], number) for number in numbers}
                 event["messages_lost"] += row["unread_messages"]
+            event[column] = len(of_event)
             if not _passed(row):
                 event["groups_lasting"] = event["groups"]
             elif later := snapshots[bisect_right(snapshots, row["last_seen"]) :]:
@@ -555,6 +541,5 @@ def _is_sure(finding: Row) -> bool:
     if what was held or what moved refutes it, nor if it is only possible.
     """
     seen = (finding["confirmed"], finding["moved"])
-    if not _is_lasting(finding):
-        return False
-    return True in seen or (finding["certainty"] == CERTAIN and False not in seen)
+    is_shown = True in seen or (finding["certainty"] == CERTAIN and False not in seen)
+    return is_shown and _is_lasting(finding)

@@ -32,7 +32,7 @@ class Portion(NamedTuple):
 
     ``counts``: what its snapshots do not show was not there. Else they show too little for that,
     and do not count. ``watch``: the number of the watch that it is in (see
-    ``intervals.watches``); it is in one alone.
+    ``intervals.watches``); it is in one alone. A run is a part with its place, of ``runs_of``.
     """
 
     first_seen: Instant
@@ -40,22 +40,12 @@ class Portion(NamedTuple):
     snapshots: int
     counts: bool = True
     watch: int = 0
-
-
-class PlacedPortion(NamedTuple):
-    """A part, and where in the window it is."""
-
-    first_seen: Instant
-    last_seen: Instant
-    snapshots: int
     #: The number of snapshots of the window that count before it, and up to its end.
-    before: int
-    after: int
+    before: int = 0
+    after: int = 0
     #: The time that its snapshots cover: each the time up to the next one, but no longer than
     #: the usual gap between two, so that a snapshot that is missing makes nothing last longer.
-    covers: Instant
-    #: Between two watches nobody looked.
-    watch: int
+    covers: Instant = 0
 
 
 class Timed(Protocol):
@@ -106,7 +96,7 @@ class Episode(NamedTuple, Generic[Key, Observed]):
     key: Key
     extent: Extent
     #: Sightings in time.
-    sightings: Sequence[tuple[PlacedPortion, Observed]]
+    sightings: Sequence[tuple[Portion, Observed]]
 
     @property
     def shown(self) -> list[Observed]:
@@ -115,7 +105,7 @@ class Episode(NamedTuple, Generic[Key, Observed]):
 
 
 def episodes_of(
-    runs: Sequence[PlacedPortion],
+    runs: Sequence[Portion],
     shown: Iterable[Iterable[tuple[Key, Observed]]],
     persistence_seconds: int,
 ) -> Iterator[Episode[Key, Observed]]:
@@ -146,7 +136,7 @@ def widest(extents: Sequence[Extent]) -> Extent:
     )
 
 
-def runs_of(parts: Sequence[Portion]) -> list[PlacedPortion]:
+def runs_of(parts: Sequence[Portion]) -> list[Portion]:
     """The parts of a window, in time, as runs.
 
     >>> [run.covers for run in runs_of([Portion(0, 120, 3), Portion(300, 300, 1)])]
@@ -158,24 +148,18 @@ def runs_of(parts: Sequence[Portion]) -> list[PlacedPortion]:
     first, last, gaps = np.array(times, np.int64).reshape(-1, 3).T
     within = np.repeat((last - first) // np.maximum(gaps, 1), gaps)
     gap = usual_gap_but_for_one(np.append(within, first[1:] - last[:-1]))
-    runs: list[PlacedPortion] = []
+    runs: list[Portion] = []
     counted = 0
     for part, following in zip_longest(parts, parts[1:]):
         end = following.first_seen if following else part.last_seen + gap
         after = counted + part.snapshots * part.counts
         covers = min(end - part.first_seen, part.snapshots * gap)
-        runs.append(
-            PlacedPortion(
-                part.first_seen, part.last_seen, part.snapshots, counted, after, covers, part.watch
-            )
-        )
+        runs.append(part._replace(before=counted, after=after, covers=covers))
         counted = after
     return runs
 
 
-def join_episodes(
-    runs: Sequence[PlacedPortion], counted: int | None = None
-) -> list[list[PlacedPortion]]:
+def join_episodes(runs: Sequence[Portion], counted: int | None = None) -> list[list[Portion]]:
     """The runs that show one thing, in time, put together to episodes.
 
     Two runs belong to one episode where, read from either end of it, what shows it outweighs what
@@ -204,7 +188,7 @@ def join_episodes(
     >>> len(join_episodes(runs_of([Portion(0, 0, 1), Portion(8, 8, 1, watch=1)])))
     2
     """
-    episodes: list[list[PlacedPortion]] = []
+    episodes: list[list[Portion]] = []
     start = 0
     for number, (one, following) in enumerate(pairwise(runs), start=1):
         is_gap = following.before > one.after
@@ -218,25 +202,25 @@ def join_episodes(
     return episodes + latest
 
 
-def _came_again(before: Sequence[PlacedPortion], last: Sequence[PlacedPortion]) -> bool:
+def _came_again(before: Sequence[Portion], last: Sequence[Portion]) -> bool:
     """True if what ``last`` shows is what came again ``before``."""
     gap = last[0].before - before[-1].after
     shown, in_all = _weight([*before, *last])
     return gap <= max(_gaps(before), default=0) and 2 * shown >= in_all
 
 
-def _weight(runs: Sequence[PlacedPortion]) -> tuple[int, int]:
+def _weight(runs: Sequence[Portion]) -> tuple[int, int]:
     """The snapshots that count in the runs, and those from the first run to the last."""
     return sum(run.after - run.before for run in runs), runs[-1].after - runs[0].before
 
 
-def _gaps(runs: Sequence[PlacedPortion]) -> list[int]:
+def _gaps(runs: Sequence[Portion]) -> list[int]:
     """The number of snapshots that count in each gap between the runs."""
     gaps = (following.before - one.after for one, following in pairwise(runs))
     return [gap for gap in gaps if gap]
 
 
-def _outweighing(runs: Sequence[PlacedPortion]) -> list[list[PlacedPortion]]:
+def _outweighing(runs: Sequence[Portion]) -> list[list[Portion]]:
     """Joins runs as ``join_episodes`` does, whatever the length of a gap.
 
     These are the maximal scoring subsequences of Ruzzo and Tompa (1999), where each snapshot that
@@ -261,7 +245,7 @@ def _outweighing(runs: Sequence[PlacedPortion]) -> list[list[PlacedPortion]]:
     return [list(runs[start:end]) for start, end in pairwise([*starts, len(runs)])]
 
 
-def extent_of(runs: Sequence[PlacedPortion], counted: int, persistence_seconds: int) -> Extent:
+def extent_of(runs: Sequence[Portion], counted: int, persistence_seconds: int) -> Extent:
     """The time of an episode of these runs, in a window of which ``counted`` snapshots count.
 
     It lasts where it was seen over at least so many seconds, and the snapshots that show it cover
@@ -293,5 +277,4 @@ def persistence(first_seen: Instant, last_seen: Instant, persistence_seconds: in
     >>> persistence(0, 180 * SECOND, 180), persistence(0, 180 * SECOND - 1, 180)
     ('PERSISTENT', 'TRANSIENT')
     """
-    lasts = last_seen - first_seen >= persistence_seconds * SECOND
-    return PERSISTENT if lasts else TRANSIENT
+    return PERSISTENT if last_seen - first_seen >= persistence_seconds * SECOND else TRANSIENT

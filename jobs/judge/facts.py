@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from rebalance_core.client_kinds import placeholders_in
-from rebalance_core.english import agreeing, joined, named_broker, with_commas
+from rebalance_core.english import MOST_NAMES, agreeing, joined, list_of, named_broker, with_commas
 from rebalance_core.findings import AUDITED, STRATEGY_NOT_KNOWN
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
@@ -22,7 +22,7 @@ from .core_verdict import QueueKey
 from .dossier import Dossier, QueueOffsets
 from .failing import retries, steps
 from .found import GroupFindings
-from .in_words import MOST_NAMES, between, queues_in_words, waiting_in_words, zoned_clock
+from .in_words import between, queues_in_words, waiting_in_words, zoned_clock
 
 #: Fewer messages say nothing of what is usual.
 _FEWEST_MESSAGES = 100
@@ -125,15 +125,20 @@ def _placeholders(dossier: Dossier) -> Iterator[Text]:
 
 def members_elsewhere(dossier: Dossier) -> Iterator[Text]:
     """The members that a group has in other clusters while it has none in this one."""
-    clusters = sorted(dossier.elsewhere.items()) if dossier.is_offline else []
-    for cluster, last in clusters[:MOST_NAMES]:
-        yield agreeing(
-            last.members,
-            "no broker of this cluster lists a member, while cluster {cluster} has {members} "
-            "[member|members] at {time}",
-            cluster=cluster,
-            members=last.members,
-            time=zoned_clock(last.time),
+    if dossier.is_offline and dossier.elsewhere:
+        clusters = [
+            agreeing(
+                last.members,
+                "cluster {cluster} has {members} [member|members] at {time}",
+                cluster=cluster,
+                members=last.members,
+                time=zoned_clock(last.time),
+            )
+            for cluster, last in sorted(dossier.elsewhere.items())
+        ]
+        yield Text(
+            "no broker of this cluster lists a member, while {clusters}",
+            clusters=list_of(clusters, MOST_NAMES, ("more cluster has", "more clusters have")),
         )
 
 

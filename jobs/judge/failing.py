@@ -56,27 +56,21 @@ def failing(case: Case, found: GroupFindings) -> GroupFindings:
     tries, dead = _sums([*offsets.consumed, *offsets.retried], times), _sums(offsets.dead, times)
     failed = _sums(offsets.again, times) + dead
     starts = np.searchsorted(times, times - _FAILS_FOR, side="right") - 1
-    tried = tries - tries[starts]
-    shows = (
-        (starts >= 0)
-        & (tried >= _FEWEST_MESSAGES)
-        & (failed - failed[starts] >= _NEARLY_ALL * tried)
-    )
+    tried, failing_ = tries - tries[starts], failed - failed[starts]
+    shows = (starts >= 0) & (tried >= _FEWEST_MESSAGES) & (failing_ >= _NEARLY_ALL * tried)
     steps = np.diff(failed, prepend=0) > np.diff(tries, prepend=0) / 2
     faults = []
     for first, last, is_open in covered(shows, starts, steps):
         since, until = int(times[first]), int(times[last])
         lasts = persistence(since, until, case.persistence_seconds)
-        number, failures, given_up = (
-            round(sums[last] - sums[first]) for sums in (tries, failed, dead)
-        )
+        number, failures, lost = (round(sums[last] - sums[first]) for sums in (tries, failed, dead))
         what = Text(
             "{share:.0%} of {tries:,} attempts to consume a message failed {time}",
             share=min(failures / number, 1),
             tries=number,
             time=between(since, until),
         )
-        evidence = joined([what, *_given_up(case.dossier, given_up)])
+        evidence = joined([what, *_given_up(case.dossier, lost)])
         extent = Extent(since, until, last - first + 1, lasts, is_open)
         remedy = Text(
             "find in the clients' log why the listener fails, and fix it; each message is "
@@ -129,9 +123,8 @@ class _RetryOffsets(NamedTuple):
 
 
 def _counted(dossier: Dossier) -> _RetryOffsets:
-    of = _RetryOffsets(
-        [], [], [], [(each.times, each.broker_offsets) for each in dossier.dead_letters]
-    )
+    dead = [(each.times, each.broker_offsets) for each in dossier.dead_letters]
+    of = _RetryOffsets([], [], [], dead)
     for each in chain.from_iterable(dossier.offsets.values()):
         if is_retry_topic(each.topic):
             of.retried.append((each.times, each.consumer_offsets))

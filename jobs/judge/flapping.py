@@ -9,13 +9,13 @@ that is replaced as well. So the longest row of lives that follow one another di
 where the number of those that came does not.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain, pairwise
 from math import inf
 from typing import NamedTuple
 
 from rebalance_core.client_id import parse_client_id
-from rebalance_core.english import count, list_of
+from rebalance_core.english import MOST_NAMES, count, list_of
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
@@ -24,7 +24,6 @@ from ..declared.kinds import FLAPPING, PERSISTENT
 from .case import Case
 from .extents import Extent, persistence
 from .found import FaultEpisode, GroupFindings
-from .in_words import MOST_NAMES
 from .reassignments import Reassignment
 
 #: The fewest lives that follow one another; a deploy and its rollback are two.
@@ -36,11 +35,12 @@ _HOUR = 3600 * SECOND
 _NEARLY_ALL = 0.8
 
 _REMEDY = (
-    "find out why the processes of {these_clients} end: what their orchestrator says about "
-    "restarts (liveness probe, out of memory, eviction), an autoscaler that goes back and forth, "
-    "or heartbeats that do not get through; until then raise the probe's timeout or fix the number "
-    "of processes"
+    "find out why {these_processes} end: what their orchestrator says about restarts (liveness "
+    "probe, out of memory, eviction), an autoscaler that goes back and forth, or heartbeats that "
+    "do not get through; until then raise the probe's timeout or fix the number of processes"
 )
+#: Whoever comes and goes, where each process has a host of its own.
+_OF_SEVERAL_HOSTS = Text("processes of several hosts")
 
 
 class Life(NamedTuple):
@@ -111,7 +111,7 @@ def flapping_members(case: Case, found: GroupFindings) -> GroupFindings:
     if not flappers:
         released = _released(case, case.main_topic)
         kept = [life for life in lives if (life.name, life.start) not in released]
-        flappers = _flappers(case, Text("processes of several hosts"), kept)
+        flappers = _flappers(case, _OF_SEVERAL_HOSTS, kept)
     return found.plus([_fault(case, case.main_topic, flappers)] if flappers else ())
 
 
@@ -157,40 +157,33 @@ def _fault(case: Case, topic: str, flappers: Sequence[_Flapper]) -> FaultEpisode
     lives = [life for flapper in flappers for life in flapper.lives]
     first_seen = min(life.start for life in lives)
     last_seen = max(life.start if life.end is None else life.end for life in lives)
-    times = [
-        row.changed_at
-        for row in case.reassignments[topic]
-        if first_seen <= row.changed_at <= last_seen and (row.clients_joined or row.clients_left)
-    ]
-    client_ids = sorted({life.name for life in lives})
-    addresses = {
-        channel.client_addr
-        for client_id in client_ids
-        for channel in case.situations.channels.get(client_id, ())
-        if channel.first_seen <= last_seen and first_seen <= channel.last_seen
-    }
-    usual = max(
-        later.start - one.start for flapper in flappers for one, later in pairwise(flapper.row)
-    )
+    changes = (row for row in case.reassignments[topic] if row.clients_joined or row.clients_left)
+    times = [row.changed_at for row in changes if first_seen <= row.changed_at <= last_seen]
+    usual = max(later.start - one.start for each in flappers for one, later in pairwise(each.row))
     ongoing = case.timelines[topic].phases[-1].last_seen - last_seen <= usual
+    extent = Extent(first_seen, last_seen, len(set(times)), PERSISTENT, ongoing)
+    client_ids = sorted({life.name for life in lives})
+    channels = chain(*(case.situations.channels.get(client_id, ()) for client_id in client_ids))
+    addresses = {channel.client_addr for channel in channels if extent.overlaps(channel)}
     lives_of = grouped((flapper.who, life) for flapper in flappers for life in flapper.lives)
     # Who joined when, those that did most often first.
     often = dict(sorted(lives_of.items(), key=lambda each: (-len(each[1]), each[0])))
-    return FaultEpisode(
-        topic,
-        Extent(first_seen, last_seen, len(set(times)), PERSISTENT, ongoing),
-        FLAPPING,
-        evidence=Text(
-            "{joined}; meanwhile members joined or left {times}, {per_hour} per hour, and each "
-            "time all queues are divided again",
-            joined=list_of((_joined(who, lives) for who, lives in often.items()), MOST_NAMES),
-            times=count(len(times), "time"),
-            per_hour=per_hour(len(times), first_seen, last_seen),
-        ),
-        remedy=Text(_REMEDY, these_clients=list_of(often, MOST_NAMES)),
-        client_ids=tuple(client_ids),
-        client_addrs=tuple(sorted(addresses)),
+    evidence = Text(
+        "{joined}; meanwhile members joined or left {times}, {per_hour} per hour, and each time "
+        "all queues are divided again",
+        joined=list_of((_joined(who, lives) for who, lives in often.items()), MOST_NAMES),
+        times=count(len(times), "time"),
+        per_hour=per_hour(len(times), first_seen, last_seen),
     )
+    remedy = Text(_REMEDY, these_processes=_processes_of(often))
+    clients = tuple(client_ids), tuple(sorted(addresses))
+    return FaultEpisode(topic, extent, FLAPPING, evidence, remedy, *clients)
+
+
+def _processes_of(flappers: Collection[str]) -> Text:
+    if _OF_SEVERAL_HOSTS in flappers:  # then it is the only one
+        return _OF_SEVERAL_HOSTS
+    return Text("the processes of {these_clients}", these_clients=list_of(flappers, MOST_NAMES))
 
 
 def per_hour(times: int, first_seen: Instant, last_seen: Instant) -> int:

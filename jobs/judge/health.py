@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rebalance_core.english import joined, list_of, named_broker
+from rebalance_core.english import MOST_NAMES, joined, list_of, named_broker
 from rebalance_core.findings import (
     AUDITED,
     BROADCASTING_GROUP,
@@ -34,12 +34,11 @@ from ..declared.kinds import NO_GROUP, worst
 from ..schemas import NO_ANSWER, UNAUDITED
 from .answers import asked_answers
 from .arrow_tables import Row
-from .backlog import TopicBacklog, shows_what_waits, topic_backlog
+from .backlog import TopicBacklog, shows_what_waits, still_waits, topic_backlog
 from .case import Case
 from .core_verdict import Verdict
 from .dossier import Dossier, RouteRun
 from .found import QueueFinding, Stall
-from .in_words import MOST_NAMES
 from .intervals import usual_gap
 from .routes import readable
 from .situations import Period
@@ -84,11 +83,8 @@ def _backlog_columns(
         return not_known
     every = [each for each in dossier.offsets.get(topic, ()) if each.times.size]
     offsets = [each for each in every if shows_what_waits(each, time)]
-    orphaned_since = {
-        each.queue: each.first_seen
-        for each in found
-        if each.kind == ORPHANED and each.last_seen >= time
-    }
+    orphans = (each for each in found if each.kind == ORPHANED and each.last_seen >= time)
+    orphaned_since = {each.queue: each.first_seen for each in orphans}
     # A stranger chose how many queues a route has: they are counted, never made.
     queues: dict[str, int] = {}
     for _, brokers in at_end.situation.routes:
@@ -98,9 +94,8 @@ def _backlog_columns(
     left = [
         each
         for each in every
-        if (queue := (each.broker_name, each.queue_id)) in orphaned_since.keys() - known
-        and orphaned_since[queue] <= each.times[-1]
-        and each.waiting[-1]
+        if (queue := (each.broker_name, each.queue_id)) not in known
+        and still_waits(each, time, orphaned_since.get(queue))
     ]
     waiting = topic_backlog([*offsets, *left])
     if not queues and not waiting.backlog:  # of which queues, without a route nobody knows
@@ -116,17 +111,15 @@ def group_health(case: Case, topic: str, found: Sequence[QueueFinding | Stall]) 
     covered = [(each, case.evaluated[each.situation.situation_id].verdict) for each in periods]
     # A period that shows owners counts over a later one that does not.
     at_end, end = max(covered, key=lambda each: (each[1].shows_owners, each[0].last_seen))
+    audited = (period.snapshots for period, each in covered if each.coverage == AUDITED)
+    complete = (each.completeness for _, each in covered if each.shows_owners)
     return {
         "topic": topic,
         "snapshots": sum(each.snapshots for each in periods),
-        "audited_snapshots": sum(
-            period.snapshots for period, each in covered if each.coverage == AUDITED
-        ),
+        "audited_snapshots": sum(audited),
         "first_seen": periods[0].first_seen,
         "last_seen": periods[-1].last_seen,
-        "completeness": min(
-            (each.completeness for _, each in covered if each.shows_owners), default=0.0
-        ),
+        "completeness": min(complete, default=0.0),
         **{name: getattr(end, name) for name in _AT_THE_END},
         **_silence(case.dossier, end),
         **_backlog_columns(case.dossier, topic, at_end, end, periods[-1].last_seen, found),
@@ -156,10 +149,8 @@ def _unaudited(case: Case, covered: Sequence[tuple[Period, Evaluation]]) -> Row:
         since, until = times[numbers[0]], times[numbers[-1] + 1]
         if until - since >= max(case.persistence_seconds, late, 1) * SECOND:
             lasting.append((until - since, since, until, coverages[0]))
-    if not lasting:
-        return dict.fromkeys(UNAUDITED)
-    _, since, until, coverage = max(lasting)
-    return dict(zip(UNAUDITED, (coverage, since, until), strict=True))
+    _, begins, ends, coverage = max(lasting, default=(0, None, None, None))
+    return dict(zip(UNAUDITED, (coverage, begins, ends), strict=True))
 
 
 def _silence(dossier: Dossier, verdict: Evaluation) -> Row:
@@ -212,15 +203,10 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
 
 def state_runs(periods: Iterable[Period]) -> list[Row]:
     """The rows of ``state_runs``."""
+    names = ("topic", "state_id", "first_seen", "last_seen", "snapshots")
     return [
-        {
-            "topic": each.situation.topic,
-            "state_id": each.situation.situation_id,
-            "first_seen": each.first_seen,
-            "last_seen": each.last_seen,
-            "snapshots": each.snapshots,
-        }
-        for each in periods
+        dict(zip(names, (of.topic, of.situation_id, *in_time), strict=True))
+        for of, _, *in_time in periods
     ]
 
 

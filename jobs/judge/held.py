@@ -46,7 +46,7 @@ _WHY_KEPT = Text(
     "see in the log whether the application suspended the consumer, or why its rebalance fails"
 )
 
-#: The remedy while the strategy is not known, by which these queues may be nobody's.
+#: Nothing is computed without a known strategy: by it these queues may be left to no client.
 _SEE_STRATEGY = Text(
     "check whether the members' strategy gives these queues to a client: a list (CONFIG) has to "
     "name them, those of %RETRY% too, and rooms have to serve their brokers"
@@ -84,7 +84,7 @@ def held_queues(case: Case, found: GroupFindings) -> GroupFindings:
     ]
     queues = [witnessed(case, each) for each in every if each.causes != _READ_BY_OTHERS]
     read = grouped((each.topic, each) for each in every if each.causes == _READ_BY_OTHERS)
-    others = [_read_by_others(of_topic, drift[topic]) for topic, of_topic in read.items()]
+    others = [_read_by_others(of_topic, drift.get(topic, ())) for topic, of_topic in read.items()]
     return found.plus([*held_faults(case, queues), *others], queues)
 
 
@@ -92,11 +92,8 @@ class _TopicHoldings:
     def __init__(self, case: Case, topic: str) -> None:
         self._case, self._timeline, self._held = case, case.timelines[topic], case.holdings[topic]
         #: The readable queues by phase, of those in which nothing is computed.
-        self._undivided = {
-            each.phase.position: case.readable[each.phase.situation_id]
-            for each in self._held.holdings
-            if not each.phase.is_computed
-        }
+        phases = (each.phase for each in self._held.holdings if not each.phase.is_computed)
+        self._undivided = {each.position: case.readable[each.situation_id] for each in phases}
 
     @cached_property
     def _settled(self) -> Sequence[AnswerRound]:
@@ -115,12 +112,8 @@ class _TopicHoldings:
         shared = {each.queue for each in duplicates}
         odd = {each.client_id for each in extra if each.queue in shared}
         lacking = {each.queue for each in drift if not each.is_extra and each.lasts}
-        orphans = [
-            found
-            for queue, owners in sorted(self._owners(lacking).items())
-            for found in self._orphans(queue, owners, odd)
-        ]
-        return duplicates + orphans
+        owned = sorted(self._owners(lacking).items())
+        return duplicates + [found for each in owned for found in self._orphans(*each, odd)]
 
     def _owners(self, queues: set[QueueKey]) -> Mapping[QueueKey, Mapping[int, set[str]]]:
         """The client ids that each queue is computed for under every view, by phase."""
@@ -157,11 +150,8 @@ class _TopicHoldings:
         if offsets is None or any(each.causes != _READ_BY_OTHERS for each in found):
             return found
         # The rounds in which all of the queue's owners answered, if not every process did.
-        of_owners = [
-            each
-            for each in settled
-            if owners[each.position] and owners[each.position] <= each.client_ids
-        ]
+        owned = (each for each in settled if owners[each.position])
+        of_owners = [each for each in owned if owners[each.position] <= each.client_ids]
         return found + [
             each
             for each in findings(of_owners)
@@ -182,11 +172,8 @@ class _TopicHoldings:
             if (each.kind, each.queue) == (DUPLICATE, queue)
         }
         shared = {round_ for round_, processes in holders.items() if len(processes) > 1}
-        rounds = [
-            each
-            for each in self._settled
-            if (each.is_complete or each.round_ in shared) and each.position not in computed
-        ]
+        counted = (each for each in self._settled if each.is_complete or each.round_ in shared)
+        rounds = [each for each in counted if each.position not in computed]
         for episode in self._lasting(queue, rounds, shared):
             at_a_time = [set(holders[each.round_]) for each in episode.shown]
             # A queue that goes from one to another may look shared by the time that all are asked.
@@ -245,11 +232,8 @@ def held_faults(case: Case, findings: Sequence[QueueFinding]) -> Iterator[FaultE
 def _fault(case: Case, cause: str, findings: Sequence[QueueFinding]) -> FaultEpisode:
     extent, topic = widest([each.extent for each in findings]), findings[0].topic
     queues = {each.queue for each in findings}
-    drift = [
-        each
-        for each in case.drift
-        if each.topic == topic and not each.process.is_log and extent.overlaps(each)
-    ]
+    of_topic = (each for each in case.drift if each.topic == topic and not each.process.is_log)
+    drift = [each for each in of_topic if extent.overlaps(each)]
     words = _otherwise_in_words if cause == ALLOCATES_OTHERWISE else _not_held_in_words
     time = between(extent.first_seen, extent.last_seen)
     client_ids, evidence, remedy = words(case, findings, time, drift)
@@ -322,15 +306,12 @@ def _not_held_in_words(
     answers = case.holdings[findings[0].topic].of_clients(client_ids, time_of_all)
     ended = sorted({each.run.client_id for each in answers if each.run.has_no_consumer})
     if ended:
-        evidence.append(
-            agreeing(
-                len(ended),
-                "{clients} [runs, but says that it has|run, but say that they have] no "
-                "consumer of the group any more; heartbeats of other groups keep [it|them] "
-                "listed",
-                clients=clients_in_words(ended, languages),
-            )
+        template = (
+            "{clients} [runs, but says that it has|run, but say that they have] no consumer of "
+            "the group any more; heartbeats of other groups keep [it|them] listed"
         )
+        clients = clients_in_words(ended, languages)
+        evidence.append(agreeing(len(ended), template, clients=clients))
     is_go = any(languages.get(each) == "GO" for each in client_ids)
     # What an update mends is that a client does not take the queues that a route gains.
     changes = case.route_changes.get(findings[0].topic, ())
@@ -339,9 +320,8 @@ def _not_held_in_words(
     if not owners:
         remedy.insert(0, _SEE_STRATEGY)
     if ended:
-        remedy.insert(
-            0, Text("find in the log why the application shut down its consumer of this group")
-        )
+        why = Text("find in the log why the application shut down its consumer of this group")
+        remedy.insert(0, why)
     if case.dossier.consumes_in_order:
         remedy.append(
             Text(
@@ -361,19 +341,14 @@ def _otherwise_in_words(
     # Where nothing is computed, either of two that hold a queue may be the odd one.
     clients = odd or {claimant.client_id for each in findings for claimant in each.claimants}
     languages = case.dossier.languages
-    values = {
-        "clients": clients_in_words(clients, languages),
-        "time": time,
-        "found": _held_by(twice, nobody),
-    }
-    evidence = Text("{clients} divide the queues differently {time}: {found}", **values)
+    named, held = clients_in_words(clients, languages), _held_by(twice, nobody)
+    template = "{clients} divide the queues differently {time}: {found}"
     if odd:
-        evidence = agreeing(
-            len(odd),
+        template = (
             "{clients} [holds queues other than its share|hold queues other than their shares] "
-            "{time}: {found}",
-            **values,
+            "{time}: {found}"
         )
+    evidence = agreeing(len(odd), template, clients=named, time=time, found=held)
     extra = [each for each in drift if each.is_extra and each.client_id in odd]
     if extra and all(each.attributed_to == SHARE_KEPT for each in extra):
         restart = restart_of(odd)
@@ -383,12 +358,10 @@ def _otherwise_in_words(
         "and the same strategy with the same parameters",
         clients=clients_in_words(clients, {}),
     )
-    restart = Text("then restart them") if len(clients) > 1 else Text("then restart it")
-    remedy = [divide, restart]
+    remedy = [divide, Text("then restart them") if len(clients) > 1 else Text("then restart it")]
     if any(languages.get(each) == "GO" for each in clients):
-        remedy.append(
-            Text("early native Go clients divide AVG differently from Java: update the Go client")
-        )
+        early = "early native Go clients divide AVG differently from Java: update the Go client"
+        remedy.append(Text(early))
     return sorted(clients), evidence, joined(remedy)
 
 

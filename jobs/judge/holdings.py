@@ -120,8 +120,6 @@ class Holding:
     @property
     def answered(self) -> Sequence[Instant]:
         """The rounds in which it answered itself."""
-        if not self.bridged:
-            return self.rounds
         return [round_ for round_ in self.rounds if round_ not in self.bridged]
 
 
@@ -226,15 +224,13 @@ class _Segment(NamedTuple):
         return [(self, *edges) for edges in pairwise(sorted(cuts))]
 
     def make_holding(
-        self, reported: "_Answer | _Line", since: Instant, until: Instant, **others: Any
+        self, reported: "_Answer | _Line", since: Instant, until: Instant, **more: Any
     ) -> Holding:
         """The holding of the process from one time to another, as it reported it."""
         process, topic, run = reported.process, self.phase.topic, reported.report.run
         activities = reported.report.activities.get(topic, {})
         computed = self.shares().by_client[process.client_id]
-        return Holding(
-            process, topic, since, until, run, activities, self.phase, computed, **others
-        )
+        return Holding(process, topic, since, until, run, activities, self.phase, computed, **more)
 
 
 #: A part of a segment from one time to another, without its end: one reason, or none, explains a
@@ -307,10 +303,8 @@ def _running_infos(clients: Sequence[ClientRun]) -> list[_Answer]:
         for run in clients
         if run.source == RUNNING_INFO and _shows_its_queues(run)
     )
-    latest: dict[Instant, Instant] = {}
-    for round_, moment in chain.from_iterable(run.times for run in chain(*by_process.values())):
-        if round_ is not None:
-            latest[round_] = max(moment, latest.get(round_, moment))
+    of_rounds = grouped(chain.from_iterable(run.times for run in chain(*by_process.values())))
+    latest = {round_: max(each) for round_, each in of_rounds.items() if round_ is not None}
     rounds = sorted(latest.items())
     longest = longest_bridge(np.array(sorted(latest), np.int64))
     return [
@@ -357,9 +351,8 @@ def _shows_its_queues(run: ClientRun) -> bool:
     Pull consumers leave the table of their queues empty whatever they pull, and
     ``DefaultMQPullConsumer`` pulls whatever its application likes.
     """
-    if run.error_code is not None or run.queues is None or run.pull_consumer is True:
-        return False
-    return bool(run.queues) or run.consume_type != "CONSUME_ACTIVELY"
+    is_answer = run.error_code is None and run.queues is not None and run.pull_consumer is not True
+    return is_answer and (bool(run.queues) or run.consume_type != "CONSUME_ACTIVELY")
 
 
 def _answer_holdings(answer: _Answer, pieces: Sequence[_Piece]) -> Iterator[Holding]:
@@ -488,9 +481,8 @@ def _is_other_list(line: _Line, segments: Sequence[_Segment]) -> bool:
     # A phase holds at most from the snapshot before it to the one after it, and clients lag it.
     first = max(bisect_left(segments, line.logged_at - _ROUTE_LAG, key=_first_seen) - 1, 0)
     end = bisect_right(segments, line.logged_at + _ROUTE_LAG, key=_last_seen) + 1
-    near = [
-        each for each in segments[first:end] if line.process.client_id in each.shares().by_client
-    ]
+    client_id = line.process.client_id
+    near = [each for each in segments[first:end] if client_id in each.shares().by_client]
     return bool(near) and not any(
         (run.queue_count, run.client_count) in segment.shares().lengths
         or (segment.is_first and line.logged_at < segment.phase.first_seen + _ROUTE_LAG)

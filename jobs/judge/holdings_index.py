@@ -101,11 +101,8 @@ class HoldingsOfTopic:
 
     def of_clients(self, client_ids: Container[str], time: Extent) -> list[Holding]:
         """The holdings of these clients by answers of that time."""
-        return [
-            each
-            for each in self.holdings
-            if each.process.client_id in client_ids and time.those_of(each.moments)
-        ]
+        theirs = (each for each in self.holdings if each.process.client_id in client_ids)
+        return [each for each in theirs if time.those_of(each.moments)]
 
     def within(self, time: Extent) -> Sequence[AnswerRound]:
         """The rounds whose last answers came in that time."""

@@ -1,16 +1,13 @@
 """Moments, queues and clients in words, as an operator reads them."""
 
 from collections.abc import Iterable, Mapping
-from itertools import groupby
 
-from rebalance_core.english import agreeing, list_of, queues_of
+from rebalance_core import english
+from rebalance_core.english import MOST_NAMES, agreeing, list_of
 from rebalance_core.texts import Text
 
 from ..declared.instants import Instant
 from .core_verdict import QueueKey
-
-#: More names than this in one sentence nobody reads; the columns have them all.
-MOST_NAMES = 5
 
 
 def between(first_seen: Instant, last_seen: Instant) -> Text:
@@ -46,14 +43,7 @@ def queues_in_words(queues: Iterable[QueueKey]) -> str:
     >>> queues_in_words([("broker-b", 0), ("broker-a", 1), ("broker-a", 0)])
     'queues 0-1 of broker-a and queue 0 of broker-b'
     """
-    return list_of(
-        (
-            queues_of(broker_name, [queue_id for _, queue_id in of_broker])
-            for broker_name, of_broker in groupby(sorted(queues), key=lambda queue: queue[0])
-        ),
-        MOST_NAMES,
-        ("more broker", "more brokers"),
-    )
+    return english.queues_in_words(sorted(queues))
 
 
 def clients_in_words(client_ids: Iterable[str], languages: Mapping[str, str]) -> str:

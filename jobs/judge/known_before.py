@@ -3,10 +3,10 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from rebalance_core.descriptions import GROUP_OFFLINE_REMEDY, UNKNOWN_TOPIC
-from rebalance_core.english import list_of
+from rebalance_core.english import MOST_NAMES, list_of
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import GROUP_NOT_ON_BROKER
 from rebalance_core.texts import Text
@@ -19,7 +19,7 @@ from .dossier import Dossier, PollRun
 from .events import restarts
 from .facts import members_elsewhere
 from .found import FaultEpisode, GroupFindings
-from .in_words import MOST_NAMES, zoned_clock
+from .in_words import zoned_clock
 
 
 def with_history(case: Case, found: GroupFindings) -> GroupFindings:
@@ -42,6 +42,10 @@ def with_history(case: Case, found: GroupFindings) -> GroupFindings:
 
 #: The fewest times that members whose heartbeats come too rarely were dropped and came back.
 _CAME_BACK = 3
+_HEARTBEATS_TOO_RARE = Text(
+    "check how often the members send heartbeats: heartbeatBrokerInterval (30,000 ms), long pauses "
+    "of their processes, timeouts in their log; a broker drops a member that is silent for 120 s"
+)
 
 
 def _offline_explained(fault: FaultEpisode, case: Case) -> FaultEpisode:
@@ -63,37 +67,27 @@ def _offline_explained(fault: FaultEpisode, case: Case) -> FaultEpisode:
     ]
     if happened and all(happened):
         since = Text("the members were listed until {time}", time=zoned_clock(max(listed.values())))
-        return fault.saying(
-            [since, *[each.what for each in happened if each]],
-            remedy=Text(
-                "the members did not come back to {these_brokers}: look for the reason in "
-                "their logs (send heart beat to broker failed, connect failed), restart those "
-                "that still run, and start the others",
-                these_brokers=list_of(sorted(listed), MOST_NAMES),
-            ),
+        remedy = Text(
+            "the members did not come back to {these_brokers}: look for the reason in their logs "
+            "(send heart beat to broker failed, connect failed), restart those that still run, "
+            "and start the others",
+            these_brokers=list_of(sorted(listed), MOST_NAMES),
         )
+        return fault.saying([since, *[each.what for each in happened if each]], remedy=remedy)
     elsewhere = [*members_elsewhere(case.dossier)]
     if elsewhere and fault.extent.ongoing:
-        return fault.saying(
-            elsewhere,
-            remedy=Text(
-                "if the group is to be in {cluster} alone, consume what waits here and delete the "
-                "subscription group; else give the clients a nameserver (namesrvAddr), or topics, "
-                "of this cluster",
-                cluster=list_of(sorted(case.dossier.elsewhere), MOST_NAMES),
-            ),
+        remedy = Text(
+            "if the group is to be in {cluster} alone, consume what waits here and delete the "
+            "subscription group; else give the clients a nameserver (namesrvAddr), or topics, "
+            "of this cluster",
+            cluster=list_of(sorted(case.dossier.elsewhere), MOST_NAMES),
         )
+        return fault.saying(elsewhere, remedy=remedy)
     back = _came_back(case.dossier, fault.last_seen)
     if back < _CAME_BACK or restarts(case.dossier.clients):
         return fault
-    return fault.saying(
-        [Text("the same members were dropped and came back {number} times", number=back)],
-        remedy=Text(
-            "check how often the members send heartbeats: heartbeatBrokerInterval (30,000 ms), "
-            "long pauses of their processes, timeouts in their log; a broker drops a member "
-            "that is silent for 120 s"
-        ),
-    )
+    dropped = Text("the same members were dropped and came back {number} times", number=back)
+    return fault.saying([dropped], remedy=_HEARTBEATS_TOO_RARE)
 
 
 def _came_back(dossier: Dossier, until: Instant) -> int:
@@ -108,10 +102,6 @@ def _came_back(dossier: Dossier, until: Instant) -> int:
 
 def _back_at(runs: Sequence[PollRun], dossier: Dossier, until: Instant) -> int:
     """The number of times that this broker listed members again."""
-    offline = min((run.times[0] for run in runs if run.answer == NOT_ONLINE), default=until)
-    # Mostly nobody came back: then its times need not be looked at one by one.
-    if not any(offline < run.times[-1] for run in runs if run.answer in dossier.list_members):
-        return 0
     answers = sorted((time, run.answer) for run in runs for time in run.times if time <= until)
     back, known = 0, set[str]()
     for (_, before), (_, now) in pairwise(answers):
@@ -124,23 +114,17 @@ def _back_at(runs: Sequence[PollRun], dossier: Dossier, until: Instant) -> int:
 
 def _deleted_explained(fault: FaultEpisode, dossier: Dossier) -> FaultEpisode:
     """Describes a topic that no nameserver knows as deleted; unchanged where none ever knew it."""
-    routed = [
-        time
-        for run in dossier.routes.get(fault.topic, ())
-        for time in run.times
-        if run.brokers and time < fault.first_seen
-    ]
+    known = (run.times for run in dossier.routes.get(fault.topic, ()) if run.brokers)
+    routed = [time for time in chain.from_iterable(known) if time < fault.first_seen]
     if not routed:
         return fault
     had = Text("it had a route until {time}: it was deleted", time=zoned_clock(max(routed)))
-    return fault.saying(
-        [had],
-        remedy=Text(
-            "take {this_topic} out of the subscription; if somebody deleted it by mistake, create "
-            "it again (mqadmin updateTopic)",
-            this_topic=fault.topic,
-        ),
+    remedy = Text(
+        "take {this_topic} out of the subscription; if somebody deleted it by mistake, create it "
+        "again (mqadmin updateTopic)",
+        this_topic=fault.topic,
     )
+    return fault.saying([had], remedy=remedy)
 
 
 def _remedy(fault: FaultEpisode, dossier: Dossier) -> str:
@@ -159,11 +143,8 @@ def _remedy(fault: FaultEpisode, dossier: Dossier) -> str:
             "bring the master of {brokers} back: the route gives no address of it",
             brokers=list_of(sorted(away), MOST_NAMES),
         )
-    moved = [
-        each
-        for each in address_changes(dossier)
-        if each.broker[0] in names and each.since <= fault.last_seen
-    ]
+    changes = (each for each in address_changes(dossier) if each.broker[0] in names)
+    moved = [each for each in changes if each.since <= fault.last_seen]
     if moved:
         name, _ = moved[-1].broker
         return Text(
@@ -173,11 +154,8 @@ def _remedy(fault: FaultEpisode, dossier: Dossier) -> str:
             before=moved[-1].before,
             now=moved[-1].now,
         )
-    listed = {
-        run.broker[0]
-        for run in dossier.polls
-        if run.answer in dossier.list_members and min(run.times) < fault.first_seen
-    }
+    listing = (run for run in dossier.polls if run.answer in dossier.list_members)
+    listed = {run.broker[0] for run in listing if run.times[0] < fault.first_seen}
     if names <= listed:
         return Text(
             "check whether the clients reach {brokers}, also at the present address, and restart "

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 from rebalance_core import MessageQueue, make_strategy
 from rebalance_core.english import agreeing, count, joined, names
@@ -20,6 +21,8 @@ from rebalance_core.loads import processes_by_client, queues_by_client
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.moves import shown_id
 from rebalance_core.repairs import GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL
+from rebalance_core.strategies.factory import STRATEGIES
+from rebalance_core.strategy_rules import NEED_PARAMETERS
 from rebalance_core.texts import Text
 
 from .arrow_tables import Row
@@ -30,7 +33,7 @@ from .core_verdict import QueueAllocation, Verdict
 _NO_PART = frozenset((GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL))
 
 #: Strategies that need no parameters: any group can use them.
-_FREE_STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+_FREE_STRATEGIES = tuple(name for name in STRATEGIES if name not in NEED_PARAMETERS)
 #: Strategies that divide each topic as evenly as it can be.
 _EVEN_BUT_FOR_REMAINDERS = frozenset(("AVG", "AVG_BY_CIRCLE"))
 #: The load is uneven from so many queues between the fullest and the emptiest client on (within one
@@ -160,20 +163,15 @@ class GroupLoad:
             fewest=_number(fewest.queues),
         )
         if len(self.queues) > 1:
-            shares = Text(
-                "over the {topics} topics of the group {shares}",
-                topics=len(self.queues),
-                shares=shares,
-            )
+            template = "over the {topics} topics of the group {shares}"
+            shares = Text(template, topics=len(self.queues), shares=shares)
         yield shares
         if self.fairer is not None:
             strategy, then_most, then_fewest = self.fairer
-            yield Text(
-                "with {strategy} they would have from {fewest:,} to {most:,} each",
-                strategy=strategy,
-                fewest=then_fewest,
-                most=then_most,
-            )
+            then = count(then_most, "queue")
+            if then_fewest < then_most:
+                then = Text("{fewest:,} to {queues}", fewest=then_fewest, queues=then)
+            yield Text("with {strategy} each would have {then}", strategy=strategy, then=then)
         if self.uneven_by <= _EVEN_BUT_FOR_REMAINDERS:
             yield Text(
                 "the remainder of each topic goes to the first clients: queue numbers that are "
@@ -199,49 +197,33 @@ def group_load(case: Case) -> GroupLoad:
         if last is not None and last.verdict.coverage == AUDITED:
             at_end[topic] = last
     allocations = {topic: each.allocations() for topic, each in at_end.items()}
-    no_part = {
-        client_id
-        for each in at_end.values()
-        for fault in each.faults
-        if fault.fault in _NO_PART
-        for client_id in fault.client_ids
-    }
-    counted_topics = {
-        topic: shares for topic, shares in allocations.items() if not is_retry_topic(topic)
-    }
-    queues = {topic: at_end[topic].verdict.queues for topic in counted_topics if allocations[topic]}
-    load = GroupLoad(_clients(allocations, no_part), queues)
+    faults = chain.from_iterable(each.faults for each in at_end.values())
+    no_part = chain.from_iterable(each.client_ids for each in faults if each.fault in _NO_PART)
+    counted = {topic: each for topic, each in allocations.items() if not is_retry_topic(topic)}
+    queues = {topic: at_end[topic].verdict.queues for topic, each in counted.items() if each}
+    load = GroupLoad(_clients(allocations, set(no_part)), queues)
     if any(each.findings for each in at_end.values()) or not load.is_uneven:
         return load
-    strategies = {
-        each.strategy for shares in counted_topics.values() for each in shares if each.subscribed
-    }
-    load = replace(load, uneven_by=frozenset(strategies))
-    return replace(load, fairer=_fairer(case.dossier.consumer_group, load, counted_topics))
+    every = chain.from_iterable(counted.values())
+    load = replace(load, uneven_by=frozenset(each.strategy for each in every if each.subscribed))
+    return replace(load, fairer=_fairer(case.dossier.consumer_group, load, counted))
 
 
 def _clients(
     allocations: Mapping[str, Sequence[QueueAllocation]], no_part: set[str]
 ) -> tuple[ClientLoad, ...]:
-    #: The queues by client id, and whether they are of the retry topic.
-    queues: dict[tuple[str, bool], float] = defaultdict(float)
-    topics: Counter[str] = Counter()
-    processes: Counter[str] = Counter()
+    queues: dict[str, float] = defaultdict(float)
+    retry_queues: dict[str, float] = defaultdict(float)
+    topics, processes = Counter[str](), Counter[str]()
     for topic, of_topic in allocations.items():
         is_retry = is_retry_topic(topic)
         processes |= Counter(processes_by_client(of_topic))  # the larger of the two
         for client_id, taken in queues_by_client(of_topic).items():
-            queues[client_id, is_retry] += taken
+            (retry_queues if is_retry else queues)[client_id] += taken
         if not is_retry:
             topics.update({each.client_id for each in of_topic if each.subscribed} - no_part)
     return tuple(
-        ClientLoad(
-            each,
-            number,
-            topics[each],
-            queues=round(queues[each, False], 9),
-            retry_queues=round(queues[each, True], 9),
-        )
+        ClientLoad(each, number, topics[each], round(queues[each], 9), round(retry_queues[each], 9))
         for each, number in sorted(processes.items())
     )
 

@@ -26,13 +26,11 @@ def known_issue(
     if not entries:
         return None
     queue_id = finding.queue[1] if isinstance(finding, QueueFinding | Stall) else None
+    of_queue = (each for each in entries if each.queues is None or queue_id in each.queues)
+    fitting = [each for each in of_queue if each.kinds is None or finding.kind in each.kinds]
     for names in (names_of(finding), masking.mask_all(names_of(finding))):
-        for entry in entries:
-            if (
-                _is_about(entry, names)
-                and (entry.queues is None or queue_id in entry.queues)
-                and (entry.kinds is None or finding.kind in entry.kinds)
-            ):
+        for entry in fitting:
+            if _is_about(entry, names):
                 return entry.reason
     return None
 
@@ -43,14 +41,9 @@ def known_coverage(topic: str, coverage: str, entries: Iterable[KnownIssueTerms]
     A coverage is on no queue, broker or client. An entry without kinds is about findings alone.
     """
     names = {"topics": [topic], "brokers": (), "clients": ()}
-    return next(
-        (
-            each.reason
-            for each in entries
-            if each.kinds and coverage in each.kinds and not each.queues and _is_about(each, names)
-        ),
-        None,
-    )
+    naming = (each for each in entries if each.kinds and coverage in each.kinds)
+    about = (each for each in naming if not each.queues and _is_about(each, names))
+    return next((each.reason for each in about), None)
 
 
 def names_of(finding: Graded | StackedEpisode) -> Mapping[str, Sequence[str]]:

@@ -23,6 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rebalance_core.grouping import grouped
+
 from ..declared.client_intervals import HEARTBEAT_INTERVAL
 from ..declared.instants import Instant
 from ..schemas import NOT_ONLINE
@@ -61,7 +63,8 @@ class Lists:
         self._members = dossier.list_members
         #: The number of times that a list has each client id; empty for an outcome.
         self.counts = cache(self._counts)
-        self._differing_in_order = cache(self._odd)
+        #: The client ids that two lists do not have equally often.
+        self.differing = cache(self._differing)
 
     def is_list(self, name: str) -> bool:
         """True if it is a list whose members are at hand, and not an outcome."""
@@ -70,11 +73,7 @@ class Lists:
     def _counts(self, name: str) -> Counter[str]:
         return Counter(self._members[name]().client_ids if self.is_list(name) else ())
 
-    def differing(self, one: str, other: str) -> frozenset[str]:
-        """The client ids that two lists do not have equally often."""
-        return self._differing_in_order(min(one, other), max(one, other))
-
-    def _odd(self, one: str, other: str) -> frozenset[str]:
+    def _differing(self, one: str, other: str) -> frozenset[str]:
         odd = self.counts(one).items() ^ self.counts(other).items()
         return frozenset(client_id for client_id, _ in odd)
 
@@ -94,11 +93,10 @@ def find_membership(
         return {}
     giving = [each for each in answers if any(map(lists.is_list, each.names))]
     disagreements = _Disagreements(lists, list(map(_answered, giving)))
-    missing: dict[tuple[Broker, int], list[str | None]] = defaultdict(list)
-    for broker, poll, client_id in chain(
+    lacking = chain[tuple[Broker, int, str | None]](
         disagreements.cut_off(), _without_group(list(map(_answered, answers)))
-    ):
-        missing[broker, poll].append(client_id)
+    )
+    missing = grouped(((broker, poll), client_id) for broker, poll, client_id in lacking)
     found: dict[int, ListOutcome] = {}
     for number in differ:
         polls = {each.witness: int(places[each.witness][number]) for each in answers}
@@ -139,8 +137,7 @@ def _snapshots_that_differ(
     given = np.array(rows)
     highest = given.max(axis=0)
     differ = highest != np.where(given < 0, highest, given).min(axis=0)
-    numbers_that_differ: list[int] = np.flatnonzero(differ).tolist()
-    return numbers_that_differ
+    return np.flatnonzero(differ).tolist()
 
 
 class _Disagreements:
@@ -288,8 +285,7 @@ class _BrokerAnswers:
 
     def is_gap(self, number: int) -> bool:
         """True if answers are missing between an answer and the next one."""
-        gap = self.times[number + 1] - self.times[number]
-        return gap > ONE_IS_MISSING * self.usual_gap
+        return self.times[number + 1] - self.times[number] > ONE_IS_MISSING * self.usual_gap
 
     @cached_property
     def usual_gap(self) -> Instant:
@@ -299,10 +295,8 @@ class _BrokerAnswers:
     def at_once(self, at: Instant) -> str | None:
         """The nearest answer, if it came within the time that a heartbeat takes."""
         place = bisect_left(self.times, at)
-        nearest = min(
-            range(max(place - 1, 0), min(place + 1, len(self.times))),
-            key=lambda number: abs(self.times[number] - at),
-        )
+        around = range(max(place - 1, 0), min(place + 1, len(self.times)))
+        nearest = min(around, key=lambda number: abs(self.times[number] - at))
         return self.names[nearest] if abs(self.times[nearest] - at) <= HEARTBEAT_INTERVAL else None
 
     def near(self, at: Instant) -> tuple[str | None, str | None]:

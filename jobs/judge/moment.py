@@ -4,7 +4,7 @@ What ``explain`` and ``what-if`` answer from: the same situation, the same evalu
 history as the published tables have.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import NamedTuple
@@ -18,11 +18,11 @@ from ..declared.kinds import GRADED_TABLES, QUEUE_FINDINGS, SEVERITIES
 from ..errors import InputError
 from ..schemas import RUNNING_INFO
 from .arrow_tables import Row
-from .backlog import last_up_to, shows_what_waits
+from .backlog import last_up_to, shows_what_waits, still_waits
 from .case import Case
 from .core_verdict import QueueKey, Verdict
 from .dossier import Dossier
-from .evaluation import MemberFacts, answer, at_once, questions, state_of
+from .evaluation import MemberFacts, Question, answer, at_once, questions
 from .history import judge
 from .holdings import ProcessReport
 from .situations import find_situations
@@ -51,7 +51,8 @@ class Moment:
 
     ``first_seen``, ``last_seen``: of the period in which the situation held. ``episodes``: by
     table the rows of ``history.judge`` whose time holds the snapshot. ``backlog``: messages not
-    consumed, by queue, at the last offsets polled up to the snapshot (``backlog_at``).
+    consumed, by queue, at the last offsets polled up to the snapshot (``backlog_at``); of the
+    queues of ``backlog_old`` these are old, and more may wait.
     """
 
     cluster: str
@@ -62,6 +63,7 @@ class Moment:
     episodes: Mapping[str, Sequence[Row]]
     held: tuple[LastReport, ...] = ()
     backlog: Mapping[MessageQueue, int] | None = None
+    backlog_old: frozenset[MessageQueue] = frozenset()
     backlog_at: Instant | None = None
     #: The first and the last snapshot that there is.
     snapshots: tuple[Instant, Instant] | None = None
@@ -96,16 +98,11 @@ def find_moments(
     until = times[-1] if at is None else at
     early = [time for time in times if time <= until]
     if not early:
-        raise InputError(
-            Text(
-                "{group} has no snapshot up to {came:iso}: its snapshots go from {first:iso} to "
-                "{last:iso}",
-                group=group,
-                came=until,
-                first=times[0],
-                last=times[-1],
-            )
+        template = (
+            "{group} has no snapshot up to {came:iso}: its snapshots go from {first:iso} to "
+            "{last:iso}"
         )
+        raise InputError(Text(template, group=group, came=until, first=times[0], last=times[-1]))
     snapshot_time = early[-1]
     found = find_situations(dossier, terms)
     evaluated: dict[str, Verdict] = {}
@@ -121,17 +118,20 @@ def find_moments(
             table: [row for row in rows if row["first_seen"] <= snapshot_time <= row["last_seen"]]
             for table, rows in found_of.items()
         }
-        backlog, backlog_at = _backlog(dossier, each, snapshot_time)
+        backlog, backlog_old, backlog_at = _backlog(
+            dossier, each, snapshot_time, episodes["orphaned_queues"]
+        )
         moments += [
             Moment(
                 cluster=dossier.cluster,
-                state=state_of(period.situation, members),
+                state=Question(period.situation, members).state(),
                 snapshot_time=snapshot_time,
                 first_seen=period.first_seen,
                 last_seen=period.last_seen,
                 episodes=episodes,
                 held=_held(dossier, each, period.first_seen, snapshot_time),
                 backlog=backlog,
+                backlog_old=backlog_old,
                 backlog_at=backlog_at,
                 snapshots=(times[0], times[-1]),
                 elsewhere=None if any(episodes.values()) else _elsewhere(found_of),
@@ -146,18 +146,16 @@ def find_moments(
 def _elsewhere(found: Mapping[str, Sequence[Row]]) -> FindingsElsewhere | None:
     """The findings in these rows of a topic, by table; of equally bad ones the longest."""
 
-    def badness(of_kind: tuple[str, Row]) -> tuple[int, Instant]:
-        _, row = of_kind
-        return SEVERITIES.index(row["severity"]), row["last_seen"] - row["first_seen"]
-
     every = (
-        (QUEUE_FINDINGS.get(table) or row["fault"], row) for table in found for row in found[table]
+        (SEVERITIES.index(row["severity"]), row["last_seen"] - row["first_seen"], table, row)
+        for table in found
+        for row in found[table]
     )
-    in_order = sorted(every, key=badness, reverse=True)
+    in_order = [each[2:] for each in sorted(every, key=itemgetter(0, 1), reverse=True)]
     if not in_order:
         return None
+    kinds = dict.fromkeys(QUEUE_FINDINGS.get(table) or row["fault"] for table, row in in_order)
     _, worst = in_order[0]
-    kinds = dict.fromkeys(kind for kind, _ in in_order)
     return FindingsElsewhere(tuple(kinds), worst["first_seen"], worst["last_seen"])
 
 
@@ -183,18 +181,22 @@ def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple
 
 
 def _backlog(
-    dossier: Dossier, topic: str, until: Instant
-) -> tuple[dict[MessageQueue, int] | None, Instant | None]:
-    """The waiting messages of each queue at its last poll by then, where that shows what waits, and
-    the last of these polls.
+    dossier: Dossier, topic: str, until: Instant, orphans: Iterable[Row]
+) -> tuple[dict[MessageQueue, int] | None, frozenset[MessageQueue], Instant | None]:
+    """The waiting messages of each queue at its last poll by then, where these wait still; the
+    queues of them of which more may have come; and the last of these polls.
     """
-    places = [(each, last_up_to(each, until)) for each in dossier.offsets.get(topic, ())]
-    polled = [
-        (each, place) for each, place in places if place >= 0 and shows_what_waits(each, until)
-    ]
-    backlog = {
-        MessageQueue(topic, queue.broker_name, queue.queue_id): int(queue.waiting[place])
-        for queue, place in polled
-    }
-    at = max((int(queue.times[place]) for queue, place in polled), default=None)
-    return backlog or None, at
+    since = {(row["broker_name"], row["queue_id"]): row["first_seen"] for row in orphans}
+    backlog, old, polled = {}, set(), []
+    for each in dossier.offsets.get(topic, ()):
+        if (place := last_up_to(each, until)) < 0:
+            continue
+        is_known = shows_what_waits(each, until)
+        orphaned_since = since.get((each.broker_name, each.queue_id))
+        if is_known or still_waits(each, until, orphaned_since):
+            queue = MessageQueue(topic, each.broker_name, each.queue_id)
+            backlog[queue] = int(each.waiting[place])
+            polled.append(int(each.times[place]))
+            if not is_known:
+                old.add(queue)
+    return backlog or None, frozenset(old), max(polled, default=None)

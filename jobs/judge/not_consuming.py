@@ -12,7 +12,7 @@ from itertools import chain
 
 import numpy as np
 
-from rebalance_core.english import agreeing, count, joined, list_of
+from rebalance_core.english import MOST_NAMES, agreeing, count, joined, list_of
 from rebalance_core.findings import (
     AUDITED,
     NOT_SUBSCRIBED,
@@ -32,7 +32,7 @@ from .case import Case
 from .dossier import Dossier
 from .extents import Extent, persistence
 from .found import FaultEpisode, GroupFindings, QueueFinding
-from .in_words import MOST_NAMES, between, clients_in_words, waiting_in_words, zoned_clock
+from .in_words import between, clients_in_words, waiting_in_words, zoned_clock
 from .situations import Period
 from .stalls import Flags, Longs, Polls, not_moving, orphans_by_topic, spans
 
@@ -248,31 +248,23 @@ def _why(
     if refused:
         evidence.append(_refused(refused))
         remedies.append(_enable(case.dossier, topic, refused))
-    answers = [
-        each
-        for each in case.holdings[topic].holdings
-        if not each.process.is_log and extent.overlaps(each)
-    ]
+    reported = (each for each in case.holdings[topic].holdings if not each.process.is_log)
+    answers = [each for each in reported if extent.overlaps(each)]
     answered = {each.process.client_id for each in answers}
     blocked = {e.process.client_id for e in answers if NOT_CONSUMING in e.activities.values()}
     if blocked:
-        evidence.append(
-            agreeing(
-                len(blocked),
-                "{clients} [has messages in its cache and consumes|have messages in their caches "
-                "and consume] none of them",
-                clients=clients_in_words(blocked, {}),
-            )
+        template = (
+            "{clients} [has messages in its cache and consumes|have messages in their caches and "
+            "consume] none of them"
         )
+        evidence.append(agreeing(len(blocked), template, clients=clients_in_words(blocked, {})))
         remedies.append(_SEE_LISTENERS)
     elif answered:
-        evidence.append(
-            Text(
-                "{clients} answered, and no client has a message waiting for its listener: the "
-                "brokers give them none",
-                clients=count(len(answered), "client"),
-            )
+        template = (
+            "{clients} answered, and no client has a message waiting for its listener: the "
+            "brokers give them none"
         )
+        evidence.append(Text(template, clients=count(len(answered), "client")))
     refusing = {name for name, times in refused.items() if times[-1] >= since}
     if not blocked and not refusing.issuperset(broker_names):
         remedies += [_LET_CONSUME] if answered else [_LET_CONSUME, _SEE_LISTENERS]

@@ -71,45 +71,33 @@ def _topic_fault(case: Case, topic: str, steps: Sequence[_Step]) -> FaultEpisode
         now=furthest.now,
     )
     why, remedy = _why(case, last)
-    return FaultEpisode(
-        topic,
-        Extent(
-            min(steps).since,
-            last.until,
-            len({each.until for each in steps}),
-            PERSISTENT,
-            ongoing=False,
-        ),
-        OFFSETS_WENT_BACK,
-        evidence=joined([evidence, far, *why]),
-        remedy=remedy,
-        broker_names=tuple(sorted({each.broker_name for each in steps})),
-    )
+    polls = {each.until for each in steps}
+    extent = Extent(min(steps).since, last.until, len(polls), PERSISTENT, ongoing=False)
+    whole = joined([evidence, far, *why])
+    names = tuple(sorted({each.broker_name for each in steps}))
+    return FaultEpisode(topic, extent, OFFSETS_WENT_BACK, whole, remedy, broker_names=names)
 
 
 def _why(case: Case, step: _Step) -> tuple[list[Text], Text]:
     """The change of the broker between the two polls, and its remedy."""
-    happened = last_change(
-        case.dossier, case.masters_away, step.broker_name, step.since, step.until
-    )
-    if happened is None:
+    change = last_change(case.dossier, case.masters_away, step.broker_name, step.since, step.until)
+    if change is None:
         return [], Text(
             "find out who set them back: mqadmin resetOffsetByTime, the dashboard, or one of "
             "two processes that consume the same queue and commit in turn"
         )
-    if happened.is_of_slave:
-        return [happened.what], Text(
-            "find out why the slave of {broker} that took over had older offsets: a slave copies "
-            "them from its master every 10 s; if it cannot, its log has SyncConsumerOffset "
-            "Exception",
-            broker=step.broker_name,
-        )
-    return [happened.what], Text(
+    template = (
         "find out why {broker} came back with older offsets: a broker keeps them in "
         "config/consumerOffset.json of its store, which must survive a restart (a volume, not "
-        "the container's own disk), and writes them every 5 s and at shutdown",
-        broker=step.broker_name,
+        "the container's own disk), and writes them every 5 s and at shutdown"
     )
+    if change.is_of_slave:
+        template = (
+            "find out why the slave of {broker} that took over had older offsets: a slave copies "
+            "them from its master every 10 s; if it cannot, its log has SyncConsumerOffset "
+            "Exception"
+        )
+    return [change.what], Text(template, broker=step.broker_name)
 
 
 def _went_back(case: Case, offsets: QueueOffsets) -> Iterator[_Step]:

@@ -7,7 +7,7 @@ processes read as soon as the node goes on. No id of its own helps there: the ol
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TypeAlias
 
 from rebalance_core.english import joined
 from rebalance_core.grouping import grouped
@@ -20,13 +20,8 @@ from .channels import Channel
 from .found import FaultEpisode, GroupFindings
 from .in_words import between
 
-
-class _OldCopy(NamedTuple):
-    """The host of the old process, when no broker listed it any more, and when it was back."""
-
-    host: str
-    gone: Instant
-    back: Instant
+#: The host of the old process, when no broker listed it any more, and when it was back.
+_OldCopy: TypeAlias = tuple[str, Instant, Instant]
 
 
 def old_copies(case: Case, found: GroupFindings) -> GroupFindings:
@@ -41,11 +36,12 @@ def _with_old_copy(case: Case, fault: FaultEpisode) -> FaultEpisode:
     old = _old_copy([each for each in channels if each.first_seen <= fault.last_seen], case.expiry)
     if old is None:
         return fault
+    host, *silent = old
     ending = Text(
         "or, if this is one pod that was restarted on another host, stop the old process at "
         "{host}: it was silent {time}, and still runs",
-        host=old.host,
-        time=between(old.gone, old.back),
+        host=host,
+        time=between(*silent),
     )
     return replace(fault, remedy=joined([fault.remedy, ending]))
 
@@ -70,5 +66,5 @@ def _old_copy(channels: Sequence[Channel], expiry: Instant) -> _OldCopy | None:
                 and each.first_seen < later.first_seen <= each.last_seen
             )
             if gone < later.first_seen and any(others):
-                return _OldCopy(host, gone, later.first_seen)
+                return host, gone, later.first_seen
     return None

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
-from rebalance_core.english import joined
+from rebalance_core.english import MOST_NAMES, joined
 from rebalance_core.findings import DUPLICATE
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import MIXED_REQUEST_MODE
@@ -26,7 +26,7 @@ from .case import Case
 from .dossier import QueueOffsets
 from .extents import Extent, widest
 from .found import FaultEpisode, GroupFindings
-from .in_words import MOST_NAMES, between
+from .in_words import between
 from .stalls import spans
 
 _MINUTE = 60 * SECOND
@@ -61,28 +61,22 @@ class _GivenMessages(NamedTuple):
     """The messages that a broker gave in a time, and the group's progress meanwhile."""
 
     broker_name: str
-    first_seen: Instant
-    last_seen: Instant
-    polls: int
-    ongoing: bool
+    #: Always lasting: what does not last is left out.
+    extent: Extent
     given: float
     moved: int
 
     @property
-    def extent(self) -> Extent:
-        """Its time, always lasting: what does not last is left out."""
-        return Extent(self.first_seen, self.last_seen, self.polls, PERSISTENT, self.ongoing)
-
-    @property
     def what(self) -> Text:
         """The rates in words."""
-        seconds = (self.last_seen - self.first_seen) / SECOND
+        since, until = self.extent[:2]
+        seconds = (until - since) / SECOND
         return Text(
             "{broker} gave the group {given:,.1f} messages a second {time}, and its offsets "
             "advanced by {moved:,.1f} a second",
             broker=self.broker_name,
             given=self.given / seconds,
-            time=between(self.first_seen, self.last_seen),
+            time=between(since, until),
             moved=self.moved / seconds,
         )
 
@@ -102,17 +96,14 @@ def read_twice(case: Case, found: GroupFindings) -> GroupFindings:
     )
     runs = [run for _, queues in sorted(by_broker.items()) for run in _runs(case, queues)]
     lasts = case.persistence_seconds * SECOND
-    duplicates = [
-        each
-        for each in found.queues
-        if each.kind == DUPLICATE and each.extent.lasts and MIXED_REQUEST_MODE not in each.causes
-    ]
+    lasting = (each for each in found.queues if each.kind == DUPLICATE and each.extent.lasts)
+    duplicates = [each for each in lasting if MIXED_REQUEST_MODE not in each.causes]
+    every = [each for run in runs for each in run.read_twice()]
     twice = [
         each
-        for run in runs
-        for each in run.read_twice()
-        if each.last_seen - each.first_seen >= lasts
-        and not any(d.queue[0] == each.broker_name and d.overlaps(each) for d in duplicates)
+        for each in every
+        if each.extent.last_seen - each.extent.first_seen >= lasts
+        and not any(d.queue[0] == each.broker_name and d.overlaps(each.extent) for d in duplicates)
     ]
     shown = {
         EXPRESSION_MISMATCH: ([each for run in runs for each in run.lost()], _LOST),
@@ -121,36 +112,28 @@ def read_twice(case: Case, found: GroupFindings) -> GroupFindings:
     faults = tuple(_with_rates(each, *shown.get(each.fault, ((), ""))) for each in found.faults)
     mixed = [each for each in faults if each.fault == MIXED_REQUEST_MODE and each.extent.lasts]
     unexplained = [each for each in twice if not any(map(each.extent.overlaps, mixed))]
-    more = [_fault(case, unexplained)] if unexplained else ()
-    return replace(found, faults=faults).plus(more)
+    return replace(found, faults=faults).plus([_fault(case, unexplained)] if unexplained else ())
 
 
 def _fault(case: Case, twice: Sequence[_GivenMessages]) -> FaultEpisode:
     moved = sum(each.moved for each in twice)
     again = sum(each.given for each in twice) - moved
-    return FaultEpisode(
-        case.main_topic or min(case.dossier.offsets),
-        widest([each.extent for each in twice]),
-        READ_TWICE,
-        evidence=joined(
-            [
-                *(each.what for each in twice[:MOST_NAMES]),
-                Text(
-                    "{again:,} messages were read again, {share:.0%} of those that were consumed, "
-                    "and no list shows by whom",
-                    again=round(again),
-                    share=again / moved,
-                ),
-            ]
-        ),
-        remedy=_REMEDY,
-        broker_names=tuple(sorted({each.broker_name for each in twice})),
+    in_all = Text(
+        "{again:,} messages were read again, {share:.0%} of those that were consumed, and no "
+        "list shows by whom",
+        again=round(again),
+        share=again / moved,
     )
+    topic = case.main_topic or min(case.dossier.offsets)
+    extent = widest([each.extent for each in twice])
+    evidence = joined([*(each.what for each in twice[:MOST_NAMES]), in_all])
+    names = tuple(sorted({each.broker_name for each in twice}))
+    return FaultEpisode(topic, extent, READ_TWICE, evidence, _REMEDY, broker_names=names)
 
 
 def _with_rates(fault: FaultEpisode, rates: Sequence[_GivenMessages], what: str) -> FaultEpisode:
     """The fault with what the rates show of it."""
-    meanwhile = [each.what for each in rates if fault.overlaps(each)][:MOST_NAMES]
+    meanwhile = [each.what for each in rates if fault.overlaps(each.extent)][:MOST_NAMES]
     return fault.saying([*meanwhile, what]) if meanwhile else fault
 
 
@@ -180,9 +163,8 @@ class _Sweep:
         """
         begins = self._last_up_to(self._times[self._starts] - _LAG)
         given, moved = self._sums_of_windows(self._given), self._sums_of_windows(self._moved)
-        shows = (given > self._written - self._committed[begins]) & (
-            given > _READ_TWICE_RATIO * moved
-        )
+        is_again = given > self._written - self._committed[begins]
+        shows = is_again & (given > _READ_TWICE_RATIO * moved)
         shows &= (given - moved >= _FEWEST_MESSAGES) & (moved > 0) & (begins >= 0)
         yield from self._times_of(shows, self._given > _READ_TWICE_RATIO * self._moved)
 
@@ -210,15 +192,11 @@ class _Sweep:
     def _times_of(self, windows: Any, steps: Any) -> Iterator[_GivenMessages]:
         """The times that these windows cover, from the first of these steps to the last."""
         for first, last, is_open in covered(windows & (self._starts >= 0), self._starts, steps):
-            yield _GivenMessages(
-                self._name,
-                int(self._times[first]),
-                int(self._times[last]),
-                last - first + 1,
-                self._is_last and is_open,
-                float(self._given[first + 1 : last + 1].sum()),
-                int(self._committed[last] - self._committed[first]),
-            )
+            (since, until), polls = self._times[[first, last]].tolist(), last - first + 1
+            extent = Extent(since, until, polls, PERSISTENT, self._is_last and is_open)
+            given = float(self._given[first + 1 : last + 1].sum())
+            moved = int(self._committed[last] - self._committed[first])
+            yield _GivenMessages(self._name, extent, given, moved)
 
 
 def covered(windows: Any, starts: _Longs, steps: Any) -> Iterator[tuple[int, int, bool]]:

@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 from math import inf
 from typing import NamedTuple, TypeAlias
 
-from rebalance_core.english import count, joined, list_of
+from rebalance_core.english import MOST_NAMES, count, joined, list_of
 from rebalance_core.findings import POSSIBLE
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import STALE_CHANNEL
@@ -27,7 +27,6 @@ from .dossier import Broker
 from .extents import Extent
 from .flapping import Life, per_hour, successions
 from .found import FaultEpisode, GroupFindings, QueueFinding
-from .in_words import MOST_NAMES
 
 #: The fewest connections replaced on a broker: a deploy and its rollback replace two.
 _FEWEST_REPLACED = 3
@@ -121,11 +120,9 @@ def find_reconnecting(case: Case, flapping: Collection[str]) -> Iterator[Reconne
         away = [(each.broker, each.first_seen) for each in of_id if _was_away(each, of_id)]
         for rows in _rows(case, of_id, of_brokers.union(away)):
             is_restarting = _has_restarted(starts.get(client_id, ()), rows)
-            of_one_process = (
-                sum((broker, at) not in of_processes[client_id] for at in times)
-                for broker, times in rows
-            )
-            if is_restarting or max(of_one_process) >= _FEWEST_REPLACED:
+            firsts = of_processes[client_id]
+            most = max(sum((broker, at) not in firsts for at in times) for broker, times in rows)
+            if is_restarting or most >= _FEWEST_REPLACED:
                 yield ReconnectingClient(client_id, rows, is_restarting)
 
 
@@ -167,19 +164,14 @@ def _restarts_of_brokers(
         if (broker, each.first_seen) not in of_processes[client_id]
     )
     members_at = case.timelines[topic].members_at
-    times = {broker: _waves(sorted(each), members_at) for broker, each in came.items()}
-    at_once = (
-        (broker, time)
-        for broker, of_broker in times.items()
-        if len(together(of_broker, lambda each: (each, each), _AT_ONCE)) < _FEWEST_REPLACED
-        for time in of_broker
-    )
-    in_turn = (
-        (broker, time)
-        for broker, each in came.items()
-        for time in _in_turn(sorted(each), members_at)
-    )
-    return frozenset(chain(at_once, in_turn))
+    found: set[tuple[Broker, Instant]] = set()
+    for broker, of_broker in came.items():
+        in_time = sorted(of_broker)
+        times = _waves(in_time, members_at)
+        if len(together(times, lambda each: (each, each), _AT_ONCE)) >= _FEWEST_REPLACED:
+            times = []
+        found.update((broker, time) for time in (*times, *_in_turn(in_time, members_at)))
+    return frozenset(found)
 
 
 def _in_turn(
@@ -335,9 +327,7 @@ def _fault(
     costs = [each for each in stale if each.overlaps(fault)]
     if restarts or not costs:
         return fault
-    worst = max(
-        costs, key=lambda each: (each.queues_affected, each.topic == fault.topic, each.topic)
-    )
+    worst = max(costs, key=lambda one: (one.queues_affected, one.topic == fault.topic, one.topic))
     return replace(fault, topic=worst.topic, queues_affected=worst.queues_affected)
 
 
@@ -352,11 +342,8 @@ def blamed(_: Case, found: GroupFindings) -> GroupFindings:
     def blame(finding: QueueFinding) -> QueueFinding:
         if STALE_CHANNEL not in finding.causes or not any(map(finding.overlaps, reconnecting)):
             return finding
-        has_gaps = finding.extent.share_of_time < 1
-        return replace(
-            finding,
-            causes=tuple(sorted({*finding.causes, RECONNECTING})),
-            certainty=POSSIBLE if has_gaps else finding.certainty,
-        )
+        causes = tuple(sorted({*finding.causes, RECONNECTING}))
+        certainty = POSSIBLE if finding.extent.share_of_time < 1 else finding.certainty
+        return replace(finding, causes=causes, certainty=certainty)
 
     return replace(found, queues=tuple(map(blame, found.queues)))

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from rebalance_core.english import agreeing, with_commas
+from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..declared.instants import Instant
@@ -43,15 +44,17 @@ def route_changed(case: Case, found: GroupFindings) -> GroupFindings:
 
 
 def _in_words(readable: Collection[Readable]) -> str:
-    """The brokers with their queue numbers.
+    """The brokers with their queue numbers: of one that nameservers differ on all that they gave.
 
-    >>> _in_words([("broker-a", 4), ("broker-b", 2)]), _in_words([])
-    ('broker-a 4, broker-b 2', 'none')
+    >>> _in_words([("broker-a", 4), ("broker-a", 8), ("broker-b", 2)]), _in_words([])
+    ('broker-a 4/8, broker-b 2', 'none')
     """
     if not readable:
         return Text("none")
-    named = [Text("{broker} {queues}", broker=name, queues=queues) for name, queues in readable]
-    return with_commas(named)
+    given = grouped(readable).items()
+    return with_commas(
+        [Text("{broker} {queues}", broker=name, queues="/".join(map(str, n))) for name, n in given]
+    )
 
 
 # ---------------------------------------------------------------- queues that left with messages
@@ -87,16 +90,12 @@ def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fa
         named = {broker.broker_name for run in given for broker in run.brokers}
         for until, unread in back.items():
             unreadable = {name for name, _ in unread} & named - {name for name, _ in change.now}
-            last_seen = snapshots[-1] if until is None else until
+            first_seen, last_seen = change.first_seen, snapshots[-1] if until is None else until
+            seen = sum(first_seen <= each <= last_seen for each in snapshots)
+            lasts = persistence(first_seen, last_seen, case.persistence_seconds)
             yield FaultEpisode(
                 topic,
-                Extent(
-                    change.first_seen,
-                    last_seen,
-                    sum(change.first_seen <= each <= last_seen for each in snapshots),
-                    persistence(change.first_seen, last_seen, case.persistence_seconds),
-                    ongoing=until is None,
-                ),
+                Extent(first_seen, last_seen, seen, lasts, ongoing=until is None),
                 QUEUES_LEFT_ROUTE,
                 _evidence(change, unread, unreadable),
                 _remedy(change, unread, unreadable),

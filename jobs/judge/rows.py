@@ -39,25 +39,19 @@ def to_rows(case: Case, found: GroupFindings) -> dict[str, list[Row]]:
     go_on = {row["finding_id"] for row in graded if row["status"] == PERSISTING}
     tables["stacked_client_ids"] = [_row_of_id(case, each) for each in found.stacked]
     of_topics = [*with_facts(case, found, _health(case, of_queues))]
-    tables["former_findings"] = former_findings(
-        dossier.earlier,
-        go_on,
-        audited={row["topic"] for row in of_topics if row["audited_snapshots"]},
-        polled={topic for topic, offsets in dossier.offsets.items() if offsets},
-    )
-    load = group_load(case)
-    rounds = health.find_rounds(dossier)
+    audited = {row["topic"] for row in of_topics if row["audited_snapshots"]}
+    polled = {topic for topic, offsets in dossier.offsets.items() if offsets}
+    tables["former_findings"] = former_findings(dossier.earlier, go_on, audited, polled)
+    load, rounds = group_load(case), health.find_rounds(dossier)
     tables["group_load"] = load.rows()
-    tables["group_health"] = [
-        health.with_rounds(with_load(row, load), rounds, case.persistence_seconds)
-        for row in of_topics
-    ]
+    loaded = (with_load(row, load) for row in of_topics)
+    seconds = case.persistence_seconds
+    tables["group_health"] = [health.with_rounds(row, rounds, seconds) for row in loaded]
     periods = list(chain.from_iterable(by_topic.values()))
     tables["state_runs"] = health.state_runs(periods)
     tables["unreadable_queues"] = health.unreadable_queues(periods, evaluated)
-    tables["reassignments"] = [
-        each._asdict() for changes in case.reassignments.values() for each in changes
-    ]
+    reassignments = chain.from_iterable(case.reassignments.values())
+    tables["reassignments"] = [each._asdict() for each in reassignments]
     tables["allocation_drift"] = [each.row() for each in case.drift]
     group = {"cluster": dossier.cluster, "consumer_group": dossier.consumer_group}
     return {table: [group | row for row in rows] for table, rows in tables.items()}

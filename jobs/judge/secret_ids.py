@@ -5,14 +5,15 @@ and clients. That does not pass when the client leaves: the fault lasts, however
 """
 
 from rebalance_core.client_kinds import without_secret
-from rebalance_core.english import agreeing, joined, list_of
+from rebalance_core.english import MOST_NAMES, agreeing, joined, list_of
 from rebalance_core.texts import Text
 
 from ..declared.kinds import PERSISTENT, SECRET_IN_CLIENT_ID
 from .case import Case
 from .extents import Extent
 from .found import FaultEpisode, GroupFindings
-from .in_words import MOST_NAMES
+
+_REPLACE_IT = Text("then replace the secret, for the logs have it")
 
 
 def secrets(case: Case, found: GroupFindings) -> GroupFindings:
@@ -22,9 +23,8 @@ def secrets(case: Case, found: GroupFindings) -> GroupFindings:
     """
     masking, every, lists = case.terms.masking, case.snapshots, case.dossier.list_members
     # Nearly no group has one: then each of its ids is looked at once, and no list a second time.
-    secret = set(
-        masking.with_secret({each for members in lists.values() for each in members().client_ids})
-    )
+    ids = {each for members in lists.values() for each in members().client_ids}
+    secret = set(masking.with_secret(ids))
     shown = [
         (client_id, run.times)
         for run in (case.dossier.polls if secret else ())
@@ -38,20 +38,14 @@ def secrets(case: Case, found: GroupFindings) -> GroupFindings:
     client_ids = tuple(sorted({client_id for client_id, _ in shown}))
     between = [time for time in every if times[0] <= time <= times[-1]]
     share, ongoing = len(times) / len(between), times[-1] == every[-1]
-    fault = FaultEpisode(
-        next((each for each in topics if not each.startswith("%")), topics[0]),
-        Extent(times[0], times[-1], len(times), PERSISTENT, ongoing, share),
-        SECRET_IN_CLIENT_ID,
-        evidence=agreeing(
-            len(client_ids),
-            "the client [id|ids] {clients} [holds|hold] a secret, which is masked here: whoever "
-            "lists the members of the group, or reads a log of a broker or of a client, can read "
-            "it",
-            clients=list_of(map(masking.mask, client_ids), MOST_NAMES),
-        ),
-        remedy=joined(
-            [without_secret(client_ids), Text("then replace the secret, for the logs have it")]
-        ),
-        client_ids=client_ids,
+    topic = next((each for each in topics if not each.startswith("%")), topics[0])
+    extent = Extent(times[0], times[-1], len(times), PERSISTENT, ongoing, share)
+    evidence = agreeing(
+        len(client_ids),
+        "the client [id|ids] {clients} [holds|hold] a secret, which is masked here: whoever lists "
+        "the members of the group, or reads a log of a broker or of a client, can read it",
+        clients=list_of(map(masking.mask, client_ids), MOST_NAMES),
     )
+    remedy = joined([without_secret(client_ids), _REPLACE_IT])
+    fault = FaultEpisode(topic, extent, SECRET_IN_CLIENT_ID, evidence, remedy, client_ids)
     return found.plus([fault])

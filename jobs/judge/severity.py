@@ -39,25 +39,18 @@ def graded(case: Case, found: GroupFindings) -> GroupFindings:
     all clients answered then.
     """
     terms, orderly = case.terms, case.dossier.consumes_in_order
-    queues = [
-        replace(each, severity=finding_severity(each, terms, orderly)) for each in found.queues
-    ]
+    queues = [replace(one, severity=finding_severity(one, terms, orderly)) for one in found.queues]
     stalls = [replace(each, severity=stall_severity(each)) for each in found.stalls]
     harms = Harms(queues, stalls, terms.critical_probability)
 
-    def is_unasked(fault: FaultEpisode) -> bool:
+    def graded_fault(fault: FaultEpisode) -> FaultEpisode:
         rounds = case.holdings[fault.topic].within(fault.extent)
-        return harms.are_doubtful(fault) and not any(each.is_complete for each in rounds)
+        is_unasked = harms.are_doubtful(fault) and not any(each.is_complete for each in rounds)
+        remedy = joined([fault.remedy, _DOUBTFUL]) if is_unasked else fault.remedy
+        return replace(fault, severity=harms.severity_of(fault), remedy=remedy)
 
-    faults = [
-        replace(
-            each,
-            severity=harms.severity_of(each),
-            remedy=joined([each.remedy, _DOUBTFUL]) if is_unasked(each) else each.remedy,
-        )
-        for each in found.faults
-    ]
-    return replace(found, queues=tuple(queues), stalls=tuple(stalls), faults=tuple(faults))
+    faults = tuple(map(graded_fault, found.faults))
+    return replace(found, queues=tuple(queues), stalls=tuple(stalls), faults=faults)
 
 
 def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None) -> str:

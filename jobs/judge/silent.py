@@ -79,24 +79,16 @@ def _faults(
 
 def _at(question: ClientRequest, phases: Sequence[Phase]) -> Phase | None:
     """The first of the phases in which the question was asked or answered."""
-    asked_in = (
-        phase
-        for phase in phases
-        if phase.first_seen <= question.moment and question.round_ <= phase.last_seen
-    )
-    return next(asked_in, None)
+    begun = (each for each in phases if each.first_seen <= question.moment)
+    return next((each for each in begun if question.round_ <= each.last_seen), None)
 
 
 def _first_listed(client_id: str, timelines: Mapping[str, Timeline]) -> tuple[str, Sequence[Phase]]:
     """The first topic in whose allocations the client is, and the phases in which it is."""
     for topic, timeline in sorted(timelines.items()):
         distinct = {phase.situation_id: phase.evaluated for phase in timeline.phases}
-        having = {
-            situation_id
-            for situation_id, evaluated in distinct.items()
-            if any(each.client_id == client_id for each in evaluated.allocations())
-        }
-        listed = [phase for phase in timeline.phases if phase.situation_id in having]
+        ids = {id_: {each.client_id for each in of.allocations()} for id_, of in distinct.items()}
+        listed = [phase for phase in timeline.phases if client_id in ids[phase.situation_id]]
         if listed:
             return topic, listed
     return "", ()

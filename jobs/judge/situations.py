@@ -17,7 +17,7 @@ import numpy as np
 from rebalance_core.grouping import grouped
 from rebalance_core.state import ProcessCount, RouteBroker, Unreachable
 from rebalance_core.texts import Text
-from rebalance_core.views import candidate_ids
+from rebalance_core.views import asked_brokers
 
 from ..declared.contents import value_text
 from ..declared.instants import SECOND, Instant
@@ -93,11 +93,8 @@ class Situations:
 
     def distinct(self) -> dict[str, TopicSituation]:
         """Every situation, by id."""
-        return {
-            period.situation.situation_id: period.situation
-            for periods in self.by_topic.values()
-            for period in periods
-        }
+        every = (period.situation for period in chain.from_iterable(self.by_topic.values()))
+        return {situation.situation_id: situation for situation in every}
 
 
 def find_situations(dossier: Dossier, terms: Terms) -> Situations:
@@ -106,13 +103,9 @@ def find_situations(dossier: Dossier, terms: Terms) -> Situations:
     A topic stays with its group for the whole window, also when no member subscribes any more.
     """
     group = _in_time(dossier, terms.heartbeat_expiry_seconds * SECOND)
-    return Situations(
-        {
-            topic: _topic_periods(dossier, topic, group, terms.route_max_age_seconds * SECOND)
-            for topic in dossier.topics()
-        },
-        group.channels,
-    )
+    age, topics = terms.route_max_age_seconds * SECOND, dossier.topics()
+    by_topic = {topic: _topic_periods(dossier, topic, group, age) for topic in topics}
+    return Situations(by_topic, group.channels)
 
 
 class _MergedLists(NamedTuple):
@@ -295,12 +288,11 @@ def _situation(
 ) -> TopicSituation:
     routes = tuple((name, brokers[name, route_id]) for name, route_id in given or ())
     given_lists, process_counts, (patches, _) = of_lists
-    unreachable = _unreachable(of_lists, chain.from_iterable(of_route for _, of_route in routes))
+    every = [*chain.from_iterable(of_route for _, of_route in routes)]
+    unreachable = _unreachable(of_lists, every)
     subject = (dossier.cluster, dossier.consumer_group, topic)
     seen = (*subject, given_lists, patches, process_counts, unreachable)
-    locks = bool(dossier.consumes_in_order) and any(
-        not broker.has_master for _, of_route in routes for broker in of_route
-    )
+    locks = bool(dossier.consumes_in_order) and not all(broker.has_master for broker in every)
     text = value_text((*seen, given, mode, *["locks"] * locks))
     id_ = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
     return TopicSituation(id_, *seen, routes, mode, locks)
@@ -310,25 +302,16 @@ def _unreachable(of_lists: _MergedLists, brokers: Iterable[RouteBroker]) -> tupl
     """The broker names of the topic's route that a client does not reach: see the core's ``State``.
 
     The route decides whom clients ask, and read from: the master, or its slaves where there is none
-    (``candidate_ids``). A client reaches a name if one of those lists it. Nobody reads anything
+    (``asked_brokers``). A client reaches a name if one of those lists it. Nobody reads anything
     from names without a queue of the topic.
     """
-    asked = {
-        (each.broker_name, broker_id)
-        for each in brokers
-        for broker_id in candidate_ids(each.broker_ids)
-    }
+    asked = asked_brokers(brokers)
     answered = [broker for broker, answer in of_lists.answers if answer != NO_ANSWER]
     of_names = Counter(broker[0] for broker in asked.intersection(answered))
     missing = Counter(each for each in of_lists.shown.unreachable if each[1] in asked)
     fewest = grouped(
         ((client_id, name), number) for (client_id, (name, _)), number in missing.items()
     )
-    found = Counter(
-        {
-            each: min(numbers)
-            for each, numbers in fewest.items()
-            if len(numbers) == of_names[each[1]]
-        }
-    )
+    lacking = (each for each in fewest.items() if len(each[1]) == of_names[each[0][1]])
+    found = Counter({each: min(numbers) for each, numbers in lacking})
     return tuple(sorted(found.elements(), key=lambda each: (each[1], each[0] or "")))

@@ -28,7 +28,7 @@ from ..schemas import NOT_FINISHING, NOT_LOCKED
 from .case import Case
 from .core_verdict import QueueKey
 from .dossier import QueueOffsets
-from .extents import Extent, PlacedPortion, join_episodes, persistence
+from .extents import Extent, Portion, join_episodes, persistence
 from .found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from .holdings import Holding
 from .in_words import between, queues_in_words, waiting_in_words
@@ -105,14 +105,12 @@ class Polls:
         moved_at = np.maximum.accumulate(np.where(moved, columns, -1), axis=1)
         happened_at = np.maximum.accumulate(np.where(happened, columns, -1))
         is_latest = (moved_at >= 0) & (moved_at == happened_at)
-        keeps_up: Flags = is_latest & ((moved_at == columns) | (self.backlog == 0))
-        return keeps_up & self.present
+        return np.asarray(is_latest & ((moved_at == columns) | (self.backlog == 0)) & self.present)
 
     @cached_property
     def any_keeps_up(self) -> Flags:
         """True for each poll at which some queue of the topic keeps up."""
-        any_keeps_up: Flags = np.logical_or.reduce(self.keeps_up)
-        return any_keeps_up
+        return np.asarray(self.keeps_up.any(axis=0))
 
     def orphaned(self, orphans: Iterable[QueueFinding]) -> Flags:
         """True where nobody owned the queue at one of the polls, or in half of the interval."""
@@ -121,11 +119,10 @@ class Polls:
             row = self.rows.get(each.queue)
             for first, last in each.all_times if row is not None else ():
                 since, until = self.times[self.before[row]], self.times
-                at_a_poll = ((first <= since) & (since <= last)) | (
-                    (first <= until) & (until <= last)
-                )
                 shared = np.minimum(last, until) - np.maximum(first, since)
-                explained[row] |= at_a_poll | (2 * shared >= until - since)
+                explained[row] |= (first <= since) & (since <= last)
+                explained[row] |= (first <= until) & (until <= last)
+                explained[row] |= 2 * shared >= until - since
         return explained
 
     def hidden(self, case: Case) -> Flags:
@@ -142,9 +139,8 @@ class Polls:
 
 def not_moving(case: Case) -> Iterator[Polls]:
     """The polls of each topic of which some queue does not move at some time."""
-    for offsets in case.dossier.offsets.values():
-        if any(map(_stands_somewhere, offsets)):
-            yield Polls(offsets)
+    every = case.dossier.offsets.values()
+    return (Polls(offsets) for offsets in every if any(each.unmoved.any() for each in offsets))
 
 
 class PollOwners:
@@ -213,8 +209,7 @@ def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) ->
         return None
     counts = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0) | polls.keeps_up)
     owners = PollOwners(case, polls, counts)
-    lasting = [each for each in orphans if each.extent.lasts]
-    unmoved = polls.unmoved & ~polls.orphaned(lasting)
+    unmoved = polls.unmoved & ~polls.orphaned(each for each in orphans if each.extent.lasts)
     owned = unmoved & ~owners.unowned & ~polls.orphaned(orphans)
     shown = owned & polls.any_keeps_up & ~polls.hidden(case)
     return Intervals(polls, counts, _stalled(polls, unmoved, owned, shown, counts), owners)
@@ -269,13 +264,6 @@ def _apart(offsets: QueueOffsets) -> QueueOffsets:
     return QueueOffsets(*offsets[:3], *[column[kept] for column in offsets[3:6]])
 
 
-def _stands_somewhere(offsets: QueueOffsets) -> bool:
-    """True if the queue ever does not move: cheap to see, and in most topics all do."""
-    waiting = offsets.waiting > 0
-    still = offsets.consumer_offsets[1:] == offsets.consumer_offsets[:-1]
-    return bool((waiting[1:] & waiting[:-1] & still).any())
-
-
 def _stalled(polls: Polls, unmoved: Flags, owned: Flags, shown: Flags, counts: Flags) -> Flags:
     """The polls of each stall: of an unbroken run, from the first to the last time another kept up.
 
@@ -292,9 +280,7 @@ def _stalled(polls: Polls, unmoved: Flags, owned: Flags, shown: Flags, counts: F
             run = counted[start:end]
             at = polls.times[run].tolist()
             owned_runs = [
-                PlacedPortion(
-                    at[since], at[until - 1], until - since, since, until, covers=0, watch=0
-                )
+                Portion(at[since], at[until - 1], until - since, before=since, after=until)
                 for since, until in spans(owned[row, run])
             ]
             for episode in join_episodes(owned_runs):
@@ -405,9 +391,9 @@ def _had(
             for queue, activity in each.activities.items():
                 if queue in places and activity != NOT_LOCKED:
                     holds[places[queue]][first : last + 1] = True
-    rows = np.array(sorted({*holds, *[row for row, _ in computed]}), np.int64)
-    owner = np.zeros((len(rows), owners.situation.max() + 1), np.bool_)
     its_rows, numbers = zip(*computed, strict=True)
+    rows = np.array(sorted({*holds, *its_rows}), np.int64)
+    owner = np.zeros((len(rows), owners.situation.max() + 1), np.bool_)
     owner[np.searchsorted(rows, its_rows), numbers] = True
     owner = np.take_along_axis(owner, owners.situation[rows], axis=1)
     owns = np.where(answered, [holds[row] for row in rows.tolist()], owner)

@@ -29,11 +29,10 @@ def still_offline(case: Case, found: GroupFindings) -> GroupFindings:
     The topics that the window itself has are judged by it.
     """
     dossier = case.dossier
-    answers = {run.answer for run in dossier.polls} - {NO_ANSWER, ANSWERED}
-    if answers != {NOT_ONLINE}:
+    answers = [run for run in dossier.polls if run.answer not in (NO_ANSWER, ANSWERED)]
+    if {run.answer for run in answers} != {NOT_ONLINE}:
         return found
-    offline = [run for run in dossier.polls if run.answer == NOT_ONLINE]
-    snapshots = sorted({time for run in offline for time in run.times})
+    snapshots = sorted({time for run in answers for time in run.times})
     # Nobody knows any more what it was before the last watch.
     since = watches(snapshots)[-1]
     runs = runs_of([Portion(time, time, 1) for time in snapshots if time >= since])

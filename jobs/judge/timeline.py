@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import NamedTuple
 
 from rebalance_core.findings import POSSIBLE, ROUTE_NOT_KNOWN, STRATEGY_NOT_KNOWN, Evaluation
@@ -16,7 +16,7 @@ from rebalance_core.state import Unreachable
 
 from ..declared.instants import Instant
 from .core_verdict import Verdict
-from .extents import PlacedPortion, Portion, runs_of
+from .extents import Portion, runs_of
 from .intervals import watches
 from .situations import Period
 
@@ -65,7 +65,7 @@ class Timeline:
         return self.phases[max(place - 1, 0)].verdict.members
 
     @cached_property
-    def runs(self) -> Sequence[PlacedPortion]:
+    def runs(self) -> Sequence[Portion]:
         """The run of each phase, as episodes count them."""
         parts = [
             Portion(each.first_seen, each.last_seen, each.snapshots, not each.is_blind, each.watch)
@@ -84,12 +84,9 @@ def build_timeline(topic: str, phases: Iterable[Phase]) -> Timeline:
     is computed, as the members' strategy was not found.
     """
     informed = [each for each in phases if each.verdict.shows_owners or not each.is_computed]
-    numbered = enumerate(zip(informed, _blind(informed), strict=True), start=1)
-    phases = (
-        each._replace(position=position, is_blind=is_blind)
-        for position, (each, is_blind) in numbered
-    )
-    return Timeline(topic, tuple(phases))
+    places = zip(informed, count(1), _blind(informed), strict=False)
+    numbered = (each._replace(position=n, is_blind=is_blind) for each, n, is_blind in places)
+    return Timeline(topic, tuple(numbered))
 
 
 def without_route(topic: str, phases: Iterable[Phase]) -> Timeline:
@@ -108,9 +105,7 @@ def without_route(topic: str, phases: Iterable[Phase]) -> Timeline:
 
 
 def phases_of(
-    periods: Sequence[Period],
-    evaluated: Mapping[str, Verdict],
-    snapshots: Sequence[Instant],
+    periods: Sequence[Period], evaluated: Mapping[str, Verdict], snapshots: Sequence[Instant]
 ) -> Iterator[Phase]:
     """The phases of a topic, not numbered yet, from its periods in time and, by situation id, the
     evaluations.
@@ -121,13 +116,8 @@ def phases_of(
     cuts = watches(snapshots)[1:]
     for period in periods:
         situation = period.situation
-        phase = Phase(
-            situation.topic,
-            situation.situation_id,
-            *period[1:],
-            evaluated[situation.situation_id],
-            unreachable=situation.unreachable,
-        )
+        id_, unreachable = situation.situation_id, situation.unreachable
+        phase = Phase(situation.topic, id_, *period[1:], evaluated[id_], unreachable=unreachable)
         first, end = bisect_right(cuts, period.first_seen), bisect_right(cuts, period.last_seen)
         if first == end:
             yield phase._replace(watch=first)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from rebalance_core.causes import GROUP_OFFLINE
-from rebalance_core.english import agreeing, list_of
+from rebalance_core.english import MOST_NAMES, agreeing, list_of
 from rebalance_core.findings import CERTAIN, ORPHANED, POSSIBLE
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import (
@@ -29,7 +29,7 @@ from .case import Case
 from .episodes import queue_episodes
 from .extents import Extent, persistence, widest
 from .found import FaultEpisode, GroupFindings, QueueFinding
-from .in_words import MOST_NAMES, between, queues_in_words, zoned_clock
+from .in_words import between, queues_in_words, zoned_clock
 from .stalls import spans
 from .witnessed import witnessed
 
@@ -121,7 +121,7 @@ def _is_harmless_route(fault: FaultEpisode, findings: Sequence[QueueFinding]) ->
     an owner all the time or never; and a shorter route gives no client more queues than a longer.
 
     Worked example: T grows from 8 to 12 queues at one of two nameservers. Were a client with the
-    other, some offsets would not move; those of all 6 queues that may be nobody's do.
+    other, some of its 12 queues would not move; all 6 that may be without an owner are read.
     """
     if fault.fault != ROUTE_DIVERGENCE:
         return False
@@ -137,12 +137,8 @@ def _as_far_as_asked(case: Case, finding: QueueFinding) -> QueueFinding:
     never = len(names & case.terms.never_asked) / max(len(names), 1)
     if not never:
         return finding
-    return replace(
-        finding,
-        certainty=POSSIBLE,
-        probability=finding.probability * (1 - never),
-        is_mostly_certain=False,
-    )
+    probability = finding.probability * (1 - never)
+    return replace(finding, certainty=POSSIBLE, probability=probability, is_mostly_certain=False)
 
 
 def _is_read_unlisted(case: Case, orphan: QueueFinding) -> bool:
@@ -151,8 +147,7 @@ def _is_read_unlisted(case: Case, orphan: QueueFinding) -> bool:
     An episode that has gaps may be read in these.
     """
     offsets = case.offsets.get((orphan.topic, *orphan.queue))
-    moved = reading(offsets, orphan.unbroken_times).moved
-    return _is_unlisted(orphan) and moved >= READ_AGAIN
+    return _is_unlisted(orphan) and reading(offsets, orphan.unbroken_times).moved >= READ_AGAIN
 
 
 def _parts(case: Case, orphan: QueueFinding) -> Iterable[QueueFinding]:
@@ -167,12 +162,9 @@ def _parts(case: Case, orphan: QueueFinding) -> Iterable[QueueFinding]:
     if not _is_read_unlisted(case, orphan):
         return [orphan]
     polls = case.offsets[(orphan.topic, *orphan.queue)]
-    of_orphan = slice(np.searchsorted(polls.times, orphan.first_seen), None)
-    times, consumed, waiting = (
-        column[: last_up_to(polls, orphan.last_seen) + 1][of_orphan]
-        for column in (polls.times, polls.consumer_offsets, polls.waiting)
-    )
-    unmoved = (np.diff(consumed) == 0) & (waiting[:-1] > 0) & (waiting[1:] > 0)
+    start = np.searchsorted(polls.times, orphan.first_seen)
+    end = last_up_to(polls, orphan.last_seen)
+    times, unmoved = polls.times[start : end + 1], polls.unmoved[start:end]
     extents = [
         Extent(
             *(since := int(times[first]), until := int(times[last])),
@@ -194,11 +186,8 @@ def _offline_narrowed(
     """
     if fault.fault != GROUP_OFFLINE or not any(map(fault.overlaps, moving)):
         return fault
-    left = [
-        each
-        for each in kept
-        if each.topic == fault.topic and GROUP_OFFLINE in each.causes and fault.overlaps(each)
-    ]
+    of_topic = (each for each in kept if each.topic == fault.topic)
+    left = [each for each in of_topic if GROUP_OFFLINE in each.causes and fault.overlaps(each)]
     if not left:
         return fault
     queues = {each.queue for each in left}
@@ -260,30 +249,22 @@ def _is_unlisted(episode: QueueFinding) -> bool:
     return is_orphan and not _NOBODY_LISTED.isdisjoint(episode.causes)
 
 
-def _has_unlisted_reader(episode: QueueFinding) -> bool:
-    return _is_read(episode) and _is_unlisted(episode)
-
-
 def unlisted_consumers(episodes: Iterable[QueueFinding]) -> list[FaultEpisode]:
     """One fault per topic, over its queues without an owner in the lists that somebody reads."""
-    of_topics = grouped((each.topic, each) for each in episodes if _has_unlisted_reader(each))
+    read = (each for each in episodes if _is_read(each) and _is_unlisted(each))
+    of_topics = grouped((each.topic, each) for each in read)
     return [_fault(topic, of_topic) for topic, of_topic in of_topics.items()]
 
 
 def _fault(topic: str, episodes: Sequence[QueueFinding]) -> FaultEpisode:
     extent = widest([each.extent for each in episodes])
     queues = {each.queue for each in episodes}
-    return FaultEpisode(
-        topic,
-        extent._replace(share_of_time=1.0),
-        UNLISTED_CONSUMER,
-        agreeing(
-            len(queues),
-            "by the brokers' lists nobody owns {queues} {time}, but [its offset still "
-            "advances|their offsets still advance]: somebody who is not listed reads [it|them]",
-            queues=queues_in_words(queues),
-            time=between(extent.first_seen, extent.last_seen),
-        ),
-        _REMEDY,
-        broker_names=tuple(sorted({broker_name for broker_name, _ in queues})),
+    evidence = agreeing(
+        len(queues),
+        "by the brokers' lists nobody owns {queues} {time}, but [its offset still "
+        "advances|their offsets still advance]: somebody who is not listed reads [it|them]",
+        queues=queues_in_words(queues),
+        time=between(extent.first_seen, extent.last_seen),
     )
+    extent, names = extent._replace(share_of_time=1.0), tuple(sorted({name for name, _ in queues}))
+    return FaultEpisode(topic, extent, UNLISTED_CONSUMER, evidence, _REMEDY, broker_names=names)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
 from rebalance_core.texts import Text
@@ -116,12 +117,12 @@ def _queues_of(case: Case, client_id: str, topic: str, time: Extent) -> set[Queu
     return found.difference(*others)
 
 
+#: Faults of one kind.
+_Faults: TypeAlias = Sequence[FaultEpisode]
+
+
 def explain(
-    case: Case,
-    stall: Stall,
-    mismatches: Sequence[FaultEpisode],
-    frozen: Sequence[FaultEpisode],
-    differ: Sequence[FaultEpisode] = (),
+    case: Case, stall: Stall, mismatches: _Faults, frozen: _Faults, differ: _Faults = ()
 ) -> Stall:
     """The stall with ``held`` and ``why``, from the other faults of the group."""
     of_topic, time = case.holdings[stall.topic], stall.extent
@@ -129,11 +130,9 @@ def explain(
     held = bool(holders) if holders or of_topic.is_unheld(stall.queue, time) else None
     is_refused = _is_at_once(stall, mismatches)
     why: str | None = None
-    away = [
-        each
-        for each in case.masters_away
-        if each.broker_name == stall.queue[0] and each.explains(stall, case.snapshots)
-    ]
+    of_broker = (each for each in case.masters_away if each.broker_name == stall.queue[0])
+    away = [each for each in of_broker if each.explains(stall, case.snapshots)]
+    outages = (each for each in differ if each.extent.lasts and each.overlaps(stall))
     if stall.queue[0] in refusals(case.dossier, time):
         why = DISABLED
     elif away:
@@ -142,9 +141,7 @@ def explain(
             "consumers in order lock their queues at the master alone",
             away=away[-1].what,
         )
-    elif any(
-        is_of_outage(each, stall) and each.overlaps(stall) for each in differ if each.extent.lasts
-    ):
+    elif any(is_of_outage(each, stall) for each in outages):
         why = CUT_OFF
     elif held is False:
         why = NOBODY_HOLDS_IT

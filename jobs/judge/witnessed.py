@@ -64,12 +64,7 @@ def _results_overlap(holders: Iterable[Holding], episode: QueueFinding) -> bool:
     for one has no two at a time.
     """
     claimants = {claimant.client_id for claimant in episode.claimants}
-    claimed = sorted(
-        (each.first_seen, each.last_seen)
-        for each in holders
-        if each.process.is_log
-        and each.is_settled
-        and each.process.client_id in claimants
-        and episode.overlaps(each)
-    )
+    logs = (each for each in holders if each.process.is_log and each.is_settled)
+    theirs = (each for each in logs if each.process.client_id in claimants)
+    claimed = sorted((each.first_seen, each.last_seen) for each in theirs if episode.overlaps(each))
     return any(last_seen >= following for (_, last_seen), (following, _) in pairwise(claimed))

@@ -144,8 +144,7 @@ def draw_timeline(
     labels: list[Label] = []
     y = 2.0
     for fault, periods in timeline.faults.items():
-        shown = shorten(fault, frame.longest_name)
-        labels.append(Label("name", names_end, y + 13, shown, fault))
+        labels.append(Label("name", names_end, y + 13, shorten(fault, frame.longest_name), fault))
         path = "".join(_box(at(s), y + 4, max(at(e) - at(s), 3.0), _LANE - 8) for s, e in periods)
         shapes.append(Shape("fault", path, kind_of(fault).title))
         y += _LANE
@@ -214,7 +213,6 @@ def _joined(shapes: Iterable[Shape]) -> list[Shape]:
 
 def _sign(sign: str, x: float, y: float) -> str:
     """An upward triangle for who joined, a downward one for who left, a diamond for both."""
-    x, y = round(x, 1), round(y, 1)
     place = f"M{_number(x)} {_number(y)}"
     return place + {"+": "m0-5l5 9h-10z", "-": "m0 5l5-9h-10z"}.get(sign, "m0-6l5 6l-5 6l-5-6z")
 
@@ -264,12 +262,9 @@ def _ticks(timeline: pictures.TimelinePicture, most: int) -> list[datetime]:
 
 
 def _clock(time: datetime, timeline: pictures.TimelinePicture) -> Text:
-    length = timeline.end - timeline.start
-    if length > timedelta(days=1):
-        return Text("{at:month_minute}", at=time)
-    if length > timedelta(hours=1):
-        return Text("{at:minute}", at=time)
-    return Text("{at:clock}", at=time)
+    hours = (timeline.end - timeline.start) / timedelta(hours=1)
+    template = "{at:month_minute}" if hours > 24 else "{at:minute}" if hours > 1 else "{at:clock}"
+    return Text(template, at=time)
 
 
 def draw_allocation(

@@ -18,7 +18,7 @@ from rebalance_core.texts import Text
 from ..config.choices import INCOMPLETE
 from ..declared.kinds import CRITICAL, INFO, LEVELS, NOT_AUDITED, OK, SEVERITIES, WARNING
 from ..errors import AuditError
-from ..storage import PublishedRun, Reports
+from ..storage import Reports
 from ..verdict.verdict import packed_verdict
 
 _LOGGER = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class Night:
     def level_of(self, cluster: str, consumer_group: str) -> str:
         """The level of the group, or the reason why there is none."""
         if self.summary is None:
-            return UNKNOWN if self.is_published else MISSING
+            return self.level
         left_out = self.summary["groups"]["left_out"]
         return self.levels.get((cluster, consumer_group), UNKNOWN if left_out else NOT_THERE)
 
@@ -194,8 +194,15 @@ def read_history(reports: Reports, last: str, most: int) -> History:
     end = date.fromisoformat(last)
     first = date.fromisoformat(min(dates, default=last))
     ago = reversed(range(min(most, max((end - first).days, 0) + 1)))
-    days = [(end - timedelta(days=each)).isoformat() for each in ago]
-    return history_of([_night(reports, day, is_published=day in dates) for day in days])
+    nights = []
+    for day in ((end - timedelta(days=each)).isoformat() for each in ago):
+        published = None
+        try:
+            published = reports.find(day) if day in dates else None
+        except (AuditError, OSError) as error:
+            _LOGGER.warning("%s: the night of %s is shown as one without levels", error, day)
+        nights.append(Night(day, day in dates, published.summary if published else None))
+    return history_of(nights)
 
 
 def history_of(nights: Sequence[Night]) -> History:
@@ -209,12 +216,3 @@ def history_of(nights: Sequence[Night]) -> History:
     most = MOST_CELLS // max(len(nights), 1)
     well = len(strips) - len(unwell)
     return History(tuple(nights), tuple(unwell[:most]), len(unwell[most:]), well)
-
-
-def _night(reports: Reports, day: str, *, is_published: bool) -> Night:
-    published: PublishedRun | None = None
-    try:
-        published = reports.find(day) if is_published else None
-    except (AuditError, OSError) as error:
-        _LOGGER.warning("%s: the night of %s is shown as one without levels", error, day)
-    return Night(day, is_published, published.summary if published else None)

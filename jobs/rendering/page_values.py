@@ -5,8 +5,8 @@ the problems of a large fleet is put together in Arrow; rows are read for the to
 pictures. Problems are grouped by their main cause, for what repairs one group repairs the next.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -29,7 +29,6 @@ from ..errors import InputError
 from ..languages.translated_rows import TEXTS, with_texts
 from ..reports.problems import (
     PlaceFinding,
-    PlaceQueue,
     Problem,
     Standing,
     find_problems,
@@ -46,6 +45,7 @@ from ..verdict.verdict import RunVerdict, make_verdict
 from .pictures import (
     AfterRepair,
     ShownRow,
+    ShownRows,
     States,
     TimelinePicture,
     after_repair,
@@ -229,8 +229,8 @@ class PageValues:
 def build_report(published: PublishedRun, tables: PublishedTables, top: int) -> PageValues:
     """The report of a run; so many problems at least have pictures (``_with_pictures``)."""
     problems = tuple(find_problems(tables))
-    columns = list(dict.fromkeys([*GROUP_HEALTH.schema.names, TEXTS]))
-    rows = [with_texts(row) for row in tables.read("group_health", columns).to_pylist()]
+    read = tables.read(GROUP_HEALTH.name, GROUP_HEALTH.schema.names)
+    rows = list(map(with_texts, read.to_pylist()))
     health = _health(rows, problems)
     there = [each for each in problems if each.standing != "PASSED"]
     return PageValues(
@@ -266,13 +266,13 @@ def card_of(tables: PublishedTables, finding_id: str) -> Card:
 
 # ---------------------------------------------------------------- cards
 
-_FAULT = ("fault", "last_seen", "first_seen", "moves", "findings_cleared", "findings_left")
-_STATE_RUN = ("state_id", "first_seen", "last_seen", "snapshots")
-_ALLOCATION = ("state_id", "client_id", "strategy", "processes", "view_weight", "queues")
-_REASSIGNMENT = (
-    *("changed_at", "clients_joined", "clients_left"),
-    *("queues_before", "queues", "queues_moved"),
-)
+#: The columns that pictures are made of, by table.
+_DRAWN = {
+    "group_faults": "fault last_seen first_seen moves findings_cleared findings_left",
+    "state_runs": "state_id first_seen last_seen snapshots",
+    "allocations": "state_id client_id strategy processes view_weight queues",
+    "reassignments": "changed_at clients_joined clients_left queues_before queues queues_moved",
+}
 
 
 def _cards(
@@ -283,35 +283,29 @@ def _cards(
     retries = {
         head.place: each for each in problems if (head := shown_with[each.place]) is not each
     }
-    heads = _bounded(each for each in problems if shown_with[each.place] is each)
+    heads = list(_bounded(each for each in problems if shown_with[each.place] is each))
     drawn = _with_pictures(heads, top)
     places = [*drawn, *(retries[place].place for place in drawn if place in retries)]
-    faults = by_place(tables, "group_faults", _FAULT, places)
-    runs = by_place(tables, "state_runs", _STATE_RUN, places)
-    allocations = by_place(tables, "allocations", _ALLOCATION, places)
-    reassignments = by_place(tables, "reassignments", _REASSIGNMENT, places)
+    rows = [by_place(tables, name, of.split(), places) for name, of in _DRAWN.items()]
 
     def card(problem: Problem) -> Card:
         place, pictures = problem.place, None
         retry = card(retries[place]) if place in retries else None
         if place in places:
-            states = States(runs[place], allocations[place])
-            pictures = _pictures(problem, faults[place], states, reassignments[place])
+            pictures = _pictures(problem, [of_table[place] for of_table in rows])
         anchor = anchor_of(place, several=len(clusters) > 1)
         return Card(anchor, problem, pictures, retry, is_open=place in drawn[:_MOST_OPEN])
 
     return tuple(map(card, heads))
 
 
-def _bounded(heads: Iterable[Problem]) -> list[Problem]:
+def _bounded(heads: Iterable[Problem]) -> Iterator[Problem]:
     """The worst that have room on the page."""
-    of_list: Counter[Standing] = Counter()
-    shown = []
+    found: Counter[Standing] = Counter()
     for each in heads:
-        of_list[each.standing] += 1
-        if of_list[each.standing] <= (_MOST_CARDS if each.is_counted else MOST_LISTED):
-            shown.append(each)
-    return shown
+        found[each.standing] += 1
+        if found[each.standing] <= (_MOST_CARDS if each.is_counted else MOST_LISTED):
+            yield each
 
 
 def _with_pictures(heads: Sequence[Problem], top: int) -> list[Place]:
@@ -321,9 +315,9 @@ def _with_pictures(heads: Sequence[Problem], top: int) -> list[Place]:
     return in_order[: max(top, len(first))] if top else []
 
 
-def _pictures(
-    problem: Problem, faults: Sequence[ShownRow], states: States, reassignments: Sequence[ShownRow]
-) -> Pictures:
+def _pictures(problem: Problem, rows: Sequence[ShownRows]) -> Pictures:
+    faults, runs, allocations, reassignments = rows
+    states = States(runs, allocations)
     seen = timeline(states, problem.findings, faults, reassignments)
     repair = _best_repair(states, problem, faults)
     takers = {*(seen.client_ids if seen else ()), *(repair.takers if repair else ())}
@@ -342,7 +336,7 @@ def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[Passe
     """The problems by the event that touched most groups, of those with which they began."""
     ids: set[str | None] = set().union(*(each.event_ids for each in problems))
     rows = tables.read("events", _EVENT)
-    rows = rows.filter(pc.is_in(rows["event_id"].cast(pa.string()), pa.array(ids, pa.string())))
+    rows = rows.filter(pc.is_in(rows["event_id"], pa.array(ids, pa.string())))
     events = sorted(rows.to_pylist(), key=lambda row: (-row["groups_touched"], row["begins"]))
 
     def number(problem: Problem) -> int:
@@ -366,27 +360,25 @@ def _passed(tables: PublishedTables, problems: Sequence[Problem]) -> tuple[Passe
     )
 
 
-def _best_repair(
-    states: States, problem: Problem, faults: Sequence[ShownRow]
-) -> AfterRepair | None:
+def _best_repair(states: States, problem: Problem, faults: ShownRows) -> AfterRepair | None:
     """The repair of the fault that explains most, of those that move anything."""
-    for fault in problem.why:
-        for row in faults:
-            if (row["fault"], row["last_seen"]) == (fault.fault, fault.last_seen):
-                repair = after_repair(states, row)
-                if repair is not None:
-                    return repair
-    return None
+    repairs = (
+        after_repair(states, row)
+        for fault in problem.why
+        for row in faults
+        if (row["fault"], row["last_seen"]) == (fault.fault, fault.last_seen)
+    )
+    return next(filter(None, repairs), None)
 
 
 def _moved(topic: str, repair: AfterRepair) -> tuple[ShownRow, ...]:
     """Queues that the repair moves alike, a row each."""
-    alike: dict[tuple[str, str], list[PlaceQueue]] = defaultdict(list)
-    for queue, before in repair.now.items():
-        after = repair.then[queue]
-        if before != after:
-            then = Text("not there") if queue in repair.gone else _names(after)
-            alike[_names(before), then].append(queue)
+    gone, then = repair.gone, repair.then
+    alike = grouped(
+        ((_names(now), Text("not there") if each in gone else _names(then[each])), each)
+        for each, now in repair.now.items()
+        if now != then[each]
+    )
     return tuple(
         {"queues": ranges(topic, queues), "before": before, "after": after}
         for (before, after), queues in sorted(alike.items(), key=lambda each: min(each[1]))
@@ -433,7 +425,7 @@ def ranges(topic: str, queues: Iterable[tuple[str, int]]) -> str:
     return queue_ranges(MessageQueue(topic, *queue) for queue in queues)
 
 
-def _health(rows: Sequence[ShownRow], problems: Sequence[Problem]) -> tuple[ShownRow, ...]:
+def _health(rows: ShownRows, problems: Sequence[Problem]) -> tuple[ShownRow, ...]:
     """A group over all its topics, in the order of the problems; then those without any."""
     ranks = {each.place[:2]: rank for rank, each in reversed([*enumerate(problems)])}
     by_group = grouped((place_of(row)[:2], row) for row in rows if row["coverage"] != NO_GROUP)
@@ -478,7 +470,7 @@ def _health(rows: Sequence[ShownRow], problems: Sequence[Problem]) -> tuple[Show
     )
 
 
-def _coverage(rows: Sequence[ShownRow]) -> ShownRow:
+def _coverage(rows: ShownRows) -> ShownRow:
     """Coverage of the audit, and how complete its dumps are."""
     audited = [row for row in rows if row["coverage"] == AUDITED]
     others = [{**row, "place": place_of(row)} for row in rows if row["coverage"] != AUDITED]

@@ -24,6 +24,7 @@ from ..reports.problems import PlaceFinding, PlaceQueue
 
 #: A row that a template shows: of a table, or put together of several of its rows.
 ShownRow = Mapping[str, Any]
+ShownRows = Sequence[ShownRow]
 #: The beginning and the end.
 Span = tuple[datetime, datetime]
 
@@ -192,7 +193,7 @@ class States:
         return tuple(joined)
 
 
-def _interval(runs: Sequence[ShownRow]) -> timedelta:
+def _interval(runs: ShownRows) -> timedelta:
     within: list[timedelta] = [
         (run["last_seen"] - run["first_seen"]) / (run["snapshots"] - 1)
         for run in runs
@@ -209,10 +210,7 @@ def number_clients(client_ids: Iterable[str]) -> dict[str, int]:
 
 
 def timeline(
-    states: States,
-    findings: Sequence[PlaceFinding],
-    faults: Sequence[ShownRow],
-    reassignments: Sequence[ShownRow],
+    states: States, findings: Sequence[PlaceFinding], faults: ShownRows, reassignments: ShownRows
 ) -> TimelinePicture | None:
     """The picture of a place; None where no state of it was published.
 
@@ -285,7 +283,7 @@ def _change(row: ShownRow) -> Handover:
     return Handover(row["changed_at"], sign, text)
 
 
-def _longest(states: States, faults: Sequence[ShownRow]) -> dict[str, list[Span]]:
+def _longest(states: States, faults: ShownRows) -> dict[str, list[Span]]:
     """The times of the faults that were there for longest, these first."""
     in_time = sorted(faults, key=itemgetter("first_seen"))
     periods = grouped(

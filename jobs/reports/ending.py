@@ -35,47 +35,35 @@ def ending_lines(
     begun = [each for each in problems if each.standing == "BEGUN" and is_short]
     begun.sort(key=lambda each: -sum(each.passing.values()))
     several = len({each.place.cluster for each in (*counted, *begun)}) > 1
-    for shown, lines_of, which in (
-        (counted, _lines, "with lasting faults"),
-        (begun, _lines_of_begun, "where something is too new to count"),
+    for shown, which in (
+        (counted, "with lasting faults"),
+        (begun, "where something is too new to count"),
     ):
         heads = heads_of(shown)
         first = [each for each in shown if heads[each.place] is each][:_MOST_PROBLEMS]
-        for line in chain.from_iterable(lines_of(each, several) for each in first):
+        for line in chain.from_iterable(_lines(each, several) for each in first):
             yield from folded(visible(language.of(line)), width)
         more = len(shown) - len(first)
         if more > 0:
             yield f"and {count(more, 'more topic')} {which}: see the page"
 
 
-def _lines_of_begun(problem: Problem, several_clusters: bool) -> Iterator[Text]:
-    """The lines of a problem that is too new to count: the evidence has its queues or addresses."""
-    yield _first_line("NOW", problem, several_clusters)
-    yield from _who(problem)
-    if problem.cause:
-        yield Text("  why:    {why}", why=problem.cause.evidence)
-
-
-def _first_line(label: str, problem: Problem, several_clusters: bool) -> Text:
+def _lines(problem: Problem, several_clusters: bool) -> Iterator[Text]:
+    """The lines of a problem; of one that is too new to count the evidence has its queues."""
     cluster, group, topic = problem.place
-    place = f"{cluster} / {group}" if several_clusters else group
-    return Text(
+    yield Text(
         "{label}  {place} / {topic}: {headline}",
-        label=f"{label:<8}",
-        place=place,
+        label=f"{problem.severity if problem.is_counted else 'NOW':<8}",
+        place=f"{cluster} / {group}" if several_clusters else group,
         topic=topic,
         headline=problem.headline,
     )
-
-
-def _who(problem: Problem) -> Iterator[Text]:
     if problem.client_ids:
         yield Text("  who:    {clients}", clients=list_of(problem.client_ids, _MOST_CLIENTS))
-
-
-def _lines(problem: Problem, several_clusters: bool) -> Iterator[Text]:
-    yield _first_line(problem.severity, problem, several_clusters)
-    yield from _who(problem)
+    if not problem.is_counted:
+        if problem.cause:
+            yield Text("  why:    {why}", why=problem.cause.evidence)
+        return
     nights = f", open for {problem.nights_open} nights" if problem.nights_open > 1 else ""
     yield Text(
         "  since:  {since:day}{until}{nights}, {certainty}",

@@ -22,9 +22,8 @@ _NUMBERS = ("groups_touched", "queues_lost", "messages_lost", "queues_read_twice
 
 
 class LeadingEvent(NamedTuple):
-    """An event in one line: its time, what it was and what it cost; with its evidence."""
+    """An event in one line: what it was and what it cost; with its evidence."""
 
-    begins: str
     cluster: str
     headline: Text
     evidence: Text
@@ -79,11 +78,7 @@ def leading_events(summary: Mapping[str, Any], most: int) -> tuple[list[LeadingE
     """The first ``most`` events, those that touched most groups first, and the number of others."""
     events = summary[_KEY]
     found = [
-        LeadingEvent(
-            each["begins"],
-            each["cluster"],
-            *(from_parts(each[name]) for name in ("headline", "evidence")),
-        )
-        for each in events["first"][:most]
+        LeadingEvent(row["cluster"], from_parts(row["headline"]), from_parts(row["evidence"]))
+        for row in events["first"][:most]
     ]
     return found, events["total"] - len(found)

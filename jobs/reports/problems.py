@@ -10,11 +10,10 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress, zip_longest
 from typing import Any, Literal, NamedTuple
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.descriptions import EXPRESSION_MISMATCH, queue_ranges
@@ -25,7 +24,7 @@ from rebalance_core.texts import Text
 
 from ..declared import kinds
 from ..languages.translated_rows import TEXTS, with_texts
-from .tables import PLACE, Place, Tables, by_place, place_of
+from .tables import PLACE, TABLES, Place, Tables, by_place, place_of
 from .waiting import COLUMNS, NOTHING, WaitingMessages
 from .words import in_general, titles
 
@@ -80,9 +79,10 @@ class PlaceFinding(ShownEpisode):
 
     place: Place
     kind: str
-    status: str | None
-    certainty: str | None
-    share_of_time: float
+    status: str | None = None
+    certainty: str | None = None
+    #: A stall is an unbroken run of offset polls, and has no share.
+    share_of_time: float = 1.0
     causes: tuple[str, ...] = ()
     event_ids: frozenset[str | None] = frozenset()
     ids: tuple[str, ...] = ()
@@ -95,11 +95,6 @@ class PlaceFinding(ShownEpisode):
     def is_severe(self) -> bool:
         """True if it counts: it is there for long, and is likely."""
         return self.severity != kinds.INFO
-
-    @property
-    def backlog(self) -> int | None:
-        """The messages of the queues of which they are known; None where they are of none."""
-        return self.waiting.messages
 
     @property
     def waiting(self) -> WaitingMessages:
@@ -141,8 +136,8 @@ class ShownFault(ShownEpisode):
     evidence: str
     remedy: str
     queues_affected: int
-    findings_cleared: int
-    findings_left: int
+    findings_cleared: int = 0
+    findings_left: int = 0
     share_of_time: float | None = None
     client_ids: tuple[str, ...] = ()
     broker_names: tuple[str, ...] = ()
@@ -428,10 +423,11 @@ def find_problems(tables: Tables) -> list[Problem]:
         ]
         faults[place] = _shown_faults(rows)
     minutes = ("orphan_queue_minutes", "duplicate_queue_minutes")
-    health = tables.read("group_health", [*PLACE, *minutes, *COLUMNS, "last_seen"]).to_pylist()
     lost = {
         place_of(row): (*(row[each] for each in minutes), WaitingMessages.of_row(row))
-        for row in health
+        for row in tables.read(
+            "group_health", [*PLACE, *minutes, *COLUMNS, "last_seen"]
+        ).to_pylist()
     }
     problems = [
         Problem(
@@ -481,18 +477,16 @@ def remedies_of(problems: Iterable[Problem]) -> list[tuple[str, int]]:
 
 #: Columns that rows of one finding share; one that a table lacks is null.
 _SHARED_COLUMNS = (
-    *("severity", "persistence", "ongoing", "status", "certainty", "known_issue"),
-    *("first_seen", "last_seen", "share_of_time"),
+    *(*PLACE, "severity", "persistence", "ongoing", "status", "certainty", "known_issue"),
+    *("first_seen", "last_seen", "share_of_time", "causes"),
 )
+_OF_STALLS = ("owners", "why", TEXTS)
+_LISTS = {"causes", "owners"}
 #: Columns that they have each, and what becomes of them.
-_EACH: dict[str, Literal["list", "min", "max"]] = {
-    "finding_id": "list",
-    "broker_name": "list",
-    "queue_id": "list",
+_EACH: dict[str, Any] = {
+    **dict.fromkeys(("finding_id", "broker_name", "queue_id", "backlog", "event_id"), "list"),
     "open_since": "min",
     "nights_open": "max",
-    "backlog": "list",
-    "event_id": "list",
 }
 _BETWEEN = "\n"
 #: The most owners of stalled queues that are named.
@@ -502,31 +496,24 @@ _MOST_OWNERS = 3
 def _queue_findings(tables: Tables) -> Iterator[PlaceFinding]:
     """The findings of queues, put together by Arrow: a run may have a million rows."""
     for table, kind in kinds.QUEUE_FINDINGS.items():
-        is_stall = kind == kinds.STALLED
-        alike = [
-            *PLACE,
-            *_SHARED_COLUMNS,
-            "causes",
-            *(("owners", "why", TEXTS) if is_stall else ()),
-        ]
+        alike = [*_SHARED_COLUMNS, *(_OF_STALLS if kind == kinds.STALLED else ())]
         rows = tables.read(table, [*alike, *_EACH])
-        for name in {"causes", "owners"}.intersection(alike):
-            lists: Any = pc.binary_join(rows[name].cast(pa.list_(pa.string())), _BETWEEN)
+        for name in _LISTS.intersection(TABLES[table].schema.names):
+            lists: Any = pc.binary_join(rows[name], _BETWEEN)
             rows = rows.set_column(rows.column_names.index(name), name, lists)
-        of_alike = _groupable(rows).group_by(alike, use_threads=False)
-        for row in of_alike.aggregate(list(_EACH.items())).to_pylist():
-            named, owners = (row.get(name) for name in ("causes", "owners"))
+        of_alike = rows.group_by(alike, use_threads=False).aggregate(list(_EACH.items()))
+        for row in of_alike.to_pylist():
+            row |= {name: row[f"{name}_{how}"] for name, how in _EACH.items()}
+            for name in _LISTS:
+                row[name] = tuple(filter(None, (row.get(name) or "").split(_BETWEEN)))
             yield _finding(
                 place_of(row),
                 kind,
-                row | {name: row[f"{name}_{how}"] for name, how in _EACH.items()},
-                causes=tuple(named.split(_BETWEEN)) if named else (),
-                owners=tuple(owners.split(_BETWEEN)) if owners else (),
-                why=with_texts(row)["why"] if is_stall else None,
-                event_ids=frozenset(row["event_id_list"]),
-                ids=tuple(row["finding_id_list"]),
-                queues=tuple(map(PlaceQueue, row["broker_name_list"], row["queue_id_list"])),
-                backlogs=tuple(row["backlog_list"]),
+                row if TEXTS not in row else with_texts(row),
+                event_ids=frozenset(row["event_id"]),
+                ids=tuple(row["finding_id"]),
+                queues=tuple(map(PlaceQueue, row["broker_name"], row["queue_id"])),
+                backlogs=tuple(row["backlog"]),
             )
 
 
@@ -541,20 +528,8 @@ def _is_finding(fault: Mapping[str, Any], shown: Container[str]) -> bool:
 
 
 def _finding(place: Place, kind: str, row: Mapping[str, Any], **values: Any) -> PlaceFinding:
-    columns = (*_SHARED_COLUMNS, "open_since", "nights_open")
-    of_row: dict[str, Any] = {name: row.get(name) for name in columns}
-    # A stall is an unbroken run of offset polls, and has no share.
-    if of_row["share_of_time"] is None:
-        of_row["share_of_time"] = 1.0
-    return PlaceFinding(place=place, kind=kind, **of_row, **values)
-
-
-def _groupable(table: pa.Table) -> pa.Table:
-    """The table with columns of nothing but nulls as texts, by which rows can be grouped."""
-    for number, column in enumerate(table.schema):
-        if pa.types.is_null(column.type) and column.name not in _EACH:
-            table = table.set_column(number, column.name, table[column.name].cast(pa.string()))
-    return table
+    there = [each.name for each in fields(PlaceFinding) if row.get(each.name) is not None]
+    return PlaceFinding(place=place, kind=kind, **{each: row[each] for each in there}, **values)
 
 
 #: The columns of ``group_faults`` that a ``ShownFault`` is made of.
@@ -590,11 +565,8 @@ def _first_what_explains(
     )
     first = [*explaining, *(_stalled(why, of_why) for why, of_why in stalls.items())]
     others = [each for each in faults if each not in explaining]
-    return tuple(
-        fault
-        for every in (first, others)
-        for fault in sorted(every, key=lambda each: each.weight, reverse=True)
-    )
+    by_weight = partial(sorted, key=lambda each: each.weight, reverse=True)
+    return (*by_weight(first), *by_weight(others))
 
 
 def _stalled(why: str | None, stalls: Sequence[PlaceFinding]) -> ShownFault:
@@ -619,8 +591,6 @@ def _stalled(why: str | None, stalls: Sequence[PlaceFinding]) -> ShownFault:
             **of_why,
         ),
         queues_affected=len(queues),
-        findings_cleared=0,
-        findings_left=0,
         client_ids=owners,
         broker_names=tuple(sorted({queue.broker_name for queue in queues})),
     )

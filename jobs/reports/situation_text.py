@@ -3,7 +3,7 @@
 ``templates/explain.txt`` has how it is laid out; here is what it says.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,12 +20,13 @@ from rebalance_core.processes import Process, find_processes
 from rebalance_core.texts import Text
 from rebalance_core.views import possible_views, readable_by_some
 
-from ..declared.kinds import OF_ONE_CLIENT
+from ..declared.kinds import GRADED_TABLES, OF_ONE_CLIENT, QUEUE_FINDINGS
 from ..judge.core_verdict import QueueKey
 from ..judge.moment import Moment
 from ..languages.language import Language
 from ..texts.shown import cut, display_width, padded, visible
 from .text_templates import Reader, clock
+from .words import in_words
 
 _MOST_CLIENTS = 40
 _MOST_DRAWN = 120
@@ -63,6 +64,7 @@ def explain_lines(
         since=list(_since(moment)),
         queues_of=_queues_of,
         of_one_client=OF_ONE_CLIENT,
+        kind_in_words=lambda table: in_words(QUEUE_FINDINGS[table]),
         ranges=partial(_ranges, moment),
         held_by_several=[queue for queue, number in holders.items() if number > 1],
         most_waiting=[each for each in waiting if each[1]][:_MOST_BACKLOGS],
@@ -73,10 +75,11 @@ def explain_lines(
 
 
 def _without_offsets(moment: Moment, evaluation: Evaluation) -> int:
-    """The number of queues of the route without offsets."""
+    """The number of queues of the route whose offsets do not show all that waits."""
     if evaluation.coverage == TOO_MANY_QUEUES:
         return 0
-    return len(readable_by_some(moment.state) - (moment.backlog or {}).keys())
+    known = (moment.backlog or {}).keys() - moment.backlog_old
+    return len(readable_by_some(moment.state) - known)
 
 
 def _cured(evaluation: Evaluation, causes: Causes) -> tuple[tuple[str, ...], Evaluation] | None:
@@ -108,19 +111,16 @@ def elsewhere(moment: Moment) -> Text | None:
 
 def size_and_wrong(evaluation: Evaluation) -> Text:
     """The number of queues and processes, and of queues that several take or nobody takes."""
-    return Text("{size}; {wrong}", size=size_of(evaluation), wrong=wrong_in_words(evaluation))
-
-
-def size_of(evaluation: Evaluation) -> Text:
-    """The number of queues, processes and client ids."""
-    queues = count(evaluation.queues, "queue")
-    processes = count(evaluation.processes, "process", "processes")
+    counts = {
+        "queues": count(evaluation.queues, "queue"),
+        "processes": count(evaluation.processes, "process", "processes"),
+    }
+    size = Text("{queues}, {processes}", **counts)
     number = len({allocation.client_id for allocation in evaluation.allocations})
-    if number in (0, evaluation.processes):
-        return Text("{queues}, {processes}", queues=queues, processes=processes)
-    ids = count(number, "client id")
-    template = "{queues}, {processes} behind {client_ids}"
-    return Text(template, queues=queues, processes=processes, client_ids=ids)
+    if number not in (0, evaluation.processes):
+        ids = count(number, "client id")
+        size = Text("{queues}, {processes} behind {client_ids}", **counts, client_ids=ids)
+    return Text("{size}; {wrong}", size=size, wrong=wrong_in_words(evaluation))
 
 
 def wrong_in_words(evaluation: Evaluation) -> Text:
@@ -167,8 +167,7 @@ def draw(reader: Reader, evaluation: Evaluation) -> TextPicture:
     clients = list(rows)
     if len(clients) > _MOST_CLIENTS:
         wanted = {c.client_id for f in evaluation.findings for c in f.claimants}
-        of_wanted = [row for row in clients if row[0] in wanted]
-        clients = (of_wanted or clients)[:_MOST_CLIENTS]
+        clients = ([row for row in clients if row[0] in wanted] or clients)[:_MOST_CLIENTS]
     # Before a label is cut: what is left of a secret then would not be recognised.
     labels = [reader.shown(_id_of(*row[:2])) for row in clients]
     lines: list[_PictureLine] = [("", {queue: str(queue.queue_id) for queue in shown})]
@@ -202,19 +201,18 @@ def _rows(evaluation: Evaluation) -> dict[tuple[str, int, bool], dict[MessageQue
     """The share of the views under which each queue is taken, by client id and processes."""
     rows: dict[tuple[str, int, bool], dict[MessageQueue, float]] = {}
     for each in evaluation.allocations:
-        row = rows.setdefault((each.client_id, each.processes, each.subscribed), {})
+        row = rows.setdefault((each.client_id, each.processes, each.subscribed), defaultdict(float))
         for queue in set(each.queues):
-            row[queue] = row.get(queue, 0.0) + each.view_weight
+            row[queue] += each.view_weight
     return rows
 
 
 def _marks(evaluation: Evaluation) -> dict[MessageQueue, str]:
     """The letters that mark what is wrong with each queue."""
-    marks: dict[MessageQueue, str] = {}
+    marks: dict[MessageQueue, str] = defaultdict(str)
     for finding in evaluation.findings:
         letter = finding.kind[0]
-        letter = letter if finding.certainty == "CERTAIN" else letter.lower()
-        marks[finding.queue] = marks.get(finding.queue, "") + letter
+        marks[finding.queue] += letter if finding.certainty == "CERTAIN" else letter.lower()
     return marks
 
 
@@ -256,18 +254,15 @@ def _block(
     yield line("", map(cut, names, widths))
     for label, of_queues in lines:
         if any(of_queues[queue] for part in parts for queue in part):
-            yield line(label, ("".join(_in_cells(of_queues, part)) for part in parts))
-
-
-def _in_cells(of_queues: Mapping[MessageQueue, str], part: Sequence[MessageQueue]) -> Iterator[str]:
-    width = _cell_width(part)
-    return (f"{of_queues[queue]:>{width}}" for queue in part)
+            cells = (
+                "".join(f"{of_queues[queue]:>{_cell_width(part)}}" for queue in part)
+                for part in parts
+            )
+            yield line(label, cells)
 
 
 def _cell(share: float, full: str) -> str:
-    if share <= 0:
-        return "."
-    return full if share > 1 - 1e-9 else "~"
+    return "." if share <= 0 else full if share > 1 - 1e-9 else "~"
 
 
 # ------------------------------------------------------------------ why
@@ -356,16 +351,19 @@ def _leaving(
 TableRow = Mapping[str, Any]
 #: Columns in which queues that share a line are equal.
 _EQUAL_IN_A_LINE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
+#: Tables of which each row has a line of its own, with whom it is about.
+_ONE_A_LINE = ("stalled_queues", "group_faults")
 
 
 def _since(moment: Moment) -> Iterator[tuple[str, Sequence[TableRow]]]:
     """The rows that share a line, with their table: the queues of an episode, a stall, a fault."""
-    for table in ("orphaned_queues", "duplicate_queues"):
+    for table in GRADED_TABLES:
         rows = moment.episodes[table]
+        if table in _ONE_A_LINE:
+            yield from ((table, [row]) for row in rows)
+            continue
         of_episode = grouped((tuple(row[name] for name in _EQUAL_IN_A_LINE), row) for row in rows)
         yield from ((table, of_episode[alike]) for alike in sorted(of_episode))
-    for table in ("stalled_queues", "group_faults"):
-        yield from ((table, [row]) for row in moment.episodes[table])
 
 
 def _queues_of(rows: Iterable[TableRow]) -> list[QueueKey]:

@@ -40,7 +40,7 @@ from ..fold.slices import TableStep
 from ..judge.moment import Moment
 from ..pipeline.inputs import Inputs
 from ..pipeline.moments import MomentQuestion, moments_of_inputs
-from ..reports.read import declared_table
+from ..reports.tables import declared_table
 from ..schemas import (
     ALLOCATIONS,
     BROKER_POLLS,

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from ..contract import as_plain
 from ..engines.batches import unpacked_rows
-from ..reports.read import declared_table, published_runs
+from ..reports.tables import declared_table, published_runs
 from ..storage import Location, Reports
 from .schemas import spark_schema
 from .session import AS_NAMED

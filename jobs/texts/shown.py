@@ -97,9 +97,7 @@ def cut(text: str, width: int) -> str:
     >>> cut("broker-a", 8), cut("broker-a", 6), cut("订单消费者组", 8)
     ('broker-a', 'bro...', '订单...')
     """
-    if display_width(text) <= width:
-        return text
-    return f"{beginning(text, width - 3)}..."
+    return text if display_width(text) <= width else f"{beginning(text, width - 3)}..."
 
 
 def beginning(text: str, width: int) -> str:
@@ -108,8 +106,7 @@ def beginning(text: str, width: int) -> str:
     >>> beginning("broker-a", 6), beginning("订单消费者组", 5)
     ('broker', '订单')
     """
-    ends = accumulate(map(display_width, text))
-    return text[: sum(end <= width for end in ends)]
+    return text[: sum(end <= width for end in accumulate(map(display_width, text)))]
 
 
 #: Chinese has no blanks between its words: a line may end after its punctuation.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.english import names
+from rebalance_core.english import MOST_NAMES, names
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
@@ -24,7 +24,6 @@ from ..config.settings import Settings
 from ..config.window import Window
 from ..declared.instants import SECOND, Instant
 from ..fold.numbers import micros
-from ..judge.in_words import MOST_NAMES
 from ..schemas import BROKER_POLLS, NO_ANSWER
 from .gaps import (
     BROKER_SILENT,
@@ -72,10 +71,9 @@ def longest_silence(asked: Collection[Instant], without: Collection[Instant]) ->
     """
     times, found, silent_at = sorted(asked), [], set(without)
     for silent, numbers in groupby(range(len(times)), lambda number: times[number] in silent_at):
-        first, *others = numbers
-        last = others[-1] if others else first
         if silent:
-            found.append((times[first], times[min(last + 1, len(times) - 1)]))
+            run = [*numbers]
+            found.append((times[run[0]], times[min(run[-1] + 1, len(times) - 1)]))
     since, until = max(found, key=lambda each: each[1] - each[0])
     return Silence(since, until, len(without))
 
@@ -99,10 +97,12 @@ def silences(
 
     ``polls``: ``broker_polls``, where the input has them. ``rounds``: by cluster all of them.
     """
+    of_masters: AnswerTimes = {}
     if polls is not None:
-        yield from silent_brokers(
-            polls, window, _rounds(polls, window), settings.persistence_seconds
-        )
+        of_brokers = _rounds(polls, window)
+        yield from silent_brokers(polls, window, of_brokers, settings.persistence_seconds)
+        by_master = (pc.field("broker_id") == 0) & pc.field("answered")
+        of_masters = grouped(_rows(of_brokers.filter(by_master), ("cluster", "broker_name")))
     for cluster, name in sorted(given.get(NEVER_ASKED, ())):
         text = Text(
             "broker {broker} of cluster {cluster} is in the routes, but no list or answer of it "
@@ -119,19 +119,8 @@ def silences(
             groups=names(sorted(groups), MOST_NAMES),
         )
         yield Gap(BROKER_SILENT, text)
-    of_clusters = grouped((cluster, times) for (cluster, _), times in given[OFFSETS].items())
-    for cluster, every in sorted(of_clusters.items()):
-        least = settings.persistence_seconds * SECOND
-        if without := _without(set().union(*every), rounds.get(cluster, ()), least):
-            since, until = map(time_text, without)
-            text = Text(
-                "cluster {cluster}: no broker gave offsets from {since} to {until}: whether its "
-                "queues were consumed then is not known",
-                cluster=cluster,
-                since=since,
-                until=until,
-            )
-            yield Gap(OFFSETS_MISSING, text)
+    least = settings.persistence_seconds * SECOND
+    yield from _missing_offsets(given[OFFSETS], rounds, of_masters, least)
     for (cluster, name), times in sorted(given[ROUTES].items()):
         # In place of a nameserver another may come.
         others = (min(each) for (where, _), each in given[ROUTES].items() if where == cluster)
@@ -147,6 +136,43 @@ def silences(
                 until=until,
             )
             yield Gap(NAMESERVER_SILENT, text)
+
+
+def _missing_offsets(
+    given: AnswerTimes,
+    rounds: Mapping[str, Collection[Instant]],
+    of_masters: AnswerTimes,
+    least: Instant,
+) -> Iterator[Gap]:
+    """A gap for each cluster of which no offsets came for so long; of another one for each broker
+    whose master answered then about members.
+    """
+    by_cluster = grouped((cluster, (name, times)) for (cluster, name), times in given.items())
+    for cluster, of_brokers in sorted(by_cluster.items()):
+        at_any = set().union(*(times for _, times in of_brokers))
+        if without := _without(at_any, rounds.get(cluster, ()), least):
+            since, until = map(time_text, without)
+            text = Text(
+                "cluster {cluster}: no broker gave offsets from {since} to {until}: whether its "
+                "queues were consumed then is not known",
+                cluster=cluster,
+                since=since,
+                until=until,
+            )
+            yield Gap(OFFSETS_MISSING, text)
+            continue
+        for name, times in sorted(of_brokers):
+            if without := _without(times, of_masters.get((cluster, name), ()), least):
+                since, until = map(time_text, without)
+                text = Text(
+                    "broker {broker} of cluster {cluster} gave lists and no offsets from {since} "
+                    "to {until}: whether its queues were consumed then is not known",
+                    broker=name,
+                    cluster=cluster,
+                    since=since,
+                    until=until,
+                )
+                yield Gap(OFFSETS_MISSING, text)
 
 
 def _without(
@@ -232,8 +258,7 @@ def _rounds(polls: ds.Dataset, window: Window) -> pa.Table:
     """Each broker's rounds: whether it answered about any group, and an address that was asked."""
     columns: Any = {name: pc.field(name) for name in _ROUND}
     columns["answered"] = pc.field("outcome") != NO_ANSWER
-    has_address = _ADDRESS in polls.schema.names
-    columns[_ADDRESS] = pc.field(_ADDRESS) if has_address else pc.scalar("")
+    columns[_ADDRESS] = pc.field(_ADDRESS) if _ADDRESS in polls.schema.names else pc.scalar("")
 
     def distinct(table: pa.Table) -> pa.Table:
         found = table.group_by([*_ROUND]).aggregate([("answered", "max"), (_ADDRESS, "max")])
@@ -271,5 +296,5 @@ def _batches(
 def _rows(table: pa.Table, key: Collection[str]) -> Iterator[tuple[_PollKey, Instant]]:
     """The key and the time of each row."""
     keys = zip(*(table[name].to_pylist() for name in key), strict=True)
-    times = micros(table["snapshot_time"].combine_chunks())
-    yield from zip(keys, times.to_pylist(), strict=True)
+    times = micros(table["snapshot_time"].combine_chunks()).to_pylist()
+    return zip(keys, times, strict=True)

@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
-from rebalance_core.english import agreeing, count, list_of
+from rebalance_core.english import MOST_NAMES, agreeing, count, list_of
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
@@ -47,8 +47,6 @@ WRONG, WELL = "WRONG", "WELL"
 STATES = (WRONG, INCOMPLETE, WELL)
 #: The key of the summary.
 _KEY = "verdict"
-#: A sentence names so many groups.
-_MOST_NAMES = 5
 
 
 class UnauditedTopics(NamedTuple):
@@ -75,25 +73,21 @@ class UnauditedTopics(NamedTuple):
     @property
     def text(self) -> Text:
         """The places, the reason, and what to do."""
+        template = "not audited ({coverage}): {topics} of {groups}: {reason}. To do: {action}"
+        values: dict[str, str] = {"reason": self.reason}
         if self.times:
-            since, until = map(time_text, self.times)
-            return Text(
+            template = (
                 "not audited for some time ({coverage}), for example from {since} to {until}: "
-                "{topics} of {groups}. To do: {action}",
-                coverage=in_words(self.coverage),
-                since=since,
-                until=until,
-                topics=count(len(self.places), "topic"),
-                groups=list_of([each[1] for each in self.groups], _MOST_NAMES),
-                action=action_of(self.coverage),
+                "{topics} of {groups}. To do: {action}"
             )
+            values = dict(zip(("since", "until"), map(time_text, self.times), strict=True))
         return Text(
-            "not audited ({coverage}): {topics} of {groups}: {reason}. To do: {action}",
+            template,
             coverage=in_words(self.coverage),
             topics=count(len(self.places), "topic"),
-            groups=list_of([each[1] for each in self.groups], _MOST_NAMES),
-            reason=self.reason,
+            groups=list_of([each[1] for each in self.groups], MOST_NAMES),
             action=action_of(self.coverage),
+            **values,
         )
 
 
@@ -171,13 +165,9 @@ class RunVerdict:
         in_order = sorted(self.gaps, key=lambda gap: all(gap is not each for each in firsts))
         texts = [gap.text for gap in in_order] + [each.text for each in self.not_audited]
         if self.left_open:
-            texts.append(
-                agreeing(
-                    self.left_open,
-                    "{findings} of the previous run [was|were] not checked and [stays|stay] open",
-                    findings=count(self.left_open, "finding"),
-                )
-            )
+            findings = count(self.left_open, "finding")
+            template = "{findings} of the previous run [was|were] not checked and [stays|stay] open"
+            texts.append(agreeing(self.left_open, template, findings=findings))
         return texts
 
     @property
@@ -215,11 +205,8 @@ class RunVerdict:
         if waiting := self.waiting.text:
             yield Text("In these topics {waiting}.", waiting=waiting)
         if self.missing:
-            yield agreeing(
-                len(self.missing),
-                "{number:,} [thing was|things were] not read or not audited.",
-                number=len(self.missing),
-            )
+            template = "{number:,} [thing was|things were] not read or not audited."
+            yield agreeing(len(self.missing), template, number=len(self.missing))
         for standing, template in _STANDINGS.items():
             if number := self.others.get(standing, 0):
                 yield agreeing(number, template, topics=count(number, "topic"))
@@ -246,12 +233,10 @@ class RunVerdict:
         at_or_above = accumulate(self.rows.get(each, 0) for each in worst_first)
         return dict(zip((*worst_first, INCOMPLETE), (*at_or_above, len(self.missing)), strict=True))
 
-    @property
-    def _places_by_coverage(self) -> Mapping[str, Sequence[Place]]:
-        return grouped((each.coverage, place) for each in self.not_audited for place in each.places)
-
     def packed(self) -> dict[str, Any]:
         """The verdict as a summary has it, for readers that have no tables."""
+        topics = self.not_audited
+        every = grouped((each.coverage, place) for each in topics for place in each.places)
         return {
             _KEY: {
                 "state": self.state,
@@ -262,7 +247,7 @@ class RunVerdict:
                 "others": dict(self.others),
                 "not_audited": {
                     coverage: {"groups": len({each[:2] for each in places}), "topics": len(places)}
-                    for coverage, places in self._places_by_coverage.items()
+                    for coverage, places in every.items()
                 },
                 "gaps": dict(Counter(gap.kind for gap in self.gaps)),
                 "left_open": self.left_open,

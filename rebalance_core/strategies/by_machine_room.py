@@ -101,10 +101,8 @@ class ByMachineRoom(AllocationStrategy):
                     )
                 )
             takes_part[broker_name] = self.serves(broker_name)
-        return np.array(
-            [number for number, queue in enumerate(queues) if takes_part[queue.broker_name]],
-            dtype=np.int64,
-        )
+        eligible = [at for at, queue in enumerate(queues) if takes_part[queue.broker_name]]
+        return np.array(eligible, dtype=np.int64)
 
 
 class MachineRoomUnfiltered(ByMachineRoom):

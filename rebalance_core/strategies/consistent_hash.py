@@ -121,9 +121,8 @@ def points_of(client_id: str, count: int) -> bytes:
 
 def _hashes(texts: Iterable[str]) -> bytes:
     """The first four bytes of the MD5 of each text."""
-    return b"".join(
-        [hashlib.md5(utf8_of(text), usedforsecurity=False).digest()[:4] for text in texts]
-    )
+    digests = [hashlib.md5(utf8_of(text), usedforsecurity=False).digest() for text in texts]
+    return b"".join([digest[:4] for digest in digests])
 
 
 def _hash(text: str) -> int:

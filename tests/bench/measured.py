@@ -49,12 +49,7 @@ class Measured:
 
 
 def measure(
-    name: str,
-    work: Work,
-    warm_up: Work | None,
-    *,
-    uses_spark: bool,
-    is_floor: bool = False,
+    name: str, work: Work, warm_up: Work | None, *, uses_spark: bool, is_floor: bool = False
 ) -> Measured:
     """Does the work in this process, after the warm-up; Spark is set as the commands set it, or as
     it was for every contender in 0.2.0: a floor does not move with what the audit asks of Java.

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from jobs.cli import main
 from tests.support.audited import audit_dumps
 
 
@@ -14,10 +15,26 @@ def audit(tmp_path):
     """The report tables of these lines."""
 
     def audited(lines):
-        path = tmp_path / "dump.jsonl"
-        path.write_text("".join(json.dumps(each) + "\n" for each in lines))
-        found = audit_dumps([path])
+        found = audit_dumps([written(tmp_path, lines)])
         assert found["quarantine"] == []
         return found
 
     return audited
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """The exit code of a run of these lines, and all that it says, as one line."""
+
+    def run(lines, *options):
+        given = ["--dumps", str(written(tmp_path, lines)), "--output", str(tmp_path / "out")]
+        code = main(["run", *given, "--engine", "local", "--workers", "1", *options])
+        return code, " ".join("".join(capsys.readouterr()).split())
+
+    return run
+
+
+def written(folder, lines):
+    path = folder / "dump.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    return path

@@ -1,18 +1,8 @@
 """Members that no broker's list has, as behind a proxy: small dumps, the truth reckoned before."""
 
-from __future__ import annotations
-
 import pytest
 
-from tests.cases.test_small_dumps import (
-    MEMBERS,
-    MINUTES,
-    OFFLINE,
-    instant,
-    members,
-    offsets,
-    route,
-)
+from tests.cases.small_dumps import BROKERS, MEMBERS, OFFLINE, instant, minute_of, rounds
 
 
 def polled(stops, listed=0, of=("broker-b",)):
@@ -20,17 +10,16 @@ def polled(stops, listed=0, of=("broker-b",)):
     which on nobody reads it; all others keep up. ``listed``: so many minutes
     the brokers list the members.
     """
-    for minute in MINUTES:
-        yield route(60 * minute, "broker-a", "broker-b")
-        for number, name in enumerate(("broker-a", "broker-b"), start=1):
-            answer = MEMBERS if minute < listed else OFFLINE
-            yield members(60 * minute + number, name, answer)
-            until = stops if name in of else {}
-            read = {
-                queue: (100 * minute + 9, 100 * min(minute, until.get(queue, 99)))
-                for queue in range(4)
-            }
-            yield offsets(60 * minute + 10 + number, name, read)
+
+    def read(minute, name):
+        until = stops if name in of else {}
+        ends = [100 * min(minute, until.get(queue, 99)) for queue in range(4)]
+        return {queue: (100 * minute + 9, end) for queue, end in enumerate(ends)}
+
+    return rounds(lambda minute, _: MEMBERS if minute < listed else OFFLINE, read)
+
+
+EVERY = [(name, number) for name in BROKERS for number in range(4)]
 
 
 def orphaned_since(found):
@@ -88,10 +77,8 @@ def test_of_each_topic_the_queues_are_named_that_nobody_reads(audit):
 
 @pytest.mark.parametrize("listed", [0, 3])
 def test_members_behind_a_proxy_that_all_end_leave_the_queues_from_then_on(audit, listed):
-    found = audit(polled(dict.fromkeys(range(4), 8), listed, of=("broker-a", "broker-b")))
-    assert orphaned_since(found) == {
-        (name, number): instant(480) for name in ("broker-a", "broker-b") for number in range(4)
-    }
+    found = audit(polled(dict.fromkeys(range(4), 8), listed, of=BROKERS))
+    assert orphaned_since(found) == dict.fromkeys(EVERY, instant(480))
     (fault,) = found["group_faults"]
     assert (fault["fault"], fault["first_seen"]) == ("GROUP_OFFLINE", instant(480))
     assert "; since 10:08:00 UTC messages wait in queues 0-3 of broker-a" in fault["evidence"]
@@ -115,16 +102,13 @@ def test_members_behind_a_proxy_that_were_all_gone_for_a_time_left_the_queues_me
 
     def lines():
         for each in polled({}):
-            minute = int(each["snapshot_time"][14:16])
+            minute = minute_of(each)
             if each["kind"] == "consume_stats" and 4 <= minute <= 9:
-                each["body"] = each["body"].replace(
-                    f'"consumerOffset": {100 * minute},', '"consumerOffset": 400,'
-                )
+                there, then = (f'"consumerOffset": {number},' for number in (100 * minute, 400))
+                each["body"] = each["body"].replace(there, then)
             yield each
 
     found = audit(lines())
-    assert orphaned_since(found) == {
-        (name, number): instant(240) for name in ("broker-a", "broker-b") for number in range(4)
-    }
+    assert orphaned_since(found) == dict.fromkeys(EVERY, instant(240))
     assert {row["last_seen"] for row in found["orphaned_queues"]} == {instant(540)}
     assert {row["severity"] for row in found["orphaned_queues"]} == {"CRITICAL"}

@@ -1,16 +1,13 @@
 """Copies of a client id that some brokers' lists have, and others do not."""
 
-from __future__ import annotations
-
-import json
-
 import pytest
 
-from tests.cases.test_small_dumps import members, route
+from tests.cases.small_dumps import BROKERS, members, of_slave, route, with_slave
 
 ID = "10.0.0.1@app"
 OTHERS = ["10.0.0.2@app", "10.0.0.3@app"]
-BROKERS = [("broker-a", 0), ("broker-a", 1), ("broker-b", 0), ("broker-c", 0)]
+#: (name, id), the number of which is in the ports of its connections.
+ASKED = [("broker-a", 0), ("broker-a", 1), ("broker-b", 0), ("broker-c", 0)]
 #: A connection that breaks stays listed for so long after the next one began.
 KEPT = 130
 
@@ -30,18 +27,12 @@ def polled(connections, rounds):
     """By second and broker the ports of the id."""
     for round_ in rounds:
         now = 60 * round_
-        given = route(now, "broker-a", "broker-b", "broker-c")
-        body = json.loads(given["body"])
-        body["brokerDatas"][0]["brokerAddrs"]["1"] = "broker-a:10921"
-        yield given | {"body": json.dumps(body)}
-        for place, (name, broker_id) in enumerate(BROKERS, start=1):
-            ports = connections(now + place, name)
-            given = members(now + place, name, [*OTHERS, *[ID] * len(ports)])
-            body = json.loads(given["body"])
-            for port, connection in zip(ports, body["connectionSet"][2:], strict=True):
-                connection["clientAddr"] = f"10.0.0.1:{41_000 + 100 * place + port}"
-            to = {"broker_id": broker_id, "broker_addr": f"{name}:109{broker_id + 1}1"}
-            yield given | to | {"body": json.dumps(body)}
+        yield route(now, *BROKERS, "broker-c", addrs=with_slave("broker-a"))
+        for place, (name, broker_id) in enumerate(ASKED, start=1):
+            ports = [41_000 + 100 * place + port for port in connections(now + place, name)]
+            addrs = ["10.0.0.2:1", "10.0.0.3:1", *(f"10.0.0.1:{port}" for port in ports)]
+            given = members(now + place, name, [*OTHERS, *[ID] * len(ports)], addrs=addrs)
+            yield of_slave(given) if broker_id else given
 
 
 @pytest.mark.parametrize("rounds", [range(1, 3), range(2, 4), range(15)])
@@ -78,18 +69,14 @@ def two_pods(minute):
 def test_an_old_process_that_goes_on_is_to_end(audit, hosts, is_old):
     def lines():
         for minute in range(25):
-            yield route(60 * minute, "broker-a", "broker-b")
-            for place, name in enumerate(("broker-a", "broker-b"), start=1):
-                addresses = hosts(minute)
-                given = members(60 * minute + place, name, [*OTHERS, *[ID] * len(addresses)])
-                body = json.loads(given["body"])
-                for address, connection in zip(addresses, body["connectionSet"][2:], strict=True):
-                    connection["clientAddr"] = f"{address}{place}"
-                yield given | {"body": json.dumps(body)}
+            yield route(60 * minute, *BROKERS)
+            for place, name in enumerate(BROKERS, start=1):
+                own = [f"{address}{place}" for address in hosts(minute)]
+                ids, addrs = [*OTHERS, *[ID] * len(own)], ["10.0.0.2:1", "10.0.0.3:1", *own]
+                yield members(60 * minute + place, name, ids, addrs=addrs)
 
-    faults = [
-        each for each in audit(lines())["group_faults"] if each["fault"] == "DUPLICATE_CLIENT_ID"
-    ]
+    found = audit(lines())["group_faults"]
+    faults = [each for each in found if each["fault"] == "DUPLICATE_CLIENT_ID"]
     assert [each["ongoing"] for each in faults] == [True]
     ending = "stop the old process at 10.0.1.1: it was silent from 10:07:02 to 10:12:01 UTC"
     assert (ending in faults[0]["remedy"]) == is_old

@@ -1,35 +1,22 @@
 """Members of a group that are restarted one after the other, at coarse rounds."""
 
-from __future__ import annotations
-
-import json
-
 import pytest
 
-from tests.cases.test_small_dumps import members, route
+from tests.cases.small_dumps import BROKERS, members, route
 
 #: Virtual machines, each with an id that is the same after a restart.
 MACHINES = [f"10.0.0.{number}@app" for number in range(6)]
-ROUNDS = range(18)
 
 
-def restarted(machine, round_, turns):
-    """How often the machine was restarted by a round of 300 s."""
-    return sum(turn <= round_ for turn in turns(machine))
-
-
-def polled(turns):
-    """Lists alone, each 300 s; ``turns``: by machine the rounds that see it anew."""
-    for round_ in ROUNDS:
-        now = 300 * round_
-        yield route(now, "broker-a", "broker-b")
-        for number, name in enumerate(("broker-a", "broker-b"), start=1):
-            given = members(now + number, name, MACHINES)
-            body = json.loads(given["body"])
-            for machine, connection in enumerate(body["connectionSet"]):
-                port = 40_000 + 100 * number + restarted(machine, round_, turns)
-                connection["clientAddr"] = f"10.0.0.{machine}:{port}"
-            yield given | {"body": json.dumps(body)}
+def polled(every, number, turn):
+    """Lists alone; ``turn``: by machine and round how often its connection is another one."""
+    for round_ in range(number):
+        now = every * round_
+        yield route(now, *BROKERS)
+        for place, name in enumerate(BROKERS, start=1):
+            ports = [40_000 + 100 * place + turn(machine, round_) for machine in range(6)]
+            addrs = [f"10.0.0.{machine}:{port}" for machine, port in enumerate(ports)]
+            yield members(now + place, name, MACHINES, addrs=addrs)
 
 
 @pytest.mark.parametrize(
@@ -44,35 +31,10 @@ def polled(turns):
     ],
 )
 def test_restarts_one_after_the_other_are_a_deploy_whatever_the_round(audit, turns, reconnect):
-    faults = [each["fault"] for each in audit(polled(turns))["group_faults"]]
+    """Rounds of 300 s; ``turns``: by machine the rounds that see it anew."""
+
+    def restarted(machine, round_):
+        return sum(turn <= round_ for turn in turns(machine))
+
+    faults = [each["fault"] for each in audit(polled(300, 18, restarted))["group_faults"]]
     assert faults == ["RECONNECTING"] * reconnect
-
-
-@pytest.mark.parametrize("reconnects", [True, False])
-def test_a_client_whose_connection_dies_every_two_minutes_has_one_line(audit, reconnects):
-    """Rounds of 60 s. A NAT ends the first client's connections each two minutes; or all six
-    machines are deployed one after the other, each of them once."""
-
-    def lines():
-        for minute in range(30):
-            yield route(60 * minute, "broker-a", "broker-b")
-            for number, name in enumerate(("broker-a", "broker-b"), start=1):
-                given = members(60 * minute + number, name, MACHINES)
-                body = json.loads(given["body"])
-                for machine, connection in enumerate(body["connectionSet"]):
-                    turn = machine == 0 and minute // 2 if reconnects else minute >= 5 + 2 * machine
-                    connection["clientAddr"] = f"10.0.0.{machine}:{40_000 + 100 * number + turn}"
-                yield given | {"body": json.dumps(body)}
-
-    found = audit(lines())
-    assert found["orphaned_queues"] == found["duplicate_queues"] == []
-    faults = found["group_faults"]
-    assert [each["fault"] for each in faults] == ["RECONNECTING"] * reconnects
-    if reconnects:
-        (fault,) = faults
-        assert (fault["client_ids"], fault["severity"]) == (["10.0.0.0@app"], "WARNING")
-        assert fault["evidence"].startswith(
-            "10.0.0.0@app reconnected to broker-a and broker-b 14 times, 30 per hour, from 30 "
-            "addresses of 10.0.0.0"
-        )
-        assert "NAT" in fault["remedy"]

@@ -6,86 +6,59 @@ import json
 
 import pytest
 
-from tests.cases.test_small_dumps import MINUTES, fleet, instant, members, of_broker, offsets
+from tests.cases.small_dumps import BROKERS, MINUTES, asked, instant, of_broker, rounds
 
 
-def reasons(audit, lines):
-    """By topic the reason of a fleet to which these lines come, and that nothing is found."""
-    found = audit([each for minute in MINUTES for each in (*fleet(minute), *lines(minute))])
+def reasons(audit, read):
+    """By topic the reason of a fleet with these offsets, of which nothing is found."""
+    found = audit(rounds(read=read))
     assert found["group_faults"] == found["stalled_queues"] == []
     return {row["topic"]: row["reason"] for row in found["group_health"]}
 
 
-def consumed(second, name, table):
-    """Offsets of a broker; ``table``: by topic and queue where both are."""
-    entries = ",".join(
-        json.dumps({"brokerName": name, "queueId": queue, "topic": topic})
-        + ":"
-        + json.dumps({"brokerOffset": at, "consumerOffset": at, "lastTimestamp": 0})
-        for (topic, queue), at in table.items()
-    )
-    given = of_broker("consume_stats", second, name, {})
-    return given | {"body": f'{{"consumeTps":0.0,"offsetTable":{{{entries}}}}}'}
-
-
 @pytest.mark.parametrize("written", [(0,), (0, 1)])
 def test_a_topic_of_which_one_queue_is_written(audit, written):
-    def lines(minute):
-        for number, name in enumerate(("broker-a", "broker-b")):
-            now = dict.fromkeys(range(4), (7, 7))
-            if name == "broker-b":
-                now |= dict.fromkeys(written, (100 * minute + 9, 100 * minute + 9))
-            yield offsets(60 * minute + 10 + number, name, now)
+    def read(minute, name):
+        now = {number: 2 * (100 * minute + 9,) for number in written if name == "broker-b"}
+        return dict.fromkeys(range(4), (7, 7)) | now
 
     said = "all 1,400 new messages went to queue 0 of broker-b, one of 8 queues: one consumer"
-    assert reasons(audit, lines)["T"].startswith(said) == (written == (0,))
+    assert reasons(audit, read)["T"].startswith(said) == (written == (0,))
 
 
 @pytest.mark.parametrize(
-    ("rounds", "read", "said"),
+    ("rounds", "came", "read", "said"),
     [
         # 8 queues with 100 messages each.
-        ((0, 10), 900, "800 messages wait in queues 0-3 of broker-a and queues 0-3 of broker-b"),
-        (range(15), 900, "did not move from 10:00:00 to 10:14:00 UTC: no other queue moved"),
+        ((0, 10), 0, 900, "800 messages wait in queues 0-3 of broker-a and queues 0-3 of broker-b"),
+        (range(15), 0, 900, "did not move from 10:00:00 to 10:14:00 UTC: no other queue moved"),
+        # Since messages wait there: nothing moved before they came either.
+        (range(15), 5, 900, "did not move from 10:05:00 to 10:14:00 UTC"),
         # Not for 180 s, nothing waits, the group never committed.
-        ((0, 2), 900, None),
-        (range(15), 1_000, None),
-        (range(15), 0, None),
+        ((0, 2), 0, 900, None),
+        (range(15), 0, 1_000, None),
+        (range(15), 0, 0, None),
     ],
 )
-def test_queues_that_wait_and_do_not_move_are_said_where_no_rule_decides(audit, rounds, read, said):
-    def lines(minute):
-        for name in ("broker-a", "broker-b") if minute in rounds else ():
-            yield offsets(60 * minute + 30, name, dict.fromkeys(range(4), (1_000, read)))
+def test_queues_that_wait_and_stand_are_said_where_no_rule_decides(audit, rounds, came, read, said):
+    def of_queues(minute, _):
+        return (1_000 if minute >= came else 900, read) if minute in rounds else None
 
-    reason = reasons(audit, lines)["T"]
+    reason = reasons(audit, of_queues)["T"]
     assert (said in reason) if said else ("did not move" not in reason)
-
-
-def test_queues_do_not_move_since_messages_wait_there(audit):
-    """100 came to each queue at 10:05, and nothing moved before that either."""
-
-    def lines(minute):
-        written = 1_000 if minute >= 5 else 900
-        for name in ("broker-a", "broker-b"):
-            yield offsets(60 * minute + 30, name, dict.fromkeys(range(4), (written, 900)))
-
-    assert "did not move from 10:05:00 to 10:14:00 UTC" in reasons(audit, lines)["T"]
 
 
 @pytest.mark.parametrize(("again", "is_said"), [(40, True), (5, False)])
 def test_messages_that_are_tried_again_beside_those_that_are_consumed(audit, again, is_said):
     """Of 60 messages a minute in the 8 queues of both brokers so many are sent back."""
 
-    def lines(minute):
-        for number, name in enumerate(("broker-a", "broker-b")):
-            table = {
-                ("T", queue): 8 * minute + 9 if queue else 6 * minute + 9 for queue in range(4)
-            } | {("%RETRY%G", 0): again // 2 * minute + 9}
-            yield consumed(60 * minute + 10 + number, name, table)
+    def read(minute, _):
+        numbers = {("T", n): 8 * minute if n else 6 * minute for n in range(4)}
+        numbers["%RETRY%G", 0] = again // 2 * minute
+        return {queue: (number + 9, number + 9) for queue, number in numbers.items()}
 
     said = "560 messages were sent back for another try, up to 16 each, while 840 were"
-    assert (said in reasons(audit, lines)["T"]) == is_said
+    assert (said in reasons(audit, read)["T"]) == is_said
 
 
 @pytest.mark.parametrize("by_turns", [True, False])
@@ -95,7 +68,7 @@ def test_a_broker_whose_address_goes_to_and_fro(audit, by_turns):
     def lines():
         for minute in MINUTES:
             moved = minute % 2 if by_turns else 4 <= minute <= 9
-            for each in fleet(minute):
+            for each in asked(minute):
                 other = {"broker_addr": "10.0.0.9:10911"} if moved else {}
                 yield each | (other if each.get("broker_name") == "broker-a" else {})
 
@@ -108,14 +81,7 @@ def test_a_broker_whose_address_goes_to_and_fro(audit, by_turns):
 @pytest.mark.parametrize("name", ["${clientIP}", "10.0.0.7"])
 def test_a_placeholder_in_an_id_that_one_process_has(audit, name):
     ids = [f"{name}@{number}" for number in range(4)]
-
-    def lines():
-        for minute in MINUTES:
-            yield fleet(minute)[0]
-            for number, broker in enumerate(("broker-a", "broker-b"), start=1):
-                yield members(60 * minute + number, broker, ids)
-
-    found = audit(lines())
+    found = audit(rounds(ids))
     assert found["group_faults"] == []
     (reason,) = {row["reason"] for row in found["group_health"] if row["topic"] == "T"}
     assert reason.startswith("client ids contain ${clientIP}") == (name == "${clientIP}")
@@ -123,17 +89,15 @@ def test_a_placeholder_in_an_id_that_one_process_has(audit, name):
 
 def failing(minutes, *, retries, fails, asks_for_dead_letters=True):
     """Of 40 messages a minute on each of two brokers these fail, at each of their tries."""
-    again = dead = 0
+    again = dead = 9
     for minute in minutes:
-        yield from fleet(minute)
-        for number, name in enumerate(("broker-a", "broker-b")):
-            table = {("T", queue): 10 * minute + 9 for queue in range(4)}
-            yield consumed(60 * minute + 10 + number, name, table | {("%RETRY%G", 0): again + 9})
-            if asks_for_dead_letters and minute % 5 == 0:
-                key = json.dumps({"brokerName": name, "queueId": 0, "topic": "%DLQ%G"})
-                body = f'{{"offsetTable":{{{key}:{{"minOffset":0,"maxOffset":{dead + 9}}}}}}}'
-                stats = of_broker("topic_stats", 60 * minute + 20 + number, name, {})
-                yield stats | {"body": body}
+        table = dict.fromkeys([("T", queue) for queue in range(4)], 2 * (10 * minute + 9,))
+        yield from asked(minute, read=table | {("%RETRY%G", 0): (again, again)})
+        for name in BROKERS if asks_for_dead_letters and minute % 5 == 0 else ():
+            key = json.dumps({"brokerName": name, "queueId": 0, "topic": "%DLQ%G"})
+            stats = of_broker("topic_stats", 60 * minute + 20, name, {})
+            body = f'{{"offsetTable":{{{key}:{{"minOffset":0,"maxOffset":{dead}}}}}}}'
+            yield stats | {"body": body}
         again += retries * fails(minute)
         dead += fails(minute)
 

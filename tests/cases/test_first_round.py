@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from jobs.cli import main
-from tests.cases.test_small_dumps import MEMBERS, MINUTES, TIMED_OUT, members, route
+from tests.cases.small_dumps import MEMBERS, MINUTES, TIMED_OUT, rounds
 
 SHARED = "10.0.0.1@1"
 IDS = [SHARED, SHARED, *MEMBERS[2:]]
@@ -25,27 +22,23 @@ WHO = f"who: {SHARED}"
         (MEMBERS, TIMED_OUT, ("broker-b/0 at broker-b:10911 of cluster C never answered",)),
     ],
 )
-def test_one_round_names_what_is_there_and_who_did_not_answer(tmp_path, capsys, of_a, of_b, said):
-    shown = said_at_the_end(tmp_path, capsys, of_a, of_b, rounds=1)
+def test_one_round_names_what_is_there_and_who_did_not_answer(end_of_run, of_a, of_b, said):
+    shown = end_of_run(of_a, of_b, minutes=[0])
     assert [each for each in said if each not in shown] == []
 
 
-def test_what_lasts_is_not_said_to_be_too_new(tmp_path, capsys):
-    shown = said_at_the_end(tmp_path, capsys, IDS, IDS, rounds=len(MINUTES))
+def test_what_lasts_is_not_said_to_be_too_new(end_of_run):
+    shown = end_of_run(IDS, IDS, minutes=MINUTES)
     assert "CRITICAL G / T" in shown
     assert "NOW" not in shown
 
 
-def said_at_the_end(tmp_path, capsys, of_a, of_b, *, rounds):
-    dump = tmp_path / "dump.jsonl"
-    with dump.open("w") as file:
-        for second in range(0, 60 * rounds, 60):
-            for line in (
-                route(second, "broker-a", "broker-b"),
-                members(second + 1, "broker-a", of_a),
-                members(second + 2, "broker-b", of_b),
-            ):
-                file.write(json.dumps(line) + "\n")
-    options = ["--engine", "local", "--workers", "1"]
-    main(["run", "--dumps", str(dump), "--output", str(tmp_path / "out"), *options])
-    return " ".join("".join(capsys.readouterr()).split())
+@pytest.fixture
+def end_of_run(run):
+    """All that a run says where the two brokers list these."""
+
+    def of(of_a, of_b, minutes):
+        listed = {"broker-a": of_a, "broker-b": of_b}
+        return run(rounds(lambda _, name: listed[name], minutes=minutes))[1]
+
+    return of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.cases.test_small_dumps import (
+from tests.cases.small_dumps import (
     MEMBERS,
     MINUTES,
     QUEUES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.cases.test_small_dumps import MEMBERS, MINUTES, QUEUES, fleet, holds
+from tests.cases.small_dumps import MEMBERS, MINUTES, QUEUES, asked, holds
 from tests.support.audited import queues
 
 PACKAGE = "org.apache.rocketmq.client.consumer.rebalance"
@@ -19,7 +19,7 @@ NOBODY = {("T", "broker-a", 2), ("T", "broker-a", 3)}
 def mixed(*, in_order):
     """The first two get the locks; the third one, if there are locks, holds none of its queues."""
     for minute in MINUTES:
-        yield from fleet(minute)
+        yield from asked(minute)
         for number, client_id in enumerate(MEMBERS):
             held = [] if in_order and number == 2 else SHARES[number]
             given = holds(60 * minute + 20 + number, client_id, held, "Any")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from jobs.cli import main
-from tests.cases.test_small_dumps import (
+from tests.cases.small_dumps import (
+    BROKERS,
     MEMBERS,
     MINUTES,
     OFFLINE,
@@ -20,6 +18,7 @@ from tests.cases.test_small_dumps import (
 #: Two processes have one id: by AVG both take a0 and a1, and nobody a2 and a3.
 SHARED = ["10.0.0.1@1", "10.0.0.1@1", *MEMBERS[2:]]
 SAID = "broker-{} of cluster C is in the routes, but no list or answer of it came"
+INCOMPLETE = ("--fail-on", "INCOMPLETE")
 
 
 def polled(answers):
@@ -51,9 +50,7 @@ def brokers(*answers):
         ((MEMBERS, None), set()),
     ],
 )
-def test_what_a_broker_that_nobody_asked_may_list_differently_is_possible(
-    audit, answers, certainties
-):
+def test_what_a_broker_that_nobody_asked_may_list_is_possible(audit, answers, certainties):
     found = audit(polled(brokers(*answers)))
     rows = found["orphaned_queues"] + found["duplicate_queues"]
     assert {(row["certainty"], round(row["probability"], 2)) for row in rows} == certainties
@@ -63,32 +60,24 @@ def test_what_a_broker_that_nobody_asked_may_list_differently_is_possible(
     ("answers", "is_said"),
     [((MEMBERS, None), True), ((SHARED, None), True), ((MEMBERS, TIMED_OUT), False)],
 )
-def test_a_broker_that_nobody_asked_is_named_and_makes_the_run_incomplete(
-    tmp_path, capsys, answers, is_said
-):
-    dump = tmp_path / "dump.jsonl"
-    dump.write_text("".join(json.dumps(each) + "\n" for each in polled(brokers(*answers))))
-    options = ["--engine", "local", "--workers", "1", "--fail-on", "INCOMPLETE"]
-    assert main(["run", "--dumps", str(dump), "--output", str(tmp_path / "out"), *options]) == 1
-    assert (SAID.format("b") in " ".join("".join(capsys.readouterr()).split())) == is_said
+def test_a_broker_that_nobody_asked_is_named_and_makes_the_run_incomplete(run, answers, is_said):
+    code, said = run(polled(brokers(*answers)), *INCOMPLETE)
+    assert (code, SAID.format("b") in said) == (1, is_said)
 
 
-def test_a_broker_that_another_cluster_of_the_same_nameserver_asks_is_asked(
-    audit, tmp_path, capsys
-):
+def test_a_broker_that_another_cluster_of_the_same_nameserver_asks_is_asked(audit, run):
     def lines():
         for minute in MINUTES:
-            yield route(60 * minute, "broker-a", "broker-b")
+            yield route(60 * minute, *BROKERS)
             yield members(60 * minute + 1, "broker-a", SHARED)
             yield route(60 * minute, "broker-b") | {"cluster": "D"}
             yield members(60 * minute + 1, "broker-b", SHARED) | {"cluster": "D"}
 
     assert {row["certainty"] for row in audit(lines())["orphaned_queues"]} == {"CERTAIN"}
-    main(["run", "--dumps", str(tmp_path), "--output", str(tmp_path / "out"), "--engine", "local"])
-    assert SAID.format("b") not in " ".join("".join(capsys.readouterr()).split())
+    assert SAID.format("b") not in run(lines())[1]
 
 
-def test_a_cluster_of_which_no_broker_was_asked_is_not_said_broker_by_broker(tmp_path, capsys):
+def test_a_cluster_of_which_no_broker_was_asked_is_not_said_broker_by_broker(run):
     """It has one sentence, with the groups of which something came: nothing of them is audited."""
 
     def lines():
@@ -99,11 +88,8 @@ def test_a_cluster_of_which_no_broker_was_asked_is_not_said_broker_by_broker(tmp
             yield route(60 * minute, "broker-x", "broker-y") | of_d
             yield offsets(60 * minute + 1, "broker-x", {0: (9, 0)}) | {"cluster": "D"}
 
-    (tmp_path / "dump.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines()))
-    options = ["--engine", "local", "--workers", "1", "--fail-on", "INCOMPLETE"]
-    dumps = ["--dumps", str(tmp_path / "dump.jsonl"), "--output", str(tmp_path / "out")]
-    assert main(["run", *dumps, *options]) == 1
-    said = " ".join("".join(capsys.readouterr()).split())
+    code, said = run(lines(), *INCOMPLETE)
+    assert code == 1
     assert "is in the routes, but no list" not in said
     assert "cluster D: offsets of G came, but no list or answer about the members" in said
     assert "cluster C: offsets" not in said

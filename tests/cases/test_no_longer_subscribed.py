@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cases.test_small_dumps import MEMBERS, instant, members, of_broker, route
+from tests.cases.small_dumps import MEMBERS, instant, members, of_broker, route
 
 BROKERS = ("broker-a", "broker-b")
 

@@ -1,53 +1,41 @@
 """A process that runs, is listed, and has no consumer of the group any more."""
 
-from __future__ import annotations
-
-import json
-
 import pytest
 
-from tests.cases.test_small_dumps import (
+from tests.cases.small_dumps import (
     MEMBERS,
     MINUTES,
-    QUEUES,
-    fleet,
+    SHARES,
+    asked,
     holds,
+    in_turn,
     instant,
     of_broker,
-    offsets,
 )
 from tests.support.audited import lasting, queues
 
-NONE_HERE = {
-    "error_code": 1,
-    "error_message": "The Consumer Group <G> not exist in this consumer",
-}
+NONE_HERE = {"error_code": 1, "error_message": "The Consumer Group <G> not exist in this consumer"}
 TIMED_OUT = {"error_code": 207, "error_message": "consumer <G> <10.0.0.3@3> timeout"}
 
 
 def polled(answer, *, with_offsets=True):
     """From 10:04 on the fourth member answers so, and its queues, b2 and b3, do not move."""
+
+    def read(minute, name):
+        now = dict.fromkeys(range(4), in_turn(minute))
+        if name == "broker-b":
+            now |= dict.fromkeys((2, 3), (100 * minute + 9, 100 * min(minute, 4)))
+        return now
+
     for minute in MINUTES:
-        yield from fleet(minute)
-        for number, client_id in enumerate(MEMBERS):
+        yield from asked(minute, read=read if with_offsets else None)
+        for number, (client_id, share) in enumerate(SHARES.items()):
             second = 60 * minute + 20 + number
             if number == 3 and minute >= 4:
-                values = {"client_id": client_id}
-                yield of_broker("consumer_running_info", second, "broker-a", answer, **values)
-                continue
-            given = holds(second, client_id, QUEUES[2 * number : 2 * number + 2], "Any")
-            body = json.loads(given["body"])
-            package = "org.apache.rocketmq.client.consumer.rebalance"
-            body["properties"]["allocateMessageQueueStrategy"] = (
-                f"{package}.AllocateMessageQueueAveragely@4"
-            )
-            yield given | {"body": json.dumps(body)}
-        for number, name in enumerate(("broker-a", "broker-b")):
-            read = dict.fromkeys(range(4), (100 * minute + 9, 100 * minute))
-            if name == "broker-b":
-                read |= dict.fromkeys((2, 3), (100 * minute + 9, 100 * min(minute, 4)))
-            if with_offsets:
-                yield offsets(60 * minute + 10 + number, name, read)
+                of = {"client_id": client_id}
+                yield of_broker("consumer_running_info", second, "broker-a", answer, **of)
+            else:
+                yield holds(second, client_id, share)
 
 
 @pytest.mark.parametrize("with_offsets", [True, False])

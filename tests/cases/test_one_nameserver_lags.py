@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cases.test_small_dumps import MEMBERS, MINUTES, instant, members, offsets, route
+from tests.cases.small_dumps import MEMBERS, MINUTES, instant, members, offsets, route
 from tests.support.audited import lasting, queues
 
 BROKERS = ("broker-a", "broker-b")

@@ -1,12 +1,8 @@
 """A topic that gets fewer queues: what its event says of those that go."""
 
-from __future__ import annotations
-
-import json
-
 import pytest
 
-from tests.cases.test_small_dumps import MEMBERS, MINUTES, members, offsets, route
+from tests.cases.small_dumps import BROKERS, MINUTES, asked, in_turn, route
 
 
 def lowered(waiting):
@@ -14,18 +10,15 @@ def lowered(waiting):
 
     100 messages a minute come to all others, and are read.
     """
+
+    def read(minute, name):
+        left = (1_400, 1_400 - waiting) if name == "broker-b" and minute >= 5 else in_turn(minute)
+        return dict.fromkeys((0, 1), in_turn(minute)) | dict.fromkeys((2, 3), left)
+
     for minute in MINUTES:
-        given = route(60 * minute, "broker-a", "broker-b")
-        body = json.loads(given["body"])
-        if minute >= 5:
-            body["queueDatas"][1] |= {"readQueueNums": 2, "writeQueueNums": 2}
-        yield given | {"body": json.dumps(body)}
-        for number, name in enumerate(("broker-a", "broker-b"), start=1):
-            yield members(60 * minute + number, name, MEMBERS)
-            now = dict.fromkeys(range(4), (100 * minute + 9, 100 * minute))
-            if name == "broker-b" and minute >= 5:
-                now |= dict.fromkeys((2, 3), (1_400, 1_400 - waiting))
-            yield offsets(60 * minute + 10 + number, name, now)
+        _, *answers = asked(minute, read=read)
+        yield route(60 * minute, *BROKERS, queues={"broker-b": 2} if minute >= 5 else 4)
+        yield from answers
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,20 @@
 """A client that reaches a slave of a broker, and not its master."""
 
-from __future__ import annotations
-
-import json
-
 import pytest
 
-from tests.cases.test_small_dumps import MEMBERS, MINUTES, QUEUES, holds, instant, members, route
+from tests.cases.small_dumps import (
+    BROKERS,
+    MEMBERS,
+    MINUTES,
+    SHARES,
+    asked,
+    holds,
+    instant,
+    members,
+    of_slave,
+    route,
+    with_slave,
+)
 from tests.support.audited import lasting
 
 RETRY = "%RETRY%G"
@@ -17,17 +25,13 @@ def polled(lacking):
     """From 10:04 on these (name, id) do not list the second member."""
     for minute in MINUTES:
         for topic, queues in (("T", 4), (RETRY, 1)):
-            given = route(60 * minute, "broker-a", "broker-b", topic=topic)
-            body = json.loads(given["body"])
-            body["brokerDatas"][0]["brokerAddrs"]["1"] = "broker-a:10921"
-            for each in body["queueDatas"]:
-                each["readQueueNums"] = each["writeQueueNums"] = queues
-            yield given | {"body": json.dumps(body)}
+            addrs = with_slave("broker-a")
+            yield route(60 * minute, *BROKERS, topic=topic, queues=queues, addrs=addrs)
         for number, (name, broker_id) in enumerate(ASKED, start=1):
             is_lacking = minute >= 4 and (name, broker_id) in lacking
             listed = [MEMBERS[0], *MEMBERS[2:]] if is_lacking else MEMBERS
-            to = {"broker_id": broker_id, "broker_addr": f"{name}:109{broker_id + 1}1"}
-            yield members(60 * minute + number, name, listed, ("T", RETRY)) | to
+            given = members(60 * minute + number, name, listed, ("T", RETRY))
+            yield of_slave(given) if broker_id else given
 
 
 @pytest.mark.parametrize("lacking", [{("broker-a", 0)}, {("broker-a", 0), ("broker-a", 1)}])
@@ -60,18 +64,14 @@ def test_running_infos_that_came_are_not_asked_for(audit, answer):
     it would be two queues of broker-b or none, and it is these two.
     """
 
+    def listed(minute, name):
+        return MEMBERS[:3] if minute > 3 and name == "broker-a" else MEMBERS
+
     def lines():
         for minute in MINUTES:
-            yield route(60 * minute, "broker-a", "broker-b")
-            yield members(60 * minute + 1, "broker-a", MEMBERS[:3] if minute > 3 else MEMBERS)
-            yield members(60 * minute + 2, "broker-b", MEMBERS)
-        for minute in MINUTES if answer else ():
-            for number, client_id in enumerate(MEMBERS):
-                held = QUEUES[2 * number : 2 * number + 2]
-                given = holds(60 * minute + 20 + number, client_id, held, "Any")
-                package = "org.apache.rocketmq.client.consumer.rebalance"
-                strategy = f"{package}.AllocateMessageQueueAveragely@49"
-                yield given | {"body": given["body"].replace("com.example.Any@49", strategy)}
+            yield from asked(minute, listed)
+            for number, (client_id, share) in enumerate(SHARES.items() if answer else ()):
+                yield holds(60 * minute + 20 + number, client_id, share)
 
     remedies = [each["remedy"] for each in lasting(audit(lines())["group_faults"])]
     assert remedies

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cases.test_small_dumps import MEMBERS, MINUTES, instant, members, of_broker, route
+from tests.cases.small_dumps import BROKERS, MEMBERS, MINUTES, instant, members, of_broker, route
 from tests.support.audited import queues
 
 
@@ -15,7 +15,7 @@ def polled(has_u, *, minutes=MINUTES, of_b=MEMBERS):
     the same members' connections all along.
     """
     for minute in minutes:
-        yield from (route(60 * minute, "broker-a", "broker-b", topic=each) for each in "TU")
+        yield from (route(60 * minute, *BROKERS, topic=each) for each in "TU")
         for second, name in ((1, "broker-a"), (9, "broker-b")):
             topics = ("T", "U") if has_u(minute, name) else ("T",)
             listed = MEMBERS if name == "broker-a" else of_b
@@ -23,11 +23,8 @@ def polled(has_u, *, minutes=MINUTES, of_b=MEMBERS):
 
 
 def mismatches(found):
-    return {
-        row["topic"]: row
-        for row in found["group_faults"]
-        if row["fault"] == "SUBSCRIPTION_MISMATCH"
-    }
+    faults = [each for each in found["group_faults"] if each["fault"] == "SUBSCRIPTION_MISMATCH"]
+    return {each["topic"]: each for each in faults}
 
 
 def test_tables_that_differ_by_the_broker_asked_show_a_member_without_the_topic(audit):
@@ -37,9 +34,8 @@ def test_tables_that_differ_by_the_broker_asked_show_a_member_without_the_topic(
     assert (fault["topic"], fault["severity"]) == ("U", "WARNING")
     assert (fault["first_seen"], fault["ongoing"]) == (instant(0), True)
     assert "so some members subscribe to the topic and some do not" in fault["evidence"]
-    assert {(row["topic"], row["certainty"]) for row in found["orphaned_queues"]} == {
-        ("U", "POSSIBLE")
-    }
+    orphans = {(row["topic"], row["certainty"]) for row in found["orphaned_queues"]}
+    assert orphans == {("U", "POSSIBLE")}
 
 
 @pytest.mark.parametrize(

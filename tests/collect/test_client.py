@@ -74,9 +74,13 @@ async def many(client: RemotingClient, number: int, address: str = AT) -> list[A
 
     with ThreadPoolExecutor(1) as worker:
         lines = RoundLines(0, lambda _: None, client, {}, worker)
-        turns = Turns(client, Memory(), 0, lines, worker)
+        turns = Turns(client, Memory(), lines)
         await turns.run(begin)
     return [answers[place] for place in range(number)]
+
+
+async def ask_once(client: RemotingClient, _: Replay) -> Answer:
+    return await client.ask(AT, questions.members("G"))
 
 
 async def at_once(client: RemotingClient, number: int) -> list[Answer]:
@@ -155,10 +159,7 @@ def test_each_gets_its_own_answer_whatever_the_order() -> None:
 def test_an_answer_in_the_binary_form_is_read() -> None:
     binary = encode_binary(Frame(206, 1, flag=1, remark="not online"))
 
-    async def ask(client: RemotingClient, _: Replay) -> Answer:
-        return await client.ask(AT, questions.members("G"))
-
-    answer = run(ask, {AT: Manners(junk=lambda _: binary)})
+    answer = run(ask_once, {AT: Manners(junk=lambda _: binary)})
     assert (answer.code, answer.remark) == (206, "not online")
 
 
@@ -204,12 +205,11 @@ def test_those_that_hang_do_not_take_the_places_of_the_others() -> None:
 
 def test_what_was_given_up_is_asked_again_in_the_next_round() -> None:
     async def ask(client: RemotingClient, replay: Replay) -> list[int]:
-        codes = [(await client.ask(AT, questions.members("G"))).code]
+        first = await ask_once(client, replay)
         replay.manners = {}
-        codes.append((await client.ask(AT, questions.members("G"))).code)
+        second = await ask_once(client, replay)
         client.forget()
-        codes.append((await client.ask(AT, questions.members("G"))).code)
-        return codes
+        return [each.code for each in (first, second, await ask_once(client, replay))]
 
     assert run(ask, {AT: Manners(hangs_after=0)}) == [NO_ANSWER, NOT_REACHED, 0]
 
@@ -292,14 +292,10 @@ def test_what_is_no_frame_ends_the_address_for_the_round(junk: Callable[[bytes],
 )
 def test_what_answers_nobody_is_passed_over(change: Callable[[Frame], Frame]) -> None:
     """A server's own requests, and late answers."""
-
-    async def ask(client: RemotingClient, _: Replay) -> Answer:
-        return await client.ask(AT, questions.members("G"))
-
     alone = Manners(junk=lambda data: encode(change(decode(data[4:]))))
-    assert run(ask, {AT: alone}).code == NO_ANSWER
+    assert run(ask_once, {AT: alone}).code == NO_ANSWER
     before = Manners(junk=lambda data: encode(change(decode(data[4:]))) + data)
-    assert run(ask, {AT: before}).is_ok
+    assert run(ask_once, {AT: before}).is_ok
 
 
 @pytest.mark.long

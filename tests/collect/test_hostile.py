@@ -9,12 +9,12 @@ import stat
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import get_ident
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from jobs.collect import names as reading
 from jobs.collect import questions
-from jobs.collect.client import Answer
+from jobs.collect.client import Answer, RemotingClient
 from jobs.collect.collector import Collector
 from jobs.collect.dump_folder import DumpFolder
 from jobs.collect.memory import Memory
@@ -45,6 +45,7 @@ from tests.support.replay import (
     recorded,
 )
 
+Result = TypeVar("Result")
 TIMEOUT = 1.0
 HONEST = ("a:10911", "b:10911")
 EVIL = "evil:10911"
@@ -123,6 +124,25 @@ def groups_body(names: Iterable[str]) -> bytes:
     return json.dumps({"subscriptionGroupTable": {name: {} for name in names}}).encode()
 
 
+def nobody(_: Frame) -> bytes:
+    return error(206, "not online")
+
+
+Ask = Callable[[RemotingClient, Replay], Awaitable[Result]]
+
+
+def asking(ask: Ask[Result], answers: Mapping[str, Answering], **options: Any) -> Result:
+    """What comes of questions of a client, by itself, to servers of this machine."""
+
+    async def whole() -> Result:
+        async with Replay(answers) as replay:
+            chosen = {"timeout_seconds": TIMEOUT, "connect_to": replay.connect_to, **options}
+            async with client_of(lambda: 0, **chosen) as client:
+                return await ask(client, replay)
+
+    return asyncio.run(whole())
+
+
 # One bad answer
 
 
@@ -183,17 +203,11 @@ def test_names_beyond_rocketmqs_limits_are_not_asked_and_are_said(cluster: Remot
 
 
 def test_a_request_that_cannot_be_written_gives_up_no_address() -> None:
-    def nobody(_: Frame) -> bytes:
-        return error(206, "not online")
+    async def ask(client: RemotingClient, _: Replay) -> list[int]:
+        asked = [members("G" * (17 << 20)), members("G\ud83d"), members("G")]
+        return [(await client.ask("a:1", each)).code for each in asked]
 
-    async def ask() -> list[int]:
-        async with Replay({"a:1": nobody}) as replay:
-            options = {"timeout_seconds": TIMEOUT, "connect_to": replay.connect_to}
-            async with client_of(lambda: 0, **options) as client:
-                asked = [members("G" * (17 << 20)), members("G\ud83d"), members("G")]
-                return [(await client.ask("a:1", each)).code for each in asked]
-
-    assert asyncio.run(ask()) == [-2, -2, 206]
+    assert asking(ask, {"a:1": nobody}) == [-2, -2, 206]
 
 
 # Cost
@@ -409,44 +423,34 @@ def test_who_holds_places_does_not_hold_the_round(cluster: RemoteCluster) -> Non
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "[::]"])
-def test_it_does_not_go_where_no_broker_may_lie(cluster: RemoteCluster, address: str) -> None:
-    asked: list[int] = []
+def test_it_does_not_go_where_no_broker_may_lie(address: str) -> None:
+    async def ask(client: RemotingClient, replay: Replay) -> tuple[int, str, int]:
+        port = replay.connect_to["inside:1"].rpartition(":")[2]
+        answer = await client.ask(f"{address}:{port}", members("G"))
+        return answer.code, str(answer.remark), len(replay.requests)
 
-    def inside(frame: Frame) -> bytes:
-        asked.append(frame.code)
-        return error(206, "not online")
+    def asked(**options: Any) -> tuple[int, str, int]:
+        return asking(ask, {"inside:1": nobody}, connect_to={}, **options)
 
-    async def ask(**options: Any) -> tuple[int, str | None]:
-        async with Replay({"inside:1": inside}) as replay:
-            port = replay.connect_to["inside:1"].rpartition(":")[2]
-            async with client_of(lambda: 0, timeout_seconds=TIMEOUT, **options) as client:
-                answer = await client.ask(f"{address}:{port}", members("G"))
-                return answer.code, answer.remark
-
-    code, remark = asyncio.run(ask())
-    assert code == -2
-    assert "on this machine; brokers = [...]" in str(remark)
-    code, remark = asyncio.run(ask(brokers=["10.0.0.0/8"]))
-    assert code == -2
-    assert "in none of the networks" in str(remark)
-    assert asked == []
+    code, remark, requests = asked()
+    assert (code, requests) == (-2, 0)
+    assert "on this machine; brokers = [...]" in remark
+    code, remark, requests = asked(brokers=["10.0.0.0/8"])
+    assert (code, requests) == (-2, 0)
+    assert "in none of the networks" in remark
     if address == "127.0.0.1":
-        assert asyncio.run(ask(brokers=["127.0.0.0/8"]))[0] == 206
+        assert asked(brokers=["127.0.0.0/8"])[0] == 206
 
 
 @pytest.mark.parametrize("address", ["169.254.169.254:80", "[fe80::1]:10911", "224.0.0.1:1"])
 def test_links_and_groups_of_machines_are_refused(address: str) -> None:
-    async def ask() -> str | None:
-        async with client_of(lambda: 0, timeout_seconds=TIMEOUT) as client:
-            return (await client.ask(address, members("G"))).remark
+    async def ask(client: RemotingClient, _: Replay) -> str:
+        return str((await client.ask(address, members("G"))).remark)
 
-    assert "brokers = [...] in the options can allow it" in str(asyncio.run(ask()))
+    assert "brokers = [...] in the options can allow it" in asking(ask, {})
 
 
-def test_a_nameserver_on_this_machine_may_name_brokers_on_it(cluster: RemoteCluster) -> None:
-    def nobody(_: Frame) -> bytes:
-        return error(206, "not online")
-
+def test_a_nameserver_on_this_machine_may_name_brokers_on_it() -> None:
     async def ask() -> list[int]:
         async with Replay({"ns": nobody, "broker": nobody}) as replay:
             namesrv, broker = replay.connect_to["ns"], replay.connect_to["broker"]

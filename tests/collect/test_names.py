@@ -23,7 +23,6 @@ from jobs.collect.collect_options import namesrvs_of
 from jobs.collect.signature import ACCESS_KEY, SECRET_KEY
 from jobs.commands import live
 from tests.collect.test_collector import ROOT, lines_of, servers
-from tests.support.frames import Frame
 from tests.support.remote_cluster import RemoteCluster
 from tests.support.replay import Answering, Manners, Replay, answer_frame, error, in_thread
 
@@ -52,14 +51,16 @@ def collected(
 ) -> Ran:
     """The exit code and what was said of one round."""
     with servers(tmp_path, answers, NAMESRVS, manners, timeout_seconds=1.0) as (_, config):
-        text = config.read_text()
-        config.write_text(
-            text.replace("[clusters.c", f"groups = {json.dumps(groups)}\n[clusters.c")
-        )
-        code = cli.main(
-            ["collect", "--config", str(config), "--dumps", str(tmp_path / "d"), *arguments]
-        )
+        choose(config, "groups", json.dumps(groups))
+        dumps = ["--config", str(config), "--dumps", str(tmp_path / "d")]
+        code = cli.main(["collect", *dumps, *arguments])
     return code, capsys.readouterr().err
+
+
+def choose(config: Path, name: str, value: str) -> None:
+    """Sets an option of the cluster."""
+    text = config.read_text()
+    config.write_text(text.replace("[clusters.c", f"{name} = {value}\n[clusters.c"))
 
 
 @pytest.mark.long
@@ -85,19 +86,10 @@ def test_a_group_that_nobody_knows_is_a_mistake(
     assert collected(tmp_path, capsys, answers, groups=("G_ORDR",), manners=refuses)[0] == 0
     # A broker without a configuration of the group may have members of it.
     cluster.members["NEW"] = {"b:10911": [("n", "10.0.0.9:1")]}
-    configured = answers["a:10911"]
-
-    def others(asked: Frame) -> bytes | None:
-        if asked.code == 201:
-            return answer_frame(b'{"subscriptionGroupTable":{"G_PAY":{}}}')
-        return configured(asked)
-
-    of_b = dict(cluster.answers())["b:10911"]
-
-    def with_members(asked: Frame) -> bytes | None:
-        return others(asked) if asked.code == 201 else of_b(asked)
-
-    answers |= {"a:10911": others, "b:10911": with_members}
+    configured = answer_frame(b'{"subscriptionGroupTable":{"G_PAY":{}}}')
+    for address in ("a:10911", "b:10911"):
+        of = cluster.answers()[address]
+        answers[address] = lambda asked, of=of: configured if asked.code == 201 else of(asked)  # type: ignore[misc]
     assert collected(tmp_path, capsys, answers, groups=("NEW",))[0] == 0
 
 
@@ -105,9 +97,7 @@ def test_live_ends_at_a_group_that_nobody_knows(
     tmp_path: Path, capsys: Any, cluster: RemoteCluster
 ) -> None:
     with servers(tmp_path, cluster.answers(), NAMESRVS) as (_, config):
-        config.write_text(
-            config.read_text().replace("[clusters.c", 'groups = ["TYPO"]\n[clusters.c')
-        )
+        choose(config, "groups", '["TYPO"]')
         arguments = ["live", "--config", str(config), "--output", str(tmp_path / "out")]
         assert cli.main(arguments) == 2
     said = capsys.readouterr()
@@ -127,10 +117,7 @@ def test_a_cluster_or_a_topic_that_is_not_there_is_a_mistake(
     tmp_path: Path, capsys: Any, cluster: RemoteCluster, setting: str, value: str, says: str
 ) -> None:
     with servers(tmp_path, dict(cluster.answers()), NAMESRVS) as (_, config):
-        text = config.read_text()
-        config.write_text(
-            text.replace("[clusters.c", f"{setting} = {json.dumps(value)}\n[clusters.c")
-        )
+        choose(config, setting, json.dumps(value))
         arguments = ["collect", "--config", str(config), "--dumps", str(tmp_path / "d")]
         assert cli.main(arguments) == 2
     assert re.search(says, capsys.readouterr().err)
@@ -162,9 +149,7 @@ def test_an_account_without_tls_and_one_that_all_may_read_are_warned_of(
     account.write_text("accessKey: reader\nsecretKey: secret\n")
     account.chmod(0o644)
     with servers(tmp_path, cluster.answers(), NAMESRVS) as (_, config):
-        config.write_text(
-            config.read_text().replace("[clusters.c", f'account_file = "{account}"\n[clusters.c')
-        )
+        choose(config, "account_file", f'"{account}"')
         arguments = ["collect", "--config", str(config), "--dumps", str(tmp_path / "d")]
         assert cli.main(arguments) == 0
         said = capsys.readouterr().err

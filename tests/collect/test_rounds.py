@@ -33,6 +33,7 @@ from tests.support.replay import (
 )
 
 Result = TypeVar("Result")
+Lines = list[dict[str, Any]]
 TIMEOUT = 0.5
 MINUTE = 60 * SECOND
 KINDS = {
@@ -60,12 +61,12 @@ class Rounds:
         self.now = 0
         self.seconds = 0.0
 
-    async def next(self) -> list[dict[str, Any]]:
+    async def next(self) -> Lines:
         self.now += MINUTE
         # What is remembered goes through the disk.
         self.memory = Memory.from_json(self.memory.to_json())
         self.replay.requests.clear()
-        lines: list[dict[str, Any]] = []
+        lines: Lines = []
         began = asyncio.get_running_loop().time()
         await Round(self.client, self.memory, self.now, lines.append).run()
         self.seconds = asyncio.get_running_loop().time() - began
@@ -100,7 +101,7 @@ def of_cluster(cluster: RemoteCluster, **options: Any) -> dict[str, Any]:
     return {"namesrv": tuple(cluster.namesrvs), **options}
 
 
-def lists(lines: list[dict[str, Any]]) -> Counter[tuple[str, str]]:
+def lists(lines: Lines) -> Counter[tuple[str, str]]:
     return Counter(
         (line["consumer_group"], line["broker_addr"])
         for line in lines
@@ -108,12 +109,32 @@ def lists(lines: list[dict[str, Any]]) -> Counter[tuple[str, str]]:
     )
 
 
-def routes(lines: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+def routes(lines: Lines) -> list[tuple[str, ...]]:
     return sorted(whom(line) for line in lines if line["kind"] == "topic_route")
 
 
-async def one_round(rounds: Rounds) -> list[dict[str, Any]]:
+def two_rounds(
+    cluster: RemoteCluster,
+    change: Callable[[Rounds], object],
+    answers: Mapping[str, Answering] | None = None,
+    **options: Any,
+) -> tuple[Lines, Lines, Rounds]:
+    """The lines of two rounds between which something changes."""
+
+    async def body(rounds: Rounds) -> tuple[Lines, Lines, Rounds]:
+        first = await rounds.next()
+        change(rounds)
+        return first, await rounds.next(), rounds
+
+    return run(body, answers or cluster.answers(), of_cluster(cluster, **options))
+
+
+async def one_round(rounds: Rounds) -> Lines:
     return await rounds.next()
+
+
+async def timed_round(rounds: Rounds) -> tuple[Lines, float]:
+    return await rounds.next(), rounds.seconds
 
 
 @pytest.fixture
@@ -197,18 +218,12 @@ def test_every_group_is_asked_of_every_broker(cluster: RemoteCluster) -> None:
 def test_servers_that_fail_cost_one_time_out_and_no_line(
     cluster: RemoteCluster, hung: str, refuses: str, closes: str
 ) -> None:
-    async def body(rounds: Rounds) -> tuple[list[dict[str, Any]], float]:
-        await rounds.next()
-        rounds.replay.manners = {
-            hung: Manners(hangs_after=0),
-            refuses: Manners(closes_at=1),
-            closes: Manners(closes_at=2),
-        }
-        lines = await rounds.next()
-        return lines, rounds.seconds
+    def misbehave(rounds: Rounds) -> None:
+        ways = Manners(hangs_after=0), Manners(closes_at=1), Manners(closes_at=2)
+        rounds.replay.manners = dict(zip((hung, refuses, closes), ways, strict=True))
 
-    lines, seconds = run(body, cluster.answers(), of_cluster(cluster))
-    assert seconds < TIMEOUT + 2
+    _, lines, rounds = two_rounds(cluster, misbehave)
+    assert rounds.seconds < TIMEOUT + 2
     assert set(lists(lines)) == {
         (group, address) for group in ("G", "H") for address in cluster.addresses
     }
@@ -235,13 +250,10 @@ def test_recorded_servers_of_which_three_fail(order: tuple[str, ...]) -> None:
     addresses = [f"127.0.0.1:{port}" for port in (10911, 10921, 10931, 10941)]
     well = run(one_round, answering(exchanges), {"namesrv": NAMESRVS["494"]})
 
-    async def body(rounds: Rounds) -> tuple[list[dict[str, Any]], float]:
-        return await rounds.next(), rounds.seconds
-
     # The slave and two masters; and one of the nameservers hangs, too.
     manners = {at: BAD[way] for at, way in zip(addresses[1:], order, strict=True)}
     manners[NAMESRVS["494"][1]] = BAD["hangs"]
-    lines, seconds = run(body, answering(exchanges), {"namesrv": NAMESRVS["494"]}, manners)
+    lines, seconds = run(timed_round, answering(exchanges), {"namesrv": NAMESRVS["494"]}, manners)
     assert seconds < TIMEOUT + 2
     assert lists(lines) == lists(well)
     assert routes(lines) == routes(well)
@@ -308,10 +320,7 @@ def test_failing_servers_of_the_first_round_cost_one_time_out_too(cluster: Remot
         "a:10941": Manners(closes_at=1),
     }
 
-    async def body(rounds: Rounds) -> tuple[list[dict[str, Any]], float]:
-        return await rounds.next(), rounds.seconds
-
-    lines, seconds = run(body, cluster.answers(), of_cluster(cluster), manners)
+    lines, seconds = run(timed_round, cluster.answers(), of_cluster(cluster), manners)
     assert seconds < TIMEOUT + 2
     assert len(lists(lines)) == 2 * 3
 
@@ -355,14 +364,11 @@ def test_a_group_that_no_broker_has_a_configuration_of_is_remembered_too(
 
 
 def test_who_connects_anew_is_asked_again(cluster: RemoteCluster) -> None:
-    async def body(rounds: Rounds) -> Counter[tuple[str, ...]]:
-        await rounds.next()
+    def connect(_: Rounds) -> None:
         cluster.members["H"]["b:10911"][0] = ("u", "10.0.0.9:50000")
-        await rounds.next()
-        return rounds.asked(307)
 
-    asked = run(body, cluster.answers(), of_cluster(cluster))
-    assert {client_id for _, _, client_id, _ in asked} == {"u", "v"}
+    *_, rounds = two_rounds(cluster, connect)
+    assert {client_id for _, _, client_id, _ in rounds.asked(307)} == {"u", "v"}
 
 
 def test_an_id_that_stands_twice_is_asked_of_every_broker_that_lists_it(
@@ -409,20 +415,14 @@ def test_silent_clients_do_not_delay_a_round_and_are_asked_in_turn(cluster: Remo
 
 
 def test_brokers_groups_and_topics_are_remembered(cluster: RemoteCluster) -> None:
-    async def body(rounds: Rounds) -> list[list[dict[str, Any]]]:
-        first = await rounds.next()
+    def leave(rounds: Rounds) -> None:
         # b hangs and is gone from the nameservers; nobody is left of H, and no 201 names it.
-        del cluster.brokers["b"]
-        del cluster.members["H"]
+        del cluster.brokers["b"], cluster.members["H"]
         rounds.replay.manners = {"b:10911": Manners(hangs_after=0)}
-        return [first, await rounds.next()]
 
-    first, second = run(body, cluster.answers(), of_cluster(cluster))
+    first, second, _ = two_rounds(cluster, leave)
     assert lists(second) == lists(first)
-    routes = [
-        [whom(line) for line in lines if line["kind"] == "topic_route"] for lines in (first, second)
-    ]
-    assert sorted(routes[0]) == sorted(routes[1])
+    assert routes(second) == routes(first)
     down = [line for line in second if line.get("broker_name") == "b"]
     # What timed out was 201; the rest was not sent.
     assert {line["error_code"] for line in down if line["kind"] != "subscription_group"} == {-2}
@@ -430,13 +430,11 @@ def test_brokers_groups_and_topics_are_remembered(cluster: RemoteCluster) -> Non
 
 
 def test_what_was_not_seen_for_an_hour_is_forgotten(cluster: RemoteCluster) -> None:
-    async def body(rounds: Rounds) -> list[dict[str, Any]]:
-        await rounds.next()
+    def leave(rounds: Rounds) -> None:
         del cluster.brokers["b"], cluster.members["H"], cluster.topics["H"]
         rounds.now += 61 * MINUTE
-        return await rounds.next()
 
-    lines = run(body, cluster.answers(), of_cluster(cluster))
+    _, lines, _ = two_rounds(cluster, leave)
     assert {address for _, address in lists(lines)} == {"a:10911", "a:10941"}
     assert {group for group, _ in lists(lines)} == {"G"}
 
@@ -444,24 +442,19 @@ def test_what_was_not_seen_for_an_hour_is_forgotten(cluster: RemoteCluster) -> N
 def test_no_nameserver_answers_and_the_brokers_are_asked_all_the_same(
     cluster: RemoteCluster,
 ) -> None:
-    async def body(rounds: Rounds) -> list[list[dict[str, Any]]]:
-        first = await rounds.next()
+    def close(rounds: Rounds) -> None:
         rounds.replay.manners = dict.fromkeys(cluster.namesrvs, Manners(closes_at=1))
-        return [first, await rounds.next()]
 
-    first, second = run(body, cluster.answers(), of_cluster(cluster))
+    first, second, _ = two_rounds(cluster, close)
     assert lists(second) == lists(first)
     assert all("error_code" in line for line in second if line["kind"] == "topic_route")
 
 
 def test_a_broker_that_moved_is_asked_at_its_new_address_alone(cluster: RemoteCluster) -> None:
-    async def body(rounds: Rounds) -> list[dict[str, Any]]:
-        await rounds.next()
-        cluster.brokers["b"] = {0: "c:10911"}
-        return await rounds.next()
-
     answers = {**cluster.answers(), "c:10911": cluster.answers()["b:10911"]}
-    lines = run(body, answers, of_cluster(cluster))
+    _, lines, _ = two_rounds(
+        cluster, lambda _: cluster.brokers.update({"b": {0: "c:10911"}}), answers
+    )
     assert {address for _, address in lists(lines)} == {"a:10911", "a:10941", "c:10911"}
 
 
@@ -538,13 +531,11 @@ def test_patterns_choose_and_names_are_asked_whoever_lists_them(cluster: RemoteC
 
 @pytest.mark.long
 def test_a_round_ends_even_where_every_answer_is_slow(cluster: RemoteCluster) -> None:
-    async def body(rounds: Rounds) -> tuple[list[dict[str, Any]], float]:
-        await rounds.next()
+    def slow(rounds: Rounds) -> None:
         rounds.replay.manners = dict.fromkeys(cluster.answers(), Manners(delay=0.3))
-        return await rounds.next(), rounds.seconds
 
-    lines, seconds = run(body, cluster.answers(), of_cluster(cluster, round_seconds=0.5))
-    assert seconds < 0.5 + 2
+    _, lines, rounds = two_rounds(cluster, slow, round_seconds=0.5)
+    assert rounds.seconds < 0.5 + 2
     assert len(lists(lines)) == 6
     assert any("took longer than 0.5 s" in line.get("error_message", "") for line in lines)
 

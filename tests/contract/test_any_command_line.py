@@ -16,65 +16,24 @@ from hypothesis import strategies as st
 from jobs.cli import main
 from jobs.errors import AuditError
 from tests.contract.test_help import parsers
+from tests.fuzz.mutations import changed_texts
 from tests.support.truth import CAPTURES
 
 EXIT_CODES = {0, 1, 2, 3, 4}
 
 #: Values that parsers stumble over; none names a place outside of the working directory.
 NASTY = [
-    "",
-    " ",
-    "-",
-    "--",
-    "-1",
-    "0",
-    "1",
-    "9" * 5000,
-    "1e999",
-    "nan",
-    "inf",
-    "1.5",
-    "\u0663",
-    "\u00b2",
-    "a=b",
-    "=",
-    "a=" + "[" * 5000,
-    "a={" + "b={" * 2000,
+    *("", " ", "-1", "9" * 5000, "a=" + "[" * 5000, "a={" + "b={" * 2000, "x" * 5000, "(" * 3000),
+    *("-", "--", "0", "1", "1e999", "nan", "inf", "1.5", "\u0663", "\u00b2", "a=b", "=", "AVG={"),
+    *("broker-a=99999999999", "CONSISTENT_HASH={virtual_node_count=-1}", "2026-02-30", "20261120"),
+    *("last", "0001-01-01", "9999-12-31", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"),
+    *("2026-W47-5", "(", "a{1,99999999999999999999}", "[[a]", "*", "[", "\udcff", "\udcff=\udcff"),
+    *("%s%n", "{}"),
+    *("a\nb", "\x1b[31m", "\u202eabc", "localhost:99999", "[::1]:1", "local[0]", "local[*,2]"),
     "CONSISTENT_HASH={virtual_node_count=0x" + "f" * 9000 + "}",
-    "CONSISTENT_HASH={virtual_node_count=-1}",
-    "AVG={",
-    "broker-a=99999999999",
-    "0001-01-01",
-    "9999-12-31",
-    "0001-01-01T00:00:00+23:59",
-    "9999-12-31T23:59:59-23:59",
-    "2026-02-30",
-    "20261120",
-    "2026-W47-5",
-    "last",
-    "(",
-    "(" * 3000,
-    "a{1,99999999999999999999}",
-    "[[a]",
-    "*",
-    "[",
-    "a\nb",
-    "\x1b[31m",
-    "\u202eabc",
-    "\udcff",
-    "\udcff=\udcff",
-    "%s%n",
-    "{}",
-    "x" * 5000,
-    "localhost:99999",
-    "[::1]:1",
-    "local[0]",
-    "local[*,2]",
     "persistence_seconds=0x" + "f" * 9000,
-    "alerts.timeout_seconds=nan",
-    "paths.reports=2026-01-01",
+    *("alerts.timeout_seconds=nan", "paths.reports=2026-01-01", 'masking.patterns=["("]'),
     'paths.reports="a\\u0000b"',
-    'masking.patterns=["("]',
     "a" + ".b" * 20_000 + "=1",
 ]
 #: By option what it can be given; the places are those that ``place`` makes.
@@ -112,6 +71,9 @@ GOOD = {
 WORDS = st.one_of(
     st.sampled_from(NASTY),
     st.text(st.characters(exclude_characters="/~\\\0"), max_size=20),
+    changed_texts([each for of in GOOD.values() for each in of]).filter(
+        lambda text: not set(text) & set("/~\\\0")
+    ),
 )
 PARSERS = {name: each for name, each in parsers().items() if name != "rebalance-audit"}
 
@@ -151,7 +113,7 @@ def put(place: Path) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory, from which neither Spark nor a server is reached."""
 
     def refuse(*_: object, **__: object) -> NoReturn:
@@ -160,12 +122,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     async def collect(*_: object) -> list[Any]:
         return []
 
-    put(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    put(here)
+    monkeypatch.setattr("tempfile.tempdir", str(here))
     monkeypatch.setattr("jobs.spark.session.spark_session", refuse)
     monkeypatch.setattr("jobs.collect.collector.collect", collect)
-    return tmp_path
+    return here
 
 
 @given(command_lines())

@@ -16,6 +16,7 @@ import jobs
 from jobs import __main__ as console
 from jobs.cli import main
 from jobs.commands.batch import expired_known_issues, is_closed
+from jobs.declared.kinds import QUEUE_FINDINGS
 from jobs.errors import QuarantineError
 from jobs.pipeline.engine_choice import Choice
 from jobs.pipeline.ingest import IngestCounts
@@ -94,9 +95,7 @@ def test_a_date_or_times_or_where_the_last_run_ended(
         (["ingest", "--snapshots", "s"], 2, "expected --dumps"),
         (["run", "--output", "o"], 2, "expected --dumps"),
         (["run", "--dumps", "d"], 2, "--output"),
-        (["audit", "--set", "persistance_seconds=1"], 2, "persistance_seconds"),
         (["audit", "--settings", "nowhere.toml"], 2, "nowhere.toml"),
-        (["show", "orphaned_queues", "--reports", "nowhere"], 3, "no published reports"),
         (["show", "orphaned_queues"], 2, "expected --reports"),
         (["report", "--reports", "nowhere"], 3, "expected the folder that a run names in its last"),
         (["report"], 2, "expected --reports"),
@@ -105,26 +104,14 @@ def test_a_date_or_times_or_where_the_last_run_ended(
         (["report", "--set", "paths.finding_pages=javascript:x"], 2, "finding_pages"),
         (["alert"], 2, "expected --reports"),
         (["walk"], 2, "invalid choice"),
-        (
-            ["show", "t", "--columns", ""],
-            2,
-            "--columns: expected names with commas between, came ''",
-        ),
+        (["show", "t", "--columns", ""], 2, "expected names with commas between, came ''"),
         (["show", "t", "--columns", ", "], 2, "--columns: expected names with commas between"),
         (["show", "t", "--limit", "3"], 2, "--limit; rebalance-audit show --help lists"),
         (["run", "--dumps", "d", "--output", "o", "--workers", "0"], 2, "1 to 999, came '0'"),
         (["run", "--dumps", "d", "--output", "o", "--engine", "sparc"], 2, "did you mean spark?"),
         (["run", "--dumps", "d", "--output", "o", "--since", "noon"], 2, "as ISO 8601, or last"),
-        (
-            ["run", "--dumps", "d", "--output", "o", "--since", "2026-11-22", "--until", "2026-1"],
-            2,
-            "--until: expected a time",
-        ),
-        (
-            ["audit", *TO_R, "--since", "2026-11-22", "--until", "2026-11-21"],
-            2,
-            "expected --since before --until, came 2026-11-22 and 2026-11-21",
-        ),
+        (["audit", *TO_R, "--since", "2026-11-22", "--until", "2026-1"], 2, "--until: expected a"),
+        (["audit", "--since", "2026-11-22", "--until", "2026-11-21"], 2, "2026-11-22 and 2026-11-"),
         (["audit", *TO_R, "--known-issues", "none.toml"], 2, "none.toml cannot be read: No such"),
         (["audit", *TO_R, "--set", "a.b"], 2, "--set: expected a.b=c, came 'a.b'"),
         (["audit", *TO_R, "--set", "persistence_seconds=-5"], 2, "expected 0 or more, came -5"),
@@ -132,7 +119,6 @@ def test_a_date_or_times_or_where_the_last_run_ended(
         (["explain", "--snapshots", "s", *OF_GT, "--at", "noon"], 2, "--at: expected a t"),
         (["explain", "--snapshots", "s", *OF_GT], 3, "snapshot tables that ingest or run"),
         (["what-if", "--snapshots", "s", *OF_GT], 2, "expected a change, such as --leave"),
-        (["what-if", "--strategy", "AVGG"], 2, "unknown strategy 'AVGG': expected one of AVG, "),
         (["explain", "--reports", "r"], 2, "--reports: did you mean --snapshots?"),
         (["collect", "--namesrv", "h:99999", "--dumps", "d"], 2, "expected host:port, came 'h:99"),
         (["collect", "--namesrv", "", "--dumps", "d"], 2, "--namesrv: expected host:port, came ''"),
@@ -141,44 +127,35 @@ def test_a_date_or_times_or_where_the_last_run_ended(
         (["report", "--reports", "r", "--language", "fr"], 2, "choose from 'en', 'zh'"),
         (["init"], 2, "expected --namesrv or --dumps, or an answer on a terminal"),
         (["runn"], 2, "did you mean run"),
-        (
-            ["run", "--dumps", "d", "--ouput", "x"],
-            2,
-            "--ouput: did you mean --output?; rebalance-audit run --help lists",
-        ),
+        (["shw"], 2, "invalid choice: 'shw' (choose from "),
+        (["shw"], 2, ": did you mean show?"),
+        (["run", "--ouput", "x"], 2, "did you mean --output?; rebalance-audit run --help lists"),
     ],
     ids=str,
 )
 def test_wrong_usage_is_told_with_its_exit_code(
-    arguments: list[str],
-    code: int,
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], code: int, said: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     assert main(arguments) == code
     told = capsys.readouterr()
     assert said in told.err
     assert "Traceback" not in told.err
     assert told.out == ""
-    assert list(tmp_path.iterdir()) == []
+    assert list(here.iterdir()) == []
 
 
 def test_what_the_settings_name_needs_no_option(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "d").mkdir()
+    (here / "d").mkdir()
     places = ['paths.dumps=["d"]', "paths.snapshots=s", "paths.reports=r"]
     options = [part for place in places for part in ("--set", place)]
     assert main(["ingest", *options, "--dry-run"]) == 3
     assert "no dump at d: expected" in capsys.readouterr().err
     assert main(["audit", *options, "--dry-run"]) == 3
-    assert f"no table heartbeats at {tmp_path}/s/heartbeats" in capsys.readouterr().err
+    assert f"no table heartbeats at {here}/s/heartbeats" in capsys.readouterr().err
     assert main(["show", "summary", *options]) == 3
-    assert f"no published reports under {tmp_path}/r" in capsys.readouterr().err
+    assert f"no published reports under {here}/r" in capsys.readouterr().err
 
 
 def test_gates_add_up_and_each_is_closed_by_what_is_its() -> None:
@@ -203,10 +180,7 @@ SUMMARY = {
         "first_snapshot": "2026-01-07T00:00:00Z",
         "last_snapshot": "2026-01-07T23:00:00Z",
     },
-    "findings": {
-        name: {**COUNTS, "known": dict.fromkeys(COUNTS, 1)}
-        for name in ("orphaned_queues", "duplicate_queues", "stalled_queues")
-    },
+    "findings": {name: {**COUNTS, "known": dict.fromkeys(COUNTS, 1)} for name in QUEUE_FINDINGS},
     "assumptions": {"groups": 3, "asked": 1},
     "rounds": {"groups_too_wide": 1},
     "events": {"total": 0, "first": []},
@@ -292,13 +266,11 @@ def test_a_job_ends_with_a_line_and_an_exit_code_whichever_engine_runs_it(
     jobs: list[str],
     said: list[str],
     called: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    here: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     for name in ("d", "bad"):
-        (tmp_path / name).mkdir()
+        (here / name).mkdir()
     assert main([*arguments, "--engine", engine]) == code
     told = capsys.readouterr()
     started = [f"{arguments[0]} on None"] if engine == "spark" else []
@@ -308,21 +280,20 @@ def test_a_job_ends_with_a_line_and_an_exit_code_whichever_engine_runs_it(
     lines = {"ingest": 1 - (code == 3)}.get(arguments[0], 2)
     assert len(told.out.splitlines()) == lines
     for line in said:
-        assert line.format(tmp_path) in (told.out + told.err).replace("rebalance-audit: ", "")
+        assert line.format(here) in (told.out + told.err).replace("rebalance-audit: ", "")
 
 
 def test_a_small_input_starts_no_session_unless_there_is_a_master(
-    called: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    called: list[str], here: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "d").mkdir()
+    (here / "d").mkdir()
     of_dumps = ["ingest", "--dumps", "d", "--snapshots", "s", "--quiet"]
     assert main(of_dumps) == main(["audit", *TO_R, "--quiet"]) == 0
     assert called == ["ingest", "audit"]
     assert main([*of_dumps, "--master", "local[7]"]) == 0
     assert called[2:] == ["ingest on local[7]", "ingest"]
     # More text than one process reads within seconds; the file has none of its bytes on the disk.
-    with (tmp_path / "d" / "dump.jsonl").open("wb") as dump:
+    with (here / "d" / "dump.jsonl").open("wb") as dump:
         dump.truncate((1 << 30) + 1)
     assert main(of_dumps) == 0
     assert called[4:] == ["ingest on None", "ingest"]
@@ -345,11 +316,7 @@ def test_only_what_has_expired_is_told_and_on_one_line() -> None:
         (KeyboardInterrupt(), 130, "rebalance-audit: interrupted\n"),
         (PermissionError(13, "Permission denied", "/x"), 4, "Permission denied: /x: give user"),
         # Of a connection, say: only of standard output does it mean that all was read.
-        (
-            BrokenPipeError(32, "Broken pipe"),
-            4,
-            ": Broken pipe: --verbose shows where\n",
-        ),
+        (BrokenPipeError(32, "Broken pipe"), 4, ": Broken pipe: --verbose shows where\n"),
         (ZeroDivisionError("x"), 4, "ZeroDivisionError: x; this is a defect of the audit: report"),
     ],
     ids=repr,
@@ -388,7 +355,7 @@ def test_the_stack_is_shown_to_whoever_asks_for_it(
 
 def test_a_failure_in_the_midst_of_sigterm_is_the_sigterm(
     called: list[str],
-    tmp_path: Path,
+    here: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -400,30 +367,25 @@ def test_a_failure_in_the_midst_of_sigterm_is_the_sigterm(
         finally:
             raise ZeroDivisionError
 
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("jobs.commands.batch.audit", audit)
     assert main(["audit", *TO_R, "--engine", "local", "--quiet"]) == 143
-    said = f"terminated by SIGTERM; there is no published report at {tmp_path}/r\n"
+    said = f"terminated by SIGTERM; there is no published report at {here}/r\n"
     assert capsys.readouterr().err == f"rebalance-audit: {said}"
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def test_which_files_are_read_is_said_unless_it_is_to_be_quiet(
-    called: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    called: list[str], here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "audit.toml").touch()
-    (tmp_path / "known.toml").touch()
+    (here / "conf").mkdir()
+    (here / "conf" / "audit.toml").touch()
+    (here / "known.toml").touch()
     command = ["audit", *TO_R, "--known-issues", "known.toml", "--set", "alerts.attempts=2"]
     assert main([*command, "--engine", "local"]) == 0
     first, *_ = capsys.readouterr().err.splitlines()
     assert first == (
-        f"rebalance-audit: reads settings of {tmp_path}/conf/audit.toml, known issues of "
-        f"{tmp_path}/known.toml, 1 --set"
+        f"rebalance-audit: reads settings of {here}/conf/audit.toml, known issues of "
+        f"{here}/known.toml, 1 --set"
     )
     assert main([*command, "--engine", "local", "--quiet"]) == 0
     assert "reads settings" not in capsys.readouterr().err
@@ -443,10 +405,7 @@ def test_a_master_that_spark_does_not_have_is_refused_before_java_starts(
     "master",
     ["local", "local[*]", "local[2,3]", "local-cluster[2,1,1024]", "spark://a:1,b:2", "k8s://x:1"],
 )
-def test_the_masters_of_spark_are_taken(
-    master: str, called: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_masters_of_spark_are_taken(master: str, called: list[str], here: Path) -> None:
     assert main(["audit", *TO_R, "--master", master, "--quiet"]) == 0
     assert called[0] == f"audit on {master}"
 
@@ -458,58 +417,49 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out.startswith(f"rebalance-audit {jobs.__version__} (Python 3.")
 
 
-def test_a_reader_that_has_read_enough_changes_neither_work_nor_exit_code(
-    called: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Standard output goes to a reader that has read enough."""
     reader, writer = os.pipe()
     os.close(reader)
-    with os.fdopen(writer, "w") as closed:
-        monkeypatch.setattr("sys.stdout", closed)
-        command = ["audit", *TO_R, "--engine", "local", "--quiet", "--fail-on", "WARNING"]
-        assert main(command) == 1
+    with os.fdopen(writer, "w") as stream:
+        monkeypatch.setattr("sys.stdout", stream)
+        yield
+
+
+def test_a_reader_that_has_read_enough_changes_neither_work_nor_exit_code(
+    called: list[str], here: Path, closed: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["audit", *TO_R, "--engine", "local", "--quiet", "--fail-on", "WARNING"]
+    assert main(command) == 1
     assert capsys.readouterr().err == f"rebalance-audit: {EXPIRED}\n"
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["show", "--help"]], ids=str)
 def test_nobody_has_to_read_the_version_or_the_help_to_its_end(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], closed: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    with os.fdopen(writer, "w") as closed:
-        monkeypatch.setattr("sys.stdout", closed)
-        with pytest.raises(SystemExit) as raised:
-            main(arguments)
+    with pytest.raises(SystemExit) as raised:
+        main(arguments)
     assert raised.value.code == 0
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("option", ["--version", "--help"])
-def test_help_that_cannot_be_written_is_a_failure(
-    option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    full = Path("/dev/full").open("w")  # noqa: SIM115 - closing it fails as well
-    monkeypatch.setattr("sys.stdout", full)
-    assert main([option]) == 4
-    assert "standard output cannot be written to: No space left" in capsys.readouterr().err
-    with suppress(OSError):
-        full.close()
-
-
-def test_a_result_that_cannot_be_written_is_a_failure(
+@pytest.mark.parametrize(
+    "arguments",
+    [["--version"], ["--help"], ["audit", *TO_R, "--engine", "local", "--quiet"]],
+    ids=["version", "help", "result"],
+)
+def test_what_cannot_be_written_is_a_failure(
+    arguments: list[str],
     called: list[str],
-    tmp_path: Path,
+    here: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     full = Path("/dev/full").open("w")  # noqa: SIM115 - closing it fails as well
     monkeypatch.setattr("sys.stdout", full)
-    assert main(["audit", *TO_R, "--engine", "local", "--quiet"]) == 4
+    assert main(arguments) == 4
     said = "standard output cannot be written to: No space left on device: make room on that disk"
     assert said in capsys.readouterr().err
     with suppress(OSError):
@@ -517,20 +467,12 @@ def test_a_result_that_cannot_be_written_is_a_failure(
 
 
 def test_without_standard_error_a_run_runs(
-    called: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    called: list[str], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stderr", None)
     assert main(["audit", *TO_R, "--engine", "local"]) == 0
     monkeypatch.setattr("sys.stdout", None)
     assert main(["audit", *TO_R, "--engine", "local"]) == 0
-
-
-def test_a_command_that_is_mistyped_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["shw"]) == 2
-    said = capsys.readouterr().err
-    assert "invalid choice: 'shw' (choose from " in said
-    assert ": did you mean show?" in said
 
 
 LINE = (
@@ -540,43 +482,28 @@ LINE = (
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "first"),
+    ("content", "first"),
     [
-        ("d.jsonl", LINE.replace('00Z"', '00"').encode(), " line 1: expected collected_at to be a"),
-        ("d.jsonl", LINE.replace("topic_route", "topic_routes").encode(), " line 1: expected kind"),
-        (
-            "d.jsonl",
-            LINE.replace(', "body": "{}"', "").encode(),
-            " line 1: expected body or error_code",
-        ),
-        ("d.jsonl", f"[{LINE}]".encode(), " line 1: expected one JSON object, came '[{"),
-        ("d.jsonl", (LINE * 3).encode("utf-16"), " line 1: expected UTF-8 text, came UTF-16"),
-        ("d.jsonl.gz", LINE.encode(), ": it is not packed by gzip: give it a name without .gz"),
-        ("d.jsonl", b"", " is empty (was the disk full?); "),
+        (LINE.replace("topic_route", "topic_routes"), " line 1: expected kind"),
+        (LINE.replace(', "body": "{}"', ""), " line 1: expected body or error_code"),
     ],
-    ids=["no zone", "kind", "no body", "a list", "UTF-16", "not gzip", "empty"],
+    ids=["kind", "no body"],
 )
 def test_a_dump_of_which_nothing_is_understood_says_first_what_is_wrong_and_where(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    content: bytes,
-    first: str,
+    here: Path, capsys: pytest.CaptureFixture[str], content: str, first: str
 ) -> None:
-    dump = tmp_path / name
-    dump.write_bytes(content)
-    assert main(["run", "--dumps", str(dump), "--output", str(tmp_path / "out"), "--quiet"]) == 3
-    said = capsys.readouterr().err.removeprefix("rebalance-audit: ").removeprefix("dump ")
-    assert said.startswith(f"{dump}{first}")
+    """Others are in test_wrong_inputs."""
+    (here / "d.jsonl").write_text(content)
+    assert main(["run", "--dumps", "d.jsonl", "--output", "out", "--quiet"]) == 3
+    assert capsys.readouterr().err.startswith(f"rebalance-audit: {here}/d.jsonl{first}")
 
 
 def test_where_nothing_was_understood_the_end_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # a folder in which no other test has run
-    dump = tmp_path / "dump.jsonl"
+    dump = here / "dump.jsonl"
     dump.write_text("no dump\n" * 3)
-    assert main(["run", "--dumps", str(dump), "--output", str(tmp_path / "out"), "--quiet"]) == 3
+    assert main(["run", "--dumps", str(dump), "--output", str(here / "out"), "--quiet"]) == 3
     said = capsys.readouterr().err
     start = f"rebalance-audit: {dump} line 1: expected one JSON object, came 'no dump'; "
     assert said.startswith(f"{start}3 of 3 lines, 24 of 24 bytes, were not understood")
@@ -586,7 +513,7 @@ def test_where_nothing_was_understood_the_end_says_so(
     assert main(["show", "quarantine", "--format", "csv", "--columns", "line_number,line"]) == 0
     assert capsys.readouterr().out == "line_number,line\n1,no dump\n2,no dump\n3,no dump\n"
     dump.write_text("")
-    assert main(["run", "--dumps", str(dump), "--output", str(tmp_path / "out"), "--quiet"]) == 3
+    assert main(["run", "--dumps", str(dump), "--output", str(here / "out"), "--quiet"]) == 3
     assert capsys.readouterr().err.startswith(f"rebalance-audit: dump {dump} is empty")
     assert main(["show", "quarantine"]) == 2
 

@@ -30,13 +30,21 @@ from jobs.declared.kinds import (
 )
 from jobs.judge.case import Case
 from jobs.judge.dossier import Dossier
-from jobs.judge.evaluation import state_of
+from jobs.judge.evaluation import Question
 from jobs.judge.history import judge
 from jobs.judge.situations import Situations, TopicSituation
 from jobs.judge.terms import Terms
 from jobs.rendering import drawings
-from jobs.reports import problems
-from jobs.schemas import ALLOCATIONS, EVENTS, GROUP_FAULTS, QUARANTINE, REPORT_TABLES, comment_of
+from jobs.reports import problems, words
+from jobs.schemas import (
+    ALLOCATIONS,
+    EVENTS,
+    FORMER_FINDINGS,
+    GROUP_FAULTS,
+    QUARANTINE,
+    REPORT_TABLES,
+    comment_of,
+)
 from rebalance_core import REPAIRS, Member
 from tests.support.settings_page import fields_of, is_section
 
@@ -133,7 +141,7 @@ def test_a_fact_makes_another_list_and_reaches_the_core(changed: str) -> None:
         record = (*facts.values(), None, (("T", "TAG", "*"),))
         ids.append(content_id([record_text(MEMBER_FACTS, record)]))
         situation = TopicSituation("", "c", "G", "T", ((("x", 0), "list"),), (), (), (), ())
-        of_state = state_of(situation, {"list": [record]})
+        of_state = Question(situation, {"list": [record]}).state()
         members.append(of_state.client_lists[0].members[0])
     assert ids[0] != ids[1]
     before, after = members
@@ -164,6 +172,9 @@ def test_every_finding_of_a_queue_has_its_words() -> None:
     kinds = set(QUEUE_FINDINGS.values())
     assert set(drawings._MARKED) == kinds
     assert set(problems._HOW) == kinds
+    assert kinds <= set(words._WORDS)
+    comment = comment_of(FORMER_FINDINGS.schema.field("kind"))
+    assert kinds <= set(re.findall(r"\w+", comment))
 
 
 @pytest.mark.parametrize("name", EVENT_KINDS)

@@ -27,12 +27,8 @@ STEPS = {
     "publish": {"judge.dossier", "reports.leading_events", "reports.problems", "reports.tables"},
     "reports": {"judge.core_verdict", "judge.moment"},
     "rendering": {
-        "reports.commands",
-        "reports.leading_events",
-        "reports.problems",
-        "reports.tables",
-        "reports.waiting",
-        "reports.words",
+        *("reports.commands", "reports.leading_events", "reports.problems", "reports.tables"),
+        *("reports.waiting", "reports.words"),
     },
 }
 #: Where pyspark may be imported. Else it has its place where nothing of it runs: of the API's
@@ -248,20 +244,14 @@ def test_what_a_shell_completes_imports_no_library_but_for_the_names_of_a_run() 
     assert not SLOW & loaded
 
 
+STORAGE = ("lease", "location", "manifest", "retention", "snapshots")
+
+
 @pytest.mark.parametrize(
     ("module", "only"),
     [
         ("argparse", {"arguments.py"}),
-        (
-            "pyarrow.fs",
-            {
-                "lease.py",
-                "location.py",
-                "manifest.py",
-                "retention.py",
-                "snapshots.py",
-            },
-        ),
+        ("pyarrow.fs", {f"{name}.py" for name in STORAGE}),
         ("prometheus_client", {"figures.py", "metrics.py"}),
         ("urllib.request", {"webhook.py"}),
         ("smtplib", {"mail.py"}),

@@ -9,6 +9,7 @@ import re
 import pytest
 
 from jobs.config.settings import NamedDestination, Settings
+from rebalance_core.strategies.factory import STRATEGIES
 from tests.contract.test_declarations import declared
 from tests.support.settings_page import MARK, PAGE, page
 
@@ -33,3 +34,9 @@ def test_every_setting_is_on_the_page() -> None:
         for key in re.findall(r"^- `(\w+)`", section, re.M)
     }
     assert shown == every
+
+
+def test_the_name_of_a_strategy_says_which_there_are() -> None:
+    (name,) = re.findall(r"^### \[\[strategies\]\].*?^- `name` .*?$", page(MARK), re.M | re.DOTALL)
+    named = re.findall(r"`(\w+)`", name.rpartition("\n")[2])
+    assert {*STRATEGIES} <= {*named}

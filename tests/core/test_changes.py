@@ -13,6 +13,7 @@ from rebalance_core import (
     AllocationError,
     Change,
     ChangeError,
+    Member,
     Situation,
     State,
     StrategyRule,
@@ -47,6 +48,7 @@ from tests.support.snapshots import (
     queue,
     route,
     route_broker,
+    route_of,
     state,
     two_processes_share_one_client_id,
 )
@@ -58,64 +60,57 @@ def situation(of: State, rules: StrategyRules = PLAIN) -> Situation:
     return Situation(of, rules)
 
 
+def changed(of: State, *changes: Change, rules: StrategyRules = PLAIN) -> Situation:
+    there = situation(of, rules)
+    for change in changes:
+        there = apply_change(there, change)
+    return there
+
+
 def after(of: State, *changes: Change, rules: StrategyRules = PLAIN) -> dict[str, list[list[int]]]:
     """By client id the queue ids that each of its processes takes when the changes are done."""
-    changed = situation(of, rules)
-    for change in changes:
-        changed = apply_change(changed, change)
+    done = changed(of, *changes, rules=rules)
     taken: dict[str, list[list[int]]] = {}
-    for allocation in evaluate(changed.state, changed.rules).allocations:
+    for allocation in evaluate(done.state, done.rules).allocations:
         numbers = [each.queue_id for each in allocation.queues]
         taken.setdefault(allocation.client_id, []).extend([numbers] * allocation.processes)
     return taken
 
 
-def ids(of: State) -> list[list[str]]:
-    return [[each.client_id for each in entry.members] for entry in of.client_lists]
+def ids(of: Situation) -> list[str]:
+    """The clients of each list, whose ids are a letter each."""
+    return ["".join(each.client_id for each in entry.members) for entry in of.state.client_lists]
 
 
-def test_one_process_leaves_and_the_others_share_its_queues() -> None:
-    assert after(one_list(["a", "b", "c"], queues=6), leave("b")) == {
-        "a": [[0, 1, 2]],
-        "c": [[3, 4, 5]],
-    }
-
-
-def test_of_two_processes_with_one_id_one_leaves() -> None:
-    assert after(one_list(["a", "a", "b"], queues=6), leave("a")) == {
-        "a": [[0, 1, 2]],
-        "b": [[3, 4, 5]],
-    }
-
-
-def test_all_processes_of_an_id_leave() -> None:
-    assert after(one_list(["a", "a", "b"]), leave("a"), leave("a")) == {"b": [[0, 1, 2, 3]]}
+@pytest.mark.parametrize(
+    ("client_ids", "changes", "taken"),
+    [
+        ("abc", [leave("b")], {"a": [[0, 1, 2]], "c": [[3, 4, 5]]}),
+        # Of two processes with one id one leaves.
+        ("aab", [leave("a")], {"a": [[0, 1, 2]], "b": [[3, 4, 5]]}),
+        ("aab", [leave("a"), leave("a")], {"b": [[0, 1, 2, 3, 4, 5]]}),
+        # Two processes that join with one id take the same.
+        ("c", [join("a"), join("a")], {"a": [[0, 1], [0, 1]], "c": [[4, 5]]}),
+        ("a", [resize(1)], {"a": [[0]]}),
+        ("a", [resize(8)], {"a": [[0, 1, 2, 3, 4, 5, 6, 7]]}),
+    ],
+)
+def test_when_a_change_is_done_the_queues_are_shared_anew(
+    client_ids: str, changes: list[Change], taken: dict[str, list[list[int]]]
+) -> None:
+    assert after(one_list(client_ids, queues=6), *changes) == taken
 
 
 def test_with_the_last_process_of_an_id_its_stale_channel_goes() -> None:
-    reconnected = one_list_each({"broker-a": ["a", "a", "b"], "broker-b": ["a", "b"]})
-    changed = apply_change(situation(reconnected), leave("a"))
-    assert ids(changed.state) == [["b"], ["b"]]
+    reconnected = one_list_each({"broker-a": "aab", "broker-b": "ab"})
+    assert ids(changed(reconnected, leave("a"))) == ["b", "b"]
 
 
 def test_when_the_last_leaves_every_broker_says_so() -> None:
-    changed = apply_change(
-        situation(one_list_each({"broker-a": ["a"], "broker-b": ["a"]})), leave("a")
-    )
-    assert changed.state.client_lists == ()
-    assert set(changed.state.offline_brokers) == {("broker-a", 0), ("broker-b", 0)}
-    evaluation = evaluate(changed.state, PLAIN)
-    assert faulty_queues(evaluation, "ORPHANED") == [0, 1, 2, 3]
-
-
-def test_a_client_joins_like_those_that_are_there() -> None:
-    there = one_list([member(client_id="a", language="GO", strategy="AVG_BY_CIRCLE")])
-    changed = apply_change(situation(there), join("b"))
-    (entry,) = changed.state.client_lists
-    assert [(m.client_id, m.language, m.strategy) for m in entry.members] == [
-        ("a", "GO", "AVG_BY_CIRCLE"),
-        ("b", "GO", "AVG_BY_CIRCLE"),
-    ]
+    done = changed(one_list_each({"broker-a": "a", "broker-b": "a"}), leave("a")).state
+    assert done.client_lists == ()
+    assert set(done.offline_brokers) == {("broker-a", 0), ("broker-b", 0)}
+    assert faulty_queues(evaluate(done, PLAIN), "ORPHANED") == [0, 1, 2, 3]
 
 
 def test_a_client_that_joins_does_not_take_after_one_that_does_not_subscribe() -> None:
@@ -124,33 +119,26 @@ def test_a_client_that_joins_does_not_take_after_one_that_does_not_subscribe() -
 
 
 def test_who_joins_takes_after_its_own_id_before_others_and_never_after_a_broadcaster() -> None:
-    def joined(client_id: str, *there: object) -> tuple[str | None, str, bool, bool | None]:
-        changed = apply_change(situation(one_list(list(there))), join(client_id))  # type: ignore[arg-type]
-        new = changed.state.client_lists[0].members[-1]
-        assert new.client_id == client_id
-        return new.strategy, new.message_model, new.subscribed, new.is_expired
+    def joined(client_id: str, *there: Member) -> tuple[str | None, str | None, str, bool | None]:
+        new = changed(one_list(there), join(client_id)).state.client_lists[0].members[-1]
+        assert (new.client_id, new.subscribed) == (client_id, True)
+        return new.strategy, new.language, new.message_model, new.is_expired
 
-    a = member(client_id="a", strategy="AVG")
+    a = member(client_id="a", strategy="AVG", language="GO")
     ghost = member(client_id="b", strategy="AVG_BY_CIRCLE", is_expired=True)
     reader = member(client_id="0", strategy="CONFIG", message_model="BROADCASTING")
-    assert joined("b", a, ghost) == ("AVG_BY_CIRCLE", "CLUSTERING", True, None)
-    assert joined("c", ghost, a, reader) == ("AVG", "CLUSTERING", True, None)
-    assert joined("c", reader) == (None, "CLUSTERING", True, None)
+    assert joined("b", a, ghost) == ("AVG_BY_CIRCLE", "JAVA", "CLUSTERING", None)
+    assert joined("c", ghost, a, reader) == ("AVG", "GO", "CLUSTERING", None)
+    assert joined("c", reader)[::2] == (None, "CLUSTERING")
 
 
 def test_who_joins_a_group_that_is_offline_is_listed_by_every_broker() -> None:
     offline = state(client_lists=(), offline_brokers=(("broker-a", 0), ("broker-a", 1)))
-    changed = apply_change(situation(offline), join("a"))
-    assert ids(changed.state) == [["a"], ["a"]]
-    assert changed.state.offline_brokers == ()
-    assert len({m.client_addr for m in changed.state.client_lists[0].members}) == 1
-    twice = apply_change(changed, join("a"))
-    assert len({m.client_addr for m in twice.state.client_lists[0].members}) == 2
-
-
-def test_two_processes_that_join_with_one_id_take_the_same() -> None:
-    taken = after(one_list(["c"], queues=6), join("a"), join("a"))
-    assert taken == {"a": [[0, 1], [0, 1]], "c": [[4, 5]]}
+    for times, listed in ((1, "a"), (2, "aa")):
+        done = changed(offline, *[join("a")] * times)
+        assert ids(done) == [listed, listed]
+        assert done.state.offline_brokers == ()
+        assert len({m.client_addr for m in done.state.client_lists[0].members}) == times
 
 
 @given(distinct_client_ids(), client_ids)
@@ -170,16 +158,12 @@ def test_who_leaves_and_joins_takes_what_it_took(there: list[str], data: st.Data
 
 
 @given(st.integers(2, 4), st.integers(1, 3), st.sets(st.integers(0, 5)))
-def test_separate_ids_step_by_step_are_those_of_the_repair(
-    of_a: int, of_b: int, done: set[int]
-) -> None:
+def test_separate_ids_step_by_step_are_the_repair(of_a: int, of_b: int, done: set[int]) -> None:
     before = situation(one_list_each({x: ["a"] * of_a + ["b"] * of_b for x in ("x", "y")}))  # type: ignore[misc]
     change = separate_ids()
     whole = apply_change(before, change)
     repaired = give_separate_ids(before)
-    assert [sorted(each) for each in ids(whole.state)] == [
-        sorted(each) for each in ids(repaired.state)
-    ]
+    assert [sorted(each) for each in ids(whole)] == [sorted(each) for each in ids(repaired)]
     steps = change.steps(before)
     assert [step.text for step in steps] == [
         f"process {number} of {client_id} has its own id"
@@ -190,7 +174,8 @@ def test_separate_ids_step_by_step_are_those_of_the_repair(
     for number in sorted(done & set(range(len(steps)))):
         partly = steps[number].apply(partly)
     # Every step parts one process: no two of them have one new id.
-    renamed = [each for each in ids(partly.state)[0] if "\0" in each]
+    members = partly.state.client_lists[0].members
+    renamed = [each.client_id for each in members if "\0" in each.client_id]
     assert len(renamed) == len(set(renamed)) == len(done & set(range(len(steps))))
 
 
@@ -205,127 +190,105 @@ def test_with_each_process_that_has_a_separate_id_one_less_is_counted() -> None:
     assert found == [[3], [2], []]
 
 
-def test_every_client_uses_one_strategy() -> None:
-    mixed = one_list(["a", member(client_id="b", strategy="AVG_BY_CIRCLE")], queues=4)
-    rules = StrategyRules([StrategyRule(".*", "AVG")])
-    assert after(mixed, use_strategy("AVG_BY_CIRCLE"), rules=rules) == {
-        "a": [[0, 2]],
-        "b": [[1, 3]],
-    }
+def b_by_circle(rules: StrategyRules | None = None) -> Situation:
+    members = ["a", member(client_id="b", strategy="AVG_BY_CIRCLE")]
+    return situation(one_list(members), rules or StrategyRules([StrategyRule(".*", "AVG")]))
+
+
+def test_every_client_uses_one_strategy_and_only_those_that_use_another_are_steps() -> None:
+    of = b_by_circle()
+    taken = after(of.state, use_strategy("AVG_BY_CIRCLE"), rules=of.rules)
+    assert taken == {"a": [[0, 2]], "b": [[1, 3]]}
+    assert [step.text for step in use_strategy("AVG").steps(of)] == ["b uses AVG"]
 
 
 def test_a_strategy_of_one_client_says_nothing_of_the_others() -> None:
     # Were it an observed one, those of which nothing was observed would be taken to use it too.
-    nobody_was_seen = one_list(["a", "b"], queues=4)
-    of_b = use_strategy("AVG_BY_CIRCLE").steps(situation(nobody_was_seen))[1]
-    done = of_b.apply(situation(nobody_was_seen))
-    assert strategies(done) == {"a": "AVG", "b": "AVG_BY_CIRCLE"}
+    nobody_was_seen = situation(one_list("ab"))
+    of_b = use_strategy("AVG_BY_CIRCLE").steps(nobody_was_seen)[1]
+    assert strategies(of_b.apply(nobody_was_seen)) == {"a": "AVG", "b": "AVG_BY_CIRCLE"}
 
 
 def test_a_strategy_has_parameters_of_its_own_or_those_of_the_rules() -> None:
     lists = {"config_queues": [["T", "broker-a", 3]]}
-    assert after(one_list(["a"]), use_strategy("CONFIG", lists)) == {"a": [[3]]}
+    assert after(one_list("a"), use_strategy("CONFIG", lists)) == {"a": [[3]]}
     rules = StrategyRules([StrategyRule(".*", "CONFIG", params=lists)])
     observed = one_list([member(client_id="a", strategy="AVG")])
     assert after(observed, use_strategy("CONFIG"), rules=rules) == {"a": [[3]]}
 
 
 def test_a_strategy_means_what_the_clients_sdk_computes() -> None:
-    cpp = one_list([member(client_id="a", language="CPP"), member(client_id="b", language="CPP")])
+    cpp = one_list("ab", language="CPP")
     assert use_strategy("CONSISTENT_HASH").steps(situation(cpp)) == ()
 
 
-def test_only_clients_that_use_another_strategy_are_steps() -> None:
-    mixed = one_list(["a", member(client_id="b", strategy="AVG_BY_CIRCLE")])
-    rules = StrategyRules([StrategyRule(".*", "AVG")])
-    steps = use_strategy("AVG").steps(situation(mixed, rules))
-    assert [step.text for step in steps] == ["b uses AVG"]
+def filters(of: Situation) -> list[tuple[str, bool, str | None]]:
+    (entry,) = of.state.client_lists
+    return [(m.client_id, m.subscribed, m.expression) for m in entry.members]
 
 
 def test_all_members_subscribe_by_the_filter_of_most() -> None:
     mixed = one_list(
         [
-            member(client_id="a", expression="TAG x"),
-            member(client_id="b", expression="TAG x"),
+            *[member(client_id=each, expression="TAG x") for each in "ab"],
             member(client_id="c", expression="TAG y"),
             member(client_id="d", subscribed=False),
             member(client_id="e", subscribed=False, chooses_queues=True),
         ]
     )
-    change = subscribe_all()
-    changed = apply_change(situation(mixed), change)
-    (entry,) = changed.state.client_lists
-    assert [(m.client_id, m.subscribed, m.expression) for m in entry.members] == [
-        ("a", True, "TAG x"),
-        ("b", True, "TAG x"),
-        ("c", True, "TAG x"),
-        ("d", True, "TAG x"),
-        ("e", False, None),
-    ]
-    assert change.steps(changed) == ()
+    done = changed(mixed, subscribe_all())
+    assert filters(done) == [*[(each, True, "TAG x") for each in "abcd"], ("e", False, None)]
+    assert subscribe_all().steps(done) == ()
 
 
 def test_the_filter_of_most_is_that_of_those_that_subscribe_and_each_client_is_a_step() -> None:
-    mixed = one_list(
-        [
-            member(client_id="d", expression="TAG z"),
-            member(client_id="c", expression="TAG z"),
-            member(client_id="b", expression="TAG y"),
-            member(client_id="a", subscribed=False, expression="TAG x"),
-            member(client_id="a2", subscribed=False, expression="TAG x"),
-            member(client_id="a3", subscribed=False, expression="TAG x"),
-        ]
-    )
-    steps = subscribe_all().steps(situation(mixed))
-    assert [step.text.split()[0] for step in steps] == ["a", "a2", "a3", "b"]
-    (entry,) = steps[3].apply(situation(mixed)).state.client_lists
-    assert [(m.subscribed, m.expression) for m in entry.members] == [
-        *[(True, "TAG z")] * 3,
-        *[(False, "TAG x")] * 3,
-    ]
+    subscribed = [member(client_id=own, expression=f"TAG {tag}") for own, tag in ("dz", "cz", "by")]
+    others = [member(client_id=own, subscribed=False, expression="TAG x") for own in "aef"]
+    mixed = situation(one_list([*subscribed, *others]))
+    steps = subscribe_all().steps(mixed)
+    assert [step.text.split()[0] for step in steps] == ["a", "b", "e", "f"]
+    expected = [*[(own, True, "TAG z") for own in "dcb"], *[(own, False, "TAG x") for own in "aef"]]
+    assert filters(steps[1].apply(mixed)) == expected
 
 
 def test_a_broker_that_listed_members_before_it_had_queues_lists_them_once() -> None:
-    there = one_list_each({"broker-a": ["a", "b"]})
-    listing = replace(
-        there,
-        client_lists=(*there.client_lists, replace(there.client_lists[0], broker_name="broker-c")),
-    )
-    changed = apply_change(situation(listing), add_broker("broker-c", 1))
-    assert ids(changed.state) == [["a", "b"], ["a", "b"]]
+    there = one_list_each({"broker-a": "ab"})
+    of_c = replace(there.client_lists[0], broker_name="broker-c")
+    listing = replace(there, client_lists=(*there.client_lists, of_c))
+    assert ids(changed(listing, add_broker("broker-c", 1))) == ["ab", "ab"]
     offline = state(client_lists=(), offline_brokers=(("broker-a", 0),))
-    assert apply_change(situation(offline), add_broker("broker-c", 1)).state.client_lists == ()
+    assert changed(offline, add_broker("broker-c", 1)).state.client_lists == ()
     for change in (add_broker("broker-c", 1), remove_broker("broker-a")):
         with pytest.raises(ChangeError):
             change.steps(situation(state(topic_routes=())))
 
 
 def test_a_new_broker_has_queues_and_lists_every_member() -> None:
-    there = one_list_each({"broker-a": ["a", "b"], "broker-b": ["a", "b", "b"]})
-    changed = apply_change(situation(there), add_broker("broker-c", 3))
-    (of_new,) = (e for e in changed.state.client_lists if e.broker_name == "broker-c")
+    there = one_list_each({"broker-a": "ab", "broker-b": "abb"})
+    done = changed(there, add_broker("broker-c", 3)).state
+    (of_new,) = (e for e in done.client_lists if e.broker_name == "broker-c")
     assert sorted(each.client_id for each in of_new.members) == ["a", "b", "b"]
-    assert evaluate(changed.state, PLAIN).queues == evaluate(there, PLAIN).queues + 3
+    assert evaluate(done, PLAIN).queues == evaluate(there, PLAIN).queues + 3
 
 
 def test_a_new_broker_is_a_step_for_each_nameserver() -> None:
-    there = state(
-        topic_routes=(
-            route(route_broker(), namesrv_addr="ns-1"),
-            route(route_broker(), namesrv_addr="ns-2"),
-        )
-    )
-    told = what_if(situation(there), [add_broker("broker-c", 4)])
+    routes = tuple(route(route_broker(), namesrv_addr=name) for name in ("ns-1", "ns-2"))
+    told = what_if(situation(state(topic_routes=routes)), [add_broker("broker-c", 4)])
     assert len(told.steps) == 2
     assert told.rollout.harmed == 2  # the nameservers differ until both know
 
 
-def test_a_broker_that_is_removed_takes_its_queues_along() -> None:
-    there = state(
-        topic_routes=(route(route_broker(), route_broker(broker_name="broker-b")),),
-    )
-    changed = apply_change(situation(there), remove_broker("broker-b"))
-    assert [b.broker_name for b in changed.state.topic_routes[0].brokers] == ["broker-a"]
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (remove_broker("broker-b"), {"broker-a": 4}),
+        (resize(6, "broker-b"), {"broker-a": 4, "broker-b": 6}),
+    ],
+)
+def test_one_broker_alone_goes_or_grows(change: Change, left: dict[str, int]) -> None:
+    there = state(topic_routes=(route_of(["broker-a", "broker-b"]),))
+    (given,) = changed(there, change).state.topic_routes
+    assert {each.broker_name: each.read_queue_nums for each in given.brokers} == left
 
 
 def test_only_what_differs_from_the_plan_is_a_step() -> None:
@@ -380,26 +343,13 @@ def test_a_change_is_told_in_words(change: Change, text: str) -> None:
     assert change.text == text
 
 
-@pytest.mark.parametrize("queues", [1, 3, 8])
-def test_a_topic_grows_and_shrinks(queues: int) -> None:
-    taken = after(one_list(["a"], queues=4), resize(queues))
-    assert taken == {"a": [list(range(queues))]}
-
-
-def test_a_topic_grows_on_one_broker_alone() -> None:
-    there = state(topic_routes=(route(route_broker(), route_broker(broker_name="broker-b")),))
-    changed = apply_change(situation(there), resize(6, "broker-b"))
-    assert [b.read_queue_nums for b in changed.state.topic_routes[0].brokers] == [4, 6]
-
-
 def test_one_brokers_list_is_completed() -> None:
-    there = one_list_each({"broker-a": ["a", "b"], "broker-b": ["a"], "broker-c": ["b"]})
-    changed = apply_change(situation(there), unify_list("broker-b"))
-    assert ids(changed.state) == [["a", "b"], ["a", "b"], ["b"]]
+    there = one_list_each({"broker-a": "ab", "broker-b": "a", "broker-c": "b"})
+    assert ids(changed(there, unify_list("broker-b"))) == ["ab", "ab", "b"]
     # Who reaches that broker now still does not reach the other one.
-    cut_off = (("b", "broker-b"), ("a", "broker-c"))
-    changed = apply_change(situation(replace(there, unreachable=cut_off)), unify_list("broker-b"))
-    assert changed.state.unreachable == (("a", "broker-c"),)
+    cut_off = replace(there, unreachable=(("b", "broker-b"), ("a", "broker-c")))
+    done = changed(cut_off, unify_list("broker-b")).state
+    assert done.unreachable == (("a", "broker-c"),)
 
 
 def test_a_fault_is_mended_as_its_repair_does() -> None:
@@ -455,13 +405,8 @@ def test_a_strategy_whose_parameters_nobody_knows_is_not_guessed() -> None:
 
 def test_nothing_to_do_is_the_very_same_situation() -> None:
     healthy = situation(one_list([member(client_id="a", expression="TAG *")]))
-    for change in [
-        separate_ids(),
-        subscribe_all(),
-        unify_list("broker-a"),
-        resize(4),
-        *map(mend, REPAIRS),
-    ]:
+    changes = [separate_ids(), subscribe_all(), unify_list("broker-a"), resize(4)]
+    for change in [*changes, *map(mend, REPAIRS)]:
         assert apply_change(healthy, change) is healthy, change.text
     assert queue(0) in {q for a in evaluate(healthy.state, PLAIN).allocations for q in a.queues}
 
@@ -473,14 +418,17 @@ def test_few_names_are_listed_of_many(name: str) -> None:
     assert listed.endswith("and 4 more")
 
 
+def members_of(of: Situation) -> list[str]:
+    return sorted(each.client_id for each in of.state.members)
+
+
 def test_a_stale_channel_goes_with_the_last_copy() -> None:
     # Three connections, two processes: the third is stale, and stays with one of them.
-    lists = one_list_each({"x": ["a", "a", "a"], "y": ["a", "a"]})
-    changed = apply_change(situation(lists), separate_ids())
-    assert [sorted(each) for each in ids(changed.state)] == [
-        ["a", copy_id("a", 1), copy_id("a", 1)],
-        ["a", copy_id("a", 1)],
-    ]
+    lists = one_list_each({"x": "aaa", "y": "aa"})
+    own = copy_id("a", 1)
+    of_x, of_y = changed(lists, separate_ids()).state.client_lists
+    assert sorted(each.client_id for each in of_x.members) == ["a", own, own]
+    assert sorted(each.client_id for each in of_y.members) == ["a", own]
 
 
 # ------------------------------------------------------------------ who joins after other changes
@@ -488,50 +436,44 @@ def test_a_stale_channel_goes_with_the_last_copy() -> None:
 
 def strategies(of: Situation) -> dict[str, str]:
     processes = find_processes(of.state, of.rules)
-    return {
-        each.client_id: each.strategy.strategy.name for each in processes if each.strategy.strategy
-    }
+    return {p.client_id: p.strategy.strategy.name for p in processes if p.strategy.strategy}
 
 
-def test_who_joins_starts_with_the_strategy_that_a_change_before_gives_to_everybody() -> None:
-    plan = make_plan(situation(one_list(["a", "b"])), [use_strategy("AVG_BY_CIRCLE"), join("c")])
+@pytest.mark.parametrize("before", [["AVG_BY_CIRCLE"], ["CONSISTENT_HASH", "AVG_BY_CIRCLE"]])
+def test_who_joins_starts_with_the_strategy_that_the_last_change_gives(before: list[str]) -> None:
+    plan = make_plan(situation(one_list("ab")), [*map(use_strategy, before), join("c")])
     assert [step.text for step in plan.steps][-1] == "c has joined"
     assert strategies(plan.after) == dict.fromkeys("abc", "AVG_BY_CIRCLE")
     # Also where it is the first of the steps that is done: it is deployed with the new settings.
-    alone = plan.steps[-1].apply(situation(one_list(["a", "b"])))
+    alone = plan.steps[-1].apply(situation(one_list("ab")))
     assert strategies(alone) == {"a": "AVG", "b": "AVG", "c": "AVG_BY_CIRCLE"}
 
 
 def test_who_joins_uses_it_though_nobody_else_had_to_change() -> None:
     """A rule of the settings that names the clients that are there does not name the new one."""
     rules = StrategyRules([StrategyRule(".*", "AVG_BY_CIRCLE", "[ab]")])
-    there = situation(one_list(["a", "b"]), rules)
+    there = situation(one_list("ab"), rules)
     assert strategies(make_plan(there, [join("c")]).after)["c"] == "AVG"
     plan = make_plan(there, [use_strategy("AVG_BY_CIRCLE"), join("c")])
     assert [step.text for step in plan.steps] == ["c has joined"]
     assert strategies(plan.after)["c"] == "AVG_BY_CIRCLE"
 
 
-def test_the_last_of_several_strategies_is_that_of_who_joins() -> None:
-    changes = [use_strategy("CONSISTENT_HASH"), use_strategy("AVG_BY_CIRCLE"), join("c")]
-    assert strategies(make_plan(situation(one_list(["a"])), changes).after)["c"] == "AVG_BY_CIRCLE"
-
-
-def test_who_joins_after_separate_ids_has_a_separate_one() -> None:
-    plan = make_plan(situation(one_list(["a", "a", "b"])), [separate_ids(), join("a"), join("c")])
-    assert sorted(m.client_id for m in plan.after.state.members) == [
-        "a", copy_id("a", 1), copy_id("a", 2), "b", "c",
-    ]  # fmt: skip
-    assert not evaluate(plan.after.state, PLAIN).findings
-
-
-def test_each_of_those_who_join_after_separate_ids_has_a_separate_one() -> None:
-    there = situation(one_list(["a"]))
-    plan = make_plan(there, [join("a"), separate_ids(), join("a"), join("a")])
-    assert evaluate(plan.after.state, PLAIN).processes == 4
-    assert sorted(m.client_id for m in plan.after.state.members) == [
-        "a", *[copy_id("a", copy) for copy in (1, 2, 3)],
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("there", "changes", "copies", "others"),
+    [
+        ("aab", [separate_ids(), join("a"), join("c")], 2, ["b", "c"]),
+        ("a", [join("a"), separate_ids(), join("a"), join("a")], 3, []),
+    ],
+)
+def test_who_joins_after_separate_ids_has_a_separate_one(
+    there: str, changes: list[Change], copies: int, others: list[str]
+) -> None:
+    plan = make_plan(situation(one_list(there)), changes)
+    separate = [copy_id("a", copy) for copy in range(1, copies + 1)]
+    assert members_of(plan.after) == ["a", *separate, *others]
+    evaluation = evaluate(plan.after.state, PLAIN)
+    assert (evaluation.processes, evaluation.findings) == (1 + copies + len(others), ())
 
 
 UNIQUE = "10.0.0.1@1#123456789012345"
@@ -540,11 +482,9 @@ UNIQUE = "10.0.0.1@1#123456789012345"
 def test_a_second_process_of_an_id_with_a_start_time_is_one_process_more() -> None:
     """Such an id twice in a list is one process that reconnected: but here a process joins."""
     there = one_list([UNIQUE, "z"], queues=6)
-    joined = apply_change(situation(there), join(UNIQUE))
-    assert evaluate(joined.state, PLAIN).processes == 3
-    assert after(there, join(UNIQUE)) == {UNIQUE: [[0, 1], [0, 1]], "z": [[4, 5]]}
-    assert after(there, join(UNIQUE), join(UNIQUE), leave(UNIQUE))[UNIQUE] == [[0, 1], [0, 1]]
+    twice = {UNIQUE: [[0, 1], [0, 1]], "z": [[4, 5]]}
+    assert after(there, join(UNIQUE)) == twice
+    assert after(there, join(UNIQUE), join(UNIQUE), leave(UNIQUE)) == twice
     assert after(there, join(UNIQUE), leave(UNIQUE)) == after(there)
-    assert after(there, join(UNIQUE), separate_ids()) == {
-        UNIQUE: [[0, 1]], copy_id(UNIQUE, 1): [[2, 3]], "z": [[4, 5]],
-    }  # fmt: skip
+    apart = after(there, join(UNIQUE), separate_ids())
+    assert apart == {UNIQUE: [[0, 1]], copy_id(UNIQUE, 1): [[2, 3]], "z": [[4, 5]]}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rebalance_core import AllocationError, StrategyRules
 from rebalance_core.claims import Claims, compute_claims, count_owners
 from rebalance_core.processes import Process
+from rebalance_core.state import State
 from rebalance_core.strategy_rules import KnownClient
 from rebalance_core.views import View
 from tests.support.snapshots import queue
@@ -36,7 +37,7 @@ def view(*client_ids: str, queues: int = 4, weight: float = 1.0) -> View:
 
 def claims_of(views: list[View], processes: list[Process]) -> Claims:
     """The claims where no route is another one and every broker has a master."""
-    return compute_claims(views, processes, (), ())
+    return compute_claims(views, processes, State("G", "T", (), ()))
 
 
 def taken(claims, of_view: int = 0) -> list[list[int]]:
@@ -52,52 +53,54 @@ def shares(claims) -> list[list[float]]:
     return claims.shares_of(np.arange(len(claims.queues)))[1].tolist()
 
 
-def test_each_process_takes_what_its_strategy_gives_it():
-    claims = claims_of([view("a", "b")], [process("a"), process("b", "AVG_BY_CIRCLE")])
-
-    assert taken(claims) == [[0, 1], [1, 3]]
-    assert shares(claims) == [[1, 1, 0, 0], [0, 1, 0, 1]]
+B_APART = process("b", subscribed=False)
 
 
-def test_a_member_that_does_not_subscribe_takes_a_slot_and_claims_nothing():
-    claims = claims_of([view("a", "b")], [process("a"), process("b", subscribed=False)])
-
-    assert taken(claims) == [[0, 1], []]
-
-
-def test_a_process_whose_id_is_not_in_the_list_claims_nothing():
-    claims = claims_of(
-        [view("a", "b", weight=0.5), view("b", weight=0.5)], [process("a"), process("b")]
-    )
-
-    assert taken(claims, 0) == [[0, 1], [2, 3]]
-    assert taken(claims, 1) == [[], [0, 1, 2, 3]]
-    assert shares(claims) == [[0.5, 0.5, 0, 0], [0.5, 0.5, 1, 1]]
-
-
-def test_a_broadcasting_process_claims_every_queue():
-    claims = claims_of([view("a", "b")], [process("a", broadcasting=True), process("b")])
-
-    assert taken(claims) == [[0, 1, 2, 3], [2, 3]]
-
-
-def test_views_of_different_queues_are_put_together_queue_by_queue():
-    claims = claims_of(
-        [view("a", "b", queues=2, weight=0.25), view("a", "b", queues=4, weight=0.75)],
-        [process("a"), process("b")],
-    )
-
+@pytest.mark.parametrize(
+    ("views", "processes", "taken_by_view", "shared"),
+    [
+        (
+            [view("a", "b")],
+            [process("a"), process("b", "AVG_BY_CIRCLE")],
+            [[[0, 1], [1, 3]]],
+            [[1, 1, 0, 0], [0, 1, 0, 1]],
+        ),
+        # A member that does not subscribe takes a slot and claims nothing.
+        ([view("a", "b")], [process("a"), B_APART], [[[0, 1], []]], None),
+        # So does a process whose id is not in the list.
+        (
+            [view("a", "b", weight=0.5), view("b", weight=0.5)],
+            [process("a"), process("b")],
+            [[[0, 1], [2, 3]], [[], [0, 1, 2, 3]]],
+            [[0.5, 0.5, 0, 0], [0.5, 0.5, 1, 1]],
+        ),
+        (
+            [view("a", "b")],
+            [process("a", broadcasting=True), process("b")],
+            [[[0, 1, 2, 3], [2, 3]]],
+            None,
+        ),
+        # Views of different queues are put together queue by queue.
+        (
+            [view("a", "b", queues=2, weight=0.25), view("a", "b", queues=4, weight=0.75)],
+            [process("a"), process("b")],
+            [[[0], [1]], [[0, 1], [2, 3]]],
+            [[1, 0.75, 0, 0], [0, 0.25, 0.75, 0.75]],
+        ),
+    ],
+)
+def test_each_process_takes_what_its_strategy_gives_it(views, processes, taken_by_view, shared):
+    claims = claims_of(views, processes)
     assert list(claims.queues) == [queue(n) for n in range(4)]
-    assert shares(claims) == [[1, 0.75, 0, 0], [0, 0.25, 0.75, 0.75]]
+    assert [taken(claims, number) for number in range(len(views))] == taken_by_view
+    if shared is not None:
+        assert shares(claims) == shared
 
 
 def test_a_queue_that_is_claimed_under_every_view_is_claimed_for_certain():
     tenths = [view("a", *"bcdefghijk"[:n], queues=1, weight=0.1) for n in range(10)]
-
-    claims = claims_of(tenths, [process("a")])
-
     assert sum(each.weight for each in tenths) != 1.0
-    assert shares(claims) == [[1.0]]
+    assert shares(claims_of(tenths, [process("a")])) == [[1.0]]
 
 
 def test_where_the_strategy_fails_nobody_is_said_to_claim_anything():
@@ -141,45 +144,32 @@ def _shares_and_counts(draw):
 
 @given(_shares_and_counts())
 def test_the_number_of_owners_is_what_all_draws_together_give(shares_and_counts):
-    shares, counts = shares_and_counts
-
-    owners = count_owners(shares, counts)
-
-    none, several = draw_all(shares, counts)
+    owners = count_owners(*shares_and_counts)
+    none, several = draw_all(*shares_and_counts)
     np.testing.assert_allclose(owners.none, none, rtol=0, atol=1e-12)
     np.testing.assert_allclose(owners.several, several, rtol=0, atol=1e-12)
 
 
-def test_a_certain_owner_leaves_the_others_to_chance():
-    owners = count_owners(np.array([[1.0], [0.25], [0.5]]), [1, 1, 1])
+@pytest.mark.parametrize(
+    ("shares", "counts", "several"),
+    [
+        # A certain owner leaves the others to chance; two alike that are certain are two owners.
+        ([1.0, 0.25, 0.5], [1, 1, 1], 1 - 0.75 * 0.5),
+        ([1.0], [2], 1.0),
+    ],
+)
+def test_where_one_owner_is_certain_there_is_one_at_least(shares, counts, several):
+    owners = count_owners(np.array(shares)[:, None], counts)
+    assert (owners.none.tolist(), owners.several.tolist()) == ([0.0], [several])
 
-    assert (owners.none.tolist(), owners.several.tolist()) == ([0.0], [1 - 0.75 * 0.5])
 
-
-def test_two_processes_alike_that_claim_a_queue_for_certain_are_two_owners():
-    owners = count_owners(np.array([[1.0]]), [2])
-
-    assert (owners.none.tolist(), owners.several.tolist()) == ([0.0], [1.0])
-
-
-def test_a_thousand_processes_on_one_queue_keep_the_digits_of_what_is_unlikely():
+def test_of_a_thousand_processes_what_is_unlikely_keeps_its_digits():
     owners = count_owners(np.full((1, 1), 0.25), [1000])
-
     assert owners.none[0] == pytest.approx(0.75**1000, rel=1e-9)
     assert owners.several[0] == pytest.approx(1.0, abs=1e-12)
-    assert not np.isnan([owners.none, owners.several]).any()
-
-
-def test_a_thousand_rarely_claiming_processes_have_a_small_probability_of_two_owners():
-    share = 1e-9
-
-    owners = count_owners(np.full((1000, 1), share), [1] * 1000)
-
-    pairs = 1000 * 999 / 2
-    assert owners.several[0] == pytest.approx(pairs * share**2, rel=1e-5)
+    rare = count_owners(np.full((1000, 1), 1e-9), [1] * 1000)
+    assert rare.several[0] == pytest.approx(1000 * 999 / 2 * 1e-18, rel=1e-5)
 
 
 def test_no_probability_leaves_zero_to_one():
-    owners = count_owners(np.full((1, 1), 1 / 3), [100])
-
-    assert owners.several[0] <= 1.0
+    assert count_owners(np.full((1, 1), 1 / 3), [100]).several[0] <= 1.0

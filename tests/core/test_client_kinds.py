@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_core.client_kinds import (
-    kind_of,
-    remedy_of,
-    restart_of,
-    without_secret,
-)
+from rebalance_core.client_kinds import kind_of, remedy_of, restart_of, without_secret
 
 #: Ordinals of MQVersion: 4.5.1, 4.9.0, and what client-go gives.
 V4_5_1, V4_9_0, OF_GO = 317, 393, 317
@@ -79,7 +74,7 @@ def test_ids_of_one_kind_share_their_remedy() -> None:
 
 def test_a_restart_names_each_client_once() -> None:
     assert restart_of(["c", "a", "b", "a"], "JAVA").startswith(
-        "restart these 3 clients, a, b and c: "
+        "restart these 3 clients, a, b and c"
     )
     assert restart_of(["a"], None).startswith("restart a: ")
     assert "client-go to 2.1.2" in restart_of(["a", "b"], "GO")

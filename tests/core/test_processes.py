@@ -19,23 +19,30 @@ from rebalance_core.processes import (
 from rebalance_core.state import ProcessCount
 from tests.support.snapshots import (
     client_list,
+    lists_of,
     member,
     one_list,
     one_list_each,
-    one_process_reconnected,
-    route,
-    route_broker,
+    route_of,
     state,
-    two_processes_share_one_client_id,
 )
 
 
-def found(of_state):
-    """client id -> (processes, subscribed, broadcasting, strategy), a row for each kind."""
-    return [
-        (p.client_id, p.count, p.subscribed, p.broadcasting, p.strategy.strategy.name)
-        for p in find_processes(of_state, StrategyRules())
-    ]
+def found(of_state, rules=None) -> str:
+    """How many processes each id has, a part for each kind of them."""
+    return ", ".join(
+        f"{p.count} {p.client_id} {p.strategy.strategy.full_name}"
+        + " apart" * (not p.subscribed)
+        + " broadcasting" * p.broadcasting
+        for p in find_processes(of_state, rules or StrategyRules())
+    )
+
+
+def a(**told) -> Member:
+    return member(client_id="a", **told)
+
+
+A_APART = a(subscribed=False)
 
 
 @pytest.mark.parametrize(
@@ -58,158 +65,81 @@ def test_the_highest_multiplicity_that_most_lists_confirm_counts(copies, process
     assert confirmed_processes(copies[::-1]) == processes
 
 
-def test_two_processes_of_one_id_are_counted_once_per_broker():
-    assert found(two_processes_share_one_client_id()) == [
-        ("a", 2, True, False, "AVG"),
-        ("b", 1, True, False, "AVG"),
-    ]
+@pytest.mark.parametrize(
+    ("lists", "processes"),
+    [
+        # Two of one id are counted once, whatever the number of brokers; a stale channel is none.
+        ({"x": "aab", "y": "aab"}, "2 a AVG, 1 b AVG"),
+        ({"x": "aab", "y": "ab", "z": "ab"}, "1 a AVG, 1 b AVG"),
+        # An id that only one list has counts as often as it stands there.
+        ({"x": "abb", "y": "a"}, "1 a AVG, 2 b AVG"),
+        # One process subscribes where any of its lists says so.
+        ({"x": [A_APART], "y": "a"}, "1 a AVG"),
+        # Of several lists the longest tells what the processes of an id are like.
+        ({"x": [a(), A_APART], "y": [a(), A_APART, a()], "z": [A_APART, a()]}, "2 a AVG"),
+        ({"x": [a(message_model="BROADCASTING"), "b"]}, "1 a AVG broadcasting, 1 b AVG"),
+        (
+            {"x": [a(strategy=each) for each in ("AVG", "AVG_BY_CIRCLE", "AVG")]},
+            "2 a AVG, 1 a AVG_BY_CIRCLE",
+        ),
+        ({"x": [a(strategy="AVG"), A_APART]}, "1 a AVG, 1 a AVG apart"),
+        # Processes of one id may be of different SDKs; versions that compute the same are alike.
+        (
+            {"x": [a(language=each, strategy="CONSISTENT_HASH") for each in ("GO", "JAVA", "GO")]},
+            "2 a CONSISTENT_HASH of client-go, 1 a CONSISTENT_HASH",
+        ),
+        ({"x": [a(version=401), a(version=473), a(language=None, version=None)]}, "3 a AVG"),
+        # What all observed members use counts for the others; where they differ the default does.
+        ({"x": [a(strategy="CONSISTENT_HASH"), "b"]}, "1 a CONSISTENT_HASH, 1 b CONSISTENT_HASH"),
+        ({}, ""),
+    ],
+)
+def test_a_process_is_counted_once_and_told_with_its_kind(lists, processes):
+    assert found(state(client_lists=lists_of(lists))) == processes
 
 
-def test_a_stale_channel_is_one_process():
-    assert found(one_process_reconnected()) == [
-        ("a", 1, True, False, "AVG"),
-        ("b", 1, True, False, "AVG"),
-    ]
-
-
-def test_an_id_that_only_one_list_has_counts_as_often_as_it_stands_there():
-    of_state = one_list_each({"broker-a": ["a", "b", "b"], "broker-b": ["a"]})
-
-    assert [(row[0], row[1]) for row in found(of_state)] == [("a", 1), ("b", 2)]
-
-
-def test_one_process_subscribes_where_any_of_its_lists_says_so():
-    late, early = member(client_id="a", subscribed=False), member(client_id="a")
-
-    of_state = one_list_each({"broker-a": [late], "broker-b": [early]})
-
-    assert found(of_state) == [("a", 1, True, False, "AVG")]
-
-
-def test_processes_of_one_id_may_differ_in_subscription_and_strategy():
-    of_state = one_list(
-        [
-            member(client_id="a", strategy="AVG"),
-            member(client_id="a", strategy="AVG_BY_CIRCLE"),
-            member(client_id="a", strategy="AVG", subscribed=False),
-            member(client_id="a", strategy="AVG"),
-        ]
-    )
-
-    assert found(of_state) == [
-        ("a", 2, True, False, "AVG"),
-        ("a", 1, True, False, "AVG_BY_CIRCLE"),
-        ("a", 1, False, False, "AVG"),
-    ]
-
-
-def test_of_several_lists_the_longest_tells_what_the_processes_of_an_id_are_like():
-    full = [member(client_id="a"), member(client_id="a", subscribed=False), member(client_id="a")]
-    of_state = one_list_each({"broker-a": full[:2], "broker-b": full, "broker-c": full[1:]})
-
-    assert found(of_state) == [("a", 2, True, False, "AVG")]
-
-
-def test_a_process_is_broadcasting_where_all_its_members_are():
-    of_state = one_list(
-        [member(client_id="a", message_model="BROADCASTING"), member(client_id="b")]
-    )
-
-    assert [(row[0], row[3]) for row in found(of_state)] == [("a", True), ("b", False)]
-
-
-def test_what_all_observed_members_use_counts_for_those_that_nobody_observed():
-    of_state = one_list([member(client_id="a", strategy="CONSISTENT_HASH"), member(client_id="b")])
-
-    processes = find_processes(of_state, StrategyRules())
-
-    assert [(p.client_id, p.strategy.strategy.name, p.strategy.source) for p in processes] == [
-        ("a", "CONSISTENT_HASH", "observed"),
-        ("b", "CONSISTENT_HASH", "group"),
-    ]
-
-
-def test_where_the_observed_members_differ_the_others_are_assumed_to_use_the_default():
-    of_state = one_list(
-        [
-            member(client_id="a", strategy="CONSISTENT_HASH"),
-            member(client_id="b", strategy="AVG_BY_CIRCLE"),
-            member(client_id="c"),
-        ]
-    )
-
-    *_, last = find_processes(of_state, StrategyRules())
-
-    assert (last.strategy.strategy.name, last.strategy.source) == ("AVG", "assumed")
-
-
-def told(*members):
-    """(processes, full name of the strategy) for each kind of process of the one id ``a``."""
-    rules = StrategyRules(default="CONSISTENT_HASH")
-    of_state = one_list([member(client_id="a", **each) for each in members])
-    return [(p.count, p.strategy.strategy.full_name) for p in find_processes(of_state, rules)]
-
-
-def test_processes_of_one_id_may_be_of_different_sdks():
-    assert told({"language": "GO"}, {"language": "JAVA"}, {"language": "GO"}) == [
-        (2, "CONSISTENT_HASH of client-go"),
-        (1, "CONSISTENT_HASH"),
-    ]
-
-
-def test_versions_that_compute_the_same_are_alike():
-    assert told({"version": 401}, {"version": 473}, {"language": None, "version": None}) == [
-        (3, "CONSISTENT_HASH")
-    ]
+@pytest.mark.parametrize(
+    ("observed", "last"),
+    [(["CONSISTENT_HASH"], "group"), (["CONSISTENT_HASH", "AVG_BY_CIRCLE"], "assumed")],
+)
+def test_a_strategy_is_told_with_where_it_is_known_from(observed, last):
+    members = [member(client_id=f"a{n}", strategy=each) for n, each in enumerate(observed)]
+    *seen, guessed = find_processes(one_list([*members, "b"]), StrategyRules())
+    assert {each.strategy.source for each in seen} == {"observed"}
+    assert guessed.strategy.source == last
+    name = observed[0] if last == "group" else "AVG"
+    assert guessed.strategy.strategy.name == name
 
 
 @pytest.mark.parametrize(("language", "variant"), [("JAVA", ""), ("GO", "client-go")])
 def test_of_one_process_language_and_version_are_told_by_one_member(language, variant):
-    silent = member(client_id="a", language=None, version=300)
-    telling = member(client_id="a", language=language)
-    of_state = one_list_each({"broker-a": [silent], "broker-b": [telling]})
+    silent = a(language=None, version=300)
+    of_state = one_list_each({"broker-a": [silent], "broker-b": [a(language=language)]})
     rules = StrategyRules([StrategyRule(".*", "MACHINE_ROOM", params={"consumeridcs": ["room1"]})])
-
     assert [p.strategy.strategy.variant for p in find_processes(of_state, rules)] == [variant]
 
 
 @pytest.mark.parametrize(
-    ("client_ids", "bytewise"),
+    ("client_ids", "brokers", "bytewise"),
     [
-        (["a", "\uff21"], False),
-        (["a", "\U0001f600"], False),
-        (["\uff21", "\U0001f600"], True),
+        ("a\uff21", ["x"], False),
+        ("a\U0001f600", ["x"], False),
+        ("\uff21\U0001f600", ["x"], True),
+        # The names of brokers count too.
+        ("a", ["\uff21", "\U0001f600"], True),
     ],
 )
-def test_clients_sort_bytewise_only_where_that_is_another_order(client_ids, bytewise):
-    of_state = one_list([member(client_id=each, language="GO") for each in client_ids])
-
+def test_clients_sort_bytewise_only_where_that_is_another_order(client_ids, brokers, bytewise):
+    listed = (client_list(*client_ids, language="GO"),)
+    of_state = state(client_lists=listed, topic_routes=(route_of(brokers),))
     strategies = {p.strategy.strategy for p in find_processes(of_state, StrategyRules())}
-
     assert [strategy.sorts_bytewise for strategy in strategies] == [bytewise]
 
 
-def test_brokers_that_sort_otherwise_bytewise_count_too():
-    brokers = [route_broker(broker_name=name) for name in ("\uff21", "\U0001f600")]
-    of_state = state(
-        client_lists=(client_list("a", language="CPP"),), topic_routes=(route(*brokers),)
-    )
-
-    (process,) = find_processes(of_state, StrategyRules())
-
-    assert process.strategy.strategy.sorts_bytewise
-
-
-def test_a_group_without_members_has_no_process():
-    assert found(state(client_lists=())) == []
-
-
 def test_a_stacked_id_tells_its_copies_its_processes_and_its_addresses():
-    copies = [member(client_id="a", client_addr=f"h:{port}") for port in (2, 1, 3)]
+    copies = [a(client_addr=f"h:{port}") for port in (2, 1, 3)]
     of_state = one_list_each({"broker-a": copies[:2], "broker-b": [copies[2], "b"]})
-
     (stacked,) = find_stacked_ids(of_state)
-
     assert (stacked.client_id, stacked.copies, stacked.processes) == ("a", 2, 1)
     assert stacked.client_addrs == ("h:1", "h:2")
 
@@ -241,46 +171,30 @@ NANO = "10.0.0.11@1#123456789012345"
         ("10.0.0.1@app", [2, 2], 3, 2, "they stay"),
     ],
 )
-def test_time_tells_before_the_id_and_the_id_before_the_lists(
-    client_id, copies, shown, processes, because
-):
+def test_time_tells_before_id_and_id_before_lists(client_id, copies, shown, processes, because):
     lists = {f"broker-{n}": [client_id] * count for n, count in enumerate(copies)}
     counts = () if shown is None else (ProcessCount(client_id, shown, "they stay"),)
     of_state = replace(one_list_each(lists), process_counts=counts)
 
     (stacked,) = find_stacked_ids(of_state)
-
     assert stacked.processes == processes
     assert because in stacked.evidence
-    assert [row[:2] for row in found(of_state)] == [(client_id, processes)]
+    assert found(of_state) == f"{processes} {client_id} AVG"
 
 
 def test_a_counter_of_the_rust_client_is_no_time():
     (stacked,) = find_stacked_ids(one_list([member(client_id="h@1#0", language="RUST")] * 2))
-
     assert stacked.processes == 2
 
 
 def test_ids_that_stand_once_in_every_list_are_not_stacked():
-    assert find_stacked_ids(one_list_each({"broker-a": ["a", "b"], "broker-b": ["a"]})) == ()
+    assert find_stacked_ids(one_list_each({"broker-a": "ab", "broker-b": "a"})) == ()
 
 
-@pytest.mark.parametrize(
-    ("models", "stacked"),
-    [
-        (("BROADCASTING", "BROADCASTING"), []),
-        (("BROADCASTING", "CLUSTERING"), ["ip@DEFAULT"]),
-    ],
-)
-def test_copies_of_a_broadcasting_client_are_stacked_only_beside_clustering_ones(models, stacked):
-    copies, other = models
-    members = [
-        *[member(client_id="ip@DEFAULT", message_model=copies) for _ in range(2)],
-        member(client_id="b", message_model=other),
-    ]
-
-    found_ids = find_stacked_ids(state(client_lists=(client_list(*members),)))
-
+@pytest.mark.parametrize(("other", "stacked"), [("BROADCASTING", []), ("CLUSTERING", ["a"])])
+def test_copies_of_a_broadcasting_client_are_stacked_only_beside_clustering_ones(other, stacked):
+    copies = [a(message_model="BROADCASTING") for _ in range(2)]
+    found_ids = find_stacked_ids(one_list([*copies, member(client_id="b", message_model=other)]))
     assert [each.client_id for each in found_ids] == stacked
 
 
@@ -340,43 +254,18 @@ def test_a_fact_about_a_member_is_among_those_that_a_closer_look_is_compared_ove
 
 
 @pytest.mark.parametrize(
-    ("lists", "plain"),
+    ("lists", "processes", "unreachable", "found"),
     [
-        ({"x": ["a", "b"], "y": ["b", "a"]}, True),
-        ({"x": ["a"], "y": ["b"]}, True),  # brokers that disagree: each id is told of once
-        ({"x": ["a", "a"]}, False),
-        ({"x": [member(client_id="a", is_expired=True), "b", "c"]}, False),
-        ({"x": ["a"], "y": [member(client_id="a", version=1)]}, False),
-        # A filter makes no other process: it is told by a fault of its own.
-        ({"x": ["a"], "y": [member(client_id="a", expression="TAG a")]}, True),
+        # As many processes of an id are cut off as a broker does not list.
+        ({"x": "aab", "y": "ab"}, 2, ("a", "y"), [("a", 1, ()), ("a", 1, ("y",)), ("b", 1, ())]),
+        # A stale channel elsewhere cuts no process off.
+        ({"x": "aa", "y": "a"}, 1, ("a", "y"), [("a", 1, ())]),
+        # A broker without the group is reached by nobody.
+        ({"x": "ab"}, 1, (None, "y"), [("a", 1, ("y",)), ("b", 1, ("y",))]),
     ],
 )
-def test_a_closer_look_is_for_copies_late_heartbeats_and_lists_that_contradict(lists, plain):
-    assert (_plain_members(one_list_each(lists)) is not None) == plain
-
-
-def test_as_many_processes_of_an_id_are_cut_off_as_a_broker_does_not_list():
-    lists = one_list_each({"x": ["a", "a", "b"], "y": ["a", "b"]})
-    shown = (ProcessCount("a", 2, "they stay"),)
-    of_state = replace(lists, process_counts=shown, unreachable=(("a", "y"),))
-
-    assert [(p.client_id, p.count, p.unreachable) for p in find_processes(of_state, RULES)] == [
-        ("a", 1, ()),
-        ("a", 1, ("y",)),
-        ("b", 1, ()),
-    ]
-
-
-def test_a_stale_channel_elsewhere_cuts_no_process_off():
-    lists = one_list_each({"x": ["a", "a"], "y": ["a"]})
-    shown = (ProcessCount("a", 1, "one was replaced"),)
-    of_state = replace(lists, process_counts=shown, unreachable=(("a", "y"),))
-
-    assert [(p.count, p.unreachable) for p in find_processes(of_state, RULES)] == [(1, ())]
-
-
-def test_a_broker_without_the_group_is_reached_by_nobody():
-    lists = one_list_each({"x": ["a", "b"]})
-    of_state = replace(lists, unreachable=((None, "y"),))
-
-    assert {p.unreachable for p in find_processes(of_state, RULES)} == {("y",)}
+def test_a_process_that_a_broker_does_not_list_is_cut_off(lists, processes, unreachable, found):
+    shown = (ProcessCount("a", processes, "they stay"),)
+    of_state = replace(one_list_each(lists), process_counts=shown, unreachable=(unreachable,))
+    told = find_processes(of_state, RULES)
+    assert [(p.client_id, p.count, p.unreachable) for p in told] == found

@@ -38,9 +38,8 @@ def test_nearby_names_what_it_wraps(inner) -> None:
         "",
         "avg",
         "MACHINE_ROOM_NEARBY",
-        "MACHINE_ROOM_NEARBY-",
-        "MACHINE_ROOM_NEARBY-STICKY",
-        "MACHINE_ROOM_NEARBY-MACHINE_ROOM_NEARBY-AVG",
+        f"MACHINE_ROOM_NEARBY-{NEARBY}",
+        f"{NEARBY[:-3]}STICKY",
         None,
     ],
 )

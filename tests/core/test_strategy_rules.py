@@ -19,108 +19,83 @@ def resolved(rules: StrategyRules, observed=None, of_group=None, group="G", clie
     return strategy.strategy and strategy.strategy.name, strategy.source
 
 
-@pytest.mark.parametrize(
-    ("rule", "observed", "of_group", "expected"),
+HASH_OF_G = StrategyRules([StrategyRule("G", "CONSISTENT_HASH")])
+CIRCLE_BEFORE_ALL = StrategyRules(
     [
-        pytest.param(None, None, None, ("AVG", "assumed"), id="nothing is known"),
-        pytest.param(None, None, "AVG_BY_CIRCLE", ("AVG_BY_CIRCLE", "group"), id="of its group"),
-        pytest.param(
-            "CONSISTENT_HASH",
-            None,
-            "AVG_BY_CIRCLE",
-            ("CONSISTENT_HASH", "configured"),
-            id="a rule before what the group uses",
-        ),
-        pytest.param(
-            "CONSISTENT_HASH",
-            "AVG_BY_CIRCLE",
-            "AVG",
-            ("AVG_BY_CIRCLE", "observed"),
-            id="what was observed of it before all",
+        StrategyRule("G", "AVG_BY_CIRCLE", clients="10[.].*"),
+        StrategyRule("G.*", "CONSISTENT_HASH"),
+        StrategyRule(".*", "AVG"),
+    ]
+)
+ROOM_OF_G = StrategyRules([StrategyRule("G", "MACHINE_ROOM", params={"consumeridcs": ["room1"]})])
+NEARBY_OF_G = StrategyRules([StrategyRule("G", "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", params=ROOMS)])
+
+
+@pytest.mark.parametrize(
+    ("rules", "known", "name", "source"),
+    [
+        (StrategyRules(), {}, "AVG", "assumed"),
+        (StrategyRules(default="CONSISTENT_HASH"), {}, "CONSISTENT_HASH", "assumed"),
+        (StrategyRules(), {"of_group": "AVG_BY_CIRCLE"}, "AVG_BY_CIRCLE", "group"),
+        # A rule goes before what the group uses, and what was observed of the client before all.
+        (HASH_OF_G, {"of_group": "AVG_BY_CIRCLE"}, "CONSISTENT_HASH", "configured"),
+        (HASH_OF_G, {"observed": "AVG_BY_CIRCLE", "of_group": "AVG"}, "AVG_BY_CIRCLE", "observed"),
+        # The first rule that matches group and client counts; it must match the whole name.
+        (CIRCLE_BEFORE_ALL, {"client_id": "10.0.0.1@1"}, "AVG_BY_CIRCLE", "configured"),
+        (CIRCLE_BEFORE_ALL, {"client_id": "11.0.0.1@1"}, "CONSISTENT_HASH", "configured"),
+        (CIRCLE_BEFORE_ALL, {"group": "H", "client_id": "10.0.0.1@1"}, "AVG", "configured"),
+        (HASH_OF_G, {"group": "GG"}, "AVG", "assumed"),
+        # The parameters of another strategy's rule are not used.
+        (ROOM_OF_G, {"observed": "CONFIG"}, None, "observed"),
+        (ROOM_OF_G, {"observed": "AVG"}, "AVG", "observed"),
+        (ROOM_OF_G, {}, "MACHINE_ROOM", "configured"),
+        # The rule names what an observed one wraps.
+        (
+            NEARBY_OF_G,
+            {"observed": "MACHINE_ROOM_NEARBY"},
+            "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE",
+            "observed",
         ),
     ],
 )
-def test_the_best_known_source_counts(rule, observed, of_group, expected):
-    rules = StrategyRules([] if rule is None else [StrategyRule("G", rule)])
-
-    assert resolved(rules, observed, of_group) == expected
-
-
-def test_the_default_is_used_where_nothing_is_known():
-    assert resolved(StrategyRules(default="CONSISTENT_HASH")) == ("CONSISTENT_HASH", "assumed")
-
-
-def test_the_first_rule_that_matches_group_and_client_counts():
-    rules = StrategyRules(
-        [
-            StrategyRule("G", "AVG_BY_CIRCLE", clients="10[.].*"),
-            StrategyRule("G.*", "CONSISTENT_HASH"),
-            StrategyRule(".*", "AVG"),
-        ]
-    )
-
-    assert resolved(rules, client_id="10.0.0.1@1")[0] == "AVG_BY_CIRCLE"
-    assert resolved(rules, client_id="11.0.0.1@1")[0] == "CONSISTENT_HASH"
-    assert resolved(rules, group="H", client_id="10.0.0.1@1")[0] == "AVG"
-
-
-def test_a_rule_must_match_the_whole_name():
-    assert resolved(StrategyRules([StrategyRule("G", "CONSISTENT_HASH")]), group="GG") == (
-        "AVG",
-        "assumed",
-    )
+def test_the_best_known_source_counts(rules, known, name, source):
+    assert resolved(rules, **known) == (name, source)
 
 
 def test_a_rule_gives_its_parameters_to_the_strategy_that_it_names():
     rules = StrategyRules([StrategyRule("G", "CONSISTENT_HASH", params={"virtual_node_count": 0})])
-
-    with_rule = rules.resolve(KnownClient("G", "a", "CONSISTENT_HASH")).strategy
-    without_rule = rules.resolve(KnownClient("H", "a", "CONSISTENT_HASH")).strategy
-
-    assert with_rule.claims([queue(0)], ["a"])["a"].tolist() == []
-    assert without_rule.claims([queue(0)], ["a"])["a"].tolist() == [0]
+    for group, taken in (("G", []), ("H", [0])):
+        strategy = rules.resolve(KnownClient(group, "a", "CONSISTENT_HASH")).strategy
+        assert strategy.claims([queue(0)], ["a"])["a"].tolist() == taken
 
 
 @pytest.mark.parametrize("name", ["CONFIG", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY-AVG"])
 def test_an_observed_strategy_that_needs_parameters_is_not_known_without_a_rule(name):
     strategy = StrategyRules([StrategyRule("other", "AVG")]).resolve(KnownClient("G", "a", name))
-
     assert strategy.strategy is None
     assert strategy.unknown.startswith(f"the parameters of {name} are not in the settings")
     assert f'name = "{name}"' in strategy.unknown
 
 
-def test_the_parameters_of_another_strategys_rule_are_not_used():
-    rules = StrategyRules([StrategyRule("G", "MACHINE_ROOM", params={"consumeridcs": ["room1"]})])
-
-    assert rules.resolve(KnownClient("G", "a", "CONFIG")).strategy is None
-    assert resolved(rules, "AVG") == ("AVG", "observed")
-    assert resolved(rules) == ("MACHINE_ROOM", "configured")
-
-
-def test_the_rule_names_what_an_observed_machine_room_nearby_wraps():
-    rules = StrategyRules([StrategyRule("G", "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", params=ROOMS)])
-
-    assert resolved(rules, "MACHINE_ROOM_NEARBY") == (
-        "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE",
-        "observed",
-    )
-
-
 def test_an_observed_class_of_user_code_is_not_known():
     strategy = StrategyRules().resolve(KnownClient("G", "a", "com.example.Mine"))
-
     assert strategy.strategy is None
     assert "unknown strategy 'com.example.Mine'" in strategy.unknown
 
 
+def same(rules, one, other):
+    """True if two clients of G, by what is known of them, have one and the same strategy."""
+    first, second = (
+        rules.resolve(KnownClient("G", client_id, observed, **told)).strategy
+        for client_id, observed, told in (one, other)
+    )
+    return first is second
+
+
 def test_equal_resolutions_share_one_strategy():
     rules = StrategyRules()
-
-    assert (
-        rules.resolve(KnownClient("G", "a", "AVG")).strategy
-        is rules.resolve(KnownClient("H", "b", "AVG")).strategy
-    )
+    of_h = rules.resolve(KnownClient("H", "b", "AVG")).strategy
+    assert rules.resolve(KnownClient("G", "a", "AVG")).strategy is of_h
 
 
 GO, CPP, OLD_JAVA = {"language": "GO"}, {"language": "CPP"}, {"language": "JAVA", "version": 371}
@@ -163,10 +138,7 @@ def test_the_clients_sdk_tells_what_an_observed_name_means(client, name, full_na
     ],
 )
 def test_the_clients_sdk_tells_what_a_configured_name_means(client, full_name):
-    rules = StrategyRules([StrategyRule("G", "MACHINE_ROOM", params={"consumeridcs": ["room1"]})])
-
-    resolved = rules.resolve(KnownClient("G", "a", None, **client))
-
+    resolved = ROOM_OF_G.resolve(KnownClient("G", "a", None, **client))
     assert (resolved.strategy.full_name, resolved.source) == (full_name, "configured")
     assert resolved.strategy.rooms == {"room1"}
 
@@ -185,48 +157,28 @@ def test_a_rule_for_java_leaves_the_clients_of_other_sdks_avg():
 
 
 @pytest.mark.parametrize("name", ["AVG", "AVG_BY_CIRCLE", "CONFIG", "CONSISTENT_HASH"])
-@pytest.mark.parametrize("client", [*CURRENT, OLD_JAVA])
-def test_java_before_4_8_0_differs_in_machine_room_alone(name, client):
+def test_java_before_4_8_0_differs_in_machine_room_alone(name):
     rules = StrategyRules([StrategyRule("G", name)])
-
-    assert (
-        rules.resolve(KnownClient("G", "a", None, **client)).strategy
-        is rules.resolve(KnownClient("G", "b", name)).strategy
-    )
-
-
-@pytest.mark.parametrize("name", ["AVG", "AVG_BY_CIRCLE", "CONFIG"])
-def test_what_client_go_computes_as_java_does_is_one_strategy(name):
-    rules = StrategyRules([StrategyRule("G", name)])
-
-    assert (
-        rules.resolve(KnownClient("G", "a", None, **GO)).strategy
-        is rules.resolve(KnownClient("G", "b", None)).strategy
-    )
+    for client in (*CURRENT, OLD_JAVA):
+        assert same(rules, ("a", None, client), ("b", name, {})), client
+    # And client-go in its ring.
+    of_go = same(rules, ("a", None, GO), ("b", None, {}))
+    assert of_go == (name != "CONSISTENT_HASH")
 
 
 def test_without_parameters_it_is_one_strategy_whichever_rule_names_it():
     rules = StrategyRules(
         [StrategyRule("G", "AVG", clients="a"), StrategyRule("G", "MACHINE_ROOM", clients="b")]
     )
-    of_rule = rules.resolve(KnownClient("G", "a", None)).strategy
-
-    assert rules.resolve(KnownClient("G", "b", None, **CPP)).strategy is of_rule
-    assert rules.resolve(KnownClient("G", "c", None)).strategy is of_rule
+    assert same(rules, ("a", None, {}), ("b", None, CPP))
+    assert same(rules, ("a", None, {}), ("c", None, {}))
 
 
 def test_only_where_the_orders_differ_are_clients_that_sort_bytewise_apart():
-    rules = StrategyRules()
-    of_java = rules.resolve(KnownClient("G", "a", "AVG")).strategy
-    of_go, of_cpp = (
-        rules.resolve(KnownClient("G", "a", "AVG", orders_differ=True, **client)).strategy
-        for client in (GO, CPP)
-    )
-
-    assert of_go is of_cpp
-    assert of_go.sorts_bytewise
-    assert rules.resolve(KnownClient("G", "a", "AVG", **GO)).strategy is of_java
-    assert (
-        rules.resolve(KnownClient("G", "a", "AVG", orders_differ=True, **OLD_JAVA)).strategy
-        is of_java
-    )
+    rules, differ = StrategyRules(), {"orders_differ": True}
+    assert same(rules, ("a", "AVG", GO | differ), ("a", "AVG", CPP | differ))
+    assert rules.resolve(KnownClient("G", "a", "AVG", **GO, **differ)).strategy.sorts_bytewise
+    of_java = ("a", "AVG", {})
+    assert same(rules, ("a", "AVG", GO), of_java)
+    assert same(rules, ("a", "AVG", OLD_JAVA | differ), of_java)
+    assert not same(rules, ("a", "AVG", GO | differ), of_java)

@@ -7,211 +7,93 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core.views import possible_views, unreadable_queues
-from tests.support.snapshots import TOPIC, client_list, queue, route, route_broker, state
+from tests.support.snapshots import TOPIC, lists_of, queue, route, route_broker, route_of, state
 
 
-def drawn(views) -> dict[tuple[str, ...], float]:
-    """The weight of each list of client ids."""
-    return {view.client_ids: view.weight for view in views.views}
-
-
-def queue_count(view) -> int:
-    return len(view.queues)
-
-
-def test_equal_lists_of_several_brokers_are_one_view():
-    views = possible_views(
-        state(
-            client_lists=(
-                client_list("b", "a", broker_name="broker-b"),
-                client_list("a", "b", broker_name="broker-a"),
-            ),
-            topic_routes=(route(route_broker(), route_broker(broker_name="broker-b")),),
-        )
+def views_of(lists, *routes, offline=()):
+    """The views of members whom brokers (a name, or ``name/id``) list so."""
+    return possible_views(
+        state(client_lists=lists_of(lists), topic_routes=routes, offline_brokers=offline)
     )
-
-    assert len(views.views) == 1
-    assert [(view.client_ids, view.weight, view.brokers) for view in views.views] == [
-        (("a", "b"), 1.0, ("broker-a", "broker-b"))
-    ]
-
-
-def test_copies_of_an_id_stay_in_the_list():
-    views = possible_views(state(client_lists=(client_list("a", "b", "a"),)))
-
-    assert drawn(views) == {("a", "a", "b"): 1.0}
-
-
-def test_client_ids_and_queues_are_in_java_order():
-    views = possible_views(
-        state(
-            client_lists=(client_list("\uff21", "\U0001f600", broker_name="broker-10"),),
-            topic_routes=(
-                route(
-                    route_broker(broker_name="broker-2", read_queue_nums=1),
-                    route_broker(broker_name="broker-10", read_queue_nums=11),
-                ),
-            ),
-        )
-    )
-
-    assert drawn(views) == {("\U0001f600", "\uff21"): 1.0}
-    in_order = [queue(i, "broker-10") for i in range(11)] + [queue(0, "broker-2")]
-    assert list(views.views[0].queues) == in_order
-
-
-def test_a_list_that_two_of_three_brokers_give_weighs_two_thirds():
-    views = possible_views(
-        state(
-            client_lists=(
-                client_list("a", broker_name="broker-a"),
-                client_list("a", "b", broker_name="broker-b"),
-                client_list("a", "b", broker_name="broker-c"),
-            ),
-            topic_routes=(route(*[route_broker(broker_name=f"broker-{x}") for x in "abc"]),),
-        )
-    )
-
-    assert len(views.views) > 1
-    assert drawn(views) == pytest.approx({("a", "b"): 2 / 3, ("a",): 1 / 3})
-    assert [view.brokers for view in views.views] == [("broker-b", "broker-c"), ("broker-a",)]
-
-
-@pytest.mark.parametrize("broker_ids", [(0, 1), None], ids=["master and slave", "ids not known"])
-def test_a_slave_is_not_asked_where_there_is_a_master(broker_ids):
-    views = possible_views(
-        state(
-            client_lists=(client_list("a", "b", broker_id=0), client_list("a", broker_id=1)),
-            topic_routes=(route(route_broker(broker_ids=broker_ids)),),
-        )
-    )
-
-    assert drawn(views) == {("a", "b"): 1.0}
-    assert views.completeness == 1.0
-
-
-def test_slaves_share_the_weight_of_a_broker_without_a_master():
-    views = possible_views(
-        state(
-            client_lists=(
-                client_list("a", "b", broker_name="broker-a", broker_id=1),
-                client_list("b", broker_name="broker-a", broker_id=2),
-                client_list("a", broker_name="broker-b"),
-            ),
-            topic_routes=(
-                route(route_broker(broker_ids=(1, 2)), route_broker(broker_name="broker-b")),
-            ),
-        )
-    )
-
-    assert drawn(views) == {("a",): 0.5, ("a", "b"): 0.25, ("b",): 0.25}
-    assert views.completeness == 1.0
-
-
-def test_a_slave_without_a_list_halves_what_is_known_of_its_broker():
-    views = possible_views(
-        state(
-            client_lists=(client_list("a", broker_id=1),),
-            topic_routes=(route(route_broker(broker_ids=(1, 2))),),
-        )
-    )
-
-    assert drawn(views) == {("a",): 1.0}
-    assert views.completeness == 0.5
-
-
-def test_nameservers_with_different_routes_give_views_of_equal_weight():
-    views = possible_views(
-        state(
-            topic_routes=(
-                route(route_broker(read_queue_nums=8), namesrv_addr="ns-1"),
-                route(route_broker(read_queue_nums=4), namesrv_addr="ns-2"),
-            )
-        )
-    )
-
-    assert sorted((queue_count(view), view.weight) for view in views.views) == [(4, 0.5), (8, 0.5)]
-
-
-def test_a_nameserver_weighs_its_half_whatever_the_number_of_its_brokers():
-    views = possible_views(
-        state(
-            client_lists=(
-                client_list("a", broker_name="broker-a"),
-                client_list("b", broker_name="broker-b"),
-            ),
-            topic_routes=(
-                route(route_broker(), route_broker(broker_name="broker-b"), namesrv_addr="ns-1"),
-                route(route_broker(), namesrv_addr="ns-2"),
-            ),
-        )
-    )
-
-    weights = {(queue_count(view), view.client_ids): view.weight for view in views.views}
-    assert weights == {(4, ("a",)): 0.5, (8, ("a",)): 0.25, (8, ("b",)): 0.25}
-
-
-def test_a_broker_without_read_gives_a_list_but_no_queues():
-    views = possible_views(
-        state(
-            client_lists=(
-                client_list("a", broker_name="broker-a"),
-                client_list("a", "b", broker_name="broker-b"),
-            ),
-            topic_routes=(route(route_broker(), route_broker(broker_name="broker-b", perm=2)),),
-        )
-    )
-
-    assert drawn(views) == {("a",): 0.5, ("a", "b"): 0.5}
-    assert {view.queues for view in views.views} == {tuple(queue(i) for i in range(4))}
-
-
-def test_a_broker_without_an_address_has_queues_but_is_not_asked():
-    views = possible_views(
-        state(
-            client_lists=(
-                client_list("a", broker_name="broker-a"),
-                client_list("a", "b", broker_name="broker-b"),
-            ),
-            topic_routes=(
-                route(route_broker(), route_broker(broker_name="broker-b", broker_ids=())),
-            ),
-        )
-    )
-
-    assert drawn(views) == {("a",): 1.0}
-    assert {each.broker_name for each in views.views[0].queues} == {"broker-a", "broker-b"}
-    assert views.completeness == 1.0
 
 
 @pytest.mark.parametrize(
-    "offline", [(), (("broker-b", 0),)], ids=["broker-b did not answer", "broker-b is offline"]
+    ("lists", "brokers", "drawn", "queues", "completeness"),
+    [
+        # Equal lists of several brokers are one view; the copies of an id stay in it.
+        ({"b": "ba", "a": "ab"}, {"a": {}, "b": {}}, {("ab", "ab"): 1}, "aaaabbbb", 1),
+        ({"a": "aba"}, {"a": {}}, {("aab", "a"): 1}, "aaaa", 1),
+        (
+            {"a": "a", "b": "ab", "c": "ab"},
+            {"a": {}, "b": {}, "c": {}},
+            {("ab", "bc"): 2 / 3, ("a", "a"): 1 / 3},
+            "aaaabbbbcccc",
+            1,
+        ),
+        # A slave is asked where there is no master alone; slaves share its weight.
+        ({"a": "ab", "a/1": "a"}, {"a": {"broker_ids": (0, 1)}}, {("ab", "a"): 1}, "aaaa", 1),
+        ({"a": "ab", "a/1": "a"}, {"a": {"broker_ids": None}}, {("ab", "a"): 1}, "aaaa", 1),
+        (
+            {"a/1": "ab", "a/2": "b", "b": "a"},
+            {"a": {"broker_ids": (1, 2)}, "b": {}},
+            {("a", "b"): 0.5, ("ab", "a"): 0.25, ("b", "a"): 0.25},
+            "aaaabbbb",
+            1,
+        ),
+        ({"a/1": "a"}, {"a": {"broker_ids": (1, 2)}}, {("a", "a"): 1}, "aaaa", 0.5),
+        # Without READ a broker gives a list and no queues, without an address queues and no list.
+        (
+            {"a": "a", "b": "ab"},
+            {"a": {}, "b": {"perm": 2}},
+            {("a", "a"): 0.5, ("ab", "b"): 0.5},
+            "aaaa",
+            1,
+        ),
+        ({"a": "a", "b": "ab"}, {"a": {}, "b": {"broker_ids": ()}}, {("a", "a"): 1}, "aaaabbbb", 1),
+        ({"a": "ab"}, {"a": {}, "b": {}}, {("ab", "a"): 1}, "aaaabbbb", 0.5),
+        ({"a": "a", "x": "b"}, {"a": {}}, {("a", "a"): 1}, "aaaa", 1),
+        ({}, {"a": {}}, {}, "", 0),
+    ],
 )
-def test_a_broker_without_a_list_gives_no_view_and_lowers_the_completeness(offline):
-    views = possible_views(
-        state(
-            client_lists=(client_list("a", "b"),),
-            topic_routes=(route(route_broker(), route_broker(broker_name="broker-b")),),
-            offline_brokers=offline,
-        )
-    )
+def test_the_lists_of_the_routes_brokers_are_drawn_by_their_weight(
+    lists, brokers, drawn, queues, completeness
+):
+    of_route = route(*[route_broker(broker_name=name, **told) for name, told in brokers.items()])
+    views = views_of(lists, of_route)
+    found = {("".join(each.client_ids), "".join(each.brokers)): each for each in views.views}
+    assert list(found) == list(drawn)
+    assert {key: view.weight for key, view in found.items()} == pytest.approx(drawn)
+    assert {"".join(q.broker_name for q in view.queues) for view in views.views} <= {queues}
+    assert views.completeness == completeness
 
-    assert drawn(views) == {("a", "b"): 1.0}
+
+def test_a_broker_that_calls_the_group_offline_gives_no_view():
+    views = views_of({"a": "ab"}, route_of("ab"), offline=(("b", 0),))
+    assert [view.client_ids for view in views.views] == [("a", "b")]
     assert views.completeness == 0.5
 
 
-def test_a_list_of_a_broker_that_is_not_in_the_route_is_no_view():
-    views = possible_views(
-        state(client_lists=(client_list("a"), client_list("b", broker_name="broker-x")))
-    )
+def test_client_ids_and_queues_are_in_java_order():
+    sizes = {"broker-2": 1, "broker-10": 11}
+    brokers = [route_broker(broker_name=name, read_queue_nums=n) for name, n in sizes.items()]
+    (view,) = views_of({"broker-10": "\uff21\U0001f600"}, route(*brokers)).views
+    assert view.client_ids == ("\U0001f600", "\uff21")
+    in_order = [queue(i, "broker-10") for i in range(11)] + [queue(0, "broker-2")]
+    assert list(view.queues) == in_order
 
-    assert drawn(views) == {("a",): 1.0}
 
-
-def test_without_any_list_there_is_no_view_and_nothing_is_complete():
-    views = possible_views(state(client_lists=()))
-
-    assert (views.views, views.completeness) == ((), 0.0)
+@pytest.mark.parametrize(
+    ("of_first", "of_second", "weights"),
+    [
+        ({"read_queue_nums": 8}, "a", {(4, ("a",)): 0.5, (8, ("a",)): 0.5}),
+        # Whatever the number of its brokers.
+        ({}, "b", {(4, ("a",)): 0.5, (8, ("a",)): 0.25, (8, ("b",)): 0.25}),
+    ],
+)
+def test_each_nameserver_weighs_its_half(of_first, of_second, weights):
+    first = route_of(sorted({"a", of_second}), "ns-1", **of_first)
+    views = views_of({"a": "a", of_second: of_second}, first, route_of("a", "ns-2")).views
+    assert {(len(view.queues), view.client_ids): view.weight for view in views} == weights
 
 
 @pytest.mark.parametrize(
@@ -248,19 +130,8 @@ _lists = st.dictionaries(
 
 @given(lists=_lists, routes=st.lists(_routes, min_size=1, max_size=3))
 def test_the_weights_of_all_views_add_up_to_one(lists, routes):
-    views = possible_views(
-        state(
-            client_lists=tuple(
-                client_list(*ids, broker_name=name, broker_id=number)
-                for (name, number), ids in lists.items()
-            ),
-            topic_routes=tuple(
-                route(*brokers, namesrv_addr=f"ns-{number}")
-                for number, brokers in enumerate(routes)
-            ),
-        )
-    )
-
+    of_each = (route(*brokers, namesrv_addr=f"ns-{n}") for n, brokers in enumerate(routes))
+    views = views_of({f"{name}/{n}": ids for (name, n), ids in lists.items()}, *of_each)
     if views.views:
         assert sum(view.weight for view in views.views) == pytest.approx(1.0, abs=1e-12)
         assert len({(view.queues, view.client_ids) for view in views.views}) == len(views.views)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession
 
 
 @pytest.fixture
-def folder(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(here: Path, repository: Path) -> Path:
     """The working directory: as that of the sample, with ``tests`` of the checkout besides."""
-    (tmp_path / "tests").symlink_to(repository / "tests")
+    (here / "tests").symlink_to(repository / "tests")
     for name in ("conf", "dumps"):
-        (tmp_path / name).symlink_to(f"tests/data/sample/{name}")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        (here / name).symlink_to(f"tests/data/sample/{name}")
+    return here
 
 
 @pytest.fixture

@@ -60,61 +60,52 @@ WITH_WEBHOOK = {
 }
 
 
+def alert(text: str, secrets: Path) -> None:
+    """Posts the findings of a day by these settings."""
+    tables = {"orphaned_queues": [report_row("orphaned_queues")]}
+    publish(secrets / "reports", "2026-11-20", tables)
+    settings(text, secrets)
+    where = ["--reports", str(secrets / "reports"), "--settings", str(secrets / "audit.toml")]
+    assert main(["alert", *where, "--webhook"]) == 0
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", SERVICES)
 def test_what_a_block_sets_up_delivers(
     name: str, secrets: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = WITH_WEBHOOK[name]
-    publish(secrets / "reports", "2026-11-20", {"orphaned_queues": [report_row("orphaned_queues")]})
     rules, path, _ = services.SERVICES[name]
     with fake(rules, path) as service:
         (secrets / "webhook").write_text(f"{service.url}\n")
         if "webhook_file" not in text:
-            text = text.replace(
-                "[alerts]", '[alerts]\nwebhook_file = "/etc/rebalance-audit/webhook"'
-            )
-        settings(text, secrets)
-        arguments = [
-            "--reports",
-            str(secrets / "reports"),
-            "--settings",
-            str(secrets / "audit.toml"),
-        ]
-        assert main(["alert", *arguments, "--webhook"]) == 0
+            named = 'webhook_file = "/etc/rebalance-audit/webhook"'
+            text = text.replace("[alerts]", f"[alerts]\n{named}")
+        alert(text, secrets)
     assert len(service.posted) == 1
     assert capsys.readouterr().out == "posted 1 finding of 2026-11-20\n"
 
 
 @pytest.mark.parametrize("text", COMMANDS, ids=range(len(COMMANDS)))
 def test_every_command_works(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    text: str, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     publish(Path("out/reports"), "2026-11-20", {"orphaned_queues": [report_row("orphaned_queues")]})
-    command = text.replace("/var/lib/node_exporter", str(tmp_path))
+    command = text.replace("/var/lib/node_exporter", str(here))
     program, *arguments = shlex.split(command)
     assert program == "rebalance-audit"
     with fake(services.taken, "/x") as service:
         monkeypatch.setenv("REBALANCE_AUDIT_WEBHOOK", service.url)
         assert main(arguments) == 0
     assert len(service.posted) == ("--webhook" in arguments)
-    assert (tmp_path / "rebalance.prom").exists() == ("--metrics" in arguments)
+    assert (here / "rebalance.prom").exists() == ("--metrics" in arguments)
     assert capsys.readouterr().out
 
 
 def test_the_fields_of_the_json_are_those_of_the_page(secrets: Path) -> None:
-    publish(secrets / "reports", "2026-11-20", {"orphaned_queues": [report_row("orphaned_queues")]})
     with fake(services.taken, "/x") as service:
         (secrets / "webhook").write_text(f"{service.url}\n")
-        settings('[alerts]\nwebhook_file = "/etc/rebalance-audit/webhook"', secrets)
-        arguments = [
-            "--reports",
-            str(secrets / "reports"),
-            "--settings",
-            str(secrets / "audit.toml"),
-        ]
-        assert main(["alert", *arguments, "--webhook"]) == 0
+        alert('[alerts]\nwebhook_file = "/etc/rebalance-audit/webhook"', secrets)
     (body,) = service.bodies
     section = PAGE.read_text(encoding="utf-8").partition("### JSON")[2].partition("```toml")[0]
     named = set(re.findall(r"`(\w+)`", section))

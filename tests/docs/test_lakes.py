@@ -7,20 +7,20 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import polars
 import pytest
 from pyiceberg.utils.config import Config
+from pyspark.sql import DataFrame, SparkSession
 
+from jobs import read_reports
+from jobs.errors import DamagedError, InputError
 from jobs.schemas import REPORT_TABLES
 from tests.support.blocks import ROOT, blocks
 from tests.support.reports import last_pointer
 from tests.support.written_reports import publish, report_row
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 GUIDE = (ROOT / "docs" / "lakes.md").read_text(encoding="utf-8")
 BLOCKS = [
@@ -39,10 +39,9 @@ def block(*words: str) -> str:
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def lake(here: Path) -> Path:
     """The working directory, with the reports of two dates; one was audited again."""
-    reports = tmp_path / "lake" / "reports"
-    monkeypatch.chdir(tmp_path)
+    reports = here / "lake" / "reports"
     for day, number in ROWS.items():
         publish_rows(reports, day, 0, number)
     # Which may find less.
@@ -71,6 +70,10 @@ def run(text: str, **values: Any) -> Any:
     return values.get("rows")
 
 
+def counted(rows: DataFrame, column: str) -> dict[str, int]:
+    return {str(row[0]): row[1] for row in rows.groupBy(column).count().collect()}
+
+
 def by_date(days: Iterable[Any]) -> dict[str, int]:
     return Counter(map(str, days))
 
@@ -91,14 +94,9 @@ def test_python_counts_right_while_a_run_is_written(lake: Path) -> None:
     assert duckdb.sql("SELECT count(*) FROM rows").fetchall() == [(sum(ROWS.values()),)]
 
 
-def test_pandas_counts_right(lake: Path) -> None:
-    rows = run(block("pandas.read_parquet"))
-    assert rows["dt"].value_counts().to_dict() == ROWS
-
-
-def test_polars_counts_right(lake: Path) -> None:
-    rows = run(block("polars.read_parquet"))
-    assert {str(day): n for day, n in rows["dt"].value_counts().iter_rows()} == ROWS
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_other_libraries_count_right(lake: Path, library: str) -> None:
+    assert by_date(run(block(f"{library}.read_parquet"))["dt"]) == ROWS
 
 
 @pytest.mark.parametrize("words", [["SELECT *"], ["SEMI JOIN"]])
@@ -154,21 +152,18 @@ def test_tables_of_other_formats_count_right(
 def test_spark_counts_right_and_reads_what_the_pointers_name(
     lake: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from jobs import read_reports  # noqa: PLC0415 - Spark takes its time to import
-    from jobs.errors import DamagedError, InputError  # noqa: PLC0415
-
     # Java has a working directory of its own.
     rows = run(block("spark.read.parquet").replace("lake/reports", str(lake)), spark=spark)
-    assert {str(row[0]): row[1] for row in rows.groupBy("dt").count().collect()} == ROWS
+    assert counted(rows, "dt") == ROWS
 
     try:
         spark.sql(block("CREATE TABLE orphaned").replace("lake/reports", str(lake)))
         spark.sql(block("MSCK"))
         rows = spark.table("orphaned_queues")
-        assert {str(row[0]): row[1] for row in rows.groupBy("dt").count().collect()} == ROWS
+        assert counted(rows, "dt") == ROWS
         publish_rows(lake, "2026-11-20", 3, 2)
         spark.sql(block("MSCK"))
-        assert {str(row[0]): row[1] for row in rows.groupBy("dt").count().collect()} == ROWS
+        assert counted(rows, "dt") == ROWS
     finally:
         spark.sql("DROP TABLE IF EXISTS orphaned_queues")
 
@@ -178,8 +173,7 @@ def test_spark_counts_right_and_reads_what_the_pointers_name(
     assert rows.schema["date"].dataType.simpleString() == "date"
     assert {str(row.date) for row in rows.collect()} == {"2026-11-20"}
     assert rows.count() == ROWS["2026-11-20"]
-    every = read_reports(spark, "lake/reports", "orphaned_queues").groupBy("date").count()
-    assert {str(row[0]): row[1] for row in every.collect()} == ROWS
+    assert counted(read_reports(spark, "lake/reports", "orphaned_queues"), "date") == ROWS
     # One date alone, by a text or a date; a table that no run has rows of; a folder with brackets.
     (day,) = {row.date for row in rows.collect()}
     assert read_reports(spark, "lake/reports", "orphaned_queues", day).count() == 2
@@ -196,9 +190,8 @@ def test_spark_counts_right_and_reads_what_the_pointers_name(
             read_reports(spark, "lake/[1] *", *arguments)
     with pytest.raises(InputError, match="no published reports"):
         read_reports(spark, "lake", "orphaned_queues")
-    next(
-        (lake.with_name("[1] *") / "orphaned_queues" / "dt=2026-11-19").rglob("*.parquet")
-    ).unlink()
+    of_day = lake.with_name("[1] *") / "orphaned_queues" / "dt=2026-11-19"
+    next(of_day.rglob("*.parquet")).unlink()
     with pytest.raises(DamagedError, match="is missing"):
         read_reports(spark, "lake/[1] *", "orphaned_queues")
 

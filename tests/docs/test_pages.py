@@ -206,6 +206,23 @@ def test_contributing_names_tests_that_are_there() -> None:
         assert name in there or (cut and any(each.startswith(name) for each in there)), name
 
 
+def test_the_exercises_name_what_is_in_the_files_that_they_name() -> None:
+    """A name in a table is in a file of its row; one beside a file, ``X`` of ``y.py``, is there."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Exercises")[2]
+    folders = (ROOT / each for each in ("jobs", "rebalance_core", "tests"))
+    files = [each for folder in folders for each in folder.rglob("*.*")]
+    name, path = r"`(?:\w+\.)?(_\w+|[A-Z]\w+)`", r"`([\w./]+\.(?:py|toml|json))`"
+    # What a row with a new file names may be in that file alone.
+    rows = [row for row in re.findall(r"^\| `.*", text, re.MULTILINE) if "(new)" not in row]
+    named = [(each, re.findall(path, row)) for row in rows for each in re.findall(name, row)]
+    named += [(each, [of]) for each, of in re.findall(rf"{name}(?: of| in)? \(?{path}", text)]
+    assert len(named) > 20
+    for each, places in named:
+        found = [file for file in files if any(file.match(place) for place in places)]
+        sources = "".join(file.read_text(encoding="utf-8") for file in found)
+        assert re.search(rf"\b{each}\b", sources), f"{each} is not in {' or '.join(places)}"
+
+
 def test_contributing_says_where_a_fault_begins_that_no_repair_proves() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert re.search(

@@ -22,41 +22,10 @@ from tests.dumps.samples import line
 
 #: Names of files that a glob, a URI, a shell or a terminal would take for something else.
 NAMES = (
-    "d[1]",
-    "d1",
-    "x*",
-    "xy",
-    "q?",
-    "b{c,d}",
-    "bc",
-    "a b",
-    " a ",
-    "50%",
-    "a%20b",
-    "%41",
-    "h#1",
-    "back\\slash",
-    "10:00:00",
-    "file:x",
-    "a=b&c+d",
-    "-d",
-    "~",
-    "@a",
-    "it's",
-    'say "hi"',
-    "日本",
-    "e\u0301",
-    "emoji😀",
-    "line\nfeed",
-    "re\rturn",
-    "tab\tx",
-    "esc\x1b[31m",
-    "del\x7f",
-    "no\u00a0break",
-    "wide\u3000space",
-    "line\u2028separator",
-    "next\u0085line",
-    "bidi\u202ex",
+    *("d[1]", "d1", "x*", "xy", "q?", "b{c,d}", "bc", "a b", " a ", "50%", "a%20b", "%41", "h#1"),
+    *("back\\slash", "10:00:00", "file:x", "a=b&c+d", "-d", "~", "@a", "it's", 'say "hi"', "日本"),
+    *("e\u0301", "emoji😀", "line\nfeed", "re\rturn", "tab\tx", "esc\x1b[31m", "del\x7f"),
+    *("no\u00a0break", "wide\u3000space", "line\u2028separator", "next\u0085line", "bidi\u202ex"),
     "zero\u200bwidth",
 )
 
@@ -113,10 +82,7 @@ def test_a_path_that_is_not_there_is_a_glob_of_hadoops(dumps: Path) -> None:
         ("~", "no dump at /.*/~"),
     ],
 )
-def test_what_is_no_file_is_told_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, said: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_what_is_no_file_is_told_in_one_line(here: Path, path: str, said: str) -> None:
     with pytest.raises(InputError, match=said) as error:
         list_local_files([path])
     assert str(error.value).isprintable()
@@ -126,17 +92,14 @@ def test_what_is_no_file_is_told_in_one_line(
     "path", ["{0}/a/d.jsonl", "{0}/a/", "{0}//a///", "/{0}/a", "{0}/b/../a", "file:{0}/a",
              "file://{0}/a/", "file:{0}/b/../a//d.jsonl", "a", "./a", "../{1}/a"],
 )  # fmt: skip
-def test_a_folder_may_be_written_in_many_ways(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "d.jsonl").write_text("")
-    monkeypatch.chdir(tmp_path)
+def test_a_folder_may_be_written_in_many_ways(here: Path, path: str) -> None:
+    (here / "a").mkdir()
+    (here / "a" / "d.jsonl").write_text("")
 
-    files = list_local_files([path.format(tmp_path, tmp_path.name)])
+    files = list_local_files([path.format(here, here.name)])
 
     assert files is not None
-    assert [file.path for file in files] == [f"file:{tmp_path}/a/d.jsonl"]
+    assert [file.path for file in files] == [f"file:{here}/a/d.jsonl"]
 
 
 def test_an_empty_folder_has_no_file(tmp_path: Path) -> None:

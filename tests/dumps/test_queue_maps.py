@@ -19,6 +19,8 @@ from jobs.dumps.queue_maps import (
     read_topics,
 )
 
+#: As Java prints a queue.
+JAVAS = "MessageQueue [topic=%s, brokerName=%s, queueId=%s]"
 QUEUE_0 = '{"brokerName":"b","queueId":0,"topic":"T"}'
 
 
@@ -52,10 +54,7 @@ def test_any_names_are_read_alike(queues: list[QueueName], pretty: bool) -> None
         space + json.dumps({"brokerName": broker, "queueId": number, "topic": topic}) + ":1"
         for topic, broker, number in queues
     )
-    as_java = {
-        f"MessageQueue [topic={topic}, brokerName={broker}, queueId={number}]": 1
-        for topic, broker, number in queues
-    }
+    as_java = {JAVAS % queue: 1 for queue in queues}
 
     assert entries('{"mqTable":{' + as_objects + "}}") == [(queue, 1) for queue in queues]
     assert entries(json.dumps({"mqTable": as_java})) == [(queue, 1) for queue in queues]
@@ -120,14 +119,8 @@ def test_topics_that_name_no_queue_are_refused(topics: list[Any]) -> None:
     [
         ("MessageQueue [topic=T, brokerName=b, queueId=0]", ("T", "b", 0)),
         ("MessageQueue [topic=T, brokerName=b, queueId=-1]", ("T", "b", -1)),
-        (
-            "MessageQueue [topic=a, [x], brokerName=b], queueId=3, c, queueId=12]",
-            ("a, [x]", "b], queueId=3, c", 12),
-        ),
-        (
-            "MessageQueue [topic=T, brokerName=b, brokerName=c, queueId=0]",
-            ("T", "b, brokerName=c", 0),
-        ),
+        (JAVAS % ("a, [x]", "b], queueId=3, c", "12"), ("a, [x]", "b], queueId=3, c", 12)),
+        (JAVAS % ("T", "b, brokerName=c", "0"), ("T", "b, brokerName=c", 0)),
         ("MessageQueue [topic=, brokerName=, queueId=0]", ("", "", 0)),
         ("MessageQueue [topic=T, brokerName=b, queueId=0", None),
         ("MessageQueue [topic=T, brokerName=b, queueId=]", None),

@@ -1,4 +1,7 @@
-"""Each line of a dump is read once: as what was said, or with the reason why it says nothing."""
+"""Each line of a dump is read once: as what was said, or with the reason why it says nothing.
+
+Whatever a line holds: tests/fuzz/test_dump_lines.py.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jobs.config.bounds import DEFAULT_BOUNDS
 from jobs.dumps import parsing
@@ -38,6 +39,7 @@ EVERY_KIND = (
     "topic_stats, message_request_mode, client_log, cluster_info, subscription_group, "
     "consumer_topics, left_out"
 )
+UNTIMED = {"collected_at": None}
 BROKER = ("broker-a", 0)
 TAGS = (("T", "TAG", "*"),)
 
@@ -48,10 +50,13 @@ def _either_parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(parsing, "_LOADS", parsing._standard)
 
 
+def say(text: str | bytes) -> list[Statement] | RefusedLine:
+    given = text.encode() if isinstance(text, str) else text
+    return StatementReader(DEFAULT_BOUNDS, None).read(given)
+
+
 def read(text: str | bytes) -> list[Statement]:
-    said = StatementReader(DEFAULT_BOUNDS, None).read(
-        text.encode() if isinstance(text, str) else text
-    )
+    said = say(text)
     assert isinstance(said, list), said
     return said
 
@@ -66,9 +71,7 @@ def content(kind: str, body: Any) -> Any:
 
 
 def reason(text: str | bytes) -> str:
-    said = StatementReader(DEFAULT_BOUNDS, None).read(
-        text.encode() if isinstance(text, str) else text
-    )
+    said = say(text)
     assert isinstance(said, RefusedLine), said
     return said.reason
 
@@ -91,9 +94,7 @@ def reason(text: str | bytes) -> str:
             LineSource(*BROKER),
             Connections(
                 (Connection("10.0.0.1@1", "10.0.0.1:40000", "JAVA", 401),),
-                "CONSUME_PASSIVELY",
-                "CLUSTERING",
-                (("T", "TAG", "a||b"),),
+                *("CONSUME_PASSIVELY", "CLUSTERING", (("T", "TAG", "a||b"),)),
             ),
         ),
         (
@@ -119,12 +120,7 @@ def reason(text: str | bytes) -> str:
             ),
         ),
         (STATS, "G", LineSource(), Stats((Offset("T", "broker-a", 3, 9, 7, NINE),))),
-        (
-            DEAD,
-            "G",
-            LineSource("broker-a", 0),
-            Stats((Offset("%DLQ%G", "broker-a", 0, 9, -1, None),)),
-        ),
+        (DEAD, "G", LineSource(*BROKER), Stats((Offset("%DLQ%G", *BROKER, 9, -1, None),))),
         (
             LOG,
             "G",
@@ -147,14 +143,8 @@ def test_a_line_may_begin_with_a_byte_order_mark_and_end_as_windows_ends_it() ->
 
 
 def test_who_was_asked_is_told_of_each_kind_by_its_fields_alone() -> None:
-    asked = {
-        "broker_name": "b",
-        "broker_id": 1,
-        "broker_addr": "10.0.1.1:10911",
-        "client_addr": "10.0.0.1:1",
-        "namesrv_addr": "ns",
-        "process": "p",
-    }
+    asked: dict[str, Any] = {"broker_name": "b", "broker_id": 1, "broker_addr": "10.0.1.1:10911"}
+    asked |= {"client_addr": "10.0.0.1:1", "namesrv_addr": "ns", "process": "p"}
 
     def source(kind: str, **more: Any) -> LineSource:
         return one(line(kind, **asked | more)).source
@@ -169,105 +159,69 @@ def test_who_was_asked_is_told_of_each_kind_by_its_fields_alone() -> None:
 
 # ------------------------------------------------------------------ envelopes
 
+NO_OBJECT = "expected one JSON object, came"
+NO_TEXT, NO_TIME = "to be a text that is not empty", "to be a time as ISO 8601 with zone, came"
+#: By reason the lines that are refused for it.
 GARBAGE = {
-    "half-written line": (line(ROUTE)[:80], 'expected one JSON object, came \'{"kind": '),
-    "JSON array": (f"[{line(ROUTE)}]", "expected one JSON object, came"),
-    "two objects": (line(ROUTE) + line(ROUTE), "expected one JSON object, came"),
-    "two objects with a comma": (f"{line(ROUTE)},{line(ROUTE)}", "expected one JSON object, came"),
-    "something after the object": (line(ROUTE) + " oops", "expected one JSON object, came"),
-    "a bracket after the object": (line(ROUTE) + "] oops", "expected one JSON object, came"),
-    "number": ("17", "expected one JSON object, came '17'"),
-    "text": ('"topic_route"', "expected one JSON object, came '\"topic_route\"'"),
-    "null": ("null", "expected one JSON object, came 'null'"),
-    "no JSON": ("Exception in thread main", "expected one JSON object, came 'Exception in"),
-    "single quotes": ("{'kind':'topic_route'}", "expected one JSON object, came"),
-    "brackets without end": (
+    f'{NO_OBJECT} \'{{"kind": ': [line(ROUTE)[:80]],
+    NO_OBJECT: [
+        *(f"[{line(ROUTE)}]", line(ROUTE) * 2, f"{line(ROUTE)},{line(ROUTE)}"),
+        *(line(ROUTE) + " oops", line(ROUTE) + "] oops", "{'kind':'topic_route'}"),
         line(ROUTE)[:-1] + ',"x":' + "[" * 2000 + "]" * 2000 + "}",
-        "expected one JSON object, came",
-    ),
-    "empty line": ("", "expected a JSON object, came an empty line"),
-    "blank line": (" \t\r", "expected a JSON object, came an empty line"),
-    "unknown kind": (
-        line(ROUTE).replace("topic_route", "rote"),
-        f"expected kind to be one of {EVERY_KIND}, came 'rote'",
-    ),
-    "misspelt kind": (
-        line(ROUTE).replace("topic_route", "topic_rout"),
-        f"{EVERY_KIND}, came 'topic_rout': did you mean topic_route?",
-    ),
-    "no kind": ("{}", f"expected kind to be one of {EVERY_KIND}, came nothing"),
-    "kind of another type": ('{"kind":5}', "expected kind to be one of"),
-    "kind as a list": ('{"kind":["topic_route"]}', "came '[\"topic_route\"]'"),
-    "no cluster": (line(ROUTE, cluster=None), "expected cluster to be a text that is not empty"),
-    "empty topic": (
-        line(ROUTE, topic=""),
-        "expected topic to be a text that is not empty, came ''",
-    ),
-    "no time": (
-        line(ROUTE, snapshot_time=None),
-        "expected snapshot_time to be a time as ISO 8601 with zone, came nothing",
-    ),
-    # A time without a zone could be any.
-    "time without zone": (
-        line(ROUTE, snapshot_time="2026-11-20T10:00:00"),
-        "expected snapshot_time to be a time as ISO 8601 with zone, came '2026-11-20T10:00:00'",
-    ),
-    "impossible time": (
-        line(ROUTE, collected_at="2026-02-31T10:00:00Z"),
-        "expected collected_at to be a time",
-    ),
-    "zone beyond any": (
-        line(ROUTE, collected_at="2026-01-05T09:00:00+19:00"),
-        "expected collected_at to be a time",
-    ),
-    "time as number": (
-        line(ROUTE, snapshot_time=1795226590),
-        "expected snapshot_time to be a time as ISO 8601 with zone, came '1795226590'",
-    ),
-    "broker id as text": (
-        line(HEARTBEAT, broker_id="zero"),
-        "expected broker_id to be an integer, came 'zero'",
-    ),
-    "broker id as fraction": (line(HEARTBEAT, broker_id=1.5), "came '1.5'"),
-    "broker id as boolean": (line(HEARTBEAT, broker_id=True), "came 'true'"),
-    "broker id in other digits": (line(HEARTBEAT, broker_id="\u0663"), "came '\u0663'"),
-    "broker id of 19 digits": (
-        line(HEARTBEAT, broker_id=10**18),
-        "expected broker_id to be an integer, came '1000000000000000000'",
-    ),
-    "error code as text": (
-        line(ROUTE, body=None, error_code="many"),
-        "expected error_code to be an integer, came 'many'",
-    ),
-    "error code that no int holds": (
-        line(ROUTE, body=None, error_code=2**31),
-        "expected error_code to be an integer, came '2147483648'",
-    ),
-    "error code as text beside a body": (
-        line(HEARTBEAT, error_code="many"),
-        "expected error_code to be an integer, came 'many'",
-    ),
-    "no body": (line(ROUTE, body=None), "expected body or error_code, came neither"),
-    "no body and no error": (
-        line(ROUTE, body=None, error_code=0),
-        "expected body or error_code, came neither",
-    ),
-    "no body of what cannot fail": (
-        line(HEARTBEAT, body=None, error_code=1),
-        "expected body, came none",
-    ),
+    ],
+    f"{NO_OBJECT} '17'": ["17"],
+    f"{NO_OBJECT} '\"topic_route\"'": ['"topic_route"'],
+    f"{NO_OBJECT} 'null'": ["null"],
+    f"{NO_OBJECT} 'Exception in": ["Exception in thread main"],
+    "expected a JSON object, came an empty line": ["", " \t\r"],
+    f"expected kind to be one of {EVERY_KIND}, came 'rote'": [
+        line(ROUTE).replace("topic_route", "rote")
+    ],
+    f"{EVERY_KIND}, came 'topic_rout': did you mean topic_route?": [
+        line(ROUTE)[:20] + line(ROUTE)[21:]
+    ],
+    f"expected kind to be one of {EVERY_KIND}, came nothing": ["{}"],
+    "expected kind to be one of": ['{"kind":5}'],
+    "came '[\"topic_route\"]'": ['{"kind":["topic_route"]}'],
     # Of several problems the first in the order of the fields is told.
-    "no cluster, no time": (
-        line(ROUTE, cluster=None, collected_at=None),
-        "expected cluster to be a text",
-    ),
+    f"expected cluster {NO_TEXT}": [line(ROUTE, cluster=None, **each) for each in ({}, UNTIMED)],
+    f"expected topic {NO_TEXT}, came ''": [line(ROUTE, topic="")],
+    f"expected snapshot_time {NO_TIME} nothing": [line(ROUTE, snapshot_time=None)],
+    # A time without a zone could be any.
+    f"snapshot_time {NO_TIME} '2026-11-20T10:00": [line(ROUTE, snapshot_time="2026-11-20T10:00")],
+    f"expected snapshot_time {NO_TIME} '1795226590'": [line(ROUTE, snapshot_time=1795226590)],
+    f"expected collected_at {NO_TIME}": [
+        line(ROUTE, collected_at=f"2026-{each}")
+        for each in ("02-31T10:00:00Z", "01-05T09:00:00+19:00")
+    ],
+    **{
+        f"expected broker_id to be an integer, came '{came}'": [line(HEARTBEAT, broker_id=given)]
+        for given, came in [
+            *(("zero", "zero"), (1.5, "1.5"), (True, "true"), ("\u0663", "\u0663")),
+            (10**18, "1000000000000000000"),
+        ]
+    },
+    "expected error_code to be an integer, came 'many'": [
+        line(ROUTE, body=None, error_code="many"),
+        line(HEARTBEAT, error_code="many"),
+    ],
+    "expected error_code to be an integer, came '2147483648'": [
+        line(ROUTE, body=None, error_code=2**31)
+    ],
+    "expected body or error_code, came neither": [
+        line(ROUTE, body=None),
+        line(ROUTE, body=None, error_code=0),
+    ],
+    "expected body, came none": [line(HEARTBEAT, body=None, error_code=1)],
 }
 
 
-@pytest.mark.parametrize("name", GARBAGE)
-def test_a_line_is_refused_with_its_reason(name: str) -> None:
-    text, expected = GARBAGE[name]
-
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [(expected, text) for expected, texts in GARBAGE.items() for text in texts],
+    ids=lambda each: each[:40],
+)
+def test_a_line_is_refused_with_its_reason(expected: str, text: str) -> None:
     assert expected in reason(text)
 
 
@@ -361,147 +315,95 @@ def test_what_is_heard_and_not_asked_for_has_no_error() -> None:
 
 # ------------------------------------------------------------------ bodies
 
-BAD_BODIES = {
-    "another type": (ROUTE, 17, "expected TopicRouteData, came '17'"),
-    "nothing": (CONNECTION, "", "expected ConsumerConnection, came nothing"),
-    "null as text": (CONNECTION, "null", "expected ConsumerConnection, came 'null'"),
-    "a list": (CONNECTION, [1], "expected ConsumerConnection, came '[1]'"),
-    "half a body": (ROUTE, BODIES[ROUTE][:60], "expected TopicRouteData, came"),
-    "something after it": (ROUTE, BODIES[ROUTE] + "]", "expected TopicRouteData, came"),
-    # The tokenizer says where bodies break off that no JSON parser reads anyway.
-    "half of what is keyed by queue": (
-        STATS,
-        BODIES[STATS][:30],
-        "at character 30: expected a value, came the end of the text",
-    ),
-    "a reference to nothing": (
+QUEUE_DATA = {"brokerName": "b", "perm": 6, "readQueueNums": 4, "writeQueueNums": 4}
+NO_ADDRESS = "every connection to have a clientId and a clientAddr"
+VERSION = '{"connectionSet":[{"clientId":"a","clientAddr":"x","version":%s}]}'
+#: By kind what was expected of a body, and the bodies that are refused for it.
+BAD_BODIES: dict[str, dict[str, list[Any]]] = {
+    ROUTE: {
+        "TopicRouteData, came '17'": [17],
+        "TopicRouteData, came": [
+            *(BODIES[ROUTE][:60], BODIES[ROUTE] + "]"),
+            BODIES[ROUTE].replace('"readQueueNums":4', '"readQueueNums":"four"'),
+            {"queueDatas": [{"brokerName": "b", "perm": True}]},
+        ],
+        "TopicRouteData with queueDatas and brokerDatas": ["{}"],
+        "every brokerData to have a brokerName": ['{"brokerDatas":[{"brokerName":""}]}'],
+        "every topicQueueMapping to have totalQueues of 0 to 2147483647": [
+            '{"queueDatas":[],"topicQueueMappingByBroker":{"b":{"totalQueues":-1}}}'
+        ],
+        "every queueData to have a brokerName, a perm, and readQueueNums and writeQueueNums of 0 "
+        "to 2147483647": [
+            {"queueDatas": [QUEUE_DATA | {field: value}]}
+            for field, value in [
+                *(("brokerName", ""), ("perm", None), ("readQueueNums", -1)),
+                *(("readQueueNums", None), ("writeQueueNums", -(2**31))),
+            ]
+        ],
+    },
+    CONNECTION: {
+        "ConsumerConnection, came nothing": [""],
+        "ConsumerConnection, came 'null'": ["null"],
+        "ConsumerConnection, came '[1]'": [[1]],
+        "ConsumerConnection, came": [
+            *('{"status":0,"data":"x"}', '{"status":"0"}'),
+            *(VERSION % 2147483648, VERSION % '"401"'),
+        ],
+        "ConsumerConnection with a connectionSet": ["{}"],
+        NO_ADDRESS: [f'{{"connectionSet":[{{"client{x}"}}]}}' for x in ('Id":"a', 'Addr":"x')],
+    },
+    HEARTBEAT: {
+        "HeartbeatData with a clientID": ['{"clientID":""}'],
+        "every consumerDataSet to have a groupName": [
+            '{"clientID":"a","consumerDataSet":[{"groupName":"G"},{"groupName":""}]}',
+            '{"clientID":"a","consumerDataSet":[null]}',
+        ],
+        "HeartbeatData, came": ['{"clientID":"a","withoutSub":1}'],
+    },
+    INFO: {
+        "ConsumerRunningInfo with properties and an mqTable": ["{}"],
+        "ConsumerRunningInfo, came": [BODIES[INFO].replace("true,", '"true",', 1)],
+    },
+    STATS: {
+        "ConsumeStats with an offsetTable": ["{}"],
+        # No long holds the first.
+        "ConsumeStats, came": [
+            BODIES[STATS].replace(":9,", f":{each},") for each in (9223372036854775808, 9.0)
+        ],
+    },
+}
+#: The tokenizer says where bodies break off that no JSON parser reads anyway.
+BROKEN_OFF = [
+    (STATS, BODIES[STATS][:30], "at character 30: expected a value, came the end of the text"),
+    (
         CONNECTION,
         '{"a":{"$ref":"$.nothing"},"connectionSet":[]}',
         "at character 5: expected a reference to a value that is there",
     ),
-    "data of another type": (
-        CONNECTION,
-        '{"status":0,"data":"x"}',
-        "expected ConsumerConnection, came",
-    ),
-    "status of another type": (CONNECTION, '{"status":"0"}', "expected ConsumerConnection, came"),
-    "no client id": (HEARTBEAT, '{"clientID":""}', "expected HeartbeatData with a clientID"),
-    "no group": (
-        HEARTBEAT,
-        '{"clientID":"a","consumerDataSet":[{"groupName":"G"},{"groupName":""}]}',
-        "expected every consumerDataSet to have a groupName",
-    ),
-    "a group that is null": (
-        HEARTBEAT,
-        '{"clientID":"a","consumerDataSet":[null]}',
-        "expected every consumerDataSet to have a groupName",
-    ),
-    "withoutSub as number": (
-        HEARTBEAT,
-        '{"clientID":"a","withoutSub":1}',
-        "expected HeartbeatData, came",
-    ),
-    "no connections": (
-        CONNECTION,
-        "{}",
-        "expected ConsumerConnection with a connectionSet",
-    ),
-    "a connection without address": (
-        CONNECTION,
-        '{"connectionSet":[{"clientId":"a"}]}',
-        "expected every connection to have a clientId and a clientAddr",
-    ),
-    "a connection without id": (
-        CONNECTION,
-        '{"connectionSet":[{"clientAddr":"x"}]}',
-        "expected every connection to have a clientId and a clientAddr",
-    ),
-    "a version that no int holds": (
-        CONNECTION,
-        '{"connectionSet":[{"clientId":"a","clientAddr":"x","version":2147483648}]}',
-        "expected ConsumerConnection, came",
-    ),
-    "a version as text": (
-        CONNECTION,
-        '{"connectionSet":[{"clientId":"a","clientAddr":"x","version":"401"}]}',
-        "expected ConsumerConnection, came",
-    ),
-    "neither brokers nor queues": (
-        ROUTE,
-        "{}",
-        "expected TopicRouteData with queueDatas and brokerDatas",
-    ),
-    "a broker without name": (
-        ROUTE,
-        '{"brokerDatas":[{"brokerName":""}]}',
-        "expected every brokerData to have a brokerName",
-    ),
-    "queues as text": (
-        ROUTE,
-        BODIES[ROUTE].replace('"readQueueNums":4', '"readQueueNums":"four"'),
-        "expected TopicRouteData, came",
-    ),
-    "a permission that is true": (
-        ROUTE,
-        {"queueDatas": [{"brokerName": "b", "perm": True}]},
-        "expected TopicRouteData, came",
-    ),
-    "fewer logical queues than none": (
-        ROUTE,
-        '{"queueDatas":[],"topicQueueMappingByBroker":{"b":{"totalQueues":-1}}}',
-        "expected every topicQueueMapping to have totalQueues of 0 to 2147483647",
-    ),
-    "neither properties nor queues": (
-        INFO,
-        "{}",
-        "expected ConsumerRunningInfo with properties and an mqTable",
-    ),
-    "a key that is no queue": (
+    (
         INFO,
         '{"mqTable":{"T@g":{}}}',
         "at character 1: expected a message queue as key in mqTable, came 'T@g'",
     ),
-    "dropped as text": (
-        INFO,
-        BODIES[INFO].replace("true,", '"true",', 1),
-        "expected ConsumerRunningInfo, came",
-    ),
-    "no offsets": (STATS, "{}", "expected ConsumeStats with an offsetTable"),
-    "an offset that no long holds": (
-        STATS,
-        BODIES[STATS].replace(":9,", ":9223372036854775808,"),
-        "expected ConsumeStats, came",
-    ),
-    "an offset as fraction": (
-        STATS,
-        BODIES[STATS].replace(":9,", ":9.0,"),
-        "expected ConsumeStats, came",
-    ),
-    "half a log line": (LOG, BODIES[LOG][:120], "no ', topic=' after 'G,'"),
-}
-QUEUE_DATA = {"brokerName": "b", "perm": 6, "readQueueNums": 4, "writeQueueNums": 4}
-BAD_BODIES |= {
-    f"{field} of {value}": (
-        ROUTE,
-        {"queueDatas": [QUEUE_DATA | {field: value}]},
-        "expected every queueData to have a brokerName, a perm, and readQueueNums and "
-        "writeQueueNums of 0 to 2147483647",
-    )
-    for field, value in [
-        ("brokerName", ""),
-        ("perm", None),
-        ("readQueueNums", -1),
-        ("readQueueNums", None),
-        ("writeQueueNums", -(2**31)),
-    ]
-}
+    (LOG, BODIES[LOG][:120], "no ', topic=' after 'G,'"),
+]
 
 
-@pytest.mark.parametrize("name", BAD_BODIES)
-def test_a_body_is_refused_with_its_reason(name: str) -> None:
-    kind, body, expected = BAD_BODIES[name]
-
-    assert reason(line(kind, body=body)).startswith(f"body: {expected}")
+@pytest.mark.parametrize(
+    ("kind", "body", "said"),
+    [
+        *BROKEN_OFF,
+        *[
+            (kind, body, f"expected {said}")
+            for kind, of_kind in BAD_BODIES.items()
+            for said, bodies in of_kind.items()
+            for body in bodies
+        ],
+    ],
+    ids=lambda each: str(each)[:30],
+)
+def test_a_body_is_refused_with_its_reason(kind: str, body: Any, said: str) -> None:
+    assert reason(line(kind, body=body)).startswith(f"body: {said}")
 
 
 def test_a_body_may_be_an_object() -> None:
@@ -511,12 +413,8 @@ def test_a_body_may_be_an_object() -> None:
 
 
 def test_what_the_dashboard_wrapped_is_bare() -> None:
-    wrapped = {
-        "status": 0,
-        "data": {"connectionSet": [], "consumeType": "x"},
-        "errMsg": None,
-        "connectionSet": None,
-    }
+    data = {"connectionSet": [], "consumeType": "x"}
+    wrapped = {"status": 0, "data": data, "errMsg": None, "connectionSet": None}
 
     assert content(CONNECTION, json.dumps(wrapped)) == Connections((), "x", None, ())
 
@@ -542,13 +440,12 @@ def test_a_heartbeat_speaks_of_each_of_its_groups() -> None:
 
 
 def test_an_empty_set_with_without_sub_says_nothing_of_what_is_subscribed_to() -> None:
-    group = {"groupName": "G", "subscriptionDataSet": []}
+    group: dict[str, Any] = {"groupName": "G", "subscriptionDataSet": []}
 
     assert one(beat(group)).content.is_full  # assign(): subscribes to nothing
     assert not one(beat(group, withoutSub=True)).content.is_full
-    assert one(
-        beat(group | {"subscriptionDataSet": [{"topic": "T"}]}, withoutSub=True)
-    ).content.is_full
+    group |= {"subscriptionDataSet": [{"topic": "T"}]}
+    assert one(beat(group, withoutSub=True)).content.is_full
 
 
 def test_subscriptions_are_sorted_and_each_there_once() -> None:
@@ -611,10 +508,8 @@ def test_a_route_has_each_broker_that_has_an_address_or_queues() -> None:
             *[each | {"zoneName": "z1"} for each in addresses(zoned=[0])],
         ],
         "queueDatas": [
-            queues(8, name="both"),
-            queues(perm=2, name="slaves"),
-            queues(name="no_address"),
-            queues(name="zoned"),
+            *(queues(8, name="both"), queues(perm=2, name="slaves")),
+            *(queues(name="no_address"), queues(name="zoned")),
         ],
     }
 
@@ -637,11 +532,11 @@ def test_the_first_of_equal_broker_names_counts() -> None:
 
 
 def test_a_broker_id_that_is_no_integer_is_none() -> None:
-    body = {
-        "brokerDatas": [{"brokerName": "b", "brokerAddrs": {"0": "x", "one": "y", "\u0663": "z"}}]
-    }
+    addresses = {"0": "x", "one": "y", "\u0663": "z"}
 
-    assert brokers(body)["b"][0] == (0,)
+    found = brokers({"brokerDatas": [{"brokerName": "b", "brokerAddrs": addresses}]})
+
+    assert found["b"][0] == (0,)
 
 
 def test_a_static_topic_has_its_logical_queues_under_the_names_that_clients_see() -> None:
@@ -840,86 +735,7 @@ def test_a_log_line_was_printed_as_if_it_were_in_utc(printed: str, instant: int 
     assert content(LOG, body).printed == instant
 
 
-# ------------------------------------------------------------------ anything
-
-JSON_VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False)
-    | st.sampled_from([*KINDS, *BODIES.values(), "2026-01-05T09:00:00Z", "", "0"])
-    | st.text(st.characters(codec=None)),
-    lambda children: (
-        st.lists(children, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                ["status", "data", "connectionSet", "queueDatas", "mqTable", "$ref", "a"]
-            ),
-            children,
-        )
-    ),
-    max_leaves=8,
-)
-
-
-@given(st.binary() | st.text().map(str.encode))
-def test_any_bytes_give_statements_or_a_reason(text: bytes) -> None:
-    assert isinstance(StatementReader(DEFAULT_BOUNDS, None).read(text), RefusedLine)
-
-
-@given(st.sampled_from(KINDS), st.data())
-def test_any_envelope_gives_statements_that_can_be_written_or_a_reason(
-    kind: str, data: st.DataObject
-) -> None:
-    envelope = json.loads(line(kind))
-    for name in data.draw(st.sets(st.sampled_from([*envelope, "error_code"]), max_size=3)):
-        envelope[name] = data.draw(JSON_VALUES)
-
-    said = StatementReader(DEFAULT_BOUNDS, None).read(json.dumps(envelope).encode())
-
-    if isinstance(said, RefusedLine):
-        said.reason.encode()
-    else:
-        repr(said).encode()
-        json.dumps(said, ensure_ascii=False).encode()
-
-
-@given(st.sampled_from(KINDS), st.data())
-def test_a_body_that_was_changed_anywhere_gives_statements_or_a_reason(
-    kind: str, data: st.DataObject
-) -> None:
-    body = BODIES[kind]
-    start = data.draw(st.integers(0, len(body)))
-    end = data.draw(st.integers(start, min(start + 9, len(body))))
-    body = body[:start] + data.draw(st.text(max_size=3)) + body[end:]
-
-    said = StatementReader(DEFAULT_BOUNDS, None).read(line(kind, body=body).encode())
-
-    assert isinstance(said, list | RefusedLine)
-
-
-@given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 2)), max_size=20))
-def test_a_reader_remembers_nothing_that_changes_an_answer(given_: list[tuple[str, int]]) -> None:
-    reader = StatementReader(DEFAULT_BOUNDS, None)
-    for kind, number in given_:
-        text = line(kind, cluster=f"C{number}", body=BODIES[kind].replace("T", "TUV"[number]))
-        assert reader.read(text.encode()) == StatementReader(DEFAULT_BOUNDS, None).read(
-            text.encode()
-        )
-
-
-@pytest.mark.parametrize(
-    "time",
-    [
-        "9999-12-31T23:59:59.999999-14:00",
-        "9999-12-31T23:59:59Z",
-        "0001-01-01T00:00:00+14:00",
-        "0001-01-01T00:00:00Z",
-    ],
-)
-def test_a_time_without_a_date_in_utc_is_refused(time: str) -> None:
-    refused = StatementReader(DEFAULT_BOUNDS, None).read(
-        line("topic_route", collected_at=time).encode()
-    )
-    assert isinstance(refused, RefusedLine)
-    assert "collected_at" in refused.reason
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59%s", "0001-01-01T00:00:00%s"])
+@pytest.mark.parametrize("zone", ["Z", "-14:00", "+14:00"])
+def test_a_time_without_a_date_in_utc_is_refused(time: str, zone: str) -> None:
+    assert "collected_at" in reason(line(ROUTE, collected_at=time % zone))

@@ -39,11 +39,13 @@ def command_environment() -> dict[str, str]:
 def run_command(elsewhere: Path, command_environment: dict[str, str]) -> Run:
     """Runs a command of the environment; its output is in the message when it fails."""
 
-    def run(command: Sequence[str], expect: int = 0) -> subprocess.CompletedProcess[str]:
+    def run(
+        command: Sequence[str], expect: int = 0, cwd: Path = elsewhere, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             list(command),
-            cwd=elsewhere,
-            env=command_environment,
+            cwd=cwd,
+            env=command_environment | variables,
             capture_output=True,
             text=True,
             check=False,
@@ -60,19 +62,9 @@ def run_command(elsewhere: Path, command_environment: dict[str, str]) -> Run:
 def package(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
     """The zip that ``make package`` builds."""
     built = tmp_path_factory.mktemp("package")
-    subprocess.run(
-        [
-            "make",
-            "-s",
-            "-C",
-            str(repository),
-            "package",
-            f"PYTHON={sys.executable}",
-            f"DIST={built}",
-        ],
-        check=True,
-        capture_output=True,
-    )
+    make = ["make", "-s", "-C", str(repository), "package"]
+    variables = [f"PYTHON={sys.executable}", f"DIST={built}"]
+    subprocess.run([*make, *variables], check=True, capture_output=True)
     return built / "rebalance-audit.zip"
 
 
@@ -97,22 +89,12 @@ def sample_output(
 ) -> Path:
     """What ``rebalance-audit run`` makes of all sample dumps, in its own process."""
     output = tmp_path_factory.mktemp("sample")
-    run_command(
-        [
-            "rebalance-audit",
-            "run",
-            "--dumps",
-            *ALL_DUMPS,
-            "--output",
-            str(output),
-            "--settings",
-            settings_file,
-        ]
-    )
+    where = ["--output", str(output), "--settings", settings_file]
+    run_command(["rebalance-audit", "run", "--dumps", *ALL_DUMPS, *where])
     return output
 
 
 @pytest.fixture(scope="session")
-def sample_reports(sample_output: Path) -> PublishedReports:
+def sample(sample_output: Path) -> PublishedReports:
     """The reports of the sample dumps."""
     return PublishedReports(sample_output / "reports")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from jobs.storage import Location, Snapshots
+from tests.support.runs import ingest_locally
 from tests.support.standalone import APART, cluster, environment
 from tests.support.truth import CAPTURES, SAMPLE_SETTINGS
 
@@ -78,8 +79,6 @@ def found(tmp_path_factory: pytest.TempPathFactory, java: None) -> dict[str, Any
     folder.mkdir()
     if subprocess.run([*APART, str(folder), "true"], capture_output=True, check=False).returncode:
         pytest.skip("this machine does not permit unshare --mount")
-    from tests.support.runs import ingest_locally  # noqa: PLC0415
-
     ingest_locally([str(CAPTURES / "S2")], place / "snapshots")
     snapshots = Snapshots.open(Location(place / "snapshots"))
     names = ("heartbeats", "topic_routes", "broker_polls", "queue_offsets", "client_states")
@@ -90,13 +89,9 @@ def found(tmp_path_factory: pytest.TempPathFactory, java: None) -> dict[str, Any
     (folder / dump.name).write_bytes(dump.read_bytes())
     with cluster(place, 2, memory="1g", apart=folder) as master:
         command = [sys.executable, "-c", DRIVER, master, str(SAMPLE_SETTINGS), json.dumps(tables)]
+        command.append(str(folder))
         done = subprocess.run(
-            [*command, str(folder)],
-            env=environment(),
-            cwd=place,
-            capture_output=True,
-            text=True,
-            check=False,
+            command, env=environment(), cwd=place, capture_output=True, text=True, check=False
         )
     assert done.returncode == 0, done.stderr[-4000:]
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -115,10 +110,7 @@ def test_frames_need_no_folder_that_workers_share(found: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (
-            "dumps",
-            "SparkError: a worker of Spark has no file .*/apart/dump.jsonl.gz: put the files",
-        ),
+        ("dumps", "SparkError: a worker of Spark has no file .*/apart/dump.jsonl.gz: put the fi"),
         # Of tables that the caller reads Spark itself says so.
         ("files", "(?s).*file:.*/apart/heartbeats/"),
     ],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.conftest import Run
 from tests.support.truth import CAPTURES
 
 pytestmark = pytest.mark.e2e
@@ -33,35 +33,22 @@ spark.stop()
 
 
 @pytest.fixture
-def here(tmp_path: Path, command_environment: dict[str, str]) -> Callable[..., str]:
+def beside(tmp_path: Path, run_command: Run) -> Callable[..., str]:
     """What a command prints in such a folder. The package there cannot even be imported."""
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs" / "__init__.py").write_text("raise RuntimeError('this is the user\\'s')\n")
-
-    def run(*command: str) -> str:
-        done = subprocess.run(
-            command,
-            cwd=tmp_path,
-            env=command_environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
-        return done.stdout
-
-    return run
+    return lambda *command: run_command(command, cwd=tmp_path).stdout
 
 
-def test_a_shell_and_the_processes_of_a_command_audit(here: Callable[..., str]) -> None:
-    assert here(sys.executable, "-c", LOCAL, DUMP) == "stacked: 1\n"
+def test_a_shell_and_the_processes_of_a_command_audit(beside: Callable[..., str]) -> None:
+    assert beside(sys.executable, "-c", LOCAL, DUMP) == "stacked: 1\n"
     run = ["rebalance-audit", "run", "--dumps", DUMP, "--output", "out", "--workers", "2"]
-    assert "1 shared client id, in 2 groups and topics" in here(*run)
-    as_module = here(sys.executable, "-m", "rebalance_audit", "show", "stacked_client_ids")
+    assert "1 shared client id, in 2 groups and topics" in beside(*run)
+    as_module = beside(sys.executable, "-m", "rebalance_audit", "show", "stacked_client_ids")
     assert "10.0.2.10@app-DUP" in as_module
 
 
 @pytest.mark.spark
 @pytest.mark.house
-def test_the_workers_of_a_session_audit(here: Callable[..., str]) -> None:
-    assert here(sys.executable, "-c", SPARK, DUMP) == "stacked: 1\n"
+def test_the_workers_of_a_session_audit(beside: Callable[..., str]) -> None:
+    assert beside(sys.executable, "-c", SPARK, DUMP) == "stacked: 1\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -115,29 +114,6 @@ def test_garbage_is_quarantined_and_the_rest_of_the_night_is_audited(
     assert stacked["client_id"] == "10.0.2.10@app-DUP"
     names = {Path(row["file"]).name for row in published.rows("quarantine")}
     assert names == {"core.bin", "half.jsonl", "array.json"}
-
-
-def test_show_prints_a_table_in_each_format(
-    run_command: Run, sample_output: Path, sample_reports: PublishedReports
-) -> None:
-    show = ["rebalance-audit", "show", "--reports", str(sample_output / "reports")]
-    listed = run_command([*show, "stacked_client_ids"]).stdout
-    assert "10.0.2.10@app-DUP" in listed
-    assert "(1 row)" in listed
-    lines = run_command([*show, "orphaned_queues", "--format", "json", "--group", "G_S2"]).stdout
-    rows = [json.loads(line) for line in lines.splitlines()]
-    expected = [
-        row for row in sample_reports.rows("orphaned_queues") if row["consumer_group"] == "G_S2"
-    ]
-    assert len(rows) == len(expected) == 4
-    assert all(row["first_seen"].endswith("Z") for row in rows)
-    csv = run_command([*show, "duplicate_queues", "--format", "csv", "--topic", "T_S3"]).stdout
-    assert csv.splitlines()[0].startswith("cluster,consumer_group,topic,broker_name,queue_id")
-    assert len(csv.splitlines()) == 3
-    summary = json.loads(run_command([*show, "summary"]).stdout)
-    assert summary["schema_version"] == 1
-    assert summary["inputs"]["ingested"]["lines"] == 5499
-    assert summary["inputs"]["ingested"]["quarantined"] == 0
 
 
 def test_the_process_ends_with_the_exit_code(run_command: Run) -> None:

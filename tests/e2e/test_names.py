@@ -22,6 +22,7 @@ import pytest
 
 from jobs.cli import main
 from jobs.schemas import REPORT_TABLES
+from tests.support import bodies
 from tests.support.html import Page
 
 pytestmark = pytest.mark.e2e
@@ -61,28 +62,18 @@ ROUNDS = 9
 def line(kind: str, minute: int, body: object, **keys: object) -> str:
     time = f"2026-11-20T10:{minute:02}:00.000Z"
     envelope = {"kind": kind, "cluster": "C", "snapshot_time": time, "collected_at": time}
-    return json.dumps(envelope | keys | {"body": json.dumps(body)})
+    text = body if isinstance(body, str) else json.dumps(body)
+    return json.dumps(envelope | keys | {"body": text})
 
 
 def lines_of(name: str) -> Iterator[str]:
     """Two processes with one client id: their queues are consumed twice, others by nobody."""
-    queues = {"brokerName": name, "perm": 6, "readQueueNums": 8, "writeQueueNums": 8}
-    route = {
-        "brokerDatas": [{"brokerName": name, "brokerAddrs": {"0": "10.0.0.1:10911"}}],
-        "queueDatas": [queues],
-    }
-    subscription = {"topic": name, "subString": name, "expressionType": "TAG", "subVersion": 1}
+    route = bodies.route({name: {0: "10.0.0.1:10911"}}, 8)
     for minute in range(ROUNDS):
         yield line("topic_route", minute, route, namesrv_addr=name, topic=name, cluster=name)
-        members = {
-            "connectionSet": [
-                {"clientId": each, "clientAddr": f"10.9.0.{number}:5000", "language": "JAVA"}
-                for number, each in enumerate([name, name, "10.0.0.9@9"])
-            ],
-            "subscriptionTable": {name: subscription},
-            "consumeType": "CONSUME_PASSIVELY",
-            "messageModel": "CLUSTERING",
-        }
+        ids = enumerate([name, name, "10.0.0.9@9"])
+        listed = [(each, f"10.9.0.{number}:5000") for number, each in ids]
+        members = bodies.members(listed, bodies.subscriptions([name], name))
         broker = {"broker_name": name, "broker_id": 0, "broker_addr": "10.0.0.1:10911"}
         yield line(
             "consumer_connection", minute, members, consumer_group=name, cluster=name, **broker
@@ -157,11 +148,7 @@ PAINTED = re.compile(r"\x1b\[[0-9;]+m([A-Za-z_]+) *\x1b\[0m")
     ids=str,
 )
 def test_tables_on_a_terminal(
-    reports: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    form: str,
-    options: list[str],
-    columns: int,
+    reports: list[str], monkeypatch: pytest.MonkeyPatch, form: str, options: list[str], columns: int
 ) -> None:
     for name, value in (("TERM", "xterm"), ("COLUMNS", str(columns)), ("PAGER", "cat")):
         monkeypatch.setenv(name, value)

@@ -41,18 +41,6 @@ def test_the_page_tells_what_is_wrong_why_and_what_to_do(page: Path) -> None:
         assert section in html
 
 
-def test_each_format_goes_where_it_is_told_to(
-    tmp_path: Path, run_command: Run, sample_output: Path
-) -> None:
-    report = [*REPORT, "--reports", str(sample_output / "reports"), "--date", "2026-11-21"]
-    run_command([*report, "--format", "markdown", "--output", str(tmp_path / "ticket.md")])
-    assert (tmp_path / "ticket.md").read_text().startswith("# CRITICAL: rebalance audit")
-    run_command([*report, "--format", "markdown", "--output", f"{tmp_path}/new/"])
-    assert (tmp_path / "new" / "dt=2026-11-21.md").exists()
-    run_command([*report, "--top", "0", "--output", str(tmp_path / "short.html")])
-    assert "<article" not in (tmp_path / "short.html").read_text()
-
-
 def test_the_zip_has_all_that_the_page_needs(
     tmp_path: Path,
     command_environment: dict[str, str],

@@ -43,6 +43,10 @@ LASTING_FAULTS = {
 }
 
 
+TABLES = ("orphaned_queues", "duplicate_queues")
+of_each_table = pytest.mark.parametrize("table", TABLES)
+
+
 def fault(row: dict[str, object]) -> tuple[object, object, object]:
     return row["consumer_group"], row["topic"], row["fault"]
 
@@ -58,11 +62,11 @@ def test_there_are_settled_rounds_of_every_situation() -> None:
 
 @pytest.mark.parametrize("truth", SETTLED, ids=str)
 def test_orphans_and_duplicates_are_those_that_were_held(
-    sample_reports: PublishedReports, truth: TopicTruth
+    sample: PublishedReports, truth: TopicTruth
 ) -> None:
     where = (truth.consumer_group, truth.topic, truth.time)
-    orphans = sample_reports.at("orphaned_queues", *where)
-    duplicates = sample_reports.at("duplicate_queues", *where)
+    orphans = sample.at("orphaned_queues", *where)
+    duplicates = sample.at("duplicate_queues", *where)
     assert {row["certainty"] for row in orphans + duplicates} <= {"CERTAIN"}
     assert {queue(row) for row in orphans} == truth.orphans
     assert {
@@ -73,28 +77,26 @@ def test_orphans_and_duplicates_are_those_that_were_held(
 
 @pytest.mark.parametrize("truth", SETTLED, ids=str)
 def test_allocations_are_what_each_process_held(
-    sample_reports: PublishedReports, truth: TopicTruth
+    sample: PublishedReports, truth: TopicTruth
 ) -> None:
-    (run,) = sample_reports.at("state_runs", truth.consumer_group, truth.topic, truth.time)
+    (run,) = sample.at("state_runs", truth.consumer_group, truth.topic, truth.time)
     computed = {
         row["client_id"]: [sorted(queue(each) for each in row["queues"])] * row["processes"]
-        for row in sample_reports.rows("allocations")
+        for row in sample.rows("allocations")
         if row["state_id"] == run["state_id"]
     }
     assert computed == truth.held
 
 
-def test_the_stacked_id_is_the_one_that_two_processes_share(
-    sample_reports: PublishedReports,
-) -> None:
-    (row,) = sample_reports.rows("stacked_client_ids")
+def test_the_stacked_id_is_the_one_that_two_processes_share(sample: PublishedReports) -> None:
+    (row,) = sample.rows("stacked_client_ids")
     assert (row["consumer_group"], row["client_id"]) == ("G_S2", "10.0.2.10@app-DUP")
     assert (row["processes"], row["verdict"], row["persistence"]) == (2, "STACKED", "PERSISTENT")
 
 
-@pytest.mark.parametrize("table", ["orphaned_queues", "duplicate_queues"])
-def test_faults_last_and_deploys_pass(sample_reports: PublishedReports, table: str) -> None:
-    rows = sample_reports.rows(table)
+@of_each_table
+def test_faults_last_and_deploys_pass(sample: PublishedReports, table: str) -> None:
+    rows = sample.rows(table)
     lasting = {row["consumer_group"] for row in rows if row["persistence"] == "PERSISTENT"}
     certain = {row["consumer_group"] for row in rows if row["certainty"] == "CERTAIN"}
     faulty = {"G_S2", "G_S3"} | ({"G_S4"} if table == "orphaned_queues" else set())
@@ -102,33 +104,27 @@ def test_faults_last_and_deploys_pass(sample_reports: PublishedReports, table: s
     assert certain == faulty
 
 
-def test_nothing_is_found_where_nothing_was_wrong(sample_reports: PublishedReports) -> None:
+def test_nothing_is_found_where_nothing_was_wrong(sample: PublishedReports) -> None:
     found = {
         row["consumer_group"]
-        for table in ("orphaned_queues", "duplicate_queues")
-        for row in sample_reports.rows(table)
+        for table in TABLES
+        for row in sample.rows(table)
         if row["persistence"] == "PERSISTENT"
     }
     assert found.isdisjoint({f"G_{situation}" for situation in HEALTHY})
 
 
-def test_the_faults_that_last_are_those_that_were_set_up(
-    sample_reports: PublishedReports,
-) -> None:
+def test_the_faults_that_last_are_those_that_were_set_up(sample: PublishedReports) -> None:
     lasting = [
-        fault(row)
-        for row in sample_reports.rows("group_faults")
-        if row["persistence"] == "PERSISTENT"
+        fault(row) for row in sample.rows("group_faults") if row["persistence"] == "PERSISTENT"
     ]
     assert Counter(lasting) == Counter(LASTING_FAULTS)
 
 
 def test_what_passes_is_the_change_of_a_route_and_lists_that_differ_for_a_while(
-    sample_reports: PublishedReports,
+    sample: PublishedReports,
 ) -> None:
-    passing = [
-        row for row in sample_reports.rows("group_faults") if row["persistence"] == "TRANSIENT"
-    ]
+    passing = [row for row in sample.rows("group_faults") if row["persistence"] == "TRANSIENT"]
     changes = [row for row in passing if row["fault"] == "ROUTE_CHANGED"]
     assert sorted((*fault(row)[:2], row["first_seen"]) for row in changes) == [
         ("G_S17", "T_S17", datetime(2026, 11, 21, 2, 14, 29, 268000, UTC)),
@@ -140,24 +136,22 @@ def test_what_passes_is_the_change_of_a_route_and_lists_that_differ_for_a_while(
     }
 
 
-def test_the_repair_of_every_fault_leaves_no_finding(sample_reports: PublishedReports) -> None:
-    rows = sample_reports.rows("group_faults")
+def test_the_repair_of_every_fault_leaves_no_finding(sample: PublishedReports) -> None:
+    rows = sample.rows("group_faults")
     assert {row["findings_left"] for row in rows} == {0}
     # A fault of findings clears some; the change of a route and a process that stands still have
     # none.
-    assert {row["fault"] for row in rows if row["findings_cleared"] == 0} == {
-        "ROUTE_CHANGED",
-        "FROZEN_PROCESS",
-    }
+    without = {row["fault"] for row in rows if row["findings_cleared"] == 0}
+    assert without == {"ROUTE_CHANGED", "FROZEN_PROCESS"}
 
 
-@pytest.mark.parametrize("table", ["orphaned_queues", "duplicate_queues"])
+@of_each_table
 def test_the_causes_of_every_finding_are_the_faults_of_its_group(
-    sample_reports: PublishedReports, table: str
+    sample: PublishedReports, table: str
 ) -> None:
     causes_of = {group: [cause] for group, _, cause in LASTING_FAULTS}
     causes_of["G_S14b"] = ["BROKER_VIEW_DIVERGENCE"]
-    rows = sample_reports.rows(table)
+    rows = sample.rows(table)
     assert rows
     for row in rows:
         assert row["causes"] == causes_of[row["consumer_group"]], row
@@ -165,25 +159,20 @@ def test_the_causes_of_every_finding_are_the_faults_of_its_group(
 
 @pytest.mark.parametrize("situation", sorted(UNCERTAIN))
 def test_all_that_went_wrong_was_possible_and_nothing_was_called_certain(
-    sample_reports: PublishedReports, situation: str
+    sample: PublishedReports, situation: str
 ) -> None:
     for truth in rounds(situation):
         where = (truth.consumer_group, truth.topic, truth.time)
-        for table, wrong in (
-            ("orphaned_queues", truth.orphans),
-            ("duplicate_queues", set(truth.duplicates)),
-        ):
-            found = sample_reports.at(table, *where)
+        for table, wrong in zip(TABLES, (truth.orphans, set(truth.duplicates)), strict=True):
+            found = sample.at(table, *where)
             assert all(row["certainty"] == "POSSIBLE" for row in found)
             assert all(0 < row["probability"] < 1 for row in found)
             if situation == "S15" and table == "duplicate_queues":
                 assert wrong <= {queue(row) for row in found}, truth
 
 
-def test_the_queues_of_the_frozen_process_and_no_others_stalled(
-    sample_reports: PublishedReports,
-) -> None:
-    stalls = sample_reports.rows("stalled_queues")
+def test_the_queues_of_the_frozen_process_and_no_others_stalled(sample: PublishedReports) -> None:
+    stalls = sample.rows("stalled_queues")
     assert {(row["topic"], *queue(row)) for row in stalls} == {
         ("T_S14b", "broker-a", 3),
         ("T_S14b", "broker-b", 0),
@@ -194,7 +183,7 @@ def test_the_queues_of_the_frozen_process_and_no_others_stalled(
         assert row["persistence"] == "PERSISTENT"
         assert (row["backlog"], row["backlog_growth"]) == (20, 0)
         assert row["owners"] == ["10.0.14.22@app"]
-    (frozen,) = [r for r in sample_reports.rows("group_faults") if r["fault"] == "FROZEN_PROCESS"]
+    (frozen,) = [r for r in sample.rows("group_faults") if r["fault"] == "FROZEN_PROCESS"]
     assert frozen["client_ids"] == ["10.0.14.22@app"]
     assert frozen["evidence"] == (
         "queue 3 of broker-a and queues 0-1 of broker-b are computed for 10.0.14.22@app; none of "
@@ -203,9 +192,9 @@ def test_the_queues_of_the_frozen_process_and_no_others_stalled(
 
 
 def test_messages_piled_up_in_the_queues_that_had_no_owner_and_in_no_others(
-    sample_reports: PublishedReports,
+    sample: PublishedReports,
 ) -> None:
-    orphans = [row for row in sample_reports.rows("orphaned_queues") if row["topic"][:2] == "T_"]
+    orphans = [row for row in sample.rows("orphaned_queues") if row["topic"][:2] == "T_"]
     certain = [row for row in orphans if row["certainty"] == "CERTAIN"]
     assert {(row["backlog_growth"], row["severity"]) for row in certain} == {(20, "CRITICAL")}
     # Critical are those of the broker that one client cannot reach, where messages piled up: held
@@ -219,22 +208,22 @@ def test_messages_piled_up_in_the_queues_that_had_no_owner_and_in_no_others(
     )
     assert possible["broker-b", 0]["backlog_growth"] == 1
     assert possible["broker-b", 0]["severity"] == "WARNING"
-    twice = sample_reports.rows("duplicate_queues")
+    twice = sample.rows("duplicate_queues")
     assert {row["orderly"] for row in orphans + twice} == {False}
 
 
-@pytest.mark.parametrize("table", ["orphaned_queues", "duplicate_queues"])
+@of_each_table
 def test_what_the_processes_held_confirms_every_certain_finding(
-    sample_reports: PublishedReports, table: str
+    sample: PublishedReports, table: str
 ) -> None:
-    rows = [row for row in sample_reports.rows(table) if row["certainty"] == "CERTAIN"]
+    rows = [row for row in sample.rows(table) if row["certainty"] == "CERTAIN"]
     assert rows
     assert {row["confirmed"] for row in rows} == {True}
 
 
-@pytest.mark.parametrize("table", ["orphaned_queues", "duplicate_queues"])
+@of_each_table
 def test_no_confirmation_contradicts_what_the_processes_wrote_down(
-    sample_reports: PublishedReports, table: str
+    sample: PublishedReports, table: str
 ) -> None:
     wrong: dict[tuple[str, str], list[tuple[datetime, set[object]]]] = {}
     for situation in SITUATIONS:
@@ -243,7 +232,7 @@ def test_no_confirmation_contradicts_what_the_processes_wrote_down(
             wrong.setdefault((truth.consumer_group, truth.topic), []).append(
                 (truth.time, set(queues))
             )
-    for row in sample_reports.rows(table):
+    for row in sample.rows(table):
         was_so = any(
             queue(row) in queues
             for time, queues in wrong[row["consumer_group"], row["topic"]]
@@ -253,16 +242,14 @@ def test_no_confirmation_contradicts_what_the_processes_wrote_down(
 
 
 def test_the_lag_behind_a_route_change_is_drift_attributed_to_it_and_no_finding(
-    sample_reports: PublishedReports,
+    sample: PublishedReports,
 ) -> None:
-    for table in ("orphaned_queues", "duplicate_queues"):
-        assert "G_S17" not in {row["consumer_group"] for row in sample_reports.rows(table)}
+    for table in TABLES:
+        assert "G_S17" not in {row["consumer_group"] for row in sample.rows(table)}
     changes = [
-        row["first_seen"]
-        for row in sample_reports.rows("group_faults")
-        if row["fault"] == "ROUTE_CHANGED"
+        row["first_seen"] for row in sample.rows("group_faults") if row["fault"] == "ROUTE_CHANGED"
     ]
-    lagging = [r for r in sample_reports.rows("allocation_drift") if r["consumer_group"] == "G_S17"]
+    lagging = [r for r in sample.rows("allocation_drift") if r["consumer_group"] == "G_S17"]
     assert {row["client_id"] for row in lagging} == {f"10.0.17.{n}@app" for n in (1, 2, 3, 4)}
     for row in lagging:
         assert (row["attributed_to"], row["persistence"]) == ("ROUTE_CHANGED", "TRANSIENT")
@@ -271,36 +258,28 @@ def test_the_lag_behind_a_route_change_is_drift_attributed_to_it_and_no_finding(
 
 
 def test_log_lines_are_of_when_they_were_written(sample_output: Path) -> None:
-    lines = [
-        row
-        for row in pq.read_table(
-            sample_output / "snapshots" / "client_states",
-            columns=["source", "logged_at", "observed_at"],
-        ).to_pylist()
-        if row["source"] == "CLIENT_LOG"
-    ]
+    states = pq.read_table(sample_output / "snapshots" / "client_states").to_pylist()
+    lines = [row for row in states if row["source"] == "CLIENT_LOG"]
     assert len(lines) == 360
     # The clients printed UTC, and the collector read each line at once.
     assert {row["logged_at"] - row["observed_at"] for row in lines} == {timedelta(0)}
 
 
-def test_queues_that_nobody_can_read_are_named(sample_reports: PublishedReports) -> None:
+def test_queues_that_nobody_can_read_are_named(sample: PublishedReports) -> None:
     found = {
         (row["topic"], row["broker_name"], row["queue_id"])
-        for row in sample_reports.rows("unreadable_queues")
+        for row in sample.rows("unreadable_queues")
     }
     beyond = {("T_S11", f"broker-{name}", number) for name in "abc" for number in range(4, 8)}
     without_read = {("T_S11c", "broker-c", number) for number in range(4)}
     assert found == beyond | without_read
 
 
-def test_no_line_was_quarantined_and_every_group_has_its_coverage(
-    sample_reports: PublishedReports,
-) -> None:
-    assert sample_reports.rows("quarantine") == []
+def test_no_line_was_quarantined_and_every_group_has_its_coverage(sample: PublishedReports) -> None:
+    assert sample.rows("quarantine") == []
     coverage = {
         (row["consumer_group"], row["topic"]): row["coverage"]
-        for row in sample_reports.rows("group_health")
+        for row in sample.rows("group_health")
     }
     assert coverage.pop(("G_S6", "T_S6")) == "BROADCASTING"
     # The broker makes one for every group; broadcasting members do not subscribe to it.
@@ -310,12 +289,10 @@ def test_no_line_was_quarantined_and_every_group_has_its_coverage(
 
 
 def test_clients_hold_what_is_computed_for_them_but_for_what_only_some_lists_give_them(
-    sample_reports: PublishedReports,
+    sample: PublishedReports,
 ) -> None:
     drift = [
-        row
-        for row in sample_reports.rows("allocation_drift")
-        if row["attributed_to"] != "ROUTE_CHANGED"
+        row for row in sample.rows("allocation_drift") if row["attributed_to"] != "ROUTE_CHANGED"
     ]
     assert {row["consumer_group"] for row in drift} == {"G_S15"}
     # What the logs say that each client computed is everywhere what was recomputed.
@@ -333,25 +310,22 @@ ROUTE_POLL_AND_REBALANCE = timedelta(seconds=50)
 
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_what_really_went_wrong_was_found_or_lay_within_a_reassignment(
-    sample_reports: PublishedReports, situation: str
+    sample: PublishedReports, situation: str
 ) -> None:
     moving: dict[tuple[str, str], list[tuple[datetime, datetime]]] = defaultdict(list)
-    for row in sample_reports.rows("reassignments"):
+    for row in sample.rows("reassignments"):
         by_route = row["queues"] != row["queues_before"]
         lag = ROUTE_POLL_AND_REBALANCE if by_route else REBALANCE
         window = (row["changed_at"], (row["settled_at"] or row["changed_at"]) + lag)
         moving[row["consumer_group"], row["topic"]].append(window)
-    for row in sample_reports.rows("group_health"):  # what was before the window nobody saw
+    for row in sample.rows("group_health"):  # what was before the window nobody saw
         start = (row["first_seen"], row["first_seen"] + REBALANCE)
         moving[row["consumer_group"], row["topic"]].append(start)
     wrong_rounds = 0
     for truth in rounds(situation):
         where = (truth.consumer_group, truth.topic, truth.time)
-        for table, wrong in (
-            ("orphaned_queues", truth.orphans),
-            ("duplicate_queues", set(truth.duplicates)),
-        ):
-            found = {queue(row) for row in sample_reports.at(table, *where)}
+        for table, wrong in zip(TABLES, (truth.orphans, set(truth.duplicates)), strict=True):
+            found = {queue(row) for row in sample.at(table, *where)}
             wrong_rounds += bool(wrong)
             assert wrong <= found or any(
                 first <= truth.time <= last for first, last in moving[where[:2]]
@@ -360,12 +334,12 @@ def test_what_really_went_wrong_was_found_or_lay_within_a_reassignment(
 
 
 def test_the_reassignment_of_a_frozen_clients_queues_is_a_transition(
-    sample_reports: PublishedReports,
+    sample: PublishedReports,
 ) -> None:
     expired, gone, back = sorted(
         (
             row
-            for row in sample_reports.rows("reassignments")
+            for row in sample.rows("reassignments")
             if (row["consumer_group"], row["topic"]) == ("G_S14b", "T_S14b")
         ),
         key=lambda row: row["changed_at"],
@@ -390,7 +364,7 @@ def recorded_lists(situation: str, group: str) -> dict[datetime, list[list[str]]
 
 
 def test_the_probabilities_are_those_of_all_draws_over_the_recorded_lists(
-    sample_reports: PublishedReports,
+    sample: PublishedReports,
 ) -> None:
     group, unreachable = "G_S15", ("10.0.15.3@app", "broker-c")
     for time, lists in recorded_lists("S15", group).items():
@@ -412,10 +386,9 @@ def test_the_probabilities_are_those_of_all_draws_over_the_recorded_lists(
                     if taken[each] != 1:
                         table = "duplicate_queues" if taken[each] else "orphaned_queues"
                         likely[table, each] += Fraction(1, prod(map(len, choices)))
-            for table in ("orphaned_queues", "duplicate_queues"):
+            for table in TABLES:
                 found = {
-                    queue(row): row["probability"]
-                    for row in sample_reports.at(table, group, topic, time)
+                    queue(row): row["probability"] for row in sample.at(table, group, topic, time)
                 }
                 expected = {each: float(p) for (name, each), p in likely.items() if name == table}
                 assert found == pytest.approx(expected, rel=0, abs=1e-12), (table, time)

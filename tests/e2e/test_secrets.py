@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from pathlib import Path
 
@@ -19,6 +18,8 @@ from jobs.pipeline.inputs import Inputs
 from jobs.pipeline.terms_of_settings import terms_of
 from jobs.schemas import REPORT_TABLES
 from jobs.storage import Snapshots
+from tests.e2e.test_names import line
+from tests.support import bodies
 from tests.support.runs import task
 
 pytestmark = pytest.mark.e2e
@@ -33,23 +34,14 @@ GROUP, TOPIC = "GID_pay", "pay-topic"
 ROUNDS = 9
 
 
-def line(kind: str, minute: int, body: object, **keys: object) -> str:
-    time = f"2026-11-20T10:{minute:02}:00.000Z"
-    envelope = {"kind": kind, "cluster": "C", "snapshot_time": time, "collected_at": time}
-    return json.dumps(
-        envelope | keys | {"body": body if isinstance(body, str) else json.dumps(body)}
-    )
-
-
 def dump() -> list[str]:
     """Two processes with one id that holds a secret, and one that joins late with it."""
     broker = {"broker_name": "broker-a", "broker_id": 0, "broker_addr": "10.0.0.1:10911"}
-    queues = {"brokerName": "broker-a", "perm": 6, "readQueueNums": 8, "writeQueueNums": 8}
-    route = {
-        "brokerDatas": [{"brokerName": "broker-a", "brokerAddrs": {"0": "10.0.0.1:10911"}}],
-        "queueDatas": [queues],
-    }
-    subscription = {"topic": TOPIC, "subString": "*", "expressionType": "TAG", "subVersion": 1}
+    asked = {"consumer_group": GROUP, **broker}
+    route = bodies.route({"broker-a": {0: "10.0.0.1:10911"}}, 8)
+    subscribed = bodies.subscriptions([TOPIC])
+    started = {"PROP_CONSUMER_START_TIMESTAMP": "1795168000000"}
+    info = {"properties": started, "subscriptionSet": subscribed, "mqTable": {}}
     lines = []
     for minute in range(ROUNDS):
         ids = [CLIENT_ID, CLIENT_ID, *[LATE_ID][: minute // 4]]
@@ -58,36 +50,14 @@ def dump() -> list[str]:
             line(
                 "consumer_connection",
                 minute,
-                {
-                    "connectionSet": [
-                        {
-                            "clientId": client_id,
-                            "clientAddr": f"10.9.0.{number}:5000",
-                            "language": "JAVA",
-                            "version": 317,
-                        }
-                        for number, client_id in enumerate(ids)
-                    ],
-                    "subscriptionTable": {TOPIC: subscription},
-                    "consumeType": "CONSUME_PASSIVELY",
-                    "messageModel": "CLUSTERING",
-                    "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-                },
-                consumer_group=GROUP,
-                **broker,
+                bodies.members(
+                    [(each, f"10.9.0.{number}:5000") for number, each in enumerate(ids)],
+                    subscribed,
+                    version=317,
+                ),
+                **asked,
             ),
-            line(
-                "consumer_running_info",
-                minute,
-                {
-                    "properties": {"PROP_CONSUMER_START_TIMESTAMP": "1795168000000"},
-                    "subscriptionSet": [subscription],
-                    "mqTable": {},
-                },
-                consumer_group=GROUP,
-                client_id=CLIENT_ID,
-                **broker,
-            ),
+            line("consumer_running_info", minute, info, client_id=CLIENT_ID, **asked),
         ]
     # A line that is not understood is published as it came, but for what must not be seen.
     return [*lines, line("consumer_connection", 1, f'{{"clientId": "{CLIENT_ID}",')]
@@ -104,10 +74,8 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def published(output: Path) -> Path:
     settings = ["--set", "allowed_quarantine_share=1.0"]
     dumps = str(output / "dump.jsonl")
-    assert (
-        main(["run", "--dumps", dumps, "--output", str(output), "--engine", "local", *settings])
-        == 0
-    )
+    run = ["run", "--dumps", dumps, "--output", str(output), "--engine", "local", *settings]
+    assert main(run) == 0
     return output / "reports"
 
 
@@ -130,13 +98,8 @@ def test_no_published_file_has_it_and_the_masked_id_is_where_it_was(published: P
         path.partition("/")[0] for path, text in said.items() if SHOWN in text or late in text
     }
     assert showing >= {
-        "duplicate_queues",
-        "group_faults",
-        "stacked_client_ids",
-        "allocations",
-        "reassignments",
-        "allocation_drift",
-        "quarantine",
+        *("duplicate_queues", "group_faults", "stacked_client_ids", "allocations"),
+        *("reassignments", "allocation_drift", "quarantine"),
     }
 
 
@@ -159,11 +122,8 @@ def test_the_fault_says_that_there_is_a_secret_and_lasts(published: Path) -> Non
     rows = pq.read_table(next((published / "group_faults").rglob("*.parquet"))).to_pylist()
     (fault,) = [row for row in rows if row["fault"] == "SECRET_IN_CLIENT_ID"]
     assert fault["client_ids"] == [SHOWN, Masking().mask(LATE_ID)]
-    assert (fault["persistence"], fault["severity"], fault["ongoing"]) == (
-        "PERSISTENT",
-        "WARNING",
-        True,
-    )
+    how = [fault[name] for name in ("persistence", "severity", "ongoing")]
+    assert how == ["PERSISTENT", "WARNING", True]
     assert SHOWN in fault["evidence"]
     assert "then replace the secret" in fault["remedy"]
 
@@ -208,8 +168,8 @@ def test_no_command_shows_it(
     main(arguments)
     captured = capfd.readouterr()
     said = captured.out + captured.err
-    said += "".join(path.read_text() for path in output.glob("page.*"))
-    said += "".join(path.read_text() for path in output.glob("*.prom"))
+    written = (*output.glob("page.*"), *output.glob("*.prom"))
+    said += "".join(path.read_text() for path in written)
     assert said
     assert SECRET not in said
     assert SECRET[:6] not in said

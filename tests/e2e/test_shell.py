@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.conftest import Run
 from tests.support.truth import CAPTURES
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark]
@@ -36,26 +36,17 @@ spark.stop()
 
 @pytest.mark.house
 def test_a_notebook_whose_environment_is_not_activated_audits(
-    tmp_path: Path, elsewhere: Path, command_environment: dict[str, str]
+    tmp_path: Path, run_command: Run, command_environment: dict[str, str]
 ) -> None:
     # The first python3 on the PATH is one that no worker can use.
     other = tmp_path / "python3"
     other.write_text("#!/bin/sh\necho 'this is another Python' >&2\nexit 1\n")
     other.chmod(0o755)
-    environment = {**command_environment}
-    environment["PATH"] = f"{tmp_path}{os.pathsep}{environment['PATH']}"
+    path = f"{tmp_path}{os.pathsep}{command_environment['PATH']}"
     dumps, output = str(CAPTURES / "S2" / "dump.jsonl.gz"), str(tmp_path / "out")
     for command in (
         ["-m", "rebalance_audit.cli", "run", "--dumps", dumps, "--output", output],
         ["-c", NOTEBOOK, f"{output}/snapshots"],
     ):
-        done = subprocess.run(
-            [sys.executable, *command],
-            cwd=elsewhere,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
+        done = run_command([sys.executable, *command], PATH=path)
     assert done.stdout.endswith("stacked: 1\n")

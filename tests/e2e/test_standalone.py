@@ -24,7 +24,7 @@ def test_two_workers_publish_the_rows_that_one_process_does(
     tmp_path: Path,
     package: Path,
     entries: Path,
-    sample_reports: PublishedReports,
+    sample: PublishedReports,
     settings_file: str,
     java: None,
 ) -> None:
@@ -44,7 +44,7 @@ def test_two_workers_publish_the_rows_that_one_process_does(
                 java_options=QUICK_START,
             )
     groups = {f"G_{situation}" for situation in SITUATIONS}
-    here, there = sample_reports, PublishedReports(tmp_path / "reports")
+    here, there = sample, PublishedReports(tmp_path / "reports")
     # What happened to a cluster is put together from all of its groups, and here are more of them.
     tables = set(here.published["tables"]) - {"quarantine", "events"}
     rows = {table: there.comparable(table) for table in tables}

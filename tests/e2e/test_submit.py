@@ -50,7 +50,7 @@ def test_what_is_submitted_publishes_what_one_process_does(
     package: Path,
     entries: Path,
     settings_file: str,
-    sample_reports: PublishedReports,
+    sample: PublishedReports,
 ) -> None:
     """What is true of the one (test_sample_truth.py) is true of the other; so is the exit code."""
     # In one Java: the entries differ in the command alone, and test_standalone.py has two of them.
@@ -65,7 +65,7 @@ def test_what_is_submitted_publishes_what_one_process_does(
     done = run_command(command, expect=1)
     # Spark passes on what the command says on standard error as standard output.
     assert "engine spark, by spark-submit" in done.stdout
-    here, there = sample_reports, PublishedReports(tmp_path / "reports")
+    here, there = sample, PublishedReports(tmp_path / "reports")
     assert (here.summary["engine"], there.summary["engine"]) == ("local", "spark")
     tables = set(here.published["tables"])
     assert set(there.published["tables"]) | {"quarantine"} == tables | {"quarantine"}

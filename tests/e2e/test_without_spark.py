@@ -51,14 +51,15 @@ def without_java(tmp_path: Path) -> dict[str, str]:
 def rebalance_audit(
     environment: dict[str, str], folder: Path, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
-    command = str(Path(sys.executable).parent / "rebalance-audit")
+    command = [str(Path(sys.executable).parent / "rebalance-audit"), *arguments]
+    return run(command, environment, folder)
+
+
+def run(
+    command: list[str], environment: dict[str, str], folder: Path
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [command, *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
 
 
@@ -101,14 +102,7 @@ def test_every_command_works_without_a_java(without_java: dict[str, str], tmp_pa
         ["explain", "--snapshots", "s", *question],
         ["what-if", "--dumps", str(CAPTURES / "S2"), *question, "--leave", "10.0.2.9@app-1"],
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", EACH, json.dumps(commands)],
-        cwd=tmp_path,
-        env=without_java,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run([sys.executable, "-c", EACH, json.dumps(commands)], without_java, tmp_path)
     assert done.returncode == 0, done.stderr
 
 
@@ -126,7 +120,7 @@ def settings(settings_file: str) -> Settings:
 
 @pytest.mark.parametrize("source", ["dumps", "tables"])
 def test_every_moment_is_answered_with_what_was_published_of_it(
-    sample_output: Path, sample_reports: PublishedReports, settings: Settings, source: str
+    sample_output: Path, sample: PublishedReports, settings: Settings, source: str
 ) -> None:
     """Since when it is so, who takes what, and every finding and fault, to the last word.
 
@@ -134,7 +128,7 @@ def test_every_moment_is_answered_with_what_was_published_of_it(
     what is made of the rows is the same.
     """
     asked: dict[tuple[str, datetime], dict[str, Row]] = defaultdict(dict)
-    for run in sample_reports.rows("state_runs"):
+    for run in sample.rows("state_runs"):
         for at in {run["first_seen"], run["last_seen"]} if run["topic"] else ():
             asked[run["consumer_group"], at][run["topic"]] = run
     if source == "dumps":
@@ -142,7 +136,7 @@ def test_every_moment_is_answered_with_what_was_published_of_it(
         asked = {each: asked[each] for each in last}
     assert len(asked) > (60 if source == "tables" else 10)
     allocations = defaultdict(list)
-    for row in sample_reports.rows("allocations"):
+    for row in sample.rows("allocations"):
         allocations[row["state_id"]].append(str(row))
     for (group, at), runs in asked.items():
         question = MomentQuestion(group, None, at)
@@ -163,5 +157,5 @@ def test_every_moment_is_answered_with_what_was_published_of_it(
             assert taken == sorted(allocations[run["state_id"]])
             for table, rows in moment.episodes.items():
                 told = to_table(TABLES[table], rows).to_pylist()
-                published = sample_reports.at(table, group, topic, at)
+                published = sample.at(table, group, topic, at)
                 assert sorted(map(str, told)) == sorted(map(str, published)), (table, run)

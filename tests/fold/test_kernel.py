@@ -127,22 +127,13 @@ def with_ids(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("has_ids", [False, True])
 @few
 @given(seeds, cuttings)
-def test_however_the_rows_are_cut_the_dossiers_are_those_of_the_plain_fold(seed, cuts):
+def test_however_the_rows_are_cut_the_dossiers_are_those_of_the_plain_fold(has_ids, seed, cuts):
     tables = fleet(seed, groups=2)
-    cutting = Cutting(cuts.shards, EXPIRY_SECONDS)
-    came = folded(tables, cuts, cutting)
-    assert parts_of(came.all()) == fold_plainly(tables)
-
-
-@pytest.mark.long
-@few
-@given(seeds, cuttings)
-def test_however_tables_with_ids_are_cut_the_dossiers_are_those_of_the_plain_fold(seed, cuts):
-    tables = fleet(seed, groups=2)
-    cutting = Cutting(cuts.shards, EXPIRY_SECONDS, list_ids=True, route_ids=True)
-    came = folded(with_ids(tables), cuts, cutting)
+    cutting = Cutting(cuts.shards, EXPIRY_SECONDS, has_ids, has_ids)
+    came = folded(with_ids(tables) if has_ids else tables, cuts, cutting)
     assert parts_of(came.all()) == fold_plainly(tables)
 
 
@@ -250,7 +241,7 @@ def test_a_topic_that_its_groups_of_two_shards_have_comes_once_to_each():
     names = {shard_of(f"G{number}", 4): f"G{number}" for number in range(40)}
     groups = [names[0], names[1]]
     heartbeats = pa.Table.from_pylist(
-        [row for group in groups for row in [heartbeat(consumer_group=group)]], HEARTBEATS.schema
+        [heartbeat(consumer_group=group) for group in groups], HEARTBEATS.schema
     )
     routes = fleet(1)["topic_routes"]
     of_topic = routes.filter(

@@ -21,6 +21,7 @@ from jobs.fold.kernel import FACTS, Cutting
 from jobs.fold.runs_of_slices import client_runs, member_runs, poll_runs, route_runs
 from jobs.schemas import BROKER_POLLS, CLIENT_STATES, HEARTBEATS, TOPIC_ROUTES
 from tests.fold.fleets import EXPIRY_SECONDS, HEARTBEAT, START, SUBSCRIPTION, fleet
+from tests.support.snapshots import info_row, poll_row, route_row, table
 
 PLACES = {fact.name: place for place, fact in enumerate(MEMBER_FACTS)}
 
@@ -43,6 +44,10 @@ members = st.fixed_dictionaries(
 )
 
 
+def heard(silence: int | None) -> datetime | None:
+    return None if silence is None else START - timedelta(microseconds=silence)
+
+
 @given(st.data(), st.integers(0, 1000))
 def test_columns_have_the_flags_that_one_member_has(data: st.DataObject, expiry: int) -> None:
     edges = [
@@ -51,13 +56,7 @@ def test_columns_have_the_flags_that_one_member_has(data: st.DataObject, expiry:
     silences = st.none() | st.sampled_from(edges) | st.integers(-(10**12), 10**12)
     chosen = data.draw(st.lists(st.tuples(members, silences), min_size=1, max_size=12))
     rows = [
-        values
-        | {
-            "broker_id": number,
-            "last_heartbeat_at": None
-            if silence is None
-            else START - timedelta(microseconds=silence),
-        }
+        values | {"broker_id": number, "last_heartbeat_at": heard(silence)}
         for number, (values, silence) in enumerate(chosen)
     ]
     (found,) = member_runs(TableReading(HEARTBEATS, [heartbeats(*rows)]), expiry)
@@ -212,45 +211,33 @@ def test_a_file_may_lack_columns_that_may_be_null_and_have_times_of_another_unit
 
 
 def broker_poll(**values: Any) -> pa.Table:
-    poll = {
-        "cluster": "c",
-        "snapshot_time": START,
-        "broker_name": "b",
-        "broker_id": 0,
-        "consumer_group": "G",
-        "outcome": "ANSWERED",
-        "connections": 0,
-    }
-    return pa.Table.from_pylist([poll | values], BROKER_POLLS.schema)
+    poll = {"cluster": "c", "snapshot_time": START, "broker_name": "b", "connections": 0}
+    return table(BROKER_POLLS, [poll_row(**poll | values)])
 
 
 @pytest.mark.parametrize(
-    ("outcome", "connections", "list_id", "by_rows", "by_ids"),
+    ("outcome", "connections", "list_id", "said", "named"),
     [
         # An answer with an empty list says what NOT_ONLINE says.
-        ("ANSWERED", 0, None, [("NOT_ONLINE", None)], [("NOT_ONLINE", None)]),
-        ("NOT_ONLINE", 0, None, [("NOT_ONLINE", None)], [("NOT_ONLINE", None)]),
-        ("NO_ANSWER", 0, None, [("NO_ANSWER", None)], [("NO_ANSWER", None)]),
+        ("ANSWERED", 0, None, "NOT_ONLINE", None),
+        ("NOT_ONLINE", 0, None, "NOT_ONLINE", None),
+        ("NO_ANSWER", 0, None, "NO_ANSWER", None),
         # A list that came: by rows the answer's time alone, by ids its id, or the time without one.
-        ("ANSWERED", 2, None, [("ANSWERED", None)], [("ANSWERED", None)]),
-        ("ANSWERED", 2, "1", [("ANSWERED", None)], [("ANSWERED", "1")]),
+        ("ANSWERED", 2, None, "ANSWERED", None),
+        ("ANSWERED", 2, "1", "ANSWERED", "1"),
         # An id of what is no list names nothing.
-        ("NO_ANSWER", 0, "1", [("NO_ANSWER", None)], [("NO_ANSWER", None)]),
-        ("ANSWERED", 0, "1", [("NOT_ONLINE", None)], [("NOT_ONLINE", None)]),
+        ("NO_ANSWER", 0, "1", "NO_ANSWER", None),
+        ("ANSWERED", 0, "1", "NOT_ONLINE", None),
     ],
 )
 def test_what_a_poll_says_by_rows_and_by_ids(
-    outcome: str,
-    connections: int | None,
-    list_id: str | None,
-    by_rows: list[Any],
-    by_ids: list[Any],
+    outcome: str, connections: int | None, list_id: str | None, said: str, named: str | None
 ) -> None:
     polls = broker_poll(outcome=outcome, connections=connections, list_id=list_id)
-    for has_ids, wanted in ((False, by_rows), (True, by_ids)):
+    for has_ids, of_list in ((False, None), (True, named)):
         found = poll_runs(TableReading(BROKER_POLLS, [polls]), has_ids=has_ids)
         runs = [run for part in found for run in part.to_pylist()]
-        assert [(run["outcome"], run["list_id"]) for run in runs] == wanted
+        assert [(run["outcome"], run["list_id"]) for run in runs] == [(said, of_list)]
 
 
 def test_a_poll_has_the_time_of_its_answer_where_the_row_has_one() -> None:
@@ -263,18 +250,7 @@ def test_a_poll_has_the_time_of_its_answer_where_the_row_has_one() -> None:
 
 
 def routes(*rows: dict[str, Any]) -> pa.Table:
-    row = {
-        "cluster": "c",
-        "snapshot_time": START,
-        "namesrv_addr": "n",
-        "topic": "T",
-        "broker_name": "b",
-        "broker_ids": [0],
-        "perm": 6,
-        "read_queue_nums": 4,
-        "write_queue_nums": 4,
-    }
-    return pa.Table.from_pylist([row | each for each in rows], TOPIC_ROUTES.schema)
+    return table(TOPIC_ROUTES, [route_row(**{"broker_name": "b"} | each) for each in rows])
 
 
 NO_BROKER = {"broker_name": None, "perm": 0, "read_queue_nums": 0, "write_queue_nums": 0}
@@ -305,17 +281,8 @@ def test_a_broker_that_forwards_a_question_makes_no_other_answer_and_one_that_re
     None
 ):
     def runs(source: str) -> list[tuple[str | None, int]]:
-        row = {
-            "cluster": "c",
-            "consumer_group": "G",
-            "source": source,
-            "client_id": "",
-            "observed_at": START,
-        }
-        rows = [row | {"snapshot_time": START, "broker_name": name} for name in ("a", "b")]
-        (found,) = client_runs(
-            TableReading(CLIENT_STATES, [pa.Table.from_pylist(rows, CLIENT_STATES.schema)])
-        )
+        rows = [info_row("", 0, (), source=source, broker_name=name) for name in ("a", "b")]
+        (found,) = client_runs(TableReading(CLIENT_STATES, [table(CLIENT_STATES, rows)]))
         return sorted((each["broker_name"], len(each["times"])) for each in found.to_pylist())
 
     assert runs("RUNNING_INFO") == [(None, 1)]

@@ -106,7 +106,7 @@ def listed(*runs: tuple[str, str, list[int]]) -> pa.Table:
 
 def reunited(
     contents: list[list[Record]], *runs: tuple[str, int, list[int]]
-) -> set[tuple[str, tuple[str, ...], tuple[int, ...]]]:
+) -> set[tuple[str, str, tuple[int, ...]]]:
     """(broker, clients, times) of what is put together."""
     ids = ContentIds(MEMBER_FACTS)
     named = [ids.identify(each) for each in contents]
@@ -120,40 +120,48 @@ def reunited(
     return {
         (
             run["broker_name"],
-            tuple(record[0] for record in whole.records[run["list_id"]]),
+            "".join(str(record[0]) for record in whole.records[run["list_id"]]),
             tuple(each["snapshot_time"] for each in run["times"]),
         )
         for run in whole.runs.to_pylist()
     }
 
 
-def test_statements_that_lie_in_one_slice_each_become_runs() -> None:
-    assert reunited([[A], [B]], ("x", 0, [2]), ("x", 0, [1, 2]), ("x", 1, [3]), ("y", 0, [1])) == {
-        ("x", ("a",), (1, 2)),
-        ("x", ("b",), (3,)),
-        ("y", ("a",), (1,)),
-    }
-
-
-def test_a_statement_whose_rows_lie_in_two_slices_is_one() -> None:
-    # At 2 the first slice has a, the second b; before and after it each is whole.
-    found = reunited([[A], [B], [A, B]], ("x", 0, [1, 2]), ("x", 1, [2]), ("x", 2, [3]))
-    assert found == {("x", ("a",), (1,)), ("x", ("a", "b"), (2, 3))}
-
-
-def test_three_parts_with_one_connection_in_two_of_them_are_one() -> None:
-    found = reunited([[A], [A, B], [C]], ("x", 0, [1]), ("x", 1, [1]), ("x", 2, [1]))
-    assert found == {("x", ("a", "b", "c"), (1,))}
-
-
-def test_parts_of_one_broker_are_not_those_of_another_at_the_same_time() -> None:
-    found = reunited([[A], [B]], ("x", 0, [1]), ("y", 1, [1]), ("x", 1, [1]))
-    assert found == {("x", ("a", "b"), (1,)), ("y", ("b",), (1,))}
-
-
-def test_the_same_statement_twice_is_one() -> None:
-    assert reunited([[A, B]], ("x", 0, [1]), ("x", 0, [1])) == {("x", ("a", "b"), (1,))}
-    assert reunited([[NOBODY]], ("x", 0, [1]), ("x", 0, [1])) == {("x", ("a",), (1,))}
+@pytest.mark.parametrize(
+    ("contents", "parts", "whole"),
+    [
+        (
+            [[A], [B]],
+            [("x", 0, [2]), ("x", 0, [1, 2]), ("x", 1, [3]), ("y", 0, [1])],
+            {("x", "a", (1, 2)), ("x", "b", (3,)), ("y", "a", (1,))},
+        ),
+        # At 2 the first slice has a, the second b; before and after it each is whole.
+        (
+            [[A], [B], [A, B]],
+            [("x", 0, [1, 2]), ("x", 1, [2]), ("x", 2, [3])],
+            {("x", "a", (1,)), ("x", "ab", (2, 3))},
+        ),
+        # Three parts with one connection in two of them.
+        (
+            [[A], [A, B], [C]],
+            [("x", 0, [1]), ("x", 1, [1]), ("x", 2, [1])],
+            {("x", "abc", (1,))},
+        ),
+        # Parts of one broker are not those of another at the same time.
+        (
+            [[A], [B]],
+            [("x", 0, [1]), ("y", 1, [1]), ("x", 1, [1])],
+            {("x", "ab", (1,)), ("y", "b", (1,))},
+        ),
+        # The same twice.
+        ([[A, B]], [("x", 0, [1]), ("x", 0, [1])], {("x", "ab", (1,))}),
+        ([[NOBODY]], [("x", 0, [1]), ("x", 0, [1])], {("x", "a", (1,))}),
+    ],
+)
+def test_the_parts_of_a_statement_are_one_and_each_becomes_runs(
+    contents: list[list[Record]], parts: list[tuple[str, int, list[int]]], whole: set[Any]
+) -> None:
+    assert reunited(contents, *parts) == whole
 
 
 def test_nothing_is_reunited_of_nothing() -> None:
@@ -205,26 +213,18 @@ def test_reports_of_clients_are_one_run_where_all_that_they_say_is_equal() -> No
     queue = {"topic": "T", "broker_name": "b", "queue_id": 1, "dropped": False}
     report = nothing | {"cluster": "c", "consumer_group": "G", "source": "CLIENT_LOG"}
     parts = [
-        report | {"queues": [queue], "times": [2], "observed_at": [5]},
-        report | {"queues": [queue], "times": [None], "observed_at": [4]},
-        report | {"queues": [queue, queue], "times": [1], "observed_at": [1]},
-        report | {"queues": [], "times": [1], "observed_at": [1]},
-        report | {"queues": None, "times": [1], "observed_at": [1]},
-        report | {"queues": None, "times": [1], "observed_at": [1]},
+        report | {"queues": queues, "times": [time], "observed_at": [at]}
+        for queues, time, at in [
+            *(([queue], 2, 5), ([queue], None, 4), ([queue, queue], 1, 1)),
+            *(([], 1, 1), (None, 1, 1), (None, 1, 1)),
+        ]
     ]
     merged = merge_runs(pa.Table.from_pylist(parts, CLIENT_RUNS)).to_pylist()
-    said = sorted(
-        (str(row["queues"]), list(zip(row["times"], row["observed_at"], strict=True)))
-        for row in merged
-    )
-    assert said == sorted(
-        [
-            (str([queue]), [(None, 4), (2, 5)]),
-            (str([queue, queue]), [(1, 1)]),
-            ("[]", [(1, 1)]),
-            ("None", [(1, 1)]),
-        ]
-    )
+    said = [
+        (row["queues"], list(zip(row["times"], row["observed_at"], strict=True))) for row in merged
+    ]
+    once = [([queue, queue], [(1, 1)]), ([], [(1, 1)]), (None, [(1, 1)])]
+    assert sorted(said, key=str) == sorted([([queue], [(None, 4), (2, 5)]), *once], key=str)
 
 
 texts = st.sampled_from([None, "", "a", "b"])

@@ -27,6 +27,7 @@ from jobs.pipeline.lost_rows import lost_rows
 from jobs.pipeline.terms_of_settings import terms_of
 from jobs.schemas import BROKER_POLLS, QUARANTINE, SNAPSHOT_TABLES, Table
 from jobs.verdict.gaps import ROWS_LOST
+from tests.support import bodies
 from tests.support.snapshots import (
     BROKER,
     at,
@@ -46,13 +47,7 @@ TABLES = {table.name: table for table in SNAPSHOT_TABLES if table is not QUARANT
 
 
 def route(*brokers: str) -> dict[str, Any]:
-    return {
-        "brokerDatas": [{"brokerName": name, "brokerAddrs": {"0": "h:1"}} for name in brokers],
-        "queueDatas": [
-            {"brokerName": name, "perm": 6, "readQueueNums": 4, "writeQueueNums": 4}
-            for name in brokers
-        ],
-    }
+    return bodies.route({name: {0: "h:1"} for name in brokers})
 
 
 def lines() -> Iterator[str]:

@@ -36,9 +36,17 @@ VALUES = st.recursive(
 )
 _BARE_NAME = re.compile(r"[A-Za-z_$][A-Za-z_$0-9]*")
 _BARE_NUMBER = re.compile(r"0|-?[1-9][0-9]*")
-#: What comes anywhere in a body: parts of it, and what is odd.
+QUEUE = '{"brokerName":"b","queueId":0,"topic":"T"}'
+#: What comes anywhere in a body: parts of it, all that the quoting of keys looks for, what is odd.
 PIECES = st.lists(
-    st.sampled_from([*ODD_TEXTS, *ODD_VALUES, *"{}[]:,", '"a":', '{"a":', "{0:", ",1:"]), max_size=9
+    st.sampled_from(
+        [
+            *(*ODD_TEXTS, *ODD_VALUES, *"{}[]:,", '"a":', '{"a":', "{0:", ",1:", ",-1:", ",01:"),
+            *("{0 :", '"x,1:y"', '"x,{"', "{" + QUEUE + ":", "," + QUEUE + ":", QUEUE),
+            *('"{' + QUEUE + ':"', '{"a":{0:"b"}}', '{"$ref":"$.a"}', '"$ref"', "}}", "]}"),
+        ]
+    ),
+    max_size=12,
 ).map("".join)
 ANY_BODY = changed_bodies() | PIECES | st.sampled_from(ODD_VALUES) | st.text()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,6 +55,8 @@ def test_a_line_is_read_or_refused_for_a_reason(line: bytes) -> None:
         assert came.reason.strip()
         came.reason.encode()
     else:
+        repr(came).encode()
+        json.dumps(came, ensure_ascii=False).encode()
         for said in came:
             assert said.kind in KINDS
             assert said.cluster

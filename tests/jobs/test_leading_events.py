@@ -64,11 +64,8 @@ def _first(summary: dict[str, Any], most: int) -> Any:
 def test_what_touched_many_groups_leads_then_what_cost_most_and_no_mere_deploy() -> None:
     summary = packed(DAY)
     assert summary["events"]["total"] == 44
-    assert summary["events"]["kinds"] == {
-        "MASTER_LEFT": 2,
-        "COLLECTOR_AWAY": 1,
-        "GROUP_DEPLOYED": 41,
-    }
+    expected = {"MASTER_LEFT": 2, "COLLECTOR_AWAY": 1, "GROUP_DEPLOYED": 41}
+    assert summary["events"]["kinds"] == expected
     assert headlines(summary, 1) == ["52 left"]
     assert headlines(summary, 2) == ["52 left", "51 left"]
     assert headlines(summary, 99) == ["52 left", "51 left", "50 left", "53 left"]

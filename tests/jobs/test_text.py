@@ -116,9 +116,7 @@ def test_every_text_can_be_written(encoding: str, text: str) -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding)
     written = encodable(text, stream)
     written.encode(encoding)
-    assert written == text or any(
-        unicodedata.category(each) == "Cs" or ord(each) > 0x7F for each in text
-    )
+    assert written == text or any(unicodedata.category(c) == "Cs" or ord(c) > 0x7F for c in text)
 
 
 def test_a_stream_without_an_encoding_takes_all_but_halves() -> None:

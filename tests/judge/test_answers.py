@@ -1,6 +1,6 @@
 """polls -> what each broker says at each snapshot: held, bridged, or not known."""
 
-from __future__ import annotations
+import pytest
 
 from jobs.judge.answers import NOTHING, broker_answers, in_force, snapshots_of, times_of
 from tests.judge.lists import NO_ANSWER, NOT_ONLINE, group
@@ -33,34 +33,25 @@ A = ["a"]
 LISTED = "[('a', 'a:x')]"
 
 
-def test_a_poll_that_is_missing_between_two_answers_is_bridged():
-    others = rounds(A, A, A, A)
-    assert given({"x": rounds(A, None, A, A), "y": others})[60] == LISTED
-    assert given({"x": rounds(A, NO_ANSWER, A, A), "y": others})[60] == LISTED
-
-
-def test_what_was_before_the_gap_counts_in_it():
-    assert given({"x": rounds(A, None, ["b"]), "y": rounds(A, A, A)})[60] == LISTED
-
-
-def test_no_answer_for_long_is_no_answer():
-    polls = {"x": rounds(A, *[NO_ANSWER] * 4, A), "y": rounds(*[A] * 6)}
-    assert list(given(polls).values()) == [LISTED, *[NO_ANSWER] * 4, LISTED]
-
-
-def test_a_broker_that_is_asked_no_more_is_not_known():
-    polls = {"x": rounds(A, A), "y": rounds(A, A, A)}
-    assert given(polls)[120] is None
-
-
-def test_two_collectors_have_two_schedules_and_each_answer_holds_until_the_next():
-    polls = {"x": [(0, 0, A), (60, 60, A)], "y": [(20, 20, A), (80, 80, A)]}
-    assert given(polls) == {0: LISTED, 20: LISTED, 60: LISTED, 80: None}
-
-
-def test_that_a_broker_has_no_member_is_an_answer():
-    polls = {"x": rounds(NOT_ONLINE, None, NOT_ONLINE), "y": rounds(A, A, A)}
-    assert set(given(polls).values()) == {NOT_ONLINE}
+@pytest.mark.parametrize(
+    ("of_x", "of_y", "said"),
+    [
+        # A poll that is missing between two answers is bridged; what was before the gap counts.
+        (rounds(A, None, A, A), rounds(A, A, A, A), [LISTED] * 4),
+        (rounds(A, NO_ANSWER, A, A), rounds(A, A, A, A), [LISTED] * 4),
+        (rounds(A, None, ["b"]), rounds(A, A, A), [LISTED, LISTED, "[('b', 'b:x')]"]),
+        # No answer for long is no answer.
+        (rounds(A, *[NO_ANSWER] * 4, A), rounds(*[A] * 6), [LISTED, *[NO_ANSWER] * 4, LISTED]),
+        # A broker that is asked no more is not known.
+        (rounds(A, A), rounds(A, A, A), [LISTED, LISTED, None]),
+        # Two collectors have two schedules, and each answer holds until the next.
+        ([(0, 0, A), (60, 60, A)], [(20, 20, A), (80, 80, A)], [LISTED, LISTED, LISTED, None]),
+        # That a broker has no member is an answer.
+        (rounds(NOT_ONLINE, None, NOT_ONLINE), rounds(A, A, A), [NOT_ONLINE] * 3),
+    ],
+)
+def test_an_answer_holds_until_the_next_one(of_x, of_y, said):
+    assert list(given({"x": of_x, "y": of_y}).values()) == said
 
 
 def test_of_two_answers_of_a_round_the_list_counts_with_the_later_time():
@@ -72,12 +63,8 @@ def test_of_two_answers_of_a_round_the_list_counts_with_the_later_time():
 
 def test_brokers_come_in_their_order_whatever_the_order_of_their_runs():
     polls = {name: rounds(A, A) for name in ("y", "x/1", "z", "x")}
-    assert [each.witness for each in broker_answers(group(polls).polls)] == [
-        ("x", 0),
-        ("x", 1),
-        ("y", 0),
-        ("z", 0),
-    ]
+    answers = broker_answers(group(polls).polls)
+    assert [each.witness for each in answers] == [("x", 0), ("x", 1), ("y", 0), ("z", 0)]
 
 
 def test_a_round_ends_when_the_last_of_its_brokers_answered():

@@ -39,14 +39,36 @@ def processes(dossier, second):
     return [(each.processes, each.because) for each in counts.at(moments)]
 
 
-def test_channels_side_by_side_for_longer_than_a_silent_one_is_kept_are_processes():
-    dossier = group({"x": polls(*[(1, 2)] * 5)})
-    assert [number for number, _ in processes(dossier, 120)] == [2]
+ONE_START = [started(ID, 5, 0, 30)]
+BY_TURNS = [started(ID, 5, 0, 60), started(ID, 9, 30)]
+THREE = {"x": polls((1, 2, 3)), "y": polls((1, 2, 3))}
 
 
-def test_whatever_else_of_the_group_changes():
-    busy = group({"x": polls(*[(1, 2)] * 5, others=[lambda n: f"restarted-{n}"])})
-    assert [number for number, _ in processes(busy, 120)] == [2]
+@pytest.mark.parametrize(
+    ("lists", "clients", "second", "number"),
+    [
+        # Side by side for longer than a silent one is kept, whatever else of the group changes.
+        ({"x": polls(*[(1, 2)] * 5)}, (), 120, [2]),
+        ({"x": polls(*[(1, 2)] * 5, others=[lambda n: f"restarted-{n}"])}, (), 120, [2]),
+        # The end of the window is told by what was before.
+        ({"x": polls((1,), (1, 2), (1, 2), (2, 3), (2, 3))}, (), 240, [1]),
+        ({"x": polls((1, 2), (1, 2), (1, 2), (1, 2), (3, 4))}, (), 240, [2]),
+        # Where time shows nothing, nothing is said.
+        ({"x": polls((1, 2))}, (), 0, []),
+        ({"x": polls((1,), (2,))}, (), 60, []),
+        # Each broker may have passed the question to the same one of two processes: one start
+        # time proves nothing until a channel could have timed out.
+        ({"x": polls((1, 2))}, ONE_START, 0, []),
+        ({"x": polls((1, 2))}, [started(ID, 5, 0)], 0, []),
+        # Start times that alternate are at least so many: of three, two have answered so far.
+        ({"x": polls((1, 2))}, BY_TURNS, 0, [2]),
+        (THREE, BY_TURNS, 0, [3]),
+        # A process that was restarted does not answer again.
+        ({"x": polls((1,), (1, 2), (2,))}, [*ONE_START, started(ID, 40, 60, 90)], 60, [1]),
+    ],
+)
+def test_what_channels_and_start_times_show_of_how_many_processes(lists, clients, second, number):
+    assert [n for n, _ in processes(group(lists, clients=clients), second)] == number
 
 
 def test_a_channel_that_goes_in_time_was_left_behind():
@@ -56,47 +78,11 @@ def test_a_channel_that_goes_in_time_was_left_behind():
         assert [number for number, _ in processes(dossier, second)] == [1]
 
 
-def test_the_end_of_the_window_is_told_by_what_was_before():
-    reconnects = group({"x": polls((1,), (1, 2), (1, 2), (2, 3), (2, 3))})
-    assert [number for number, _ in processes(reconnects, 240)] == [1]
-    two = group({"x": polls((1, 2), (1, 2), (1, 2), (1, 2), (3, 4))})
-    assert [number for number, _ in processes(two, 240)] == [2]
-
-
-def test_where_time_shows_nothing_nothing_is_said():
-    assert processes(group({"x": polls((1, 2))}), 0) == []
-    assert processes(group({"x": polls((1,), (2,))}), 60) == []
-
-
-def test_one_start_time_proves_nothing_until_a_channel_could_have_timed_out():
-    # Each broker may have passed the question to the same one of two processes.
-    infos = [started(ID, 5, 0, 30)]
-    assert [n for n, _ in processes(group({"x": polls((1, 2))}, clients=infos), 0)] == []
-
-
-def test_one_answer_may_be_that_of_either_process():
-    assert processes(group({"x": polls((1, 2))}, clients=[started(ID, 5, 0)]), 0) == []
-
-
-def test_start_times_that_alternate_are_processes():
-    infos = [started(ID, 5, 0, 60), started(ID, 9, 30)]
-    assert [n for n, _ in processes(group({"x": polls((1, 2))}, clients=infos), 0)] == [2]
-
-
-def test_a_process_that_was_restarted_does_not_answer_again():
-    infos = [started(ID, 5, 0, 30), started(ID, 40, 60, 90)]
-    dossier = group({"x": polls((1,), (1, 2), (2,))}, clients=infos)
-    assert [number for number, _ in processes(dossier, 60)] == [1]
-
-
 @pytest.mark.parametrize("brokers", [("x",), ("x", "y", "z")])
 def test_twelve_pods_that_were_restarted_without_closing_are_twelve_processes(brokers):
-    ids = [f"pod-{n}@app" for n in range(12)]
-
     def listed(number):
-        old = [(each, f"h:{n}") for n, each in enumerate(ids)] if number < 5 else []
-        new = [(each, f"h:{100 + n}") for n, each in enumerate(ids)] if number > 2 else []
-        return [*old, *new]
+        first = [0] * (number < 5) + [100] * (number > 2)
+        return [(f"pod-{n}@app", f"h:{port + n}") for port in first for n in range(12)]
 
     dossier = group({name: [(30 * n, 30 * n, listed(n)) for n in range(10)] for name in brokers})
     counts = ProcessCounts(channels_of(dossier, broker_answers(dossier.polls)), (), EXPIRY)
@@ -118,17 +104,12 @@ def test_channels_have_their_times_and_when_they_were_gone():
 def channels(draw):
     """Up to nine connections of an id at one broker, of which some are still listed at the end."""
     drawn = st.tuples(st.integers(0, 12), st.integers(0, 12), st.booleans())
-    return [
-        Channel(
-            ("x", 0),
-            ID,
-            f"h:{port}",
-            at(60 * first),
-            at(60 * (first + length)),
-            at(60 * (first + length + 1)) if goes else None,
-        )
-        for port, (first, length, goes) in enumerate(draw(st.lists(drawn, max_size=9)))
-    ]
+    made = []
+    for port, (first, length, goes) in enumerate(draw(st.lists(drawn, max_size=9))):
+        gone_by = at(60 * (first + length + 1)) if goes else None
+        times = (at(60 * first), at(60 * (first + length)), gone_by)
+        made.append(Channel(("x", 0), ID, f"h:{port}", *times))
+    return made
 
 
 def listed(channels, moment):
@@ -183,17 +164,8 @@ def test_the_counts_are_those_of_the_plain_definitions(channels):
 def test_thousands_of_connections_of_one_id_take_seconds_at_most():
     # Containers that all have the address 127.0.0.1 and no instance name; some reconnect.
     began = time.perf_counter()
-    ports = [
-        [60_000 + (n + round_) // 30 * 2_000 + n for n in range(2_000)] for round_ in range(30)
-    ]
+    ports = [[60_000 + (n + r) // 30 * 2_000 + n for n in range(2_000)] for r in range(30)]
     dossier = group({"x": polls(*ports)})
     counts = ProcessCounts(channels_of(dossier, broker_answers(dossier.polls)), [], EXPIRY)
     assert all(counts.at({("x", 0): at(60 * round_)}) for round_ in range(30))
     assert time.perf_counter() - began < 10
-
-
-def test_start_times_that_alternate_are_at_least_so_many_processes():
-    # Three are listed by both brokers; two of them have answered so far.
-    infos = [started(ID, 5, 0, 60), started(ID, 9, 30)]
-    dossier = group({"x": polls((1, 2, 3)), "y": polls((1, 2, 3))}, clients=infos)
-    assert [number for number, _ in processes(dossier, 0)] == [3]

@@ -39,18 +39,22 @@ def row(client_id, queue_id, kind, probability, first, last, observations, **ove
     return values | overrides
 
 
-def log_drift(process, client_id, queue_id, kind, probability, first, last, **overrides):
-    values = {
-        "source": "CLIENT_LOG",
-        "start_timestamp": None,
-        "process": process,
-        "queue_count": 4,
-        "client_count": 2,
-    }
-    observations = overrides.pop("observations", 1)
-    return row(
-        client_id, queue_id, kind, probability, first, last, observations, **values | overrides
-    )
+def log_drift(process, *of_row, observations=1, **overrides):
+    values = {"source": "CLIENT_LOG", "start_timestamp": None, "process": process}
+    values |= {"queue_count": 4, "client_count": 2}
+    return row(*of_row, observations, **values | overrides)
+
+
+def lacks(client_id, queue_id, *of_row, **overrides):
+    return row(client_id, queue_id, "COMPUTED_NOT_HELD", 1.0, *of_row, **overrides)
+
+
+def extra(client_id, queue_id, *of_row, **overrides):
+    return row(client_id, queue_id, "HELD_NOT_COMPUTED", 0.0, *of_row, **overrides)
+
+
+def log_lacks(process, client_id, queue_id, *of_row, **overrides):
+    return log_drift(process, client_id, queue_id, "COMPUTED_NOT_HELD", 1.0, *of_row, **overrides)
 
 
 # ---------------------------------------------------------------- running infos
@@ -64,69 +68,53 @@ def test_who_holds_what_was_computed_does_not_drift():
 
 def test_what_is_missing_and_what_is_too_much_is_one_row_from_first_to_last():
     infos = [info("a", [60, 120], [0]), info("a", 180, [0, 1]), info("b", 60, [1, 2, 3])]
-    assert drift(infos) == [
-        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 60, 120, 2),
-        row("b", 1, "HELD_NOT_COMPUTED", 0.0, 60, 60, 1),
-    ]
+    assert drift(infos) == [lacks("a", 1, 60, 120, 2), extra("b", 1, 60, 60, 1)]
 
 
 def test_an_answer_that_is_missing_between_two_that_agree_is_no_observation():
     infos = [info("a", [60, 180, 300], [0]), info("b", [60, 120, 240, 300], [1, 2, 3])]
-    assert [(each["client_id"], each["observations"]) for each in drift(infos)] == [
-        ("a", 3),
-        ("b", 4),
-    ]
+    assert [(row["client_id"], row["observations"]) for row in drift(infos)] == [("a", 3), ("b", 4)]
 
 
 def test_a_drift_that_comes_again_in_a_later_round_is_another_episode():
     # The answers of 60 and 180 are equal, so that they come as one run: 120 lies between.
     infos = [info("a", [60, 180], [0]), info("a", 120, [0, 1])]
-    assert drift(infos) == [
-        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 60, 60, 1),
-        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 180, 180, 1),
-    ]
+    assert drift(infos) == [lacks("a", 1, 60, 60, 1), lacks("a", 1, 180, 180, 1)]
 
 
 def test_one_queue_drifts_on_while_others_come_and_go():
     # Another answer each round, and queue 1 is missing from each of them.
     infos = [info("a", 60, [0]), info("a", 120, [0, 2]), info("a", 180, [])]
-    assert drift(infos) == [
-        row("a", 0, "COMPUTED_NOT_HELD", 1.0, 180, 180, 1),
-        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 60, 180, 3),
-        row("a", 2, "HELD_NOT_COMPUTED", 0.0, 120, 120, 1),
-    ]
+    expected = [lacks("a", 0, 180, 180, 1), lacks("a", 1, 60, 180, 3), extra("a", 2, 120, 120, 1)]
+    assert drift(infos) == expected
 
 
 def test_a_queue_that_is_being_released_is_not_held():
     queues = tuple(ReportedQueue(TOPIC, BROKER, number, number == 1) for number in (0, 1))
-    assert drift([info("a", 60, [], queues=queues)]) == [
-        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 60, 60, 1)
-    ]
+    assert drift([info("a", 60, [], queues=queues)]) == [lacks("a", 1, 60, 60, 1)]
 
 
 def test_where_views_differ_the_probability_says_how_much_to_make_of_it():
     allocations = [allocated("a", [0], 0.25), allocated("a", [0, 1], 0.75)]
-    assert drift([info("a", 60, [])], allocations=allocations) == [
-        row("a", 0, "COMPUTED_NOT_HELD", 1.0, 60, 60, 1),
-        row("a", 1, "COMPUTED_NOT_HELD", 0.75, 60, 60, 1),
-    ]
+    expected = [lacks("a", 0, 60, 60, 1), row("a", 1, "COMPUTED_NOT_HELD", 0.75, 60, 60, 1)]
+    assert drift([info("a", 60, [])], allocations=allocations) == expected
 
 
 def test_processes_that_share_an_id_are_each_held_against_its_share():
     infos = [info("a", 60, [0, 1]), info("a", 60, [0], started=5)]
-    assert drift(infos) == [row("a", 1, "COMPUTED_NOT_HELD", 1.0, 60, 60, 1, start_timestamp=at(5))]
+    assert drift(infos) == [lacks("a", 1, 60, 60, 1, start_timestamp=at(5))]
 
 
 def test_what_follows_a_change_is_attributed_to_it_for_as_long_as_it_explains_it():
     segments = [("one", 0, 100), ("two", 110, 600)]
     infos = [info("a", 115, [0]), info("b", [115, 300], [2])]
     assert drift(infos, segments=segments) == [
-        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 115, 115, 1, attributed_to="STATE_CHANGED"),
+        lacks("a", 1, 115, 115, 1, attributed_to="STATE_CHANGED"),
         # At 300 the rebalance of every 20 seconds has long come: nothing explains it any more.
-        row("b", 3, "COMPUTED_NOT_HELD", 1.0, 115, 300, 2),
+        lacks("b", 3, 115, 300, 2),
     ]
     assert drift(infos[:1], segments=segments, changes=[70]) == [
-        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 115, 115, 1, attributed_to="ROUTE_CHANGED")
+        lacks("a", 1, 115, 115, 1, attributed_to="ROUTE_CHANGED")
     ]
 
 
@@ -173,17 +161,12 @@ def test_nothing_is_compared_with_a_situation_that_was_not_recomputed():
 
 def test_consumers_that_do_not_show_what_they_hold_do_not_drift():
     active = {"consume_type": "CONSUME_ACTIVELY"}
-    silent = [
-        info("a", 60, [], **active),
-        info("a", 120, [2], pull_consumer=True, **active),
-    ]
+    silent = [info("a", 60, [], **active), info("a", 120, [2], pull_consumer=True, **active)]
     assert drift(silent) == []
     # What the broker divides by PULL is in the table like any other queue.
     assert drift([info("a", 180, [2], client_rebalance=False)])
     # A client of another language may fill in what it pulls.
-    assert drift([info("a", 60, [0], pull_consumer=False, **active)]) == [
-        row("a", 1, "COMPUTED_NOT_HELD", 1.0, 60, 60, 1)
-    ]
+    assert drift([info("a", 60, [0], pull_consumer=False, **active)]) == [lacks("a", 1, 60, 60, 1)]
     assert len(drift([info("a", 60, [], consume_type="CONSUME_PASSIVELY")])) == 2
 
 
@@ -213,12 +196,10 @@ def test_while_a_change_explains_what_it_holds_nothing_is_said_of_a_share_that_i
 def test_an_episode_has_the_highest_probability_in_it():
     views = [allocated("a", [0], 0.25), allocated("a", [], 0.75, client_count=3)]
     states = {"sure": [allocated("a", [0])], "at times": views}
-    for segments in (
-        [("sure", 0, 100), ("at times", 110, 600)],
-        [("at times", 0, 100), ("sure", 110, 600)],
-    ):
+    for one, other in (("sure", "at times"), ("at times", "sure")):
+        segments = [(one, 0, 100), (other, 110, 600)]
         missing, _ = drift([info("a", [60, 300], [3])], segments=segments, allocations=states)
-        assert missing == row("a", 0, "COMPUTED_NOT_HELD", 1.0, 60, 300, 2)
+        assert missing == lacks("a", 0, 60, 300, 2)
 
 
 # ---------------------------------------------------------------- client logs
@@ -240,8 +221,8 @@ def test_a_line_holds_until_the_next_one_in_every_phase_that_it_lasts_through():
         log("q", "b", 50, [2, 3]),
     ]
     assert drift(lines, segments=segments, allocations=states) == [
-        log_drift("p", "a", 2, "COMPUTED_NOT_HELD", 1.0, 230, 235),
-        log_drift("p", "a", 3, "COMPUTED_NOT_HELD", 1.0, 230, 235),
+        log_lacks("p", "a", 2, 230, 235),
+        log_lacks("p", "a", 3, 230, 235),
         log_drift("q", "b", 3, "HELD_NOT_COMPUTED", 0.0, 130, 200),
     ]
 
@@ -249,36 +230,28 @@ def test_a_line_holds_until_the_next_one_in_every_phase_that_it_lasts_through():
 def test_a_contradiction_is_one_episode_over_the_phases_that_it_lasts_through():
     segments = [("one", 0, 100), ("two", 110, 200), ("one", 210, 300)]
     assert drift([log("p", "a", 0, [0])], segments=segments) == [
-        log_drift("p", "a", 1, "COMPUTED_NOT_HELD", 1.0, 20, 300, observations=3)
+        log_lacks("p", "a", 1, 20, 300, observations=3)
     ]
 
 
 def test_a_contradiction_that_comes_again_is_another_episode():
     lines = [log("p", "a", 0, [0]), log("p", "a", 150, [0, 1]), log("p", "a", 250, [0])]
-    assert drift(lines) == [
-        log_drift("p", "a", 1, "COMPUTED_NOT_HELD", 1.0, 20, 150),
-        log_drift("p", "a", 1, "COMPUTED_NOT_HELD", 1.0, 270, 600),
-    ]
+    assert drift(lines) == [log_lacks("p", "a", 1, 20, 150), log_lacks("p", "a", 1, 270, 600)]
 
 
 def test_after_a_route_change_a_client_has_50_seconds_to_follow():
-    line = log("p", "a", -100, [0, 1])
+    line, grown = log("p", "a", -100, [0, 1]), allocated("a", [0, 1, 2], queue_count=6)
     inputs = {
         "segments": [("one", 0, 100), ("two", 110, 300)],
-        "allocations": {
-            "one": [allocated("a", [0, 1])],
-            "two": [allocated("a", [0, 1, 2], queue_count=6)],
-        },
+        "allocations": {"one": [allocated("a", [0, 1])], "two": [grown]},
         "changes": [105],
     }
     followed = [line, log("p", "a", 140, [0, 1, 2], queue_count=6)]
     assert drift(followed, **inputs) == [
-        log_drift("p", "a", 2, "COMPUTED_NOT_HELD", 1.0, 110, 140, attributed_to="ROUTE_CHANGED")
+        log_lacks("p", "a", 2, 110, 140, attributed_to="ROUTE_CHANGED")
     ]
     # What lasts longer than 50 seconds is not explained by the change.
-    assert drift([line], **inputs) == [
-        log_drift("p", "a", 2, "COMPUTED_NOT_HELD", 1.0, 110, 300, observations=2)
-    ]
+    assert drift([line], **inputs) == [log_lacks("p", "a", 2, 110, 300, observations=2)]
 
 
 #: One broker lists two clients, the others three.
@@ -302,9 +275,9 @@ def test_a_result_that_some_view_gives_does_not_drift():
 def test_a_result_that_no_view_gives_drifts_by_what_all_views_have_in_common():
     lines = [log("p", "b", -100, [3]), log("q", "a", -100, [1, 3])]
     assert drift(lines, allocations=DIVERGED) == [
-        log_drift("q", "a", 0, "COMPUTED_NOT_HELD", 1.0, 20, 600),
+        log_lacks("q", "a", 0, 20, 600),
         log_drift("q", "a", 3, "HELD_NOT_COMPUTED", 0.0, 20, 600),
-        log_drift("p", "b", 2, "COMPUTED_NOT_HELD", 1.0, 20, 600),
+        log_lacks("p", "b", 2, 20, 600),
     ]
 
 
@@ -314,7 +287,7 @@ def test_a_line_of_other_lengths_is_compared_with_all_views():
     assert drift([line], allocations=DIVERGED) == []
     other_list = {"queue_count": 9, "client_count": 9, "attributed_to": "OTHER_LIST"}
     assert drift([log("p", "b", 100, [3], 9, 9)], allocations=DIVERGED) == [
-        log_drift("p", "b", 2, "COMPUTED_NOT_HELD", 1.0, 120, 600, **other_list)
+        log_lacks("p", "b", 2, 120, 600, **other_list)
     ]
 
 
@@ -355,18 +328,14 @@ def test_lists_that_no_broker_gave_are_named_unless_they_are_those_of_a_phase_ne
 def test_logs_of_processes_that_share_an_id_are_kept_apart():
     allocations = [allocated("a", [0, 1], processes=2)]
     lines = [log("p", "a", -100, [0, 1]), log("q", "a", -50, [0])]
-    assert drift(lines, allocations=allocations) == [
-        log_drift("q", "a", 1, "COMPUTED_NOT_HELD", 1.0, 20, 600)
-    ]
+    assert drift(lines, allocations=allocations) == [log_lacks("q", "a", 1, 20, 600)]
     # One process, two logs: one of them is of a process that is gone.
     assert drift(lines) == []
 
 
 def test_no_result_of_the_client_is_compared_where_the_broker_assigns():
     assigned = log("p", "a", 100, [3], None, None, client_rebalance=False)
-    assert drift([log("p", "a", -100, [0]), assigned]) == [
-        log_drift("p", "a", 1, "COMPUTED_NOT_HELD", 1.0, 20, 100)
-    ]
+    assert drift([log("p", "a", -100, [0]), assigned]) == [log_lacks("p", "a", 1, 20, 100)]
 
 
 def test_a_client_that_does_not_subscribe_has_no_result_to_compare():

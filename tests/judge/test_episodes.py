@@ -24,13 +24,9 @@ def episodes(*phases):
 
 def times(episode):
     """First and last second, snapshots, persistence, ongoing."""
-    return (
-        episode.first_seen // at(1),
-        episode.last_seen // at(1),
-        episode.extent.snapshots,
-        episode.extent.persistence,
-        episode.extent.ongoing,
-    )
+    extent = episode.extent
+    seconds = (episode.first_seen // at(1), episode.last_seen // at(1))
+    return (*seconds, extent.snapshots, extent.persistence, extent.ongoing)
 
 
 def test_a_fault_that_goes_through_several_states_is_one_episode():
@@ -76,10 +72,7 @@ def minutes(shown, **overrides):
         ("xxx..xxx..xxx..", [(0, 12, 9, "PERSISTENT", True, 9 / 13)]),
         # It comes again at the end, and goes on; a gap that long was never before.
         ("xxx..xxx..x", [(0, 10, 7, "PERSISTENT", True, 7 / 11)]),
-        (
-            "xxx.xxx..x",
-            [(0, 6, 6, "PERSISTENT", False, 6 / 7), (9, 9, 1, "TRANSIENT", True, 1.0)],
-        ),
+        ("xxx.xxx..x", [(0, 6, 6, "PERSISTENT", False, 6 / 7), (9, 9, 1, "TRANSIENT", True, 1.0)]),
         # What is gone for most of the time is there for moments.
         ("x..x..x..x", [(n, n, 1, "TRANSIENT", n == 9, 1.0) for n in (0, 3, 6, 9)]),
         # A moment on its eve, or long after it, is no part of a fault.
@@ -99,15 +92,9 @@ def minutes(shown, **overrides):
 )
 def test_what_was_so_for_most_of_the_time_is_one_episode(shown, expected):
     found = [
-        (
-            each.first_seen // at(60),
-            each.last_seen // at(60),
-            each.extent.snapshots,
-            each.extent.persistence,
-            each.extent.ongoing,
-            pytest.approx(each.extent.share_of_time),
-        )
+        (first // 60, last // 60, *others, pytest.approx(each.extent.share_of_time))
         for each in episodes(*minutes(shown))
+        for first, last, *others in [times(each)]
     ]
     assert found == expected
 
@@ -124,17 +111,10 @@ def test_a_gap_of_more_than_half_an_hour_ends_an_episode_however_long_it_was_bef
 
 def test_an_episode_ends_with_its_watch_for_what_nobody_looked_at_does_not_last():
     shown = {"findings": (finding(),), "faults": (fault(),), "stacked": (stacked_id(),)}
-    phases = (phase(1, 0, 0, **shown), phase(2, 28_800, 28_800, watch=1, **shown))
-
-    for found in (
-        queue_episodes(timeline(*phases), 180),
-        fault_episodes(timeline(*phases), 180),
-        stacked(timeline(*phases)),
-    ):
-        assert [times(each) for each in found] == [
-            (0, 0, 1, "TRANSIENT", False),
-            (28_800, 28_800, 1, "TRANSIENT", True),
-        ]
+    whole = timeline(phase(1, 0, 0, **shown), phase(2, 28_800, 28_800, watch=1, **shown))
+    for found in (queue_episodes(whole, 180), fault_episodes(whole, 180), stacked(whole)):
+        expected = [(0, 0, 1, "TRANSIENT", False), (28_800, 28_800, 1, "TRANSIENT", True)]
+        assert [times(each) for each in found] == expected
 
 
 def test_a_run_of_lists_that_goes_on_in_the_next_watch_is_two_episodes_of_a_stacked_id():
@@ -146,11 +126,8 @@ def test_a_run_of_lists_that_goes_on_in_the_next_watch_is_two_episodes_of_a_stac
 
 def test_two_collectors_that_poll_soon_after_each_other_see_what_lasts():
     """They poll each minute, 2 s apart; others come and go, so that each phase is short."""
-    shown = [
-        phase(n + 1, 60 * n, 60 * n + 2, findings=(finding(),))._replace(snapshots=2)
-        for n in range(10)
-    ]
-    (one,) = episodes(*shown)
+    shown = [phase(n + 1, 60 * n, 60 * n + 2, findings=(finding(),)) for n in range(10)]
+    (one,) = episodes(*[each._replace(snapshots=2) for each in shown])
     assert times(one) == (0, 542, 20, "PERSISTENT", True)
 
 
@@ -173,10 +150,9 @@ def test_an_episode_goes_on_over_a_blind_phase():
 
 
 def test_an_episode_of_exactly_the_persistence_seconds_is_persistent():
-    (exact,) = episodes(phase(1, 0, 180, findings=(finding(),)))
-    (shorter,) = episodes(phase(1, 0, 179, findings=(finding(),)))
-
-    assert (exact.extent.persistence, shorter.extent.persistence) == ("PERSISTENT", "TRANSIENT")
+    for last, persistence in ((180, "PERSISTENT"), (179, "TRANSIENT")):
+        (episode,) = episodes(phase(1, 0, last, findings=(finding(),)))
+        assert episode.extent.persistence == persistence
 
 
 @pytest.mark.parametrize(
@@ -190,9 +166,7 @@ def test_an_episode_of_exactly_the_persistence_seconds_is_persistent():
         ([1.0, 0.5, 0.25], "POSSIBLE", 1.75 / 3),
     ],
 )
-def test_an_episode_is_one_row_whatever_the_certainty_of_its_phases(
-    probabilities, certainty, probability
-):
+def test_an_episode_is_one_row_whatever_its_certainties(probabilities, certainty, probability):
     (row,) = episodes(
         *(phase(n, 60 * n, 60 * n, findings=(finding(p),)) for n, p in enumerate(probabilities))
     )
@@ -215,16 +189,11 @@ def test_the_share_of_the_time_is_that_of_the_snapshots_and_of_the_probability()
 
 def test_the_kinds_and_queues_have_episodes_of_their_own():
     both = (finding(0.5), finding(0.5, kind="DUPLICATE"))
-    rows = episodes(
-        phase(1, 0, 60, findings=both),
-        phase(2, 120, 300, findings=(both[1], finding(queue_id=1))),
-    )
+    later = phase(2, 120, 300, findings=(both[1], finding(queue_id=1)))
+    rows = episodes(phase(1, 0, 60, findings=both), later)
 
-    assert [(each.kind, each.queue[1], *times(each)[:2]) for each in rows] == [
-        ("DUPLICATE", 0, 0, 300),
-        ("ORPHANED", 0, 0, 60),
-        ("ORPHANED", 1, 120, 300),
-    ]
+    expected = [("DUPLICATE", 0, 0, 300), ("ORPHANED", 0, 0, 60), ("ORPHANED", 1, 120, 300)]
+    assert [(each.kind, each.queue[1], *times(each)[:2]) for each in rows] == expected
 
 
 def test_the_causes_of_an_episode_are_those_that_lasted_else_those_of_all_its_states():
@@ -297,20 +266,16 @@ def test_a_fault_that_goes_on_without_its_queues_is_told_of_both_times():
         phase(2, 120, END, faults=(fault("ROUTE_DIVERGENCE", queues_affected=0),)),
     )
 
-    assert [(each.queues_affected, *times(each)) for each in rows] == [
-        (4, 0, 60, 2, "TRANSIENT", False),
-        (0, 120, END, 9, "PERSISTENT", True),
-    ]
+    passed, lasting = (4, 0, 60, 2, "TRANSIENT", False), (0, 120, END, 9, "PERSISTENT", True)
+    assert [(each.queues_affected, *times(each)) for each in rows] == [passed, lasting]
 
 
 def test_a_fault_that_is_about_one_client_has_an_episode_for_each():
     """Another process that reconnects later is another matter, and has its own addresses."""
     a, b = (fault("STALE_CHANNEL", client_ids=(of,)) for of in "ab")
     rows = faults(phase(1, 0, 120, faults=(a, b)), phase(2, 180, 240, faults=(b,)))
-    assert [(each.client_ids, *times(each)[:2]) for each in rows] == [
-        (("a",), 0, 120),
-        (("b",), 0, 240),
-    ]
+    found = [(each.client_ids, *times(each)[:2]) for each in rows]
+    assert found == [(("a",), 0, 120), (("b",), 0, 240)]
 
     # Who is to blame changes, and the strategies still differ.
     c, d = (fault(client_ids=(of,)) for of in "cd")
@@ -319,15 +284,13 @@ def test_a_fault_that_is_about_one_client_has_an_episode_for_each():
 
 
 def stacked(*timelines):
+    """The episodes of stacked ids, each with its times and all that is said of its id."""
     rows = stacked_ids(case(timelines=dict(enumerate(timelines))), GroupFindings()).stacked
-    found = [
-        SimpleNamespace(
-            **each.stacked._asdict()
-            | {"topics": each.topics, "verdict": each.kind, "extent": each.extent}
-            | {"first_seen": each.extent.first_seen, "last_seen": each.extent.last_seen}
-        )
-        for each in rows
-    ]
+    found = []
+    for row in rows:
+        told = row.stacked._asdict() | {"topics": row.topics, "verdict": row.kind}
+        seen = {"first_seen": row.extent.first_seen, "last_seen": row.extent.last_seen}
+        found.append(SimpleNamespace(**told, **seen, extent=row.extent))
     return sorted(found, key=lambda each: (each.client_id, each.first_seen))
 
 
@@ -378,38 +341,26 @@ def test_a_stacked_id_that_was_gone_for_longer_than_it_was_there_has_two_episode
 
 
 def test_a_run_of_which_nothing_is_known_breaks_no_episode_of_a_stacked_id():
-    (episode,) = stacked(
-        timeline(
-            phase(1, 0, 60, group_run=1, stacked=(stacked_id(),)),
-            phase(2, 300, END, group_run=3, stacked=(stacked_id(),)),
-        )
+    apart = timeline(
+        phase(1, 0, 60, group_run=1, stacked=(stacked_id(),)),
+        phase(2, 300, END, group_run=3, stacked=(stacked_id(),)),
     )
-
+    (episode,) = stacked(apart)
     assert times(episode) == (0, END, 8, "PERSISTENT", True)
-
-
-def test_a_run_of_which_another_topic_says_that_the_id_is_not_stacked_breaks_its_episode():
-    rows = stacked(
-        timeline(
-            phase(1, 0, 60, group_run=1, stacked=(stacked_id(),)),
-            phase(2, 300, END, group_run=3, stacked=(stacked_id(),)),
-        ),
-        timeline(phase(1, 120, 240, group_run=2), topic="%RETRY%G"),
-    )
-
+    # But one of which another topic says that the id is not stacked.
+    rows = stacked(apart, timeline(phase(1, 120, 240, group_run=2), topic="%RETRY%G"))
     assert [times(each)[:2] for each in rows] == [(0, 60), (300, END)]
 
 
 def test_an_id_of_one_process_is_a_stale_channel_and_has_the_remedy_of_most_processes():
-    stale = {"processes": 1, "remedy": "none"}
+    a, b = (stacked_id(name, processes=1, remedy="none") for name in "ab")
     rows = stacked(
         timeline(
-            phase(1, 0, 60, stacked=(stacked_id("a", **stale), stacked_id("b", **stale))),
-            phase(2, 120, 180, stacked=(stacked_id("a", **stale), stacked_id("b"))),
-            phase(3, 240, 240, stacked=(stacked_id("a", **stale), stacked_id("b", **stale))),
+            phase(1, 0, 60, stacked=(a, b)),
+            phase(2, 120, 180, stacked=(a, stacked_id("b"))),
+            phase(3, 240, 240, stacked=(a, b)),
         )
     )
-
     assert [(each.client_id, each.processes, each.verdict, each.remedy) for each in rows] == [
         ("a", 1, "STALE_CHANNEL", "none"),
         ("b", 2, "STACKED", "give each its own"),
@@ -418,13 +369,9 @@ def test_an_id_of_one_process_is_a_stale_channel_and_has_the_remedy_of_most_proc
 
 def test_of_phases_that_know_of_equally_many_processes_the_last_gives_the_evidence():
     """Clients reconnect: the addresses in the evidence are to be those of now."""
-    (episode,) = stacked(
-        timeline(
-            phase(1, 0, 60, stacked=(stacked_id(evidence="h:1 and h:2"),)),
-            phase(2, 120, 180, stacked=(stacked_id(evidence="h:1 and h:3"),)),
-        )
-    )
-
+    former, last = (stacked_id(evidence=f"h:1 and h:{port}") for port in (2, 3))
+    phases = phase(1, 0, 60, stacked=(former,)), phase(2, 120, 180, stacked=(last,))
+    (episode,) = stacked(timeline(*phases))
     assert episode.evidence == "h:1 and h:3"
 
 
@@ -478,52 +425,44 @@ def test_episodes_are_the_same_read_backwards_and_could_not_be_longer(shown):
     assert not longer
 
 
-def views_differ(*in_whom, causes=("BROKER_VIEW_DIVERGENCE",), probability=0.25):
-    """A phase a minute, in which lists differ in one client; None: they agree."""
-    phases = []
-    for number, client_id in enumerate(in_whom, start=1):
-        shown = {}
-        if client_id is not None:
-            shown = {
-                "findings": (finding(probability, causes=causes),),
-                "faults": (fault(causes[0], client_ids=(client_id,)),),
-            }
-        phases.append(phase(number, 60 * number, 60 * number, **shown))
-    return timeline(*phases)
+def views_differ(in_whom, causes=("BROKER_VIEW_DIVERGENCE",), probability=0.25):
+    """A phase a minute, in which lists differ in one client."""
+    shown = {"findings": (finding(probability, causes=causes),)}
+    return timeline(
+        *(
+            phase(n, 60 * n, 60 * n, **shown, faults=(fault(causes[0], client_ids=(client_id,)),))
+            for n, client_id in enumerate(in_whom, start=1)
+        )
+    )
 
 
 @pytest.mark.parametrize(
-    ("in_whom", "lasts"),
+    ("in_whom", "others", "lasts"),
     [
-        ("aaaaa", "PERSISTENT"),
-        ("aabaa", "PERSISTENT"),
-        ("abbbbc", "PERSISTENT"),
-        ("abcde", "TRANSIENT"),
-        ("abbbc", "TRANSIENT"),
-        ("abcab", "TRANSIENT"),
+        ("aaaaa", {}, "PERSISTENT"),
+        ("aabaa", {}, "PERSISTENT"),
+        ("abbbbc", {}, "PERSISTENT"),
+        ("abcde", {}, "TRANSIENT"),
+        ("abbbc", {}, "TRANSIENT"),
+        ("abcab", {}, "TRANSIENT"),
+        # Nor are old connections of one client after the other a single outage.
+        ("aaaaa", {"causes": ("STALE_CHANNEL",)}, "PERSISTENT"),
+        ("aabb", {"causes": ("STALE_CHANNEL",)}, "TRANSIENT"),
+        # What is expected for a short time in all does not last.
+        ("aaaa", {"probability": 0.2}, "TRANSIENT"),
+        ("aaaa", {"probability": 0.25}, "PERSISTENT"),
     ],
 )
-def test_lists_that_differ_in_one_client_after_the_other_differ_in_none_for_long(in_whom, lasts):
-    differing = views_differ(*in_whom)
+def test_lists_that_differ_in_one_client_after_another_differ_in_none_long(in_whom, others, lasts):
+    differing = views_differ(in_whom, **others)
     (row,) = queue_episodes(differing, 180)
-    (of_fault,) = fault_episodes(differing, 180)
-    assert row.extent.persistence == of_fault.extent.persistence == lasts
-
-
-@pytest.mark.parametrize(("in_whom", "lasts"), [("aaaaa", "PERSISTENT"), ("aabb", "TRANSIENT")])
-def test_old_connections_of_one_client_after_the_other_are_no_single_outage(in_whom, lasts):
-    (row,) = queue_episodes(views_differ(*in_whom, causes=("STALE_CHANNEL",)), 180)
     assert row.extent.persistence == lasts
-
-
-@pytest.mark.parametrize(("probability", "lasts"), [(0.2, "TRANSIENT"), (0.25, "PERSISTENT")])
-def test_what_is_expected_for_a_short_time_in_all_does_not_last(probability, lasts):
-    (row,) = queue_episodes(views_differ(*"aaaa", probability=probability), 180)
-    assert row.extent.persistence == lasts
+    if not others:
+        (of_fault,) = fault_episodes(differing, 180)
+        assert of_fault.extent.persistence == lasts
 
 
 def test_what_has_another_cause_too_lasts_as_long_as_it_is_seen():
-    (row,) = queue_episodes(
-        views_differ(*"abcde", causes=("BROKER_VIEW_DIVERGENCE", "STRATEGY_MISMATCH")), 180
-    )
+    both = ("BROKER_VIEW_DIVERGENCE", "STRATEGY_MISMATCH")
+    (row,) = queue_episodes(views_differ("abcde", causes=both), 180)
     assert row.extent.persistence == "PERSISTENT"

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.declared.instants import SECOND
+from jobs.declared.kinds import GRADED_TABLES
 from jobs.judge import events
 from jobs.judge.arrow_tables import Row, to_table
 from jobs.judge.brokers import masters_away
@@ -42,21 +43,24 @@ from tests.judge.lists import NO_ANSWER, group, started
 from tests.judge.phases import TERMS, at, broker, case, route
 
 A, B = broker("broker-a"), broker("broker-b")
+MORE_A, LESS_A = broker("broker-a", 8), broker("broker-a", 2)
 SLAVE = broker("broker-a", broker_ids=(1,))
 MINUTES = range(0, 660, 60)
 
 
 def seconds(events: Any) -> list[tuple[Any, ...]]:
     """(kind, subject, begins, ends) of events, in seconds."""
-    return [
-        (each.kind, each.subject, each.begins // SECOND, each.ends and each.ends // SECOND)
-        for each in events
-    ]
+    return [(e.kind, e.subject, e.begins // SECOND, e.ends and e.ends // SECOND) for e in events]
 
 
 def answering(silent: range | tuple[int, ...] = (), every: Any = MINUTES) -> Any:
     """The polls of a master that lists a, but for the rounds in which it does not answer."""
     return [(each, each, NO_ANSWER if each in silent else ["a"]) for each in every]
+
+
+def of_b(*routes: Any) -> Dossier:
+    """A group whose broker-b alone is asked."""
+    return group({"broker-b": answering()}, routes={"T": list(routes)})
 
 
 def test_every_function_that_finds_events_is_called() -> None:
@@ -93,34 +97,26 @@ def left(dossier: Dossier) -> Iterator[Event]:
 
 
 def test_a_master_that_has_not_come_back_is_away_still() -> None:
-    routes = [route([A, B], 0, 60), route([SLAVE, B], 120, 180)]
-    (event,) = left(group({"broker-b": answering()}, routes={"T": routes}))
+    (event,) = left(of_b(route([A, B], 0, 60), route([SLAVE, B], 120, 180)))
     assert (event.begins, event.last_seen, event.ends) == (at(120), at(180), None)
 
 
 def test_of_one_round_alone_a_master_is_away_that_no_route_names() -> None:
     """Of many, in which it never was there, nobody knows when it left."""
-    for times, number in (((0,), 1), ((0, 60), 0)):
-        routes = [route([SLAVE, B], *times)]
-        assert len([*left(group({"broker-b": answering()}, routes={"T": routes}))]) == number
+    assert len([*left(of_b(route([SLAVE, B], 0)))]) == 1
+    assert len([*left(of_b(route([SLAVE, B], 0, 60)))]) == 0
 
 
 @pytest.mark.parametrize(
     ("silent", "routes"),
     [
-        pytest.param((120, 180), [route([A, B], *MINUTES)], id="two rounds of bad luck"),
-        pytest.param(MINUTES, [route([A, B], *MINUTES)], id="nobody ever reached it"),
-        pytest.param(
-            (),
-            [route([A, B], 0), route([SLAVE, B], *MINUTES[1:])],
-            id="it answers, whatever the route says",
-        ),
-        pytest.param(
-            (),
-            [route([A, B], *MINUTES), route([B], 60, namesrv_addr="ns-2")],
-            id="a nameserver that lacks it was just started",
-        ),
-        pytest.param(MINUTES, [route([B], *MINUTES)], id="the group has no queue there"),
+        # Two rounds of bad luck; nobody ever reached it; it answers, whatever the route says.
+        ((120, 180), [route([A, B], *MINUTES)]),
+        (MINUTES, [route([A, B], *MINUTES)]),
+        ((), [route([A, B], 0), route([SLAVE, B], *MINUTES[1:])]),
+        # A nameserver that lacks it was just started; the group has no queue there.
+        ((), [route([A, B], *MINUTES), route([B], 60, namesrv_addr="ns-2")]),
+        (MINUTES, [route([B], *MINUTES)]),
     ],
 )
 def test_a_master_is_not_away(silent: Any, routes: Any) -> None:
@@ -129,23 +125,18 @@ def test_a_master_is_not_away(silent: Any, routes: Any) -> None:
 
 
 def test_a_master_that_one_nameserver_names_is_there_although_nobody_asks_it() -> None:
-    routes = [
-        route([A, B], *MINUTES),
-        route([A, B], 0, namesrv_addr="ns-2"),
-        route([SLAVE, B], 60, 120, namesrv_addr="ns-2"),
-    ]
-    assert list(left(group({"broker-b": answering()}, routes={"T": routes}))) == []
+    before, later = ([A, B], 0), ([SLAVE, B], 60, 120)
+    of_other = [route(*each, namesrv_addr="ns-2") for each in (before, later)]
+    assert list(left(of_b(route([A, B], *MINUTES), *of_other))) == []
 
 
 def test_a_broker_that_comes_later_was_not_away_before() -> None:
-    routes = [route([B], 0, 60), route([A, B], 120, 180)]
-    assert list(left(group({"broker-b": answering()}, routes={"T": routes}))) == []
+    assert list(left(of_b(route([B], 0, 60), route([A, B], 120, 180)))) == []
 
 
 def test_a_broker_that_leaves_the_route_with_its_master_is_the_same_event() -> None:
     routes = [route([A, B], 0, 60, 240), route([B], 120, 180)]
-    dossier = group({"broker-b": answering()}, routes={"T": routes})
-    assert seconds(left(dossier)) == [("MASTER_LEFT", "broker-a", 120, 240)]
+    assert seconds(left(of_b(*routes))) == [("MASTER_LEFT", "broker-a", 120, 240)]
     assert list(topic_resized("T", find_route_changes(routes, MOST_TOPIC_QUEUES))) == []
 
 
@@ -175,11 +166,10 @@ def test_a_slave_that_acts_as_the_master_is_no_master_and_no_new_address() -> No
 
 def differing(*of_other: Any) -> list[tuple[Any, ...]]:
     """ns-1 gives both brokers each minute, ns-2 these routes."""
-    routes = [route([A, B], *range(0, 60 * len(of_other), 60))]
+    times = range(0, 60 * len(of_other), 60)
+    routes = [route([A, B], *times)]
     routes += [route(each, 60 * n, namesrv_addr="ns-2") for n, each in enumerate(of_other)]
-    dossier = group(
-        {"broker-a": answering(every=range(0, 60 * len(of_other), 60))}, routes={"T": routes}
-    )
+    dossier = group({"broker-a": answering(every=times)}, routes={"T": routes})
     return seconds(nameservers_that_differ(find_situations(dossier, TERMS).by_topic))
 
 
@@ -213,38 +203,43 @@ def test_a_broker_is_asked_at_another_address_from_then_on() -> None:
 # ---------------------------------------------------------------- topics
 
 
-def resized(*routes: Any) -> list[tuple[Any, ...]]:
-    """Of a route each half a minute."""
-    changes = find_route_changes(
-        [route(each, 30 * n) for n, each in enumerate(routes)], MOST_TOPIC_QUEUES
-    )
-    return [
-        (e.begins // SECOND, e.ends // SECOND, str(e.what), str(e.evidence))
-        for e in topic_resized("T", changes)
-        if e.ends is not None
-    ]
-
-
-def test_brokers_that_get_queues_one_after_the_other_are_one_event() -> None:
-    more_a, more_b = broker("broker-a", 8), broker("broker-b", 8)
-    assert resized([A, B], [more_a, B], [more_a, more_b]) == [
-        (30, 60, "topic T grew from 8 to 16 queues", "broker-a 4 to 8, broker-b 4 to 8")
-    ]
-
-
-def test_fewer_queues_other_queues_and_a_new_broker_are_events_too() -> None:
-    assert resized([A, B], [broker("broker-a", 2), B])[0][2:] == (
-        "topic T shrank from 8 to 6 queues",
-        "broker-a 4 to 2",
-    )
-    assert resized([A, B], [broker("broker-a", 6), broker("broker-b", 2)])[0][2] == (
-        "queues of topic T went to other brokers"
-    )
-    assert resized([A], [A, B])[0][2:] == ("topic T grew from 4 to 8 queues", "broker-b 0 to 4")
+@pytest.mark.parametrize(
+    ("routes", "what", "evidence", "until"),
+    [
+        # One after the other.
+        (
+            [[A, B], [MORE_A, B], [MORE_A, broker("broker-b", 8)]],
+            "topic T grew from 8 to 16 queues",
+            "broker-a 4 to 8, broker-b 4 to 8",
+            60,
+        ),
+        ([[A, B], [LESS_A, B]], "topic T shrank from 8 to 6 queues", "broker-a 4 to 2", 30),
+        (
+            [[A, B], [broker("broker-a", 6), broker("broker-b", 2)]],
+            "queues of topic T went to other brokers",
+            "broker-a 4 to 6, broker-b 4 to 2",
+            30,
+        ),
+        ([[A], [A, B]], "topic T grew from 4 to 8 queues", "broker-b 0 to 4", 30),
+    ],
+)
+def test_brokers_that_get_other_queues_are_one_event(
+    routes: Any, what: str, evidence: str, until: int
+) -> None:
+    (event,) = resized(*routes)
+    assert (event.begins, event.ends) == (at(30), at(until))
+    assert (str(event.what), str(event.evidence)) == (what, evidence)
 
 
 def test_a_broker_that_leaves_and_comes_back_as_it_was_makes_no_topic_grow() -> None:
     assert resized([A, B], [B], [A, B]) == []
+
+
+def resized(*routes: Any) -> list[Event]:
+    """The events of a route each half a minute."""
+    each_time = [route(each, 30 * n) for n, each in enumerate(routes)]
+    changes = find_route_changes(each_time, MOST_TOPIC_QUEUES)
+    return [each for each in topic_resized("T", changes) if each.ends is not None]
 
 
 # ---------------------------------------------------------------- members
@@ -260,58 +255,30 @@ def changed(*in_time: tuple[float, str], **others: Any) -> list[tuple[str, int, 
     ]
 
 
+SCALED = "group G was scaled from 2 to {} members"
+REPLACED = "of 2 members of G were replaced or restarted"
+
+
 @pytest.mark.parametrize(
-    ("in_time", "kind", "what"),
+    ("in_time", "kind", "what", "evidence"),
     [
-        pytest.param(
+        # One after the other; it comes back with its id; all replaced, and one more.
+        (
             [(0, "ab"), (60, "b"), (120, "bc"), (180, "c"), (240, "cd")],
             "GROUP_DEPLOYED",
-            "2 of 2 members of G were replaced or restarted",
-            id="one after the other",
+            f"2 {REPLACED}",
+            "2 joined, 2 left",
         ),
-        pytest.param(
-            [(0, "ab"), (60, "b"), (120, "ab")],
-            "GROUP_DEPLOYED",
-            "1 of 2 members of G were replaced or restarted",
-            id="it comes back with its id",
-        ),
-        pytest.param(
-            [(0, "ab"), (60, "cde")],
-            "GROUP_DEPLOYED",
-            "2 of 2 members of G were replaced or restarted",
-            id="all replaced, and one more",
-        ),
-        pytest.param(
-            [(0, "ab"), (60, "abcd")],
-            "GROUP_SCALED",
-            "group G was scaled from 2 to 4 members",
-            id="out",
-        ),
-        pytest.param(
-            [(0, "ab"), (60, "")],
-            "GROUP_SCALED",
-            "group G was scaled from 2 to 0 members",
-            id="to nothing",
-        ),
+        ([(0, "ab"), (60, "b"), (120, "ab")], "GROUP_DEPLOYED", f"1 {REPLACED}", "1 came back"),
+        ([(0, "ab"), (60, "cde")], "GROUP_DEPLOYED", f"2 {REPLACED}", "3 joined, 2 left"),
+        ([(0, "ab"), (60, "abcd")], "GROUP_SCALED", SCALED.format(4), "2 joined"),
+        ([(0, "ab"), (60, "")], "GROUP_SCALED", SCALED.format(0), "2 left"),
     ],
 )
-def test_members_that_change_are_one_deploy_or_one_scaling(
-    in_time: Any, kind: str, what: str
+def test_members_that_change_are_one_deploy_or_one_scaling_with_who_came_and_left(
+    in_time: Any, kind: str, what: str, evidence: str
 ) -> None:
     assert changed(*in_time) == [(kind, 60, int(in_time[-1][0]), what)]
-
-
-@pytest.mark.parametrize(
-    ("in_time", "evidence"),
-    [
-        ([(0, "ab"), (60, "")], "2 left"),
-        ([(0, "ab"), (60, "cde")], "3 joined, 2 left"),
-        ([(0, "ab"), (60, "b"), (120, "ab")], "1 came back"),
-    ],
-)
-def test_an_event_of_members_says_who_came_and_left_without_zeros(
-    in_time: Any, evidence: str
-) -> None:
     members = [ListedIds(at(second), frozenset(ids)) for second, ids in in_time]
     events = members_that_changed("G", members, [at(60 * n) for n in range(60)])
     assert [str(each.evidence) for each in events] == [evidence]
@@ -335,9 +302,8 @@ def test_a_broker_that_has_just_come_lists_its_members_one_after_the_other() -> 
 def test_a_process_that_began_later_under_the_same_id_restarted() -> None:
     infos = [started("a", -100, 0, 60, 120), started("a", 150, 180, 240), started("b", -100, 0)]
     assert restarts(infos) == [(at(180), "a")]
-    assert changed((0, "ab"), restarted=restarts(infos)) == [
-        ("GROUP_DEPLOYED", 180, 180, "1 of 2 members of G were replaced or restarted")
-    ]
+    deploy = ("GROUP_DEPLOYED", 180, 180, f"1 {REPLACED}")
+    assert changed((0, "ab"), restarted=restarts(infos)) == [deploy]
     # Two processes that share the id are reported by turns.
     assert restarts([started("a", -100, 0, 120), started("a", -50, 60, 180)]) == []
 
@@ -346,9 +312,7 @@ def test_a_process_that_began_later_under_the_same_id_restarted() -> None:
 
 
 @pytest.mark.parametrize(("next_round", "is_away"), [(149, False), (150, True), (900, True)])
-def test_the_collector_is_away_when_more_than_one_round_is_missing(
-    next_round: int, *, is_away: bool
-) -> None:
+def test_the_collector_is_away_when_rounds_are_missing(next_round: int, *, is_away: bool) -> None:
     rounds = [at(60 * n) for n in range(6)]
     later = [at(300 + next_round + 60 * n) for n in range(6)]
     found = list(collector_away("c", [*rounds, *later], ["G", "H"]))
@@ -383,12 +347,8 @@ def explained(*findings: Row) -> tuple[Row, list[bool]]:
     """The event of a master that is away from 120 to 300 s, and which findings name it."""
     polls = {"broker-a": answering((120, 180, 240)), "broker-b": answering()}
     dossier = group(polls, routes={"T": [route([A, B], *MINUTES)], "U": [route([B], *MINUTES)]})
-    tables = {
-        "orphaned_queues": list(findings),
-        "duplicate_queues": [],
-        "stalled_queues": [],
-        "group_faults": [],
-    }
+    tables: dict[str, list[Row]] = {table: [] for table in GRADED_TABLES}
+    tables["orphaned_queues"] = list(findings)
     of = case(
         dossier=dossier,
         situations=Situations({}),
@@ -420,14 +380,11 @@ def test_a_finding_names_the_event_with_which_it_began() -> None:
     )
 
 
+PASSED = {"persistence": "TRANSIENT", "confirmed": True}
+
+
 @pytest.mark.parametrize(
-    "refuted",
-    [
-        {"persistence": "TRANSIENT", "confirmed": True},
-        {"confirmed": False},
-        {"moved": False},
-        {"certainty": "POSSIBLE"},
-    ],
+    "refuted", [PASSED, {"confirmed": False}, {"moved": False}, {"certainty": "POSSIBLE"}]
 )
 def test_what_passed_or_is_refuted_or_possible_alone_cost_no_queue(refuted: Row) -> None:
     event, named = explained(a_finding(**refuted))
@@ -508,39 +465,25 @@ def test_what_many_groups_saw_is_one_event_from_the_first_to_the_last_that_saw_i
     to_table(EVENTS, [bounded(event)])
 
 
-def test_what_showed_an_event_is_said_by_the_group_that_saw_most_of_those_that_saw_it_first() -> (
-    None
-):
+def test_of_those_that_saw_it_first_the_group_that_saw_most_says_what_showed_an_event() -> None:
     rows = [sighting(n, 100 + n // 2, 60, ended=True) for n in range(4)]
-    evidence = (
-        "it is gone",
-        "it is gone, and no route names it",
-        "a later one, of which more",
-        "z",
-    )
-    for row, text in zip(rows, evidence, strict=True):
+    most = "it is gone, and no route names it"
+    texts = ["it is gone", most, "a later one, of which more", "z"]
+    for row, text in zip(rows, texts, strict=True):
         row["evidence"] = text
-    assert merged(rows)[0]["evidence"] == evidence[1]
+    assert merged(rows)[0]["evidence"] == most
 
 
 def test_an_event_goes_on_while_a_group_sees_it_after_the_others_saw_it_end() -> None:
-    assert (
-        merged([sighting(0, 0, 60, ended=True), sighting(1, 60, 90, ended=False)])[0]["ends"]
-        is None
-    )
+    (event,) = merged([sighting(0, 0, 60, ended=True), sighting(1, 60, 90, ended=False)])
+    assert event["ends"] is None
 
 
 def test_what_happens_again_later_and_to_another_broker_are_other_events() -> None:
-    rows = [
-        sighting(0, 0, 60, ended=True),
-        sighting(0, 900, 60, ended=True),
-        sighting(0, 0, 60, ended=True, subject="other"),
-    ]
-    assert [(row["begins"], row["subject"]) for row in merged(rows)] == [
-        (0, "b"),
-        (0, "other"),
-        (at(900), "b"),
-    ]
+    seen = [(0, "b"), (900, "b"), (0, "other")]
+    rows = merged([sighting(0, begins, 60, ended=True, subject=of) for begins, of in seen])
+    found = [(row["begins"], row["subject"]) for row in rows]
+    assert found == [(0, "b"), (0, "other"), (at(900), "b")]
 
 
 sightings = st.lists(

@@ -61,17 +61,11 @@ def test_a_process_that_crashes_and_is_started_again_flaps():
 
 
 def test_a_client_that_has_the_same_id_each_time_is_named_with_its_addresses():
-    changes = [
-        change
-        for minute in range(0, 40, 5)
-        for change in ((minute, ["pod-1"], []), (minute + 2, [], ["pod-1"]))
-    ]
-    channels = {
-        "pod-1": [
-            Channel(("b", 0), "pod-1", f"h:{n}", at(300 * n), at(300 * n + 60), None)
-            for n in (0, 1, 99)
-        ]
-    }
+    changes = []
+    for minute in range(0, 40, 5):
+        changes += [(minute, ["pod-1"], []), (minute + 2, [], ["pod-1"])]
+    seen = [(f"h:{n}", at(300 * n), at(300 * n + 60), None) for n in (0, 1, 99)]
+    channels = {"pod-1": [Channel(("b", 0), "pod-1", *each) for each in seen]}
 
     fault = found(*changes, channels=channels)
 
@@ -117,6 +111,7 @@ def test_pods_with_a_host_each_flap_together():
     fault = found(*changes)
 
     assert fault.evidence.startswith("processes of several hosts joined 18 times with 18 client id")
+    assert fault.remedy.startswith("find out why processes of several hosts end: ")
 
 
 @pytest.mark.parametrize("processes_of_a_host", [1, 8])

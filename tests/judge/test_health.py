@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import pytest
 
@@ -11,29 +9,25 @@ from jobs.judge.dossier import Dossier, PollRun, QueueOffsets
 from jobs.judge.health import group_health, state_runs, topic_without_group, unreadable_queues
 from jobs.judge.situations import Situations
 from rebalance_core import MessageQueue
-from rebalance_core.state import RouteBroker
 from tests.judge.phases import at, broker, case, evaluated, period, queue_finding, route, stall
 
 GOOD = evaluated(
     reason="why good", queues=8, most_queues=2, fewest_queues=1, strategy_source="assumed"
 )
 BAD = evaluated(reason="why bad", completeness=0.5, members=3, strategy_source="assumed")
-NONE = evaluated(
-    coverage="NO_BROKER_ANSWERED",
-    reason="why none",
-    completeness=0.0,
-    members=0,
-)
-BROADCASTING = evaluated(coverage="BROADCASTING", reason="why all", strategy_source=None)
-OWN = evaluated(coverage="STRATEGY_NOT_KNOWN", reason="why own", completeness=0.0)
-UNROUTED = evaluated(coverage="ROUTE_NOT_KNOWN", reason="why unrouted", completeness=0.0)
+
+
+def unknown(coverage, reason, **told):
+    return evaluated(coverage=coverage, reason=reason, completeness=0.0, **told)
+
+
 BY_ID = {
-    "unrouted": UNROUTED,
-    "own": OWN,
+    "unrouted": unknown("ROUTE_NOT_KNOWN", "why unrouted"),
+    "own": unknown("STRATEGY_NOT_KNOWN", "why own"),
     "good": GOOD,
     "bad": BAD,
-    "none": NONE,
-    "all": BROADCASTING,
+    "none": unknown("NO_BROKER_ANSWERED", "why none", members=0),
+    "all": evaluated(coverage="BROADCASTING", reason="why all", strategy_source=None),
 }
 
 
@@ -42,10 +36,20 @@ def finding(kind="ORPHANED", severity="INFO", probability=1.0, first=120, last=2
     return queue_finding(first, last, share_of_time=share, **values)
 
 
-def health(*periods, findings=(), stalls=(), **facts):
-    situations = Situations({"T": [period(*each) for each in periods]})
-    every = case(situations=situations, evaluated=BY_ID, **facts)
-    return group_health(every, "T", [*findings, *stalls])
+def health(*periods, findings=(), routes=(), offsets=(), **facts):
+    """The row of T; ``routes``: the brokers that each nameserver gives, a broker each."""
+    of_each = tuple((f"ns-{n}", (each,)) for n, each in enumerate(routes))
+    every = [period(*each) for each in periods]
+    every = [e._replace(situation=e.situation._replace(routes=of_each)) for e in every]
+    facts = {"dossier": Dossier("C", "G", offsets={"T": list(offsets)})} | facts
+    of = case(situations=Situations({"T": every}), evaluated=BY_ID, **facts)
+    return group_health(of, "T", list(findings))
+
+
+def polled(seconds, written, consumed, broker_name="broker-a", queue_id=0):
+    times = np.array([at(each) for each in seconds])
+    numbers = (np.array(each) for each in (written, consumed))
+    return QueueOffsets("T", broker_name, queue_id, times, *numbers)
 
 
 def test_a_healthy_topic():
@@ -87,8 +91,8 @@ def test_the_minutes_of_a_topic_are_those_of_its_queues_by_probability_and_share
             finding(severity="WARNING", probability=0.5, last=180),
             finding("DUPLICATE", last=180),
             finding("DUPLICATE", first=0, share=0.75),
+            stall(severity="INFO"),
         ],
-        stalls=[stall(severity="INFO")],
     )
 
     # 2 min of one queue, 1 min of another at a half; 1 min of one, 4 min of one with gaps.
@@ -100,43 +104,38 @@ def test_the_minutes_of_a_topic_are_those_of_its_queues_by_probability_and_share
 
 
 def test_a_stall_alone_gives_the_worst_severity():
-    row = health(("good", 0, 240), stalls=[stall(), stall(severity="WARNING")])
+    row = health(("good", 0, 240), findings=[stall(), stall(severity="WARNING")])
     assert row["worst_severity"] == "WARNING"
 
 
 @pytest.mark.parametrize(("period_id", "backlog"), [("good", 30), ("all", None)])
 def test_of_clients_that_keep_their_offsets_themselves_nobody_knows_what_waits(period_id, backlog):
-    dossier = Dossier("C", "G")
-    written, consumed = np.array([10, 30]), np.array([0, 0])
-    times = np.array([at(0), at(240)])
-    dossier.offsets["T"] = [QueueOffsets("T", "broker-a", 0, times, written, consumed)]
-    assert health((period_id, 0, 240), dossier=dossier)["backlog"] == backlog
+    offsets = polled([0, 240], [10, 30], [0, 0])
+    assert health((period_id, 0, 240), offsets=[offsets])["backlog"] == backlog
 
 
-def test_of_how_many_queues_it_is_not_known_what_waits() -> None:
-    """A broker that did not answer makes the backlog a lower bound."""
-    dossier = Dossier("C", "G")
-    times, numbers = np.array([at(0), at(240)]), np.array([10, 30])
-
-    def polled(broker_name: str, queue_id: int) -> QueueOffsets:
-        return QueueOffsets("T", broker_name, queue_id, times, numbers, numbers)
-
-    dossier.offsets["T"] = [polled("a", 0), polled("a", 7), polled("gone", 0)]
-
-    def without_offsets(period_id: str, *brokers: RouteBroker) -> int | None:
+@pytest.mark.parametrize(
+    ("period_id", "brokers", "number"),
+    [
         # Two nameservers: of a queue that one of them gives it counts that it is not known.
-        of_each = tuple((f"ns-{n}", (each,)) for n, each in enumerate(brokers))
-        one = period(period_id, 0, 240)
-        one = one._replace(situation=one.situation._replace(routes=of_each))
-        every = case(situations=Situations({"T": [one]}), evaluated=BY_ID, dossier=dossier)
-        return group_health(every, "T", [])["queues_without_offsets"]
-
-    assert without_offsets("good", broker("a", 2), broker("b", 3)) == 4
-    assert without_offsets("good", broker("b", 3), broker("b", 2)) == 3
-    assert without_offsets("good", broker("a", 1)) == 0
-    assert without_offsets("all", broker("b", 3)) is None
-    # Whoever writes a route chooses its numbers: no queue is made to count them.
-    assert without_offsets("good", broker("b", 2**31 - 1), broker("c", 5)) == 2**31 - 1
+        ("good", [broker("a", 2), broker("b", 3)], 4),
+        ("good", [broker("b", 3), broker("b", 2)], 3),
+        ("good", [broker("a", 1)], 0),
+        ("all", [broker("b", 3)], None),
+        # Whoever writes a route chooses its numbers: no queue is made to count them.
+        ("good", [broker("b", 2**31 - 1), broker("c", 5)], 2**31 - 1),
+        # Without a route it is not known that nothing waits.
+        ("good", [], None),
+    ],
+)
+def test_of_how_many_queues_it_is_not_known_what_waits(period_id, brokers, number):
+    """A broker that did not answer makes the backlog a lower bound."""
+    places = (("a", 0), ("a", 7), ("gone", 0))
+    offsets = [polled([0, 240], [10, 30], [10, 30], *place) for place in places]
+    row = health((period_id, 0, 240), routes=brokers, offsets=offsets)
+    assert row["queues_without_offsets"] == number
+    if not brokers:
+        assert row["backlog"] is None
 
 
 HOUR = 3600
@@ -157,18 +156,9 @@ HOUR = 3600
         (range(0, HOUR + 1, 60), 0, (None, 1)),
     ],
 )
-def test_offsets_that_are_old_or_were_never_committed_do_not_show_that_nothing_waits(
-    polls: Iterable[int], consumed: int, shown: tuple[int | None, int]
-) -> None:
-    dossier = Dossier("C", "G")
-    times = np.array([at(each) for each in polls])
-    numbers = np.full(times.size, 30)
-    offsets = QueueOffsets("T", "a", 0, times, numbers, np.full(times.size, consumed))
-    dossier.offsets["T"] = [offsets]
-    one = period("good", 0, HOUR)
-    one = one._replace(situation=one.situation._replace(routes=(("ns", (broker("a", 1),)),)))
-    every = case(situations=Situations({"T": [one]}), evaluated=BY_ID, dossier=dossier)
-    row = group_health(every, "T", [])
+def test_offsets_old_or_never_committed_do_not_show_that_nothing_waits(polls, consumed, shown):
+    offsets = polled(polls, [30] * len(polls), [consumed] * len(polls), "a")
+    row = health(("good", 0, HOUR), routes=[broker("a", 1)], offsets=[offsets])
     assert (row["backlog"], row["queues_without_offsets"]) == shown
 
 
@@ -183,44 +173,31 @@ def test_offsets_that_are_old_or_were_never_committed_do_not_show_that_nothing_w
         ("DUPLICATE", 60, HOUR, (None, 1)),
     ],
 )
-def test_old_offsets_of_a_queue_that_is_orphaned_since_show_what_waits_at_least(
-    kind: str, first: int, last: int, shown: tuple[int | None, int]
-) -> None:
-    dossier = Dossier("C", "G")
-    times = np.array([at(0), at(60), at(120)])
-    written, consumed = np.array([10, 20, 30]), np.array([10, 10, 10])
-    dossier.offsets["T"] = [QueueOffsets("T", "broker-a", 0, times, written, consumed)]
-    one = period("good", 0, HOUR)
-    one = one._replace(situation=one.situation._replace(routes=(("ns", (broker("broker-a", 1),)),)))
-    every = case(situations=Situations({"T": [one]}), evaluated=BY_ID, dossier=dossier)
-    row = group_health(every, "T", [finding(kind, first=first, last=last)])
+def test_old_offsets_of_a_queue_orphaned_since_show_what_waits_at_least(kind, first, last, shown):
+    offsets = polled([0, 60, 120], [10, 20, 30], [10, 10, 10])
+    of = {"routes": [broker("broker-a", 1)], "offsets": [offsets]}
+    row = health(("good", 0, HOUR), findings=[finding(kind, first=first, last=last)], **of)
     assert (row["backlog"], row["queues_without_offsets"]) == shown
 
 
-def test_without_a_route_it_is_not_known_that_nothing_waits() -> None:
-    dossier = Dossier("C", "G")
-    times, numbers = np.array([at(0), at(240)]), np.array([10, 30])
-    dossier.offsets["T"] = [QueueOffsets("T", "a", 0, times, numbers, numbers)]
-    row = health(("good", 0, 240), dossier=dossier)
-    assert (row["backlog"], row["queues_without_offsets"]) == (None, None)
-
-
-def test_a_topic_that_was_not_audited_keeps_its_row():
-    broadcasting = health(("all", 0, 240))
-    assert (broadcasting["coverage"], broadcasting["audited_snapshots"]) == ("BROADCASTING", 0)
-    assert broadcasting["completeness"] == 1.0
-
-    silent = health(("none", 0, 240))
-    assert (silent["coverage"], silent["completeness"]) == ("NO_BROKER_ANSWERED", 0.0)
-    # Where nobody was silent all the time, nobody is named.
-    assert silent["reason"] == "why none"
+@pytest.mark.parametrize(
+    ("period_id", "coverage", "completeness", "reason"),
+    [
+        ("all", "BROADCASTING", 1.0, "why all"),
+        # Where nobody was silent all the time, nobody is named.
+        ("none", "NO_BROKER_ANSWERED", 0.0, "why none"),
+    ],
+)
+def test_a_topic_that_was_not_audited_keeps_its_row(period_id, coverage, completeness, reason):
+    row = health((period_id, 0, 240))
+    assert (row["coverage"], row["audited_snapshots"]) == (coverage, 0)
+    assert (row["completeness"], row["reason"]) == (completeness, reason)
 
 
 @pytest.mark.parametrize(("period_id", "is_named"), [("none", True), ("good", False)])
 def test_a_broker_that_never_answered_is_named_where_nothing_was_audited(period_id, is_named):
-    dossier = Dossier("C", "G")
-    dossier.polls.append(PollRun(("broker-b", 0), "NO_ANSWER", (at(0),), (at(0),), "h:10911"))
-    reason = health((period_id, 0, 240), dossier=dossier)["reason"]
+    polls = [PollRun(("broker-b", 0), "NO_ANSWER", (at(0),), (at(0),), "h:10911")]
+    reason = health((period_id, 0, 240), dossier=Dossier("C", "G", polls=polls))["reason"]
     assert ("broker-b at h:10911" in reason) == is_named
 
 
@@ -240,14 +217,8 @@ def test_what_is_known_counts_over_what_is_later_and_not_known():
         # Several in a row are one time, under the name of the first.
         ([("none", 0, 60), ("own", 120, 180), ("good", 240, 300)], ("none", 0, 240)),
         # The longest of several, and one that nothing ends.
-        (
-            [("none", 0, 240), ("good", 300, 360), ("own", 420, 840)],
-            ("own", 420, 840),
-        ),
-        (
-            [("none", 0, 480), ("good", 540, 600), ("own", 660, 960)],
-            ("none", 0, 540),
-        ),
+        ([("none", 0, 240), ("good", 300, 360), ("own", 420, 840)], ("own", 420, 840)),
+        ([("none", 0, 480), ("good", 540, 600), ("own", 660, 960)], ("none", 0, 540)),
         ([("good", 0, 60), ("none", 120, 180), ("good", 240, 300)], None),
         ([("all", 0, 840)], None),
         # Routes may come every 15 minutes (route_max_age_seconds), so the first one late.
@@ -266,17 +237,19 @@ def test_the_time_in_which_nobody_knows_the_owners(periods, unaudited):
         assert found == (BY_ID[name].verdict.coverage, at(since), at(until))
 
 
-@pytest.mark.parametrize("probabilities", [(0.1, 0.2, 0.3), (0.3, 0.2, 0.1)])
-def test_minutes_add_up_to_the_same_in_any_order(probabilities):
-    """0.1 + 0.2 + 0.3 is more than 0.6, and 0.3 + 0.2 + 0.1 is not."""
-    findings = [finding(probability=p, first=0, last=60) for p in probabilities]
-    assert health(("bad", 0, 60), findings=findings)["orphan_queue_minutes"] == 0.6
-
-
-def test_half_a_millionth_of_a_minute_is_rounded_up():
-    """As Spark rounds: 30 s at a 64th are 0.0078125 minutes."""
-    row = health(("bad", 0, 60), findings=[finding(probability=1 / 64, first=0, last=30)])
-    assert row["orphan_queue_minutes"] == 0.007813
+@pytest.mark.parametrize(
+    ("probabilities", "last", "minutes"),
+    [
+        # In any order: 0.1 + 0.2 + 0.3 is more than 0.6, and 0.3 + 0.2 + 0.1 is not.
+        ((0.1, 0.2, 0.3), 60, 0.6),
+        ((0.3, 0.2, 0.1), 60, 0.6),
+        # Half a millionth is rounded up, as Spark rounds: 30 s at a 64th are 0.0078125 minutes.
+        ((1 / 64,), 30, 0.007813),
+    ],
+)
+def test_minutes_add_up_to_the_same_and_are_rounded(probabilities, last, minutes):
+    findings = [finding(probability=p, first=0, last=last) for p in probabilities]
+    assert health(("bad", 0, 60), findings=findings)["orphan_queue_minutes"] == minutes
 
 
 def test_a_topic_that_has_a_route_and_no_group_keeps_its_row():
@@ -325,7 +298,5 @@ def test_an_unreadable_queue_is_told_once_from_its_first_to_its_last_snapshot():
 
     rows = unreadable_queues(periods, by_id)
 
-    assert [tuple(row.values()) for row in rows] == [
-        ("T", "broker-a", 4, at(0), at(60), 2),
-        ("T", "broker-a", 5, at(0), at(240), 3),
-    ]
+    expected = [("T", "broker-a", 4, at(0), at(60), 2), ("T", "broker-a", 5, at(0), at(240), 3)]
+    assert [tuple(row.values()) for row in rows] == expected

@@ -57,104 +57,81 @@ def judged(clients, queues=(), gained=(), segments=ONE, processes=2, assumed=(),
 
 def found(clients, queues=(), **inputs):
     """(kind, queue, since, until, causes) of each finding."""
-    return [
-        (
-            each.kind,
-            each.queue[1],
-            in_seconds(each.first_seen),
-            in_seconds(each.last_seen),
-            *each.causes,
-        )
-        for each in judged(clients, queues, **inputs).queues
-    ]
+    rows = []
+    for each in judged(clients, queues, **inputs).queues:
+        times = (in_seconds(each.first_seen), in_seconds(each.last_seen))
+        rows.append((each.kind, each.queue[1], *times, *each.causes))
+    return rows
 
 
 def faults(clients, queues=(), **inputs):
     return judged(clients, queues, **inputs).faults
 
 
+#: Nobody has queue 1, which is computed for a.
+WITHOUT_1 = [info("a", MINUTES, [0]), info("b", MINUTES, [2, 3])]
+ORPHAN = ("ORPHANED", 1, 60, 360, "QUEUE_NOT_HELD")
+
+
 def test_a_queue_that_is_computed_and_that_nobody_holds_for_long_is_an_orphan():
-    clients = [info("a", MINUTES, [0]), info("b", MINUTES, [2, 3])]
-    assert found(clients) == [("ORPHANED", 1, 60, 360, "QUEUE_NOT_HELD")]
+    assert found(WITHOUT_1) == [ORPHAN]
+    late = info("a", MINUTES[3:], [0, 1])
+    assert found([info("a", MINUTES[:3], [0]), late, WITHOUT_1[1]]) == [], "it does not last"
 
 
 def test_a_finding_says_how_the_strategy_was_known_at_its_end():
-    clients = [info("a", MINUTES, [0]), info("b", MINUTES, [2, 3])]
     segments = (("one", 0, 320), ("two", 330, 600))
     for assumed, source in (("one", "observed"), ("two", "assumed")):
-        (each,) = judged(clients, segments=segments, assumed=[assumed]).queues
+        (each,) = judged(WITHOUT_1, segments=segments, assumed=[assumed]).queues
         assert (in_seconds(each.last_seen), each.strategy_source) == (360, source)
 
 
-def test_what_does_not_last_is_no_finding():
-    clients = [
-        info("a", MINUTES[:3], [0]),
-        info("a", MINUTES[3:], [0, 1]),
-        info("b", MINUTES, [2, 3]),
-    ]
-    assert found(clients) == []
-
-
 def test_where_not_all_processes_answered_the_third_may_hold_it():
-    clients = [info("a", MINUTES, [0]), info("b", MINUTES, [2, 3])]
-    assert found(clients, processes=3) == []
-    assert found(clients[:1]) == []
+    assert found(WITHOUT_1, processes=3) == []
+    assert found(WITHOUT_1[:1]) == []
 
 
 def test_where_a_third_does_not_answer_the_offset_says_whether_it_holds_the_queue():
-    clients = [info("a", MINUTES, [0]), info("b", MINUTES, [2, 3])]
     stands, moves = offsets(1, stuck(0, *MINUTES)), offsets(1, steady(0, *MINUTES))
-    assert found(clients, [stands], processes=3) == [("ORPHANED", 1, 60, 360, "QUEUE_NOT_HELD")]
-    assert found(clients, [moves], processes=3) == []
+    assert found(WITHOUT_1, [stands], processes=3) == [ORPHAN]
+    assert found(WITHOUT_1, [moves], processes=3) == []
     # Nothing waits there: nobody knows.
-    assert found(clients, [offsets(1, dict.fromkeys(MINUTES, (5, 5)))], processes=3) == []
+    idle = offsets(1, dict.fromkeys(MINUTES, (5, 5)))
+    assert found(WITHOUT_1, [idle], processes=3) == []
     # Its owner is the one that does not answer.
-    assert found(clients[1:], [stands], processes=2) == []
-    assert found([info("a", MINUTES, [0, 1]), clients[1]], [stands], processes=3) == []
+    assert found(WITHOUT_1[1:], [stands], processes=2) == []
+    assert found([info("a", MINUTES, [0, 1]), WITHOUT_1[1]], [stands], processes=3) == []
 
 
 def test_a_consumer_that_reads_every_queue_for_itself_holds_none_for_the_group():
     for_itself = info("b", MINUTES, [0, 1, 2, 3], message_model="BROADCASTING")
-    clients = [info("a", MINUTES, [0]), for_itself]
-    assert found(clients) == [("ORPHANED", 1, 60, 360, "QUEUE_NOT_HELD")]
+    assert found([WITHOUT_1[0], for_itself]) == [ORPHAN]
 
 
 def test_an_sdk_that_may_not_fill_in_its_table_tells_nothing_with_an_empty_one():
-    answers = [info("a", MINUTES, [0, 1])]
-    assert found([*answers, info("b", MINUTES, [], language="CPP")]) == []
-    assert len(found([*answers, info("b", MINUTES, [], language="JAVA")])) == 2
     # One that shows some queues fills it in.
-    assert len(found([*answers, info("b", MINUTES, [2], language="CPP")])) == 1
+    for held, language, number in (([], "CPP", 0), ([], "JAVA", 2), ([2], "CPP", 1)):
+        other = info("b", MINUTES, held, language=language)
+        assert len(found([info("a", MINUTES, [0, 1]), other])) == number
 
 
 def test_a_queue_whose_offset_moves_again_and_again_has_a_reader_whatever_the_answers_show():
-    clients = [info("a", MINUTES, [0]), info("b", MINUTES, [2, 3])]
-    assert found(clients, [offsets(1, steady(0, *MINUTES))]) == []
-    assert len(found(clients, [offsets(1, stuck(0, *MINUTES))])) == 1
+    assert found(WITHOUT_1, [offsets(1, steady(0, *MINUTES))]) == []
+    assert len(found(WITHOUT_1, [offsets(1, stuck(0, *MINUTES))])) == 1
 
 
 def test_while_a_change_explains_it_nothing_is_found():
     # A phase of a minute each: the members change all the time.
-    segments = [("one", second, second + 30) for second in range(0, 600, 60)]
-    names = [("one" if place % 2 else "two", *rest) for place, (_, *rest) in enumerate(segments)]
-    clients = [info("a", (65, 125, 185, 245, 305), [0]), info("b", (65, 125, 185, 245, 305), [2])]
-    assert found(clients, segments=names, allocations={"one": AGREED, "two": AGREED}) == []
-
-
-def test_a_slow_round_is_compared_with_what_was_so_when_each_client_answered():
-    # The group changed at 300 s; each client is asked two minutes after its round began, so that
-    # the answers of the round of 240 s show what is computed since.
+    segments = [("two" if n % 2 else "one", 60 * n, 60 * n + 30) for n in range(10)]
+    times = (65, 125, 185, 245, 305)
+    clients = [info("a", times, [0]), info("b", times, [2])]
+    assert found(clients, segments=segments, allocations={"one": AGREED, "two": AGREED}) == []
     segments = (("one", 0, 240), ("two", 300, 900))
     swapped = {"one": AGREED, "two": (AGREED[0]._replace(client_id="b", queues=((BROKER, 0),)),)}
-    before = [
-        info("a", (60, 120), [0, 1], observed=120),
-        info("b", (60, 120), [2, 3], observed=120),
-    ]
-    after = [info("b", (240, 300, 360, 420), [0], observed=120)]
-    rows = find_drift(
-        holdings_of([*before, *after], segments=segments, allocations=swapped, processes=1), 180
-    )
-    assert rows == []
+    before = [info(own, (60, 120), of, observed=120) for own, of in (("a", [0, 1]), ("b", [2, 3]))]
+    after = info("b", (240, 300, 360, 420), [0], observed=120)
+    inputs = {"segments": segments, "allocations": swapped, "processes": 1}
+    assert find_drift(holdings_of([*before, after], **inputs), 180) == []
 
 
 def test_two_that_hold_a_queue_though_it_is_computed_for_one_are_a_duplicate():
@@ -175,14 +152,10 @@ def test_two_that_hold_a_queue_though_it_is_computed_for_one_are_a_duplicate():
 
 def test_of_two_that_consume_in_order_the_one_without_the_lock_waits():
     held = info("b", MINUTES, [1, 2, 3])
-    waiting = held._replace(
-        queues=tuple(
-            each._replace(activity="NOT_LOCKED" if each.queue_id == 1 else None)
-            for each in held.queues
-        )
-    )
-    assert found([info("a", MINUTES, [0, 1]), waiting]) == []
-    assert len(found([info("a", MINUTES, [0, 1]), held])) == 1
+    waiting = [e._replace(activity="NOT_LOCKED" if e.queue_id == 1 else None) for e in held.queues]
+    a = info("a", MINUTES, [0, 1])
+    assert found([a, held._replace(queues=tuple(waiting))]) == []
+    assert len(found([a, held])) == 1
 
 
 def test_who_does_not_reach_the_broker_of_a_queue_does_not_hold_it_twice():
@@ -221,11 +194,8 @@ def test_clients_that_did_not_follow_a_change_are_named_with_what_waits():
     )
     assert fault.remedy.startswith("restart a: at its start a client takes its share")
     assert "client-go to 2.1.2" in fault.remedy
-    assert (fault.extent.persistence, fault.extent.ongoing, fault.queues_affected) == (
-        "PERSISTENT",
-        True,
-        1,
-    )
+    extent = fault.extent
+    assert (extent.persistence, extent.ongoing, fault.queues_affected) == ("PERSISTENT", True, 1)
 
     # Of queue 0, which nobody has either, no offset is known.
     after = [info("a", MINUTES, [], language="GO"), info("b", MINUTES, [2, 3])]
@@ -244,11 +214,7 @@ def test_who_holds_another_queue_too_many_lacks_none():
 
 
 def test_where_the_group_consumes_in_order_the_lock_is_named():
-    clients = [
-        info("a", MINUTES, [0], consume_orderly=True),
-        info("b", MINUTES, [2, 3], consume_orderly=True),
-    ]
-    (fault,) = faults(clients)
+    (fault,) = faults([each._replace(consume_orderly=True) for each in WITHOUT_1])
     assert "may have the queue's lock" in fault.remedy
 
 

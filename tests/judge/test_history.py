@@ -52,11 +52,12 @@ def dossier(**overrides):
     return Dossier("c", "G", **values | overrides)
 
 
-def history(of, terms=TERMS, faulty=FAULTY):
-    """All tables; situations of the list ``faulty`` are so, and others healthy."""
+def history(of, terms=TERMS, faulty=FAULTY, **of_lists):
+    """All tables; situations of the list ``faulty`` are so, and others healthy, or of its list."""
     situations = find_situations(of, terms)
+    by_list = {"faulty": faulty} | of_lists
     by_id = {
-        situation_id: faulty if "faulty" in dict(situation.answers).values() else evaluated()
+        situation_id: by_list.get(*dict(situation.answers).values(), evaluated())
         for situation_id, situation in situations.distinct().items()
     }
     return judge(Case(of, situations, by_id, terms))
@@ -66,12 +67,9 @@ def test_every_report_table_is_made_and_its_rows_fit():
     tables = history(dossier())
 
     assert set(tables) == {table.name for table in REPORT_TABLES} - ELSEWHERE
-    made = {
-        table.name: to_table(table, tables[table.name])
-        for table in REPORT_TABLES
-        if table.name not in ELSEWHERE
-    }
-    counts = {name: table.num_rows for name, table in made.items() if table.num_rows}
+    declared = {table.name: table for table in REPORT_TABLES}
+    made = {name: to_table(declared[name], rows).num_rows for name, rows in tables.items()}
+    counts = {name: number for name, number in made.items() if number}
     assert counts == {
         "orphaned_queues": 1,
         "duplicate_queues": 1,
@@ -129,29 +127,22 @@ def test_members_that_come_and_go_are_a_fault_of_the_group_that_is_told_once():
     of = dossier(polls=polls, list_topics=topics, routes=routes)
     alone, both = [allocated("h@1", range(4))], [allocated("h@1", (0, 1)), allocated("i@1", (2, 3))]
 
-    situations = find_situations(of, TERMS)
-    by_id = {
-        situation_id: evaluated(both if "both" in dict(situation.answers).values() else alone)
-        for situation_id, situation in situations.distinct().items()
-    }
-    (flapping,) = judge(Case(of, situations, by_id, TERMS))["group_faults"]
+    lists = {"alone": evaluated(alone), "both": evaluated(both)}
+    (flapping,) = history(of, **lists)["group_faults"]
 
     assert (flapping["fault"], flapping["topic"]) == ("FLAPPING", "T")
     assert (flapping["client_ids"], flapping["severity"]) == (("i@1",), "WARNING")
-    assert flapping["evidence"].startswith(
-        "i@1 joined 5 times; meanwhile members joined or left 10 times"
-    )
+    told = "i@1 joined 5 times; meanwhile members joined or left 10 times"
+    assert flapping["evidence"].startswith(told)
 
 
 def test_a_change_of_the_route_is_a_fault_of_each_topic_that_the_group_reads():
-    routes = {
-        topic: [route([broker()], 0, 60), route([broker(queues=6)], 120)] for topic in ("T", "U")
-    }
+    changed = [route([broker()], 0, 60), route([broker(queues=6)], 120)]
+    routes = dict.fromkeys(("T", "U"), changed)
     faults = history(dossier(routes=routes), faulty=evaluated())["group_faults"]
 
-    assert [(row["topic"], row["fault"], row["severity"]) for row in faults] == [
-        ("T", "ROUTE_CHANGED", "INFO")
-    ]
+    told = [(row["topic"], row["fault"], row["severity"]) for row in faults]
+    assert told == [("T", "ROUTE_CHANGED", "INFO")]
 
 
 def test_a_route_that_nobody_reads_has_a_row_in_the_group_that_it_is_put_with():
@@ -159,10 +150,8 @@ def test_a_route_that_nobody_reads_has_a_row_in_the_group_that_it_is_put_with():
     lonely = {"%RETRY%G": [route([broker(queues=1)], 0, 60)]}
 
     both = history(dossier(routes=lonely))["group_health"]
-    assert {(row["topic"], row["coverage"]) for row in both} == {
-        ("T", "AUDITED"),
-        ("%RETRY%G", "NO_GROUP"),
-    }
+    coverages = {(row["topic"], row["coverage"]) for row in both}
+    assert coverages == {("T", "AUDITED"), ("%RETRY%G", "NO_GROUP")}
 
     (alone,) = history(Dossier("c", "G", routes=lonely))["group_health"]
     assert (alone["coverage"], alone["snapshots"], alone["queues"]) == ("NO_GROUP", 2, 1)
@@ -194,12 +183,8 @@ def test_a_finding_has_the_backlog_of_its_queue():
 
 def test_a_queue_stalls_though_no_member_was_seen_to_subscribe_to_its_topic():
     """Offsets tell of every topic that the group once consumed."""
-    offsets = {
-        "U": [
-            polls("U", 0, lambda minutes: 90 + 0 * minutes),
-            polls("U", 1, lambda minutes: 100 + minutes),
-        ]
-    }
+    stands, moves = (lambda minutes: 90 + 0 * minutes), (lambda minutes: 100 + minutes)
+    offsets = {"U": [polls("U", 0, stands), polls("U", 1, moves)]}
 
     tables = history(dossier(offsets=offsets))
 

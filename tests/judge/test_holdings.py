@@ -23,15 +23,11 @@ from tests.judge.witnesses import (
 
 def periods(clients, **inputs):
     """(client id, since, until, held) of each holding."""
-    return [
-        (
-            each.process.client_id,
-            in_seconds(each.first_seen),
-            in_seconds(each.last_seen),
-            [queue_id for _, queue_id in each.activities],
-        )
-        for each in holdings_of(clients, **inputs)
-    ]
+    rows = []
+    for each in holdings_of(clients, **inputs):
+        times = (in_seconds(each.first_seen), in_seconds(each.last_seen))
+        rows.append((each.process.client_id, *times, [number for _, number in each.activities]))
+    return rows
 
 
 def test_equal_answers_that_follow_each_other_are_one_holding():
@@ -45,11 +41,8 @@ def test_equal_answers_that_follow_each_other_are_one_holding():
 
 def test_an_equal_answer_after_another_one_is_another_holding():
     clients = [info("a", [60, 180], [0]), info("a", 120, [0, 1])]
-    assert periods(clients) == [
-        ("a", 60, 60, [0]),
-        ("a", 120, 120, [0, 1]),
-        ("a", 180, 180, [0]),
-    ]
+    expected = [("a", 60, 60, [0]), ("a", 120, 120, [0, 1]), ("a", 180, 180, [0])]
+    assert periods(clients) == expected
 
 
 def test_of_two_answers_in_one_round_the_one_observed_last_counts():
@@ -68,16 +61,10 @@ def test_an_answer_that_shows_nothing_does_not_hide_one_that_does():
 def test_answers_are_cut_where_a_change_explains_a_difference_no_longer():
     segments = [("one", 0, 100), ("two", 110, 600)]
     infos = [info("a", [90, 115, 125, 135, 300], [0])]
-    found = [
-        (*map(in_seconds, each.rounds), each.explained_by, each.is_settled)
-        for each in holdings_of(infos, segments=segments)
-    ]
+    holdings = holdings_of(infos, segments=segments)
+    found = [(*map(in_seconds, h.rounds), h.explained_by, h.is_settled) for h in holdings]
     # From 130 on, 20 seconds after the second phase began, the client has rebalanced.
-    assert found == [
-        (90, None, True),
-        (115, 125, "STATE_CHANGED", False),
-        (135, 300, None, True),
-    ]
+    assert found == [(90, None, True), (115, 125, "STATE_CHANGED", False), (135, 300, None, True)]
 
 
 # Two collectors' rounds overlap: the change of the first round may have been given last.
@@ -85,10 +72,8 @@ def test_answers_are_cut_where_a_change_explains_a_difference_no_longer():
 def test_answers_are_cut_where_the_route_explains_them_no_longer_and_the_lists_still_do(changes):
     segments = [("one", 0, 100), ("two", 110, 600)]
     holdings = holdings_of([info("a", [115, 120, 121], [0])], segments=segments, changes=changes)
-    assert [(len(each.rounds), each.explained_by) for each in holdings] == [
-        (2, "ROUTE_CHANGED"),
-        (1, "STATE_CHANGED"),
-    ]
+    found = [(len(each.rounds), each.explained_by) for each in holdings]
+    assert found == [(2, "ROUTE_CHANGED"), (1, "STATE_CHANGED")]
 
 
 def test_a_client_counts_in_the_phases_that_have_its_id():
@@ -116,19 +101,24 @@ def test_queues_of_other_topics_and_queues_being_released_are_not_held():
     assert tuple(only.activities) == ((BROKER, 0),)
 
 
-def test_a_line_counts_from_20_seconds_after_it_until_the_next_one():
-    clients = [log("p", "a", 100, [0]), log("p", "a", 200, [0, 1])]
-    assert periods(clients) == [("a", 120, 200, [0]), ("a", 220, 600, [0, 1])]
-
-
-def test_a_line_that_was_collected_twice_is_one():
-    line = log("p", "a", 100, [0], times=((at(100), at(110)), (at(100), at(900))))
-    assert periods([line]) == [("a", 120, 600, [0])]
-
-
-def test_a_line_about_another_topic_replaces_none():
-    clients = [log("p", "a", 100, [0]), log("p", "a", 200, [], topic="OTHER")]
-    assert periods(clients) == [("a", 120, 600, [0])]
+@pytest.mark.parametrize(
+    ("lines", "held"),
+    [
+        # Until the next one.
+        (
+            [log("p", "a", 100, [0]), log("p", "a", 200, [0, 1])],
+            [("a", 120, 200, [0]), ("a", 220, 600, [0, 1])],
+        ),
+        # One that was collected twice is one; one about another topic replaces none.
+        (
+            [log("p", "a", 100, [0], times=((at(100), at(110)), (at(100), at(900))))],
+            [("a", 120, 600, [0])],
+        ),
+        ([log("p", "a", 100, [0]), log("p", "a", 200, [], topic="OTHER")], [("a", 120, 600, [0])]),
+    ],
+)
+def test_a_line_counts_from_20_seconds_after_it(lines, held):
+    assert periods(lines) == held
 
 
 def test_the_log_of_another_process_replaces_no_line():
@@ -140,20 +130,11 @@ def test_the_log_of_another_process_replaces_no_line():
 
 def test_after_a_route_change_the_time_in_which_a_client_may_not_know_it_is_a_period():
     segments = [("one", 0, 100), ("two", 110, 300)]
-    found = [
-        (
-            in_seconds(each.first_seen),
-            in_seconds(each.last_seen),
-            each.explained_by,
-            each.is_settled,
-        )
-        for each in holdings_of([log("p", "a", -100, [0])], segments=segments, changes=[105])
-    ]
-    assert found == [
-        (20, 100, None, True),
-        (110, 155, "ROUTE_CHANGED", False),
-        (155, 300, None, True),
-    ]
+    holdings = holdings_of([log("p", "a", -100, [0])], segments=segments, changes=[105])
+    times = [(in_seconds(each.first_seen), in_seconds(each.last_seen)) for each in holdings]
+    assert times == [(20, 100), (110, 155), (155, 300)]
+    explained = [(each.explained_by, each.is_settled) for each in holdings]
+    assert explained == [(None, True), ("ROUTE_CHANGED", False), (None, True)]
 
 
 @pytest.mark.parametrize(
@@ -167,25 +148,22 @@ def test_the_lengths_show_the_view_of_a_line_that_was_printed_in_the_settled_pha
 def test_more_logs_than_processes_say_nothing_for_as_long_as_both_are_in_force():
     # From the second phase on the id has two processes.
     segments = [("one", 0, 100), ("two", 110, 300)]
-    situations = {
-        "one": [allocated("a", [0, 1])],
-        "two": [allocated("a", [0, 1], processes=2)],
-    }
+    two = {name: [allocated("a", [0, 1], processes=n)] for name, n in (("one", 1), ("two", 2))}
     clients = [log("p", "a", -100, [0, 1]), log("q", "a", -50, [0])]
-    found = periods(clients, segments=segments, allocations=situations)
+    found = periods(clients, segments=segments, allocations=two)
     assert found == [("a", 130, 300, [0, 1]), ("a", 130, 300, [0])]
 
 
 def test_a_log_without_a_label_counts_though_its_id_is_in_a_small_share_of_the_views():
     # One broker of four lists it: a quarter of a process, which is none.
     views = [allocated("a", [0], 0.25), allocated("b", [0], 0.75)]
-    assert periods([log("p", "a", -100, [0])], allocations=views) == []
-    assert periods([log(None, "a", -100, [0])], allocations=views) == [("a", 20, 600, [0])]
+    for process, held in (("p", []), (None, [("a", 20, 600, [0])])):
+        assert periods([log(process, "a", -100, [0])], allocations=views) == held
 
 
 def test_half_a_process_counts_as_one():
     # Two under one view and three under the other: nothing shows that the third is gone.
-    views = [allocated("a", [0], 0.5, processes=2), allocated("a", [0], 0.5, processes=3)]
+    views = [allocated("a", [0], 0.5, processes=n) for n in (2, 3)]
     clients = [log(process, "a", -100, [0]) for process in "pqrs"]
     assert len(periods(clients[:3], allocations=views)) == 3
     assert periods(clients, allocations=views) == []
@@ -208,10 +186,8 @@ ANSWERS = st.dictionaries(
 def test_folded_answers_drift_as_single_ones_do(answers, changes):
     """A run of equal statements is only a shorter way to write them."""
     segments = [("one", 0, 100), ("two", 130, 300), ("one", 310, 590)]
-    situations = {
-        "one": AGREED,
-        "two": [allocated("a", [0], 0.5), allocated("a", [1, 2], 0.5, client_count=3)],
-    }
+    differing = [allocated("a", [0], 0.5), allocated("a", [1, 2], 0.5, client_count=3)]
+    situations = {"one": AGREED, "two": differing}
     inputs = {"segments": segments, "allocations": situations, "changes": changes}
     single = [info("a", second, held) for second, held in answers.items()]
     folded = [
@@ -219,12 +195,10 @@ def test_folded_answers_drift_as_single_ones_do(answers, changes):
         for held in set(answers.values())
     ]
     one, other = (holdings_of(clients, **inputs) for clients in (single, folded))
-    assert sorted(t for each in one for t in each.rounds) == sorted(
-        t for each in other for t in each.rounds
-    )
+    times_of = [sorted(t for each in found for t in each.rounds) for found in (one, other)]
+    assert times_of[0] == times_of[1]
 
     def rows(holdings):
-        found = (each.row() | {"run": None} for each in find_drift(holdings, 60))
-        return sorted(map(repr, found))
+        return sorted(repr(each.row() | {"run": None}) for each in find_drift(holdings, 60))
 
     assert rows(one) == rows(other)

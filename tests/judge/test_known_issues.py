@@ -21,12 +21,8 @@ CLUSTER = "DefaultCluster"
 
 def entry(reason="why", queues=None, kinds=None, **patterns):
     compiled = {key: re.compile(each) for key, each in ({"groups": ".*"} | patterns).items()}
-    return KnownIssueTerms(
-        reason,
-        tuple(compiled.items()),
-        None if queues is None else frozenset(queues),
-        None if kinds is None else frozenset(kinds),
-    )
+    queues, kinds = (each and frozenset(each) for each in (queues, kinds))
+    return KnownIssueTerms(reason, tuple(compiled.items()), queues, kinds)
 
 
 def queue(kind="ORPHANED", topic="T", clients=()):

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.judge.load import GroupLoad, group_load, with_load
+from jobs.judge.load import (
+    _EVEN_BUT_FOR_REMAINDERS,
+    _FREE_STRATEGIES,
+    GroupLoad,
+    group_load,
+    with_load,
+)
 from jobs.judge.situations import Situations
 from rebalance_core import MessageQueue, make_strategy
 from tests.judge.phases import allocated, case, evaluated, fault, finding, period
@@ -81,10 +87,8 @@ def test_the_retry_topic_stands_apart():
         **{"T": divided([ALICE, BOB], 1), "%RETRY%G": divided([ALICE, BOB], 2, topic="%RETRY%G")}
     )
 
-    assert [(row["queues"], row["retry_queues"], row["topics"]) for row in load.rows()] == [
-        (1, 1, 1),
-        (0, 1, 1),
-    ]
+    expected = [(1, 1, 1), (0, 1, 1)]
+    assert [(row["queues"], row["retry_queues"], row["topics"]) for row in load.rows()] == expected
     assert [row["idle"] for row in load.rows()] == [False, True]
 
 
@@ -95,7 +99,7 @@ def test_a_ring_that_is_uneven_is_told_with_a_strategy_that_is_fairer():
 
     assert most > 5, "else the vector is no longer uneven"
     assert load.columns()["fairer_strategy"] == "AVG"
-    assert "with AVG they would have from 4 to 4 each" in load.text()
+    assert "with AVG each would have 4 queues" in load.text()
     assert load.text().startswith("10.0.0."), "of one topic it is not said that it is one"
     assert "divides" not in load.text(), "a ring has nothing left over"
 
@@ -182,3 +186,21 @@ def test_the_health_of_each_recomputed_topic_says_it_behind_its_own_reason():
     for other in ({"coverage": "BROADCASTING"}, {"topic": "%RETRY%G"}):
         row = with_load(audited | other, load)
         assert (row["reason"], row["group_idle_clients"]) == ("zones", None)
+
+
+def test_a_fairer_strategy_that_leaves_a_remainder_is_told_with_its_range():
+    ring = divided([ALICE, BOB, "10.0.0.3@1"], 13, "CONSISTENT_HASH")
+
+    assert "with AVG each would have 4 to 5 queues" in load_of(T=ring).text()
+
+
+def test_the_strategies_that_divide_each_topic_evenly_are_named() -> None:
+    clients = [f"10.0.0.{number}@1" for number in range(5)]
+    numbers = [MessageQueue("T", "broker-a", number) for number in range(23)]
+
+    def is_even(name: str) -> bool:
+        taken = make_strategy(name).allocate_all("G", numbers, clients)
+        sizes = [len(of_client) for of_client in taken.values()]
+        return max(sizes) - min(sizes) <= 1
+
+    assert {*filter(is_even, _FREE_STRATEGIES)} == _EVEN_BUT_FOR_REMAINDERS

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.evaluation import listed, state_of
+from jobs.judge.evaluation import Question, listed
 from jobs.judge.situations import find_situations
 from tests.judge.lists import NO_ANSWER, NOT_ONLINE, group
 from tests.judge.phases import TERMS, at, broker, route
@@ -52,42 +53,32 @@ def members(dossier_polls):
     return found
 
 
-BOTH, ALONE = ["a", "b"], ["a"]
+LISTS = {"2": ["a", "b"], "1": ["a"], "0": NOT_ONLINE, "-": NO_ANSWER}
 
 
-def test_a_client_that_joins_within_a_round_joins_at_all_brokers():
-    # b joins at 63 s: x was asked before, y after it.
-    polls = {
-        "x": [(0, 0, ALONE), (60, 60, ALONE), (120, 120, BOTH)],
-        "y": [(0, 8, ALONE), (60, 68, BOTH), (120, 128, BOTH)],
-    }
-    assert members(polls)[60] == {"x": {"a", "b"}, "y": {"a", "b"}}
-    assert not any(unreachable(polls).values())
+def rounds(marks, every=60, late=0):
+    """A broker's answers: ``2`` lists a and b, ``1`` a, ``0`` nobody; ``-`` is none."""
+    return [(every * n, every * n + late, LISTS[mark]) for n, mark in enumerate(marks)]
 
 
-def test_a_client_that_leaves_within_a_round_leaves_all_brokers():
-    polls = {
-        "x": [(0, 0, BOTH), (60, 60, BOTH), (120, 120, ALONE)],
-        "y": [(0, 8, BOTH), (60, 68, ALONE), (120, 128, ALONE)],
-    }
-    assert members(polls)[60] == {"x": {"a"}, "y": {"a"}}
+def test_a_client_that_joins_or_leaves_within_a_round_does_so_at_all_brokers():
+    # b joins, or leaves, at 63 s: x was asked before, y after it.
+    for of_x, of_y, ids in (("112", "122", {"a", "b"}), ("221", "211", {"a"})):
+        polls = {"x": rounds(of_x), "y": rounds(of_y, late=8)}
+        assert members(polls)[60] == {"x": ids, "y": ids}
+        assert not any(unreachable(polls).values())
 
 
 def test_a_client_that_one_broker_lacks_again_and_again_does_not_reach_it():
-    polls = {
-        "x": [(60 * n, 60 * n, BOTH) for n in range(5)],
-        "y": [(60 * n, 60 * n + 8, ALONE if 1 <= n <= 3 else BOTH) for n in range(5)],
-    }
+    polls = {"x": rounds("22222"), "y": rounds("21112", late=8)}
     cut_off = (("b", "y"),)
     assert unreachable(polls) == {0: (), 60: cut_off, 120: cut_off, 180: cut_off, 240: ()}
+    # The last round of the window goes on with what was so.
+    assert unreachable({"x": rounds("222"), "y": rounds("211", late=8)})[120] == cut_off
 
 
 def test_a_broker_that_answers_no_more_hides_no_client_that_another_one_lists():
-    polls = {
-        "x": [(0, 0, BOTH)],
-        "y": [(60 * n, 60 * n, BOTH) for n in range(20)],
-        "z": [(60 * n, 60 * n, ALONE) for n in range(20)],
-    }
+    polls = {"x": rounds("2"), "y": rounds("2" * 20), "z": rounds("1" * 20)}
     assert unreachable(polls)[600] == (("b", "z"),)
 
 
@@ -100,178 +91,96 @@ def test_of_an_id_as_many_processes_are_cut_off_as_any_broker_lists_more():
     assert unreachable(polls)[60] == (("a", "x"), ("a", "x"), ("a", "z"))
 
 
-def test_one_poll_without_a_client_is_a_moment_and_no_wall():
-    polls = {
-        "x": [(60 * n, 60 * n, BOTH) for n in range(3)],
-        "y": [(60 * n, 60 * n + 8, ALONE if n == 1 else BOTH) for n in range(3)],
-    }
+@pytest.mark.parametrize(
+    "polls",
+    [
+        # One poll without a client is a moment and no wall.
+        {"x": rounds("222"), "y": rounds("212", late=8)},
+        # A slave that lacks a client keeps nobody from the master.
+        {"x": rounds("2222"), "x/1": rounds("1111"), "y": rounds("2222")},
+        # A broker restarted; a group that is offline everywhere is offline and not missing.
+        {"x": rounds("222222", every=15), "y": rounds("220022", every=15)},
+        {"x": rounds("0000"), "y": rounds("0000")},
+        # A broker that has no queue of the topic keeps nobody from it.
+        {"x": rounds("2222"), "elsewhere": rounds("0000")},
+        # Two polls hours apart show nothing in between.
+        {"x": rounds("22", every=28_800), "y": rounds("11", every=28_800, late=8)},
+        # y is new: who was listed when it was first asked was not listed all the time before.
+        {"x": rounds("1" * 20), "y": rounds("2" * 20, late=8)[19:]},
+        # Between two coarse rounds b came after the answer of y and before that of x; later y
+        # lacks it for a moment, or never.
+        {"x": rounds("12222", every=300, late=1), "y": rounds("11212", every=300)},
+        {"x": rounds("12222", every=300, late=1), "y": rounds("11222", every=300)},
+        # The nameserver still gives the master of x: that is whom clients ask.
+        {"x": rounds("-----"), "x/1": rounds("00000"), "y": rounds("22222")},
+    ],
+)
+def test_what_is_no_wall_keeps_nobody_from_a_broker(polls):
     assert not any(unreachable(polls).values())
 
 
-def test_a_client_that_comes_between_two_coarse_rounds_is_cut_off_since_the_first():
+@pytest.mark.parametrize("last", "12")
+def test_a_client_that_comes_between_two_coarse_rounds_is_cut_off_since_the_first(last):
     """Restarted between 0 and 300 s, its nameserver lacks y. At 900 s it is there, or has gone."""
-    for last in (BOTH, ALONE):
-        polls = {
-            "x": [(300 * n, 300 * n + 1, of) for n, of in enumerate([ALONE, BOTH, BOTH, last])],
-            "y": [(300 * n, 300 * n, of) for n, of in enumerate([ALONE, ALONE, ALONE, last])],
-        }
-        cut_off = (("b", "y"),)
-        assert unreachable(polls) == {0: (), 300: cut_off, 600: cut_off, 900: ()}
+    polls = {"x": rounds(f"122{last}", 300, late=1), "y": rounds(f"111{last}", 300)}
+    cut_off = (("b", "y"),)
+    assert unreachable(polls) == {0: (), 300: cut_off, 600: cut_off, 900: ()}
 
 
-def test_what_two_coarse_rounds_leave_open_is_no_wall():
-    """b came between the answers of y and x, and later y lacks it for a moment, or never."""
-    for third in (ALONE, BOTH):
-        of_y = [ALONE, ALONE, BOTH, third, BOTH]
-        polls = {
-            "x": [(300 * n, 300 * n + 1, BOTH if n else ALONE) for n in range(5)],
-            "y": [(300 * n, 300 * n, of) for n, of in enumerate(of_y)],
-        }
-        assert not any(unreachable(polls).values())
+def always_cut_off(polls, **overrides):
+    (pairs,) = set(unreachable(polls, **overrides).values())
+    return pairs
 
 
-def test_the_last_round_of_the_window_goes_on_with_what_was_so():
-    polls = {
-        "x": [(60 * n, 60 * n, BOTH) for n in range(3)],
-        "y": [(60 * n, 60 * n + 8, ALONE if n else BOTH) for n in range(3)],
-    }
-    assert unreachable(polls)[120] == (("b", "y"),)
+def slaves_of_x(*ids):
+    return {"T": [route([broker("x", broker_ids=ids), broker("y")], 0)]}
 
 
-def test_a_slave_that_lacks_a_client_keeps_nobody_from_the_master():
-    polls = {
-        "x": [(60 * n, 60 * n, BOTH) for n in range(4)],
-        "x/1": [(60 * n, 60 * n, ALONE) for n in range(4)],
-        "y": [(60 * n, 60 * n, BOTH) for n in range(4)],
-    }
-    assert not any(unreachable(polls).values())
-    # Nor does a slave that lists it bring it to the master, while all routes have the master.
-    polls["x"], polls["x/1"] = polls["x/1"], polls["x"]
-    assert set(unreachable(polls).values()) == {(("b", "x"),)}
+def test_a_slave_that_lists_a_client_brings_it_to_the_master_where_a_route_lacks_the_master():
+    polls = {"x": rounds("1111"), "x/1": rounds("2222"), "y": rounds("2222")}
+    assert always_cut_off(polls) == (("b", "x"),)
     # Where one nameserver has lost the master, it is either: see the core's ``claims``.
     routes = [
         route([broker("x", broker_ids=ids), broker("y")], 0, namesrv_addr=name)
         for name, ids in (("ns-1", (0, 1)), ("ns-2", (1,)))
     ]
-    assert not any(unreachable(polls, routes={"T": routes}).values())
+    assert always_cut_off(polls, routes={"T": routes}) == ()
 
 
 def test_a_broker_that_does_not_know_the_group_for_long_is_read_by_nobody():
-    polls = {
-        "x": [(60 * n, 60 * n, BOTH) for n in range(4)],
-        "y": [(60 * n, 60 * n, NOT_ONLINE) for n in range(4)],
-    }
-    assert set(unreachable(polls).values()) == {((None, "y"),)}
-
-
-def test_a_broker_that_restarted_is_not_without_the_group():
-    polls = {
-        "x": [(15 * n, 15 * n, BOTH) for n in range(6)],
-        "y": [(15 * n, 15 * n, NOT_ONLINE if n in (2, 3) else BOTH) for n in range(6)],
-    }
-    assert not any(unreachable(polls).values())
-
-
-def test_a_group_that_is_offline_everywhere_is_offline_and_not_missing():
-    polls = {name: [(60 * n, 60 * n, NOT_ONLINE) for n in range(4)] for name in "xy"}
-    assert not any(unreachable(polls).values())
-
-
-def test_brokers_that_have_no_queue_of_the_topic_keep_nobody_from_it():
-    polls = {
-        "x": [(60 * n, 60 * n, BOTH) for n in range(4)],
-        "elsewhere": [(60 * n, 60 * n, NOT_ONLINE) for n in range(4)],
-    }
-    assert not any(unreachable(polls).values())
-
-
-def test_missing_polls_change_nothing():
-    flaps = [ALONE if n % 5 in (1, 2, 3) else BOTH for n in range(20)]
-    whole = {
-        "x": [(30 * n, 30 * n, BOTH) for n in range(20)],
-        "y": [(30 * n, 30 * n, each) for n, each in enumerate(flaps)],
-    }
-    holes = whole | {
-        "x": [each for n, each in enumerate(whole["x"]) if n not in (2, 7)],
-        "y": [
-            (*each[:2], NO_ANSWER) if n in (2, 12) else each for n, each in enumerate(whole["y"])
-        ],
-    }
-    assert unreachable(holes) == unreachable(whole)
-
-
-# ---------------------------------------------------------------- worlds
-
-
-@st.composite
-def worlds(draw):
-    """When each client is there (whole seconds), and when each broker is asked in each round."""
-    there = {"always": (-10_000, 10_000)}
-    for number in range(draw(st.integers(1, 6))):
-        first, last = draw(st.integers(-50, 400)), draw(st.integers(-50, 400))
-        # Each joins or leaves once within the window, not both.
-        there[f"c{number}"] = draw(st.sampled_from([(first, 10_000), (-10_000, last)]))
-    asked = {
-        name: [60 * n + draw(st.integers(0, 55)) for n in range(6)] for name in ("x", "y", "z")
-    }
-    return there, asked
-
-
-def test_a_slave_that_clients_ask_while_the_master_is_down_counts():
-    polls = {
-        "x": [(60 * n, 60 * n, NO_ANSWER) for n in range(5)],
-        "x/1": [(60 * n, 60 * n, NOT_ONLINE) for n in range(5)],
-        "y": [(60 * n, 60 * n, BOTH) for n in range(5)],
-    }
-    of_slave = {"T": [route([broker("x", broker_ids=(1,)), broker("y")], 0)]}
-    assert set(unreachable(polls, routes=of_slave).values()) == {((None, "x"),)}
-    # The nameserver still gives the master: that is whom clients ask.
-    assert not any(unreachable(polls).values())
+    assert always_cut_off({"x": rounds("2222"), "y": rounds("0000")}) == ((None, "y"),)
+    # So is one whose slave clients ask while the master is down.
+    polls = {"x": rounds("-----"), "x/1": rounds("00000"), "y": rounds("22222")}
+    assert always_cut_off(polls, routes=slaves_of_x(1)) == ((None, "x"),)
 
 
 def test_who_reaches_one_of_two_slaves_reaches_the_broker():
-    of_slaves = {"T": [route([broker("x", broker_ids=(1, 2)), broker("y")], 0)]}
-    polls = {
-        "x/1": [(60 * n, 60 * n, ALONE) for n in range(5)],
-        "x/2": [(60 * n, 60 * n, BOTH) for n in range(5)],
-        "y": [(60 * n, 60 * n, BOTH) for n in range(5)],
-    }
-    assert not any(unreachable(polls, routes=of_slaves).values())
+    polls = {"x/1": rounds("11111"), "x/2": rounds("22222"), "y": rounds("22222")}
+    assert always_cut_off(polls, routes=slaves_of_x(1, 2)) == ()
     polls["x/2"] = polls["x/1"]
-    assert set(unreachable(polls, routes=of_slaves).values()) == {(("b", "x"),)}
+    assert always_cut_off(polls, routes=slaves_of_x(1, 2)) == (("b", "x"),)
+
+
+def test_missing_polls_change_nothing():
+    whole = {"x": rounds("2" * 20, 30), "y": rounds("21112" * 4, 30)}
+    holes = {"x": [each for n, each in enumerate(whole["x"]) if n not in (2, 7)]}
+    holes["y"] = [(*p[:2], NO_ANSWER) if n in (2, 12) else p for n, p in enumerate(whole["y"])]
+    assert unreachable(holes) == unreachable(whole)
 
 
 def test_a_broker_that_empties_within_a_round_has_no_member_at_its_end():
-    polls = {
-        "x": [(0, 0, BOTH), (60, 60, BOTH), (120, 120, NOT_ONLINE)],
-        "y": [(0, 8, BOTH), (60, 68, NOT_ONLINE), (120, 128, NOT_ONLINE)],
-    }
-    found = situations(polls)[60]
-    assert sorted(state_of(found, {}).offline_brokers) == [("x", 0), ("y", 0)]
+    found = situations({"x": rounds("220"), "y": rounds("200", late=8)})[60]
+    assert sorted(Question(found, {}).state().offline_brokers) == [("x", 0), ("y", 0)]
     assert listed(found) == []
 
 
-def test_two_polls_hours_apart_show_nothing_in_between():
-    polls = {
-        "x": [(0, 0, BOTH), (28_800, 28_800, BOTH)],
-        "y": [(0, 8, ALONE), (28_800, 28_808, ALONE)],
-    }
-    assert not any(unreachable(polls).values())
-
-
 def test_an_answer_at_the_edge_of_the_window_is_no_proof_beyond_it():
-    # y is new: who was listed when it was first asked was not listed all the time before.
-    polls = {
-        "x": [(60 * n, 60 * n, ALONE) for n in range(20)],
-        "y": [(60 * n, 60 * n + 8, BOTH) for n in range(19, 20)],
-    }
-    assert not any(unreachable(polls).values())
     # Answers that follow prove that b does not reach x, and not that it never did. (z lacks c all
     # the time, so that each round is looked at.)
     polls = {
         "x": [(60 * n, 60 * n, ["a", "c"]) for n in range(20)],
         "y": [(60 * n, 60 * n + 8, ["a", "b", "c"]) for n in range(10, 20)],
-        "z": [(60 * n, 60 * n, ALONE) for n in range(20)],
+        "z": rounds("1" * 20),
     }
     found = unreachable(polls)
     assert {second for second, pairs in found.items() if ("c", "z") in pairs} == {*found}
@@ -279,63 +188,67 @@ def test_an_answer_at_the_edge_of_the_window_is_no_proof_beyond_it():
     assert ("b", "x") not in found[300]
 
 
+# ---------------------------------------------------------------- worlds
+
+
+def lives(draw, end):
+    """When each client is there: each joins or leaves once within the window, not both."""
+    there = {"always": (-10_000, 10_000)}
+    for number in range(draw(st.integers(1, 6))):
+        first, last = draw(st.integers(-50, end)), draw(st.integers(-50, end))
+        there[f"c{number}"] = draw(st.sampled_from([(first, 10_000), (-10_000, last)]))
+    return there
+
+
+def listed_in(there, second):
+    return [each for each, (since, until) in there.items() if since <= second <= until]
+
+
+@st.composite
+def worlds(draw):
+    """When each client is there (whole seconds), and when each broker is asked in each round."""
+    asked = {name: [60 * n + draw(st.integers(0, 55)) for n in range(6)] for name in "xyz"}
+    return lives(draw, 400), asked
+
+
 @given(worlds())
 def test_brokers_that_all_tell_the_truth_at_their_own_times_never_disagree(world):
     there, asked = world
-
-    def listed(second):
-        return [each for each, (since, until) in there.items() if since <= second <= until]
-
     polls = {
-        name: [(60 * n, at_, listed(at_) or NOT_ONLINE) for n, at_ in enumerate(times)]
+        name: [(60 * n, at_, listed_in(there, at_) or NOT_ONLINE) for n, at_ in enumerate(times)]
         for name, times in asked.items()
     }
     found = members(polls)
     # The last round has nothing behind it that would show what changed within it.
     for number in range(5):
         end = max(times[number] for times in asked.values())
-        assert all(ids == set(listed(end)) for ids in found[60 * number].values())
+        assert all(ids == set(listed_in(there, end)) for ids in found[60 * number].values())
     assert not any(unreachable(polls).values())
 
 
 def test_a_missing_answer_hides_who_left_and_came_back():
-    # Two of broker-x's answers are missing; d was away meanwhile, as the others saw it.
-    with_d, without = ["a", "d"], ["a"]
-    others = [(0, 0, with_d), (60, 60, without), (120, 120, without), (180, 180, with_d)]
-    polls = {
-        "x": [(0, 1, with_d), (60, 61, NO_ANSWER), (120, 121, NO_ANSWER), (180, 181, with_d)]
-        + [(60 * n, 60 * n + 1, with_d) for n in range(4, 7)],
-        "y": others + [(60 * n, 60 * n, with_d) for n in range(4, 7)],
-        "z": others + [(60 * n, 60 * n, with_d) for n in range(4, 7)],
-    }
+    # Two of x's answers are missing; b was away meanwhile, as the others saw it.
+    others = rounds("2112222")
+    polls = {"x": rounds("2--2222", late=1), "y": others, "z": others}
     shown = members(polls)
     assert shown[60] == shown[120] == {name: {"a"} for name in "xyz"}
     # Who the broker lacked before, and still lacks, does not reach it.
-    polls["x"] = [(60 * n, 60 * n + 1, NO_ANSWER if n in (3, 4) else without) for n in range(7)]
-    polls["y"] = polls["z"] = [(60 * n, 60 * n, with_d) for n in range(7)]
+    polls = {"x": rounds("111--11", late=1), "y": rounds("2222222"), "z": rounds("2222222")}
     shown = members(polls)
     assert shown[180]["x"] == shown[240]["x"] == {"a"}
-    assert unreachable(polls)[180] == (("d", "x"),)
+    assert unreachable(polls)[180] == (("b", "x"),)
 
 
 def test_an_answer_that_comes_some_seconds_late_is_not_missing():
-    # x, which had d all the time, says so at 61 and at 126 s: nobody has to guess.
-    with_d, without = ["a", "d"], ["a"]
-    polls = {
-        "x": [(60 * n, 60 * n + (6 if n == 2 else 1), with_d) for n in range(7)],
-        "y": [(60 * n, 60 * n + 2, without if n in (1, 2) else with_d) for n in range(7)],
-        "z": [(60 * n, 60 * n + 2, without if n in (1, 2) else with_d) for n in range(7)],
-    }
-    assert members(polls)[60]["x"] == {"a", "d"}
+    # x, which had b all the time, says so at 61 and at 126 s: nobody has to guess.
+    of_x, others = rounds("2222222", late=1), rounds("2112222", late=2)
+    of_x[2] = (120, 126, LISTS["2"])
+    assert members({"x": of_x, "y": others, "z": others})[60]["x"] == {"a", "b"}
 
 
 @st.composite
 def overlapping_worlds(draw):
     """Members that come and go once, and two collectors, whose rounds overlap."""
-    there = {"always": (-10_000, 10_000)}
-    for number in range(draw(st.integers(1, 6))):
-        first, last = draw(st.integers(-50, 700)), draw(st.integers(-50, 700))
-        there[f"c{number}"] = draw(st.sampled_from([(first, 10_000), (-10_000, last)]))
     width, offset = draw(st.integers(0, 20)), draw(st.integers(1, 30))
     asked = {
         name: [
@@ -345,18 +258,14 @@ def overlapping_worlds(draw):
         ]
         for place, name in enumerate("xyz")
     }
-    return there, asked
+    return lives(draw, 700), asked
 
 
 @given(overlapping_worlds())
 def test_nor_do_brokers_that_two_collectors_ask_in_rounds_that_overlap(world):
     there, asked = world
-
-    def listed_at(second):
-        return [each for each, (since, until) in there.items() if since <= second <= until]
-
     polls = {
-        name: [(round_, second, listed_at(second)) for round_, second in times]
+        name: [(round_, second, listed_in(there, second)) for round_, second in times]
         for name, times in asked.items()
     }
     assert not any(unreachable(polls).values())

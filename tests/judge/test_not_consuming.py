@@ -35,15 +35,13 @@ def found(
     queues, clients=(), *, orphaned=(), processes=2, coverage="AUDITED", at_last=None, **of_group
 ):
     """``at_last``: the coverage from 270 s on."""
-    holdings = index_holdings(holdings_of(clients) if clients else ())
+    dossier = Dossier("C", of_group.pop("group", "G"), offsets={TOPIC: queues}, **of_group)
+    coverages = {"one": coverage, "two": at_last or coverage}
     of = case(
-        dossier=Dossier("C", of_group.pop("group", "G"), offsets={TOPIC: queues}, **of_group),
+        dossier=dossier,
         situations=Situations({TOPIC: periods([("one", -60), ("two", 270)])}),
-        evaluated={
-            "one": evaluated(AGREED, processes, coverage),
-            "two": evaluated(AGREED, processes, at_last or coverage),
-        },
-        holdings=holdings,
+        evaluated={name: evaluated(AGREED, processes, each) for name, each in coverages.items()},
+        holdings=index_holdings(holdings_of(clients) if clients else ()),
         snapshots=(),
     )
     whole = extent()._replace(first_seen=at(0), last_seen=at(600))
@@ -51,12 +49,22 @@ def found(
     return list(not_consuming(of, GroupFindings(queues=tuple(orphans))).faults)
 
 
+def hangs(client_id, held):
+    """A client that consumes nothing of what is in its cache."""
+    told = info(client_id, MINUTES, held)
+    queues = tuple(each._replace(activity="NOT_CONSUMING") for each in told.queues)
+    return told._replace(queues=queues)
+
+
 def times(faults):
     return [(in_seconds(each.first_seen), in_seconds(each.last_seen)) for each in faults]
 
 
+TWO = [offsets(number, stuck(*MINUTES)) for number in (0, 1)]
+
+
 def test_messages_that_come_and_offsets_that_all_stay_are_a_group_that_consumes_nothing():
-    (fault,) = found([offsets(number, stuck(*MINUTES)) for number in (0, 1)])
+    (fault,) = found(TWO)
     assert times([fault]) == [(0, 300)]
     assert fault.extent.ongoing
     assert fault.queues_affected == 2
@@ -66,6 +74,8 @@ def test_messages_that_come_and_offsets_that_all_stay_are_a_group_that_consumes_
     )
     assert "consumeEnable" in fault.remedy
     assert "jstack" in fault.remedy
+    # Beside a queue without an owner the others show it.
+    assert times(found(TWO, orphaned=[1])) == [(0, 300)]
 
 
 @pytest.mark.parametrize(
@@ -82,11 +92,6 @@ def test_messages_that_come_and_offsets_that_all_stay_are_a_group_that_consumes_
 )
 def test_what_is_no_such_group(queues, changed):
     assert found([offsets(number, each) for number, each in enumerate(queues)], **changed) == []
-
-
-def test_beside_a_queue_without_an_owner_the_others_show_it():
-    queues = [offsets(number, stuck(*MINUTES)) for number in (0, 1)]
-    assert times(found(queues, orphaned=[1])) == [(0, 300)]
 
 
 def test_two_rounds_far_apart_show_it_too():
@@ -120,9 +125,8 @@ def test_it_begins_with_the_last_move():
 
 def test_a_topic_that_a_release_no_longer_subscribes_to_is_said_so():
     (fault,) = found([offsets(0, stuck(*MINUTES))], coverage="NOT_SUBSCRIBED")
-    assert fault.evidence.endswith(
-        "more than at the start; no member subscribes to the topic any more"
-    )
+    said = "more than at the start; no member subscribes to the topic any more"
+    assert fault.evidence.endswith(said)
     assert "subscribe to the topic again" in fault.remedy
     # As it was at the last poll.
     (fault,) = found([offsets(0, stuck(*MINUTES))], at_last="NOT_SUBSCRIBED")
@@ -139,10 +143,7 @@ def test_running_infos_show_whether_the_listeners_hang():
     assert "consumeEnable" in fault.remedy
     assert "jstack" not in fault.remedy
 
-    hangs = clients[1]._replace(
-        queues=tuple(each._replace(activity="NOT_CONSUMING") for each in clients[1].queues)
-    )
-    (fault,) = found(queues, [clients[0], hangs])
+    (fault,) = found(queues, [clients[0], hangs("b", [2, 3])])
     assert "b has messages in its cache and consumes none of them" in fault.evidence
     assert "jstack" in fault.remedy
     assert "consumeEnable" not in fault.remedy
@@ -150,16 +151,14 @@ def test_running_infos_show_whether_the_listeners_hang():
 
 def disabled(**seconds):
     """By broker the snapshots in which ``consumeEnable`` of the group was read as false."""
-    return {
-        f"broker-{name}": tuple(at(each) for each in read_at) for name, read_at in seconds.items()
-    }
+    return {f"broker-{name}": tuple(map(at, read_at)) for name, read_at in seconds.items()}
 
 
 def test_a_broker_that_does_not_let_the_group_consume_is_the_cause():
     """It was forbidden before the first poll; the reading after the last one is of another time."""
     polled = PollRun(("broker-a", 0), "list", (at(0),), (at(0),), "10.0.0.1:10911")
     (fault,) = found(
-        [offsets(number, stuck(*MINUTES)) for number in (0, 1)],
+        TWO,
         consume_disabled=disabled(a=(-60, *MINUTES, 600), b=MINUTES),
         routes={TOPIC: [route([], 0, namesrv_addr="ns-1:9876")]},
         polls=[polled],
@@ -175,14 +174,14 @@ def test_a_broker_that_does_not_let_the_group_consume_is_the_cause():
     )
 
 
+ON_BOTH = [offsets(0, stuck(*MINUTES), broker_name=f"broker-{name}") for name in "ab"]
+
+
 def test_all_brokers_that_refuse_are_named_and_names_are_words_of_a_shell():
-    queues = [offsets(0, stuck(*MINUTES)), offsets(0, stuck(*MINUTES), broker_name="broker-b")]
-    (fault,) = found(
-        queues, consume_disabled=disabled(a=MINUTES[1:], b=MINUTES[2:]), group="a;reboot"
-    )
-    assert "false at broker-a and broker-b from 00:01:00 to 00:05:00 UTC: the brokers refuse" in (
-        fault.evidence
-    )
+    refused = disabled(a=MINUTES[1:], b=MINUTES[2:])
+    (fault,) = found(ON_BOTH, consume_disabled=refused, group="a;reboot")
+    said = "false at broker-a and broker-b from 00:01:00 to 00:05:00 UTC: the brokers refuse"
+    assert said in fault.evidence
     assert fault.remedy.startswith(
         "let the group consume again: mqadmin updateSubGroup -n NAMESRV_ADDR -c C -g 'a;reboot' "
         "-s true, and"
@@ -198,30 +197,21 @@ def test_all_brokers_that_refuse_are_named_and_names_are_words_of_a_shell():
     ],
 )
 def test_what_the_flags_do_not_explain_is_still_to_be_seen(read_at, is_whole):
-    queues = [offsets(0, stuck(*MINUTES)), offsets(0, stuck(*MINUTES), broker_name="broker-b")]
-    (fault,) = found(queues, consume_disabled=disabled(**read_at))
+    (fault,) = found(ON_BOTH, consume_disabled=disabled(**read_at))
     assert "updateSubGroup -n" in fault.remedy
     assert ("jstack" not in fault.remedy) == is_whole
     assert ("suspended its consumers" not in fault.remedy) == is_whole
 
 
 def test_listeners_that_hang_are_said_beside_the_flags():
-    hangs = info("a", MINUTES, [0])
-    hangs = hangs._replace(
-        queues=tuple(each._replace(activity="NOT_CONSUMING") for each in hangs.queues)
-    )
-    (fault,) = found([offsets(0, stuck(*MINUTES))], [hangs], consume_disabled=disabled(a=MINUTES))
+    (fault,) = found(TWO[:1], [hangs("a", [0])], consume_disabled=disabled(a=MINUTES))
     assert "a has messages in its cache" in fault.evidence
     assert "updateSubGroup -n" in fault.remedy
     assert "jstack" in fault.remedy
 
 
-def test_the_running_infos_of_another_time_and_the_logs_show_no_listener():
-    queues = [offsets(0, stuck(*MINUTES))]
+def test_what_was_said_or_read_at_another_time_and_the_logs_show_nothing():
+    queues, expected = TWO[:1], found(TWO[:1])
     clients = [info("a", 400, [0, 1]), log("p", "b", 60, [2, 3])]
-    assert found(queues, clients) == found(queues)
-
-
-def test_what_was_read_at_another_time_is_no_cause():
-    queues = [offsets(0, stuck(*MINUTES))]
-    assert found(queues, consume_disabled=disabled(a=(-60, 600), b=MINUTES)) == found(queues)
+    assert found(queues, clients) == expected
+    assert found(queues, consume_disabled=disabled(a=(-60, 600), b=MINUTES)) == expected

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from jobs.judge.brokers import Absence
-from jobs.judge.dossier import (
-    Dossier,
-    PollRun,
-    QueueOffsets,
-)
+from jobs.judge.dossier import Dossier, PollRun, QueueOffsets
 from jobs.judge.found import GroupFindings
 from jobs.judge.offsets_went_back import went_back
 from tests.judge.phases import at, case

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
 
 from jobs.judge.channels import Channel
-from jobs.judge.dossier import ClientRun, Dossier, PollRun
+from jobs.judge.dossier import Dossier, PollRun
 from jobs.judge.found import GroupFindings
 from jobs.judge.reconnecting import blamed, reconnecting_clients
 from jobs.judge.situations import Situations
+from tests.judge.lists import started
 from tests.judge.phases import at, case, queue_finding
 from tests.judge.test_severity import fault_of
 
@@ -26,30 +28,16 @@ def channel(port, first, last, broker=A, client_id="a"):
 
 def breaking(every, times, listed=130, broker=A, client_id="a", began=0):
     """Connections that break without a word, one after the other; each stays listed for a time."""
-    return [
-        channel(
-            number,
-            0 if number == 0 else began + every * number,
-            min(END, began + every * (number + 1) + listed),
-            broker,
-            client_id,
-        )
-        for number in range(times)
-    ]
+    made = []
+    for number in range(times):
+        first = began + every * number if number else 0
+        last = min(END, began + every * (number + 1) + listed)
+        made.append(channel(number, first, last, broker, client_id))
+    return made
 
 
 def info(start, *seconds, client_id="a"):
-    values = dict.fromkeys(ClientRun._fields)
-    times = tuple((at(each), at(each)) for each in seconds)
-    return ClientRun(
-        **values
-        | {
-            "source": "RUNNING_INFO",
-            "client_id": client_id,
-            "start_timestamp": at(start),
-            "times": times,
-        }
-    )
+    return started(client_id, start, *seconds)
 
 
 def all_faults(*channels, clients=(), faults=(), end=END, members=9, snapshots=(), topic="MAIN"):
@@ -74,9 +62,8 @@ def found(*channels, faults=(), **facts):
 
 
 def causes(fault, *queues):
-    return [
-        each.causes for each in blamed(case(), GroupFindings(queues=queues, faults=(fault,))).queues
-    ]
+    every = blamed(case(), GroupFindings(queues=queues, faults=(fault,))).queues
+    return [each.causes for each in every]
 
 
 def test_a_client_whose_connection_breaks_each_two_minutes_reconnects():
@@ -89,25 +76,23 @@ def test_a_client_whose_connection_breaks_each_two_minutes_reconnects():
 
 
 @pytest.mark.parametrize(
-    ("every", "times", "does"),
+    ("every", "times", "listed", "does"),
     [
-        (120, 4, True),
+        (120, 4, 130, True),
+        # What is closed in order is replaced as well.
+        (120, 10, -60, True),
         # Two were replaced: a restart of the broker, and one of the client.
-        (120, 3, False),
-        # All within three minutes.
-        (60, 4, False),
-        (90, 4, True),
-        (1799, 10, False),  # the window has room for two
-        (1000, 4, True),
+        (120, 3, 130, False),
+        # All within three minutes; the window has room for two.
+        (60, 4, 130, False),
+        (90, 4, 130, True),
+        (1799, 10, 130, False),
+        (1000, 4, 130, True),
     ],
 )
-def test_three_connections_are_replaced_over_some_time(every, times, does):
-    channels = [each for each in breaking(every, times) if each.first_seen < at(END)]
+def test_three_connections_are_replaced_over_some_time(every, times, listed, does):
+    channels = [each for each in breaking(every, times, listed) if each.first_seen < at(END)]
     assert bool(found(*channels)) == does
-
-
-def test_what_is_closed_in_order_is_replaced_as_well():
-    assert found(*breaking(every=120, times=10, listed=-60))
 
 
 def test_who_was_in_no_list_was_restarted():
@@ -125,10 +110,8 @@ def test_who_was_in_no_list_was_restarted():
 
 def at_once(client_id, *seconds):
     """Connections to broker-a that are replaced at these times, with a word."""
-    edges = [0, *seconds, END + 60]
-    return [
-        channel(n, edges[n], edges[n + 1] - 60, client_id=client_id) for n in range(len(edges) - 1)
-    ]
+    edges = enumerate(pairwise([0, *seconds, END + 60]))
+    return [channel(n, one, other - 60, client_id=client_id) for n, (one, other) in edges]
 
 
 # One poll shows all of them, or two do.
@@ -178,33 +161,27 @@ def test_it_goes_on_for_as_long_as_it_took_to_come_again(end, ongoing):
     assert one.extent.ongoing == ongoing
 
 
-def test_where_each_connection_is_another_process_it_restarts():
-    restarts = [info(120 * n, 120 * n + 30) for n in range(10)]
-    (one,) = found(*breaking(120, 10), clients=restarts)
-    assert one.fault == "FLAPPING"
-
-    # One process answers all the time; or several that share the id and started before, by turns.
-    of_several = [info(-9 * n, *range(60 * n, END, 300)) for n in range(1, 6)]
-    for clients in ([info(0, *range(0, END, 60))], of_several):
-        (one,) = found(*breaking(120, 10), clients=clients)
-        assert one.fault == "RECONNECTING"
-
-
-def test_restarts_of_which_few_questions_meet_the_process_are_restarts():
-    # Every third process lives long enough to be asked.
-    met = [info(120 * n, 120 * n + 30) for n in range(0, 10, 3)]
-    (one,) = found(*breaking(120, 10), clients=met)
-    assert one.fault == "FLAPPING"
+@pytest.mark.parametrize(
+    ("clients", "fault"),
+    [
+        ([info(120 * n, 120 * n + 30) for n in range(10)], "FLAPPING"),
+        # Every third process lives long enough to be asked.
+        ([info(120 * n, 120 * n + 30) for n in range(0, 10, 3)], "FLAPPING"),
+        # One process answers all the time; or several that share the id and started before.
+        ([info(0, *range(0, END, 60))], "RECONNECTING"),
+        ([info(-9 * n, *range(60 * n, END, 300)) for n in range(1, 6)], "RECONNECTING"),
+    ],
+)
+def test_where_each_connection_is_another_process_it_restarts(clients, fault):
+    (one,) = found(*breaking(120, 10), clients=clients)
+    assert one.fault == fault
 
 
 def test_a_process_that_restarts_under_one_id_flaps():
     """It is back so fast that no list shows it gone; its old connections are closed."""
     restarts = [info(120 * n, 120 * n + 30) for n in range(10)]
-    stale, fault = all_faults(
-        *breaking(120, 10, listed=-60),
-        clients=restarts,
-        faults=[fault_of("STALE_CHANNEL", client_ids=("a",))],
-    )
+    left = [fault_of("STALE_CHANNEL", client_ids=("a",))]
+    stale, fault = all_faults(*breaking(120, 10, listed=-60), clients=restarts, faults=left)
     # What each of them leaves behind passes by itself, and the next one comes.
     assert stale.remedy == fault.remedy
     assert (fault.fault, fault.topic, fault.queues_affected) == ("FLAPPING", "MAIN", 0)
@@ -232,11 +209,8 @@ def test_each_client_is_told_once_where_its_old_connections_cost_most_queues():
     # Those of b cost nothing meanwhile.
     assert (of_b.topic, of_b.client_ids, of_b.queues_affected) == ("MAIN", ("b",), 0)
     assert of_b.remedy.startswith("look at what is between b and broker-a (")
-    assert (of_a.fault, of_a.extent.persistence, of_a.extent.snapshots) == (
-        "RECONNECTING",
-        "PERSISTENT",
-        17,
-    )
+    assert of_a.fault == "RECONNECTING"
+    assert (of_a.extent.persistence, of_a.extent.snapshots) == ("PERSISTENT", 17)
     assert of_a.evidence == (
         "a reconnected to broker-a 9 times, 30 per hour, from 10 addresses of 10.0.0.1; the "
         "broker lists the old connection for up to 130 s beside the new one; so does 1 other "
@@ -247,19 +221,14 @@ def test_each_client_is_told_once_where_its_old_connections_cost_most_queues():
 
 def test_what_its_old_connections_cost_names_it_beside_them():
     (fault,) = found(*breaking(120, 10), topic="T")
-    found_ = causes(
-        fault,
-        queue_finding(causes=("STALE_CHANNEL",)),
-        queue_finding(causes=("GHOST_MEMBER",)),
-        queue_finding(causes=("STALE_CHANNEL",), topic="%RETRY%G"),
-        queue_finding(last=100, causes=("STALE_CHANNEL",)),
-    )
-    assert found_ == [
-        ("RECONNECTING", "STALE_CHANNEL"),
-        ("GHOST_MEMBER",),
-        ("RECONNECTING", "STALE_CHANNEL"),
-        ("STALE_CHANNEL",),
-    ]
+    stale, both = {"causes": ("STALE_CHANNEL",)}, ("RECONNECTING", "STALE_CHANNEL")
+    for queue, expected in (
+        (queue_finding(**stale), both),
+        (queue_finding(causes=("GHOST_MEMBER",)), ("GHOST_MEMBER",)),
+        (queue_finding(**stale, topic="%RETRY%G"), both),
+        (queue_finding(**stale, last=100), ("STALE_CHANNEL",)),
+    ):
+        assert causes(fault, queue) == [expected]
 
 
 def test_an_old_connection_of_a_client_that_reconnects_is_not_left_to_pass():

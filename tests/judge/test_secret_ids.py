@@ -75,7 +75,4 @@ def test_ids_are_masked_in_the_rows_of_allocations_and_known_to_the_rules() -> N
     masked = rows.masked(MASKING)
     assert masked["client_id"].to_pylist() == [MASKING.mask(ONE), PLAIN]
     assert masked.schema == ALLOCATIONS.schema
-    assert [allocated.client_id for made in rows.loaders() for allocated in made()] == [
-        ONE,
-        PLAIN,
-    ]
+    assert [allocated.client_id for made in rows.loaders() for allocated in made()] == [ONE, PLAIN]

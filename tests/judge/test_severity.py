@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from jobs.judge.backlog import Backlog
-from jobs.judge.dossier import ClientRun, Dossier
+from jobs.judge.dossier import Dossier
 from jobs.judge.episodes import fault_episodes
 from jobs.judge.severity import Harms, finding_severity, stall_severity
 from jobs.judge.why import OTHER_FILTER
 from rebalance_core.findings import Claimant
+from tests.judge.lists import started
 from tests.judge.phases import TERMS, fault, phase, queue_finding, stall, timeline
 
 
@@ -54,19 +54,6 @@ def test_severity_follows_persistence_probability_and_the_harm_that_is_done(
 
 
 @pytest.mark.parametrize(
-    ("kind", "unread_share", "severity"),
-    [("ORPHANED", 0.0, "WARNING"), ("ORPHANED", 0.1, "CRITICAL"), ("DUPLICATE", 0.0, "CRITICAL")],
-)
-def test_an_orphan_that_is_read_throughout_is_a_warning_unless_messages_pile_up(
-    kind, unread_share, severity
-):
-    # That it is held makes it no matter of what clients draw alone.
-    of = {"certainty": "POSSIBLE", "held": True, "is_always_read": True}
-    found = finding(kind, 0.5, unread_share, **of)
-    assert finding_severity(found, TERMS, orderly=True) == severity
-
-
-@pytest.mark.parametrize(
     ("claimants", "held", "severity"),
     [
         # A broker gives the lock of a queue to one client id ...
@@ -84,16 +71,23 @@ def test_the_order_is_kept_where_one_of_two_ids_waits_for_the_lock(claimants, he
 
 
 @pytest.mark.parametrize(
-    ("kind", "unread_share", "severity"),
+    ("kind", "unread_share", "held", "severity"),
     [
-        ("ORPHANED", None, "WARNING"),
-        # Messages pile up: that shows it.
-        ("ORPHANED", 0.1, "CRITICAL"),
-        ("DUPLICATE", None, "WARNING"),
+        # Read throughout. That it is held makes it no matter of what clients draw alone.
+        ("ORPHANED", 0.0, True, "WARNING"),
+        ("ORPHANED", 0.1, True, "CRITICAL"),
+        ("DUPLICATE", 0.0, True, "CRITICAL"),
+        # What no holder and no offset shows; that messages pile up shows it.
+        ("ORPHANED", None, False, "WARNING"),
+        ("ORPHANED", 0.1, False, "CRITICAL"),
+        ("DUPLICATE", None, False, "WARNING"),
     ],
 )
-def test_what_no_holder_and_no_offset_shows_is_no_more_than_a_warning(kind, unread_share, severity):
-    found = finding(kind, 0.9, unread_share, certainty="POSSIBLE")
+def test_what_is_possible_is_a_warning_unless_it_is_held_or_messages_pile_up(
+    kind, unread_share, held, severity
+):
+    of = {"held": True, "is_always_read": True} if held else {}
+    found = finding(kind, 0.5 if held else 0.9, unread_share, certainty="POSSIBLE", **of)
     assert finding_severity(found, TERMS, orderly=True) == severity
     assert not replace(found, held=True).is_doubtful
     assert not replace(found, moved=True).is_doubtful
@@ -123,22 +117,13 @@ def test_a_fault_is_doubtful_while_its_findings_are():
 
 @pytest.mark.parametrize(
     ("persistence", "backlog_growth", "severity"),
-    [
-        ("PERSISTENT", 0, "WARNING"),
-        ("PERSISTENT", 1, "CRITICAL"),
-        ("TRANSIENT", 1, "INFO"),
-    ],
+    [("PERSISTENT", 0, "WARNING"), ("PERSISTENT", 1, "CRITICAL"), ("TRANSIENT", 1, "INFO")],
 )
 def test_a_lasting_stall_is_a_warning_and_critical_where_messages_pile_up(
     persistence, backlog_growth, severity
 ):
     found = stall(persistence=persistence, backlog_growth=backlog_growth)
     assert stall_severity(found) == severity
-
-
-def client(consume_orderly):
-    values: dict[str, Any] = dict.fromkeys(ClientRun._fields)
-    return ClientRun(**values | {"consume_orderly": consume_orderly})
 
 
 @pytest.mark.parametrize(
@@ -151,7 +136,7 @@ def client(consume_orderly):
     ],
 )
 def test_a_group_is_orderly_where_any_client_of_it_says_so(told, orderly):
-    clients = list(map(client, told))
+    clients = [started("a", 0)._replace(consume_orderly=each) for each in told]
     assert Dossier("C", "G", clients=clients).consumes_in_order is orderly
 
 
@@ -187,20 +172,19 @@ def test_findings_of_another_cause_topic_or_time_say_nothing_of_a_fault():
     assert graded(fault_of(first=0, last=300), [touching]) == "CRITICAL"
 
 
-def test_a_fault_that_passed_is_none_to_act_on_whatever_its_findings():
-    """One cause of a lasting finding among others, there for a moment."""
-    assert graded(fault_of(last=60), [row("CRITICAL")]) == "INFO"
-
-
 def test_a_lasting_fault_that_shows_on_no_queue_is_a_warning_unless_it_passes_by_itself():
     """Members that filter differently lose messages, and no queue tells."""
-    silent = {"queues_affected": 0}
-    assert graded(fault_of("EXPRESSION_MISMATCH", **silent)) == "WARNING"
-    assert graded(fault_of("MIXED_MESSAGE_MODEL", **silent)) == "WARNING"
-    assert graded(fault_of("EXPRESSION_MISMATCH", last=60, **silent)) == "INFO"
-    # The clients follow a new route; the broker drops an old connection.
-    assert graded(fault_of("ROUTE_CHANGED", **silent)) == "INFO"
-    assert graded(fault_of("STALE_CHANNEL", **silent)) == "INFO"
+    for name, last, severity in (
+        ("EXPRESSION_MISMATCH", 300, "WARNING"),
+        ("MIXED_MESSAGE_MODEL", 300, "WARNING"),
+        ("EXPRESSION_MISMATCH", 60, "INFO"),
+        # The clients follow a new route; the broker drops an old connection.
+        ("ROUTE_CHANGED", 300, "INFO"),
+        ("STALE_CHANNEL", 300, "INFO"),
+    ):
+        assert graded(fault_of(name, last=last, queues_affected=0)) == severity
+    # One cause of a lasting finding among others, there for a moment.
+    assert graded(fault_of(last=60), [row("CRITICAL")]) == "INFO"
 
 
 def test_queues_that_left_the_route_are_critical_until_they_are_back():

@@ -28,11 +28,8 @@ def test_a_listed_client_that_does_not_answer_while_others_do_is_a_fault():
     (fault,) = silent([error("a"), info("b", MINUTES, [2, 3])])
     assert (fault.fault, fault.client_ids) == ("CLIENT_NOT_ANSWERING", ("a",))
     assert fault.remedy.startswith("check whether a hangs (")
-    assert (fault.extent.persistence, fault.extent.ongoing, fault.extent.snapshots) == (
-        "PERSISTENT",
-        True,
-        5,
-    )
+    extent = fault.extent
+    assert (extent.persistence, extent.ongoing, extent.snapshots) == ("PERSISTENT", True, 5)
     assert fault.evidence == (
         "a is listed and did not answer 5 questions for its running info from 00:00:00 to "
         "00:04:00 UTC, while other clients answered"

@@ -35,30 +35,18 @@ from tests.judge.witnesses import (
 def stalled(queues, **inputs):
     """(queue id, since, until, polls, backlog, growth, owners) of each stall, by queue and time."""
     intervals = intervals_of(queues, **inputs)
-    return sorted(
-        (
-            each.queue[1],
-            in_seconds(each.first_seen),
-            in_seconds(each.last_seen),
-            each.extent.snapshots,
-            each.backlog,
-            each.backlog_growth,
-            [*each.owners],
-        )
-        for each in (stall_episodes(intervals, 60) if intervals else ())
-    )
+    rows = []
+    for each in stall_episodes(intervals, 60) if intervals else ():
+        seen = (in_seconds(each.first_seen), in_seconds(each.last_seen), each.extent.snapshots)
+        rows.append((each.queue[1], *seen, each.backlog, each.backlog_growth, [*each.owners]))
+    return sorted(rows)
 
 
 def test_the_queues_of_a_frozen_process_stall_though_nothing_comes_after_the_burst():
+    extent = Extent(at(27), at(123), 7, "PERSISTENT", ongoing=False)
+    counts = {"backlog": 20, "backlog_growth": 0, "owners": ("b",)}
     assert list(stall_episodes(intervals_of(burst()), 60)) == [
-        Stall(
-            TOPIC,
-            Extent(at(27), at(123), 7, "PERSISTENT", ongoing=False),
-            queue,
-            backlog=20,
-            backlog_growth=0,
-            owners=("b",),
-        )
+        Stall(TOPIC, extent, queue, **counts)
         for queue in ((BROKER, 3), (OTHER_BROKER, 0), (OTHER_BROKER, 1))
     ]
 
@@ -88,9 +76,7 @@ def test_who_takes_over_at_last_is_not_blamed_and_a_moment_without_owner_hides_n
 
 
 @pytest.mark.parametrize("snapshot", [90, 120])
-def test_a_queue_that_changes_hands_and_still_does_not_move_is_one_stall_of_its_last_owner(
-    snapshot,
-):
+def test_a_queue_that_changes_hands_and_does_not_move_is_one_stall_of_its_last_owner(snapshot):
     times = (0, 60, 120, 180)
     assert stalled(
         [offsets(0, steady(*times)), offsets(3, stuck(*times))],
@@ -227,9 +213,7 @@ def test_polls_of_two_collectors_within_a_commit_show_no_stall():
 
 
 @pytest.mark.parametrize(("until", "is_stalled"), [(89, True), (90, False)])
-def test_half_of_the_time_between_two_polls_without_owner_explains_that_a_queue_stands(
-    until, is_stalled
-):
+def test_half_of_the_time_between_polls_without_owner_explains_a_stall(until, is_stalled):
     # From 61 on it had none: 28 of the 58 seconds between two polls, or 29.
     queues = [offsets(0, steady(60, 118)), offsets(3, stuck(60, 118))]
     rows = stalled(queues, orphans=[((BROKER, 3), 61, until)])
@@ -253,10 +237,7 @@ def test_when_a_queue_moved_that_was_missing_is_not_known_so_it_is_no_measure():
 def test_an_offset_that_is_set_back_ends_a_stall():
     reset = stuck(0, 60, 120, at_offset=5) | stuck(180, 240, at_offset=2)
     queues = [offsets(0, steady(0, 60, 120, 180, 240)), offsets(3, reset)]
-    assert stalled(queues) == [
-        (3, 0, 120, 3, 125, 120, ["b"]),
-        (3, 180, 240, 2, 248, 60, ["b"]),
-    ]
+    assert stalled(queues) == [(3, 0, 120, 3, 125, 120, ["b"]), (3, 180, 240, 2, 248, 60, ["b"])]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from jobs.judge.arrow_tables import RowError, to_table
-from jobs.reports.read import declared_table
+from jobs.reports.tables import declared_table
 from jobs.schemas import GROUP_FAULTS, REPORT_TABLES
 from tests.judge.phases import at
 

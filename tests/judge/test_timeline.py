@@ -24,20 +24,11 @@ def timeline_of(periods, by_id, snapshots=()):
 
 def test_periods_in_which_nothing_was_known_are_left_out_and_not_counted():
     """A round without answers says neither that a fault is there nor that it has ended."""
-    periods = [
-        period("good", 0, 60),
-        period("unknown", 120, 180),
-        period("good", 240, 300),
-        period("unknown", 360, 420),
-    ]
-
-    timeline = timeline_of(periods, {"good": GOOD, "unknown": UNKNOWN})
-
-    assert [(each.first_seen, each.position) for each in timeline.phases] == [
-        (at(0), 1),
-        (at(240), 2),
-    ]
-    assert timeline.phases[-1].last_seen == at(300)
+    names = ("good", "unknown", "good", "unknown")
+    periods = [period(name, 120 * n, 120 * n + 60) for n, name in enumerate(names)]
+    phases = timeline_of(periods, {"good": GOOD, "unknown": UNKNOWN}).phases
+    assert [(each.first_seen, each.position) for each in phases] == [(at(0), 1), (at(240), 2)]
+    assert phases[-1].last_seen == at(300)
 
 
 def test_while_no_route_is_known_members_show_faults_all_the_same():
@@ -186,14 +177,10 @@ def is_blind(states, number):
     return most < lists[before[-1]] and most < lists[after[0]]
 
 
-@given(
-    st.lists(
-        st.sampled_from(
-            ["differ", "differ of 2", "agree", "agree of 2", "agree of 1", "certain of 2"]
-        ),
-        max_size=12,
-    )
-)
+STATES = ["differ", "differ of 2", "agree", "agree of 2", "agree of 1", "certain of 2"]
+
+
+@given(st.lists(st.sampled_from(STATES), max_size=12))
 def test_blind_is_what_the_definition_says(states):
     phases = phases_named(states)
     assert [each.is_blind for each in phases] == [is_blind(states, n) for n in range(len(states))]

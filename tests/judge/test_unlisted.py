@@ -1,15 +1,14 @@
 """Orphans by lists and routes that somebody reads all the same."""
 
-from __future__ import annotations
+from dataclasses import replace
 
 import pytest
 
 from jobs.judge.extents import Extent
-from jobs.judge.found import QueueFinding
 from jobs.judge.holdings_index import index_holdings
 from jobs.judge.unlisted import unlisted_consumers, without_refuted
 from jobs.judge.witnessed import witnessed
-from tests.judge.phases import case
+from tests.judge.phases import case, queue_finding
 from tests.judge.witnesses import BROKER, TOPIC, at, offsets, steady, stuck
 
 MINUTES = (0, 60, 120, 180, 240, 300)
@@ -17,26 +16,14 @@ WHOLE = Extent(at(0), at(300), 6, "PERSISTENT", ongoing=True)
 
 
 def orphan(queue_id=0, certainty="CERTAIN", causes=("GROUP_OFFLINE",), kind="ORPHANED", **changes):
-    values = {
-        "topic": TOPIC,
-        "kind": kind,
-        "queue": (BROKER, queue_id),
-        "extent": WHOLE,
-        "certainty": certainty,
-        "probability": 1.0,
-        "completeness": 1.0,
-        "claimants": (),
-        "strategy_source": "observed",
-        "causes": causes,
-    }
-    return QueueFinding(**values | changes)
+    of = {"kind": kind, "queue": (BROKER, queue_id), "certainty": certainty, "causes": causes}
+    return replace(queue_finding(topic=TOPIC, **of), **{"extent": WHOLE} | changes)
 
 
 def seen(episodes, queues):
     by_queue = {(each.topic, each.broker_name, each.queue_id): each for each in queues}
-    return [
-        witnessed(case(offsets=by_queue, holdings=index_holdings([])), each) for each in episodes
-    ]
+    of = case(offsets=by_queue, holdings=index_holdings([]))
+    return [witnessed(of, each) for each in episodes]
 
 
 def refuted(episodes, *queues):

@@ -45,19 +45,13 @@ def explained(clients, *others, faults=(), **of_group):
 
 def holding(activity=None, held=(0, 1)):
     said = info("a", MINUTES, held)
-    doing = tuple(
-        each._replace(activity=activity if each.queue_id == 1 else None) for each in said.queues
-    )
-    return [said._replace(queues=doing), info("b", MINUTES, [2, 3])]
+    doing = [e._replace(activity=activity if e.queue_id == 1 else None) for e in said.queues]
+    return [said._replace(queues=tuple(doing)), info("b", MINUTES, [2, 3])]
 
 
 @pytest.mark.parametrize(
     ("activity", "because"),
-    [
-        ("NOT_CONSUMING", "a listener hangs"),
-        ("NOT_LOCKED", "no lock"),
-        ("NOT_PULLING", "no pull"),
-    ],
+    [("NOT_CONSUMING", "a listener hangs"), ("NOT_LOCKED", "no lock"), ("NOT_PULLING", "no pull")],
 )
 def test_what_the_process_says_of_the_queue_explains_it(activity, because):
     held, text = explained(holding(activity), offsets(0, steady(*MINUTES)))
@@ -107,14 +101,12 @@ def test_a_process_whose_pulls_are_refused_is_not_frozen():
     assert [each.client_ids for each in frozen] == [("a",)]
 
     def left(clients, *mismatch, away=(), **disabled):
-        dossier = Dossier("C", "G", consume_disabled=disabled)
-        holdings, snapshots = index_holdings(holdings_of(clients)), [at(each) for each in MINUTES]
         of = case(
-            holdings=holdings,
+            holdings=index_holdings(holdings_of(clients)),
             timelines=timelines,
-            dossier=dossier,
+            dossier=Dossier("C", "G", consume_disabled=disabled),
             masters_away=away,
-            snapshots=snapshots,
+            snapshots=[at(each) for each in MINUTES],
         )
         kept = why.without_refused(of, GroupFindings(faults=(*frozen, *mismatch)))
         return [each for each in kept.faults if each.fault == "FROZEN_PROCESS"]
@@ -154,9 +146,6 @@ def test_a_process_that_moves_a_queue_of_another_topic_lives():
     assert not why.has_moving_queue(of, ["OTHER"], "b", time)
     assert not why.has_moving_queue(of, ["OTHER"], "a", time, [("OTHER", ("broker-a", 7))])
     # What is computed for another one too may move by that one.
-    both = [
-        AGREED[0]._replace(queues=(("broker-a", 7),)),
-        AGREED[1]._replace(queues=(("broker-a", 7),)),
-    ]
+    both = [each._replace(queues=(("broker-a", 7),)) for each in AGREED]
     timelines["OTHER"] = timeline([("one", 0, 600)], {"one": evaluated(both)})
     assert not why.has_moving_queue(of, ["OTHER"], "a", time)

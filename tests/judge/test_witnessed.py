@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.judge.extents import Extent
-from jobs.judge.found import QueueFinding
 from jobs.judge.holdings_index import index_holdings
 from jobs.judge.witnessed import confirm
 from rebalance_core.findings import Claimant
+from tests.judge.phases import queue_finding
 from tests.judge.witnesses import BROKER, TOPIC, allocated, at, holdings_of, info, log
 
 #: a and b both take queue 0; nobody takes queue 3.
@@ -18,28 +20,15 @@ OVERLAPPING = [allocated("a", [0, 1]), allocated("b", [0, 2])]
 
 
 def episode(kind, queue_id, first, last, certainty="CERTAIN", claimants=(), topic=TOPIC):
-    return QueueFinding(
-        topic=topic,
-        kind=kind,
-        queue=(BROKER, queue_id),
-        # The whole episode is longer: what counts is the run of one certainty.
-        extent=Extent(at(first), at(last), 1, "PERSISTENT", ongoing=False),
-        certainty=certainty,
-        probability=1.0,
-        completeness=1.0,
-        claimants=tuple(Claimant(client_id, processes, 1.0) for client_id, processes in claimants),
-        strategy_source="observed",
-        causes=(),
-    )
+    claiming = tuple(Claimant(client_id, processes, 1.0) for client_id, processes in claimants)
+    # The whole episode is longer: what counts is the run of one certainty.
+    extent = Extent(at(first), at(last), 1, "PERSISTENT", ongoing=False)
+    found = queue_finding(kind=kind, queue=(BROKER, queue_id), topic=topic, certainty=certainty)
+    return replace(found, extent=extent, claimants=claiming)
 
 
 def confirmed(
-    clients,
-    first=0.0,
-    last=600.0,
-    claimants=(("a", 1), ("b", 1)),
-    certainty="CERTAIN",
-    **inputs,
+    clients, first=0.0, last=600.0, claimants=(("a", 1), ("b", 1)), certainty="CERTAIN", **inputs
 ):
     """What is confirmed of the duplicate queue 0 and the orphaned queue 3, over ten minutes."""
     index = index_holdings(holdings_of(clients, **{"allocations": OVERLAPPING} | inputs))
@@ -49,83 +38,68 @@ def confirmed(
     )
 
 
-def test_two_holders_confirm_a_duplicate_and_no_holder_an_orphan():
-    assert confirmed([info("a", 60, [0, 1]), info("b", 60, [0, 2])]) == (True, True)
+def answers(**held):
+    """Running infos at 60 s."""
+    return [info(client_id, 60, queues) for client_id, queues in held.items()]
 
 
-def test_one_holder_in_a_round_that_all_answered_refutes_both():
-    assert confirmed([info("a", 60, [0, 1]), info("b", 60, [2, 3])]) == (False, False)
+BOTH_HOLD = answers(a=[0, 1], b=[0, 2])
+#: At 100 s b takes queue 0 over.
+CHANGED = {"segments": [("one", 0, 90), ("two", 100, 600)]}
+JUST_CHANGED = {"segments": [("one", 0, 100), ("two", 110, 600)], "first": 110.0}
+STACKED = {"allocations": [allocated("a", [0, 1], processes=2)]}
 
 
-def test_who_reads_every_queue_for_itself_holds_none_for_the_group():
-    for_itself = info("b", 60, [0, 1, 2, 3], message_model="BROADCASTING")
-    assert confirmed([info("a", 60, [0, 1]), for_itself]) == (False, True)
+ASKED_IN_TURN = [
+    info("a", [60, 180, 300], [0, 1]),
+    info("a", [120, 240], [0, 1], started=7),
+]
 
 
-def test_a_slow_round_over_a_change_tells_of_no_one_moment():
-    # b takes queue 0 over at 100 s: a was asked before, and b after.
-    segments = [("one", 0, 90), ("two", 100, 600)]
-    clients = [info("a", 60, [0, 1]), info("b", 60, [0, 2], observed=120)]
-    assert confirmed(clients, segments=segments) == (None, None)
-    assert confirmed(clients) == (True, True)
-
-
-def test_a_round_in_which_not_all_answered_shows_what_is_held_and_not_what_is_not():
-    round_ = [info("a", 60, [0, 1]), info("b", 60, [0, 2])]
-    assert confirmed(round_, processes=3) == (True, None)
-    assert confirmed([info("a", 60, [0, 1])]) == (None, None)
-    assert confirmed([info("a", 60, [1, 3])]) == (None, False)
-
-
-def test_one_round_that_shows_it_outweighs_those_that_do_not():
-    without = [info("a", 60, [0]), info("b", 60, [3])]
-    shown = [info("a", 120, [0]), info("b", 120, [0])]
-    assert confirmed(without + shown) == (True, True)
-
-
-def test_two_that_held_it_one_after_the_other_are_no_duplicate():
-    # In each round one of them has it.
-    infos = [info("a", 60, [0]), info("b", 60, [3]), info("a", 120, [3]), info("b", 120, [0])]
-    assert confirmed(infos) == (False, False)
-
-
-def test_rounds_outside_of_the_run_do_not_count():
-    round_ = [info("a", 60, [0, 1]), info("b", 60, [0, 2])]
-    assert confirmed(round_, first=61.0) == (None, None)
-    assert confirmed(round_, last=59.0) == (None, None)
-    assert confirmed(round_, first=60.0, last=60.0) == (True, True)
-
-
-def test_what_is_held_just_after_a_change_refutes_nothing():
-    segments = [("one", 0, 100), ("two", 110, 600)]
-    infos = [info("a", 115, [0, 1]), info("b", 115, [2, 3])]
-    assert confirmed(infos, first=110.0, segments=segments) == (None, None)
-    shown = [info("a", 115, [0, 1]), info("b", 115, [0, 2])]
-    assert confirmed(shown, first=110.0, segments=segments) == (True, True)
-
-
-def test_processes_of_one_id_are_two_holders():
-    stacked = [allocated("a", [0, 1], processes=2)]
-    twice = [info("a", 60, [0, 1]), info("a", 60, [0, 1], started=7)]
-    assert confirmed(twice, allocations=stacked) == (True, True)
-    # The same process, by way of two brokers.
-    again = [info("a", 60, [0, 1]), info("a", 60, [0, 1], observed=3)]
-    assert confirmed(again, allocations=stacked) == (None, None)
-
-
-def test_processes_of_one_id_that_are_asked_in_turn_do_not_show_that_one_has_it():
-    stacked = [allocated("a", [0, 1], processes=2)]
-    # Every other round the broker asks the other one; each has queue 0 all along.
-    turns = [info("a", [60, 180, 300], [0, 1]), info("a", [120, 240], [0, 1], started=7)]
-    assert confirmed(turns, allocations=stacked) == (None, True)
-    # Where both answer in one round, and one of them has it not, it is no duplicate.
-    both = [info("a", 60, [0, 1]), info("a", 60, [1], started=7)]
-    assert confirmed(both, allocations=stacked) == (False, True)
-
-
-def test_a_consumer_that_does_not_show_what_it_holds_leaves_the_round_incomplete():
-    silent = [info("a", 60, [0, 1]), info("b", 60, [], consume_type="CONSUME_ACTIVELY")]
-    assert confirmed(silent) == (None, None)
+@pytest.mark.parametrize(
+    ("clients", "inputs", "duplicate", "orphan"),
+    [
+        # Two holders confirm a duplicate and no holder an orphan; one holder refutes both.
+        (BOTH_HOLD, {}, True, True),
+        (answers(a=[0, 1], b=[2, 3]), {}, False, False),
+        # Who reads every queue for itself holds none for the group.
+        (
+            [*answers(a=[0, 1]), info("b", 60, [0, 1, 2, 3], message_model="BROADCASTING")],
+            {},
+            False,
+            True,
+        ),
+        # A slow round over a change tells of no one moment: a was asked before, and b after.
+        ([*answers(a=[0, 1]), info("b", 60, [0, 2], observed=120)], CHANGED, None, None),
+        ([*answers(a=[0, 1]), info("b", 60, [0, 2], observed=120)], {}, True, True),
+        # A round in which not all answered shows what is held and not what is not.
+        (BOTH_HOLD, {"processes": 3}, True, None),
+        (answers(a=[0, 1]), {}, None, None),
+        (answers(a=[1, 3]), {}, None, False),
+        # One round that shows it outweighs those that do not.
+        ([*answers(a=[0], b=[3]), info("a", 120, [0]), info("b", 120, [0])], {}, True, True),
+        # Two that held it one after the other are no duplicate: in each round one of them has it.
+        ([*answers(a=[0], b=[3]), info("a", 120, [3]), info("b", 120, [0])], {}, False, False),
+        # Rounds outside of the run do not count.
+        (BOTH_HOLD, {"first": 61.0}, None, None),
+        (BOTH_HOLD, {"last": 59.0}, None, None),
+        (BOTH_HOLD, {"first": 60.0, "last": 60.0}, True, True),
+        # What is held just after a change refutes nothing.
+        ([info("a", 115, [0, 1]), info("b", 115, [2, 3])], JUST_CHANGED, None, None),
+        ([info("a", 115, [0, 1]), info("b", 115, [0, 2])], JUST_CHANGED, True, True),
+        # Processes of one id are two holders; the same one by way of two brokers is one.
+        ([*answers(a=[0, 1]), info("a", 60, [0, 1], started=7)], STACKED, True, True),
+        ([*answers(a=[0, 1]), info("a", 60, [0, 1], observed=3)], STACKED, None, None),
+        # The two of one id are asked in turn, and each has queue 0 all along; where both answer in
+        # one round, and one of them has it not, it is no duplicate.
+        (ASKED_IN_TURN, STACKED, None, True),
+        ([*answers(a=[0, 1]), info("a", 60, [1], started=7)], STACKED, False, True),
+        # A consumer that does not show what it holds leaves the round incomplete.
+        ([*answers(a=[0, 1]), info("b", 60, [], consume_type="CONSUME_ACTIVELY")], {}, None, None),
+    ],
+)
+def test_the_answers_of_a_round_confirm_or_refute_a_finding(clients, inputs, duplicate, orphan):
+    assert confirmed(clients, **inputs) == (duplicate, orphan)
 
 
 def test_two_logs_confirm_a_duplicate_where_both_results_are_in_force():
@@ -167,7 +141,7 @@ def test_what_was_held_counts_over_what_was_computed():
 
 
 def test_what_is_there_at_times_is_not_refuted_by_the_times_when_it_is_not():
-    without = [info("a", 60, [0, 1]), info("b", 60, [2, 3])]
+    without = answers(a=[0, 1], b=[2, 3])
     shown = [info("a", 120, [0, 1]), info("b", 120, [0, 2])]
     assert confirmed(without, certainty="POSSIBLE") == (None, None)
     assert confirmed(without + shown, certainty="POSSIBLE") == (True, True)
@@ -178,9 +152,7 @@ def test_what_is_there_at_times_is_not_refuted_by_the_times_when_it_is_not():
     # None in the round after, one that takes it, none at all, and another situation then.
     [([2], [], True), ([2, 3], [], None), (None, [], None), ([2], [("two", 400, 600)], None)],
 )
-def test_rounds_before_and_after_a_finding_show_what_nobody_holds_in_between(
-    after, changes, is_orphan
-):
+def test_rounds_around_a_finding_show_what_nobody_holds_in_between(after, changes, is_orphan):
     # The round before that, in which somebody still held it, is too old.
     rounds = [info("a", 30, [0, 1]), info("b", 30, [0, 2, 3])]
     rounds += [info("a", 60, [0, 1]), info("b", 60, [0, 2])]

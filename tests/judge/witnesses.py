@@ -74,38 +74,20 @@ def timeline(
     unreachable: Iterable[Unreachable] = (),
 ) -> Timeline:
     """Phases as (situation, first second, last second); in all of them the same is unreachable."""
-    return Timeline(
-        TOPIC,
-        tuple(
-            Phase(
-                TOPIC,
-                name,
-                place,
-                at(first),
-                at(last),
-                1,
-                situations[name],
-                place,
-                False,
-                unreachable=tuple(unreachable),
-            )
-            for place, (name, first, last) in enumerate(segments, start=1)
-        ),
-    )
+    made = []
+    for place, (name, first, last) in enumerate(segments, start=1):
+        seen = (at(first), at(last), 1, situations[name])
+        made.append(Phase(TOPIC, name, place, *seen, place, False, unreachable=tuple(unreachable)))
+    return Timeline(TOPIC, tuple(made))
 
 
 def periods(segments: Iterable[tuple[str, float]], topic: str = TOPIC) -> list[Period]:
     """Periods as (situation, first second)."""
-    return [
-        Period(
-            TopicSituation(name, "c", "G", topic, (), (), (), (), ()),
-            number,
-            at(first),
-            at(first),
-            1,
-        )
-        for number, (name, first) in enumerate(segments)
-    ]
+    made = []
+    for number, (name, first) in enumerate(segments):
+        situation = TopicSituation(name, "c", "G", topic, (), (), (), (), ())
+        made.append(Period(situation, number, at(first), at(first), 1))
+    return made
 
 
 # ---------------------------------------------------------------- what clients said
@@ -208,10 +190,7 @@ def stuck(*seconds: int, at_offset: int = 0) -> dict[float, tuple[int, int]]:
 
 
 #: Queues 0 to 2 of broker-a belong to a, queue 3 and those of broker-b to b.
-OWNERS = (
-    allocated("a", [0, 1, 2]),
-    allocated("b", [3, (OTHER_BROKER, 0), (OTHER_BROKER, 1)]),
-)
+OWNERS = (allocated("a", [0, 1, 2]), allocated("b", [3, (OTHER_BROKER, 0), (OTHER_BROKER, 1)]))
 
 
 def intervals_of(

@@ -41,7 +41,7 @@ IN_ENGLISH = (
     "jobs/pipeline/plan.py",
     "jobs/console/progress.py",
     "jobs/reports/ending.py",
-    "jobs/reports/fitting.py",
+    "jobs/reports/table_text.py",
     "jobs/storage/retention.py",
 )
 

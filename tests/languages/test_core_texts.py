@@ -6,7 +6,9 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,11 +18,12 @@ from jobs.languages.language import language
 from rebalance_core import (
     AllocationError,
     Change,
-    Evaluation,
+    Member,
     Situation,
     State,
     StrategyRule,
     StrategyRules,
+    TopicRoute,
     add_broker,
     evaluate,
     find_causes,
@@ -52,12 +55,13 @@ from rebalance_core.processes import count_processes
 from rebalance_core.state import ProcessCount
 from rebalance_core.texts import Text
 from tests.core.test_causes import (
-    FAULTY,
+    FAULTY_STATES,
     MIXED,
     PAIRS,
     PLAIN,
     STATES,
     all_use,
+    faulty,
     of_languages,
     served_rooms,
 )
@@ -85,13 +89,8 @@ LATIN = {
     *("client-go", "client-cpp", "consumer.WithInstance", "consumer.setInstanceName"),
     *("rocketmq-spring-boot-starter", "spring-cloud-starter-stream-rocketmq"),
     *("instanceName", "InstanceName", "setInstanceName", "SetPushConsumerInstanceName"),
-    *(
-        "RocketMQPushConsumerLifecycleListener",
-        "RocketMQMessageListener",
-        "bean",
-        "clientIP",
-        "-Drocketmq.client.name",
-    ),
+    *("RocketMQPushConsumerLifecycleListener", "RocketMQMessageListener", "bean", "clientIP"),
+    "-Drocketmq.client.name",
     *("consumeridcs", "config_queues", "autoCreateSubscriptionGroup", "bounds.topic_queues"),
     *("mqadmin", "updateSubGroup", "updateTopic", "-b", "-g", "-t", "-r", "-w", "-p"),
     "master",
@@ -153,129 +152,100 @@ def cut_off(source: str, *client_ids: str) -> State:
 
 NO_MEMBER = state(client_lists=(), offline_brokers=(("broker-a", 0),))
 OLD = ("JAVA", 371)
-SITUATIONS: dict[str, Callable[[], Situation]] = {
-    **FAULTY,
+
+
+def each(client_ids: str, **facts: Any) -> list[Member]:
+    """A member for each letter."""
+    return [member(client_id=client_id, **facts) for client_id in client_ids]
+
+
+def brokers(names: str) -> tuple[TopicRoute]:
+    """A route with a broker for each letter."""
+    return (route(*[route_broker(broker_name=f"broker-{name}") for name in names]),)
+
+
+def rings(*sizes: tuple[str, int]) -> StrategyRules:
+    name, node = "CONSISTENT_HASH", "virtual_node_count"
+    return StrategyRules([StrategyRule(".*", name, ids, {node: size}) for ids, size in sizes])
+
+
+#: A state alone is judged by plain rules.
+SITUATIONS: dict[str, State | Situation | Callable[[], Situation]] = {
+    **{name: partial(faulty, name) for name in FAULTY_STATES},
     **{name: of for name, (of, *_) in MIXED.items()},
     **{" and ".join(pair): (lambda of=of: Situation(of(), PLAIN)) for pair, of in PAIRS.items()},  # type: ignore[misc]
-    "a topic that is not there": lambda: Situation(
-        replace(one_list(["a"]), topic_routes=(route(),)), PLAIN
+    "a topic that is not there": replace(one_list(["a"]), topic_routes=(route(),)),
+    "POP and PULL": one_list(
+        [*each("a", client_rebalance=False), *each("b", client_rebalance=True)]
     ),
-    "POP and PULL": lambda: Situation(
-        one_list([member(client_id=name, client_rebalance=name == "b") for name in "ab"]), PLAIN
+    "no member": NO_MEMBER,
+    "no member at those that answered": replace(
+        NO_MEMBER,
+        topic_routes=brokers("abc"),
+        offline_brokers=(("broker-a", 0), ("broker-b", 0)),
     ),
-    "no member": lambda: Situation(NO_MEMBER, PLAIN),
-    "no member at those that answered": lambda: Situation(
-        replace(
-            NO_MEMBER,
-            topic_routes=(route(*[route_broker(broker_name=f"broker-{n}") for n in "abc"]),),
-            offline_brokers=(("broker-a", 0), ("broker-b", 0)),
-        ),
-        PLAIN,
-    ),
-    "a ring without points": lambda: Situation(
+    "a ring without points": Situation(
         one_list(["a", "b"]), all_use("CONSISTENT_HASH", virtual_node_count=0)
     ),
-    "two filters": lambda: Situation(
-        one_list([member(client_id=n, expression=f"TAG {n}") for n in "abc"]), PLAIN
+    "two filters": one_list([m for n in "abc" for m in each(n, expression=f"TAG {n}")]),
+    "six filter otherwise": one_list(
+        [*each("abcdef", expression="TAG 1"), *each("gh", expression="TAG 0")], 8
     ),
-    "six filter otherwise": lambda: Situation(
-        one_list([member(client_id=n, expression=f"TAG {n < 'g'}") for n in "abcdefgh"], 8), PLAIN
+    "two silent members": one_list(["a", *each("bc", is_expired=True)], 6),
+    "a dead process": replace(one_list("abc", 6), process_counts=(ProcessCount("c", 0, "dead"),)),
+    "two dead processes": replace(
+        one_list("abc", 6), process_counts=tuple(ProcessCount(n, 0, "dead") for n in "bc")
     ),
-    "two silent members": lambda: Situation(
-        one_list([member(client_id=n, is_expired=n in "bc") for n in "abc"], 6), PLAIN
+    "two that choose, two that broadcast, two strangers": one_list(
+        [
+            *("a", *each("bc", chooses_queues=True)),
+            *(*each("de", message_model="BROADCASTING"), *each("fg", subscribed=False)),
+        ],
+        14,
     ),
-    "a dead process": lambda: Situation(
-        replace(one_list("abc", 6), process_counts=(ProcessCount("c", 0, "dead"),)), PLAIN
+    "a table that changes": one_list(each("abc", subscribed_percent=25)),
+    "a table that changes, of one queue": one_list(each("a", subscribed_percent=25), 1),
+    "a table that changes, and a stranger": one_list(
+        [*each("abc", subscribed_percent=25), *each("de", subscribed=False)]
     ),
-    "two dead processes": lambda: Situation(
-        replace(one_list("abc", 6), process_counts=tuple(ProcessCount(n, 0, "dead") for n in "bc")),
-        PLAIN,
+    "names that sort otherwise": of_languages(
+        **{"\uff21": "GO", "\U0001f600": "JAVA", "c": "JAVA"}
     ),
-    "two that choose, two that broadcast, two strangers": lambda: Situation(
-        one_list(
-            [
-                "a",
-                *[member(client_id=n, chooses_queues=True) for n in "bc"],
-                *[member(client_id=n, message_model="BROADCASTING") for n in "de"],
-                *[member(client_id=n, subscribed=False) for n in "fg"],
-            ],
-            14,
-        ),
-        PLAIN,
+    "one does not reach a broker": cut_off("GROUP_TABLE", "c"),
+    "two do not reach a broker": cut_off("GROUP_TABLE", "c", "d"),
+    "an id as often as not": one_list_each({"broker-a": "aab", "broker-b": "aaab"}, queues=8),
+    "two brokers lack the group": replace(
+        one_list_each({"broker-x": "ab"}),
+        topic_routes=brokers("xyz"),
+        offline_brokers=(("broker-y", 0), ("broker-z", 0)),
+        unreachable=((None, "broker-y"), (None, "broker-z")),
     ),
-    "a table that changes": lambda: Situation(
-        one_list([member(client_id=n, subscribed_percent=25) for n in "abc"]), PLAIN
+    "a nameserver without a broker": state(
+        topic_routes=(
+            route(route_broker(read_queue_nums=1), namesrv_addr="ns-1"),
+            route(namesrv_addr="ns-2"),
+        )
     ),
-    "a table that changes, of one queue": lambda: Situation(
-        one_list([member(client_id="a", subscribed_percent=25)], 1), PLAIN
+    "a room of an old client": served_rooms("room1@x", "room2@y", a=371),
+    "a room of old clients and a new one": served_rooms(
+        "room1@x", "room2@y", rooms=["room2"], a=401, b=371, c=371
     ),
-    "a table that changes, and a stranger": lambda: Situation(
-        one_list(
-            [member(client_id=n, subscribed_percent=25) for n in "abc"]
-            + [member(client_id=n, subscribed=False) for n in "de"]
-        ),
-        PLAIN,
-    ),
-    "names that sort otherwise": lambda: Situation(
-        of_languages(**{"\uff21": "GO", "\U0001f600": "JAVA", "c": "JAVA"}), PLAIN
-    ),
-    "one does not reach a broker": lambda: Situation(cut_off("GROUP_TABLE", "c"), PLAIN),
-    "two do not reach a broker": lambda: Situation(cut_off("GROUP_TABLE", "c", "d"), PLAIN),
-    "an id as often as not": lambda: Situation(
-        one_list_each({"broker-a": ["a", "a", "b"], "broker-b": ["a", "a", "a", "b"]}, queues=8),
-        PLAIN,
-    ),
-    "two brokers lack the group": lambda: Situation(
-        replace(
-            one_list_each({"x": ["a", "b"]}),
-            topic_routes=(route(*[route_broker(broker_name=name) for name in "xyz"]),),
-            offline_brokers=(("y", 0), ("z", 0)),
-            unreachable=((None, "y"), (None, "z")),
-        ),
-        PLAIN,
-    ),
-    "a nameserver without a broker": lambda: Situation(
-        state(
-            topic_routes=(
-                route(route_broker(read_queue_nums=1), namesrv_addr="ns-1"),
-                route(namesrv_addr="ns-2"),
-            )
-        ),
-        PLAIN,
-    ),
-    "a room of an old client": lambda: Situation(
-        served_rooms("room1@x", "room2@y", a=371), all_use("MACHINE_ROOM", consumeridcs=["room1"])
-    ),
-    "a room of old clients and a new one": lambda: Situation(
-        served_rooms("room1@x", "room2@y", a=401, b=371, c=371),
-        all_use("MACHINE_ROOM", consumeridcs=["room2"]),
-    ),
-    "rings of different sizes": lambda: Situation(
-        one_list(["a", "b", "c"], 16),
-        StrategyRules(
-            [
-                StrategyRule(".*", "CONSISTENT_HASH", "a", {"virtual_node_count": 3}),
-                StrategyRule(".*", "CONSISTENT_HASH", ".*", {"virtual_node_count": 70}),
-            ]
-        ),
-    ),
-    "eight shared ids": lambda: Situation(
-        one_list(
-            [
-                member(client_id=n, client_addr=f"{host}:{n}")
-                for n in "abcdefgh"
-                for host in ("10.0.0.1", "10.0.0.2")
-            ],
-            40,
-        ),
-        PLAIN,
+    "rings of different sizes": Situation(one_list("abc", 16), rings(("a", 3), (".*", 70))),
+    "eight shared ids": one_list(
+        [m for n in "abcdefgh" for at in "12" for m in each(n, client_addr=f"10.0.0.{at}:{n}")], 40
     ),
 }
 
 
+def situation_of(name: str) -> Situation:
+    found = SITUATIONS[name]
+    found = found() if callable(found) else found
+    return Situation(found, PLAIN) if isinstance(found, State) else found
+
+
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_what_is_found_in_a_situation_is_chinese(name: str) -> None:
-    situation = SITUATIONS[name]()
+    situation = situation_of(name)
     evaluation = evaluate(situation.state, situation.rules)
     found = find_faults(situation, evaluation, find_causes(situation, evaluation))
     assert found
@@ -294,7 +264,7 @@ def test_what_is_found_in_a_situation_is_chinese(name: str) -> None:
 
 
 def test_the_situations_have_every_fault_that_a_state_can_show() -> None:
-    assert {fault for of in SITUATIONS.values() for fault in faults_of(of())} == set(FAULTS)
+    assert {fault for name in SITUATIONS for fault in faults_of(situation_of(name))} == set(FAULTS)
 
 
 @given(STATES)
@@ -304,59 +274,44 @@ def test_whatever_is_found_in_a_state_is_chinese(any_state: State) -> None:
         assert_chinese(remedy)
 
 
-NOT_AUDITED: dict[str, Callable[[], Evaluation]] = {
-    "every member broadcasts": lambda: evaluate(
-        one_list(["a"], message_model="BROADCASTING"), PLAIN
+#: A state, by plain rules, or with rules of its own.
+NOT_AUDITED: dict[str, State | Situation] = {
+    "every member broadcasts": one_list(["a"], message_model="BROADCASTING"),
+    "nobody subscribes": one_list(["a"], subscribed=False),
+    "all choose": one_list(["a"], chooses_queues=True),
+    "no topic": state(topic=""),
+    "no topic and no member": state(topic="", client_lists=()),
+    "no broker has READ": state(topic_routes=(route(route_broker(perm=2)),)),
+    "no route": state(topic_routes=()),
+    "no such topic": state(topic_routes=(route(),)),
+    "a strategy of the application": one_list(["a"], strategy="com.example.Mine"),
+    "a strategy without its parameters": one_list(["a"], strategy="MACHINE_ROOM"),
+    "a POP client": one_list(["a"], client_rebalance=False),
+    "a gRPC client": one_list(["host@1@0@16r6jvdv1x"]),
+    "a POP topic": replace(one_list(["a"]), request_mode="POP"),
+    "no broker answered": state(client_lists=()),
+    "one did not answer": replace(NO_MEMBER, topic_routes=brokers("abc")),
+    "only a broker beside the route answered": state(
+        client_lists=(client_list("a", broker_name="elsewhere"),)
     ),
-    "nobody subscribes": lambda: evaluate(one_list(["a"], subscribed=False), PLAIN),
-    "all choose": lambda: evaluate(one_list(["a"], chooses_queues=True), PLAIN),
-    "no topic": lambda: evaluate(state(topic=""), PLAIN),
-    "no topic and no member": lambda: evaluate(state(topic="", client_lists=()), PLAIN),
-    "no broker has READ": lambda: evaluate(
-        state(topic_routes=(route(route_broker(perm=2)),)), PLAIN
-    ),
-    "no route": lambda: evaluate(state(topic_routes=()), PLAIN),
-    "no such topic": lambda: evaluate(state(topic_routes=(route(),)), PLAIN),
-    "a strategy of the application": lambda: evaluate(
-        one_list(["a"], strategy="com.example.Mine"), PLAIN
-    ),
-    "a strategy without its parameters": lambda: evaluate(
-        one_list(["a"], strategy="MACHINE_ROOM"), PLAIN
-    ),
-    "a POP client": lambda: evaluate(one_list(["a"], client_rebalance=False), PLAIN),
-    "a gRPC client": lambda: evaluate(one_list(["host@1@0@16r6jvdv1x"]), PLAIN),
-    "a POP topic": lambda: evaluate(replace(one_list(["a"]), request_mode="POP"), PLAIN),
-    "no broker answered": lambda: evaluate(state(client_lists=()), PLAIN),
-    "one did not answer": lambda: evaluate(
-        state(
-            client_lists=(),
-            topic_routes=(route(*[route_broker(broker_name=f"broker-{n}") for n in "abc"]),),
-            offline_brokers=(("broker-a", 0),),
-        ),
-        PLAIN,
-    ),
-    "only a broker beside the route answered": lambda: evaluate(
-        state(client_lists=(client_list("a", broker_name="elsewhere"),)), PLAIN
-    ),
-    "rooms without parameters": lambda: evaluate(
+    "rooms without parameters": Situation(
         one_list_each({"room1@x": ["a"]}), all_use("MACHINE_ROOM", consumeridcs=None)
     ),
-    "too many queues": lambda: evaluate(one_list(["a"], 9), StrategyRules(most_queues=8)),
-    "two zones": lambda: evaluate(
-        state(
-            topic_routes=(
-                route(route_broker(zone_name="z1"), route_broker(broker_name="b", zone_name="z2")),
-            )
-        ),
-        PLAIN,
+    "too many queues": Situation(one_list(["a"], 9), StrategyRules(most_queues=8)),
+    "two zones": state(
+        topic_routes=(
+            route(route_broker(zone_name="z1"), route_broker(broker_name="b", zone_name="z2")),
+        )
     ),
-    "no member": lambda: evaluate(NO_MEMBER, PLAIN),
+    "no member": NO_MEMBER,
 }
 
 
 @pytest.mark.parametrize("name", NOT_AUDITED)
 def test_why_a_topic_is_not_computed_is_chinese(name: str) -> None:
-    assert_chinese(NOT_AUDITED[name]().reason)
+    found = NOT_AUDITED[name]
+    given = (found, PLAIN) if isinstance(found, State) else (found.state, found.rules)
+    assert_chinese(evaluate(*given).reason)
 
 
 def test_what_javas_strategy_throws_stays_as_java_writes_it() -> None:

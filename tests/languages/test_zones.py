@@ -19,7 +19,7 @@ from jobs.languages.language import language
 from jobs.rendering.page import to_html
 from jobs.verdict.gaps import missed_rounds
 from rebalance_core.texts import Text, decode, encode
-from tests.cases.test_small_dumps import MEMBERS, MINUTES, members, route
+from tests.cases.small_dumps import MEMBERS, MINUTES, members, route
 from tests.jobs.rendering.test_page import a_night, report
 from tests.support.published import finding
 
@@ -70,14 +70,11 @@ def answer(capsys: pytest.CaptureFixture[str], zone: str, *arguments: str) -> tu
 AT_0057 = {
     "UTC": ("2026-10-25 00:57:00", "2026-10-25 00:57 UTC", "2026-10-25T00:57:00.000Z"),
     BERLIN: (
-        "2026-10-25 02:57:00 UTC+02:00",
-        "2026-10-25 02:57 UTC+02:00",
+        *("2026-10-25 02:57:00 UTC+02:00", "2026-10-25 02:57 UTC+02:00"),
         "2026-10-25T02:57:00.000+02:00",
     ),
     SHANGHAI: (
-        "2026-10-25 08:57:00",
-        "2026-10-25 08:57 UTC+08:00",
-        "2026-10-25T08:57:00.000+08:00",
+        *("2026-10-25 08:57:00", "2026-10-25 08:57 UTC+08:00", "2026-10-25T08:57:00.000+08:00"),
     ),
 }
 
@@ -139,11 +136,8 @@ def test_every_time_of_a_page_is_the_readers_and_is_the_browsers_moment() -> Non
 
 def test_what_the_input_lacks_is_said_in_the_zone_of_the_reader() -> None:
     (gap,) = missed_rounds({"C": [n * 60 * SECOND for n in (0, 1, 2, 3, 4, 5, 6, 30)]}, 180)
-    assert (
-        language("en", SHANGHAI)
-        .of(gap.text)
-        .endswith("from 1970-01-01 08:06:00 UTC+08:00 to 1970-01-01 08:30:00 UTC+08:00")
-    )
+    said = language("en", SHANGHAI).of(gap.text)
+    assert said.endswith("from 1970-01-01 08:06:00 UTC+08:00 to 1970-01-01 08:30:00 UTC+08:00")
 
 
 def test_the_end_of_a_run_has_the_zone_and_its_times(
@@ -206,21 +200,16 @@ def test_that_no_snapshot_is_so_early_is_said_in_the_zone_of_the_reader(
 def test_a_published_text_remembers_its_times() -> None:
     #: 00:30 and 01:30 in UTC, both 02:30 in Berlin.
     summer, winter = 1_792_888_200_000_000, 1_792_891_800_000_000
-    text = Text(
-        "from {since:clock} to {until:clockZ}, in {at:month_minute}",
-        since=summer,
-        until=winter,
-        at=summer,
-    )
+    template = "from {since:clock} to {until:clockZ}, in {at:month_minute}"
+    text = Text(template, since=summer, until=winter, at=summer)
     assert text == "from 00:30:00 to 01:30:00 UTC, in 10-25 00:30"
     read = decode(encode({"why": text}), {"why": str(text)})["why"]
     assert read is not None
-    assert language("en", SHANGHAI).of(read) == (
-        "from 08:30:00 to 09:30:00 UTC+08:00, in 10-25 08:30"
-    )
-    assert language("zh", BERLIN).of(read) == (
-        "from 02:30:00 UTC+02:00 to 02:30:00 UTC+01:00, in 10-25 02:30 UTC+02:00"
-    )
+    for reader, said in (
+        (("en", SHANGHAI), "from 08:30:00 to 09:30:00 UTC+08:00, in 10-25 08:30"),
+        (("zh", BERLIN), "from 02:30:00 UTC+02:00 to 02:30:00 UTC+01:00, in 10-25 02:30 UTC+02:00"),
+    ):
+        assert language(*reader).of(read) == said
 
 
 def test_a_time_that_a_stranger_changed_is_shown_as_it_is() -> None:

@@ -42,23 +42,18 @@ def divided(
     return {client_id: frozenset(own) for client_id, own in taken.items()}
 
 
-@dataclass(eq=False)
-class Process:
-    """One process of the group. ``label`` is its name in the truth, which no dump has."""
+@dataclass(eq=False, kw_only=True)
+class Setup:
+    """What a process of the group is set up to be."""
 
-    world: World
-    label: str
-    client_id: str
     host: str
     subscriptions: frozenset[str]
-    strategy: str
-    version: int
     nameserver: Nameserver
+    strategy: str = "AVG"
+    version: int = 401
     follows_routes: bool = True
     #: Go's client does not: where a route has no master, it reads nothing of that broker.
     reads_from_slaves: bool = True
-    alive: bool = False
-    frozen: bool = False
     language: str = "JAVA"
     #: Its filter on the topics that it subscribes to.
     expression: str = "*"
@@ -67,6 +62,19 @@ class Process:
     divides: bool = True
     #: It leaves the division to the broker and gets messages by POP, of every queue.
     pops: bool = False
+    #: It consumes in order: only of queues that it has locked at their master.
+    orderly: bool = False
+
+
+@dataclass(eq=False, kw_only=True)
+class Process(Setup):
+    """One process of the group. ``label`` is its name in the truth, which no dump has."""
+
+    world: World
+    label: str
+    client_id: str
+    alive: bool = False
+    frozen: bool = False
     #: The brokers refuse its pulls: they have another subscription of the group (code 24).
     refused: bool = False
     #: It takes messages and its listener never returns.
@@ -75,8 +83,6 @@ class Process:
     suspended: bool = False
     #: Its consumer of the group was shut; heartbeats of its other groups keep it listed.
     has_consumer: bool = True
-    #: It consumes in order: only of queues that it has locked at their master.
-    orderly: bool = False
     #: When it last got the lock of a queue, and the queues that another client had locked then.
     locked: dict[MessageQueue, Millis] = field(default_factory=dict)
     denied: set[MessageQueue] = field(default_factory=set)
@@ -110,25 +116,27 @@ class Process:
         """In order: it says good-bye to every broker, and unlocks what it has."""
         for queue in self.in_table if self.orderly else ():
             self._unlock(queue)
-        self._end()
-        self._close(seen=True)
+        self._end(seen=True)
 
     def kill(self, *, connections_close: bool) -> None:
         """Killed: the system closes its connections, or the host is gone and nobody sees it."""
-        self._end()
-        self._close(seen=connections_close)
+        self._end(seen=connections_close)
+
+    def end(self, how: str) -> None:
+        """``stop``, ``kill``, or ``vanish``: nobody sees its connections close."""
+        if how == "stop":
+            self.stop()
+        else:
+            self.kill(connections_close=how == "kill")
 
     def lost_nameserver(self, nameserver: Nameserver) -> None:
         """The connection failed: the next poll of routes goes to any that is up."""
         if self.nameserver is nameserver:
             self._asks_another = True
 
-    def freeze(self) -> None:
-        self.frozen = True
-        self.world.reads_changed(self)
-
-    def thaw(self) -> None:
-        self.frozen = False
+    def becomes(self, **states: bool) -> None:
+        """Frozen or suspended, or no longer."""
+        vars(self).update(states)
         self.world.reads_changed(self)
 
     def block(self) -> None:
@@ -147,32 +155,19 @@ class Process:
         if self.stuck.pop(queue, None) is not None:
             self.world.reads_changed(self)
 
-    def resume(self) -> None:
-        self.suspended = False
-        self.world.reads_changed(self)
-
-    def suspend(self) -> None:
-        self.suspended = True
-        self.world.reads_changed(self)
-
     def shut_consumer(self) -> None:
         """It holds nothing from now on, and is listed as before."""
         self.has_consumer, self.held = False, {}
         self.world.reads_changed(self)
 
-    def reconnect(self, broker_names: Sequence[str] | None = None) -> None:
+    def reconnect(self) -> None:
         """Its connections are lost on the way; the next heartbeats go over new ones."""
-        for broker in self.world.brokers:
-            if broker_names is None or broker.name in broker_names:
-                self.addresses.pop(broker.address, None)
+        self.addresses.clear()
 
     def lose(self, broker_name: str, *, seen: bool) -> None:
         """From now on it does not reach a broker. ``seen``: the broker sees the channel close."""
         self.unreachable.setdefault(broker_name, self.world.clock.now)
-        for broker in self.world.replicas(broker_name):
-            address = self.addresses.pop(broker.address, None)
-            if seen and address is not None:
-                broker.remove(address)
+        self._close(self.world.replicas(broker_name), seen=seen)
         self.world.reads_changed(self)
 
     def find(self, broker_name: str) -> None:
@@ -186,12 +181,13 @@ class Process:
         self.heartbeat()
         self.rebalance()
 
-    def _end(self) -> None:
+    def _end(self, *, seen: bool) -> None:
         self.alive = False
         self.world.reads_changed(self)
+        self._close(self.world.brokers, seen=seen)
 
-    def _close(self, *, seen: bool) -> None:
-        for broker in self.world.brokers:
+    def _close(self, brokers: Sequence[Broker], *, seen: bool) -> None:
+        for broker in brokers:
             address = self.addresses.pop(broker.address, None)
             if seen and address is not None:
                 broker.remove(address)

@@ -15,6 +15,7 @@ from tests.simulation.clock import MINUTE, SECOND, Millis, dice_of
 from tests.simulation.servers import Broker, Nameserver
 from tests.simulation.truth import FIRST_MESSAGE, length
 from tests.simulation.world import GROUP, RETRY, World
+from tests.support.bodies import members, subscriptions
 
 ZERO = datetime(2026, 11, 20, 10, tzinfo=UTC)
 Line = dict[str, Any]
@@ -123,9 +124,8 @@ class Collector:
             if broker.up and any(process.pops for process in self.world.processes):
                 self._ask_modes(began, broker)
             self._ask_flags(began, broker)
-            for client_id in (
-                broker.client_ids if broker.up and not self.habits.behind_proxy else ()
-            ):
+            is_seen = broker.up and not self.habits.behind_proxy
+            for client_id in broker.client_ids if is_seen else ():
                 listed.setdefault(client_id, []).append(broker)
             yield self._latency() + self.habits.pause
         if self.habits.running_infos and len(self.rounds) % self.habits.infos_each == 0:
@@ -157,23 +157,19 @@ class Collector:
             if self.dice.random() < self.habits.missing:
                 if self.dice.random() < 0.5:
                     return
-                answer = {"error_code": _NO_RESPONSE, "error_message": "wait response timeout"}
+                answer = _error(_NO_RESPONSE, "wait response timeout")
         line["collected_at"] = instant(self.world.clock.now)
         self.lines.append(line | asked | answer)
 
     def _ask_route(self, began: Millis, nameserver: Nameserver, topic: str) -> None:
         asked = {"namesrv_addr": nameserver.address, "topic": topic}
         if not nameserver.up:
-            message = f"connect to {nameserver.address} failed"
-            lost = {"error_code": _NO_RESPONSE, "error_message": message}
-            self._write("topic_route", began, asked, lost)
+            self._write("topic_route", began, asked, _no_connection(nameserver))
             return
         route = nameserver.route(topic)
         if not route:
             message = f"No topic route info in name server for the topic: {topic}"
-            self._write(
-                "topic_route", began, asked, {"error_code": _NO_TOPIC, "error_message": message}
-            )
+            self._write("topic_route", began, asked, _error(_NO_TOPIC, message))
             return
         brokers, queues = [], []
         for name, ids, number in route:
@@ -200,11 +196,9 @@ class Collector:
     def _ask_members(self, began: Millis, broker: Broker) -> None:
         asked = _asked(broker) | {"consumer_group": GROUP}
         if not broker.up:
-            message = f"connect to {broker.address} failed"
-            answer: Line = {"error_code": _NO_RESPONSE, "error_message": message}
+            answer = _no_connection(broker)
         elif not broker.channels or self.habits.behind_proxy:
-            message = f"the consumer group[{GROUP}] not online"
-            answer = {"error_code": _NOT_ONLINE, "error_message": message}
+            answer = _error(_NOT_ONLINE, f"the consumer group[{GROUP}] not online")
         else:
             answer = {"body": json.dumps(_connections(broker))}
             self.tables.append((self.world.clock.now, broker.subscriptions))
@@ -219,22 +213,19 @@ class Collector:
             if channel.client_id == client_id
         ]
         if not found or not broker.up:
-            message = f"The Consumer <{GROUP}> <{client_id}> not online"
-            answer: Line = {"error_code": 1, "error_message": message}
+            answer = _error(1, f"The Consumer <{GROUP}> <{client_id}> not online")
             self._write("consumer_running_info", began, asked, answer)
             return True
         address, process = found[0]
         answers = process.addresses.get(broker.address) == address
         answers = answers and process.alive and not process.frozen
         if answers and not process.has_consumer:
-            message = f"The Consumer Group <{GROUP}> not exist in this consumer"
-            answer = {"error_code": 1, "error_message": message}
+            answer = _error(1, f"The Consumer Group <{GROUP}> not exist in this consumer")
         elif answers and broker.name not in process.unreachable:
             unfinished = {queue: self._offsets(queue) for queue in process.stuck}
             answer = {"body": _running_info(self.world, process, self.dice, unfinished)}
         else:
-            message = f"consumer <{GROUP}> <{client_id}> Timeout"
-            answer = {"error_code": _TIMEOUT, "error_message": message}
+            answer = _error(_TIMEOUT, f"consumer <{GROUP}> <{client_id}> Timeout")
         self._write("consumer_running_info", began, asked, answer)
         return "body" in answer
 
@@ -253,8 +244,7 @@ class Collector:
     def _ask_offsets(self, began: Millis, broker: Broker) -> None:
         asked = _asked(broker) | {"consumer_group": GROUP}
         if not broker.up:
-            message = f"connect to {broker.address} failed"
-            answer: Line = {"error_code": _NO_RESPONSE, "error_message": message}
+            answer = _no_connection(broker)
         else:
             asked_of = [
                 MessageQueue(topic, broker.name, each)
@@ -317,24 +307,22 @@ class Collector:
         self._write("heartbeat", None, asked, {"body": json.dumps(body)})
 
 
+def _error(code: int, message: str) -> Line:
+    return {"error_code": code, "error_message": message}
+
+
+def _no_connection(server: Broker | Nameserver) -> Line:
+    return _error(_NO_RESPONSE, f"connect to {server.address} failed")
+
+
 def _asked(broker: Broker) -> Line:
-    return {
-        "broker_name": broker.name,
-        "broker_id": broker.shown_id,
-        "broker_addr": broker.address,
-    }
+    named = {"broker_name": broker.name, "broker_id": broker.shown_id}
+    return named | {"broker_addr": broker.address}
 
 
 def _subscription_data(topics: frozenset[str], expression: str) -> list[Line]:
-    return [
-        {
-            "expressionType": "TAG",
-            "subString": "*" if topic == RETRY else expression,
-            "subVersion": 1,
-            "topic": topic,
-        }
-        for topic in sorted(topics)
-    ]
+    of_topic = {topic: "*" if topic == RETRY else expression for topic in sorted(topics)}
+    return [each for topic, text in of_topic.items() for each in subscriptions([topic], text)]
 
 
 def _connections(broker: Broker) -> Line:
@@ -347,16 +335,8 @@ def _connections(broker: Broker) -> Line:
         }
         for address, channel in broker.channels.items()
     ]
-    return {
-        "connectionSet": connections,
-        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-        "consumeType": "CONSUME_PASSIVELY",
-        "messageModel": "CLUSTERING",
-        "subscriptionTable": {
-            each["topic"]: each
-            for each in _subscription_data(broker.subscriptions, broker.expression)
-        },
-    }
+    subscribed = _subscription_data(broker.subscriptions, broker.expression)
+    return members((), subscribed) | {"connectionSet": connections}
 
 
 def _running_info(

@@ -19,7 +19,7 @@ import json
 import shutil
 import sys
 import time as timer
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,10 +28,9 @@ from random import Random
 from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clients import Process
 from tests.simulation.clock import MINUTE, SECOND, Millis, dice_of
-from tests.simulation.fleets import Fleet, Pod, settled_fleet
+from tests.simulation.fleets import Fleet, settled_fleet
 from tests.simulation.score import audited
 from tests.simulation.scoring import FaultRow, Row, score
-from tests.simulation.situations import lose_broker, new_pod, replace_all, replace_pod
 from tests.simulation.world import GROUP, RETRY
 
 _HOUR: Millis = 60 * MINUTE
@@ -61,11 +60,8 @@ def make_day(
         fleet = settled_fleet(name, of_group, dice_of(f"{name} {seed} {number} draws"), of_cluster)
         fleet.until = until
         fleet.habits.interval, fleet.habits.drift = every, of_cluster.choice([0, 130])
-        fleet.habits.heartbeats, fleet.habits.offsets, fleet.habits.running_infos = (
-            False,
-            True,
-            True,
-        )
+        fleet.habits.heartbeats = False
+        fleet.habits.offsets = fleet.habits.running_infos = True
         fleet.habits.infos_each = max(5 * MINUTE // every, 1)
         fleet.habits.pause = 20
         fleet.habits.comes_after = number * _A_GROUP_TAKES
@@ -129,11 +125,11 @@ def _ordinary(fleet: Fleet) -> None:
     for third in random.sample(range(3), random.randint(1, 3)):
         how = random.choice(["stop", "stop", "kill"])
         began = third * latest // 3 + random.randrange(latest // 6)
-        replace_all(fleet, how=how, keeps_id=keeps_id, began=began)
+        fleet.replace_all(how, keeps_id=keeps_id, began=began)
     crashing = random.choice(fleet.pods)
-    replaced = partial(replace_pod, fleet, crashing, how="kill", keeps_id=keeps_id)
+    replaced = partial(fleet.replace, crashing, "kill", keeps_id=keeps_id)
     fleet.clock.at(random.randrange(latest), replaced)
-    more, (comes, leaves) = new_pod(fleet), sorted(random.sample(range(latest), 2))
+    more, (comes, leaves) = fleet.new_pod(), sorted(random.sample(range(latest), 2))
     fleet.clock.at(comes, partial(fleet.start, more))
     fleet.do(leaves + MINUTE, more, Process.stop)
     if random.random() < 0.2:
@@ -145,7 +141,7 @@ def _deployed_often(fleet: Fleet) -> None:
     """Processes with fixed ids on VMs, deployed three times within an hour and a half."""
     began = fleet.random.randrange(fleet.until // 2)
     for number in range(3):
-        replace_all(fleet, how="stop", keeps_id=True, began=began + number * 25 * MINUTE)
+        fleet.replace_all("stop", keeps_id=True, began=began + number * 25 * MINUTE)
 
 
 def _quiet_topic(fleet: Fleet) -> None:
@@ -154,43 +150,32 @@ def _quiet_topic(fleet: Fleet) -> None:
     fleet.habits.quiet = frozenset({"U"})
 
 
-def _change(fleet: Fleet, pods: Sequence[Pod], time: Millis, change: Callable[[Pod], None]) -> None:
-    """A deploy that changes something of these pods."""
-    for number, pod in enumerate(pods):
-
-        def once(pod: Pod = pod) -> None:
-            change(pod)
-            replace_pod(fleet, pod, how="stop", keeps_id=False)
-
-        fleet.clock.at(time + number * 20 * SECOND, once)
-
-
 def _shared_id(fleet: Fleet, began: Millis, ends: Millis) -> None:
     pods = fleet.pods[:2]
-    _change(fleet, pods, began, lambda pod: setattr(pod, "client_id", "172.17.0.1@1"))
-    _change(fleet, pods, ends, lambda pod: setattr(pod, "client_id", None))
+    fleet.deploy(pods, began, 20 * SECOND, client_id="172.17.0.1@1")
+    fleet.deploy(pods, ends, 20 * SECOND, client_id=None)
     fleet.plant("DUPLICATE_CLIENT_ID", began + 20 * SECOND, ends, pods=pods)
 
 
 def _other_strategy(fleet: Fleet, began: Millis, ends: Millis) -> None:
     pods = fleet.pods[-1:]
     fleet.world.set_queues("T", 2 * len(fleet.pods) + 1)
-    _change(fleet, pods, began, lambda pod: setattr(pod, "strategy", "AVG_BY_CIRCLE"))
-    _change(fleet, pods, ends, lambda pod: setattr(pod, "strategy", "AVG"))
+    fleet.deploy(pods, began, 20 * SECOND, strategy="AVG_BY_CIRCLE")
+    fleet.deploy(pods, ends, 20 * SECOND, strategy="AVG")
     fleet.plant("STRATEGY_MISMATCH", began, ends)
 
 
 def _other_topics(fleet: Fleet, began: Millis, ends: Millis) -> None:
     both, pods = fleet.give_u(), fleet.pods[:1]
     without = both - {"U"}
-    _change(fleet, pods, began, lambda pod: setattr(pod, "subscriptions", without))
-    _change(fleet, pods, ends, lambda pod: setattr(pod, "subscriptions", both))
+    fleet.deploy(pods, began, 20 * SECOND, subscriptions=without)
+    fleet.deploy(pods, ends, 20 * SECOND, subscriptions=both)
     fleet.plant("SUBSCRIPTION_MISMATCH", began, ends, pods=pods)
 
 
 def _lost_broker(fleet: Fleet, began: Millis, ends: Millis) -> None:
     pod, name = fleet.pods[0], fleet.broker_names[-1]
-    lose_broker(fleet, pod, name, began, seen=True)
+    fleet.lose_broker(pod, name, began, seen=True)
     fleet.do(ends, pod, lambda process: process.find(name))
     fleet.plant("BROKER_VIEW_DIVERGENCE", began, ends, pods=[pod], broker_names=[name])
 
@@ -198,7 +183,7 @@ def _lost_broker(fleet: Fleet, began: Millis, ends: Millis) -> None:
 def _hanging_listener(fleet: Fleet, began: Millis, ends: Millis) -> None:
     pod = fleet.pods[0]
     fleet.do(began, pod, Process.block)
-    fleet.clock.at(ends, partial(replace_pod, fleet, pod, how="kill", keeps_id=False))
+    fleet.clock.at(ends, partial(fleet.replace, pod, "kill"))
     fleet.plant("FROZEN_PROCESS", began, ends, pods=[pod])
 
 
@@ -216,9 +201,9 @@ def _other_tags(fleet: Fleet, began: Millis, ends: Millis) -> None:
             pod.running.refused = pod.expression != tag
             fleet.world.reads_changed(pod.running)
 
-    _change(fleet, pods, began, lambda pod: setattr(pod, "expression", "TagB"))
+    fleet.deploy(pods, began, 20 * SECOND, expression="TagB")
     fleet.clock.at(began + len(pods) * 20 * SECOND, partial(refuse, "*"))
-    _change(fleet, pods, ends, lambda pod: setattr(pod, "expression", "*"))
+    fleet.deploy(pods, ends, 20 * SECOND, expression="*")
     fleet.plant("EXPRESSION_MISMATCH", began, ends)
 
 
@@ -231,15 +216,15 @@ def _nobody(fleet: Fleet, began: Millis, ends: Millis) -> None:
 
 def _suspended(fleet: Fleet, began: Millis, ends: Millis) -> None:
     pod = fleet.pods[0]
-    fleet.do(began, pod, Process.suspend)
-    fleet.clock.at(ends, partial(replace_pod, fleet, pod, how="stop", keeps_id=False))
+    fleet.do(began, pod, partial(Process.becomes, suspended=True))
+    fleet.clock.at(ends, partial(fleet.replace, pod, "stop"))
     fleet.plant("FROZEN_PROCESS", began, ends, pods=[pod])
 
 
 def _without_consumer(fleet: Fleet, began: Millis, ends: Millis) -> None:
     pod = fleet.pods[0]
     fleet.do(began, pod, Process.shut_consumer)
-    fleet.clock.at(ends, partial(replace_pod, fleet, pod, how="kill", keeps_id=False))
+    fleet.clock.at(ends, partial(fleet.replace, pod, "kill"))
     # Running infos come each five minutes.
     fleet.plant("QUEUE_NOT_HELD", began, ends, pods=[pod], shows_after=5 * MINUTE)
 

@@ -4,42 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from rebalance_core.message_queue import MessageQueue
-from tests.simulation.clients import Process
+from tests.simulation.clients import Process, Setup
 from tests.simulation.clock import MINUTE, SECOND, Clock, Millis, dice_of
 from tests.simulation.collectors import Collector, Habits, Line, instant
-from tests.simulation.servers import Nameserver
+from tests.simulation.servers import CHANNEL_EXPIRES_AFTER, SCANNED_EACH, Nameserver
 from tests.simulation.truth import Spans, Truth
-from tests.simulation.world import GROUP, RETRY, World
+from tests.simulation.world import RETRY, World
 
 #: Clients run for so long before the first round, so that it finds a settled group.
 WARM_UP = 3 * MINUTE
 
 
-@dataclass(eq=False)
-class Pod:
+@dataclass(eq=False, kw_only=True)
+class Pod(Setup):
     """Where one process of the group runs, one after the other."""
 
     number: int
-    host: str
-    strategy: str
-    subscriptions: frozenset[str]
-    nameserver: Nameserver
-    version: int
     client_id: str | None = None
-    follows_routes: bool = True
-    reads_from_slaves: bool = True
-    language: str = "JAVA"
-    expression: str = "*"
-    divides: bool = True
-    pops: bool = False
-    orderly: bool = False
     #: When its first process starts; None: at any time of the warm-up.
     starts: Millis | None = None
     process: Process | None = None
@@ -63,6 +51,11 @@ class Hidden:
     topics: frozenset[str] | None = None
     kinds: tuple[str, ...] = ("ORPHANED", "DUPLICATE")
     unless_whole: bool = False
+
+
+NOTHING_RETRIED = Hidden(
+    "nothing comes into the retry topic, so that its offsets show nothing", frozenset({RETRY})
+)
 
 
 @dataclass(frozen=True)
@@ -141,23 +134,10 @@ class Fleet:
         """Starts a process in a pod; without an id, the one that its client makes up."""
         self._started += 1
         label = f"p{self._started}"
-        process = Process(
-            self.world,
-            label,
-            client_id or pod.client_id or self._made_up_id(pod),
-            pod.host,
-            pod.subscriptions,
-            pod.strategy,
-            pod.version,
-            pod.nameserver,
-            pod.follows_routes,
-            pod.reads_from_slaves,
-            language=pod.language,
-            expression=pod.expression,
-            divides=pod.divides and not pod.pops,
-            pops=pod.pops,
-            orderly=pod.orderly,
-        )
+        client_id = client_id or pod.client_id or self._made_up_id(pod)
+        setup = {each.name: getattr(pod, each.name) for each in fields(Setup)}
+        setup["divides"] = pod.divides and not pod.pops
+        process = Process(world=self.world, label=label, client_id=client_id, **setup)
         pod.client_ids.add(process.client_id)
         self.world.processes.append(process)
         pod.process = process
@@ -202,6 +182,75 @@ class Fleet:
         for pod in self.pods:
             pod.subscriptions = both
         return both
+
+    def new_pod(self) -> Pod:
+        """One like the others, which nothing has started."""
+        like = self.pods[0]
+        return Pod(
+            number=len(self.pods) + self.random.randrange(100, 10**6),
+            host=self.new_host(),
+            strategy=like.strategy,
+            subscriptions=like.subscriptions,
+            nameserver=self.random.choice(self.world.nameservers),
+            version=like.version,
+        )
+
+    def restart(self, pod: Pod, client_id: str | None = None) -> None:
+        """Unless something else has started one: a pod runs one process at a time."""
+        if not pod.running.alive:
+            self.start(pod, client_id)
+
+    def replace(self, pod: Pod, how: str, *, keeps_id: bool = False) -> None:
+        """The pod's process ends, and another one starts some seconds later."""
+        process = pod.process
+        if process is not None and process.alive:
+            process.end(how)
+        if not keeps_id:
+            pod.host = self.new_host()
+        client_id = process.client_id if keeps_id and process is not None else None
+        self.clock.after(self.between(1, 12), partial(self.restart, pod, client_id))
+
+    def replace_all(self, how: str, *, keeps_id: bool = False, began: Millis | None = None) -> None:
+        """One pod after the other, as a deploy does."""
+        if keeps_id:
+            self.id_style = "custom"
+        step = self.between(12, 60)
+        time = self.between(150, 400) if began is None else began
+        for pod in self.pods:
+            self.clock.at(time, partial(self.replace, pod, how, keeps_id=keeps_id))
+            time += step
+        if how == "vanish":
+            self.faults |= {"GHOST_MEMBER", "STALE_CHANNEL"}
+            if not keeps_id:
+                self.hide_ghosts()
+        self.faults.add("FLAPPING")
+
+    def deploy(self, pods: Sequence[Pod], time: Millis, step: Millis, **changed: object) -> None:
+        """One after the other is replaced by one with another setup."""
+
+        def once(pod: Pod) -> None:
+            vars(pod).update(changed)
+            self.replace(pod, "stop")
+
+        for number, pod in enumerate(pods):
+            self.clock.at(time + number * step, partial(once, pod))
+
+    def lose_broker(self, pod: Pod, name: str, time: Millis, *, seen: bool) -> None:
+        """From then on the pod does not reach the broker, which may not see it for a while."""
+        self.do(time, pod, lambda process: process.lose(name, seen=seen))
+        if not seen and not self.habits.offsets:
+            self.unseen.append((time, time + CHANNEL_EXPIRES_AFTER + SCANNED_EACH))
+
+    def hide_ghosts(self) -> None:
+        """A list alone has a member that is gone as it has any other."""
+        habits = self.habits
+        if habits.heartbeats or habits.running_infos:
+            return
+        if habits.offsets:
+            reason = "offsets show no ghost where others read the queue in between"
+            self.hidden += [Hidden(reason, unless_whole=True), NOTHING_RETRIED]
+        else:
+            self.hidden.append(Hidden("lists alone: nothing shows that a listed member is gone"))
 
     def new_host(self) -> str:
         number = self.random.randrange(10, 250)
@@ -334,18 +383,15 @@ def settled_fleet(
     version = 373 if id_style == "pid" else random.choice([401, 433])
     pods = [
         Pod(
-            number,
-            f"10.2.0.{10 + number}",
-            strategy,
-            frozenset({"T", RETRY}),
-            random.choice(world.nameservers),
-            version,
+            number=number,
+            host=f"10.2.0.{10 + number}",
+            strategy=strategy,
+            subscriptions=frozenset({"T", RETRY}),
+            nameserver=random.choice(world.nameservers),
+            version=version,
         )
         for number in range(random.randint(3, 9))
     ]
     until = random.choice([22, 26, 32, 40]) * MINUTE
     rates = {"T": random.choice([0.5, 5.0, 50.0]), "U": random.choice([0.5, 5.0])}
     return Fleet(name, random, world, pods, habits, until, id_style, rates)
-
-
-__all__ = ["GROUP", "Fleet", "Hidden", "Pod", "Situation", "draw_fleet", "settled_fleet"]

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from tests.simulation.clock import MINUTE, Millis
 from tests.simulation.fleets import Fleet, Pod
 from tests.simulation.scoring import FaultRow
-from tests.simulation.situations import replace_pod
 from tests.simulation.truth import common
 
 #: How long it takes until channels that were left behind are gone, and what is looked at then.
@@ -63,7 +62,7 @@ def _named(fleet: Fleet, client_ids: Collection[str]) -> list[Pod]:
 
 def _restart(fleet: Fleet, pods: Iterable[Pod]) -> None:
     for pod in pods:
-        replace_pod(fleet, pod, how="stop", keeps_id=False)
+        fleet.replace(pod, "stop")
 
 
 def _change(name: str, value: Callable[[Fleet, list[Pod]], object]) -> _Remedy:
@@ -132,7 +131,7 @@ def _let_consume(fleet: Fleet, fault: FaultRow) -> None:
         fleet.world.set_consume_enabled(True)
     if "suspended" in fault.remedy:
         for pod in fleet.pods:
-            pod.running.resume()
+            pod.running.becomes(suspended=False)
     if "restart" in fault.remedy:
         _restart(fleet, fleet.pods)
 

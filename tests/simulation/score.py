@@ -24,8 +24,7 @@ from typing import Any
 
 from jobs.cli import main as rebalance_audit
 from jobs.storage import Location, Reports
-from tests.simulation.collectors import instant
-from tests.simulation.fleets import GROUP, Fleet, draw_fleet
+from tests.simulation.fleets import Fleet, draw_fleet
 from tests.simulation.remedies import apply_at_the_end, is_healthy, worth_repairing
 from tests.simulation.scoring import (
     DUPLICATE,
@@ -39,14 +38,17 @@ from tests.simulation.scoring import (
     Row,
     Score,
     begins_rightly,
+    clock_time,
     fault_of,
     is_caused_so,
     judge_row,
     row_of,
     score,
+    span,
     told,
 )
 from tests.simulation.situations import MIXES, SITUATIONS
+from tests.simulation.world import GROUP
 
 _TABLES = {"orphaned_queues": ORPHANED, "duplicate_queues": DUPLICATE, "stalled_queues": STALLED}
 #: Seeds of a run are this far apart from those of the next.
@@ -162,9 +164,8 @@ def _of(values: dict[str, Any]) -> Of:
 
 
 def scored(fleet: Fleet, rows: Sequence[Row], faults: Sequence[FaultRow]) -> Score:
-    stalls = [row for row in rows if row.kind == "STALLED"]
-    queues = [row for row in rows if row.kind != "STALLED"]
-    return score(fleet, queues, stalls, faults)
+    stalls = [row for row in rows if row.kind == STALLED]
+    return score(fleet, [row for row in rows if row not in stalls], stalls, faults)
 
 
 # ---------------------------------------------------------------- figures
@@ -173,23 +174,9 @@ def scored(fleet: Fleet, rows: Sequence[Row], faults: Sequence[FaultRow]) -> Sco
 def figures(scores: Sequence[Score]) -> list[str]:
     """All that is printed."""
     rows = [judged for each in scores for judged in each.rows]
-    return [
-        RULES,
-        "",
-        *_precision(rows),
-        "",
-        *_recall(scores),
-        "",
-        *_besides(scores),
-        "",
-        *_right_faults(scores),
-        "",
-        *_reliability(rows),
-        "",
-        *_by_situation(scores),
-        "",
-        *_faults(scores),
-    ]
+    parts = [_precision(rows), _recall(scores), _besides(scores), _right_faults(scores)]
+    parts += [_reliability(rows), _by_situation(scores), _faults(scores)]
+    return [RULES, *(line for part in parts for line in ("", *part))]
 
 
 def _share(part: int, whole: int) -> str:
@@ -198,16 +185,12 @@ def _share(part: int, whole: int) -> str:
 
 def _precision(rows: Sequence[Judged]) -> list[str]:
     lines = ["lasting rows               rows   true"]
-    for kind in (ORPHANED, DUPLICATE):
+    for kind in (ORPHANED, DUPLICATE, "both"):
         for certainty in ("CERTAIN", "POSSIBLE"):
-            of_kind = [each for each in rows if each.row.kind == kind]
+            of_kind = [each for each in rows if kind in (each.row.kind, "both")]
             some = [each for each in of_kind if each.row.certainty == certainty]
             true = sum(each.is_true for each in some)
             lines.append(f"  {kind:10} {certainty:10} {len(some):7} {_share(true, len(some))}")
-    for certainty in ("CERTAIN", "POSSIBLE"):
-        some = [each for each in rows if each.row.certainty == certainty]
-        true = sum(each.is_true for each in some)
-        lines.append(f"  {'both':10} {certainty:10} {len(some):7} {_share(true, len(some))}")
     false = [each for each in rows if not each.is_true and each.row.certainty == "POSSIBLE"]
     chance = sum(each.is_chance for each in false)
     lines.append(
@@ -219,16 +202,12 @@ def _precision(rows: Sequence[Judged]) -> list[str]:
 
 def _recall(scores: Sequence[Score]) -> list[str]:
     lines = ["spells                    asked  found"]
-    for kind in (ORPHANED, DUPLICATE):
-        asked = sum(spell.kind == kind for each in scores for spell in each.asked)
-        missed = sum(miss.spell.kind == kind for each in scores for miss in each.missed)
-        lines.append(f"  {kind:21} {asked:7} {_share(asked - missed, asked)}")
-    asked = sum(len(each.asked) for each in scores)
-    missed = sum(len(each.missed) for each in scores)
-    lines.append(f"  {'both':21} {asked:7} {_share(asked - missed, asked)}")
-    asked = sum(len(each.stalls_asked) for each in scores)
-    missed = sum(len(each.stalls_missed) for each in scores)
-    lines.append(f"  {STALLED:21} {asked:7} {_share(asked - missed, asked)}")
+    asked = [spell.kind for each in scores for spell in (*each.asked, *each.stalls_asked)]
+    missed = [miss.spell.kind for each in scores for miss in (*each.missed, *each.stalls_missed)]
+    for name in (ORPHANED, DUPLICATE, "both", STALLED):
+        kinds = (ORPHANED, DUPLICATE) if name == "both" else (name,)
+        of, not_found = (sum(kind in kinds for kind in some) for some in (asked, missed))
+        lines.append(f"  {name:21} {of:7} {_share(of - not_found, of)}")
     reasons = Counter(spell.hidden for each in scores for spell in each.spells if spell.hidden)
     lines += [f"  not asked: {count:5}  {reason}" for reason, count in reasons.most_common()]
     return lines
@@ -371,8 +350,7 @@ def _misses(each: Score) -> Lines:
         return {
             "kind": spell.kind,
             "queue": str(spell.queue),
-            "start": instant(spell.start)[11:19],
-            "end": instant(spell.end)[11:19],
+            **span(spell.start, spell.end),
             "so": round(spell.so, 3),
             "covered": round(miss.covered, 3),
             "rows": [told(row) for row in miss.rows],
@@ -390,8 +368,7 @@ def _wrong_faults(each: Score) -> Lines:
             "fault": row.fault,
             "was": "wrong",
             "topic": row.topic,
-            "start": instant(row.start)[11:19],
-            "end": instant(row.end)[11:19],
+            **span(row.start, row.end),
             "persistence": row.persistence,
             "severity": row.severity,
             "client_ids": row.client_ids,
@@ -400,7 +377,7 @@ def _wrong_faults(each: Score) -> Lines:
         for row, is_right in each.faults
         if not is_right
     ]
-    causes: Lines = [
+    not_caused: Lines = [
         {"fault": ",".join(judged.row.causes), "was": "cause", "queue": str(judged.row.queue)}
         for judged in each.rows
         if judged.is_true and not is_caused_so(each.fleet, judged.row)
@@ -409,9 +386,9 @@ def _wrong_faults(each: Score) -> Lines:
         {
             "fault": planted.fault,
             "was": "begins",
-            "began": instant(max(planted.start, 0))[11:19],
+            "began": clock_time(max(planted.start, 0)),
             "seen": [
-                instant(row.start)[11:19]
+                clock_time(row.start)
                 for row, _ in each.faults
                 if row.fault in planted.names and row.lasts
             ],
@@ -424,16 +401,15 @@ def _wrong_faults(each: Score) -> Lines:
         for row, _ in each.faults
         if each.is_repaired is False and row.lasts and row.ongoing
     ]
-    late += not_repaired
     habits = {"habits": vars(each.fleet.habits)}
-    return [line | habits for line in (*missed, *wrong, *causes, *late)]
+    return [line | habits for line in (*missed, *wrong, *not_caused, *late, *not_repaired)]
 
 
 def _readers(fleet: Fleet, queue: Any, start: int, end: int) -> list[Any]:
     """Who could read the queue, at the start and at each change; the first dozen."""
     steps = fleet.truth.readers[queue]
     changes = [
-        (instant(at)[11:19], sorted(readers))
+        (clock_time(at), sorted(readers))
         for at, readers in zip(steps.times, steps.values, strict=True)
         if start < at <= end
     ]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
@@ -92,18 +91,13 @@ class Row:
 
 def row_of(kind: str, values: dict[str, Any]) -> Row:
     """A row of a report table; those of stalled queues have no certainty."""
+    queue = MessageQueue(*(values[name] for name in ("topic", "broker_name", "queue_id")))
+    sure = (values.get("certainty", "CERTAIN"), values["persistence"])
+    share = 1.0 if values.get("share_of_time") is None else values["share_of_time"]
+    causes, severity = tuple(values.get("causes") or ()), values.get("severity") or "WARNING"
+    likely = values.get("probability") or 0.0
     return Row(
-        values["cluster"],
-        kind,
-        MessageQueue(values["topic"], values["broker_name"], values["queue_id"]),
-        _millis(values["first_seen"]),
-        _millis(values["last_seen"]),
-        values.get("certainty", "CERTAIN"),
-        values["persistence"],
-        values.get("probability") or 0.0,
-        1.0 if values.get("share_of_time") is None else values["share_of_time"],
-        tuple(values.get("causes") or ()),
-        values.get("severity") or "WARNING",
+        values["cluster"], kind, queue, *_times(values), *sure, likely, share, causes, severity
     )
 
 
@@ -130,23 +124,16 @@ class FaultRow:
 
 def fault_of(values: dict[str, Any]) -> FaultRow:
     """A row of ``group_faults``."""
-    return FaultRow(
-        values["cluster"],
-        values["fault"],
-        values["topic"],
-        _millis(values["first_seen"]),
-        _millis(values["last_seen"]),
-        tuple(values["client_ids"] or ()),
-        tuple(values["broker_names"] or ()),
-        values["persistence"],
-        values["severity"],
-        values["ongoing"],
-        values["remedy"] or "",
-    )
+    same = ("cluster", "fault", "topic", "persistence", "severity", "ongoing")
+    told = {name: values[name] for name in same}
+    told |= {name: tuple(values[name] or ()) for name in ("client_ids", "broker_names")}
+    start, end = _times(values)
+    return FaultRow(start=start, end=end, remedy=values["remedy"] or "", **told)
 
 
-def _millis(time: datetime) -> Millis:
-    return round((time - ZERO).total_seconds() * 1000)
+def _times(values: dict[str, Any]) -> tuple[Millis, Millis]:
+    first, last = (values[name] - ZERO for name in ("first_seen", "last_seen"))
+    return round(first.total_seconds() * 1000), round(last.total_seconds() * 1000)
 
 
 def window(row: Row, interval: Millis) -> tuple[Millis, Millis]:
@@ -300,20 +287,21 @@ def least_so(fleet: Fleet) -> Millis:
     return PERSISTENCE + fleet.habits.interval
 
 
+def _asks(fleet: Fleet, start: Millis, end: Millis, so: float) -> bool:
+    """Whether a spell is so long, and was so for so long, that it asks for a row."""
+    is_long = end - start >= least_spell(fleet) and so * (end - start) >= least_so(fleet)
+    return is_long and sum(start <= time <= end for time in fleet.rounds) >= 3
+
+
 def spells(fleet: Fleet) -> Iterator[Spell]:
     """All that lasts, of every queue."""
-    rounds = fleet.rounds
-    last = rounds[-1]
+    last = fleet.rounds[-1]
     for queue in sorted(fleet.truth.exists):
-        for kind, spans_of in (
-            (ORPHANED, fleet.truth.orphaned),
-            (DUPLICATE, fleet.truth.duplicated),
-        ):
+        of_kinds = (ORPHANED, fleet.truth.orphaned), (DUPLICATE, fleet.truth.duplicated)
+        for kind, spans_of in of_kinds:
             spans = without(spans_of(queue, 0, last), fleet.unseen)
             for start, end, so in joined(spans):
-                polled = sum(start <= time <= end for time in rounds)
-                asks = end - start >= least_spell(fleet) and so * (end - start) >= least_so(fleet)
-                if asks and polled >= 3 and so >= SPELL_SHARE:
+                if _asks(fleet, start, end, so) and so >= SPELL_SHARE:
                     hidden = why_hidden(fleet, kind, queue, common(spans, [(start, end)]))
                     yield Spell(fleet.name, kind, queue, start, end, so, hidden)
 
@@ -328,12 +316,7 @@ def stall_spells(fleet: Fleet) -> Iterator[Spell]:
         there = list(fleet.truth.exists[queue].spans(bool, 0, last))
         spans = common(common(fleet.truth.unconsumed(queue, 0, last), read), there)
         for start, end, so in joined(spans):
-            if (
-                end - start >= least_spell(fleet)
-                and so * (end - start) >= least_so(fleet)
-                and sum(start <= time <= end for time in fleet.rounds) >= 3
-                and fleet.waits(queue, start, end)
-            ):
+            if _asks(fleet, start, end, so) and fleet.waits(queue, start, end):
                 yield Spell(fleet.name, STALLED, queue, start, end, so, None)
 
 
@@ -419,24 +402,11 @@ class Missed:
 #: Faults that a situation has or has not; others may come with what it does.
 SPECIFIC = frozenset(
     {
-        "ALLOCATES_OTHERWISE",
-        "BROKER_VIEW_DIVERGENCE",
-        "DUPLICATE_CLIENT_ID",
-        "EXPRESSION_MISMATCH",
-        "FLAPPING",
-        "FROZEN_PROCESS",
-        "GROUP_NOT_CONSUMING",
-        "GROUP_NOT_ON_BROKER",
-        "GROUP_OFFLINE",
-        "MASTER_AWAY",
-        "MIXED_REQUEST_MODE",
-        "OFFSETS_WENT_BACK",
-        "QUEUE_NOT_HELD",
-        "RECONNECTING",
-        "ROUTE_DIVERGENCE",
-        "STRATEGY_MISMATCH",
-        "SUBSCRIPTION_MISMATCH",
-        "UNLISTED_CONSUMER",
+        *("ALLOCATES_OTHERWISE", "BROKER_VIEW_DIVERGENCE", "DUPLICATE_CLIENT_ID", "FLAPPING"),
+        *("EXPRESSION_MISMATCH", "FROZEN_PROCESS", "GROUP_NOT_CONSUMING", "GROUP_NOT_ON_BROKER"),
+        *("GROUP_OFFLINE", "MASTER_AWAY", "MIXED_REQUEST_MODE", "OFFSETS_WENT_BACK"),
+        *("QUEUE_NOT_HELD", "RECONNECTING", "ROUTE_DIVERGENCE", "STRATEGY_MISMATCH"),
+        *("SUBSCRIPTION_MISMATCH", "UNLISTED_CONSUMER"),
     }
 )
 
@@ -512,11 +482,18 @@ def score(
     return result
 
 
+def clock_time(time: Millis) -> str:
+    return instant(time)[11:19]
+
+
+def span(start: Millis, end: Millis) -> dict[str, str]:
+    return {"start": clock_time(start), "end": clock_time(end)}
+
+
 def told(row: Row) -> dict[str, Any]:
     """A row as a line for looking at."""
     return {
-        "start": instant(row.start)[11:19],
-        "end": instant(row.end)[11:19],
+        **span(row.start, row.end),
         "persistence": row.persistence,
         "certainty": row.certainty,
         "probability": round(row.probability, 3),

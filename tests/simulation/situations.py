@@ -5,21 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from inspect import isfunction
 
 from tests.simulation.clients import Process
 from tests.simulation.clock import MINUTE, SECOND, Millis
-from tests.simulation.fleets import Fleet, Hidden, Pod
-from tests.simulation.servers import BROKER_EXPIRES_AFTER, CHANNEL_EXPIRES_AFTER, SCANNED_EACH
+from tests.simulation.fleets import NOTHING_RETRIED, Fleet, Hidden, Pod
+from tests.simulation.servers import BROKER_EXPIRES_AFTER
 from tests.simulation.world import RETRY
 
 NOT_CONSUMING = "GROUP_NOT_CONSUMING"
 #: What is so for this time is seen in three rounds or more, over ``persistence_seconds``.
 _SURELY_SEEN = 6 * MINUTE
-_NOTHING_RETRIED = Hidden(
-    "nothing comes into the retry topic, so that its offsets show nothing", frozenset({RETRY})
-)
 
 # ---------------------------------------------------------------- nothing is wrong
 
@@ -35,7 +33,7 @@ def scaled_in_order(fleet: Fleet) -> None:
         # An autoscaler: each time all queues are divided anew, which may well be told.
         fleet.faults.add("FLAPPING")
     for time in times:
-        pod = new_pod(fleet)
+        pod = fleet.new_pod()
         fleet.clock.at(time, partial(fleet.start, pod))
         leaves = time + fleet.between(60, 200)
         fleet.do(leaves, pod, Process.stop)
@@ -46,35 +44,35 @@ def scaled_in_order(fleet: Fleet) -> None:
 
 def rolling_deploy(fleet: Fleet) -> None:
     """Pods are replaced one after the other, in order."""
-    replace_all(fleet, how="stop", keeps_id=False)
+    fleet.replace_all("stop")
 
 
 def rolling_kill(fleet: Fleet) -> None:
     """Pods are killed and replaced one after the other; their connections close."""
-    replace_all(fleet, how="kill", keeps_id=False)
+    fleet.replace_all("kill")
 
 
 def rolling_silent(fleet: Fleet) -> None:
     """Pods vanish one after the other, and their connections stay until the brokers drop them."""
-    replace_all(fleet, how="vanish", keeps_id=False)
+    fleet.replace_all("vanish")
 
 
 def stateful_set(fleet: Fleet) -> None:
     """Pods with fixed ids restart one after the other; their connections close."""
-    replace_all(fleet, how=fleet.random.choice(["stop", "kill"]), keeps_id=True)
+    fleet.replace_all(fleet.random.choice(["stop", "kill"]), keeps_id=True)
 
 
 def stateful_set_silent(fleet: Fleet) -> None:
     """Pods with fixed ids vanish and restart: an id is listed twice for a time, one process."""
-    replace_all(fleet, how="vanish", keeps_id=True)
+    fleet.replace_all("vanish", keeps_id=True)
 
 
 def rolling_deploy_in_wide_rounds(fleet: Fleet) -> None:
     """A deploy of many pods; the brokers are asked some seconds apart."""
     _wide_rounds(fleet)
     while len(fleet.pods) < 16:
-        fleet.pods.append(new_pod(fleet))
-    replace_all(fleet, how=fleet.random.choice(["stop", "kill"]), keeps_id=False)
+        fleet.pods.append(fleet.new_pod())
+    fleet.replace_all(fleet.random.choice(["stop", "kill"]))
 
 
 def vm_rolling_restart(fleet: Fleet) -> None:
@@ -138,10 +136,7 @@ def two_processes_in_a_busy_group(fleet: Fleet) -> None:
 
 def one_member_blocked(fleet: Fleet) -> None:
     """A listener hangs: the member holds its queues and consumes nothing."""
-    fleet.habits.offsets = True
-    pod, began = fleet.random.choice(fleet.pods), fleet.between(200, 500)
-    fleet.do(began, pod, Process.block)
-    fleet.plant("FROZEN_PROCESS", began, pods=[pod], must=False)
+    _one_member(fleet, Process.block)
 
 
 def all_members_blocked(fleet: Fleet) -> None:
@@ -189,9 +184,9 @@ def frozen_ghost(fleet: Fleet) -> None:
     """A process freezes for good, or for some minutes; the brokers drop it after 120 s."""
     pod = fleet.random.choice(fleet.pods[: fleet.random.choice([2, 9])])
     began = fleet.between(240, 600)
-    fleet.do(began, pod, Process.freeze)
+    fleet.do(began, pod, partial(Process.becomes, frozen=True))
     if fleet.random.random() < 0.5:
-        fleet.do(began + fleet.between(60, 400), pod, Process.thaw)
+        fleet.do(began + fleet.between(60, 400), pod, partial(Process.becomes, frozen=False))
     fleet.faults |= {"FROZEN_PROCESS", "GHOST_MEMBER", "CLIENT_NOT_ANSWERING"}
 
 
@@ -208,10 +203,10 @@ def many_ghosts(fleet: Fleet) -> None:
     time = fleet.between(120, 240)
     while time < fleet.until * 3 // 4:
         pod = fleet.random.choice(fleet.pods)
-        fleet.clock.at(time, partial(replace_pod, fleet, pod, how="vanish", keeps_id=False))
+        fleet.clock.at(time, partial(fleet.replace, pod, "vanish"))
         time += fleet.between(25, 70)
     fleet.faults |= {"GHOST_MEMBER", "FLAPPING"}
-    _hide_ghosts(fleet)
+    fleet.hide_ghosts()
 
 
 def scaled_to_zero_and_back(fleet: Fleet) -> None:
@@ -237,15 +232,7 @@ def strategy_rolled_out(fleet: Fleet) -> None:
     if fleet.random.random() < 0.6:
         fleet.habits.running_infos = True
     step = fleet.between(40, 200)
-    began = fleet.between(200, 400)
-    for pod in fleet.pods:
-
-        def roll(pod: Pod = pod) -> None:
-            pod.strategy = other
-            replace_pod(fleet, pod, how="stop", keeps_id=False)
-
-        fleet.clock.at(began, roll)
-        began += step
+    fleet.deploy(fleet.pods, fleet.between(200, 400), step, strategy=other)
     fleet.faults.add("STRATEGY_MISMATCH")
     if not fleet.habits.running_infos:
         fleet.hidden.append(Hidden("no running infos: nothing shows a client's strategy"))
@@ -322,7 +309,7 @@ def unreachable_broker(fleet: Fleet) -> None:
             fleet.must.add("BROKER_VIEW_DIVERGENCE")
         pod.running.find(name)
 
-    lose_broker(fleet, pod, name, began, seen=seen)
+    fleet.lose_broker(pod, name, began, seen=seen)
     fleet.clock.at(began + lost, find)
     fleet.plant(
         "BROKER_VIEW_DIVERGENCE", began, began + lost, pods=[pod], broker_names=[name], must=False
@@ -336,7 +323,7 @@ def flapping_connection(fleet: Fleet) -> None:
     time = fleet.between(100, 250)
     while time < fleet.until:
         back = time + fleet.between(60, 180)
-        lose_broker(fleet, pod, name, time, seen=seen)
+        fleet.lose_broker(pod, name, time, seen=seen)
         fleet.do(back, pod, lambda process: process.find(name))
         time = back + fleet.between(50, 120)
     fleet.faults |= {"BROKER_VIEW_DIVERGENCE", "RECONNECTING", "STALE_CHANNEL", "FLAPPING"}
@@ -368,24 +355,18 @@ def nameservers_differ(fleet: Fleet) -> None:
     name = fleet.random.choice(fleet.broker_names)
     for number, pod in enumerate(fleet.pods):
         pod.nameserver = fleet.world.nameservers[number % 2]
-    began = fleet.between(120, 400)
-    ends = began + fleet.between(500, 1400)
-    _unregister(fleet, name, began, ends)
-    fleet.plant("ROUTE_DIVERGENCE", began, ends)
+    _unregister(fleet, name)
     # Clients send heartbeats to the brokers of their routes alone, so that the lists differ too.
     fleet.faults.add("BROKER_VIEW_DIVERGENCE")
 
 
 def one_nameserver_for_all(fleet: Fleet) -> None:
     """The same, and all clients use one of the two: mostly the one that has the broker."""
-    name, world = fleet.random.choice(fleet.broker_names), fleet.world
+    name = fleet.random.choice(fleet.broker_names)
     used = 0 if fleet.random.random() < 0.7 else 1
     for pod in fleet.pods:
-        pod.nameserver = world.nameservers[used]
-    began = fleet.between(120, 400)
-    ends = began + fleet.between(500, 1400)
-    _unregister(fleet, name, began, ends)
-    fleet.plant("ROUTE_DIVERGENCE", began, ends)
+        pod.nameserver = fleet.world.nameservers[used]
+    _unregister(fleet, name)
     if used:
         # Nobody sends heartbeats to the broker any more, as if it did not have the group.
         fleet.faults |= {"BROKER_VIEW_DIVERGENCE", "GROUP_NOT_ON_BROKER"}
@@ -412,8 +393,7 @@ def master_away(fleet: Fleet) -> None:
     """The master of a broker is away for long; Java's clients read from its slave."""
     world = fleet.world
     name = fleet.broker_names[0]
-    if len(world.replicas(name)) == 1:
-        world.add_slave(name)
+    world.have_slave(name)
     world.slaves_act_as_master = fleet.random.random() < 0.4
     began = fleet.between(200, 400)
     ends = began + fleet.between(300, 900)
@@ -459,6 +439,72 @@ def pulls_beside_pop(fleet: Fleet) -> None:
     fleet.hidden.append(Hidden(reason, topics=frozenset({"T"}), kinds=("DUPLICATE",)))
 
 
+def queue_count_changes(fleet: Fleet) -> None:
+    """The topic gets more queues, and fewer again."""
+    before = fleet.world.topics["broker-a"]["T"]
+    began = fleet.between(200, 500)
+    fleet.clock.at(began, lambda: fleet.world.set_queues("T", before + 4))
+    if fleet.random.random() < 0.5:
+        again = began + fleet.between(200, 500)
+        fleet.clock.at(again, lambda: fleet.world.set_queues("T", max(before - 1, 1)))
+    fleet.faults.add("QUEUES_LEFT_ROUTE")
+
+
+def broker_restarted(fleet: Fleet, began: Millis | None = None) -> None:
+    """A broker is away for a minute or two."""
+    name = fleet.random.choice(fleet.broker_names)
+    began = fleet.between(200, 600) if began is None else began
+    fleet.clock.at(began, lambda: fleet.world.stop_broker(name))
+    fleet.clock.at(began + fleet.between(20, 130), lambda: fleet.world.start_broker(name))
+    fleet.faults |= {"QUEUES_LEFT_ROUTE"}
+
+
+def new_route_ignored(fleet: Fleet) -> None:
+    """Clients do not follow a new route until they restart (client-go before 2.1.2)."""
+    ignoring = fleet.pods if fleet.random.random() < 0.6 else fleet.pods[:1]
+    for pod in ignoring:
+        pod.follows_routes = False
+    more = fleet.world.topics["broker-a"]["T"] + fleet.random.choice([2, 4])
+    began = fleet.between(200, 400)
+    fleet.clock.at(began, lambda: fleet.world.set_queues("T", more))
+    if fleet.random.random() < 0.5:
+        again = fleet.until * 3 // 4
+        for number, pod in enumerate(fleet.pods):
+            restart = partial(fleet.replace, pod, "stop")
+            fleet.clock.at(again + number * 5 * SECOND, restart)
+    fleet.faults |= {"QUEUE_NOT_HELD", "ALLOCATES_OTHERWISE", "ROUTE_DIVERGENCE"}
+    if fleet.habits.running_infos:
+        if ignoring is fleet.pods:
+            fleet.must.add("QUEUE_NOT_HELD")
+    elif fleet.habits.offsets:
+        reason = "offsets do not show who reads twice"
+        fleet.hidden.append(Hidden(reason, kinds=("DUPLICATE",)))
+    else:
+        fleet.hidden.append(Hidden("neither running infos nor offsets: nothing shows what is held"))
+
+
+# ---------------------------------------------------------------- collectors
+
+
+def wide_rounds(fleet: Fleet) -> None:
+    """The brokers are asked some seconds apart, while members come and go."""
+    _wide_rounds(fleet)
+    scaled_in_order(fleet)
+
+
+def two_collectors(fleet: Fleet) -> None:
+    """Two collectors, each with its own nameserver and its own rounds."""
+    fleet.is_collected_twice = True
+
+
+def missing_polls(fleet: Fleet) -> None:
+    """A tenth to a fifth of all answers is missing."""
+    fleet.habits.missing = fleet.random.uniform(0.08, 0.2)
+
+
+# ---------------------------------------------------------------- masters, locks and offsets
+
+
 def master_crashed(fleet: Fleet) -> None:
     """A broker's master dies; nameservers have it for two minutes more, perhaps no slave is there.
 
@@ -466,7 +512,7 @@ def master_crashed(fleet: Fleet) -> None:
     """
     world, name = fleet.world, fleet.broker_names[0]
     if len(world.replicas(name)) == 1 and fleet.random.random() < 0.5:
-        world.add_slave(name)
+        world.have_slave(name)
     began = fleet.between(200, 400)
     fleet.clock.at(began, lambda: world.stop_master(name, in_order=False))
     # Whether clients reach it meanwhile no list shows.
@@ -479,7 +525,7 @@ def master_crashed(fleet: Fleet) -> None:
 def in_order(fleet: Fleet) -> None:
     """All consume in order: each queue is locked at its master; a deploy passes the locks on."""
     _in_order(fleet)
-    replace_all(fleet, how=fleet.random.choice(["stop", "kill"]), keeps_id=False)
+    fleet.replace_all(fleet.random.choice(["stop", "kill"]))
 
 
 def in_order_without_master(fleet: Fleet) -> None:
@@ -518,8 +564,7 @@ def offsets_back_at_failover(fleet: Fleet) -> None:
     """A slave becomes the master, with offsets of some minutes ago."""
     fleet.habits.offsets = True
     world, name = fleet.world, fleet.broker_names[0]
-    if len(world.replicas(name)) == 1:
-        world.add_slave(name)
+    world.have_slave(name)
     began = fleet.between(300, 600)
     fleet.clock.at(began, lambda: world.fail_over(name, fleet.between(300, 1800)))
     fleet.clock.at(began + fleet.between(100, 300), lambda: world.start_broker(name))
@@ -535,12 +580,9 @@ def never_committed(fleet: Fleet) -> None:
 
 def one_member_suspended(fleet: Fleet) -> None:
     """It tries to pull and asks for nothing: its queues stall. It keeps them whoever comes."""
-    fleet.habits.offsets = True
-    pod, began = fleet.random.choice(fleet.pods), fleet.between(200, 500)
-    fleet.do(began, pod, Process.suspend)
-    fleet.plant("FROZEN_PROCESS", began, pods=[pod], must=False)
+    _one_member(fleet, partial(Process.becomes, suspended=True))
     fleet.faults.add("ALLOCATES_OTHERWISE")
-    fleet.hidden.append(_NOTHING_RETRIED)
+    fleet.hidden.append(NOTHING_RETRIED)
 
 
 def all_members_suspended(fleet: Fleet) -> None:
@@ -548,10 +590,10 @@ def all_members_suspended(fleet: Fleet) -> None:
     fleet.habits.offsets = True
     began = fleet.between(200, 500)
     for pod in fleet.pods:
-        fleet.do(began, pod, Process.suspend)
+        fleet.do(began, pod, partial(Process.becomes, suspended=True))
     fleet.plant(NOT_CONSUMING, began)
     fleet.plant("FROZEN_PROCESS", began, pods=fleet.pods, must=False)
-    fleet.hidden.append(_NOTHING_RETRIED)
+    fleet.hidden.append(NOTHING_RETRIED)
 
 
 def one_message_stuck(fleet: Fleet) -> None:
@@ -595,7 +637,7 @@ def behind_proxy(fleet: Fleet) -> None:
             fleet.clock.at(ends, partial(fleet.start, pod))
         fleet.plant("GROUP_OFFLINE", began, ends)
     fleet.faults |= {"UNLISTED_CONSUMER", "GROUP_OFFLINE"}
-    fleet.hidden.append(_NOTHING_RETRIED)
+    fleet.hidden.append(NOTHING_RETRIED)
 
 
 def vm_deploys_in_coarse_rounds(fleet: Fleet) -> None:
@@ -607,70 +649,14 @@ def vm_deploys_in_coarse_rounds(fleet: Fleet) -> None:
         time = _restart_vms(fleet, time) + fleet.between(600, 1200)
 
 
-def queue_count_changes(fleet: Fleet) -> None:
-    """The topic gets more queues, and fewer again."""
-    before = fleet.world.topics["broker-a"]["T"]
-    began = fleet.between(200, 500)
-    fleet.clock.at(began, lambda: fleet.world.set_queues("T", before + 4))
-    if fleet.random.random() < 0.5:
-        again = began + fleet.between(200, 500)
-        fleet.clock.at(again, lambda: fleet.world.set_queues("T", max(before - 1, 1)))
-    fleet.faults.add("QUEUES_LEFT_ROUTE")
-
-
-def broker_restarted(fleet: Fleet, began: Millis | None = None) -> None:
-    """A broker is away for a minute or two."""
-    name = fleet.random.choice(fleet.broker_names)
-    began = fleet.between(200, 600) if began is None else began
-    fleet.clock.at(began, lambda: fleet.world.stop_broker(name))
-    fleet.clock.at(began + fleet.between(20, 130), lambda: fleet.world.start_broker(name))
-    fleet.faults |= {"QUEUES_LEFT_ROUTE"}
-
-
-def new_route_ignored(fleet: Fleet) -> None:
-    """Clients do not follow a new route until they restart (client-go before 2.1.2)."""
-    ignoring = fleet.pods if fleet.random.random() < 0.6 else fleet.pods[:1]
-    for pod in ignoring:
-        pod.follows_routes = False
-    more = fleet.world.topics["broker-a"]["T"] + fleet.random.choice([2, 4])
-    began = fleet.between(200, 400)
-    fleet.clock.at(began, lambda: fleet.world.set_queues("T", more))
-    if fleet.random.random() < 0.5:
-        again = fleet.until * 3 // 4
-        for number, pod in enumerate(fleet.pods):
-            restart = partial(replace_pod, fleet, pod, how="stop", keeps_id=False)
-            fleet.clock.at(again + number * 5 * SECOND, restart)
-    fleet.faults |= {"QUEUE_NOT_HELD", "ALLOCATES_OTHERWISE", "ROUTE_DIVERGENCE"}
-    if fleet.habits.running_infos:
-        if ignoring is fleet.pods:
-            fleet.must.add("QUEUE_NOT_HELD")
-    elif fleet.habits.offsets:
-        reason = "offsets do not show who reads twice"
-        fleet.hidden.append(Hidden(reason, kinds=("DUPLICATE",)))
-    else:
-        fleet.hidden.append(Hidden("neither running infos nor offsets: nothing shows what is held"))
-
-
-# ---------------------------------------------------------------- collectors
-
-
-def wide_rounds(fleet: Fleet) -> None:
-    """The brokers are asked some seconds apart, while members come and go."""
-    _wide_rounds(fleet)
-    scaled_in_order(fleet)
-
-
-def two_collectors(fleet: Fleet) -> None:
-    """Two collectors, each with its own nameserver and its own rounds."""
-    fleet.is_collected_twice = True
-
-
-def missing_polls(fleet: Fleet) -> None:
-    """A tenth to a fifth of all answers is missing."""
-    fleet.habits.missing = fleet.random.uniform(0.08, 0.2)
-
-
 # ---------------------------------------------------------------- what they share
+
+
+def _one_member(fleet: Fleet, stands: Callable[[Process], object]) -> None:
+    fleet.habits.offsets = True
+    pod, began = fleet.random.choice(fleet.pods), fleet.between(200, 500)
+    fleet.do(began, pod, stands)
+    fleet.plant("FROZEN_PROCESS", began, pods=[pod], must=False)
 
 
 def _steady_pod(fleet: Fleet) -> Pod:
@@ -685,9 +671,11 @@ def _times(fleet: Fleet, least: float, most: float) -> Iterator[Millis]:
         time += fleet.between(least, most)
 
 
-def _unregister(fleet: Fleet, name: str, began: Millis, ends: Millis) -> None:
-    """The second nameserver does not have the broker in that time."""
+def _unregister(fleet: Fleet, name: str) -> None:
+    """The second nameserver does not have the broker for a long time."""
     world = fleet.world
+    began = fleet.between(120, 400)
+    ends = began + fleet.between(500, 1400)
 
     def leave() -> None:
         world.registers_with[name] = world.nameservers[:1]
@@ -695,6 +683,7 @@ def _unregister(fleet: Fleet, name: str, began: Millis, ends: Millis) -> None:
 
     fleet.clock.at(began, leave)
     fleet.clock.at(ends, lambda: _registers_again(fleet, name))
+    fleet.plant("ROUTE_DIVERGENCE", began, ends)
 
 
 def _registers_again(fleet: Fleet, name: str) -> None:
@@ -719,7 +708,7 @@ def _vms(fleet: Fleet) -> None:
     fleet.habits.pause = fleet.random.choice([100, 1000, 3000, 5000])
     fleet.habits.interval = MINUTE
     while len(fleet.pods) < fleet.random.choice([6, 9, 12]):
-        fleet.pods.append(new_pod(fleet))
+        fleet.pods.append(fleet.new_pod())
     for number, pod in enumerate(fleet.pods):
         pod.client_id = f"{pod.host}@g-{number}"
 
@@ -737,8 +726,8 @@ def _restart_vms(fleet: Fleet, time: Millis) -> Millis:
 def _restart_vm(fleet: Fleet, time: Millis, pod: Pod) -> None:
     """Away for a while, under the same id; with a clean end, or killed."""
     how = fleet.random.choice(["stop", "stop", "kill"])
-    fleet.do(time, pod, lambda process: _end(process, how))
-    fleet.clock.at(time + fleet.between(15, 35), partial(_start, fleet, pod, pod.client_id))
+    fleet.do(time, pod, lambda process: process.end(how))
+    fleet.clock.at(time + fleet.between(15, 35), partial(fleet.restart, pod, pod.client_id))
 
 
 def _wide_rounds(fleet: Fleet) -> None:
@@ -747,88 +736,13 @@ def _wide_rounds(fleet: Fleet) -> None:
     fleet.habits.interval = MINUTE
 
 
-def new_pod(fleet: Fleet) -> Pod:
-    """One like the others, which nothing has started."""
-    like = fleet.pods[0]
-    return Pod(
-        len(fleet.pods) + fleet.random.randrange(100, 10**6),
-        fleet.new_host(),
-        like.strategy,
-        like.subscriptions,
-        fleet.random.choice(fleet.world.nameservers),
-        like.version,
-    )
-
-
-def replace_all(fleet: Fleet, *, how: str, keeps_id: bool, began: Millis | None = None) -> None:
-    """One pod after the other, as a deploy does."""
-    if keeps_id:
-        fleet.id_style = "custom"
-    step = fleet.between(12, 60)
-    time = fleet.between(150, 400) if began is None else began
-    for pod in fleet.pods:
-        fleet.clock.at(time, partial(replace_pod, fleet, pod, how=how, keeps_id=keeps_id))
-        time += step
-    if how == "vanish":
-        fleet.faults |= {"GHOST_MEMBER", "STALE_CHANNEL"}
-        if not keeps_id:
-            _hide_ghosts(fleet)
-    fleet.faults.add("FLAPPING")
-
-
-def lose_broker(fleet: Fleet, pod: Pod, name: str, time: Millis, *, seen: bool) -> None:
-    """From then on the pod does not reach the broker, which may not see it for a while."""
-    fleet.do(time, pod, lambda process: process.lose(name, seen=seen))
-    if not seen and not fleet.habits.offsets:
-        fleet.unseen.append((time, time + CHANNEL_EXPIRES_AFTER + SCANNED_EACH))
-
-
-def _hide_ghosts(fleet: Fleet) -> None:
-    """A list alone has a member that is gone as it has any other."""
-    habits = fleet.habits
-    if habits.heartbeats or habits.running_infos:
-        return
-    if habits.offsets:
-        reason = "offsets show no ghost where others read the queue in between"
-        fleet.hidden.append(Hidden(reason, unless_whole=True))
-        fleet.hidden.append(_NOTHING_RETRIED)
-    else:
-        reason = "lists alone: nothing shows that a listed member is gone"
-        fleet.hidden.append(Hidden(reason))
-
-
-def replace_pod(fleet: Fleet, pod: Pod, *, how: str, keeps_id: bool) -> None:
-    """The pod's process ends, and another one starts some seconds later."""
-    process = pod.process
-    if process is not None and process.alive:
-        _end(process, how)
-    if not keeps_id:
-        pod.host = fleet.new_host()
-    client_id = process.client_id if keeps_id and process is not None else None
-
-    fleet.clock.after(fleet.between(1, 12), partial(_start, fleet, pod, client_id))
-
-
-def _start(fleet: Fleet, pod: Pod, client_id: str | None = None) -> None:
-    """Unless something else has started one: a pod runs one process at a time."""
-    if not pod.running.alive:
-        fleet.start(pod, client_id)
-
-
-def _end(process: Process, how: str) -> None:
-    if how == "stop":
-        process.stop()
-    else:
-        process.kill(connections_close=how == "kill")
-
-
 def _churn(fleet: Fleet, pod: Pod, lives: tuple[float, float], waits: tuple[float, float]) -> None:
     how = fleet.random.choice(["stop", "kill"])
     time = fleet.between(10, 60)
     while time < fleet.until:
-        fleet.do(time, pod, lambda process: _end(process, how))
+        fleet.do(time, pod, lambda process: process.end(how))
         time += fleet.between(*waits)
-        fleet.clock.at(time, partial(_start, fleet, pod))
+        fleet.clock.at(time, partial(fleet.restart, pod))
         time += fleet.between(*lives)
 
 
@@ -858,65 +772,11 @@ def _subscribe_some_to_u(fleet: Fleet) -> list[Pod]:
     return without
 
 
-SITUATIONS = {
-    each.__name__: each
-    for each in (
-        healthy,
-        scaled_in_order,
-        rolling_deploy,
-        rolling_kill,
-        rolling_silent,
-        stateful_set,
-        stateful_set_silent,
-        rolling_deploy_in_wide_rounds,
-        vm_rolling_restart,
-        vm_and_broker_restarts,
-        crash_loop,
-        reconnecting,
-        two_processes_with_one_id,
-        two_processes_in_a_busy_group,
-        one_member_blocked,
-        all_members_blocked,
-        consume_disabled,
-        tags_differ,
-        frozen_ghost,
-        dead_one_of_two,
-        many_ghosts,
-        scaled_to_zero_and_back,
-        strategy_rolled_out,
-        subscriptions_differ,
-        subscriptions_differ_lists_only,
-        table_never_shows_topic,
-        subscription_dropped_and_back,
-        unreachable_broker,
-        flapping_connection,
-        group_not_on_a_broker,
-        nameservers_differ,
-        one_nameserver_for_all,
-        nameserver_restarted,
-        master_away,
-        master_away_from_go,
-        broker_divides,
-        pulls_beside_pop,
-        queue_count_changes,
-        broker_restarted,
-        new_route_ignored,
-        wide_rounds,
-        two_collectors,
-        missing_polls,
-        master_crashed,
-        in_order,
-        in_order_without_master,
-        offsets_back_at_restart,
-        offsets_back_at_failover,
-        never_committed,
-        one_member_suspended,
-        all_members_suspended,
-        one_message_stuck,
-        consumer_shut,
-        behind_proxy,
-        vm_deploys_in_coarse_rounds,
-    )
+#: By name, in the order in which they stand here: seeds count on it.
+SITUATIONS: dict[str, Callable[[Fleet], None]] = {
+    name: each
+    for name, each in globals().items()
+    if isfunction(each) and each.__module__ == __name__ and not name.startswith("_")
 }
 #: Two or three of these can happen to one fleet. Not those that change the pods' ids or
 #: subscriptions in ways that would undo each other.

@@ -99,11 +99,8 @@ def test_a_cause_is_right_if_the_fleet_has_the_fault_then(fleet: Fleet) -> None:
     fleet.plant("RECONNECTING", 0, 2 * MINUTE)
     fleet.faults.add("FLAPPING")
     causes = ["RECONNECTING", "FLAPPING", "GROUP_OFFLINE"]
-    assert [is_caused_so(fleet, orphan(7, 15, causes=(each,))) for each in causes] == [
-        False,
-        True,
-        False,
-    ]
+    found = [is_caused_so(fleet, orphan(7, 15, causes=(each,))) for each in causes]
+    assert found == [False, True, False]
     assert is_caused_so(fleet, orphan(3, 15, causes=("RECONNECTING",)))
 
 
@@ -123,42 +120,44 @@ def test_a_planted_fault_is_right_with_its_members_in_its_time(fleet: Fleet) -> 
     assert judge_fault(fleet, fault("ROUTE_CHANGED", 6, 9)) is None
 
 
-def test_a_planted_fault_is_right_with_its_brokers_and_begins_when_it_began(fleet: Fleet) -> None:
+@pytest.mark.parametrize(
+    ("name", "start", "is_right", "begun"),
+    [
+        ("broker-a", 6, True, [True]),
+        ("broker-b", 6, False, []),
+        # Two rounds and what a round takes: at 7:10 at the latest.
+        ("broker-a", 9, True, [False]),
+        ("broker-b", 9, False, []),
+    ],
+)
+def test_a_planted_fault_is_right_with_its_brokers_and_begins_when_it_began(
+    fleet: Fleet, name: str, start: int, is_right: bool, begun: list[bool]
+) -> None:
     fleet.habits.interval, fleet.habits.drift = MINUTE, 0
     fleet.plant("GROUP_NOT_ON_BROKER", 5 * MINUTE, 15 * MINUTE, broker_names=["broker-a"])
-    found = {
-        (name, start): score(fleet, [], [], [replace(of_a, broker_names=(name,))])
-        for start in (6, 9)
-        for of_a in [fault("GROUP_NOT_ON_BROKER", start, 15)]
-        for name in ("broker-a", "broker-b")
-    }
-    assert {key: [right for _, right in each.faults] for key, each in found.items()} == {
-        ("broker-a", 6): [True],
-        ("broker-b", 6): [False],
-        ("broker-a", 9): [True],
-        ("broker-b", 9): [False],
-    }
-    assert {key: [right for _, right in each.begun] for key, each in found.items()} == {
-        ("broker-a", 6): [True],
-        ("broker-b", 6): [],
-        # Two rounds and what a round takes: at 7:10 at the latest.
-        ("broker-a", 9): [False],
-        ("broker-b", 9): [],
-    }
+    row = replace(fault("GROUP_NOT_ON_BROKER", start, 15), broker_names=(name,))
+    found = score(fleet, [], [], [row])
+    assert [right for _, right in found.faults] == [is_right]
+    assert [right for _, right in found.begun] == begun
 
 
-def test_faults_of_processes_are_judged_by_what_ran_behind_the_id(fleet: Fleet) -> None:
+@pytest.mark.parametrize(
+    ("name", "start", "end", "is_right"),
+    [
+        *(("DUPLICATE_CLIENT_ID", 6, 9, True), ("DUPLICATE_CLIENT_ID", 1, 6, False)),
+        *(("STALE_CHANNEL", 1, 6, True), ("STALE_CHANNEL", 6, 9, False)),
+        *(("FROZEN_PROCESS", 11, 16, True), ("FROZEN_PROCESS", 1, 9, False)),
+        ("GHOST_MEMBER", 11, 16, True),
+    ],
+)
+def test_faults_of_processes_are_judged_by_what_ran_behind_the_id(
+    fleet: Fleet, name: str, start: int, end: int, is_right: bool
+) -> None:
     truth = fleet.truth
     truth.is_behind(0, "x", "p1", alive=True, works=True)
     truth.is_behind(5 * MINUTE, "x", "p2", alive=True, works=False)
     truth.is_behind(10 * MINUTE, "x", "p1", alive=False, works=False)
-    assert judge_fault(fleet, fault("DUPLICATE_CLIENT_ID", 6, 9, "x"))
-    assert not judge_fault(fleet, fault("DUPLICATE_CLIENT_ID", 1, 6, "x"))
-    assert judge_fault(fleet, fault("STALE_CHANNEL", 1, 6, "x"))
-    assert not judge_fault(fleet, fault("STALE_CHANNEL", 6, 9, "x"))
-    assert judge_fault(fleet, fault("FROZEN_PROCESS", 11, 16, "x"))
-    assert not judge_fault(fleet, fault("FROZEN_PROCESS", 1, 9, "x"))
-    assert judge_fault(fleet, fault("GHOST_MEMBER", 11, 16, "x"))
+    assert judge_fault(fleet, fault(name, start, end, "x")) is is_right
 
 
 def test_a_probability_is_close_within_a_factor_of_two(fleet: Fleet) -> None:

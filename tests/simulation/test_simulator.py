@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -26,16 +27,15 @@ def world_of(*broker_names: str, queues: int = 2) -> World:
     return world
 
 
-def process_in(world: World, number: int, client_id: str | None = None) -> Process:
+def process_in(world: World, number: int, client_id: str | None = None, **setup: Any) -> Process:
     process = Process(
-        world,
-        f"p{number}",
-        client_id or f"10.2.0.{number}@app",
-        f"10.2.0.{number}",
-        frozenset({"T", RETRY}),
-        "AVG",
-        401,
-        world.nameservers[0],
+        world=world,
+        label=f"p{number}",
+        client_id=client_id or f"10.2.0.{number}@app",
+        host=f"10.2.0.{number}",
+        subscriptions=frozenset({"T", RETRY}),
+        nameserver=world.nameservers[0],
+        **setup,
     )
     world.processes.append(process)
     return process
@@ -45,6 +45,23 @@ def started(world: World, *processes: Process) -> None:
     for process in processes:
         process.start()
     world.clock.run(world.clock.now + MINUTE)
+
+
+def cluster(
+    *broker_names: str,
+    clients: int = 1,
+    queues: int = 2,
+    slaves: bool = False,
+    client_id: str | None = None,
+    **setup: Any,
+) -> tuple[World, list[Process]]:
+    """Brokers of so many queues, and clients that have run for a minute."""
+    world = world_of(*broker_names, queues=queues)
+    for name in broker_names if slaves else ():
+        world.have_slave(name)
+    processes = [process_in(world, each, client_id, **setup) for each in range(1, clients + 1)]
+    started(world, *processes)
+    return world, processes
 
 
 def running_info_of(world: World, process: Process) -> str:
@@ -61,9 +78,7 @@ def reads_of(world: World, broker_name: str, queue_id: int) -> set[str]:
 
 
 def test_two_members_hold_what_a_hand_computes() -> None:
-    world = world_of("broker-a", "broker-b", queues=3)
-    first, second = process_in(world, 1), process_in(world, 2)
-    started(world, first, second)
+    _, (first, second) = cluster("broker-a", "broker-b", queues=3, clients=2)
     # AVG over a0 a1 a2 b0 b1 b2: half for each.
     assert first.held["T"] == {MessageQueue("T", "broker-a", number) for number in range(3)}
     assert second.held["T"] == {MessageQueue("T", "broker-b", number) for number in range(3)}
@@ -71,8 +86,7 @@ def test_two_members_hold_what_a_hand_computes() -> None:
 
 
 def test_an_id_of_two_processes_wastes_the_slot_of_the_second() -> None:
-    world = world_of("broker-a", queues=3)
-    started(world, *(process_in(world, number, "10.2.0.1@app") for number in (1, 2)))
+    world, _ = cluster("broker-a", queues=3, clients=2, client_id="10.2.0.1@app")
     # Two slots: the first has 0 and 1, and both processes find it.
     assert [reads_of(world, "broker-a", number) for number in range(3)] == [
         {"p1", "p2"},
@@ -85,8 +99,8 @@ def test_an_id_of_two_processes_wastes_the_slot_of_the_second() -> None:
 def test_a_silent_channel_is_dropped_120_to_130_s_after_its_last_heartbeat(seed: int) -> None:
     world = world_of("broker-a", "broker-b")
     world.draws.seed(seed)
-    stays, dies = process_in(world, 1), process_in(world, 2)
-    started(world, stays, dies)
+    _, dies = members = [process_in(world, 1), process_in(world, 2)]
+    started(world, *members)
     last = max(each.last_heartbeat for each in world.brokers[0].channels.values())
     dies.kill(connections_close=False)
     dropped: list[int] = []
@@ -102,9 +116,7 @@ def test_a_silent_channel_is_dropped_120_to_130_s_after_its_last_heartbeat(seed:
 
 
 def test_a_process_that_is_killed_is_replaced_at_once_where_its_connections_close() -> None:
-    world = world_of("broker-a", "broker-b")
-    stays, dies = process_in(world, 1), process_in(world, 2)
-    started(world, stays, dies)
+    world, (_, dies) = cluster("broker-a", "broker-b", clients=2)
     dies.kill(connections_close=True)
     assert reads_of(world, "broker-b", 0) == set()
     world.clock.run(world.clock.now + SECOND)
@@ -112,9 +124,7 @@ def test_a_process_that_is_killed_is_replaced_at_once_where_its_connections_clos
 
 
 def test_a_member_that_loses_a_broker_never_reads_its_queues() -> None:
-    world = world_of("broker-a", "broker-b")
-    first, second = process_in(world, 1), process_in(world, 2)
-    started(world, first, second)
+    world, (_, second) = cluster("broker-a", "broker-b", clients=2)
     second.lose("broker-b", seen=True)
     began = world.clock.now
     world.clock.run(began + 20 * MINUTE)
@@ -128,9 +138,7 @@ def test_a_member_that_loses_a_broker_never_reads_its_queues() -> None:
 
 
 def test_a_queue_out_of_reach_is_kept_and_not_read_however_long_that_lasts() -> None:
-    world = world_of("broker-a", "broker-b")
-    first, second = process_in(world, 1), process_in(world, 2)
-    started(world, first, second)
+    world, (_, second) = cluster("broker-a", "broker-b", clients=2)
     second.lose("broker-b", seen=False)
     world.clock.run(world.clock.now + 20 * MINUTE)
     # It asks broker-a, which lists both, and tries to pull again and again.
@@ -144,12 +152,8 @@ def test_a_queue_out_of_reach_is_kept_and_not_read_however_long_that_lasts() -> 
 
 
 def with_slave(*, acts: bool, reads: bool) -> tuple[World, Process]:
-    world = world_of("broker-a")
-    world.add_slave("broker-a")
+    world, (client,) = cluster("broker-a", slaves=True, reads_from_slaves=reads)
     world.slaves_act_as_master = acts
-    client = process_in(world, 1)
-    client.reads_from_slaves = reads
-    started(world, client)
     world.stop_master("broker-a")
     assert bool(client.reads) == acts
     world.clock.run(world.clock.now + 31 * SECOND)
@@ -171,31 +175,19 @@ def test_from_its_next_route_on_a_client_reads_from_the_slave(
     assert MessageQueue("T", "broker-a", 0) in client.reads
 
 
-def in_order(*broker_names: str, slaves: bool = False) -> tuple[World, list[Process]]:
-    """Two clients that consume in order, of two queues a broker: each has half of the four."""
-    world = world_of(*broker_names)
-    for name in broker_names if slaves else ():
-        world.add_slave(name)
-    clients = [process_in(world, number) for number in (1, 2)]
-    for client in clients:
-        client.orderly = True
-    started(world, *clients)
-    return world, clients
-
-
 def locked_at(world: World) -> set[str]:
     return {client_id for each in world.brokers for client_id, _ in each.locks.values()}
 
 
 def test_who_consumes_in_order_reads_what_it_locked_at_the_master() -> None:
-    world, clients = in_order("broker-a", "broker-b", slaves=True)
+    world, clients = cluster("broker-a", "broker-b", clients=2, slaves=True, orderly=True)
     assert [reads_of(world, name, 0) for name in ("broker-a", "broker-b")] == [{"p1"}, {"p2"}]
     assert not any(each.locks for each in world.brokers if each.broker_id)
     assert '"locked": true' in running_info_of(world, clients[0])
 
 
 def test_without_a_master_a_lock_is_over_after_30_s_and_the_table_keeps_the_queue() -> None:
-    world, clients = in_order("broker-a", slaves=True)
+    world, clients = cluster("broker-a", clients=2, slaves=True, orderly=True)
     world.clock.run(world.clock.now + SECOND)
     (queue,) = [each for each in clients[0].in_table if each.topic == "T"]
     last = clients[0].locked[queue]
@@ -212,7 +204,7 @@ def test_without_a_master_a_lock_is_over_after_30_s_and_the_table_keeps_the_queu
 
 
 def test_an_acting_master_gives_locks() -> None:
-    world, _ = in_order("broker-a", slaves=True)
+    world, _ = cluster("broker-a", clients=2, slaves=True, orderly=True)
     world.slaves_act_as_master = True
     world.stop_master("broker-a")
     world.clock.run(world.clock.now + 2 * MINUTE)
@@ -226,7 +218,7 @@ def test_an_acting_master_gives_locks() -> None:
 def test_a_lock_of_one_that_died_lasts_60_s_at_the_broker(
     killed: bool, least: int, most: int
 ) -> None:
-    world, (first, second) = in_order("broker-a", "broker-b")
+    world, (first, second) = cluster("broker-a", "broker-b", clients=2, orderly=True)
     queue = MessageQueue("T", "broker-b", 0)
     last = second.locked[queue]
     second.kill(connections_close=True) if killed else second.stop()
@@ -239,18 +231,12 @@ def test_a_lock_of_one_that_died_lasts_60_s_at_the_broker(
 
 
 def test_two_processes_with_one_id_both_have_the_lock() -> None:
-    world = world_of("broker-a")
-    clients = [process_in(world, number, "10.2.0.1@app") for number in (1, 2)]
-    for client in clients:
-        client.orderly = True
-    started(world, *clients)
+    world, _ = cluster("broker-a", clients=2, client_id="10.2.0.1@app", orderly=True)
     assert reads_of(world, "broker-a", 0) == {"p1", "p2"}
 
 
 def test_a_broker_that_dies_is_in_routes_for_two_minutes_and_nothing_is_written_to_it() -> None:
-    world = world_of("broker-a", "broker-b")
-    client = process_in(world, 1)
-    started(world, client)
+    world, (client,) = cluster("broker-a", "broker-b")
     began = world.clock.now
     world.stop_broker("broker-a", in_order=False)
     world.clock.run(began + 119 * SECOND)
@@ -269,10 +255,7 @@ def test_a_broker_that_dies_is_in_routes_for_two_minutes_and_nothing_is_written_
 
 
 def test_a_slave_takes_over_with_offsets_of_before() -> None:
-    world = world_of("broker-a")
-    world.add_slave("broker-a")
-    client = process_in(world, 1)
-    started(world, client)
+    world, (client,) = cluster("broker-a", slaves=True)
     world.clock.run(world.clock.now + 10 * MINUTE)
     queue = MessageQueue("T", "broker-a", 0)
     before = world.progress.committed(queue, world.clock.now)
@@ -287,9 +270,7 @@ def test_a_slave_takes_over_with_offsets_of_before() -> None:
 
 
 def test_one_message_that_is_not_finished_holds_its_queue_until_it_is_sent_back() -> None:
-    world = world_of("broker-a")
-    client = process_in(world, 1)
-    started(world, client)
+    world, (client,) = cluster("broker-a")
     queue, other = (MessageQueue("T", "broker-a", number) for number in (0, 1))
     client.stick(queue)
     began = world.clock.now
@@ -343,9 +324,7 @@ def test_vms_restart_under_their_ids_while_brokers_are_asked_seconds_apart() -> 
 
 
 def test_a_blocked_member_holds_its_queues_and_handles_nothing() -> None:
-    world = world_of("broker-a")
-    client = process_in(world, 1)
-    started(world, client)
+    world, (client,) = cluster("broker-a")
     client.block()
     queue = MessageQueue("T", "broker-a", 0)
     now = world.clock.now
@@ -355,9 +334,7 @@ def test_a_blocked_member_holds_its_queues_and_handles_nothing() -> None:
 
 
 def test_a_group_that_may_not_consume_holds_its_queues() -> None:
-    world = world_of("broker-a")
-    client = process_in(world, 1)
-    started(world, client)
+    world, (client,) = cluster("broker-a")
     world.set_consume_enabled(False)
     assert client.reads
     assert not client.consumes
@@ -369,9 +346,7 @@ def test_no_list_ever_shows_the_topic_that_the_last_heartbeat_lacks() -> None:
 
 
 def test_a_client_that_the_list_lacks_drops_what_it_has() -> None:
-    world = world_of("broker-a")
-    first, second = process_in(world, 1), process_in(world, 2)
-    started(world, first, second)
+    world, (first, second) = cluster("broker-a", clients=2)
     before = (first.reads, second.reads)
     world.brokers[0].remove(second.addresses[world.brokers[0].address])
     second.rebalance()
@@ -382,9 +357,7 @@ def test_a_client_that_the_list_lacks_drops_what_it_has() -> None:
 
 
 def test_a_group_that_no_broker_knows_keeps_what_it_has() -> None:
-    world = world_of("broker-a")
-    first = process_in(world, 1)
-    started(world, first)
+    world, (first,) = cluster("broker-a")
     held = first.held
     world.brokers[0].channels.clear()
     first.rebalance()
@@ -405,8 +378,7 @@ def test_a_restart_without_a_closed_connection_lists_an_id_twice_for_a_time() ->
 
 
 def test_a_new_queue_is_held_within_50_s() -> None:
-    world = world_of("broker-a")
-    started(world, process_in(world, 1))
+    world, _ = cluster("broker-a")
     world.set_queues("T", 3)
     world.clock.run(world.clock.now + 50 * SECOND)
     assert reads_of(world, "broker-a", 2) == {"p1"}
@@ -454,11 +426,8 @@ def test_every_situation_makes_a_dump_of_whole_rounds(names: tuple[str, ...]) ->
 
 
 def test_where_the_broker_divides_a_shared_id_stacks_all_the_same() -> None:
-    world = world_of("broker-a", queues=3)
-    processes = [process_in(world, number, "10.2.0.1@app") for number in (1, 2)]
-    for process in processes:
-        process.divides, process.version = False, 433
-    started(world, *processes)
+    of_5: dict[str, Any] = {"divides": False, "version": 433}
+    world, processes = cluster("broker-a", queues=3, clients=2, client_id="10.2.0.1@app", **of_5)
     assert [len(reads_of(world, "broker-a", number)) for number in range(3)] == [2, 2, 0]
     info = running_info_of(world, processes[0])
     assert '"clientRebalance": "false"' in info

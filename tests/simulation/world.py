@@ -148,8 +148,10 @@ class World:
         self._queues_changed()
         self._everybody_changed()
 
-    def add_slave(self, name: str) -> None:
-        """One more replica of a broker that is there."""
+    def have_slave(self, name: str) -> None:
+        """A replica of a broker that is there, unless it has one."""
+        if len(self.replicas(name)) > 1:
+            return
         last = self.replicas(name)[-1]
         number = last.broker_id + 1
         host = last.address.rpartition(".")[0]

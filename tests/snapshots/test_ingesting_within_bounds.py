@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -154,29 +153,3 @@ def test_the_lines_of_an_archive_are_bounded(ingest: Ingest, dumps: Path) -> Non
     assert result.lines == 5
     (reason, _) = quarantine["night.jsonl.gz", 5]
     assert "at most 4 lines in a .gz (bounds.archive_lines)" in reason
-
-
-# ------------------------------------------------------------------ what a line asks for
-
-
-def test_a_giant_route_is_left_out_by_name_and_the_others_are_read(
-    ingest: Ingest, dumps: Path
-) -> None:
-    """100 brokers of 100,000 queues each, in 15 KB."""
-    names = [f"broker-{number}" for number in range(100)]
-    body = {
-        "brokerDatas": [{"brokerName": name, "brokerAddrs": {"0": "x"}} for name in names],
-        "queueDatas": [
-            {"brokerName": name, "perm": 6, "readQueueNums": 100_000, "writeQueueNums": 1}
-            for name in names
-        ],
-    }
-    write(dumps / "night.jsonl", [route("GIANT", body=json.dumps(body)), route("A")])
-
-    _, quarantine, topics = ingest(dumps)
-
-    assert topics == {"A"}
-    assert quarantine["night.jsonl", 1][0] == (
-        "body of 'GIANT': expected at most 100,000 queues of a topic (bounds.topic_queues), "
-        "came 10,000,000"
-    )

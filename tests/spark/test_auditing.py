@@ -7,22 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from chispa import assert_df_equality
 from chispa.schema_comparer import assert_schema_equality
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from jobs.errors import InputError
 from jobs.schemas import EVENTS, HEARTBEATS
+from jobs.spark import audit, auditing, schemas
+from jobs.spark.dataframes import replace_date
 from tests.support.runs import audit_locally, task
 from tests.support.snapshots import at, frame, frame_of, heartbeat_row, poll_row, route_row, table
 from tests.support.stacked import STALLED
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -67,11 +68,7 @@ def as_others_have_them(spark: SparkSession) -> dict[str, DataFrame]:
     """The tables with other names, cases and types, in several partitions."""
     found = {of.name: frame_of(spark, rows_of(of, rows)) for of, rows in TABLES}
     found["heartbeats"] = found["heartbeats"].selectExpr(
-        *[
-            f"`{name}` AS {name.upper()}"
-            for name in HEARTBEATS.schema.names[3:]
-            if name != "client_id"
-        ],
+        *[f"`{n}` AS {n.upper()}" for n in HEARTBEATS.schema.names[3:] if n != "client_id"],
         "cluster AS Cluster",
         "broker_name",
         "client_id AS clientId",
@@ -101,10 +98,6 @@ SETTINGS = {
 def test_frames_give_what_an_audit_of_the_same_files_publishes(
     spark: SparkSession, published: Any
 ) -> None:
-    from pyspark.sql import functions as F  # noqa: PLC0415 - Spark takes its time to import
-
-    from jobs.spark import audit, schemas  # noqa: PLC0415
-
     tables = as_others_have_them(spark)
     utc = tables["heartbeats"]  # its texts were made in UTC
     utc = utc.localCheckpoint()
@@ -156,8 +149,6 @@ def plan_of(rows: DataFrame) -> str:
 def test_views_and_tables_of_arrow_and_pandas_are_tables(
     spark: SparkSession, published: Any
 ) -> None:
-    from jobs.spark import audit  # noqa: PLC0415 - Spark takes its time to import
-
     of = {each.name: table(each, rows) for each, rows in STALLED}
     frame(spark, *STALLED[0]).createOrReplaceTempView("lists")
     polls, offsets = of["broker_polls"].to_pandas(), of["queue_offsets"]
@@ -168,8 +159,6 @@ def test_views_and_tables_of_arrow_and_pandas_are_tables(
 
 
 def test_what_is_no_table_is_said_in_a_sentence(spark: SparkSession) -> None:
-    from jobs.spark import audit  # noqa: PLC0415 - Spark takes its time to import
-
     heartbeats = frame(spark, HEARTBEATS, [heartbeat_row()])
     for arguments, sentence in (
         ([heartbeats], "no table topic_routes: expected heartbeats, the lists of the brokers, and"),
@@ -185,19 +174,13 @@ def test_what_is_no_table_is_said_in_a_sentence(spark: SparkSession) -> None:
 def test_a_date_that_is_saved_again_is_replaced_and_others_stay(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    from jobs.spark.dataframes import replace_date  # noqa: PLC0415 - Spark takes its time to import
-
     spark.sql("CREATE DATABASE audits")
     try:
         rows = spark.createDataFrame([("a", 1), ("b", 2)], "id string, n int")
         more = rows.selectExpr("*", "true AS more")
         first, second = date(2026, 1, 5), date(2026, 1, 6)
-        for day, of_day in (
-            (first, rows),
-            (second, rows),
-            (second, more.limit(1)),
-            (first, more.limit(0)),
-        ):
+        saved = [(first, rows), (second, rows), (second, more.limit(1)), (first, more.limit(0))]
+        for day, of_day in saved:
             replace_date(of_day, "audits.found", day)
         expected = spark.createDataFrame(
             [("a", 1, True, second)], "id string, n int, more boolean, date date"
@@ -209,8 +192,6 @@ def test_a_date_that_is_saved_again_is_replaced_and_others_stay(
 
 
 def test_every_report_table_is_saved(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jobs.spark import audit, auditing  # noqa: PLC0415 - Spark takes its time to import
-
     saved = []
     monkeypatch.setattr(
         auditing, "replace_date", lambda rows, *to: saved.append((rows.columns[0], *to))

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from chispa import assert_column_equality, assert_df_equality
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from jobs import schemas as declared
+from jobs.spark import allocate, queue_findings, register, schemas
 from rebalance_core import (
     InvalidParameterError,
     MessageQueue,
     MissingParameterError,
     UnknownStrategyError,
+    sort_client_ids,
 )
 from tests.core.test_golden import CASES
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from tests.spark.test_auditing import set_to
 
 pytestmark = pytest.mark.spark
 
@@ -70,10 +74,6 @@ SHARED = [
 
 
 def test_each_client_takes_what_its_strategy_gives_it(spark: SparkSession) -> None:
-    from pyspark.sql import functions as F  # noqa: PLC0415
-
-    from jobs.spark import allocate  # noqa: PLC0415 - Spark takes its time to import
-
     rows = [
         (name, queues(of), None if ids is None else ids.split(" "), shares(wanted))
         for name, of, ids, wanted in SHARED
@@ -98,10 +98,6 @@ FOUND = [
 
 
 def test_what_nobody_takes_what_several_take_and_ids_of_several(spark: SparkSession) -> None:
-    from pyspark.sql import functions as F  # noqa: PLC0415
-
-    from jobs.spark import queue_findings  # noqa: PLC0415 - Spark takes its time to import
-
     rows = [
         (number, name, queues(of) if of != "r@a0" else [("r@a", 0)], ids.split())
         for number, (name, of, ids, *_) in enumerate(FOUND)
@@ -127,10 +123,6 @@ def test_what_nobody_takes_what_several_take_and_ids_of_several(spark: SparkSess
 
 def test_java_and_spark_allocate_the_same(spark: SparkSession) -> None:
     """All golden cases in one DataFrame, with the parameters of each."""
-    from pyspark.sql import functions as F  # noqa: PLC0415
-
-    from jobs.spark import allocate  # noqa: PLC0415 - Spark takes its time to import
-
     rows = list(golden())
     assert len(rows) == 659 and sum(row[-1] is None for row in rows) > 20
     cases = spark.createDataFrame(
@@ -143,8 +135,6 @@ def test_java_and_spark_allocate_the_same(spark: SparkSession) -> None:
 
 
 def golden() -> Iterator[tuple[Any, ...]]:
-    from rebalance_core import sort_client_ids  # noqa: PLC0415 - beside its use
-
     for case in CASES:
         ids = case["client_ids"]
         fails = (
@@ -152,18 +142,15 @@ def golden() -> Iterator[tuple[Any, ...]]:
             or ids is None
             or any(text for client, text in case["errors"].items() if client)
         )
-        wanted = (
-            None
-            if fails
-            else [
-                (each, ids.count(each), [tuple(q) for q in case["allocations"][each] or ()])
-                for each in sort_client_ids(dict.fromkeys(ids))
-                if each in case["allocations"]
-            ]
-        )
+        taken = case["allocations"]
+        wanted = fails or [
+            (each, ids.count(each), [tuple(q) for q in taken[each] or ()])
+            for each in sort_client_ids(dict.fromkeys(ids))
+            if each in taken
+        ]
         given = case["queues"] and [tuple(each) for each in case["queues"]]
         params = json.dumps(case["params"])
-        yield case["case"], case["strategy"], given, ids, params, wanted
+        yield case["case"], case["strategy"], given, ids, params, None if fails else wanted
 
 
 def table(spark: SparkSession) -> DataFrame:
@@ -175,14 +162,10 @@ def table(spark: SparkSession) -> DataFrame:
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_both_are_there_in_sql(spark: SparkSession, ansi: str) -> None:
-    from jobs.spark import allocate, queue_findings, register  # noqa: PLC0415
-
-    before = spark.conf.get("spark.sql.ansi.enabled")
     groups = table(spark)
     groups.createOrReplaceTempView("the_groups")
     register(spark)
-    spark.conf.set("spark.sql.ansi.enabled", ansi)
-    try:
+    with set_to(spark, {"spark.sql.ansi.enabled": ansi}):
         in_sql = spark.sql(
             "SELECT consumer_group, rocketmq_allocate('AVG', queues, ids) taken, "
             "rocketmq_queue_findings('CONSISTENT_HASH', queues, ids, "
@@ -197,8 +180,6 @@ def test_both_are_there_in_sql(spark: SparkSession, ansi: str) -> None:
         # One more join, filter or explode is what it is for.
         orphaned = in_sql.selectExpr("consumer_group", "inline(found.orphaned)")
         assert orphaned.columns == ["consumer_group", "topic", "broker_name", "queue_id"]
-    finally:
-        spark.conf.set("spark.sql.ansi.enabled", before)
 
 
 PARAMETERS: list[tuple[str, dict[str, Any], dict[str, int]]] = [
@@ -206,10 +187,7 @@ PARAMETERS: list[tuple[str, dict[str, Any], dict[str, int]]] = [
     ("CONFIG", {"config_queues": [["T", "b", 0], ["T", "gone", 7]]}, {"x": 2, "y": 2}),
     (
         "MACHINE_ROOM_NEARBY-AVG",
-        {
-            "broker_room": {"a": "r1", "b": "r2"},
-            "client_room": {"x": "r1", "y": "r2"},
-        },
+        {"broker_room": {"a": "r1", "b": "r2"}, "client_room": {"x": "r1", "y": "r2"}},
         {"x": 1, "y": 1},
     ),
 ]
@@ -219,8 +197,6 @@ PARAMETERS: list[tuple[str, dict[str, Any], dict[str, int]]] = [
 def test_parameters_go_in_by_their_names(
     spark: SparkSession, name: str, named: dict[str, Any], lengths: dict[str, int]
 ) -> None:
-    from jobs.spark import allocate  # noqa: PLC0415 - Spark takes its time to import
-
     (row,) = table(spark).select(allocate(name, "queues", "ids", **named)).collect()
     assert {each.client_id: len(each.queues) for each in row[0]} == lengths
 
@@ -236,26 +212,18 @@ def test_parameters_go_in_by_their_names(
 def test_what_is_wrong_with_the_call_is_said_when_it_is_called(
     spark: SparkSession, name: str, named: dict[str, Any], error: type[Exception], words: str
 ) -> None:
-    from jobs.spark import allocate, queue_findings  # noqa: PLC0415
-
     for function in (allocate, queue_findings):
         with pytest.raises(error, match=words):
             function(name, "queues", "ids", **named)
 
 
 def test_queues_of_another_form_are_one_sentence(spark: SparkSession) -> None:
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
-    from jobs.spark import allocate  # noqa: PLC0415 - Spark takes its time to import
-
     rows = table(spark).selectExpr("array(named_struct('brokerName', 'a')) AS queues", "ids")
     with pytest.raises(PySparkException, match="expected queues as an array of structs with"):
         rows.select(allocate("AVG", "queues", "ids")).collect()
 
 
 def test_a_null_within_a_list_has_no_result(spark: SparkSession) -> None:
-    from jobs.spark import allocate  # noqa: PLC0415 - Spark takes its time to import
-
     rows = spark.createDataFrame(
         [([("a", 0)], ["x", None]), ([("a", None)], ["x"]), ([None], ["x"]), ([("a", 0)], ["x"])],
         GROUP.partition(", ")[2],
@@ -265,8 +233,6 @@ def test_a_null_within_a_list_has_no_result(spark: SparkSession) -> None:
 
 
 def test_the_plan_has_the_name_of_the_function(spark: SparkSession, capsys: Any) -> None:
-    from jobs.spark import allocate, queue_findings  # noqa: PLC0415
-
     columns = [each("AVG", "queues", "ids") for each in (allocate, queue_findings)]
     table(spark).select(*columns).explain()
     plan = capsys.readouterr().out
@@ -275,9 +241,6 @@ def test_the_plan_has_the_name_of_the_function(spark: SparkSession, capsys: Any)
 
 
 def test_a_schema_makes_the_tables_of_ones_own_tests(spark: SparkSession) -> None:
-    from jobs import schemas as declared  # noqa: PLC0415 - beside those of Spark
-    from jobs.spark import schemas  # noqa: PLC0415
-
     for of_arrow in declared.SNAPSHOT_TABLES:
         of_spark = getattr(schemas, of_arrow.name.upper())
         assert of_spark.names == of_arrow.schema.names

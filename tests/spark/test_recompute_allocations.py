@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from jobs.engines import batches
 from jobs.engines.engine import QuestionSubject
@@ -104,8 +105,6 @@ class Counted(Squares):
 def test_a_core_that_fails_names_group_and_topic(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
     ingest_locally([str(CAPTURES / "S2")], tmp_path / "snapshots")
     monkeypatch.setattr("jobs.pipeline.audit.GroupAudit", TornAudit)
     with pytest.raises(PySparkException, match=r"group G_S2, topic \S*_S2, cluster .*IndexError"):

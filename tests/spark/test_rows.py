@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from chispa import assert_df_equality
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.engines.batches import unpacked_rows
 from jobs.engines.pieces import Piece, unpack_rows
 from jobs.errors import ContractError, InputError
+from jobs.fold.slices import TableStep
 from jobs.schemas import CLIENT_STATES, HEARTBEATS, TOPIC_ROUTES
+from jobs.spark.dataframe_rows import ListsStep, RowsStep, prepared
+from tests.spark.test_auditing import set_to
 from tests.support.snapshots import frame, heartbeat_row, route_row
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from jobs.fold.slices import TableStep
 
 pytestmark = pytest.mark.spark
 
@@ -49,13 +50,8 @@ TRAVELLING: list[tuple[str, str, Any]] = [
 def test_what_is_lossless_is_taken_and_what_is_not_is_the_least_number(
     spark: SparkSession, ansi: str
 ) -> None:
-    from jobs.spark.dataframe_rows import prepared  # noqa: PLC0415 - Spark takes its time to import
-
     settings = {"spark.sql.ansi.enabled": ansi, "spark.sql.session.timeZone": "Asia/Shanghai"}
-    before = {name: spark.conf.get(name) for name in settings}
-    try:
-        for name, value in settings.items():
-            spark.conf.set(name, value)
+    with set_to(spark, settings):
         base = frame(spark, HEARTBEATS, [heartbeat_row()])
         came = []
         for number, (sql, column, _) in enumerate(TRAVELLING):
@@ -66,16 +62,11 @@ def test_what_is_lossless_is_taken_and_what_is_not_is_the_least_number(
         told = {row.number: row.text for row in reduce(type(base).unionAll, came).collect()}
         for number, (sql, _, wanted) in enumerate(TRAVELLING):
             assert told[number] == (None if wanted is None else str(wanted)), sql
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
 
 
 def test_columns_come_in_any_order_and_case_and_those_that_are_not_there_are_null(
     spark: SparkSession,
 ) -> None:
-    from jobs.spark.dataframe_rows import prepared  # noqa: PLC0415 - Spark takes its time to import
-
     rows = frame(spark, HEARTBEATS, [heartbeat_row(language=None, version=None)])
     expected = prepared({"heartbeats": rows})["heartbeats"]
     others = ("language", "version", "client_id", "subscriptions")
@@ -91,10 +82,6 @@ def test_columns_come_in_any_order_and_case_and_those_that_are_not_there_are_nul
 
 
 def test_one_error_has_every_column_of_all_tables_and_what_to_type(spark: SparkSession) -> None:
-    from pyspark.sql import functions as F  # noqa: PLC0415 - Spark takes its time to import
-
-    from jobs.spark.dataframe_rows import prepared  # noqa: PLC0415 - Spark takes its time to import
-
     heartbeats = frame(spark, HEARTBEATS, [heartbeat_row()]).withColumnsRenamed(
         {"client_id": "clientId", "consumer_group": "grp"}
     )
@@ -121,10 +108,6 @@ def test_one_error_has_every_column_of_all_tables_and_what_to_type(spark: SparkS
 
 
 def test_what_columns_has_and_no_table_has_is_refused_by_name(spark: SparkSession) -> None:
-    from pyspark.sql import functions as F  # noqa: PLC0415 - Spark takes its time to import
-
-    from jobs.spark.dataframe_rows import prepared  # noqa: PLC0415 - Spark takes its time to import
-
     heartbeats = frame(spark, HEARTBEATS, [heartbeat_row()]).withColumnsRenamed(
         {"client_addr": "addr", "version": "ver"}
     )
@@ -152,10 +135,6 @@ def test_what_columns_has_and_no_table_has_is_refused_by_name(spark: SparkSessio
 
 
 def test_a_column_may_be_made_of_others_in_the_tables_that_have_them(spark: SparkSession) -> None:
-    from pyspark.sql import functions as F  # noqa: PLC0415
-
-    from jobs.spark.dataframe_rows import prepared  # noqa: PLC0415 - Spark takes its time to import
-
     heartbeats = frame(spark, HEARTBEATS, [heartbeat_row()])
     routes = frame(spark, TOPIC_ROUTES, [route_row()])
     millis = heartbeats.selectExpr("*", "unix_millis(snapshot_time) AS ts").drop("snapshot_time")
@@ -167,8 +146,6 @@ def test_a_column_may_be_made_of_others_in_the_tables_that_have_them(spark: Spar
 
 
 def test_times_within_lists_travel_as_microseconds(spark: SparkSession) -> None:
-    from jobs.spark.dataframe_rows import prepared  # noqa: PLC0415 - Spark takes its time to import
-
     states = frame(spark, CLIENT_STATES, [])
     came = prepared({"client_states": states})["client_states"]
     assert "last_pull_at:bigint" in came.schema["queues"].dataType.simpleString()
@@ -177,8 +154,6 @@ def test_times_within_lists_travel_as_microseconds(spark: SparkSession) -> None:
 def test_a_list_that_is_null_arrives_as_null_and_every_other_one_as_it_was(
     spark: SparkSession,
 ) -> None:
-    from jobs.spark.dataframe_rows import prepared  # noqa: PLC0415 - Spark takes its time to import
-
     doubtful: list[Any] = [None, [], [None], [{"topic": "T", "percent": 7}], [None, None]]
     rows = frame(
         spark,
@@ -203,13 +178,6 @@ def test_a_list_that_is_null_arrives_as_null_and_every_other_one_as_it_was(
 
 def _arrived(rows: Any, name: str) -> dict[str, list[Any]]:
     """What the fold gets of rows that travel as pieces of lists."""
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - see below
-
-    from jobs.spark.dataframe_rows import (  # noqa: PLC0415 - Spark takes its time to import
-        ListsStep,
-        RowsStep,
-    )
-
     values = [row.asDict(recursive=True) for row in rows.collect()]
     travelling = pa.Table.from_pylist(values, to_arrow_schema(rows.schema))
     packed = pieces_as_batches(ListsStep(3)(name, iter(travelling.to_batches())))
@@ -234,8 +202,6 @@ def pieces_as_batches(pieces: Iterable[Piece]) -> list[pa.RecordBatch]:
 
 
 def test_all_rows_of_a_list_are_in_the_pieces_of_one_shard() -> None:
-    from jobs.spark.dataframe_rows import ListsStep  # noqa: PLC0415 - Spark takes its time
-
     rows = pa.table(
         {
             "consumer_group": [f"G_{n % 7}" if n % 5 else None for n in range(600)],

@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from inspect import getclosurevars
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyspark
 import pytest
+from pyspark import RDD
+from pyspark.sql import SparkSession
 
 from jobs import audit
 from jobs.schemas import SNAPSHOT_TABLES
 from jobs.storage import Snapshots
 from tests.support.truth import CAPTURES, SAMPLE_SETTINGS
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -53,10 +53,6 @@ def taken_for_active() -> list[Any]:
 
     Whoever asks 3.5 for the active session gives that one to ``rdd.toDF()``, too.
     """
-    import pyspark  # noqa: PLC0415 - Spark takes its time to import
-    from pyspark import RDD  # noqa: PLC0415
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
     of_rdds = getclosurevars(RDD.toDF).nonlocals["sparkSession"]
     taken = [SparkSession.getActiveSession(), of_rdds]
     if pyspark.__version__ < "4":

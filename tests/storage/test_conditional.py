@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from jobs.storage import Location, location
 from jobs.storage.conditional import put_if_absent
+from tests.support.services import serving
 
 #: One that is never asked: what it is matters for the region of S3 alone.
 HERE = pafs.LocalFileSystem()
@@ -54,10 +54,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def store() -> Iterator[Store]:
-    with Store() as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    server = Store()
+    with serving(server):
         yield server
-        server.shutdown()
 
 
 def test_an_object_of_s3_is_written_where_it_is_not_there(store: Store) -> None:

@@ -57,6 +57,16 @@ def test_a_folder_that_another_writer_removes_as_well_is_removed(tmp_path, monke
     assert len(attempts) == 2
 
 
+def test_who_reads_a_file_that_is_replaced_reads_the_old_text_to_its_end(tmp_path):
+    file = tmp_path / "metrics.prom"
+    file.write_text("old")
+    with file.open() as reader:
+        Location(file).replace_text("new")
+        assert reader.read() == "old"
+    assert file.read_text() == "new"
+    assert [each.name for each in tmp_path.iterdir()] == ["metrics.prom"]
+
+
 def test_the_name_of_the_folder_of_the_first_pointer_is_on_the_disk_too(tmp_path, monkeypatch):
     synced: list[Path] = []
     monkeypatch.setattr(disk, "sync", synced.append)

@@ -7,16 +7,18 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from jobs.cli import main
-from jobs.collect.dump_folder import DumpFolder
-from jobs.collect.old_days import prune_dumps
+from jobs.collect.dump_folder import DumpFolder, prune_dumps
 from jobs.errors import InputError
 from jobs.storage import Location, Reports, Snapshots, SnapshotWriter
 from jobs.storage.publication import Publication
 from jobs.storage.retention import PruneResult, Retention, prune_reports, prune_snapshots
 from tests.support.reports import last_pointer
+from tests.support.truth import CAPTURES
 from tests.support.written_reports import publish, report_row
 
 NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
@@ -94,23 +96,26 @@ def test_an_old_date_goes_with_all_that_is_of_it(reports: Path) -> None:
     assert not pruned.failed
 
 
-@pytest.mark.parametrize(("keep", "kept"), [(1, 1), (2, 2), (3, 3), (19, 3), (20, 4), (99_999, 4)])
-def test_so_many_days_are_kept_as_were_asked_for(reports: Path, keep: int, kept: int) -> None:
-    prune(reports, keep)
+@pytest.mark.parametrize(
+    ("keep", "now", "kept"),
+    [
+        *((1, NOW, 1), (2, NOW, 2), (3, NOW, 3), (19, NOW, 3), (20, NOW, 4), (99_999, NOW, 4)),
+        # Days are counted from the last date whatever the clock says.
+        (3, datetime(2100, 1, 1, tzinfo=UTC), 3),
+        # One that is slow removes less.
+        (1, datetime(2026, 11, 18, 5, tzinfo=UTC), 3),
+    ],
+)
+def test_so_many_days_are_kept_as_were_asked_for(
+    reports: Path, keep: int, now: datetime, kept: int
+) -> None:
+    prune(reports, keep, now)
     assert dates(reports) == DAYS[-kept:]
 
 
-@pytest.mark.parametrize("now", [datetime(2100, 1, 1, tzinfo=UTC), NOW])
-def test_days_are_counted_from_the_last_date_whatever_the_clock_says(
-    reports: Path, now: datetime
-) -> None:
-    prune(reports, 3, now)
-    assert dates(reports) == DAYS[1:]
-
-
-def test_a_clock_that_is_slow_removes_less(reports: Path) -> None:
-    prune(reports, 1, datetime(2026, 11, 18, 5, tzinfo=UTC))
-    assert dates(reports) == DAYS[1:]
+def test_a_date_is_spared_that_was_just_audited(reports: Path) -> None:
+    prune(reports, 1, spared=frozenset({"2026-11-01"}))
+    assert dates(reports) == ["2026-11-01", "2026-11-20"]
 
 
 def test_a_date_in_the_future_drives_no_other_out(reports: Path) -> None:
@@ -119,20 +124,23 @@ def test_a_date_in_the_future_drives_no_other_out(reports: Path) -> None:
     assert dates(reports) == [*DAYS[1:], "2100-01-01"]
 
 
+def damage(reports: Path, day: str) -> None:
+    """From now on the date cannot be read."""
+    last_pointer(reports, f"dt={day}").write_text("")
+    for manifest in (reports / "_manifests" / f"dt={day}").iterdir():
+        manifest.write_text("{")
+
+
 def test_nothing_goes_where_no_date_can_be_read(reports: Path) -> None:
     for day in DAYS:
-        last_pointer(reports, f"dt={day}").write_text("")
-        for manifest in (reports / "_manifests" / f"dt={day}").iterdir():
-            manifest.write_text("{")
+        damage(reports, day)
     before = files(reports)
     assert not names_in(prune(reports, 1))
     assert before == files(reports)
 
 
 def test_a_last_date_that_cannot_be_read_is_not_the_last_one(reports: Path) -> None:
-    last_pointer(reports, "dt=2026-11-20").write_text("")
-    (manifest,) = (reports / "_manifests" / "dt=2026-11-20").iterdir()
-    manifest.write_text("{")
+    damage(reports, "2026-11-20")
     prune(reports, 1)
     assert "2026-11-19" in dates(reports)
 
@@ -302,11 +310,6 @@ def test_a_run_that_lost_its_pointer_stays(reports: Path) -> None:
     assert of_day(reports, "2026-11-19") == before
 
 
-def test_a_date_is_spared_that_was_just_audited(reports: Path) -> None:
-    prune(reports, 1, spared=frozenset({"2026-11-01"}))
-    assert dates(reports) == ["2026-11-01", "2026-11-20"]
-
-
 def test_files_that_a_killed_writer_left_go_after_a_day(reports: Path) -> None:
     names = [
         "_published/.dt=2026-11-20.000001.json.0123456789ab.tmp",
@@ -326,9 +329,6 @@ def test_files_that_a_killed_writer_left_go_after_a_day(reports: Path) -> None:
 
 def ingested(folder: Path, *, dies: bool = False) -> str:
     """The id of an ingest of one empty table."""
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
     run_id = f"20261120T02{len(files(folder)) if folder.exists() else 0:04d}Z-00000a"
     with SnapshotWriter.open(Location(folder), run_id, 0, lambda _: None) as writer:
         place = Path(writer.table("heartbeats").base)
@@ -368,21 +368,22 @@ def dump(folder: Path, day: str, name: str = "") -> Path:
     return put(DumpFolder(folder).path(int(time.timestamp()) * 1_000_000, name))
 
 
-def test_old_days_of_dumps_go(tmp_path: Path) -> None:
+def dump_all(folder: Path) -> None:
     for day in DAYS:
-        dump(tmp_path, day)
-        dump(tmp_path, day, "east")
+        dump(folder, day)
+        dump(folder, day, "east")
+
+
+def test_old_days_of_dumps_go(tmp_path: Path) -> None:
+    dump_all(tmp_path)
     put(tmp_path / ".collect" / "memory-east.json")
     put(tmp_path / "client-logs-2026-11-01" / "090000.000.jsonl.gz")
     would = prune_dumps(tmp_path, retention(2, dry_run=True))
     pruned = prune_dumps(tmp_path, retention(2))
     assert names_in(pruned) == names_in(would) == {"days of dumps": set(DAYS[:2])}
     assert sum(files for _, files, _ in pruned.removed["days of dumps"]) == 4
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        ".collect",
-        *DAYS[2:],
-        "client-logs-2026-11-01",
-    ]
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == [".collect", *DAYS[2:], "client-logs-2026-11-01"]
 
 
 def test_a_day_with_anything_else_in_it_stays_and_is_named(tmp_path: Path) -> None:
@@ -397,9 +398,7 @@ def test_a_day_with_anything_else_in_it_stays_and_is_named(tmp_path: Path) -> No
 def test_a_day_that_was_half_removed_is_seen_by_no_reader_and_goes_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for day in DAYS:
-        dump(tmp_path, day)
-        dump(tmp_path, day, "east")
+    dump_all(tmp_path)
     original, removed = Path.unlink, []
 
     def killed(self: Path, missing_ok: bool = False) -> None:
@@ -438,11 +437,9 @@ def test_the_command_says_what_it_removes(
     assert "would remove published dates: 1 (2026-11-01)" in would
     assert would.endswith("dry run: nothing was removed\n")
     assert dates(reports) == DAYS
-    assert "removed published dates: 1 (2026-11-01)" in said(
-        capsys, 0, "--keep", "7d", "--reports", reports
-    )
-    assert dates(reports) == DAYS[1:]
-    assert "nothing to remove" in said(capsys, 0, "--keep", "7d", "--reports", reports)
+    for removed in ("removed published dates: 1 (2026-11-01)", "nothing to remove"):
+        assert removed in said(capsys, 0, "--keep", "7d", "--reports", reports)
+        assert dates(reports) == DAYS[1:]
 
 
 def test_dumps_alone_are_removed_where_they_alone_are_named(
@@ -469,22 +466,23 @@ def test_it_has_to_be_said_what_is_kept_and_where(
     assert "expected --keep, or retention.keep_days" in said(capsys, 2, "--reports", tmp_path)
     assert "expected --reports" in said(capsys, 2, "--keep", "1d")
     missing = tmp_path / "missing"
-    assert "there is none" in said(capsys, 3, "--keep", "1d", "--reports", missing)
-    assert "there is none" in said(capsys, 3, "--keep", "1d", "--snapshots", missing)
-    assert "nothing to remove" in said(
-        capsys, 0, "--reports", tmp_path, "--set", "retention.keep_days=9"
-    )
+    for option in ("--reports", "--snapshots"):
+        assert "there is none" in said(capsys, 3, "--keep", "1d", option, missing)
+    keep = ("--set", "retention.keep_days=9")
+    assert "nothing to remove" in said(capsys, 0, "--reports", tmp_path, *keep)
+
+
+RUN = ["run", "--dumps", str(CAPTURES / "S2"), "--engine", "local"]
 
 
 @pytest.mark.long
 def test_a_run_removes_what_is_too_old_by_the_settings(
-    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reports = tmp_path / "reports"
     for day in ("2020-01-01", "2020-01-02"):
         publish_day(reports, day)
-    dumps = str(repository / "tests" / "data" / "captures" / "S2")
-    run = ["run", "--dumps", dumps, "--output", str(tmp_path), "--engine", "local"]
+    run = [*RUN, "--output", str(tmp_path)]
     assert main(run) == 0
     assert dates(reports)[:2] == ["2020-01-01", "2020-01-02"]
     assert main([*run, "--set", "retention.keep_days=90"]) == 0
@@ -498,16 +496,11 @@ def test_a_run_removes_what_is_too_old_by_the_settings(
 
 @pytest.mark.long
 def test_a_run_has_succeeded_though_nothing_can_be_removed(
-    repository: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> PruneResult:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("jobs.commands.batch.prune_reports", fails)
-    dumps = str(repository / "tests" / "data" / "captures" / "S2")
-    run = ["run", "--dumps", dumps, "--output", str(tmp_path), "--engine", "local"]
-    assert main(run) == 0
+    assert main([*RUN, "--output", str(tmp_path)]) == 0
     assert "the run is published, but older reports were not removed" in capsys.readouterr().err

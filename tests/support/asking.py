@@ -13,10 +13,7 @@ NAMESRVS = ("ns1:9876", "ns2:9876")
 
 
 def client_of(
-    clock: Callable[[], int],
-    account: Account | None = None,
-    version: int = VERSION,
-    **given: Any,
+    clock: Callable[[], int], account: Account | None = None, version: int = VERSION, **given: Any
 ) -> RemotingClient:
     """``given``: options of the whole and of the one cluster, by their names in a file."""
     of_cluster = {name: given.pop(name) for name in [*given] if name in Cluster.model_fields}

@@ -169,6 +169,17 @@ def _versions(fleet: Fleet, number: int) -> tuple[str, list[_Version]]:
     return f"G{number}-{strategy}", versions
 
 
+#: What is otherwise of one member.
+_OF_ONE: dict[str, dict[str, Any]] = {
+    "GHOST_MEMBER": {"silent": True},
+    "SUBSCRIPTION_MISMATCH": {"subscribed": False},
+    "MANUAL_ASSIGNMENT": {"chooses": True},
+    "MIXED_MESSAGE_MODEL": {"message_model": "BROADCASTING"},
+    "EXPRESSION_MISMATCH": {"expression": "TagA"},
+    "BROKER_VIEW_DIVERGENCE": {"brokers": (0, 1)},
+}
+
+
 def _with_fault(random: Random, version: _Version, fault: str, ports: Iterator[int]) -> _Version:
     members = list(version.members)
     one, other = random.sample(range(len(members)), 2)
@@ -179,21 +190,11 @@ def _with_fault(random: Random, version: _Version, fault: str, ports: Iterator[i
         # It has connected anew; one broker has not noticed that the old connection is gone.
         members.append(replace(members[one], brokers=(random.randrange(3),)))
         members[one] = replace(members[one], port=next(ports))
-    elif fault == "GHOST_MEMBER":
-        members[one] = replace(members[one], silent=True)
+    elif fault in _OF_ONE:
+        members[one] = replace(members[one], **_OF_ONE[fault])
     elif fault == "STRATEGY_MISMATCH":
         changed = _PLAIN[members[one].strategy == _PLAIN[0]]
         members[one] = replace(members[one], strategy=changed)
-    elif fault == "SUBSCRIPTION_MISMATCH":
-        members[one] = replace(members[one], subscribed=False)
-    elif fault == "MANUAL_ASSIGNMENT":
-        members[one] = replace(members[one], chooses=True)
-    elif fault == "MIXED_MESSAGE_MODEL":
-        members[one] = replace(members[one], message_model="BROADCASTING")
-    elif fault == "EXPRESSION_MISMATCH":
-        members[one] = replace(members[one], expression="TagA")
-    elif fault == "BROKER_VIEW_DIVERGENCE":
-        members[one] = replace(members[one], brokers=(0, 1))
     elif fault == "GROUP_OFFLINE":
         members, outcomes = [], ("NOT_ONLINE",) * 3
     elif fault == "ROUTE_CHANGED":

@@ -18,6 +18,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.support import bodies
+
 BEGIN = datetime(2026, 11, 20, 10, 0, 3, tzinfo=UTC)
 ROUNDS = 45
 #: The rounds in which broker-a is away, and the one in which it lists few.
@@ -150,22 +152,8 @@ def _route(group: Group, topic: str, queues: int, up: list[str], round_: int) ->
     line = {"kind": "topic_route", "namesrv_addr": "10.9.0.1:9876", "topic": topic}
     if group.fault == "no topic" and topic == group.topic and group.is_faulty(round_):
         return {**line, "error_code": 17, "error_message": f"No topic route info of {topic}"}
-    body = {
-        "brokerDatas": [
-            {
-                "brokerAddrs": {"0": f"10.1.{BROKERS.index(each)}.1:10911"},
-                "brokerName": each,
-                "cluster": "prod",
-            }
-            for each in up
-        ],
-        "filterServerTable": {},
-        "queueDatas": [
-            {"brokerName": each, "perm": 6, "readQueueNums": queues, "writeQueueNums": queues}
-            for each in up
-        ],
-    }
-    return {**line, "body": json.dumps(body)}
+    brokers = {each: {0: f"10.1.{BROKERS.index(each)}.1:10911"} for each in up}
+    return {**line, "body": json.dumps(bodies.route(brokers, queues))}
 
 
 def _list(group: Group, broker: str, up: list[str], round_: int) -> dict[str, Any]:
@@ -174,21 +162,8 @@ def _list(group: Group, broker: str, up: list[str], round_: int) -> dict[str, An
     members = group.members(broker, round_)
     if members is None:
         return {"error_code": 206, "error_message": f"the consumer group[{group.name}] not online"}
-    table = {
-        topic: {"expressionType": "TAG", "subString": "*", "subVersion": 1, "topic": topic}
-        for topic in (group.topic, f"%RETRY%{group.name}")
-    }
-    body = {
-        "connectionSet": [
-            {"clientAddr": address, "clientId": name, "language": "JAVA", "version": 433}
-            for name, address in members
-        ],
-        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-        "consumeType": "CONSUME_PASSIVELY",
-        "messageModel": "CLUSTERING",
-        "subscriptionTable": table,
-    }
-    return {"body": json.dumps(body)}
+    subscribed = bodies.subscriptions([group.topic, f"%RETRY%{group.name}"])
+    return {"body": json.dumps(bodies.members(members, subscribed, version=433))}
 
 
 def _stats(group: Group, broker: str, round_: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.reports.tables import PLACE, Place
+from jobs.reports.tables import PLACE, TABLES, Place, column_of
 from jobs.storage import PublishedRun
 
 START = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -33,7 +33,14 @@ class RowTables:
             for row in self._tables.get(name, [])
             if places is None or tuple(row[column] for column in PLACE) in places
         ]
-        return pa.table({column: [row.get(column) for row in rows] for column in columns})
+        declared = TABLES[name].schema.names
+        values = {c: [row.get(c) if c in declared else None for row in rows] for c in columns}
+        return pa.table(
+            {
+                column: pa.array(given, None if any(given) else column_of(name, column).type)
+                for column, given in values.items()
+            }
+        )
 
 
 def published(**summary: Any) -> PublishedRun:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.support import bodies
 from tests.support.frames import Frame
 from tests.support.replay import Answering, answer_frame, error
 
@@ -52,27 +53,14 @@ class RemoteCluster:
     def _namesrv(self, asked: Frame) -> bytes | None:
         match asked.code:
             case 105:
-                queues = [
-                    {"brokerName": name, "perm": 6, "readQueueNums": 4, "writeQueueNums": 4}
-                    for name in self.brokers
-                ]
-                return _ok({"brokerDatas": self._broker_datas(), "queueDatas": queues})
+                return _ok(bodies.route(self.brokers))
             case 106:
-                table = {each["brokerName"]: each for each in self._broker_datas()}
+                brokers = bodies.route(self.brokers)["brokerDatas"]
+                table = {each["brokerName"]: each for each in brokers}
                 return _ok({"brokerAddrTable": table, "clusterAddrTable": {"C": list(table)}})
             case _:
                 # 4.9.4 does not answer what it does not know.
                 return None
-
-    def _broker_datas(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "brokerName": name,
-                "cluster": "C",
-                "brokerAddrs": {str(number): address for number, address in of.items()},
-            }
-            for name, of in self.brokers.items()
-        ]
 
     def _broker(self, address: str) -> Answering:
         def answer(asked: Frame) -> bytes | None:
@@ -87,7 +75,8 @@ class RemoteCluster:
                 case 202:
                     return error(17, f"topic[{asked.fields['topic']}] not exist")
                 case 203 if listed:
-                    return _ok(self._connection(group, listed))
+                    subscribed = bodies.subscriptions(self.topics.get(group, []))
+                    return _ok(bodies.members(listed, subscribed))
                 case 203:
                     return error(206, f"the consumer group[{group}] not online")
                 case 208:
@@ -106,20 +95,6 @@ class RemoteCluster:
                     return error(3, f" request type {asked.code} not supported")
 
         return answer
-
-    def _connection(self, group: str, listed: Sequence[tuple[str, str]]) -> dict[str, Any]:
-        return {
-            "connectionSet": [
-                {"clientId": each, "clientAddr": at, "language": "JAVA", "version": 401}
-                for each, at in listed
-            ],
-            "consumeType": "CONSUME_PASSIVELY",
-            "messageModel": "CLUSTERING",
-            "subscriptionTable": {
-                topic: {"topic": topic, "subString": "*", "expressionType": "TAG"}
-                for topic in self.topics.get(group, [])
-            },
-        }
 
 
 def _ok(value: Any) -> bytes:

@@ -70,10 +70,17 @@ def fake(rules: Callable[[Posted], Answer], path: str) -> Iterator[Fake]:
 
     server = Server(("127.0.0.1", 0), Handler)
     service = Fake(f"http://127.0.0.1:{server.server_port}{path}", rules)
+    with serving(server):
+        yield service
+
+
+@contextmanager
+def serving(server: socketserver.BaseServer) -> Iterator[None]:
+    """The server in a thread of its own, until the block ends."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield service
+        yield
     finally:
         server.shutdown()
         server.server_close()
@@ -239,11 +246,5 @@ def mail_server(tls: ssl.SSLContext | None = None) -> Iterator[MailServer]:
 
     server = Server(("127.0.0.1", 0), Handler)
     mail = MailServer(server.server_address[1])
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(server):
         yield mail
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -6,7 +6,7 @@ Each fills in a plain base case, so that a test states only what it is about.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -32,6 +32,7 @@ from rebalance_core import (
     State,
     TopicRoute,
 )
+from tests.support import bodies
 from tests.support.tables import write_table
 
 if TYPE_CHECKING:
@@ -52,31 +53,26 @@ _ports = count(10000)
 
 def member(**overrides: Any) -> Member:
     """One connection, with an address of its own, over which heartbeats are heard."""
-    values: dict[str, Any] = {
-        "client_id": "10.0.0.1@app",
-        "client_addr": f"10.0.0.1:{next(_ports)}",
-        "language": "JAVA",
-        "version": 401,
-        "is_expired": False,
-    }
-    return Member(**values | overrides)
+    address = f"10.0.0.1:{next(_ports)}"
+    own = {"client_id": "10.0.0.1@app", "client_addr": address, "language": "JAVA"}
+    return Member(**own | {"version": 401, "is_expired": False} | overrides)
 
 
 def route_broker(**overrides: Any) -> RouteBroker:
     """A master that lets read and write its four queues."""
-    values: dict[str, Any] = {
-        "broker_name": BROKER,
-        "broker_ids": (0,),
-        "perm": 6,
-        "read_queue_nums": 4,
-        "write_queue_nums": 4,
-    }
-    return RouteBroker(**values | overrides)
+    own: dict[str, Any] = {"broker_name": BROKER, "broker_ids": (0,), "perm": 6}
+    return RouteBroker(**own | {"read_queue_nums": 4, "write_queue_nums": 4} | overrides)
 
 
 def route(*brokers: RouteBroker, namesrv_addr: str = NAMESRV) -> TopicRoute:
     """The route of one nameserver; without brokers: it knows no such topic."""
     return TopicRoute(namesrv_addr, brokers)
+
+
+def route_of(names: Iterable[str], namesrv_addr: str = NAMESRV, **overrides: Any) -> TopicRoute:
+    """The route of one nameserver over brokers of these names, which are alike."""
+    brokers = [route_broker(broker_name=name, **overrides) for name in names]
+    return route(*brokers, namesrv_addr=namesrv_addr)
 
 
 def client_list(
@@ -90,6 +86,17 @@ def client_list(
             each if isinstance(each, Member) else member(client_id=each, **overrides)
             for each in members
         ),
+    )
+
+
+def lists_of(
+    lists: Mapping[str, Sequence[str | Member]], **overrides: Any
+) -> tuple[ClientList, ...]:
+    """What each broker answers, by its name (of a slave ``name/id``)."""
+    places = [(*name.partition("/"), members) for name, members in lists.items()]
+    return tuple(
+        client_list(*members, broker_name=name, broker_id=int(number or 0), **overrides)
+        for name, _, number, members in places
     )
 
 
@@ -112,35 +119,22 @@ def one_list(client_ids: Sequence[str | Member], queues: int = 4, **overrides: A
     )
 
 
-def one_list_each(lists: dict[str, Sequence[str | Member]], queues: int = 4) -> State:
+def one_list_each(lists: Mapping[str, Sequence[str | Member]], queues: int = 4) -> State:
     """A broker for each of the names, with its list; all ``queues`` are on the first of them."""
-    names = list(lists)
-    return state(
-        client_lists=tuple(client_list(*ids, broker_name=name) for name, ids in lists.items()),
-        topic_routes=(
-            route(
-                route_broker(broker_name=names[0], read_queue_nums=queues, write_queue_nums=queues),
-                *[
-                    route_broker(broker_name=name, read_queue_nums=0, write_queue_nums=0)
-                    for name in names[1:]
-                ],
-            ),
-        ),
-    )
+    numbers = [(name, 0 if place else queues) for place, name in enumerate(lists)]
+    brokers = [
+        route_broker(broker_name=name, read_queue_nums=each, write_queue_nums=each)
+        for name, each in numbers
+    ]
+    return state(client_lists=lists_of(lists), topic_routes=(route(*brokers),))
 
 
 def of_go_without_a_master() -> State:
     """Two members by client-go on two brokers; of the first the route has the slave alone."""
     names = (("broker-a", 1), ("broker-b", 0))
-    return state(
-        client_lists=tuple(
-            client_list("a", "b", broker_name=name, broker_id=number, language="GO")
-            for name, number in names
-        ),
-        topic_routes=(
-            route(*[route_broker(broker_name=name, broker_ids=(n,)) for name, n in names]),
-        ),
-    )
+    brokers = [route_broker(broker_name=name, broker_ids=(number,)) for name, number in names]
+    listed = lists_of({f"{name}/{number}": "ab" for name, number in names}, language="GO")
+    return state(client_lists=listed, topic_routes=(route(*brokers),))
 
 
 def two_processes_share_one_client_id() -> State:
@@ -194,14 +188,19 @@ def _held(queue_ids: Sequence[int]) -> list[Row]:
     ]
 
 
+#: When the test's day begins, of the test's group and broker.
+_ASKED: Row = {
+    "cluster": CLUSTER,
+    "snapshot_time": at(0),
+    "consumer_group": GROUP,
+    "broker_name": BROKER,
+    "broker_id": 0,
+}
+
+
 def heartbeat_row(**overrides: Any) -> Row:
     """One member in one broker's list; its address follows from its id."""
     values: dict[str, Any] = {
-        "cluster": CLUSTER,
-        "snapshot_time": at(0),
-        "broker_name": BROKER,
-        "broker_id": 0,
-        "consumer_group": GROUP,
         "client_id": "a",
         "client_addr": f"{overrides.get('client_id', 'a')}:1",
         "language": "JAVA",
@@ -211,21 +210,13 @@ def heartbeat_row(**overrides: Any) -> Row:
         "subscriptions": subscriptions(TOPIC),
         "subscription_source": "HEARTBEAT",
     }
-    return _row(HEARTBEATS, values | overrides)
+    return _row(HEARTBEATS, _ASKED | values | overrides)
 
 
 def poll_row(**overrides: Any) -> Row:
     """One broker that answered with one connection."""
-    values: dict[str, Any] = {
-        "cluster": CLUSTER,
-        "snapshot_time": at(0),
-        "broker_name": BROKER,
-        "broker_id": 0,
-        "consumer_group": GROUP,
-        "outcome": "ANSWERED",
-        "connections": 1,
-    }
-    return _row(BROKER_POLLS, values | overrides)
+    values = {"outcome": "ANSWERED", "connections": 1}
+    return _row(BROKER_POLLS, _ASKED | values | overrides)
 
 
 def route_row(**overrides: Any) -> Row:
@@ -248,17 +239,8 @@ def info_row(
     client_id: str, seconds: float, held: Sequence[int], started: float = 0, **overrides: Any
 ) -> Row:
     """One running info: the queues of the broker that the process holds."""
-    values: dict[str, Any] = {
-        "cluster": CLUSTER,
-        "snapshot_time": at(seconds),
-        "observed_at": at(seconds),
-        "source": "RUNNING_INFO",
-        "consumer_group": GROUP,
-        "client_id": client_id,
-        "start_timestamp": at(started),
-        "queues": _held(held),
-    }
-    return _row(CLIENT_STATES, values | overrides)
+    values = {"snapshot_time": at(seconds), "start_timestamp": at(started)}
+    return _client_row("RUNNING_INFO", client_id, seconds, held, values | overrides)
 
 
 def log_row(
@@ -271,35 +253,24 @@ def log_row(
     **overrides: Any,
 ) -> Row:
     """One log line: what the process computed from then on, and from lists of which lengths."""
-    values: dict[str, Any] = {
-        "cluster": CLUSTER,
-        "observed_at": at(seconds),
-        "logged_at": at(seconds),
-        "source": "CLIENT_LOG",
-        "consumer_group": GROUP,
-        "client_id": client_id,
-        "process": process,
-        "topic": TOPIC,
-        "queue_count": queue_count,
-        "client_count": client_count,
-        "queues": _held(queues),
-    }
-    return _row(CLIENT_STATES, values | overrides)
+    counts = {"queue_count": queue_count, "client_count": client_count}
+    values = {"logged_at": at(seconds), "process": process, "topic": TOPIC, **counts}
+    return _client_row("CLIENT_LOG", client_id, seconds, queues, values | overrides)
+
+
+def _client_row(
+    source: str, client_id: str, seconds: float, queues: Sequence[int], values: Row
+) -> Row:
+    same = {"cluster": CLUSTER, "consumer_group": GROUP, "client_id": client_id}
+    told = {"source": source, "observed_at": at(seconds), "queues": _held(queues)}
+    return _row(CLIENT_STATES, same | told | values)
 
 
 def offset_row(**overrides: Any) -> Row:
     """One queue with nothing left to consume."""
-    values: dict[str, Any] = {
-        "cluster": CLUSTER,
-        "snapshot_time": at(0),
-        "consumer_group": GROUP,
-        "topic": TOPIC,
-        "broker_name": BROKER,
-        "queue_id": 0,
-        "broker_offset": 100,
-        "consumer_offset": 100,
-    }
-    return _row(QUEUE_OFFSETS, values | overrides)
+    offsets = {"topic": TOPIC, "queue_id": 0, "broker_offset": 100, "consumer_offset": 100}
+    asked = {name: value for name, value in _ASKED.items() if name != "broker_id"}
+    return _row(QUEUE_OFFSETS, asked | offsets | overrides)
 
 
 def table(of: Table, rows: Sequence[Row]) -> pa.Table:
@@ -339,10 +310,6 @@ def _line(kind: str, body: Any, values: dict[str, Any]) -> str:
     )
 
 
-def _subscription_data(topics: Sequence[str]) -> list[dict[str, Any]]:
-    return [{"topic": topic, "subString": "*", "expressionType": "TAG"} for topic in topics]
-
-
 def poll_line(
     *client_ids: str, topics: Sequence[str] = (TOPIC,), seconds: float = 0, **overrides: Any
 ) -> str:
@@ -351,28 +318,20 @@ def poll_line(
     The copies of an id have ports from 1 on. With ``error_code`` among the overrides the broker
     gave no list.
     """
-    body = {
-        "connectionSet": [
-            {
-                "clientId": each,
-                "clientAddr": f"{each}:{client_ids[: place + 1].count(each)}",
-                "language": "JAVA",
-                "version": 401,
-            }
-            for place, each in enumerate(client_ids)
-        ],
-        "consumeType": "CONSUME_PASSIVELY",
-        "messageModel": "CLUSTERING",
-        "subscriptionTable": {each["topic"]: each for each in _subscription_data(topics)},
-    }
-    values = {
-        "snapshot_time": at(seconds),
-        "collected_at": at(seconds),
-        "broker_name": BROKER,
-        "broker_id": 0,
-        "consumer_group": GROUP,
-    } | overrides
+    addresses = [
+        f"{each}:{client_ids[: place + 1].count(each)}" for place, each in enumerate(client_ids)
+    ]
+    listed = zip(client_ids, addresses, strict=True)
+    body = bodies.members(listed, bodies.subscriptions(topics))
+    values = _polled(seconds) | _OF_BROKER | {"consumer_group": GROUP} | overrides
     return _line("consumer_connection", None if "error_code" in values else body, values)
+
+
+_OF_BROKER = {"broker_name": BROKER, "broker_id": 0}
+
+
+def _polled(seconds: float) -> Row:
+    return {"snapshot_time": at(seconds), "collected_at": at(seconds)}
 
 
 def heartbeat_line(
@@ -385,25 +344,16 @@ def heartbeat_line(
     **overrides: Any,
 ) -> str:
     """A client's heartbeat, over the first connection that ``poll_line`` lists of its id."""
-    body = {
-        "clientID": client_id,
-        "consumerDataSet": [
-            {
-                "groupName": group,
-                "consumeType": "CONSUME_PASSIVELY",
-                "messageModel": message_model,
-                "subscriptionDataSet": _subscription_data(topics),
-            }
-        ],
+    of_group = {
+        "groupName": group,
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": message_model,
+        "subscriptionDataSet": bodies.subscriptions(topics),
     }
+    body: Row = {"clientID": client_id, "consumerDataSet": [of_group]}
     if without_sub is not None:
         body["withoutSub"] = without_sub
-    values = {
-        "collected_at": at(seconds),
-        "broker_name": BROKER,
-        "broker_id": 0,
-        "client_addr": f"{client_id}:1",
-    }
+    values = {"collected_at": at(seconds), **_OF_BROKER, "client_addr": f"{client_id}:1"}
     return _line("heartbeat", body, values | overrides)
 
 
@@ -415,17 +365,9 @@ def running_info_line(
     **overrides: Any,
 ) -> str:
     """A client's ConsumerRunningInfo, without any queue."""
-    body = {
-        "properties": properties or {},
-        "subscriptionSet": _subscription_data(topics),
-        "mqTable": {},
-    }
-    values = {
-        "snapshot_time": at(seconds),
-        "collected_at": at(seconds),
-        "consumer_group": GROUP,
-        "client_id": client_id,
-    } | overrides
+    body = {"properties": properties or {}, "subscriptionSet": bodies.subscriptions(topics)}
+    body |= {"mqTable": {}}
+    values = _polled(seconds) | {"consumer_group": GROUP, "client_id": client_id} | overrides
     return _line("consumer_running_info", None if "error_code" in values else body, values)
 
 
@@ -447,14 +389,18 @@ def log_line(
     return _line("client_log", body, {"collected_at": at(seconds)} | overrides)
 
 
+def route_body(queues: int = 4) -> dict[str, Any]:
+    """A route with so many queues on one master."""
+    numbers = {"perm": 6, "readQueueNums": queues, "writeQueueNums": queues}
+    return {
+        "brokerDatas": [{"brokerName": BROKER, "brokerAddrs": {"0": "h:1"}}],
+        "queueDatas": [{"brokerName": BROKER, **numbers}],
+    }
+
+
 def route_line(body: dict[str, Any] | None = None, seconds: float = 0, **overrides: Any) -> str:
     """A nameserver's answer; without a body it is an error, told in the overrides."""
-    values = {
-        "snapshot_time": at(seconds),
-        "collected_at": at(seconds),
-        "namesrv_addr": NAMESRV,
-        "topic": TOPIC,
-    }
+    values = _polled(seconds) | {"namesrv_addr": NAMESRV, "topic": TOPIC}
     return _line("topic_route", body, values | overrides)
 
 

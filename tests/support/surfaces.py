@@ -18,16 +18,13 @@ from jobs.alerts.alerting import Sender, alert
 from jobs.alerts.message import read_digest
 from jobs.alerts.metrics import metrics_text
 from jobs.api import Report
-from jobs.commands.batch import closing_lines, is_closed, what_is_missing
+from jobs.commands.batch import closing_lines, is_closed
 from jobs.config.choices import GATES
 from jobs.config.settings import Alerts, Settings
-from jobs.languages.language import ENGLISH
 from jobs.rendering.nights import read_history
 from jobs.rendering.write import Look, report_text
-from jobs.reports.problems import find_problems
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, PublishedRun, Reports
-from jobs.verdict.verdict import make_verdict
 from tests.support.written_reports import NOON
 
 
@@ -100,9 +97,7 @@ def surfaces_of(folder: Path, day: str) -> Surfaces:
     reports, settings = Reports(Location(folder)), Settings()
     published = reports.resolve(day)
     tables = PublishedTables(reports, published)
-    problems = find_problems(tables)
-    verdict = make_verdict(published.summary, tables, problems)
-    lines = closing_lines(published, verdict, problems, settings, 1_000)
+    missing, lines = closing_lines(tables, settings, 1_000)
     sender = Sender(Alerts(severity="WARNING"), {}, NOON, lambda _: None)
     metrics = metrics_text(read_digest(published, tables), tables, 20)
     exposed = re.findall(r"^rebalance_audit_(\S+) ([\d.e+]+)$", metrics, re.M)
@@ -111,7 +106,7 @@ def surfaces_of(folder: Path, day: str) -> Surfaces:
         page=_visible(report_text(reports, published, "html", look)[0]),
         ticket=report_text(reports, published, "markdown", look)[0].replace("\\_", "_"),
         night=read_history(reports, day, 1).nights[0].level,
-        console="\n".join([*what_is_missing(verdict, ENGLISH), *lines]),
+        console="\n".join([*missing, *lines]),
         exit_codes={gate: int(is_closed(published, [gate])) for gate in GATES},
         alert="\n".join(alert(reports, None, sender)),
         metrics={name: float(value) for name, value in exposed},

@@ -1,7 +1,4 @@
-"""Nights of which nothing could be known, made of captures, and what every surface says of each.
-
-``python -m tests.verdict.scenarios`` prints them as a table.
-"""
+"""Nights of which nothing could be known, made of captures, and what every surface says of each."""
 
 from __future__ import annotations
 
@@ -10,9 +7,7 @@ import gzip
 import io
 import json
 import re
-import sys
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,7 +19,7 @@ from tests.support.surfaces import Surfaces, surfaces_of
 CAPTURES = Path(__file__).parents[1] / "data" / "captures"
 DAY = "2026-11-21"
 Line = dict[str, Any]
-#: What is wrong, the state that is right, the dump files of the night; those of the night before.
+#: Writes the dump files of a night.
 Night = Callable[[Path], None]
 
 
@@ -120,31 +115,19 @@ def capture(situation: str) -> Night:
     return changed(situation, lambda line: line)
 
 
-def _in_one_line(folder: Path) -> None:
-    text = write(lines_of("S2"), folder / "bad.jsonl")
-    (folder / "bad.jsonl").write_bytes(text.replace(b"\n", b" "))
-    capture("S1")(folder)
+def _beside(name: str, damage: Callable[[bytes], bytes]) -> Night:
+    """A healthy night, and a dump of another one that is damaged so."""
 
-
-def _full_of_nul(folder: Path) -> None:
-    text = write(lines_of("S2"), folder / "bad.jsonl")
-    half = len(text) // 4
-    (folder / "bad.jsonl").write_bytes(text[:half] + bytes(len(text) - half))
-    capture("S1")(folder)
-
-
-def _cut(folder: Path) -> None:
-    text = write(lines_of("S2"), folder / "bad.jsonl")
-    (folder / "bad.jsonl").write_bytes(text[:300])
-    capture("S1")(folder)
-
-
-def _empty(name: str) -> Night:
     def night(folder: Path) -> None:
         capture("S1")(folder)
-        (folder / name).write_bytes(b"")
+        (folder / name).write_bytes(damage(write(lines_of("S2"), folder / name)))
 
     return night
+
+
+def _full_of_nul(text: bytes) -> bytes:
+    half = len(text) // 4
+    return text[:half] + bytes(len(text) - half)
 
 
 def _ahead(folder: Path) -> None:
@@ -176,131 +159,63 @@ def _day_before(night: Night) -> Night:
 
 
 CONNECTIONS, ROUTES = "consumer_connection heartbeat consumer_running_info", "topic_route"
-SCENARIOS = (
-    Scenario("a healthy night", "WELL", capture("S1")),
-    Scenario("a fault that lasts", "WRONG", capture("S2")),
-    Scenario(
-        "no route", "INCOMPLETE", changed("S2", without("topic_route")), "not audited (route not"
-    ),
-    Scenario(
-        "no subscriptions",
-        "INCOMPLETE",
-        changed("S2", in_bodies(CONNECTIONS, r'"subscription(Table|DataSet|Set)"', r'"x\1"')),
-        "do not show to which topics",
-    ),
-    Scenario("no broker answers", "INCOMPLETE", changed("S2", _silent), "never answered"),
-    Scenario(
-        "a broker answers no more",
-        "INCOMPLETE",
+_SUBSCRIPTIONS = in_bodies(CONNECTIONS, r'"subscription(Table|DataSet|Set)"', r'"x\1"')
+_BILLION_QUEUES = in_bodies(ROUTES, r'"readQueueNums":\d+', '"readQueueNums":1000000000')
+_OWN_STRATEGY = in_bodies(
+    "consumer_running_info client_log",
+    r"(allocateMessageQueueStrategy(?:Name)?[\"=:]+)[\w.@]+",
+    r"\1com.example.Mine",
+)
+#: By name what happened to the dumps, and the words that each surface has of it.
+_INCOMPLETE: dict[str, tuple[Night, str]] = {
+    "no route": (changed("S2", without("topic_route")), "not audited (route not"),
+    "no subscriptions": (changed("S2", _SUBSCRIPTIONS), "do not show to which topics"),
+    "no broker answers": (changed("S2", _silent), "never answered"),
+    "a broker answers no more": (
         changed("S1", _silent_from("broker-a", "2026-11-21T02:05")),
         "did not answer in",
     ),
-    Scenario(
-        "a route of 10^9 queues",
-        "INCOMPLETE",
-        changed("S2", in_bodies(ROUTES, r'"readQueueNums":\d+', '"readQueueNums":1000000000')),
-        "not understood",
-    ),
-    Scenario(
-        "nothing may be read",
-        "INCOMPLETE",
+    "a route of 10^9 queues": (changed("S2", _BILLION_QUEUES), "not understood"),
+    "nothing may be read": (
         changed("S2", in_bodies(ROUTES, r'"perm":\d+', '"perm":2')),
         "no readable queue",
     ),
-    Scenario(
-        "a strategy of its own",
-        "INCOMPLETE",
-        changed(
-            "S1",
-            in_bodies(
-                "consumer_running_info client_log",
-                r"(allocateMessageQueueStrategy(?:Name)?[\"=:]+)[\w.@]+",
-                r"\1com.example.Mine",
-            ),
-        ),
-        "strategy not known",
-    ),
-    Scenario("line feeds are gone", "INCOMPLETE", _in_one_line, "bytes"),
-    Scenario("full of NUL", "INCOMPLETE", _full_of_nul, "NUL"),
-    Scenario("cut in its first line", "INCOMPLETE", _cut, "bad.jsonl"),
-    Scenario("a cluster 300 days ahead", "INCOMPLETE", _ahead, "cluster other"),
-    Scenario("an empty file", "INCOMPLETE", _empty("empty.jsonl"), "is empty"),
-    Scenario("an empty .gz", "INCOMPLETE", _empty("empty.jsonl.gz"), "empty.jsonl.gz"),
-    Scenario(
-        "a night that ends early",
-        "INCOMPLETE",
-        capture("S1"),
-        "after the last one",
-        None,
-        ("--date", DAY),
-    ),
-    Scenario(
-        "a group that is gone",
-        "INCOMPLETE",
-        capture("S1"),
-        "no longer in any dump",
-        _day_before(_both(capture("S1"), capture("S2"))),
-    ),
+    "a strategy of its own": (changed("S1", _OWN_STRATEGY), "strategy not known"),
+    "line feeds are gone": (_beside("a.jsonl", lambda text: text.replace(b"\n", b" ")), "bytes"),
+    "full of NUL": (_beside("a.jsonl", _full_of_nul), "NUL"),
+    "cut in its first line": (_beside("bad.jsonl", lambda text: text[:300]), "bad.jsonl"),
+    "a cluster 300 days ahead": (_ahead, "cluster other"),
+    "an empty file": (_beside("empty.jsonl", lambda _: b""), "is empty"),
+    "an empty .gz": (_beside("empty.jsonl.gz", lambda _: b""), "empty.jsonl.gz"),
+}
+_GONE = _day_before(_both(capture("S1"), capture("S2")))
+_DATED = ("--date", DAY)
+SCENARIOS = (
+    Scenario("a healthy night", "WELL", capture("S1")),
+    Scenario("a fault that lasts", "WRONG", capture("S2")),
+    *(Scenario(name, "INCOMPLETE", *each) for name, each in _INCOMPLETE.items()),
+    Scenario("it ends early", "INCOMPLETE", capture("S1"), "after the last one", None, _DATED),
+    Scenario("a group that is gone", "INCOMPLETE", capture("S1"), "no longer in any dump", _GONE),
 )
 
 
-def run(scenario: Scenario, folder: Path, gates: str | None = None) -> tuple[int, str]:
+def run(scenario: Scenario, folder: Path, gates: str) -> tuple[int, str]:
     """Audits a scenario; the exit code, and what the console says."""
-    nights = [scenario.write] if scenario.before is None else [scenario.before, scenario.write]
+    nights = [each for each in (scenario.before, scenario.write) if each is not None]
     code, said = 0, io.StringIO()
     for number, night in enumerate(nights):
         dumps = folder / f"dumps-{number}"
-        if not dumps.exists():
-            dumps.mkdir()
-            night(dumps)
+        dumps.mkdir()
+        night(dumps)
         given = ["run", "--dumps", str(dumps), "--output", str(folder / "out"), "--quiet"]
         settings = ["--engine", "local", "--set=persistence_seconds=60"]
-        options = scenario.options if number == len(nights) - 1 else ()
-        fail_on = ["--fail-on", gates] if gates else []
+        options = scenario.options if night is scenario.write else ()
         said = io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            code = main([*given, *settings, *options, *fail_on])
+            code = main([*given, *settings, *options, "--fail-on", gates])
     return code, said.getvalue()
 
 
 def surfaces(folder: Path) -> Surfaces:
     """Of the run of a scenario."""
     return surfaces_of(folder / "out" / "reports", DAY)
-
-
-def rows() -> Iterator[list[str]]:
-    """A row for each scenario, and for each gate and surface a cell."""
-    for scenario in SCENARIOS:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            code, console = run(scenario, folder, "CRITICAL")
-            both, _ = run(scenario, folder, "CRITICAL,INCOMPLETE")
-            found = surfaces(folder)
-            (state,) = (
-                name
-                for name in ("WRONG", "INCOMPLETE", "WELL")
-                if found.metrics[f'state{{state="{name}"}}']
-            )
-            (level,) = re.findall(r"LEVEL:(\w+)", found.page)
-            gate = {name: found.gate[name] for name in ("CRITICAL", "INCOMPLETE")}
-            yield [
-                scenario.name,
-                next((line for line in console.splitlines() if "not complete" in line), "-")[:110],
-                f"{code}, {both}",
-                f"{level}, {found.night}",
-                found.ticket.splitlines()[0][2:].partition(":")[0],
-                found.alert.splitlines()[0].partition(": ")[2] or found.alert.splitlines()[0],
-                state,
-                "closed" if any(gate.values()) else "open",
-                found.in_python.splitlines()[0][:60],
-            ]
-
-
-HEADS = (
-    *("night", "console", "exit CRITICAL; both", "page, nights", "ticket", "alert", "metrics"),
-    *("gate of the DAG", "print(audit(...))"),
-)
-
-if __name__ == "__main__":
-    for row in (HEADS, ["---"] * len(HEADS), *rows()):
-        sys.stdout.write(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |\n")

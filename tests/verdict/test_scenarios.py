@@ -13,9 +13,7 @@ LEVELS = {"WRONG": "CRITICAL", "INCOMPLETE": "INCOMPLETE", "WELL": "OK"}
 
 @pytest.mark.long
 @pytest.mark.parametrize("scenario", [pytest.param(each, id=each.name) for each in SCENARIOS])
-def test_no_surface_gives_an_all_clear_that_was_not_earned(
-    scenario: Scenario, tmp_path: Path
-) -> None:
+def test_no_surface_gives_an_all_clear_not_earned(scenario: Scenario, tmp_path: Path) -> None:
     code, console = run(scenario, tmp_path, "CRITICAL,INCOMPLETE")
     # Too much that was not understood is an exit code of its own.
     assert (code == 0) is (scenario.state == "WELL")

@@ -13,12 +13,12 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from typing import Any
 from urllib.parse import unquote
 
-from ...config.extras import library
 from ...declared.kinds import worst
-from ...errors import SettingsError
+from ...errors import AuditError, SettingsError
 from ..delivery import Attempts, DeliveryError, within
 from ..message import Link, Message, shown
 from .service import inert
@@ -45,7 +45,15 @@ def by_apprise(url: str, where: str) -> Callable[[Message, datetime, Attempts], 
     """
     # Its lines are part of the error that is printed. Nobody else gets them: some have the URL.
     logging.getLogger("apprise").propagate = False
-    apprise = library("apprise", "apprise")
+    try:
+        apprise = import_module("apprise")
+    except ModuleNotFoundError as error:
+        if error.name != "apprise":
+            raise
+        raise AuditError(
+            "the Python package apprise is not installed: "
+            "pip install 'rocketmq-rebalance-audit[apprise]'"
+        ) from error
     asset = apprise.AppriseAsset(
         app_id="Rebalance audit",
         app_desc="Rebalance audit",

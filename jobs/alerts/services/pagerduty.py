@@ -38,17 +38,11 @@ def _requests(message: Message, access: Access, _now: datetime) -> Iterable[Http
     for item in message.items:
         page = {"client_url": item.url} if item.url else {}
         yield event("trigger", item.place, **client, **page, payload=_payload(message, item))
-    if message.left_out:
-        others = message.language(
-            "{heading}: {number} of them have no incident each",
-            heading=message.heading,
-            number=message.left_out,
-        )
-        yield event("trigger", OTHERS, **client, payload=_payload_of_text(message, others))
-    if message.missing:
-        yield event(
-            "trigger", MISSING, **client, payload=_payload_of_text(message, message.missing)
-        )
+    template = "{heading}: {number} of them have no incident each"
+    others = message.language(template, heading=message.heading, number=message.left_out)
+    for place, text in ((OTHERS, others if message.left_out else ""), (MISSING, message.missing)):
+        if text:
+            yield event("trigger", place, **client, payload=_payload_of_text(message, text))
     for place in message.resolved:
         yield event("resolve", place)
 

@@ -15,7 +15,7 @@ import pytest
 
 from jobs.alerts.destinations import SECRET_VARIABLE, WEBHOOK_VARIABLE
 from jobs.alerts.services.pagerduty import incident_key
-from jobs.cli import main
+from tests.support.command_line import CommandLine
 from tests.support.reports import last_pointer
 from tests.support.services import (
     SIGNING_SECRET,
@@ -40,6 +40,11 @@ def chat() -> Iterator[Fake]:
 
 
 @pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    return tmp_path / "reports"
+
+
+@pytest.fixture
 def settings(tmp_path: Path) -> Path:
     """A file of settings, beside the reports."""
     file = tmp_path / "audit.toml"
@@ -47,9 +52,33 @@ def settings(tmp_path: Path) -> Path:
     return file
 
 
+class Alert:
+    """The command, with what it says: ``out`` and ``err`` of the last time."""
+
+    def __init__(
+        self, folder: Path, settings: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
+    ) -> None:
+        self.command = ["alert", "--reports", folder, "--settings", settings]
+        self.monkeypatch, self.cli = monkeypatch, cli
+        self.out = self.err = ""
+
+    def __call__(
+        self, service: Fake | None, *arguments: str, secret: str | None = None, code: int = 0
+    ) -> None:
+        url = service and service.url
+        for variable, value in ((WEBHOOK_VARIABLE, url), (SECRET_VARIABLE, secret)):
+            if value is None:
+                self.monkeypatch.delenv(variable, raising=False)
+            else:
+                self.monkeypatch.setenv(variable, value)
+        self.out, self.err = self.cli(*self.command, *arguments, code=code), self.cli.err
+
+
 @pytest.fixture
-def reports(tmp_path: Path) -> Path:
-    return tmp_path / "reports"
+def alert(
+    reports: Path, settings: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
+) -> Alert:
+    return Alert(reports, settings, monkeypatch, cli)
 
 
 def orphan(finding_id: str, **values: Any) -> dict[str, Any]:
@@ -64,124 +93,65 @@ def audit(reports: Path, *orphans: dict[str, Any], date: str = DATE, run_id: str
     publish(reports, date, tables, run_id=run_id)
 
 
-def run(
-    monkeypatch: pytest.MonkeyPatch,
-    reports: Path,
-    url: str | None,
-    *arguments: str,
-    secret: str | None = None,
-) -> int:
-    for variable, value in ((WEBHOOK_VARIABLE, url), (SECRET_VARIABLE, secret)):
-        if value is None:
-            monkeypatch.delenv(variable, raising=False)
-        else:
-            monkeypatch.setenv(variable, value)
-    settings = reports.parent / "audit.toml"
-    settings.touch()
-    return main(["alert", "--reports", str(reports), "--settings", str(settings), *arguments])
-
-
 def topics(service: Fake) -> list[list[str]]:
     """The topics of each message."""
     return [[each["topic"] for each in body["problems"]] for body in service.bodies]
 
 
 def test_a_finding_is_posted_once_however_often_the_date_is_audited(
-    chat: Fake,
-    reports: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    chat: Fake, reports: Path, alert: Alert
 ) -> None:
     audit(reports, orphan("one"))
-    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
-    assert capsys.readouterr().out == "posted 1 finding of 2026-11-20\n"
-    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
-    assert capsys.readouterr().out == "nothing to send for 2026-11-20\n"
+    alert(chat, "--webhook")
+    assert alert.out == "posted 1 finding of 2026-11-20\n"
+    alert(chat, "--webhook")
+    assert alert.out == "nothing to send for 2026-11-20\n"
     audit(reports, orphan("one"), orphan("two", topic="U"), run_id="run-2")
-    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
+    alert(chat, "--webhook")
     assert topics(chat) == [["T"], ["U"]]
 
 
 def test_a_service_that_fails_loses_neither_the_metrics_nor_the_message(
-    chat: Fake,
-    reports: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    chat: Fake, reports: Path, alert: Alert
 ) -> None:
     audit(reports, orphan("one"))
     pointer = last_pointer(reports, "dt=2026-11-20").read_text()
     metrics = reports.parent / "node_exporter" / "rebalance.prom"
     metrics.parent.mkdir()
     chat.answers = [(404, {}, "")]
-    assert run(monkeypatch, reports, chat.url, "--metrics", str(metrics), "--webhook") == 4
-    said = capsys.readouterr()
-    assert "the message was not delivered (JSON): HTTP status 404; the reports are" in said.err
-    assert TOKEN not in said.err + said.out
-    assert "Traceback" not in said.err
+    alert(chat, "--metrics", str(metrics), "--webhook", code=4)
+    assert "the message was not delivered (JSON): HTTP status 404; the reports are" in alert.err
+    assert TOKEN not in alert.err + alert.out
     assert "rebalance_audit_findings{" in metrics.read_text()
     assert [path.name for path in metrics.parent.iterdir()] == ["rebalance.prom"]
     assert last_pointer(reports, "dt=2026-11-20").read_text() == pointer
-    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
+    alert(chat, "--webhook")
     assert topics(chat) == [["T"], ["T"]]
 
 
-def test_the_owners_of_what_is_found_are_called_each_once(
-    reports: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_owners_of_findings_are_called_once(reports: Path, settings: Path, alert: Alert) -> None:
     rows = [orphan(name, consumer_group=name) for name in ("ORDER_1", "ORDER_2", "PAY_1", "OTHER")]
     audit(reports, *rows)
-    (reports.parent / "audit.toml").write_text(
+    settings.write_text(
         '[alerts]\nservice = "SLACK"\n[alerts.owners]\n"ORDER_.*" = "orders"\n"PAY_.*" = "pay"\n'
         '"NO" = "nobody"\n[alerts.mentions]\n"orders" = "U1"\n"nobody" = "U2"\n'
     )
     with fake(slack, f"/services/T0/B1/{TOKEN}") as chat:
-        assert run(monkeypatch, reports, chat.url, "--webhook") == 0
+        alert(chat, "--webhook")
     elements = chat.bodies[0]["blocks"][0]["elements"][0]["elements"]
     called = [each["user_id"] for each in elements if each["type"] == "user"]
     assert called == ["U1"]
 
 
-@pytest.mark.parametrize(
-    ("service", "answer"),
-    [
-        ("DINGTALK", '{"errcode": 310000, "errmsg": "keywords not in content"}'),
-        ("FEISHU", '{"code": 19024, "msg": "Key Words Not Found"}'),
-        ("WECOM", '{"errcode": 93000, "errmsg": "invalid webhook url"}'),
-    ],
-)
-def test_an_error_in_a_200_is_told_again(
-    service: str,
-    answer: str,
-    reports: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """It counted as delivered, and the findings were never told again."""
-    audit(reports, orphan("one"))
-    taken_by_both = '{"errcode": 0, "code": 0}'
-    with fake(lambda _: (200, {}, taken_by_both), f"/x?key={TOKEN}") as chat:
-        chat.answers = [(200, {}, answer)]
-        arguments = ("--webhook", "--set", f"alerts.service={service}")
-        assert run(monkeypatch, reports, chat.url, *arguments) == 4
-        assert "error code" in capsys.readouterr().err
-        assert run(monkeypatch, reports, chat.url, *arguments) == 0
-        assert run(monkeypatch, reports, chat.url, *arguments) == 0
-    assert len(chat.posted) == 2
-
-
-def test_metrics_alone_post_and_print_no_message(
-    chat: Fake, reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_metrics_alone_post_and_print_no_message(chat: Fake, reports: Path, alert: Alert) -> None:
     audit(reports, orphan("one"))
     metrics = reports.parent / "rebalance.prom"
-    assert run(monkeypatch, reports, chat.url, "--metrics", str(metrics)) == 0
-    assert capsys.readouterr().out == f"metrics of 2026-11-20 written to {metrics}\n"
+    alert(chat, "--metrics", str(metrics))
+    assert alert.out == f"metrics of 2026-11-20 written to {metrics}\n"
     assert chat.posted == []
 
 
-def test_metrics_are_for_everybody_and_follow_no_link(
-    reports: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_metrics_are_for_everybody_and_follow_no_link(reports: Path, alert: Alert) -> None:
     """node_exporter is another user; through a link that somebody laid a file would be lost."""
     audit(reports)
     victim = reports.parent / "victim"
@@ -191,7 +161,7 @@ def test_metrics_are_for_everybody_and_follow_no_link(
         (reports.parent / name).symlink_to(victim)
     before = os.umask(0o022)
     try:
-        assert run(monkeypatch, reports, None, "--metrics", str(metrics)) == 0
+        alert(None, "--metrics", str(metrics))
     finally:
         os.umask(before)
     assert victim.read_text() == "precious"
@@ -199,24 +169,19 @@ def test_metrics_are_for_everybody_and_follow_no_link(
     assert metrics.stat().st_mode & 0o777 == 0o644
 
 
-def test_without_a_place_to_tell_it_the_message_is_printed_and_not_noted(
-    reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_destination_the_message_is_printed_alone(reports: Path, alert: Alert) -> None:
     audit(reports, orphan("one"))
     for _ in range(2):
-        assert run(monkeypatch, reports, None) == 0
-        assert capsys.readouterr().out.startswith(
-            "Rebalance audit of 2026-11-20: 1 topic of 1 group has new findings "
-        )
+        alert(None)
+        begin = "Rebalance audit of 2026-11-20: 1 topic of 1 group has new findings "
+        assert alert.out.startswith(begin)
 
 
-def test_always_tells_that_there_is_nothing(
-    chat: Fake, reports: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_always_tells_that_there_is_nothing(chat: Fake, reports: Path, alert: Alert) -> None:
     audit(reports)
-    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
+    alert(chat, "--webhook")
     assert chat.posted == []
-    assert run(monkeypatch, reports, chat.url, "--webhook", "--set", "alerts.send=ALWAYS") == 0
+    alert(chat, "--webhook", "--set", "alerts.send=ALWAYS")
     assert chat.bodies[0]["text"] == "Rebalance audit of 2026-11-20: no open findings"
 
 
@@ -232,75 +197,61 @@ def test_always_tells_that_there_is_nothing(
     ],
 )
 def test_what_is_wrong_is_said_with_its_exit_code(
-    reports: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    code: int,
-    said: str,
+    reports: Path, alert: Alert, arguments: list[str], code: int, said: str
 ) -> None:
     audit(reports, orphan("one"))
-    assert run(monkeypatch, reports, None, *arguments) == code
-    error = capsys.readouterr().err
-    assert said in error
-    assert "Traceback" not in error
+    alert(None, *arguments, code=code)
+    assert said in alert.err
 
 
 def test_metrics_on_standard_output_have_no_other_line_in_between(
-    chat: Fake, reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    chat: Fake, reports: Path, alert: Alert, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(reports.parent)
     audit(reports, orphan("one"))
-    assert run(monkeypatch, reports, chat.url, "--metrics", "-", "--webhook") == 0
-    told = capsys.readouterr()
-    assert all(line.startswith(("#", "rebalance_audit_")) for line in told.out.splitlines())
-    assert "rebalance_audit_findings{" in told.out
-    assert "metrics of 2026-11-20 written to standard output\n" in told.err
-    assert "posted 1 finding of 2026-11-20\n" in told.err
+    alert(chat, "--metrics", "-", "--webhook")
+    assert all(line.startswith(("#", "rebalance_audit_")) for line in alert.out.splitlines())
+    assert "rebalance_audit_findings{" in alert.out
+    assert "metrics of 2026-11-20 written to standard output\n" in alert.err
+    assert "posted 1 finding of 2026-11-20\n" in alert.err
     assert not (reports.parent / "-").exists()
 
 
 # ---------------------------------------------------------------- notes
 
 
-def test_a_damaged_note_means_tell_again(
-    chat: Fake, reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_note_means_tell_again(chat: Fake, reports: Path, alert: Alert) -> None:
     audit(reports, orphan("one"))
     note = reports / "_alerts" / "dt=2026-11-20.json"
     note.parent.mkdir()
     note.write_text('{"finding_ids": ["one"')
-    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
-    (line,) = [
-        line for line in capsys.readouterr().err.splitlines() if "reads settings" not in line
-    ]
+    alert(chat, "--webhook")
+    (line,) = [line for line in alert.err.splitlines() if "reads settings" not in line]
     assert "findings that were posted are posted again" in line
-    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
+    alert(chat, "--webhook")
     assert topics(chat) == [["T"]]
 
 
 def test_a_note_that_cannot_be_written_is_one_line_after_the_post(
-    chat: Fake, reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    chat: Fake, reports: Path, alert: Alert
 ) -> None:
     audit(reports, orphan("one"))
     (reports / "_alerts").write_text("a file in the place of the folder")
-    assert run(monkeypatch, reports, chat.url, "--webhook") == 4
-    error = capsys.readouterr().err
-    assert "the message was delivered, and the next alert posts it again: " in error
-    assert "_alerts/dt=2026-11-20.json cannot be written" in error
-    assert "Traceback" not in error
+    alert(chat, "--webhook", code=4)
+    assert "the message was delivered, and the next alert posts it again: " in alert.err
+    assert "_alerts/dt=2026-11-20.json cannot be written" in alert.err
     assert topics(chat) == [["T"]]
 
 
 def test_where_nobody_can_be_kept_out_the_message_is_posted_all_the_same(
-    chat: Fake, reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    chat: Fake, reports: Path, alert: Alert
 ) -> None:
     audit(reports, orphan("one"))
     for each in (reports / "_claims").rglob("*"):
         assert each.is_dir()
     (reports / "_claims" / "alerts").write_text("a file in the place of the folder")
-    assert run(monkeypatch, reports, chat.url, "--webhook") == 0
-    assert "an alert at the same time would post the same" in capsys.readouterr().err
+    alert(chat, "--webhook")
+    assert "an alert at the same time would post the same" in alert.err
     assert topics(chat) == [["T"]]
 
 
@@ -341,11 +292,7 @@ def test_of_two_alerts_at_a_time_one_posts(reports: Path) -> None:
 
 
 def test_each_destination_gets_what_it_did_not_get_and_one_that_fails_stops_no_other(
-    chat: Fake,
-    reports: Path,
-    settings: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    chat: Fake, reports: Path, settings: Path, alert: Alert, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.write_text(
         '[[alerts.destinations]]\nname = "nowhere"\n'
@@ -357,14 +304,13 @@ def test_each_destination_gets_what_it_did_not_get_and_one_that_fails_stops_no_o
         monkeypatch.setenv(f"{WEBHOOK_VARIABLE}_TEAM", team.url)
         monkeypatch.setenv(f"{WEBHOOK_VARIABLE}_ON_CALL", chat.url)
         team.answers = [(404, {}, "no_service")]
-        assert run(monkeypatch, reports, None, "--webhook") == 2
-        said = capsys.readouterr()
-        assert said.out == "on-call: posted 1 finding of 2026-11-20\n"
-        assert "alerts.destinations nowhere: expected the webhook's URL in REBAL" in said.err
-        assert "team: the message was not delivered (SLACK): no_service: the webhook" in said.err
+        alert(None, "--webhook", code=2)
+        assert alert.out == "on-call: posted 1 finding of 2026-11-20\n"
+        assert "alerts.destinations nowhere: expected the webhook's URL in REBAL" in alert.err
+        assert "team: the message was not delivered (SLACK): no_service: the webhook" in alert.err
         monkeypatch.setenv(f"{WEBHOOK_VARIABLE}_NOWHERE", chat.url)
-        assert run(monkeypatch, reports, None, "--webhook") == 0
-    assert capsys.readouterr().out.splitlines() == [
+        alert(None, "--webhook")
+    assert alert.out.splitlines() == [
         "nowhere: posted 2 findings of 2026-11-20",
         "team: posted 2 findings of 2026-11-20",
         "on-call: nothing to send for 2026-11-20",
@@ -373,11 +319,7 @@ def test_each_destination_gets_what_it_did_not_get_and_one_that_fails_stops_no_o
 
 
 def test_a_destination_for_some_groups_gets_what_is_about_these_alone(
-    chat: Fake,
-    reports: Path,
-    settings: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    chat: Fake, reports: Path, settings: Path, alert: Alert, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.write_text(
         '[[alerts.destinations]]\nname = "orders"\nservice = "JSON"\ngroups = "ORDER_.*"\n'
@@ -386,11 +328,11 @@ def test_a_destination_for_some_groups_gets_what_is_about_these_alone(
     audit(reports, orphan("one"), orphan("two", consumer_group="ORDER_1", topic="U"))
     for name in ("ORDERS", "ALL"):
         monkeypatch.setenv(f"{WEBHOOK_VARIABLE}_{name}", chat.url)
-    assert run(monkeypatch, reports, None, "--webhook") == 0
+    alert(None, "--webhook")
     assert topics(chat) == [["U"], ["T", "U"]]
-    assert run(monkeypatch, reports, None, "--webhook") == 0
+    alert(None, "--webhook")
     # Nothing is left for either of them.
-    assert "orders: nothing to send" in capsys.readouterr().out
+    assert "orders: nothing to send" in alert.out
 
 
 # ---------------------------------------------------------------- incidents
@@ -403,56 +345,46 @@ def events(service: Fake) -> list[tuple[str, str]]:
     return found
 
 
+ON_CALL = ("--webhook", "--set", "alerts.service=PAGERDUTY")
+
+
 def test_an_incident_is_triggered_once_and_resolved_when_its_topic_is_well(
-    reports: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    reports: Path, alert: Alert
 ) -> None:
     of_t, of_u = incident_key(("C", "G", "T")), incident_key(("C", "G", "U"))
     with fake(pagerduty, "/v2/enqueue") as on_call:
 
-        def alert(*arguments: str) -> list[tuple[str, str]]:
-            service = "alerts.service=PAGERDUTY"
-            options = ("--webhook", "--set", service, *arguments)
-            assert run(monkeypatch, reports, on_call.url, *options, secret=SIGNING_SECRET) == 0
+        def told(*arguments: str) -> list[tuple[str, str]]:
+            alert(on_call, *ON_CALL, *arguments, secret=SIGNING_SECRET)
             return events(on_call)
 
         audit(reports, orphan("one"), orphan("two", queue_id=1), orphan("three", topic="U"))
-        assert alert() == [("trigger", of_t), ("trigger", of_u)]
-        assert alert() == []
+        assert told() == [("trigger", of_t), ("trigger", of_u)]
+        assert told() == []
         # The next night: U goes on, T is well, of another topic nothing is known.
         audit(reports, orphan("three", topic="U", status="PERSISTING"), date="2026-11-21")
-        capsys.readouterr()
-        assert alert() == [("resolve", of_t)]
-        said = "posted 0 findings of 2026-11-21, and that 1 incident resolved\n"
-        assert capsys.readouterr().out == said
-        assert alert() == []
+        assert told() == [("resolve", of_t)]
+        assert alert.out == "posted 0 findings of 2026-11-21, and that 1 incident resolved\n"
+        assert told() == []
         # An earlier date says nothing of now.
         audit(reports, date=DATE, run_id="run-2")
-        assert alert("--date", DATE) == []
+        assert told("--date", DATE) == []
         audit(reports, date="2026-11-22")
-        assert alert() == [("resolve", of_u)]
+        assert told() == [("resolve", of_u)]
     noted = json.loads((reports / "_alerts" / "incidents.json").read_text())
     assert noted == {"destinations": {"": []}}
 
 
-def test_an_incident_whose_message_failed_half_way_is_known_and_resolved(
-    reports: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_incident_that_half_failed_is_known_and_resolved(reports: Path, alert: Alert) -> None:
+    trigger = {"routing_key": SIGNING_SECRET, "event_action": "resolve", "dedup_key": "x"}
     with fake(pagerduty, "/v2/enqueue") as on_call:
-
-        def alert() -> int:
-            options = ("--webhook", "--set", "alerts.service=PAGERDUTY")
-            return run(monkeypatch, reports, on_call.url, *options, secret=SIGNING_SECRET)
-
         audit(reports, orphan("one"), orphan("two", topic="U"))
-        on_call.answers = [pagerduty(Posted("", {}, TRIGGER, 0)), (400, {}, "")]
-        assert alert() == 4
+        on_call.answers = [pagerduty(Posted("", {}, trigger, 0)), (400, {}, "")]
+        alert(on_call, *ON_CALL, secret=SIGNING_SECRET, code=4)
         assert len(events(on_call)) == 2
         audit(reports, orphan("two", topic="U"), run_id="run-2")
-        assert alert() == 0
+        alert(on_call, *ON_CALL, secret=SIGNING_SECRET)
         assert events(on_call) == [
             ("trigger", incident_key(("C", "G", "U"))),
             ("resolve", incident_key(("C", "G", "T"))),
         ]
-
-
-TRIGGER = {"routing_key": SIGNING_SECRET, "event_action": "resolve", "dedup_key": "x"}

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +15,8 @@ from jobs.alerts.delivery import Attempts, DeliveryError
 from jobs.alerts.destinations import WEBHOOK_VARIABLE, ReadyDestination, find_destination
 from jobs.alerts.message import Link, Message
 from jobs.alerts.services.apprise import literal, masked
-from jobs.cli import main
 from jobs.config.settings import Alerts
 from jobs.errors import AuditError, SettingsError
-from tests.jobs.alerts.test_alert import DATE, audit, orphan
 from tests.jobs.alerts.test_services import HOSTILE, message
 from tests.support.services import TOKEN, Answer, Fake, Posted, fake, taken
 
@@ -46,9 +43,7 @@ def deliver(url: str, sent: Message, attempts: int = 1, seconds: float = PATIENC
     ready(url).deliver(sent, NOON, Attempts(seconds, attempts, pytest.fail))
 
 
-def test_a_service_gets_the_heading_as_title_the_lines_as_text_and_how_bad_it_is(
-    chat: Fake,
-) -> None:
+def test_a_service_gets_the_heading_as_title_lines_as_text_and_how_bad_it_is(chat: Fake) -> None:
     deliver(url_of(chat), message())
     (body,) = chat.bodies
     assert chat.posted[0].path == f"/hook/{TOKEN}"
@@ -77,30 +72,25 @@ def test_names_stay_text_whatever_the_service_makes_of_text(chat: Fake) -> None:
 
 
 def test_the_link_of_the_page_stays_one() -> None:
-    link = Link(
-        "The page: https://audit.example.org/a_b/*.html", "https://audit.example.org/a_b/*.html"
-    )
-    assert literal(link) == link
+    page = "https://audit.example.org/a_b/*.html"
+    assert literal(Link(f"The page: {page}", page)) == f"The page: {page}"
 
 
-def test_no_more_is_sent_than_the_service_takes(
-    chat: Fake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def at_most_160(monkeypatch: pytest.MonkeyPatch) -> None:
     from apprise.plugins.custom_json import NotifyJSON  # noqa: PLC0415 - an extra
 
     monkeypatch.setattr(NotifyJSON, "body_maxlen", 160)
+
+
+def test_no_more_is_sent_than_the_service_takes(chat: Fake, at_most_160: None) -> None:
     deliver(url_of(chat), message(number=50))
     (body,) = chat.bodies
     assert len(body["title"] + body["message"]) <= 160
     assert "more groups and topics" in body["message"]
 
 
-def test_what_is_too_long_as_html_comes_in_parts(
-    chat: Fake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from apprise.plugins.custom_json import NotifyJSON  # noqa: PLC0415 - an extra
-
-    monkeypatch.setattr(NotifyJSON, "body_maxlen", 160)
+def test_what_is_too_long_as_html_comes_in_parts(chat: Fake, at_most_160: None) -> None:
     deliver(url_of(chat, "?format=html"), message("&" * 80))
     parts = [each["message"] for each in chat.bodies]
     assert max(map(len, parts)) <= 160
@@ -158,9 +148,7 @@ def test_a_service_that_cannot_be_reached_is_said_without_its_url() -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?optional=yes"])
-def test_a_redirect_is_not_followed_and_nothing_makes_a_failure_a_success(
-    chat: Fake, query: str
-) -> None:
+def test_no_redirect_is_followed_and_nothing_makes_a_failure_well(chat: Fake, query: str) -> None:
     chat.answers = [(307, {"Location": chat.url}, "")]
     with pytest.raises(DeliveryError):
         deliver(url_of(chat, query), message())
@@ -224,28 +212,3 @@ def test_no_part_of_the_url_is_in_a_line_of_the_log() -> None:
     text = "bot123456789 AB-cd_ef p@ss at 12 k=y of x, 1234\nnext"
     assert masked(text, url) == "bot*** *** *** at *** *** of ***, 1234\\nnext"
     assert masked("x" * 900, url) == "x" * 399 + "…"
-
-
-def test_what_was_delivered_is_noted_and_what_was_not_is_sent_again(
-    chat: Fake,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    reports = tmp_path / "reports"
-    audit(reports, orphan("one"))
-    monkeypatch.setenv(WEBHOOK_VARIABLE, url_of(chat))
-    (tmp_path / "audit.toml").write_text('[alerts]\nservice = "APPRISE"\nattempts = 1\n')
-    arguments = ["alert", "--reports", str(reports), "--settings", str(tmp_path / "audit.toml")]
-
-    def alert() -> tuple[int, Any]:
-        return main([*arguments, "--webhook"]), capsys.readouterr()
-
-    chat.answers = [(500, {}, "")]
-    code, said = alert()
-    assert code == 4
-    assert "the message was not delivered (APPRISE): Failed to send JSON" in said.err
-    assert TOKEN not in said.err
-    assert alert()[1].out == f"posted 1 finding of {DATE}\n"
-    assert alert()[1].out == f"nothing to send for {DATE}\n"
-    assert len(chat.posted) == 2

@@ -39,18 +39,22 @@ def test_the_url_comes_from_the_environment_before_the_file(tmp_path: Path) -> N
     assert found({}, None) == ""
 
 
-def test_a_file_that_cannot_be_read_is_named_and_not_shown(tmp_path: Path) -> None:
-    with pytest.raises(
-        SettingsError, match=r"alerts\.webhook_file .*nowhere cannot be read: No such"
-    ):
-        found({}, tmp_path / "nowhere")
-    (tmp_path / "binary").write_bytes(b"s3cr3t\xff")
-    with pytest.raises(SettingsError, match="UnicodeDecodeError") as raised:
-        found({}, tmp_path / "binary")
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (None, r"alerts\.webhook_file .*webhook cannot be read: No such"),
+        (b"s3cr3t\xff", "UnicodeDecodeError"),
+        (b"\nhttps://chat.example", "its first line is empty"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_and_not_shown(
+    tmp_path: Path, data: bytes | None, said: str
+) -> None:
+    if data is not None:
+        (tmp_path / "webhook").write_bytes(data)
+    with pytest.raises(SettingsError, match=said) as raised:
+        found({}, tmp_path / "webhook")
     assert_secret_is_kept(raised.value)
-    (tmp_path / "empty").write_text("\nhttps://chat.example")
-    with pytest.raises(SettingsError, match="its first line is empty"):
-        found({}, tmp_path / "empty")
 
 
 @pytest.mark.parametrize(("mode", "warns"), [(0o600, False), (0o640, False), (0o644, True)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -23,12 +24,12 @@ from jobs.alerts.destinations import (
     find_destination,
     service_at,
 )
-from jobs.alerts.message import Item, Message
+from jobs.alerts.message import Cause, Item, Message
+from jobs.alerts.services.chats import signed
 from jobs.alerts.services.json_document import document
 from jobs.alerts.services.pagerduty import incident_key
-from jobs.alerts.services.robots import signed
 from jobs.alerts.services.service import Access, inert
-from jobs.alerts.webhook import Reply, json_bytes
+from jobs.alerts.webhook import json_bytes
 from jobs.config.settings import Alerts
 from jobs.reports.problems import PlaceFinding
 from jobs.reports.tables import Place
@@ -62,18 +63,25 @@ def finding(queue_id: int = 0, **values: Any) -> PlaceFinding:
 
 
 def message(name: str = "G / T (C)", number: int = 1, explanation: str = "because") -> Message:
-    explanations = (f"GHOST_MEMBER: {explanation}",)
-    problems = tuple(
-        Item(Place("C", "G", f"T{n}"), "CRITICAL", True, name, explanations, (finding(n),))
-        for n in range(number)
-    )
-    return Message("2026-11-20", "run-1", "Rebalance audit of 2026-11-20: found", problems, 0)
+    told = ("CRITICAL", True, name, (f"GHOST_MEMBER: {explanation}",))
+    places = [Place("C", "G", f"T{n}") for n in range(number)]
+    problems = tuple(Item(place, *told, (finding(n),)) for n, place in enumerate(places))
+    heading, causes = "Rebalance audit of 2026-11-20: found", tuple(map(Cause.of_one, problems))
+    return Message("2026-11-20", "run-1", heading, problems, causes=causes)
+
+
+@contextmanager
+def fake_of(name: str, *answers: services.Answer) -> Iterator[Fake]:
+    """The service as a fake, which answers so at first."""
+    rules, path, _ = services.SERVICES[name]
+    with fake(rules, path) as service:
+        service.answers = list(answers)
+        yield service
 
 
 @pytest.fixture
-def service(request: pytest.FixtureRequest) -> Iterator[Fake]:
-    rules, path, _ = services.SERVICES[request.param]
-    with fake(rules, path) as service:
+def service(name: str) -> Iterator[Fake]:
+    with fake_of(name) as service:
         yield service
 
 
@@ -90,9 +98,7 @@ def deliver(name: str, service: Fake, sent: Message, secret: str = SIGNING_SECRE
     return pauses
 
 
-each_service = pytest.mark.parametrize(
-    ("name", "service"), [(name, name) for name in ALL], indirect=["service"], ids=ALL
-)
+each_service = pytest.mark.parametrize("name", ALL)
 
 
 @each_service
@@ -137,15 +143,14 @@ def test_what_may_pass_is_tried_again(name: str, service: Fake) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "service", "answer"),
+    ("name", "answer"),
     [
-        ("DINGTALK", "DINGTALK", {"errcode": 130101, "errmsg": "send too fast"}),
-        ("DINGTALK", "DINGTALK", {"errcode": -1, "errmsg": "system busy"}),
-        ("FEISHU", "FEISHU", {"code": 11232, "msg": "frequency limited", "data": {}}),
-        ("FEISHU", "FEISHU", {"StatusCode": 11232, "StatusMessage": "frequency limited"}),
-        ("WECOM", "WECOM", {"errcode": 45009, "errmsg": "api freq out of limit"}),
+        ("DINGTALK", {"errcode": 130101, "errmsg": "send too fast"}),
+        ("DINGTALK", {"errcode": -1, "errmsg": "system busy"}),
+        ("FEISHU", {"code": 11232, "msg": "frequency limited", "data": {}}),
+        ("FEISHU", {"StatusCode": 11232, "StatusMessage": "frequency limited"}),
+        ("WECOM", {"errcode": 45009, "errmsg": "api freq out of limit"}),
     ],
-    indirect=["service"],
 )
 def test_a_code_in_a_200_that_is_a_limit_of_messages_is_tried_again(
     name: str, service: Fake, answer: dict[str, Any]
@@ -180,9 +185,7 @@ def test_a_code_in_a_200_that_is_a_limit_of_messages_is_tried_again(
     ],
 )
 def test_whatever_else_a_service_answers_is_no_delivery(name: str, answer: services.Answer) -> None:
-    rules, path, _ = services.SERVICES[name]
-    with fake(rules, path) as service, pytest.raises(DeliveryError):
-        service.answers = [answer]
+    with fake_of(name, answer) as service, pytest.raises(DeliveryError):
         deliver(name, service, message())
     assert len(service.posted) == 1
 
@@ -196,9 +199,7 @@ def test_whatever_else_a_service_answers_is_no_delivery(name: str, answer: servi
     ],
 )
 def test_the_other_forms_of_a_success_are_one(name: str, answer: str) -> None:
-    rules, path, _ = services.SERVICES[name]
-    with fake(rules, path) as service:
-        service.answers = [(200, {}, answer)]
+    with fake_of(name, (200, {}, answer)) as service:
         assert deliver(name, service, message()) == []
 
 
@@ -211,8 +212,7 @@ def test_the_other_forms_of_a_success_are_one(name: str, answer: str) -> None:
     ],
 )
 def test_a_wrong_secret_is_refused_and_said(name: str, said: str) -> None:
-    rules, path, _ = services.SERVICES[name]
-    with fake(rules, path) as service, pytest.raises(DeliveryError, match=said):
+    with fake_of(name) as service, pytest.raises(DeliveryError, match=said):
         deliver(name, service, message(), secret="another one")  # noqa: S106
 
 
@@ -302,7 +302,8 @@ LINK = "https://audit.example/dt=2026-11-20.html#G/%25RETRY%25G"
 
 
 def test_where_a_link_is_an_element_of_its_own_the_place_on_the_page_is_one() -> None:
-    sent = replace(message(), items=(replace(message().items[0], url=LINK),))
+    item = replace(message().items[0], url=LINK)
+    sent = replace(message(), items=(item,), causes=(Cause.of_one(item),))
     (block,) = posted("SLACK", sent)["blocks"]
     assert {"type": "link", "url": LINK} in block["elements"][0]["elements"]
     (post,) = posted("FEISHU", sent)["content"]["post"].values()
@@ -344,11 +345,8 @@ def test_feishu_calls_people() -> None:
 def test_dingtalk_and_wecom_call_people_by_user_id_or_mobile_number() -> None:
     sent = calling("manager42", "13800000000")
     body = posted("DINGTALK", sent)
-    assert body["at"] == {
-        "isAtAll": False,
-        "atMobiles": ["13800000000"],
-        "atUserIds": ["manager42"],
-    }
+    called = {"atMobiles": ["13800000000"], "atUserIds": ["manager42"]}
+    assert body["at"] == {"isAtAll": False, **called}
     assert body["text"]["content"].endswith("\n@manager42\n@13800000000")
     text = posted("WECOM", sent)["text"]
     assert text["mentioned_list"] == ["manager42"]
@@ -358,10 +356,9 @@ def test_dingtalk_and_wecom_call_people_by_user_id_or_mobile_number() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", WITH_MENTIONS)
 def test_a_message_that_calls_people_fits_as_well(name: str) -> None:
-    rules, path, _ = services.SERVICES[name]
     mentions = tuple(f"U{n:029}" for n in range(20))
     long = replace(message("\U0001f525" * 600, 50, "\U0001f525" * 400), mentions=mentions)
-    with fake(rules, path) as service:
+    with fake_of(name) as service:
         deliver(name, service, long)
     assert len(service.posted) == 1
 
@@ -383,9 +380,7 @@ def test_pagerduty_has_an_incident_for_each_group_and_topic() -> None:
     assert payload["custom_details"]["findings"][0]["queue"] == "broker-a 0"
 
 
-def test_pagerduty_gets_one_incident_for_the_groups_that_are_left_out_and_what_is_resolved() -> (
-    None
-):
+def test_pagerduty_gets_one_incident_for_groups_left_out_and_what_is_resolved() -> None:
     sent = Message("2026-11-20", "run", "Audit", (), 7, resolved=(("C", "G", "T"),))
     others, resolved = SERVICES["PAGERDUTY"].requests(sent, Access("https://x", "key"), NOON)
     assert others.body["event_action"] == "trigger"
@@ -411,37 +406,26 @@ def test_names_of_any_length_make_an_event_that_pagerduty_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "name"),
+    ("name", "hosts"),
     [
-        ("hooks.slack.com", "SLACK"),
-        ("HOOKS.SLACK.COM.", "SLACK"),
-        ("oapi.dingtalk.com", "DINGTALK"),
-        ("open.feishu.cn", "FEISHU"),
-        ("open.larksuite.com", "FEISHU"),
-        ("qyapi.weixin.qq.com", "WECOM"),
-        ("prod-01.westeurope.logic.azure.com:443", "TEAMS"),
-        ("default1.environment.api.powerplatform.com", "TEAMS"),
-        ("events.eu.pagerduty.com", "PAGERDUTY"),
-        ("hooks.slack.com.evil.example", "JSON"),
-        ("evilhooks.slack.com", "JSON"),
-        ("chat.example.org", "JSON"),
-        ("[::1]", "JSON"),
+        ("SLACK", ["hooks.slack.com", "HOOKS.SLACK.COM."]),
+        ("DINGTALK", ["oapi.dingtalk.com"]),
+        ("FEISHU", ["open.feishu.cn", "open.larksuite.com"]),
+        ("WECOM", ["qyapi.weixin.qq.com"]),
+        ("TEAMS", ["prod-01.westeurope.logic.azure.com:443"]),
+        ("TEAMS", ["default1.environment.api.powerplatform.com"]),
+        ("PAGERDUTY", ["events.eu.pagerduty.com"]),
+        ("JSON", ["hooks.slack.com.evil.example", "evilhooks.slack.com"]),
+        ("JSON", ["chat.example.org", "[::1]"]),
     ],
 )
-def test_the_host_says_which_service_it_is(host: str, name: str) -> None:
-    assert service_at(f"https://{host}/x?y=hooks.slack.com") == name
+def test_the_host_says_which_service_it_is(name: str, hosts: list[str]) -> None:
+    for host in hosts:
+        assert service_at(f"https://{host}/x?y=hooks.slack.com") == name
 
 
 def test_every_service_has_a_fake_that_answers_as_it_does() -> None:
     assert {*SERVICES} == {*services.SERVICES}
-
-
-@pytest.mark.parametrize("name", sorted(WITH_CODES))
-def test_no_text_of_an_answer_gets_into_an_error(name: str) -> None:
-    answer = Reply(200, json.dumps({WITH_CODES[name]: 1, "errmsg": TOKEN, "msg": TOKEN}))
-    refusal = SERVICES[name].refusal(answer)
-    assert refusal is not None
-    assert TOKEN not in refusal.reason
 
 
 def test_the_text_of_the_json_is_as_long_as_a_chat_shows() -> None:

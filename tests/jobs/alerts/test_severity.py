@@ -18,36 +18,8 @@ from jobs.publish.counts import count_findings, group_levels
 from jobs.reports.ending import ending_lines
 from jobs.reports.problems import find_problems
 from jobs.reports.tables import PublishedTables
-from jobs.storage import Location, PublishedRun, Reports
+from jobs.storage import Location, Reports
 from tests.support.written_reports import publish, report_row
-
-
-def severities(folder: Path, published: PublishedRun) -> tuple[str, str, bool]:
-    """Of the only fault: on the page, to alerts, and whether a message tells of it."""
-    reports = Reports(Location(folder))
-    tables = PublishedTables(reports, published)
-    (problem,) = find_problems(tables)
-    digest = read_digest(published, tables)
-    (finding,) = digest.findings
-    return problem.severity, finding.severity, bool(problems_to_send(digest, Alerts(), ()))
-
-
-@pytest.mark.parametrize(
-    ("fault", "severity", "told"),
-    [
-        # Members that filter differently lose messages, and no queue shows it.
-        ("EXPRESSION_MISMATCH", "WARNING", True),
-        ("MIXED_MESSAGE_MODEL", "CRITICAL", True),
-        # The row has been seen for long, and passes by itself all the same.
-        ("ROUTE_CHANGED", "INFO", False),
-    ],
-)
-def test_the_page_and_the_alerts_take_it_from_the_row(
-    tmp_path: Path, fault: str, severity: str, told: bool
-) -> None:
-    row = report_row("group_faults", fault=fault, severity=severity)
-    published = publish(tmp_path, "2026-11-20", {"group_faults": [row]})
-    assert severities(tmp_path, published) == (severity, severity, told)
 
 
 @pytest.mark.long
@@ -120,9 +92,8 @@ def test_no_severe_row_that_lasts_is_missing_anywhere(tmp_path: Path, severity: 
         counts = count_findings([problem])
         assert [name for name, of in counts.items() if of[severity]] == [table], where
         assert levels[f"G{number}"]["level"] == severity, where
-        assert next(iter(ending_lines([problem], 100, ENGLISH, is_short=False))).startswith(
-            severity
-        ), where
+        first, *_ = ending_lines([problem], 100, ENGLISH, is_short=False)
+        assert first.startswith(severity), where
     assert is_closed(published, [severity])
     digest = read_digest(published, tables)
     sent = ids_of(problems_to_send(digest, Alerts(severity=severity), ()))

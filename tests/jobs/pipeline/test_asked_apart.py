@@ -86,9 +86,7 @@ def of_rows(snapshots: Path) -> None:
     assert (inputs.has_list_ids(), inputs.has_route_ids()) == (False, True)
 
 
-def test_rows_of_lists_with_ids_of_routes_give_what_ids_of_both_give(
-    snapshots: Path, tmp_path: Path
-) -> None:
+def test_rows_of_lists_and_ids_of_routes_give_the_same(snapshots: Path, tmp_path: Path) -> None:
     by_id = tables(audit_locally(task(snapshots, tmp_path / "ids")))
     assert by_id["orphaned_queues"] == [], "the nameservers never differed"
     of_rows(snapshots)

@@ -48,14 +48,13 @@ def test_a_little_text_is_read_here_and_much_of_it_by_spark(
     dumps: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # An archive counts as what is likely in it: 25 bytes for each of its bytes.
-    monkeypatch.setattr(engine_choice, "_MOST_DUMP_BYTES", 26_000)
-    choice = chosen_for([str(dumps)])
-    assert choice.engine == LOCAL
-    assert choice.sentence == "engine local, without Spark: about 0.0 MB of text"
-    monkeypatch.setattr(engine_choice, "_MOST_DUMP_BYTES", 25_999)
-    choice = chosen_for([str(dumps)])
-    assert choice.engine == SPARK
-    assert choice.sentence == "engine spark: about 0.0 MB of text, more than 0.0"
+    for most, engine, sentence in (
+        (26_000, LOCAL, "engine local, without Spark: about 0.0 MB of text"),
+        (25_999, SPARK, "engine spark: about 0.0 MB of text, more than 0.0"),
+    ):
+        monkeypatch.setattr(engine_choice, "_MOST_DUMP_BYTES", most)
+        choice = chosen_for([str(dumps)])
+        assert (choice.engine, choice.sentence) == (engine, sentence)
 
 
 def test_a_few_rows_are_folded_here_and_many_by_spark(
@@ -64,14 +63,13 @@ def test_a_few_rows_are_folded_here_and_many_by_spark(
     write_tables(tmp_path, [(HEARTBEATS, [heartbeat_row()] * 3)])
     rows = pa.table({"line": ["x"] * 2})
     write_table(Table("quarantine", "line", rows.schema), rows, Location(tmp_path) / "quarantine")
-    monkeypatch.setattr(engine_choice, "_MOST_ROWS", 5)
-    choice = chosen_for(None, tmp_path)
-    assert choice.engine == LOCAL
-    assert choice.sentence == "engine local, without Spark: 5 rows in the snapshot tables"
-    monkeypatch.setattr(engine_choice, "_MOST_ROWS", 4)
-    assert chosen_for(None, tmp_path) == engine_choice.Choice(
-        SPARK, "engine spark: 5 rows in the snapshot tables, more than 4"
-    )
+    for most, engine, sentence in (
+        (5, LOCAL, "engine local, without Spark: 5 rows in the snapshot tables"),
+        (4, SPARK, "engine spark: 5 rows in the snapshot tables, more than 4"),
+    ):
+        monkeypatch.setattr(engine_choice, "_MOST_ROWS", most)
+        choice = chosen_for(None, tmp_path)
+        assert (choice.engine, choice.sentence) == (engine, sentence)
 
 
 def test_rows_are_counted_by_footers_alone(tmp_path: Path) -> None:
@@ -88,10 +86,8 @@ def test_rows_are_counted_by_footers_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["hdfs:///dumps", "s3a://b/dumps", "viewfs:///dumps"])
 def test_what_does_not_lie_on_this_machine_is_for_spark(path: str) -> None:
-    choice = chosen_for([path])
-    assert choice == engine_choice.Choice(
-        SPARK, "engine spark: the dumps do not lie on this machine"
-    )
+    said = "engine spark: the dumps do not lie on this machine"
+    assert chosen_for([path]) == engine_choice.Choice(SPARK, said)
 
 
 @pytest.mark.parametrize(
@@ -125,16 +121,14 @@ def test_the_local_engine_is_refused_where_spark_is_there_already(
 
 
 def test_the_local_engine_reads_local_dumps_alone(tmp_path: Path) -> None:
-    def read(path: str) -> None:
-        ingest_locally([path], tmp_path / "snapshots")
-
-    with pytest.raises(InputError, match="with --engine local, came s3a:"):
-        read("s3a://bucket/dumps")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no dump at"):
-        read(str(tmp_path / "empty"))
-    with pytest.raises(InputError, match="no dump at"):
-        read(str(tmp_path / "missing-*.jsonl"))
+    for path, said in (
+        ("s3a://bucket/dumps", "with --engine local, came s3a:"),
+        (tmp_path / "empty", "no dump at"),
+        (tmp_path / "missing-*.jsonl", "no dump at"),
+    ):
+        with pytest.raises(InputError, match=said):
+            ingest_locally([str(path)], tmp_path / "snapshots")
     assert [path for path in (tmp_path / "snapshots").rglob("*") if path.is_file()] == []
 
 

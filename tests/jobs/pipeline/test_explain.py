@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 
 import jobs
-from jobs.cli import main
 from jobs.config.settings import Settings
 from jobs.declared.instants import to_datetime
 from jobs.errors import InputError
@@ -25,6 +24,7 @@ from jobs.pipeline.moments import MomentQuestion, moments_of_dumps, moments_of_t
 from jobs.schemas import BROKER_POLLS, CLIENT_STATES, HEARTBEATS, TOPIC_ROUTES
 from jobs.storage import Location
 from rebalance_core import ChangeError, leave, separate_ids
+from tests.support.command_line import CommandLine
 from tests.support.snapshots import (
     Row,
     at,
@@ -34,6 +34,7 @@ from tests.support.snapshots import (
     info_row,
     poll_line,
     poll_row,
+    route_body,
     route_line,
     route_row,
     running_info_line,
@@ -50,11 +51,10 @@ SETTLED = ["--at", "2026-11-21T02:05:10Z"]
 
 #: Two brokers whose lists stay for long; a copy of x joins; y falls silent, broker-b as well.
 MEMBERS = [("x", "x:1"), ("y", "y:1")]
+COPY = [*MEMBERS, ("x", "x:2")]
 LISTS = {
-    0: {"broker-a": MEMBERS, "broker-b": MEMBERS},
-    30: {"broker-a": MEMBERS, "broker-b": MEMBERS},
-    200: {"broker-a": MEMBERS, "broker-b": MEMBERS},
-    230: {"broker-a": [*MEMBERS, ("x", "x:2")], "broker-b": [*MEMBERS, ("x", "x:2")]},
+    **{each: {"broker-a": MEMBERS, "broker-b": MEMBERS} for each in (0, 30, 200)},
+    230: {"broker-a": COPY, "broker-b": COPY},
     260: {"broker-a": MEMBERS},
     290: {"broker-a": MEMBERS, "broker-b": []},
 }
@@ -193,21 +193,20 @@ def test_from_a_shell() -> None:
     assert {tuple(move["after"]) for move in of_topic["moves"]} <= {("x",), ("x (process 2)",)}
     of_group = report.what_if("G", None, [separate_ids()], at(231))
     assert [each["topic"] for each in of_group.values["topics"]] == ["T", "T2"]
-    with pytest.raises(InputError, match="no group 'H' here: there is only 'G'"):
-        report.explain("H", "T")
-    with pytest.raises(InputError, match="subscribes to the topic 'T3': there are 'T', 'T2'"):
-        report.explain("G", "T3")
-    with pytest.raises(InputError, match="no cluster 'C' here with G"):
-        report.explain("G", "T", cluster="C")
-    with pytest.raises(InputError, match="G has no snapshot up to"):
-        report.explain("G", "T", at(0) - timedelta(seconds=1))
+    for group, topic, asked, said in (
+        ("H", "T", {}, "no group 'H' here: there is only 'G'"),
+        ("G", "T3", {}, "subscribes to the topic 'T3': there are 'T', 'T2'"),
+        ("G", "T", {"cluster": "C"}, "no cluster 'C' here with G"),
+        ("G", "T", {"at": at(0) - timedelta(seconds=1)}, "G has no snapshot up to"),
+    ):
+        with pytest.raises(InputError, match=said):
+            report.explain(group, topic, **asked)
     with pytest.raises(ChangeError, match="expected a client of G to leave"):
         report.what_if("G", "T", [leave("z")])
 
 
-def test_explain_tells_who_takes_what_and_why(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", *S2, *SETTLED]) == 0
-    text = capsys.readouterr().out
+def test_explain_tells_who_takes_what_and_why(cli: CommandLine) -> None:
+    text = cli("explain", *S2, *SETTLED)
     picture = """\
 Who takes what
                           broker-a      broker-b      broker-c
@@ -244,10 +243,8 @@ When DUPLICATE_CLIENT_ID is mended (every queue has one owner)
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_lists_that_differ_are_told_with_their_odds(capsys: pytest.CaptureFixture[str]) -> None:
-    source = ["--dumps", str(CAPTURES / "S15"), "--group", "G_S15", "--topic", "T_S15"]
-    assert main(["explain", *source]) == 0
-    text = capsys.readouterr().out
+def test_lists_that_differ_are_told_with_their_odds(cli: CommandLine) -> None:
+    text = cli("explain", "--dumps", CAPTURES / "S15", "--group", "G_S15", "--topic", "T_S15")
     assert "  asked of broker-c (33% of the times): 12 queues, 2 client ids\n" in text
     # It does not reach broker-c, so it reads no queue there, whatever it computes.
     assert "  10.0.15.3@app    .  .  .  .    .  .  .  .    .  .  .  .\n" in text
@@ -255,13 +252,11 @@ def test_lists_that_differ_are_told_with_their_odds(capsys: pytest.CaptureFixtur
     assert "  taken by several, at times, at most 22% of them: queues 0-1 of broker-b" in text
 
 
-def test_what_if_tells_what_moves_and_whether_it_is_safe(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    source = ["--dumps", str(CAPTURES / "S4"), "--group", "G_S4", "--topic", "T_S4B"]
+def test_what_if_tells_what_moves_and_whether_it_is_safe(cli: CommandLine) -> None:
+    source = ["--dumps", CAPTURES / "S4", "--group", "G_S4", "--topic", "T_S4B"]
+    changes = ["--strategy", "AVG_BY_CIRCLE", "--queues", "broker-a=5"]
     # Exit code 1: it is not safe.
-    assert main(["what-if", *source, "--strategy", "AVG_BY_CIRCLE", "--queues", "broker-a=5"]) == 1
-    text = capsys.readouterr().out
+    text = cli("what-if", *source, *changes, code=1)
     for part in (
         "What if: every client uses AVG_BY_CIRCLE\n    and: broker-a has 5 queues of the topic\n",
         "NOT safe in a rolling way, step by step (4 steps)",
@@ -269,26 +264,23 @@ def test_what_if_tells_what_moves_and_whether_it_is_safe(
         "Until every client has seen the change, for up to 50 s",
     ):
         assert part in text, part
-    assert main(["what-if", *S2, *SETTLED, "--separate-ids"]) == 0
-    text = capsys.readouterr().out
+    text = cli("what-if", *S2, *SETTLED, "--separate-ids")
     assert "6 of 12 queues change hands" in text
     assert "  broker-a 3                 nobody -> 10.0.2.10@app-DUP (process 2)\n" in text
     assert "Safe: it is one step" in text
-    assert main(["what-if", *S2, "--separate-ids"]) == 0
-    assert capsys.readouterr().out.endswith("(--at asks about another one).\n")
+    text = cli("what-if", *S2, "--separate-ids")
+    assert text.endswith("(--at asks about another one).\n")
 
 
-def test_what_if_of_every_topic_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_if_of_every_topic_as_json(cli: CommandLine) -> None:
     arguments = ["what-if", *S2[:4], *SETTLED, "--format", "json"]
-    assert main([*arguments, "--separate-ids"]) == 0
-    values = json.loads(capsys.readouterr().out)
+    values = json.loads(cli(*arguments, "--separate-ids"))
     assert values["safe"]
     assert [topic["topic"] for topic in values["topics"]] == ["%RETRY%G_S2", "T_S2"]
     # A third process with the id: the duplicates stay, and a queue more has no owner.
-    assert main([*arguments, "--join", "10.0.2.10@app-DUP"]) == 1
-    assert "FINDINGS_AFTER" in json.loads(capsys.readouterr().out)["dangers"]
-    assert main([*arguments, "--queues", "2"]) == 1
-    _, of_topic = json.loads(capsys.readouterr().out)["topics"]
+    joined = json.loads(cli(*arguments, "--join", "10.0.2.10@app-DUP", code=1))
+    assert "FINDINGS_AFTER" in joined["dangers"]
+    _, of_topic = json.loads(cli(*arguments, "--queues", "2", code=1))["topics"]
     assert [each["messages_left"] for each in of_topic["queues_gone"]] == [0] * 6
 
 
@@ -314,65 +306,54 @@ def test_what_if_of_every_topic_as_json(capsys: pytest.CaptureFixture[str]) -> N
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_and_what_comes_near(
-    arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], code: int, said: str, cli: CommandLine
 ) -> None:
-    assert main(arguments) == code
-    assert said in capsys.readouterr().err
+    cli(*arguments, code=code)
+    assert said in cli.err
 
 
 HOSTILE = "10.0.0.1@\x1b[2J\n\u202eevil"
 
 
-def test_what_strangers_chose_commands_no_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    route = {
-        "brokerDatas": [{"brokerName": "broker-a", "brokerAddrs": {"0": "h:1"}}],
-        "queueDatas": [
-            {"brokerName": "broker-a", "perm": 6, "readQueueNums": 4, "writeQueueNums": 4}
-        ],
-    }
-    dump = tmp_path / "dump.jsonl"
-    lines = [poll_line(HOSTILE, HOSTILE, "b"), heartbeat_line("b", "T"), route_line(route)]
-    dump.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    question = ["--dumps", str(dump), "--group", "G", "--topic", "T"]
-    assert main(["explain", *question]) == 0
-    assert main(["what-if", *question, "--separate-ids"]) == 0
-    assert main(["what-if", *question, "--leave", "c"]) == 2
-    for text in capsys.readouterr():
+def a_dump(folder: Path, *lines: str) -> list[str]:
+    """The options that ask a dump of these lines about T of G."""
+    file = folder / "dump.jsonl"
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return ["--dumps", str(file), "--group", "G", "--topic", "T"]
+
+
+def test_what_strangers_chose_commands_no_terminal(tmp_path: Path, cli: CommandLine) -> None:
+    lines = poll_line(HOSTILE, HOSTILE, "b"), heartbeat_line("b", "T"), route_line(route_body())
+    question = a_dump(tmp_path, *lines)
+    for command, code in (
+        (["explain"], 0),
+        (["what-if", "--separate-ids"], 0),
+        (["what-if", "--leave", "c"], 2),
+    ):
+        text = cli(*command, *question, code=code) or cli.err
         assert r"\x1b[2J" in text
-        assert all(character.isprintable() or character == "\n" for character in text)
-        assert not any(line.startswith("evil") for line in text.splitlines())
+        assert all(character.isprintable() or character == "\n" for character in text + cli.err)
+        assert not any(line.startswith("evil") for line in (text + cli.err).splitlines())
 
 
-def test_many_clients_and_queues_are_cut_and_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_many_clients_and_queues_are_cut_and_counted(tmp_path: Path, cli: CommandLine) -> None:
     clients = [f"10.0.0.{number}@app" for number in range(50)]
-    route = {
-        "brokerDatas": [{"brokerName": "broker-a", "brokerAddrs": {"0": "h:1"}}],
-        "queueDatas": [
-            {"brokerName": "broker-a", "perm": 6, "readQueueNums": 200, "writeQueueNums": 200}
-        ],
-    }
-    dump = tmp_path / "dump.jsonl"
-    dump.write_text(f"{poll_line(*clients)}\n{route_line(route)}\n")
-    assert main(["explain", "--dumps", str(dump), "--group", "G", "--topic", "T"]) == 0
-    text = capsys.readouterr().out
+    text = cli("explain", *a_dump(tmp_path, poll_line(*clients), route_line(route_body(200))))
     assert "  (80 more queues and 10 more clients are not shown)\n" in text
     assert "    and 10 more\n" in text
     assert max(map(len, text.splitlines())) <= 100
 
 
+def of_dump(options: list[str], **asked: str) -> Moment:
+    question = MomentQuestion("G", "T", **asked)
+    return moments_of_dumps([options[1]], question, Settings())[0]
+
+
 def test_a_group_in_two_clusters_needs_the_cluster(tmp_path: Path) -> None:
-    dump = tmp_path / "dump.jsonl"
-    dump.write_text(f"{poll_line('a')}\n{poll_line('a', cluster='C2')}\n")
+    options = a_dump(tmp_path, poll_line("a"), poll_line("a", cluster="C2"))
     with pytest.raises(InputError, match="in several clusters, 'C2', 'DefaultCluster': say which"):
-        moments_of_dumps([str(dump)], MomentQuestion("G", "T"), Settings())
-    assert (
-        moments_of_dumps([str(dump)], MomentQuestion("G", "T", cluster="C2"), Settings())[0].cluster
-        == "C2"
-    )
+        of_dump(options)
+    assert of_dump(options, cluster="C2").cluster == "C2"
 
 
 @pytest.mark.parametrize(
@@ -388,10 +369,8 @@ def test_a_group_in_two_clusters_needs_the_cluster(tmp_path: Path) -> None:
 def test_a_group_whose_members_no_broker_told_is_an_error_in_words(
     tmp_path: Path, line: str, said: str
 ) -> None:
-    dump = tmp_path / "dump.jsonl"
-    dump.write_text(f"{line}\n")
     with pytest.raises(InputError) as raised:
-        moments_of_dumps([str(dump)], MomentQuestion("G", "T"), Settings())
+        of_dump(a_dump(tmp_path, line))
     assert str(raised.value) == said
 
 
@@ -409,77 +388,53 @@ def test_a_dump_is_enough_without_java(tmp_path: Path, repository: Path) -> None
     assert "10.0.2.9@app-1 leaves" in done.stdout
 
 
-def test_when_the_data_is_and_when_the_fault_was_is_said(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_when_the_data_is_and_when_the_fault_was_is_said(cli: CommandLine) -> None:
     """The last snapshot is long after the fault, and --at beyond the end means it too."""
+    at_other_times = "nothing is wrong at this moment; at other times T_S2 had ORPHANED"
+    times = r"the snapshots go from 2026-11-21T02:03:10\S+ to 2026-11-21T02:07:11\S+;"
     for when in ([], ["--at", "2026-11-22T00:00:00Z"]):
-        assert main(["explain", *S2, *when]) == 0
-        shown = capsys.readouterr()
-        said = shown.err
-        assert re.search(
-            r"the snapshots go from 2026-11-21T02:03:10\S+ to 2026-11-21T02:07:11\S+;", said
-        )
-        assert "had" not in said, "the text has it"
-        text = " ".join(shown.out.split())
+        text = " ".join(cli("explain", *S2, *when).split())
+        assert re.search(times, cli.err)
+        assert "had" not in cli.err, "the text has it"
         assert (
-            "nothing is wrong at this moment; at other times T_S2 had ORPHANED, DUPLICATE and "
-            "DUPLICATE_CLIENT_ID, the worst from 2026-11-21T02:04:07.272Z to "
-            "2026-11-21T02:05:47.139Z: --at" in text
+            f"{at_other_times}, DUPLICATE and DUPLICATE_CLIENT_ID, the worst from "
+            "2026-11-21T02:04:07.272Z to 2026-11-21T02:05:47.139Z: --at" in text
         )
-    assert main(["what-if", *S2, "--leave", "10.0.2.9@app-1"]) in (0, 1)
-    assert (
-        "nothing is wrong at this moment; at other times T_S2 had ORPHANED"
-        in capsys.readouterr().err
-    )
+    cli("what-if", *S2, "--leave", "10.0.2.9@app-1")
+    assert at_other_times in cli.err
     fault = re.findall(r"--at (\S+Z)", text)[0]
-    assert main(["explain", *S2, "--at", fault]) == 0
-    shown = capsys.readouterr()
-    assert "duplicate" in shown.out
-    assert "the snapshots go" not in shown.err + shown.out
-    assert "nothing is found" not in shown.out
+    shown = cli("explain", *S2, "--at", fault)
+    assert "duplicate" in shown
+    assert "the snapshots go" not in cli.err + shown
+    assert "nothing is found" not in shown
 
 
-def test_a_date_of_another_day_says_when_the_snapshots_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = ["run", "--dumps", "tests/data/captures/S2", "--output", str(tmp_path), "--quiet"]
-    assert main([*run, "--date", "2026-11-20"]) == 3
-    said = capsys.readouterr().err
-    first, _, then = said.partition(": the snapshots go from 2026-11-21T02:03:10Z to ")
-    assert first.endswith(
-        "no snapshot from 2026-11-20T00:00:00Z to 2026-11-21T00:00:00Z, exclusive"
-    )
+def test_a_date_of_another_day_says_when_snapshots_are(tmp_path: Path, cli: CommandLine) -> None:
+    run = ["run", "--dumps", CAPTURES / "S2", "--output", tmp_path, "--quiet"]
+    cli(*run, "--date", "2026-11-20", code=3)
+    first, _, then = cli.err.partition(": the snapshots go from 2026-11-21T02:03:10Z to ")
+    none = "no snapshot from 2026-11-20T00:00:00Z to 2026-11-21T00:00:00Z, exclusive"
+    assert first.endswith(none)
     assert then.startswith(f"2026-11-21T02:07:11Z at {tmp_path}/snapshots, so name another --date")
 
 
 def test_without_a_source_the_snapshots_of_the_last_run_here_are_asked_with_its_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["explain", "--group", "G_S2"]) == 2
-    assert "--dumps PATH or --snapshots DIR, or a run in this folder" in capsys.readouterr().err
+    cli("explain", "--group", "G_S2", code=2)
+    assert "--dumps PATH or --snapshots DIR, or a run in this folder" in cli.err
     set_60 = ["--set", "persistence_seconds=60"]
-    dumps = str(CAPTURES / "S2")
-    assert main(["run", "--dumps", dumps, "--output", "out", "--quiet", *set_60]) == 0
-    capsys.readouterr()
+    cli("run", "--dumps", CAPTURES / "S2", "--output", "out", "--quiet", *set_60)
     known = ["explain", "--snapshots", "out/snapshots", "--group", "G_S2", "--topic", "T_S2"]
-
-    def said(*command: str) -> str:
-        assert main(list(command)) == 0
-        return capsys.readouterr().out
-
-    whole = said(*known, *set_60, *SETTLED)
-    assert whole != said(*known, *SETTLED), "what lasts is another thing with other settings"
+    whole = cli(*known, *set_60, *SETTLED)
+    assert whole != cli(*known, *SETTLED), "what lasts is another thing with other settings"
     # The group has one topic besides its retry topic.
-    assert said("explain", "--group", "G_S2", *SETTLED) == whole
-    what_if = ["what-if", "--group", "G_S2", "--topic", "T_S2", "--separate-ids", *SETTLED]
-    assert "T_S2" in said(*what_if)
+    assert cli("explain", "--group", "G_S2", *SETTLED) == whole
+    of_topic = ["--group", "G_S2", "--topic", "T_S2"]
+    assert "T_S2" in cli("what-if", *of_topic, "--separate-ids", *SETTLED)
 
 
-def test_of_a_group_of_several_topics_explain_asks_for_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    dumps = str(CAPTURES / "S4")
-    assert main(["explain", "--dumps", dumps, "--group", "G_S4"]) == 2
-    assert "expected --topic: G_S4 has T_S4A, T_S4B" in capsys.readouterr().err
+def test_of_a_group_of_several_topics_explain_asks_for_one(cli: CommandLine) -> None:
+    cli("explain", "--dumps", CAPTURES / "S4", "--group", "G_S4", code=2)
+    assert "expected --topic: G_S4 has T_S4A, T_S4B" in cli.err

@@ -32,9 +32,8 @@ def test_two_tables_are_enough_and_what_cannot_be_told_is_empty(spark: SparkSess
 def test_a_table_that_lacks_columns_is_refused_before_anything_runs(spark: SparkSession) -> None:
     tables = frames(spark)
     # To read a row of it would fail the job.
-    heartbeats = tables["heartbeats"].withColumn(
-        "language", F.raise_error(F.lit("was read")).cast("string")
-    )
+    error = F.raise_error(F.lit("was read")).cast("string")
+    heartbeats = tables["heartbeats"].withColumn("language", error)
     with pytest.raises(ContractError, match="perm: expected int, is missing"):
         audit({"heartbeats": heartbeats, "topic_routes": tables["topic_routes"].drop("perm")})
 

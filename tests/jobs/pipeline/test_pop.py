@@ -11,36 +11,22 @@ from pathlib import Path
 
 from tests.support.reports import PublishedReports
 from tests.support.runs import audit_locally, ingest_locally, task
-from tests.support.snapshots import at, poll_line, route_line
+from tests.support.snapshots import CLUSTER, at, poll_line, route_body, route_line
 
 RETRY = "%RETRY%G"
-ROUTE = {
-    "brokerDatas": [{"brokerName": "broker-a", "brokerAddrs": {"0": "h:1"}}],
-    "queueDatas": [{"brokerName": "broker-a", "perm": 6, "readQueueNums": 3, "writeQueueNums": 3}],
-}
 
 
 def mode_line(minute: int, modes: dict[str, str]) -> str:
     """What broker-a says of the topics of the group G."""
-    body = {
-        "messageRequestModeMap": {
-            topic: {
-                "G": {"consumerGroup": "G", "mode": mode, "popShareQueueNum": 4, "topic": topic}
-            }
-            for topic, mode in modes.items()
-        }
+    of_group = {"consumerGroup": "G", "popShareQueueNum": 4}
+    of_topics = {
+        topic: {"G": {**of_group, "mode": mode, "topic": topic}} for topic, mode in modes.items()
     }
-    envelope = {
-        "kind": "message_request_mode",
-        "cluster": json.loads(route_line())["cluster"],
-        "snapshot_time": at(60 * minute).isoformat(),
-        "collected_at": at(60 * minute).isoformat(),
-        "broker_name": "broker-a",
-        "broker_id": 0,
-        "broker_addr": "h:1",
-        "body": json.dumps(body),
-    }
-    return json.dumps(envelope)
+    times = dict.fromkeys(("snapshot_time", "collected_at"), at(60 * minute).isoformat())
+    broker = {"broker_name": "broker-a", "broker_id": 0, "broker_addr": "h:1"}
+    body = json.dumps({"messageRequestModeMap": of_topics})
+    envelope = {"kind": "message_request_mode", "cluster": CLUSTER, "body": body}
+    return json.dumps(envelope | times | broker)
 
 
 def lines(modes: dict[str, str]) -> Iterator[str]:
@@ -49,7 +35,7 @@ def lines(modes: dict[str, str]) -> Iterator[str]:
         seconds = 60 * minute
         yield poll_line("x", "x", "z", topics=("T", "U", RETRY), seconds=seconds)
         for topic in ("T", "U", RETRY):
-            yield route_line(ROUTE, seconds, topic=topic)
+            yield route_line(route_body(3), seconds, topic=topic)
         if modes:
             yield mode_line(minute, modes)
 

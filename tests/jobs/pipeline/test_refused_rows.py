@@ -31,6 +31,8 @@ BROKEN = [
 
 def tables(broken: str = "", column: str = "", value: Any = None) -> dict[str, pa.Table]:
     """Two processes share an id, in five rounds of two brokers; in one row a value is another."""
+    ids = list(enumerate(IDS))
+    lists = [(n, broker) for n in range(5) for broker in ("broker-a", "broker-b")]
     rows = {
         "heartbeats": [
             heartbeat_row(
@@ -39,9 +41,8 @@ def tables(broken: str = "", column: str = "", value: Any = None) -> dict[str, p
                 snapshot_time=at(60 * number),
                 broker_name=broker,
             )
-            for number in range(5)
-            for broker in ("broker-a", "broker-b")
-            for place, client_id in enumerate(IDS)
+            for number, broker in lists
+            for place, client_id in ids
         ],
         "topic_routes": [route_row(snapshot_time=at(60 * number)) for number in range(5)],
     }

@@ -17,21 +17,12 @@ from tests.support.snapshots import at, heartbeat_row, poll_row, route_row, writ
 
 def write_rounds(folder: Path, *rounds: int, stacked: bool = False) -> None:
     """Rounds of one group, a minute apart; ``stacked``: a second copy of an id is there."""
-    ports = (1, 2) if stacked else (1,)
+    ports, times = (1, 2) if stacked else (1,), [at(60 * n) for n in rounds]
+    listed = [{"snapshot_time": time, "client_addr": f"h:{n}"} for time in times for n in ports]
     rows = [
-        (
-            HEARTBEATS,
-            [
-                heartbeat_row(snapshot_time=at(60 * n), client_addr=f"h:{port}")
-                for n in rounds
-                for port in ports
-            ],
-        ),
-        (
-            BROKER_POLLS,
-            [poll_row(connections=len(ports), snapshot_time=at(60 * n)) for n in rounds],
-        ),
-        (TOPIC_ROUTES, [route_row(snapshot_time=at(60 * n)) for n in rounds]),
+        (HEARTBEATS, [heartbeat_row(**each) for each in listed]),
+        (BROKER_POLLS, [poll_row(connections=len(ports), snapshot_time=time) for time in times]),
+        (TOPIC_ROUTES, [route_row(snapshot_time=time) for time in times]),
     ]
     write_tables(folder / str(rounds[0]), rows)
     for of, _ in rows:

@@ -47,9 +47,7 @@ def test_rare_causes_are_one_and_no_topic_is_lost() -> None:
         (900, (0, 500, 1_000)),
     ],
 )
-def test_lines_are_at_round_numbers_and_none_is_over_the_top(
-    highest: int, lines: tuple[int, ...]
-) -> None:
+def test_lines_are_at_round_numbers_none_over_the_top(highest: int, lines: tuple[int, ...]) -> None:
     chart = chart_of([Counter({FIRST: highest})])
     assert (chart.lines, chart.top) == (lines, lines[-1])
 
@@ -58,7 +56,5 @@ def test_lines_are_at_round_numbers_and_none_is_over_the_top(
     ("nights", "dates"),
     [(0, ()), (1, (0,)), (5, (4, 3, 2, 1, 0)), (6, (5, 3, 1)), (90, (89, 66, 43, 20))],
 )
-def test_a_few_nights_have_their_date_below_the_last_one_always(
-    nights: int, dates: tuple[int, ...]
-) -> None:
+def test_a_few_nights_have_a_date_the_last_one_always(nights: int, dates: tuple[int, ...]) -> None:
     assert chart_of([Counter[Kind]() for _ in range(nights)]).dates == dates

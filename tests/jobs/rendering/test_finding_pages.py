@@ -37,9 +37,7 @@ def test_a_link_leads_to_a_kind_that_is_shown_beside_it(tmp_path: Path) -> None:
     assert "DUPLICATE" not in html
 
 
-def test_of_a_page_that_kinds_share_each_has_what_is_said_of_all_and_of_itself(
-    tmp_path: Path,
-) -> None:
+def test_of_a_page_that_kinds_share_each_has_what_is_of_all_and_of_itself(tmp_path: Path) -> None:
     (tmp_path / "duplicate_client_id.md").write_text(
         "# Both\n\n## What it means\nShared.\n\n### STACKED\nOf the id.\n\n"
         "### DUPLICATE_CLIENT_ID\nOf the cause.\n\n## How to confirm\n### STACKED\n`mqadmin a`\n"

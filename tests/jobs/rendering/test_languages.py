@@ -25,7 +25,7 @@ from jobs.rendering.finding_pages import FindingPages
 from jobs.rendering.nights import History, Nights, history_of
 from jobs.rendering.page import html_environment, to_html, to_markdown
 from jobs.rendering.page_values import build_report
-from jobs.rendering.site import to_html as to_index
+from jobs.rendering.write import to_index
 from jobs.reports import words
 from jobs.texts.shown import visible
 from rebalance_core import findings
@@ -44,18 +44,8 @@ NAMES = ["C", "GID_payment-settlement-consumer", "TOPIC_payments", "a", "b", "br
 LATIN = {
     *("dashboard", "map", "pid", "true", "slave", "local", "x", "Push", "Pull", "Lite"),
     *("client-cpp", "client-go", "rebalance-audit", "pyarrow", "Python", "Consumer", "Detail"),
-    *(
-        "RocketMQ",
-        "ali-ons",
-        "Node.js",
-        "NewLife",
-        "NewLife.RocketMQ",
-        "ClientId",
-        "ClientAddr",
-        "Properties",
-        "Go",
-        "Asia",
-    ),
+    *("RocketMQ", "ali-ons", "Node.js", "NewLife", "NewLife.RocketMQ", "ClientId", "ClientAddr"),
+    *("Properties", "Go", "Asia"),
     # Headings that mqadmin prints.
     *("Different", "subscription", "in", "the", "same", "group", "of", "consumer"),
     *("Below", "is", "Subscription"),
@@ -237,9 +227,7 @@ def test_rows_of_an_earlier_version_stay_english() -> None:
 
 
 @given(st.text(max_size=20), st.sampled_from(["en", "zh"]))
-def test_what_is_filled_into_a_template_is_text_and_the_template_is_markup(
-    name: str, code: str
-) -> None:
+def test_what_fills_a_template_is_text_and_the_template_is_markup(name: str, code: str) -> None:
     environment = html_environment(language(code))
     template = '{{ t("<code>BROKER_ADDR</code> {x} {n:,} {m}", x=x, n=1200, m="<b>" | safe) }}'
     shown = environment.from_string(template).render(x=name)
@@ -325,11 +313,8 @@ def test_sentences_in_chinese_follow_each_other_without_a_blank() -> None:
 
 def test_the_check_of_blanks_sees_them() -> None:
     """Also where a tag begins between the two."""
-    for html in (
-        "<p>级。 其中</p>",
-        "<p>重启 <span>（消除</span></p>",
-        "<b>：</b><p>x</p>：\n 检查",
-    ):
+    blanks = ("<p>级。 其中</p>", "<p>重启 <span>（消除</span></p>", "<b>：</b><p>x</p>：\n 检查")
+    for html in blanks:
         assert any(_BLANK_TOO_MANY.search(text) for text in spoken_on(html))
 
 

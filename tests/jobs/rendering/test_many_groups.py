@@ -96,9 +96,7 @@ def test_at_300_groups_every_culprit_is_in_the_file_by_its_client_id() -> None:
     assert {each for each in culprits if each not in text} == set()
 
 
-def test_at_300_groups_every_faulty_topic_has_its_repair_and_a_link_and_each_cause_a_picture() -> (
-    None
-):
+def test_at_300_groups_every_faulty_topic_has_a_repair_and_link_each_cause_a_picture() -> None:
     told, text = fleet(300), text_of(page(300))
     drawn = {card.problem.main_kind for card in told.cards if card.pictures}
     assert drawn >= {cause.kind for cause in told.causes}

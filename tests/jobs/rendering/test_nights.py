@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from jobs.cli import main
 from jobs.declared.kinds import KINDS, kind_of
 from jobs.rendering.nights import Night, Nights, history_of, read_history
 from jobs.rendering.page_values import MOST_GROUPS
-from jobs.rendering.site import NightPage, to_html, write_site
-from jobs.rendering.write import Look
+from jobs.rendering.write import Look, NightPage, to_index, write_site
 from jobs.storage import Location, Reports
+from tests.support.command_line import CommandLine
 from tests.support.html import Page
 from tests.support.reports import last_pointer
 from tests.support.written_reports import NOON, publish, report_row
@@ -46,23 +45,15 @@ def a_page(*causes: str, **anchors: str) -> NightPage:
 def audited(folder: Path, day: str, **levels: str) -> None:
     """A published night with a finding of each group that is CRITICAL; all of them have health."""
     bad = [group for group, level in levels.items() if level == "CRITICAL"]
-    publish(
-        folder,
-        day,
-        {
-            "orphaned_queues": [
-                report_row("orphaned_queues", consumer_group=group, nights_open=4, open_since=NOON)
-                for group in bad
-            ],
-            "group_health": [report_row("group_health", consumer_group=group) for group in levels],
-        },
-        schema_version=1,
-        engine="local",
-        settings="0123456789abcdef",
-        versions={"rebalance-audit": "0.2.0"},
-        window={"first_snapshot": f"{day}T10:00:00Z", "last_snapshot": f"{day}T19:59:00Z"},
-        **summary(**levels),
-    )
+    told = {"nights_open": 4, "open_since": NOON}
+    tables = {
+        "orphaned_queues": [report_row("orphaned_queues", consumer_group=g, **told) for g in bad],
+        "group_health": [report_row("group_health", consumer_group=group) for group in levels],
+    }
+    run = {"schema_version": 1, "engine": "local", "settings": "0123456789abcdef"}
+    window = {"first_snapshot": f"{day}T10:00:00Z", "last_snapshot": f"{day}T19:59:00Z"}
+    run |= {"versions": {"rebalance-audit": "0.2.0"}, "window": window}
+    publish(folder, day, tables, **run, **summary(**levels))
 
 
 def test_a_night_without_a_run_is_missing_and_not_clean() -> None:
@@ -90,9 +81,7 @@ def test_groups_without_findings_are_counted_and_the_worst_of_now_come_first() -
     assert history.well == 1
 
 
-def test_the_last_nights_are_days_of_the_calendar_from_the_first_that_was_published(
-    tmp_path: Path,
-) -> None:
+def test_the_last_nights_are_days_from_the_first_that_was_published(tmp_path: Path) -> None:
     reports = Reports(Location(tmp_path))
     for day in ("2026-11-14", "2026-11-16", "2026-11-20"):
         audited(tmp_path, day, G="OK")
@@ -117,25 +106,11 @@ def links(page: Path) -> list[str]:
     return [each for each in found if each.endswith(".html") and not each.startswith(("#", "http"))]
 
 
-def test_a_site_links_each_night_with_those_before_and_after_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_site_links_each_night_with_those_around_it(tmp_path: Path, cli: CommandLine) -> None:
     for day in ("2026-11-16", "2026-11-18", "2026-11-20"):
         audited(tmp_path, day, G="CRITICAL")
-    assert (
-        main(
-            [
-                "report",
-                "--nights=30",
-                "--reports",
-                str(tmp_path),
-                "--output",
-                str(tmp_path / "site"),
-            ]
-        )
-        == 0
-    )
-    assert "site: 3 pages up to 2026-11-20" in capsys.readouterr().out
+    out = cli("report", "--nights=30", "--reports", tmp_path, "--output", tmp_path / "site")
+    assert "site: 3 pages up to 2026-11-20" in out
     site = tmp_path / "site"
     pages = ["dt=2026-11-16.html", "dt=2026-11-18.html", "dt=2026-11-20.html"]
     assert sorted(path.name for path in site.iterdir()) == [*pages, "index.html"]
@@ -146,7 +121,7 @@ def test_a_site_links_each_night_with_those_before_and_after_it(
     assert "4 nights" in (site / pages[2]).read_text()
 
 
-def test_a_damaged_night_has_no_page_and_no_link_and_the_others_have(tmp_path: Path) -> None:
+def test_a_damaged_night_alone_has_no_page_and_no_link(tmp_path: Path, cli: CommandLine) -> None:
     for day in ("2026-11-18", "2026-11-19", "2026-11-20"):
         audited(tmp_path, day, G="CRITICAL")
     shutil.rmtree(tmp_path / "orphaned_queues" / "dt=2026-11-19")
@@ -159,7 +134,7 @@ def test_a_damaged_night_has_no_page_and_no_link_and_the_others_have(tmp_path: P
     assert set(links(folder / "index.html")) == {"dt=2026-11-18.html", "dt=2026-11-20.html"}
     # The index has the night all the same.
     assert "2026-11-19" in (folder / "index.html").read_text()
-    assert main(["report", "--nights=30", "--reports", str(tmp_path), "--output", str(folder)]) == 4
+    cli("report", "--nights=30", "--reports", tmp_path, "--output", folder, code=4)
 
 
 def test_each_cell_is_a_link_to_where_the_page_of_that_night_has_the_group(tmp_path: Path) -> None:
@@ -186,7 +161,7 @@ def test_each_cell_is_a_link_to_where_the_page_of_that_night_has_the_group(tmp_p
 
 def test_a_night_without_a_page_has_no_links_and_one_that_says_nothing_has() -> None:
     nights = [night(1, G="WARNING"), Night("2026-11-02", is_published=True, summary=None)]
-    text = to_html(history_of(nights), {"2026-11-02": a_page(G="G/T")})
+    text = to_index(history_of(nights), {"2026-11-02": a_page(G="G/T")})
     assert '<td class="n_warning">W</td>' in text
     assert '<td class="n_unknown"><a href="dt=2026-11-02.html#G/T">?</a></td>' in text
 
@@ -195,7 +170,7 @@ def test_the_chart_has_a_bar_for_each_cause_and_a_gap_for_each_night_without_a_p
     damaged = Night("2026-11-03", is_published=True, summary=None)
     history = history_of([night(1, G="CRITICAL"), missing(2), damaged, night(4, G="OK")])
     causes = ("STRATEGY_MISMATCH", "GHOST_MEMBER", "STRATEGY_MISMATCH")
-    text = to_html(history, {"2026-11-01": a_page(*causes), "2026-11-04": a_page()})
+    text = to_index(history, {"2026-11-01": a_page(*causes), "2026-11-04": a_page()})
     chart = text.partition('<svg class="chart"')[2].partition("</svg>\n<ul")[0]
     titles = re.findall('<rect class="(.*?)".*?<title>(.*?)</title>', chart)
     said = f"{kind_of('STRATEGY_MISMATCH').title}: 2; {kind_of('GHOST_MEMBER').title}: 1"
@@ -209,7 +184,7 @@ def test_the_chart_has_a_bar_for_each_cause_and_a_gap_for_each_night_without_a_p
     table = text.partition('<table class="nights">')[2]
     assert f'<td class="wide">{said}</td>' in table
     assert '<td class="wide">no lasting findings</td>' in table
-    assert "<svg" not in to_html(history, {})
+    assert "<svg" not in to_index(history, {})
     page = Page(text)
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     named = [each.get("aria-labelledby") for _, each in page.elements if "aria-labelledby" in each]
@@ -219,7 +194,7 @@ def test_the_chart_has_a_bar_for_each_cause_and_a_gap_for_each_night_without_a_p
 
 def test_no_name_changes_what_the_index_is_made_of() -> None:
     name = "<script>alert(1)</script>\"'\u202e{{ 7 * 7 }}"
-    text = to_html(history_of([night(1, **{name: "CRITICAL"})]), {})
+    text = to_index(history_of([night(1, **{name: "CRITICAL"})]), {})
     assert "<script" not in text
     assert "&lt;script&gt;" in text
     assert "\u202e" not in text
@@ -232,7 +207,7 @@ def test_the_index_of_many_groups_stays_small() -> None:
     first = date(2026, 9, 1)
     days = [(first + timedelta(days=each)).isoformat() for each in range(90)]
     nights = [Night(day, is_published=True, summary=summary(1_000, **names)) for day in days]
-    text = to_html(history_of(nights), dict.fromkeys(days, page))
+    text = to_index(history_of(nights), dict.fromkeys(days, page))
     assert len(text) < 1_300_000
     assert "889 more groups not shown" in text
 
@@ -244,8 +219,6 @@ def test_the_nights_around_the_first_and_the_last() -> None:
 
 
 @pytest.mark.parametrize("number", ["0", "1000", "-1", "x"])
-def test_a_number_of_nights_that_is_none_is_refused(
-    number: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report", "--reports", "out", f"--nights={number}"]) == 2
-    assert "expected a" in capsys.readouterr().err
+def test_a_number_of_nights_that_is_none_is_refused(number: str, cli: CommandLine) -> None:
+    cli("report", "--reports", "out", f"--nights={number}", code=2)
+    assert "expected a" in cli.err

@@ -49,13 +49,25 @@ def report(top: int = 10, **tables: list[dict[str, Any]]) -> PageValues:
     return build_report(published(), RowTables(**tables), top)
 
 
+def html_of(top: int = 10, **tables: list[dict[str, Any]]) -> str:
+    """The page of these tables, of a group that is well otherwise."""
+    return to_html(report(top, **{"group_health": [health()]} | tables), "r")
+
+
+def ticket(told: PageValues, top: int = 10, pages: str | None = None, reports: str = "r") -> str:
+    return to_markdown(told, reports, pages, ENGLISH, top)
+
+
+def cards_of(html: str) -> list[str]:
+    return re.findall("<article.*?</article>", html, re.DOTALL)
+
+
 def full_report(name: str = "G") -> PageValues:
     """Every section has something in it, and every name in it is ``name``."""
     tables = two_processes_share_one_client_id(consumer_group=name)
     tables["allocations"] = [{**row, "client_id": name} for row in tables["allocations"]]
-    tables["group_faults"] = [
-        {**row, "evidence": name, "remedy": name} for row in tables["group_faults"]
-    ]
+    texts = {"evidence": name, "remedy": name}
+    tables["group_faults"] = [row | texts for row in tables["group_faults"]]
     tables["orphaned_queues"] += [
         finding(topic="known", known_issue=name, consumer_group=name),
         finding(topic="passed", severity="INFO", persistence="TRANSIENT", ongoing=False),
@@ -91,18 +103,16 @@ def test_a_person_on_call_sees_first_whether_anything_is_wrong() -> None:
 
 
 def test_with_nothing_wrong_it_says_so() -> None:
-    page = Page(to_html(report(group_health=[health()]), "r"))
-    assert page.texts["h2"][0] == "All is well"
     passed = finding(severity="INFO", persistence="TRANSIENT", ongoing=False)
-    page = Page(to_html(report(group_health=[health()], orphaned_queues=[passed]), "r"))
-    assert page.texts["h2"][0] == "Nothing lasting is wrong"
+    for rows, heading in (([], "All is well"), ([passed], "Nothing lasting is wrong")):
+        assert Page(html_of(orphaned_queues=rows)).texts["h2"][0] == heading
 
 
 @pytest.mark.parametrize("window", [{}, {"first_snapshot": None, "last_snapshot": None}])
 def test_a_run_without_snapshots_has_a_page_that_says_so(window: dict[str, Any]) -> None:
     empty = build_report(published(window=window), RowTables(), 10)
     assert "no snapshots" in to_html(empty, "r")
-    assert "No snapshots" in to_markdown(empty, "r", None, ENGLISH, 10)
+    assert "No snapshots" in ticket(empty)
 
 
 def test_how_many_groups_rest_on_an_assumption_is_said_with_what_to_collect() -> None:
@@ -121,8 +131,7 @@ def test_how_many_groups_rest_on_an_assumption_is_said_with_what_to_collect() ->
 
 
 def test_a_known_issue_is_told_with_its_reason_and_not_in_the_verdict() -> None:
-    known = finding(known_issue="OPS-1: moved next week")
-    html = to_html(report(group_health=[health()], orphaned_queues=[known]), "r")
+    html = html_of(orphaned_queues=[finding(known_issue="OPS-1: moved next week")])
     page = Page(html)
     assert page.texts["h2"][0] == "All is well"
     assert "OPS-1: moved next week" in html
@@ -130,13 +139,10 @@ def test_a_known_issue_is_told_with_its_reason_and_not_in_the_verdict() -> None:
 
 
 def test_new_persisting_and_resolved_findings_are_told_apart() -> None:
-    titles = Page(full_page()).texts["h3"]
-    assert [text.split(":")[0] for text in titles if text.split(":")[0].isupper()] == [
-        "NEW",
-        "PERSISTING",
-    ]
-    badges = Page(full_page()).texts["span"]
-    assert {"RESOLVED", "NOT AUDITED"} <= set(badges)
+    page = Page(full_page())
+    titles = [text.split(":")[0] for text in page.texts["h3"]]
+    assert [each for each in titles if each.isupper()] == ["NEW", "PERSISTING"]
+    assert {"RESOLVED", "NOT AUDITED"} <= set(page.texts["span"])
 
 
 def test_headings_descend_one_by_one() -> None:
@@ -164,10 +170,8 @@ def test_pictures_have_a_title_and_say_what_they_show() -> None:
     page = Page(full_page())
     pictures = [svg for svg in page.all("svg") if svg.get("aria-hidden") != "true"]
     assert len(pictures) >= 3
-    named = {
-        attributes["id"] for tag, attributes in page.elements if tag in ("title", "desc")
-        if "id" in attributes
-    }  # fmt: skip
+    texts = [each for tag, each in page.elements if tag in ("title", "desc")]
+    named = {each["id"] for each in texts if "id" in each}
     for picture in pictures:
         assert picture["role"] == "img"
         assert set(picture["aria-labelledby"].split()) <= named
@@ -196,9 +200,8 @@ def test_the_page_fetches_nothing_and_runs_its_own_script_alone() -> None:
     assert not set(re.findall(r"innerHTML|insertAdjacent|eval|fetch|XMLHttp|import", script))
     assert {"name": "referrer", "content": "no-referrer"} in page.all("meta")
     for _, attributes in page.elements:
-        assert not {name for name in attributes if name.startswith("on")} | (
-            set(attributes) & {"src", "srcset", "style", "xlink:href"}
-        )
+        forbidden = {"src", "srcset", "style", "xlink:href"}
+        assert not [each for each in attributes if each.startswith("on") or each in forbidden]
     (style,) = page.texts["style"]
     assert set(re.findall(r"url\(([^)]*)\)", style)) == {"#hatch-orphaned", "#hatch-duplicate"}
     assert "@import" not in style
@@ -269,9 +272,8 @@ def test_the_worse_a_night_was_the_more_its_cell_stands_out_in_light_and_in_dark
 
 def test_every_variable_of_the_style_is_there_in_both_schemes() -> None:
     (style,) = Page(full_page()).texts["style"]
-    light, dark = (
-        set(re.findall(r"--([a-z0-9-]+):", b)) for b in re.findall(r":root \{(.*?)\}", style, re.S)
-    )
+    blocks = re.findall(r":root \{(.*?)\}", style, re.S)
+    light, dark = (set(re.findall(r"--([a-z0-9-]+):", block)) for block in blocks)
     assert light == dark == set(re.findall(r"var\(--([a-z0-9-]+)\)", style))
 
 
@@ -297,9 +299,9 @@ def test_what_passed_is_one_list_by_event_and_asks_for_nothing() -> None:
     events = [
         {
             "event_id": event_id,
+            "headline": f"{event_id} at {begins}",
             "begins": minute(begins),
             "ends": minute(begins + 2),
-            "headline": f"{event_id} at {begins}",
             "groups_touched": touched,
         }
         # What happens again has its id again.
@@ -320,14 +322,12 @@ def test_a_card_has_one_box_of_what_to_do_of_what_lasts() -> None:
     passed = {"persistence": "TRANSIENT", "ongoing": False, "severity": "INFO"}
     names = ("ROUTE_CHANGED", "STRATEGY_MISMATCH", "GHOST_MEMBER")
     faults = [fault(name, remedy=f"repaint {name}", queues_affected=9, **passed) for name in names]
-    told = report(orphaned_queues=[finding()], group_faults=[fault(), *faults])
-    card = to_html(told, "r").partition("<article")[2].partition("</article>")[0]
+    (card,) = cards_of(html_of(orphaned_queues=[finding()], group_faults=[fault(), *faults]))
     assert card.count('class="todo"') == 1
     assert "repaint" not in card
     assert "Also seen: " in card
     lasting = fault("GHOST_MEMBER", remedy="mend it too")
-    both = to_html(report(orphaned_queues=[finding()], group_faults=[fault(), lasting]), "r")
-    card = both.partition("<article")[2].partition("</article>")[0]
+    (card,) = cards_of(html_of(orphaned_queues=[finding()], group_faults=[fault(), lasting]))
     assert card.count('class="todo"') == 1
     assert "<li>mend it too" in card
 
@@ -340,10 +340,8 @@ def test_that_no_offsets_came_is_not_that_nothing_waits(
     backlog: int | None, missing: int, shown: str
 ) -> None:
     waiting = {"backlog": backlog, "backlog_per_minute": None, "waiting_since": None}
-    waiting |= {"queues_without_offsets": missing}
-    told = report(group_health=[health(**waiting)])
-    table = to_html(told, "r").partition('id="health"')[2]
-    assert f"<td>{shown}</td>" in table
+    html = html_of(group_health=[health(**waiting, queues_without_offsets=missing)])
+    assert f"<td>{shown}</td>" in html.partition('id="health"')[2]
 
 
 def test_what_waits_is_in_the_first_lines_in_the_causes_and_in_each_card() -> None:
@@ -359,10 +357,9 @@ def test_what_waits_is_in_the_first_lines_in_the_causes_and_in_each_card() -> No
     assert f"1 queue consumed by nobody; {words}" in verdict
     assert f"<td>{both}</td>" in causes
     assert causes.count(f"1 queue consumed by nobody; {words}") == 2
-    ticket = to_markdown(told, "r", None, ENGLISH, 10)
-    assert both in ticket.splitlines()[2]
+    assert both in ticket(told).splitlines()[2]
     assert "<td>4,000,000</td>" in html.partition('id="health"')[2]
-    assert f"consumed by nobody; {words}" in ticket
+    assert f"consumed by nobody; {words}" in ticket(told)
 
 
 def test_that_nothing_waits_is_said_of_what_lasts_alone() -> None:
@@ -406,20 +403,14 @@ def test_a_number_of_which_a_part_is_not_known_is_a_lower_bound_wherever_it_is()
 
 def test_what_had_gaps_says_for_how_much_of_the_time_it_was_there() -> None:
     gaps = {"share_of_time": 0.88}
-    told = report(
-        orphaned_queues=[finding(**gaps)], group_faults=[fault(**gaps)], group_health=[health()]
-    )
-    html = to_html(told, "r")
+    html = html_of(orphaned_queues=[finding(**gaps)], group_faults=[fault(**gaps)])
     assert "10:19:00</time></span>, 88 % of the time <strong>still there</strong>" in html
     assert "10:19:00</time></span>, 88 % of the time, still there)" in html
 
 
 def test_what_is_still_there_never_says_that_it_passed() -> None:
     begun = {"severity": "INFO", "persistence": "TRANSIENT"}
-    told = report(
-        orphaned_queues=[finding(**begun)], group_faults=[fault(**begun)], group_health=[health()]
-    )
-    html = to_html(told, "r")
+    html = html_of(orphaned_queues=[finding(**begun)], group_faults=[fault(**begun)])
     body = html[html.index('id="findings"') : html.index('id="kind-')]
     assert "passed by itself" not in body
     assert "There at the end, and not counted" in body
@@ -428,13 +419,12 @@ def test_what_is_still_there_never_says_that_it_passed() -> None:
 
 def test_what_is_still_there_says_so() -> None:
     for ongoing in (True, False):
-        rows = [finding(ongoing=ongoing)]
-        told = report(orphaned_queues=rows, group_health=[health()])
+        told = report(orphaned_queues=[finding(ongoing=ongoing)], group_health=[health()])
         html = to_html(told, "r")
         (line,) = re.findall("<td>((?:(?!<td>).)*10:19:00.*?)</td><td>certain</td>", html)
         assert ("<strong>still there</strong>" in line) == ongoing
         assert ('<span class="badge">OVER</span>' in html) == (not ongoing)
-        assert (", **still there** |" in to_markdown(told, "r", None, ENGLISH, 10)) == ongoing
+        assert (", **still there** |" in ticket(told)) == ongoing
 
 
 def test_of_many_faults_and_topics_some_are_told_in_full() -> None:
@@ -442,25 +432,19 @@ def test_of_many_faults_and_topics_some_are_told_in_full() -> None:
     rows = [finding(topic=f"T{number}") for number in range(7)]
     faults = [fault(name, topic="T0") for name in names]
     told = report(orphaned_queues=rows, group_faults=faults, group_health=[health()])
-    card = to_html(told, "r").partition("<article")[2].partition("</article>")[0]
+    card, *_ = cards_of(to_html(told, "r"))
     assert len(re.findall("<dt>(?:Why|Also): ", card)) == 4
     assert card.count("Also seen: ") == 1
-    ticket = to_markdown(told, "r", None, ENGLISH, 10)
-    assert ticket.count("\n### ") == 5
-    assert ticket.count("**What to do:**") == 1
+    assert ticket(told).count("\n### ") == 5
+    assert ticket(told).count("**What to do:**") == 1
 
 
 def test_beyond_the_top_a_topic_has_all_but_the_pictures() -> None:
     """Of 54 faulty topics 44 had a line: who it was stood nowhere in the file."""
     names = [f"T{number:03}" for number in range(120)]
-    tables = {
-        "orphaned_queues": [finding(topic=name, status="PERSISTING") for name in names],
-        "group_faults": [
-            fault(topic=name, client_ids=[f"c-{name}"], evidence=f"c-{name} is used twice")
-            for name in names
-        ],
-    }
-    html = to_html(report(top=3, group_health=[health()], **tables), "out/reports")
+    rows = [finding(topic=name, status="PERSISTING") for name in names]
+    faults = [fault(topic=n, client_ids=[f"c-{n}"], evidence=f"c-{n} is used twice") for n in names]
+    html = html_of(3, orphaned_queues=rows, group_faults=faults)
     page = Page(html)
     assert len(page.all("article")) == 2
     closed = re.findall(r'<details class="problem critical" id="(.*?)">(.*?)</details>', html, re.S)
@@ -478,9 +462,9 @@ def test_beyond_the_top_a_topic_has_all_but_the_pictures() -> None:
 
 def test_of_a_thousand_faulty_topics_the_worst_have_cards_and_the_others_are_counted() -> None:
     rows = [finding(topic=f"T{number:04}") for number in range(1000)]
-    rows += [finding(topic=f"P{n}", severity="INFO", persistence="TRANSIENT", ongoing=False)
-             for n in range(60)]  # fmt: skip
-    html = to_html(report(top=1, orphaned_queues=rows, group_health=[health()]), "r")
+    passed = {"severity": "INFO", "persistence": "TRANSIENT", "ongoing": False}
+    rows += [finding(topic=f"P{n}", **passed) for n in range(60)]
+    html = html_of(1, orphaned_queues=rows)
     assert html.count('<details class="problem critical"') == 449
     assert html.count('<li id="G/P') == 50
     assert "550 topics more not shown here" in html
@@ -496,7 +480,7 @@ def test_a_page_of_many_groups_stays_small() -> None:
 
 
 def test_a_ticket_has_the_verdict_and_the_worst() -> None:
-    text = to_markdown(full_report(), "out/reports", "https://docs.example/findings", ENGLISH, 10)
+    text = ticket(full_report(), pages="https://docs.example/findings")
     assert text.startswith("# CRITICAL: rebalance audit of 2026-11-20\n")
     assert "| `G` / `T` in `C` | CRITICAL | 2 queues consumed by nobody and 2 consumed" in text
     assert "(https://docs.example/findings/duplicate_client_id.md)" in text
@@ -505,7 +489,7 @@ def test_a_ticket_has_the_verdict_and_the_worst() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_stays_text_in_a_ticket(name: str) -> None:
-    text = to_markdown(full_report(name), "out/reports", None, ENGLISH, 10)
+    text = ticket(full_report(name))
     tables = [line for line in text.splitlines() if line.startswith("|")]
     # Cells are parted by bars that no backslash precedes.
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} == {7}
@@ -528,30 +512,21 @@ def test_a_hostile_name_stays_text_in_a_ticket(name: str) -> None:
     ],
 )
 def test_a_code_span_ends_where_its_text_ends(text: str, span: str) -> None:
-    assert f"| {span} / `T` |" in to_markdown(
-        report(orphaned_queues=[finding(consumer_group=text)], group_health=[health()]),
-        "r",
-        None,
-        ENGLISH,
-        10,
-    )
+    told = report(orphaned_queues=[finding(consumer_group=text)], group_health=[health()])
+    assert f"| {span} / `T` |" in ticket(told)
 
 
 def test_a_ticket_has_so_many_topics_as_are_told_in_full_and_names_one_cluster_nowhere() -> None:
     rows = [finding(topic=f"T{number}") for number in range(3)]
     for top, listed in ((2, 2), (0, 1), (3, 3)):
         told = report(top=top, orphaned_queues=rows, group_health=[health()])
-        text = to_markdown(told, "r", top=top, finding_pages=None, language=ENGLISH)
+        text = ticket(told, top)
         assert text.count("\n| `G` / `T") == listed
         assert (f"{3 - listed} topic" in text) == (listed < 3)
         assert " in `C`" not in text
         assert " in <bdi" not in to_html(told, "r")
-
-
-def test_the_command_in_a_ticket_can_be_pasted_whatever_the_folder_is_called() -> None:
-    rows = [finding(topic=f"T{number}") for number in range(3)]
-    told = report(orphaned_queues=rows, group_health=[health()])
-    text = to_markdown(told, "/home/a/my reports", top=1, finding_pages=None, language=ENGLISH)
+    # The command can be pasted whatever the folder is called.
+    text = ticket(told, 1, reports="/home/a/my reports")
     assert "`rebalance-audit show group_faults --reports 'my reports' --date 2026-11-20`" in text
 
 
@@ -560,16 +535,15 @@ def test_numbers_are_told_as_a_person_reads_them() -> None:
     assert "20.0 queue-minutes with nobody, 20.0 with several" in html
     assert "<td>20.0</td><td>20.0</td><td>50 %</td>" in html
     assert "1 line was not understood (0.100 %)" in html
-    (fine,) = re.findall("<td>fine</td>.*", to_html(report(group_health=[health()]), "r"))
+    (fine,) = re.findall("<td>fine</td>.*", html_of())
     assert fine.endswith("<td>0</td><td>0</td><td>100 %</td></tr>")
-    assert '<td class="wide">Give each process its own instanceName</td>' in to_html(
-        report(**two_processes_share_one_client_id()), "r"
-    )
+    shared = html_of(**two_processes_share_one_client_id())
+    assert '<td class="wide">Give each process its own instanceName</td>' in shared
 
 
 def test_a_link_of_a_ticket_ends_where_the_address_ends() -> None:
     told = report(**two_processes_share_one_client_id())
-    text = to_markdown(told, "r", "https://docs.example/a (b)/", ENGLISH, 10)
+    text = ticket(told, pages="https://docs.example/a (b)/")
     assert "](https://docs.example/a%20%28b%29/duplicate_client_id.md)" in text
 
 
@@ -611,9 +585,7 @@ def test_a_page_of_300_groups_can_be_mailed_and_names_each_once_with_a_link() ->
     assert set(links) <= ids
 
 
-def test_problems_of_one_cause_have_one_remedy_and_a_retry_topic_is_in_the_card_of_its_group() -> (
-    None
-):
+def test_problems_of_one_cause_have_one_remedy_and_a_retry_topic_its_groups_card() -> None:
     html = to_html(report(top=20, **a_night(8, 6)), "r")
     section = html.partition('<section class="cause"')[2].partition("</section>")[0]
     assert "6 groups: several processes share one client id" in section
@@ -626,7 +598,7 @@ def test_problems_of_one_cause_have_one_remedy_and_a_retry_topic_is_in_the_card_
         finding(topic="T", severity="INFO", persistence="TRANSIENT", ongoing=False),
         finding(topic="%RETRY%G"),
     ]
-    html = to_html(report(orphaned_queues=alone, group_health=[health()]), "r")
+    html = html_of(orphaned_queues=alone)
     assert "retry topic" not in html
     assert html.count("<article") == html.count('<li id="G/T"') == 1
 
@@ -690,6 +662,6 @@ def test_the_page_on_a_finding_is_in_the_page_and_no_link_leads_to_a_file() -> N
 
 
 def test_times_are_in_utc_and_a_browser_understands_them() -> None:
-    html = to_html(report(orphaned_queues=[finding()], group_health=[health()]), "r")
+    html = html_of(orphaned_queues=[finding()])
     assert '<time datetime="2026-11-20T10:10:00Z">2026-11-20 10:10:00</time> to ' in html
     assert '<time datetime="2026-11-20T10:19:00Z">10:19:00</time> UTC</span>' in html

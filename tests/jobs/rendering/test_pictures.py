@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -30,6 +31,9 @@ from tests.support.published import (
 TABLES = two_processes_share_one_client_id()
 
 
+A_0 = PlaceQueue("broker-a", 0)
+
+
 def states(tables: dict[str, list[dict[str, Any]]] = TABLES) -> States:
     return States(tables["state_runs"], tables["allocations"])
 
@@ -38,14 +42,23 @@ def found(**tables: list[dict[str, Any]]) -> tuple[PlaceFinding, ...]:
     return find_problems(RowTables(**tables))[0].findings
 
 
-def seen() -> TimelinePicture:
-    picture = timeline(states(), found(**TABLES), TABLES["group_faults"], TABLES["reassignments"])
+def drawn(
+    of: States | None = None,
+    findings: tuple[PlaceFinding, ...] = (),
+    faults: Sequence[dict[str, Any]] = (),
+    changes: Sequence[dict[str, Any]] = (),
+) -> TimelinePicture:
+    picture = timeline(of or states(), findings, list(faults), list(changes))
     assert picture is not None
     return picture
 
 
-def repaired() -> AfterRepair:
-    repair = after_repair(states(), TABLES["group_faults"][0])
+def seen() -> TimelinePicture:
+    return drawn(None, found(**TABLES), TABLES["group_faults"], TABLES["reassignments"])
+
+
+def repaired(fault: dict[str, Any] = TABLES["group_faults"][0], **tables: Any) -> AfterRepair:
+    repair = after_repair(states(TABLES | tables), fault)
     assert repair is not None
     return repair
 
@@ -64,46 +77,30 @@ def test_a_lane_tells_who_took_the_queue_until_the_next_state() -> None:
 
 
 def test_states_with_the_same_taker_are_one_period() -> None:
-    tables = {
-        "state_runs": [run("s1", 0, 4), run("s2", 5, 9)],
-        "allocations": [allocation("s1", "a", [0]), allocation("s2", "a", [0])],
-    }
-    (period,) = states(tables).periods(PlaceQueue("broker-a", 0), minute(0), minute(60))
+    of = States([run("s1", 0, 4), run("s2", 5, 9)], [allocation(n, "a", [0]) for n in ("s1", "s2")])
+    (period,) = of.periods(A_0, minute(0), minute(60))
     assert (period.start, period.end) == (minute(0), minute(10))
-    (part,) = states(tables).periods(PlaceQueue("broker-a", 0), minute(6), minute(7))
+    (part,) = of.periods(A_0, minute(6), minute(7))
     assert (part.start, part.end) == (minute(6), minute(7))
 
 
 def test_time_of_which_nothing_is_known_stays_empty() -> None:
-    tables = {
-        "state_runs": [run("s1", 0, 4), run("s1", 30, 34)],
-        "allocations": [allocation("s1", "a", [0])],
-    }
-    periods = states(tables).periods(PlaceQueue("broker-a", 0), minute(0), minute(60))
-    assert [(each.start, each.end) for each in periods] == [
-        (minute(0), minute(5)),
-        (minute(30), minute(35)),
-    ]
+    of = States([run("s1", 0, 4), run("s1", 30, 34)], [allocation("s1", "a", [0])])
+    times = [(each.start, each.end) for each in of.periods(A_0, minute(0), minute(60))]
+    assert times == [(minute(0), minute(5)), (minute(30), minute(35))]
 
 
 def test_a_client_that_takes_a_queue_under_some_views_takes_a_share() -> None:
-    rows = [
-        allocation("s1", "a", [0], view_weight=0.75),
-        allocation("s1", "b", [0], view_weight=0.25),
-    ]
-    tables = {"state_runs": [run("s1", 0, 4)], "allocations": rows}
-    (period,) = states(tables).periods(PlaceQueue("broker-a", 0), minute(0), minute(60))
-    assert [(taker.client_id, taker.share) for taker in period.takers] == [
-        ("a", 0.75),
-        ("b", 0.25),
-    ]
+    shares = [("a", 0.75), ("b", 0.25)]
+    rows = [allocation("s1", own, [0], view_weight=share) for own, share in shares]
+    (period,) = States([run("s1", 0, 4)], rows).periods(A_0, minute(0), minute(60))
+    assert [(taker.client_id, taker.share) for taker in period.takers] == shares
 
 
 def test_the_picture_is_of_the_time_around_the_findings() -> None:
     runs = [run("s1", 0, 599), run("s2", 600, 609), run("s1", 610, 1439)]
     late = finding(first_seen=minute(600), last_seen=minute(609))
-    picture = timeline(States(runs, []), found(orphaned_queues=[late]), [], [])
-    assert picture is not None
+    picture = drawn(States(runs, []), found(orphaned_queues=[late]))
     assert picture.start < minute(600)
     assert picture.end > minute(610)
     assert picture.end - picture.start < timedelta(minutes=30)
@@ -111,10 +108,7 @@ def test_the_picture_is_of_the_time_around_the_findings() -> None:
 
 def test_of_many_queues_the_faulty_ones_are_drawn() -> None:
     rows = [allocation("s1", "a", list(range(100)))]
-    picture = timeline(
-        States([run("s1", 0, 30)], rows), found(orphaned_queues=[finding(99)]), [], []
-    )
-    assert picture is not None
+    picture = drawn(States([run("s1", 0, 30)], rows), found(orphaned_queues=[finding(99)]))
     assert len(picture.lanes) == MOST_LANES
     assert picture.lanes[-1].queue == PlaceQueue("broker-a", 99)
     assert picture.lanes_left_out == 100 - MOST_LANES
@@ -128,19 +122,15 @@ def test_who_left_is_a_change() -> None:
 def change(**values: Any) -> tuple[str, str]:
     """Sign and words of a reassignment."""
     row = {**TABLES["reassignments"][0], "clients_left": [], "queues_moved": 1, **values}
-    picture = timeline(states(), (), [], [row])
-    assert picture is not None
-    (found,) = picture.changes
+    (found,) = drawn(changes=[row]).changes
     return found.sign, found.text
 
 
 def test_who_came_and_left_and_what_else_changed_is_told() -> None:
     names = [f"c{number}" for number in range(5)]
     assert change(clients_joined=["b"]) == ("+", "b joined, 1 queue moved")
-    assert change(clients_joined=names[:3], clients_left=["b"], queues_moved=1200) == (
-        "*",
-        "c0, c1 and c2 joined, b left, 1,200 queues moved",
-    )
+    several = change(clients_joined=names[:3], clients_left=["b"], queues_moved=1200)
+    assert several == ("*", "c0, c1 and c2 joined, b left, 1,200 queues moved")
     assert change(clients_left=names) == ("-", "c0, c1, c2 and 2 more left, 1 queue moved")
     assert change(queues=1) == ("*", "1 queue instead of 4, 1 queue moved")
 
@@ -148,9 +138,7 @@ def test_who_came_and_left_and_what_else_changed_is_told() -> None:
 def test_changes_outside_of_the_picture_are_not_in_it() -> None:
     row = TABLES["reassignments"][0]
     rows = [{**row, "changed_at": minute(number)} for number in (-1, 0, 20, 21)]
-    picture = timeline(states(), (), [], rows)
-    assert picture is not None
-    assert [each.at for each in picture.changes] == [minute(0), minute(20)]
+    assert [each.at for each in drawn(changes=rows).changes] == [minute(0), minute(20)]
 
 
 def test_the_faults_that_took_longest_have_bars_the_longest_first() -> None:
@@ -164,37 +152,26 @@ def test_the_faults_that_took_longest_have_bars_the_longest_first() -> None:
         *lasting("CONFIG_GAP", (4, 6)),
         *lasting("CONFIG_OVERLAP", (4, 8)),
     ]
-    picture = timeline(states(), (), rows, [])
-    assert picture is not None
-    assert list(picture.faults) == [
-        "STRATEGY_MISMATCH",
-        "GHOST_MEMBER",
-        "CONFIG_OVERLAP",
-        "CONFIG_GAP",
-    ]
-    ghost = picture.faults["GHOST_MEMBER"]
-    assert ghost == [(minute(2), minute(7)), (minute(12), minute(14))]
+    faults = drawn(faults=rows).faults
+    longest = ["STRATEGY_MISMATCH", "GHOST_MEMBER", "CONFIG_OVERLAP", "CONFIG_GAP"]
+    assert list(faults) == longest
+    assert faults["GHOST_MEMBER"] == [(minute(2), minute(7)), (minute(12), minute(14))]
 
 
 def test_without_findings_the_picture_is_of_all_snapshots() -> None:
-    picture = timeline(states(), (), [], [])
-    assert picture is not None
+    picture = drawn()
     assert (picture.start, picture.end) == (minute(0), minute(20))
     assert timeline(States([], []), (), [], []) is None
 
 
 def test_around_the_findings_is_an_eighth_of_their_time_and_four_snapshots_at_least() -> None:
-    runs = [run("s1", 0, 599)]
+    of = States([run("s1", 0, 599)], [])
     cases = [([(300, 309)], 296, 314), ([(200, 279), (300, 359)], 180, 380), ([(0, 599)], 0, 600)]
     for times, start, end in cases:
         rows = [finding(first_seen=minute(s), last_seen=minute(e)) for s, e in times]
-        findings = found(orphaned_queues=rows[:1], duplicate_queues=rows[1:])
-        picture = timeline(States(runs, []), findings, [], [])
-        assert picture is not None
+        picture = drawn(of, found(orphaned_queues=rows[:1], duplicate_queues=rows[1:]))
         assert (picture.start, picture.end) == (minute(start), minute(end))
-    lasting = fault(first_seen=minute(300), last_seen=minute(309))
-    picture = timeline(States(runs, []), (), [lasting], [])
-    assert picture is not None
+    picture = drawn(of, faults=[fault(first_seen=minute(300), last_seen=minute(309))])
     assert (picture.start, picture.end) == (minute(296), minute(314))
 
 
@@ -204,18 +181,9 @@ def test_what_a_snapshot_shows_lasts_to_the_next_one_if_this_comes_in_time() -> 
     assert of.extent == (minute(0), minute(15))
     assert of.interval == timedelta(minutes=1)
     ends = {4: 7, 9: 10, 14: 15}
-    assert {last: of.until(minute(last)) for last in ends} == {
-        last: minute(end) for last, end in ends.items()
-    }
-    assert [of.state_at(minute(at)) for at in (-1, 0, 4, 5, 7, 14, 15)] == [
-        None,
-        "s1",
-        "s1",
-        None,
-        "s2",
-        "s3",
-        None,
-    ]
+    assert [of.until(minute(last)) for last in ends] == [minute(end) for end in ends.values()]
+    shown = {-1: None, 0: "s1", 4: "s1", 5: None, 7: "s2", 14: "s3", 15: None}
+    assert {each: of.state_at(minute(each)) for each in shown} == shown
     rare = States([run("s1", 0, 0), run("s2", 5, 5), run("s3", 10, 10)], [])
     assert rare.interval == timedelta(minutes=5)
     assert States([run("s1", 0, 0)], []).interval == timedelta(minutes=1)
@@ -224,8 +192,7 @@ def test_what_a_snapshot_shows_lasts_to_the_next_one_if_this_comes_in_time() -> 
 def test_a_stall_ends_where_it_was_seen_last_and_a_finding_with_the_snapshot() -> None:
     row = finding(certainty="POSSIBLE", persistence="TRANSIENT")
     findings = found(stalled_queues=[{**row, "certainty": None}], orphaned_queues=[row])
-    picture = timeline(states(), findings, [], [])
-    assert picture is not None
+    picture = drawn(None, findings)
     marks = {mark.kind: mark for mark in picture.lanes[0].marks}
     assert marks["STALLED"].end == minute(19)
     assert marks["ORPHANED"].end == minute(20)
@@ -236,12 +203,11 @@ def test_a_stall_ends_where_it_was_seen_last_and_a_finding_with_the_snapshot() -
 def test_faulty_queues_come_before_healthy_ones_of_lower_numbers() -> None:
     rows = [allocation("s1", "a", list(range(40)))]
     faulty = [finding(number) for number in range(10, 40)]
-    picture = timeline(States([run("s1", 0, 30)], rows), found(orphaned_queues=faulty), [], [])
-    assert picture is not None
+    of = States([run("s1", 0, 30)], rows)
+    picture = drawn(of, found(orphaned_queues=faulty))
     assert [lane.queue.queue_id for lane in picture.lanes] == list(range(10, 10 + MOST_LANES))
     assert picture.lanes_left_out == 40 - MOST_LANES
-    few = timeline(States([run("s1", 0, 30)], rows), found(orphaned_queues=faulty[-1:]), [], [])
-    assert few is not None
+    few = drawn(of, found(orphaned_queues=faulty[-1:]))
     assert [lane.queue.queue_id for lane in few.lanes] == [*range(MOST_LANES - 1), 39]
 
 
@@ -257,8 +223,7 @@ def test_the_repair_shows_what_moves_and_of_the_rest_as_much_as_has_room() -> No
     }
     moves = [{**queue(39), "before": ["b", "b"], "after": ["b (process 2)"]}]
     row = fault(last_seen=minute(9), moves=moves, findings_cleared=3, findings_left=1)
-    repair = after_repair(states(tables), row)
-    assert repair is not None
+    repair = repaired(row, **tables)
     assert [each.queue_id for each in repair.queues] == [*range(MOST_LANES - 1), 39]
     assert repair.now[PlaceQueue("broker-a", 38)] == ("d",)
     assert repair.queues_left_out == 40 - MOST_LANES
@@ -274,12 +239,8 @@ def test_the_repair_is_the_allocation_with_its_moves() -> None:
     repair = repaired()
     queues = [PlaceQueue("broker-a", number) for number in range(4)]
     assert [repair.now[each] for each in queues] == [("a", "a"), ("a", "a"), (), ()]
-    assert [repair.then[each] for each in queues] == [
-        ("a",),
-        ("a",),
-        ("a (process 2)",),
-        ("a (process 2)",),
-    ]
+    then = [("a",), ("a",), ("a (process 2)",), ("a (process 2)",)]
+    assert [repair.then[each] for each in queues] == then
     assert repair.takers == ("a", "a (process 2)")
     assert repair.moved == 4
 
@@ -308,13 +269,8 @@ def test_the_allocation_is_drawn_as_it_is_and_after_the_repair() -> None:
 
 
 def test_a_member_without_queues_has_a_row_too() -> None:
-    tables = {
-        **TABLES,
-        "allocations": [*TABLES["allocations"], allocation("s2", "idle", [])],
-    }
-    repair = after_repair(states(tables), TABLES["group_faults"][0])
-    assert repair is not None
-    assert "idle" in repair.takers
+    own = [*TABLES["allocations"], allocation("s2", "idle", [])]
+    assert "idle" in repaired(allocations=own).takers
 
 
 def test_clients_are_numbered_as_rocketmq_sorts_them() -> None:
@@ -322,28 +278,20 @@ def test_clients_are_numbered_as_rocketmq_sorts_them() -> None:
 
 
 def test_a_queue_is_told_from_one_of_another_broker() -> None:
-    rows = [
-        allocation("s1", "a", [0]),
-        {**allocation("s1", "b", []), "queues": [queue(0, "broker-b")]},
-    ]
-    assert set(States([run("s1", 0, 1)], rows).takers["s1"]) == {
-        PlaceQueue("broker-a", 0),
-        PlaceQueue("broker-b", 0),
-    }
+    of_b = {**allocation("s1", "b", []), "queues": [queue(0, "broker-b")]}
+    of = States([run("s1", 0, 1)], [allocation("s1", "a", [0]), of_b])
+    assert set(of.takers["s1"]) == {A_0, PlaceQueue("broker-b", 0)}
 
 
 def test_a_queue_that_has_left_the_route_is_gone_and_not_nobodys() -> None:
     """One nameserver's route had it alone: when all give the same route it is in none."""
     only_one = {**queue(1), "before": ["a"], "after": []}
     divergence = fault("ROUTE_DIVERGENCE", moves=[only_one], findings_left=1)
-    changed = after_repair(states(), divergence)
-    assert changed is not None
+    changed = repaired(divergence)
     assert changed.gone == {PlaceQueue("broker-a", 1)}
     drawing = draw_allocation(changed, {"a": 1}, repaired=True)
     assert ": 0 with nobody," in drawing.description
     # What a repair does not reach is still nobody's.
-    left = fault("GHOST_MEMBER", moves=[only_one], findings_left=1)
-    other = after_repair(states(), left)
-    assert other is not None
+    other = repaired(fault("GHOST_MEMBER", moves=[only_one], findings_left=1))
     assert other.gone == frozenset()
     assert ": 1 with nobody," in draw_allocation(other, {"a": 1}, repaired=True).description

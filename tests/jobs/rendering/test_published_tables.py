@@ -72,9 +72,7 @@ def test_a_column_or_table_that_is_not_there_is_null_or_empty(tmp_path: Path) ->
     assert tables.read("quarantine", ["reason"]).to_pydict() == {"reason": []}
 
 
-def test_of_a_table_whose_files_are_gone_nobody_can_say_that_nothing_was_found(
-    tmp_path: Path,
-) -> None:
+def test_of_a_table_whose_files_are_gone_nobody_says_that_nothing_was_found(tmp_path: Path) -> None:
     run, reports = written(tmp_path, {"group_health": [health()], "orphaned_queues": [finding()]})
     (file,) = (tmp_path / "orphaned_queues").rglob("*.parquet")
     file.unlink()

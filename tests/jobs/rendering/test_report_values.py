@@ -33,31 +33,21 @@ def drawn(card: Card) -> Pictures:
     return card.pictures
 
 
+PASSED = "1 topic had a short disturbance and recovered (deploy, restart)."
+BEGUN = (
+    "In 1 topic something was not seen for long yet, or is too unlikely to count: the next run "
+    "will show."
+)
+KNOWN = "In 1 topic something is a known issue, which does not count."
+
+
 @pytest.mark.parametrize(
     ("orphans", "level", "sentence", "remarks"),
     [
         ([], "OK", "Nothing was found.", []),
-        (
-            [finding(**INFO)],
-            "INFO",
-            "Nothing lasting was found.",
-            ["1 topic had a short disturbance and recovered (deploy, restart)."],
-        ),
-        (
-            [finding(**INFO | {"ongoing": True})],
-            "INFO",
-            "Nothing lasting was found.",
-            [
-                "In 1 topic something was not seen for long yet, or is too unlikely to count: the "
-                "next run will show."
-            ],
-        ),
-        (
-            [finding(known_issue="OPS-1")],
-            "OK",
-            "Nothing was found.",
-            ["In 1 topic something is a known issue, which does not count."],
-        ),
+        ([finding(**INFO)], "INFO", "Nothing lasting was found.", [PASSED]),
+        ([finding(**INFO | {"ongoing": True})], "INFO", "Nothing lasting was found.", [BEGUN]),
+        ([finding(known_issue="OPS-1")], "OK", "Nothing was found.", [KNOWN]),
         (
             [finding(severity="WARNING", ongoing=False)],
             "WARNING",
@@ -113,9 +103,7 @@ def test_findings_that_differ_in_nothing_but_the_queue_are_one_line_the_worst_fi
     ]
     stalled = [finding(7, severity="WARNING", ongoing=False, backlog=0)]
     (card,) = report(orphaned_queues=rows, stalled_queues=stalled).cards
-    told = [
-        (each.kind, each.severity, each.ongoing, ranges("T", each.queues)) for each in card.findings
-    ]
+    told = [(f.kind, f.severity, f.ongoing, ranges("T", f.queues)) for f in card.findings]
     assert told == [
         ("ORPHANED", "CRITICAL", True, "queue 5 of broker-a"),
         ("ORPHANED", "CRITICAL", True, "queues 1-3 of broker-a"),
@@ -123,7 +111,7 @@ def test_findings_that_differ_in_nothing_but_the_queue_are_one_line_the_worst_fi
         ("ORPHANED", "WARNING", True, "queue 0 of broker-a"),
         ("STALLED", "WARNING", False, "queue 7 of broker-a"),
     ]
-    assert [each.backlog for each in card.findings] == [None, 12, None, None, 0]
+    assert [each.waiting.messages for each in card.findings] == [None, 12, None, None, 0]
     first, (last,) = card.findings[0], report(orphaned_queues=rows[-1:]).cards[0].findings
     assert (first.certainty, first.status) == ("CERTAIN", "NEW")
     assert first.causes == ("DUPLICATE_CLIENT_ID",)
@@ -148,15 +136,11 @@ def test_every_cause_has_a_picture_before_one_has_two() -> None:
     for number in range(5):
         others = two_processes_share_one_client_id(topic=f"T{number}")
         tables = {name: [*rows, *others[name]] for name, rows in tables.items()}
-    tables["group_faults"].append(
-        fault("GHOST_MEMBER", topic="mild", queues_affected=0, severity="WARNING")
-    )
+    mild = {"topic": "mild", "queues_affected": 0, "severity": "WARNING"}
+    tables["group_faults"].append(fault("GHOST_MEMBER", **mild))
     found = report(top=3, **tables)
-    assert [each.problem.place.topic for each in found.cards if each.pictures] == [
-        "T",
-        "T0",
-        "mild",
-    ]
+    pictured = [each.problem.place.topic for each in found.cards if each.pictures]
+    assert pictured == ["T", "T0", "mild"]
     assert len(found.cards) == 7
     assert not any(each.pictures for each in report(top=0, **tables).cards)
 
@@ -205,67 +189,42 @@ def test_many_owners_and_queues_are_counted_where_they_are_left_out() -> None:
     assert "and 20 more" in page
 
 
-def test_former_findings_of_a_place_are_one_row() -> None:
+def test_former_findings_and_unreadable_queues_of_a_place_are_one_row() -> None:
     rows = [
         finding(2, kind="ORPHANED", status="RESOLVED", first_seen=minute(1)),
         finding(1, kind="ORPHANED", status="RESOLVED", last_seen=minute(30)),
         finding(1, kind="DUPLICATE", status="NOT_AUDITED"),
     ]
-    told = report(former_findings=rows).former
-    assert [(each["status"], each["kind"], each["queues"]) for each in told] == [
+    former = report(former_findings=rows).former
+    assert [(each["status"], each["kind"], each["queues"]) for each in former] == [
         ("NOT_AUDITED", "DUPLICATE", "queue 1 of broker-a"),
         ("RESOLVED", "ORPHANED", "queues 1-2 of broker-a"),
     ]
-    assert (told[1]["first_seen"], told[1]["last_seen"]) == (minute(1), minute(30))
-
-
-def test_unreadable_queues_of_a_place_are_one_row() -> None:
-    rows = [
-        finding(0, first_seen=minute(1)),
-        finding(1, last_seen=minute(30)),
-        finding(0, topic="A"),
-    ]
-    told = report(unreadable_queues=rows).unreadable
-    assert [(each["place"].topic, each["queues"]) for each in told] == [
-        ("A", "queue 0 of broker-a"),
-        ("T", "queues 0-1 of broker-a"),
-    ]
-    assert (told[1]["first_seen"], told[1]["last_seen"]) == (minute(1), minute(30))
+    early, late = finding(0, first_seen=minute(1)), finding(1, last_seen=minute(30))
+    unreadable = report(unreadable_queues=[early, late, finding(0, topic="A")]).unreadable
+    expected = [("A", "queue 0 of broker-a"), ("T", "queues 0-1 of broker-a")]
+    assert [(each["place"].topic, each["queues"]) for each in unreadable] == expected
+    for last in (former[1], unreadable[1]):
+        assert (last["first_seen"], last["last_seen"]) == (minute(1), minute(30))
 
 
 def test_only_lasting_drift_that_no_change_explains_is_counted() -> None:
-    rows = [
-        finding(topic="T1", attributed_to=None),
-        finding(topic="T1", attributed_to="OTHER_LIST"),
-        finding(topic="T2", attributed_to="SHARE_KEPT"),
-        finding(topic="T0", attributed_to="SHARE_KEPT"),
-        finding(topic="T3", attributed_to="ROUTE_CHANGED"),
-        finding(topic="T4", attributed_to="STATE_CHANGED"),
-        finding(topic="T5", attributed_to=None, persistence="TRANSIENT"),
-    ]
+    by_topic = {"T0": "SHARE_KEPT", "T2": "SHARE_KEPT"}
+    by_topic |= {"T3": "ROUTE_CHANGED", "T4": "STATE_CHANGED"}
+    rows = [finding(topic=topic, attributed_to=each) for topic, each in by_topic.items()]
+    rows += [finding(topic="T1", attributed_to=each) for each in (None, "OTHER_LIST")]
+    rows += [finding(topic="T5", attributed_to=None, persistence="TRANSIENT")]
     rows = [{**row, "drift": "HELD_NOT_COMPUTED"} for row in rows]
     assert report(allocation_drift=rows).verdict.others["HELD_NOT_COMPUTED"] == 3
 
 
 def test_a_groups_health_is_that_of_all_its_topics() -> None:
+    most = {"worst_severity": "WARNING", "members": 3, "idle_clients": 1, "backlog": 1_200}
+    more = {"processes": 5, "queues": 8, "backlog": 34, "worst_severity": "INFO"}
+    worse = {"imbalance": 2, "completeness": 0.5, "duplicate_queue_minutes": 2.0}
     rows = [
-        health(
-            worst_severity="WARNING",
-            members=3,
-            idle_clients=1,
-            orphan_queue_minutes=1.0,
-            backlog=1_200,
-        ),
-        health(
-            topic="U",
-            worst_severity="INFO",
-            processes=5,
-            queues=8,
-            imbalance=2,
-            completeness=0.5,
-            duplicate_queue_minutes=2.0,
-            backlog=34,
-        ),
+        health(**most, orphan_queue_minutes=1.0),
+        health(topic="U", **more, **worse),
         health(topic="V", coverage="NOT_SUBSCRIBED", orphan_queue_minutes=3.0),
         health(topic="W", coverage="NO_GROUP", consumer_group=""),
     ]
@@ -278,29 +237,18 @@ def test_a_groups_health_is_that_of_all_its_topics() -> None:
 
 
 def test_the_worst_group_comes_first() -> None:
-    def group(name: str, **values: Any) -> dict[str, Any]:
-        return health(consumer_group=name, **values)
-
-    rows = [
-        group("fine"),
-        group("best known", cluster="B"),
-        group("partly known", completeness=0.5),
-        group("long", worst_severity="WARNING", orphan_queue_minutes=9.0),
-        group("longest", worst_severity="WARNING", duplicate_queue_minutes=10.0),
-        group("not audited", coverage="NO_BROKER_ANSWERED"),
-        group("critical", worst_severity="CRITICAL"),
-        group("passed", worst_severity="INFO"),
-    ]
-    assert [each["consumer_group"] for each in report(group_health=rows).health] == [
-        "critical",
-        "longest",
-        "long",
-        "passed",
-        "not audited",
-        "partly known",
-        "best known",
-        "fine",
-    ]
+    groups: dict[str, dict[str, Any]] = {
+        "critical": {"worst_severity": "CRITICAL"},
+        "longest": {"worst_severity": "WARNING", "duplicate_queue_minutes": 10.0},
+        "long": {"worst_severity": "WARNING", "orphan_queue_minutes": 9.0},
+        "passed": {"worst_severity": "INFO"},
+        "not audited": {"coverage": "NO_BROKER_ANSWERED"},
+        "partly known": {"completeness": 0.5},
+        "best known": {"cluster": "B"},
+        "fine": {},
+    }
+    rows = [health(consumer_group=name, **told) for name, told in sorted(groups.items())]
+    assert [each["consumer_group"] for each in report(group_health=rows).health] == list(groups)
 
 
 def test_a_group_whose_fault_no_queue_shows_is_as_bad_as_the_fault() -> None:
@@ -308,10 +256,8 @@ def test_a_group_whose_fault_no_queue_shows_is_as_bad_as_the_fault() -> None:
     unknown = fault("UNKNOWN_TOPIC", severity="WARNING", status="NEW", finding_id="f")
     rows = [health(coverage="ROUTE_NOT_KNOWN"), health(consumer_group="other")]
     told = report(group_health=rows, group_faults=[unknown])
-    assert [(each["consumer_group"], each["severity"]) for each in told.health] == [
-        ("G", "WARNING"),
-        ("other", ""),
-    ]
+    expected = [("G", "WARNING"), ("other", "")]
+    assert [(each["consumer_group"], each["severity"]) for each in told.health] == expected
     index = to_html(told, "r").partition('<ul class="index groups">')[2].partition("</li>")[0]
     assert ("WARNING" in index, "not audited" in index) == (True, False)
 
@@ -327,10 +273,8 @@ def test_coverage_tells_what_was_audited_and_how_well() -> None:
     ]
     coverage = report(group_health=rows).coverage
     assert (coverage["audited"], coverage["partly"], coverage["assumed"]) == (3, 1, 1)
-    assert [(place.topic, share) for place, share in coverage["incomplete"]] == [
-        ("C", 0.5),
-        ("B", 0.75),
-    ]
+    incomplete = [(place.topic, share) for place, share in coverage["incomplete"]]
+    assert incomplete == [("C", 0.5), ("B", 0.75)]
     assert [each["place"].topic for each in coverage["not_audited"]] == ["Z", "X", "Y"]
     assert coverage["not_audited"][1]["reason"] == "why"
     assert coverage["by_coverage"] == [("NOT_SUBSCRIBED", 1), ("NO_BROKER_ANSWERED", 2)]

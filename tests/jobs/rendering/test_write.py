@@ -7,15 +7,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from jobs.cli import main
+from tests.support.command_line import CommandLine
 from tests.support.written_reports import NOON, publish, report_row
 
 SVG = "{http://www.w3.org/2000/svg}"
 
-WINDOW = {
-    "first_snapshot": "2026-11-20T10:00:00.000Z",
-    "last_snapshot": "2026-11-20T19:59:00.000Z",
-}
+WINDOW = {"first_snapshot": "2026-11-20T10:00:00.000Z", "last_snapshot": "2026-11-20T19:59:00.000Z"}
 TABLES = {
     "orphaned_queues": [report_row("orphaned_queues", causes=["GHOST_MEMBER"])],
     "group_faults": [report_row("group_faults", fault="GHOST_MEMBER", queues_affected=1)],
@@ -42,34 +39,31 @@ def reports(tmp_path: Path) -> Path:
 )
 def test_the_file_is_where_it_is_said_to_be(
     reports: Path,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: CommandLine,
     options: list[str],
     written: str,
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "there").mkdir()
-    before = {path for path in tmp_path.rglob("*") if path.is_file()}
-    assert main(["report", "--reports", str(reports), *options]) == 0
-    (new,) = {path for path in tmp_path.rglob("*") if path.is_file()} - before
-    assert new == tmp_path / written
-    assert capsys.readouterr().out == (
-        f"report of 2026-11-20: 1 topic of 1 group has lasting faults, 1 critical. {new}\n"
+    folder = reports.parent
+    monkeypatch.chdir(folder)
+    (folder / "there").mkdir()
+    before = {path for path in folder.rglob("*") if path.is_file()}
+    out = cli("report", "--reports", reports, *options)
+    (new,) = {path for path in folder.rglob("*") if path.is_file()} - before
+    assert new == folder / written
+    assert (
+        out == f"report of 2026-11-20: 1 topic of 1 group has lasting faults, 1 critical. {new}\n"
     )
 
 
-def test_a_finding_is_a_picture_by_itself(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_finding_is_a_picture_by_itself(tmp_path: Path, cli: CommandLine) -> None:
     state = {"state_id": "s", "first_seen": NOON, "last_seen": NOON}
     name = "<b>& " + "group " * 20 + "end"
     evil = {"consumer_group": name}
-    faults = [report_row("group_faults", finding_id="f", topic="U", fault="CONFIG_GAP")]
     queues = [{"broker_name": "broker-a", "queue_id": 0}]
     tables = {
         "orphaned_queues": [report_row("orphaned_queues", finding_id="1", **evil)],
-        "group_faults": faults,
+        "group_faults": [report_row("group_faults", finding_id="f", topic="U", fault="CONFIG_GAP")],
         "state_runs": [report_row("state_runs", **evil, **state)],
         "allocations": [
             report_row("allocations", **evil, state_id="s", client_id="a", queues=queues)
@@ -77,50 +71,40 @@ def test_a_finding_is_a_picture_by_itself(
     }
     publish(tmp_path, "2026-11-20", tables)
     picture = tmp_path / "x.svg"
-    options = ["report", "--reports", str(tmp_path), "--output", str(picture), "--finding"]
-    assert main([*options, "1"]) == 0
+    options = ["report", "--reports", tmp_path, "--output", picture, "--finding"]
+    cli(*options, "1")
     drawn = ElementTree.parse(picture)  # noqa: S314 - ours
     texts = [each.text or "" for each in drawn.iter(f"{SVG}text")]
     assert f"CRITICAL {name} / T: 1 queue consumed by nobody; " in " ".join("".join(texts).split())
     # A character of 13 pixels is about 8 across, and the picture 960.
     assert max(map(len, texts)) <= 118
     assert "http" not in picture.read_text(encoding="utf-8").replace(SVG[1:-1], "")
-    capsys.readouterr()
-    assert main([*options, "f"]) == 3
-    assert "this finding has no picture" in capsys.readouterr().err
-    assert main([*options, "2"]) == 3
-    assert "no finding 2 in this run" in capsys.readouterr().err
+    for other, said in (("f", "this finding has no picture"), ("2", "no finding 2 in this run")):
+        cli(*options, other, code=3)
+        assert said in cli.err
 
 
 @pytest.mark.parametrize("form", ["html", "markdown"])
 def test_standard_output_has_the_report_and_nothing_else(
-    reports: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    form: str,
+    reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine, form: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    report = ["report", "--reports", str(reports), "--format", form, "--output"]
-    assert main([*report, "file"]) == 0
-    assert capsys.readouterr().err.count("\n") <= 1, "which settings are read"
-    assert main([*report, "-"]) == 0
-    told = capsys.readouterr()
-    assert told.out == (tmp_path / "file").read_text().removesuffix("\n") + "\n"
-    assert "1 critical. standard output\n" in told.err
+    report = ["report", "--reports", reports, "--format", form, "--output"]
+    cli(*report, "file")
+    assert cli.err.count("\n") <= 1, "which settings are read"
+    assert cli(*report, "-") == (tmp_path / "file").read_text().removesuffix("\n") + "\n"
+    assert "1 critical. standard output\n" in cli.err
     assert not (tmp_path / "-").exists()
-    assert main([*report, "-", "--quiet"]) == 0
-    assert capsys.readouterr().err == ""
+    cli(*report, "-", "--quiet")
+    assert cli.err == ""
 
 
-def test_a_page_holds_what_the_findings_mean_and_links_to_no_file(
-    reports: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_has_what_findings_mean_and_links_no_file(reports: Path, cli: CommandLine) -> None:
     place = reports / "report"
     page, ticket = place / "dt=2026-11-20.html", place / "dt=2026-11-20.md"
 
     def written(*options: str) -> str:
-        assert main(["report", "--reports", str(reports), *options]) == 0
+        cli("report", "--reports", reports, *options)
         return (ticket if options[0] == "--format" else page).read_text()
 
     html = written("--top", "9")
@@ -138,10 +122,10 @@ def test_a_page_holds_what_the_findings_mean_and_links_to_no_file(
 
 @pytest.mark.parametrize(("options", "cards"), [([], 10), (["--top", "2"], 2), (["--top", "0"], 0)])
 def test_ten_topics_are_told_in_full_unless_another_number_is_named(
-    tmp_path: Path, options: list[str], cards: int
+    tmp_path: Path, cli: CommandLine, options: list[str], cards: int
 ) -> None:
     rows = [report_row("orphaned_queues", topic=f"T{number}") for number in range(12)]
     publish(tmp_path, "2026-11-20", {"orphaned_queues": rows}, window=WINDOW)
-    assert main(["report", "--reports", str(tmp_path), *options]) == 0
+    cli("report", "--reports", tmp_path, *options)
     page = (tmp_path / "report" / "dt=2026-11-20.html").read_text()
     assert page.count("<article") == min(cards, 2)

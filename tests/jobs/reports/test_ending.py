@@ -20,14 +20,12 @@ def problems_of(folder: Path, tables: dict[str, list[dict[str, object]]]) -> lis
 
 
 def orphans(group: str, **more: object) -> dict[str, object]:
-    return report_row(
-        "orphaned_queues", **{"persistence": "PERSISTENT", **more, "consumer_group": group}
-    )
+    return report_row("orphaned_queues", **{**more, "consumer_group": group})
 
 
 def fault(group: str, **more: object) -> dict[str, object]:
-    row = {"consumer_group": group, "fault": "STRATEGY_MISMATCH", "persistence": "PERSISTENT"}
-    return report_row("group_faults", **{**row, "queues_affected": 1, **more})
+    row = {"consumer_group": group, "fault": "STRATEGY_MISMATCH", "queues_affected": 1}
+    return report_row("group_faults", **{**row, **more})
 
 
 def ending(problems: list[Problem], width: int, *, is_short: bool = False) -> list[str]:
@@ -45,10 +43,7 @@ def test_what_is_worst_comes_first_with_who_since_when_and_what_to_do(tmp_path: 
     }
     lines = ending(problems_of(tmp_path, tables), 60)
     assert lines[0] == "CRITICAL  G_BAD / T: 1 queue consumed by nobody"
-    assert lines[1:3] == [
-        "  who:    10.0.0.1@app, 10.0.0.2@app, 10.0.0.3@app and 2",
-        "      more",
-    ]
+    assert lines[1:3] == ["  who:    10.0.0.1@app, 10.0.0.2@app, 10.0.0.3@app and 2", "      more"]
     assert lines[3].startswith("  since:  2026-11-20 12:00:00")
     assert lines[4].startswith("  to do:  use one strategy use")
     assert all(len(line) <= 60 for line in lines)
@@ -93,7 +88,5 @@ def test_a_name_writes_no_line_of_its_own(tmp_path: Path) -> None:
 def test_the_cluster_is_named_where_there_are_several(tmp_path: Path) -> None:
     rows = [orphans("G", cluster="A"), orphans("G", cluster="B")]
     lines = ending(problems_of(tmp_path, {"orphaned_queues": rows}), 200)
-    assert [line.split(" / ")[0] for line in lines if "nobody" in line] == [
-        "CRITICAL  A",
-        "CRITICAL  B",
-    ]
+    named = [line.split(" / ")[0] for line in lines if "nobody" in line]
+    assert named == ["CRITICAL  A", "CRITICAL  B"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from jobs.config.choices import LANGUAGES
 from jobs.declared.instants import SECOND, to_instant
+from jobs.declared.kinds import GRADED_TABLES
 from jobs.judge.moment import Moment
 from jobs.languages.language import ENGLISH, language
 from jobs.reports.situation_text import explain_lines
@@ -32,26 +34,40 @@ from rebalance_core.views import readable_by_some
 from tests.support.snapshots import (
     at,
     client_list,
+    lists_of,
     member,
     one_list,
+    one_list_each,
     route,
     route_broker,
+    route_of,
     state,
 )
 
-#: The tables that say since when something is so.
-EPISODES = ("orphaned_queues", "duplicate_queues", "stalled_queues", "group_faults")
 RULES = StrategyRules([StrategyRule(".*", "AVG")])
 
 
 def moment(of: State, last: int = 0) -> Moment:
     """The state as of the first snapshot of a period of so many seconds, and nothing besides."""
     now = to_instant(at(0))
-    return Moment("C", of, now, now, now + last * SECOND, dict.fromkeys(EPISODES, ()))
+    return Moment("C", of, now, now, now + last * SECOND, dict.fromkeys(GRADED_TABLES, ()))
 
 
 def explained(of: State, last: int = 0) -> str:
     return "\n".join(explain_lines(Situation(of, RULES), moment(of, last), ENGLISH, WIDTH))
+
+
+def drawn(of: State) -> list[str]:
+    """The lines of the picture."""
+    return explained(of).partition("Who takes what\n")[2].partition("(#")[0].splitlines()
+
+
+def wide(queues: int, clients: Iterable[str], *names: str) -> State:
+    """Brokers of so many queues, of which the first lists these clients."""
+    return state(
+        client_lists=(client_list(*clients),),
+        topic_routes=(route_of(names or ("broker-a", "broker-b"), read_queue_nums=queues),),
+    )
 
 
 def predicted(of: State, *changes: Change) -> str:
@@ -61,10 +77,9 @@ def predicted(of: State, *changes: Change) -> str:
 
 def test_names_that_take_two_columns_a_character_leave_the_picture_straight() -> None:
     """Whoever names clients and brokers in Chinese reads which queue is whose, in any language."""
-    brokers = [route_broker(broker_name=name, read_queue_nums=2) for name in ("订单主库", "b")]
     of = state(
-        client_lists=(client_list("10.0.0.1@订单", "10.0.0.2@a", broker_name="b"),),
-        topic_routes=(route(*brokers),),
+        client_lists=lists_of({"b": ["10.0.0.1@订单", "10.0.0.2@a"]}),
+        topic_routes=(route_of(["订单主库", "b"], read_queue_nums=2),),
         offline_brokers=(("订单主库", 0),),
     )
     for chosen in (ENGLISH, language("zh")):
@@ -77,23 +92,16 @@ def test_names_that_take_two_columns_a_character_leave_the_picture_straight() ->
 
 
 def test_what_waits_is_at_least_so_much_where_a_queue_has_no_offsets() -> None:
-    of = one_list(["a"])
+    of, now = one_list("a"), to_instant(at(0))
     queue = min(readable_by_some(of))
-    row: dict[str, Any] = {
-        "share_of_time": 1.0,
-        "broker_name": queue.broker_name,
-        "persistence": "PERSISTENT",
-        "severity": "CRITICAL",
-    }
-    row |= {"first_seen": to_instant(at(0)), "last_seen": to_instant(at(0))}
+    at_broker = {"broker_name": queue.broker_name, "persistence": "PERSISTENT"}
+    told = {"share_of_time": 1.0, "severity": "CRITICAL"}
+    row: dict[str, Any] = at_broker | told | dict.fromkeys(("first_seen", "last_seen"), now)
     rows = [row | {"queue_id": 0, "backlog": 1_200}, row | {"queue_id": 1, "backlog": None}]
     whole = moment(of)
-    partly = replace(
-        whole,
-        backlog={queue: 1_200},
-        backlog_at=whole.snapshot_time,
-        episodes={**whole.episodes, "orphaned_queues": rows},
-    )
+    episodes = {**whole.episodes, "orphaned_queues": rows}
+    waiting = {"backlog": {queue: 1_200}, "backlog_at": whole.snapshot_time}
+    partly = replace(whole, episodes=episodes, **waiting)
     text = "\n".join(explain_lines(Situation(of, RULES), partly, ENGLISH, WIDTH))
     number = len(readable_by_some(of))
     missing = f"(no offsets of {number - 1} of {number} queues)"
@@ -153,8 +161,8 @@ def test_brokers_without_a_list_and_queues_that_nobody_may_read_are_told() -> No
 def test_brokers_that_are_left_out_are_counted_in_their_number(left_out: int, said: str) -> None:
     names = [f"broker-{number:02}" for number in range(40 + left_out)]
     of = state(
-        client_lists=(client_list("a", broker_name="broker-x"),),
-        topic_routes=(route(*(route_broker(broker_name=each) for each in names)),),
+        client_lists=lists_of({"broker-x": "a"}),
+        topic_routes=(route_of(names),),
         offline_brokers=tuple((each, 0) for each in names),
     )
     text = " ".join(explained(of).split())
@@ -180,48 +188,34 @@ def test_what_a_client_that_leaves_would_do_is_told_of_few_clients() -> None:
 
 
 def test_a_wide_picture_is_parted_by_broker_and_within_100_columns() -> None:
-    names = ["broker-a", "broker-b", "a-broker-with-a-name-of-more-than-24-characters"]
-    of = state(
-        client_lists=(client_list("a", "a", "b"),),
-        topic_routes=(route(*(route_broker(broker_name=n, read_queue_nums=20) for n in names)),),
-    )
-    text = explained(of)
-    picture = text.partition("Who takes what\n")[2].partition("(#")[0]
-    assert max(map(len, picture.splitlines())) <= 100
+    long = "a-broker-with-a-name-of-more-than-24-characters"
+    lines = drawn(wide(20, "aab", "broker-a", "broker-b", long))
+    assert max(map(len, lines)) <= 100
+    picture = "\n".join(lines)
     assert (picture.count("  a (x2) "), picture.count("  wrong ")) == (3, 2)
-    assert "a-broker-with-a-name-of-more-than-24-characters" in picture
+    assert long in picture
     assert (picture.count("D"), picture.count("O"), picture.count("#")) == (20, 20, 20)
     assert picture.count("  2" * 20) == 1
 
 
 def test_long_numbers_of_queues_stand_apart() -> None:
-    brokers = [route_broker(broker_name=f"broker-{n}", read_queue_nums=130) for n in "ab"]
-    clients = client_list(*(f"c{number:02}" for number in range(43)), "z", "z")
-    text = explained(state(client_lists=(clients,), topic_routes=(route(*brokers),)))
-    lines = text.partition("Who takes what\n")[2].partition("(#")[0].splitlines()
+    lines = drawn(wide(130, [*(f"c{number:02}" for number in range(43)), "z", "z"]))
     assert lines[1].split() == [str(number) for number in range(120, 130)]
     assert len(lines[1]) == len(lines[2])
     assert max(map(len, lines)) <= 100
 
 
 def test_of_many_clients_and_queues_those_with_findings_are_drawn() -> None:
-    brokers = [route_broker(broker_name=f"broker-{n}", read_queue_nums=69) for n in "ab"]
-    clients = client_list(*(f"c{number:02}" for number in range(44)), "z", "z")
-    text = explained(state(client_lists=(clients,), topic_routes=(route(*brokers),)))
-    picture = text.partition("Who takes what\n")[2].partition("(#")[0]
-    assert [line.split()[0] for line in picture.splitlines() if "  z (x2) " in line] == ["z"]
-    assert "  c00 " not in picture
-    assert picture.splitlines()[1].split() == ["63", "64", "65", "66", "67", "68"]
-    assert "  (132 more queues and 44 more clients are not shown)" in picture
+    of = wide(69, [*(f"c{number:02}" for number in range(44)), "z", "z"])
+    lines = drawn(of)
+    assert len([line for line in lines if "  z (x2) " in line]) == 1
+    assert not [line for line in lines if "  c00 " in line]
+    assert lines[1].split() == ["63", "64", "65", "66", "67", "68"]
+    assert "  (132 more queues and 44 more clients are not shown)" in explained(of)
 
 
 def test_one_list_of_two_is_told_at_times() -> None:
-    of = state(
-        client_lists=(client_list("a", "b"), client_list("a", broker_name="broker-b")),
-        topic_routes=(
-            route(route_broker(), route_broker(broker_name="broker-b", read_queue_nums=0)),
-        ),
-    )
+    of = one_list_each({"broker-a": "ab", "broker-b": "a"})
     text = explained(of)
     assert "  asked of broker-a (50% of the times): 4 queues, 2 client ids\n" in text
     assert "  asked of broker-b (50% of the times): 4 queues, 1 client id\n" in text
@@ -294,9 +288,7 @@ def test_of_many_moves_some_are_listed() -> None:
 
 
 def test_queues_that_come_or_go_are_nobodys() -> None:
-    two = replace(
-        one_list(["a"]), topic_routes=(route(route_broker(), route_broker(broker_name="broker-b")),)
-    )
+    two = replace(one_list("a"), topic_routes=(route_of(["broker-a", "broker-b"]),))
     text = predicted(two, remove_broker("broker-b"))
     assert "4 of 8 queues change hands\n  a gives up queues 0-3 of broker-b\n" in text
     assert "  broker-b 0                 a -> nobody\n" in text

@@ -66,11 +66,11 @@ def test_what_passed_by_itself_does_not_count() -> None:
 
 def test_a_finding_that_depends_on_the_broker_asked_is_at_times() -> None:
     possible = finding(certainty="POSSIBLE")
-    assert only(RowTables(orphaned_queues=[possible])).headline == (
-        "1 queue at times consumed by nobody"
-    )
-    both = RowTables(orphaned_queues=[possible, finding(1)])
-    assert only(both).headline == "2 queues consumed by nobody"
+    for rows, headline in (
+        ([possible], "1 queue at times consumed by nobody"),
+        ([possible, finding(1)], "2 queues consumed by nobody"),
+    ):
+        assert only(RowTables(orphaned_queues=rows)).headline == headline
 
 
 def test_a_lasting_fault_without_findings_is_a_warning_and_a_passing_one_is_not() -> None:
@@ -143,15 +143,8 @@ def test_the_worst_comes_first_and_the_known_last() -> None:
     ]
     lasted = [health(topic="long", orphan_queue_minutes=9.0)]
     problems = find_problems(RowTables(orphaned_queues=rows, group_health=lasted))
-    assert [problem.place.topic for problem in problems] == [
-        "long",
-        "wide",
-        "narrow",
-        "over",
-        "warning",
-        "passed",
-        "known",
-    ]
+    order = ["long", "wide", "narrow", "over", "warning", "passed", "known"]
+    assert [problem.place.topic for problem in problems] == order
 
 
 def stall(owner: str = "b", **values: Any) -> dict[str, Any]:
@@ -215,9 +208,7 @@ def test_messages_that_are_as_new_as_the_last_offsets_do_not_wait_since_then() -
     assert headline(58).endswith("12 messages wait, the oldest from 2026-11-20 10:58:00")
 
 
-def test_a_fault_that_passed_is_no_cause_and_asks_for_nothing_where_queues_have_what_lasts() -> (
-    None
-):
+def test_a_fault_that_passed_is_no_cause_and_asks_nothing_where_queues_have_what_lasts() -> None:
     passed = fault("FROZEN_PROCESS", persistence="TRANSIENT", ongoing=False, severity="INFO")
     tables = RowTables(stalled_queues=[finding(causes=None)], group_faults=[passed])
     problem = only(tables)
@@ -236,11 +227,8 @@ def test_the_main_cause_is_what_lasts_and_explains_most() -> None:
         fault("STRATEGY_MISMATCH", queues_affected=4),
     ]
     problem = only(RowTables(orphaned_queues=[finding()], group_faults=faults))
-    assert [each.fault for each in problem.faults] == [
-        "STRATEGY_MISMATCH",
-        "GHOST_MEMBER",
-        "ROUTE_CHANGED",
-    ]
+    names = [each.fault for each in problem.faults]
+    assert names == ["STRATEGY_MISMATCH", "GHOST_MEMBER", "ROUTE_CHANGED"]
     assert problem.faults[0].runs == 2
 
 
@@ -280,13 +268,13 @@ def test_a_fault_that_passed_does_not_count_and_is_told_all_the_same() -> None:
     both = "Members filter the topic differently and a member is listed and gone"
     assert problem.headline == both
     lasting = [{**row, "persistence": "PERSISTENT"} for row in passed]
-    assert only(RowTables(group_faults=lasting)).headline == both
-    assert only(RowTables(group_faults=[passed[0], lasting[1]])).headline == (
-        "A member is listed and gone"
-    )
     orphan = finding(severity="INFO", persistence="TRANSIENT")
-    with_both = only(RowTables(group_faults=lasting, orphaned_queues=[orphan]))
-    assert with_both.headline == both
+    for tables, headline in (
+        ({"group_faults": lasting}, both),
+        ({"group_faults": [passed[0], lasting[1]]}, "A member is listed and gone"),
+        ({"group_faults": lasting, "orphaned_queues": [orphan]}, both),
+    ):
+        assert only(RowTables(**tables)).headline == headline
 
 
 def test_a_fault_is_told_by_its_worst_run_and_what_is_about_one_client_by_itself() -> None:
@@ -333,7 +321,7 @@ def test_a_finding_without_some_of_its_rows_has_the_messages_of_the_others() -> 
     def left(*ids: str) -> tuple[list[str], int | None, str]:
         finding = every.without(ids)
         assert finding is not None
-        return list(finding.ids), finding.backlog, finding.waiting.text
+        return list(finding.ids), finding.waiting.messages, finding.waiting.text
 
     one = "(no offsets of 1 of {} queues)"
     assert left() == (["0", "1", "2"], 120, f"at least 120 messages wait {one.format(3)}")

@@ -4,103 +4,94 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from jobs.cli import main
 from jobs.commands.common import remember_run
 from jobs.storage import Location
+from tests.support.command_line import CommandLine
 from tests.support.written_reports import NOON, publish, report_row
 
 LONG = "10.0.0.1@" + "x" * 90
+
+
+def orphan(queue_id: int, **values: Any) -> dict[str, Any]:
+    return report_row("orphaned_queues", queue_id=queue_id, **values)
+
+
+CLAIMANTS = [
+    {"client_id": client_id, "processes": processes, "probability": probability}
+    for client_id, processes, probability in ((LONG, 2, 1.0), ("b", 1, 0.25))
+]
+MOVES = [
+    {"broker_name": "broker-a", "queue_id": number, "before": before, "after": after}
+    for number, before, after in ((3, ["a", "b"], ["b"]), (4, [], ["c"]))
+]
 TABLES = {
     "orphaned_queues": [
-        report_row("orphaned_queues", queue_id=10, topic="T2", probability=1 / 3),
-        report_row("orphaned_queues", queue_id=2, first_seen=NOON + timedelta(hours=1)),
-        report_row("orphaned_queues", queue_id=2, causes=["GHOST_MEMBER", "UNEXPLAINED"]),
-        report_row("orphaned_queues", queue_id=1, consumer_group="H", severity="INFO"),
+        orphan(10, topic="T2", probability=1 / 3),
+        orphan(2, first_seen=NOON + timedelta(hours=1)),
+        orphan(2, causes=["GHOST_MEMBER", "UNEXPLAINED"]),
+        orphan(1, consumer_group="H", severity="INFO"),
     ],
-    "duplicate_queues": [
-        report_row(
-            "duplicate_queues",
-            claimants=[
-                {"client_id": LONG, "processes": 2, "probability": 1.0},
-                {"client_id": "b", "processes": 1, "probability": 0.25},
-            ],
-        )
-    ],
+    "duplicate_queues": [report_row("duplicate_queues", claimants=CLAIMANTS)],
     "stacked_client_ids": [
         report_row("stacked_client_ids", client_id="=1+1", topics=["T", "%RETRY%G"]),
         report_row("stacked_client_ids", client_id="\x1b[2J", topics=["T2"]),
     ],
-    "group_faults": [
-        report_row(
-            "group_faults",
-            moves=[
-                {"broker_name": "broker-a", "queue_id": number, "before": before, "after": after}
-                for number, before, after in ((3, ["a", "b"], ["b"]), (4, [], ["c"]))
-            ],
-        )
-    ],
+    "group_faults": [report_row("group_faults", moves=MOVES)],
     "allocations": [report_row("allocations", queues=[{"broker_name": "broker-a", "queue_id": 3}])],
 }
+Said = Callable[..., tuple[str, str]]
 
 
 @pytest.fixture
-def show(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def said(tmp_path: Path, cli: CommandLine) -> Said:
+    """Both streams of ``show`` of the reports in the folder of the test."""
+
+    def said(*arguments: str, code: int = 0) -> tuple[str, str]:
+        return cli("show", *arguments, "--reports", tmp_path, code=code), cli.err
+
+    return said
+
+
+@pytest.fixture
+def show(tmp_path: Path, said: Said):
     """The lines that ``show`` prints of a run of these tables."""
     publish(tmp_path, "2026-11-19", {}, run_id="run-0")
     publish(tmp_path, "2026-11-20", TABLES)
-
-    def shown(*arguments: str) -> list[str]:
-        assert main(["show", *arguments, "--reports", str(tmp_path)]) == 0
-        return capsys.readouterr().out.splitlines()
-
-    return shown
+    return lambda *arguments: said(*arguments)[0].splitlines()
 
 
 def test_rows_are_sorted_by_where_and_when(show) -> None:
     columns = ["--columns", "queue_id,consumer_group,first_seen"]
     header, _, *rows, number = show("orphaned_queues", *columns)
     assert header.split() == ["queue_id", "consumer_group", "first_seen"]
-    assert [row.split() for row in rows] == [
-        ["2", "G", "2026-11-20T12:00:00.000Z"],
-        ["2", "G", "2026-11-20T13:00:00.000Z"],
-        ["10", "G", "2026-11-20T12:00:00.000Z"],
-        ["1", "H", "2026-11-20T12:00:00.000Z"],
-    ]
+    noon, later = "2026-11-20T12:00:00.000Z", "2026-11-20T13:00:00.000Z"
+    found = [tuple(row.split()) for row in rows]
+    assert found == [("2", "G", noon), ("2", "G", later), ("10", "G", noon), ("1", "H", noon)]
     assert number == "(4 rows)"
 
 
-def test_the_worst_comes_first_in_a_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [
-        report_row("orphaned_queues", queue_id=1, severity="INFO"),
-        report_row("orphaned_queues", queue_id=2, severity="WARNING"),
-        report_row("orphaned_queues", queue_id=3, ongoing=False),
-        report_row("orphaned_queues", queue_id=4),
-        report_row("orphaned_queues", queue_id=5),
-    ]
-    fine = report_row("group_health", consumer_group="A", worst_severity=None)
-    minutes = {"A1": 1.0, "A2": 2.0}
-    bad = [
-        report_row(
-            "group_health",
-            consumer_group=group,
-            worst_severity="WARNING",
-            orphan_queue_minutes=each,
+def test_the_worst_comes_first_in_a_terminal(tmp_path: Path, said: Said) -> None:
+    severities = [orphan(1, severity="INFO"), orphan(2, severity="WARNING")]
+    rows = [*severities, orphan(3, ongoing=False), orphan(4), orphan(5)]
+    healths = [
+        report_row("group_health", consumer_group=group, worst_severity=worst, **minutes)
+        for group, worst, minutes in (
+            ("A", None, {}),
+            ("A1", "WARNING", {"orphan_queue_minutes": 1.0}),
+            ("A2", "WARNING", {"orphan_queue_minutes": 2.0}),
         )
-        for group, each in minutes.items()
     ]
-    publish(tmp_path, "2026-11-20", {"orphaned_queues": rows, "group_health": [fine, *bad]})
+    publish(tmp_path, "2026-11-20", {"orphaned_queues": rows, "group_health": healths})
 
     def shown(table: str, column: str, *options: str) -> list[str]:
-        reports = ["--reports", str(tmp_path), "--columns", column, *options]
-        assert main(["show", table, *reports]) == 0
-        return capsys.readouterr().out.split()
+        return said(table, "--columns", column, *options)[0].split()
 
     assert shown("orphaned_queues", "queue_id")[2:7] == ["4", "5", "3", "2", "1"]
     assert shown("group_health", "consumer_group")[2:5] == ["A2", "A1", "A"]
@@ -113,15 +104,13 @@ def test_only_a_groups_or_a_topics_rows(show) -> None:
     assert show("orphaned_queues", "--topic", "T2", "--group", "G")[-1] == "(1 row)"
     assert show("orphaned_queues", "--topic", "T2", "--group", "H")[-1] == "(0 rows)"
     # A client id stands in the lists of several topics; a line of a dump in that of no group.
-    assert show("stacked_client_ids", "--topic", "T2", "--columns", "client_id")[2:] == [
-        r"\x1b[2J",
-        "(1 row)",
-    ]
+    client_ids = show("stacked_client_ids", "--topic", "T2", "--columns", "client_id")
+    assert client_ids[2:] == [r"\x1b[2J", "(1 row)"]
     assert show("quarantine", "--topic", "T", "--group", "G")[-1] == "(0 rows)"
 
 
 @pytest.mark.parametrize(
-    ("table", "option", "said"),
+    ("table", "option", "left_out"),
     [
         ("quarantine", "--group", "quarantine is not by group: --group was left out"),
         ("quarantine", "--topic", "quarantine is not by topic: --topic was left out"),
@@ -130,25 +119,20 @@ def test_only_a_groups_or_a_topics_rows(show) -> None:
     ],
 )
 def test_rows_of_all_are_not_taken_for_those_of_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], table: str, option: str, said: str
+    tmp_path: Path, said: Said, table: str, option: str, left_out: str
 ) -> None:
     publish(tmp_path, "2026-11-20", {table: [report_row(table)]})
-    assert main(["show", table, "--reports", str(tmp_path), option, "x", "--quiet"]) == 0
-    shown = capsys.readouterr()
-    assert shown.err == f"rebalance-audit: {said}\n"
-    assert shown.out.endswith("(1 row)\n")
+    out, err = said(table, option, "x", "--quiet")
+    assert err == f"rebalance-audit: {left_out}\n"
+    assert out.endswith("(1 row)\n")
 
 
-def test_the_summary_says_which_options_it_has_no_use_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_summary_says_which_options_it_has_no_use_for(tmp_path: Path, said: Said) -> None:
     publish(tmp_path, "2026-11-20", {})
-    summary = ["show", "summary", "--reports", str(tmp_path), "--quiet"]
-    assert main([*summary, "--format", "json"]) == 0
-    assert capsys.readouterr().err == ""
-    assert main([*summary, "--group", "G", "--columns", "a", "--format", "csv"]) == 0
-    said = "summary is one JSON document: left out --group, --columns, --format csv"
-    assert capsys.readouterr().err == f"rebalance-audit: {said}\n"
+    assert said("summary", "--quiet", "--format", "json")[1] == ""
+    _, err = said("summary", "--quiet", "--group", "G", "--columns", "a", "--format", "csv")
+    left_out = "summary is one JSON document: left out --group, --columns, --format csv"
+    assert err == f"rebalance-audit: {left_out}\n"
 
 
 def test_columns_are_shown_once_whatever_is_between_them(show) -> None:
@@ -183,8 +167,8 @@ def test_a_terminal_gets_short_cells_unless_columns_are_named(show) -> None:
 
 
 def test_what_strangers_chose_commands_neither_a_terminal_nor_a_spreadsheet(show) -> None:
-    assert any(line.startswith(r"\x1b[2J") for line in show("stacked_client_ids", "--columns",
-               "client_id"))  # fmt: skip
+    lines = show("stacked_client_ids", "--columns", "client_id")
+    assert any(line.startswith(r"\x1b[2J") for line in lines)
     cells = list(csv.DictReader(show("stacked_client_ids", "--format", "csv")))
     assert {cell["client_id"] for cell in cells} == {"'=1+1", "\x1b[2J"}
     assert {cell["topics"] for cell in cells} == {'["T", "%RETRY%G"]', '["T2"]'}
@@ -205,32 +189,38 @@ def test_json_has_whole_rows(show) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "told"),
     [
         (["orphans"], "no table orphans in the run of 2026-11-20; there are duplicate_queues, "),
         (["quarantine", "--columns", "a,file,b"], "no column a, b; there are file, "),
         (["Summary"], "no table Summary (did you mean summary?) in the run"),
         (["Orphaned_queue"], "no table Orphaned_queue (did you mean orphaned_queues?) in the run"),
-        (
-            ["quarantine", "--columns", "raeson,b"],
-            "no column raeson (did you mean reason?), b; there are",
-        ),
+        (["quarantine", "--columns", "raeson,b"], "no column raeson (did you mean reason?), b; th"),
         (["quarantine", "--date", "2026-11-21"], "no published report of 2026-11-21"),
         (["group_load", "--group", "H"], "no group 'H' in the run of 2026-11-20: "),
     ],
 )
 def test_what_is_not_there_is_told_with_what_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+    tmp_path: Path, said: Said, arguments: list[str], told: str
 ) -> None:
     publish(tmp_path, "2026-11-20", TABLES)
-    code = 3 if "--date" in arguments else 2
-    assert main(["show", *arguments, "--reports", str(tmp_path)]) == code
-    assert said in capsys.readouterr().err
+    assert told in said(*arguments, code=3 if "--date" in arguments else 2)[1]
+
+
+HEALTHS = [
+    report_row("group_health", consumer_group=group, topic=topic, coverage=coverage)
+    for group, topic, coverage in (
+        ("G_ORDER", "ORDER", "AUDITED"),
+        ("G_PAY", "PAY", "AUDITED"),
+        ("G_GAPS", "A", "AUDITED"),
+        ("G_GAPS", "B", "NO_ROUTE"),
+    )
+]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "told"),
     [
         # A name that is mistyped is no all-clear.
         (["--group", "G_ORDR"], 2, "no group 'G_ORDR' in the run of 2026-11-20: did you mean 'G_O"),
@@ -248,49 +238,27 @@ def test_what_is_not_there_is_told_with_what_is(
 )
 @pytest.mark.parametrize("form", ["table", "json"])
 def test_no_rows_have_a_reason(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    code: int,
-    said: str,
-    form: str,
+    tmp_path: Path, said: Said, arguments: list[str], code: int, told: str, form: str
 ) -> None:
-    health = [
-        report_row("group_health", consumer_group=group, topic=topic, coverage=coverage)
-        for group, topic, coverage in (
-            ("G_ORDER", "ORDER", "AUDITED"),
-            ("G_PAY", "PAY", "AUDITED"),
-            ("G_GAPS", "A", "AUDITED"),
-            ("G_GAPS", "B", "NO_ROUTE"),
-        )
-    ]
-    publish(tmp_path, "2026-11-20", {"group_health": health})
-    show = ["show", "orphaned_queues", "--format", form, "--reports", str(tmp_path)]
-    assert main([*show, *arguments]) == code
-    captured = capsys.readouterr()
-    assert said in captured.err
-    assert "0 rows: " not in captured.out, "a program reads this"
-    assert main([*show, *arguments, "--quiet"]) == code
-    assert (said in capsys.readouterr().err) == (code == 2)
+    publish(tmp_path, "2026-11-20", {"group_health": HEALTHS})
+    show = ["orphaned_queues", "--format", form, *arguments]
+    out, err = said(*show, code=code)
+    assert told in err
+    assert "0 rows: " not in out, "a program reads this"
+    assert (told in said(*show, "--quiet", code=code)[1]) == (code == 2)
 
 
-def test_nothing_is_said_of_rows_that_are_there_or_of_all_rows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_said_of_rows_that_are_there_or_of_all_rows(tmp_path: Path, said: Said) -> None:
     publish(tmp_path, "2026-11-20", TABLES)
     for arguments in (["orphaned_queues", "--group", "H"], ["former_findings"]):
-        assert main(["show", *arguments, "--reports", str(tmp_path)]) == 0
-        assert "0 rows" not in capsys.readouterr().err
+        assert "0 rows" not in said(*arguments)[1]
 
 
-def test_a_table_whose_files_are_gone_is_an_error_and_not_empty(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_whose_files_are_gone_is_an_error_and_not_empty(tmp_path: Path, said: Said) -> None:
     publish(tmp_path, "2026-11-20", TABLES)
     (file,) = (tmp_path / "orphaned_queues").rglob("*.parquet")
     file.unlink()
-    assert main(["show", "orphaned_queues", "--reports", str(tmp_path)]) == 4
-    assert "table orphaned_queues of 2026-11-20 is damaged" in capsys.readouterr().err
+    assert "table orphaned_queues of 2026-11-20 is damaged" in said("orphaned_queues", code=4)[1]
 
 
 def test_without_a_table_the_tables_are_listed(show) -> None:
@@ -301,13 +269,9 @@ def test_without_a_table_the_tables_are_listed(show) -> None:
     assert number == f"({len(rows)} rows)"
 
 
-def test_a_person_gets_the_columns_that_matter_and_a_program_all(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_person_gets_columns_that_matter_and_a_program_all(tmp_path: Path, said: Said) -> None:
     def columns(*options: str) -> list[str]:
-        command = ["show", "orphaned_queues", "--reports", str(tmp_path), *options]
-        assert main(command) == 0
-        return capsys.readouterr().out.splitlines()[0].replace(",", " ").split()
+        return said("orphaned_queues", *options)[0].splitlines()[0].replace(",", " ").split()
 
     rows = [report_row("orphaned_queues", cluster=cluster) for cluster in "AB"]
     publish(tmp_path, "2026-11-19", {"orphaned_queues": rows})
@@ -321,39 +285,32 @@ def test_a_person_gets_the_columns_that_matter_and_a_program_all(
 
 
 def test_the_reports_of_the_last_run_here_are_read_where_none_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     publish(tmp_path / "ours", "2026-11-20", TABLES)
     publish(tmp_path / "others", "2026-11-20", {})
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     show = ["show", "orphaned_queues"]
-    assert main(show) == 2
-    assert "REBALANCE_AUDIT_PATHS__REPORTS in the environment" in capsys.readouterr().err
+    cli(*show, code=2)
+    assert "REBALANCE_AUDIT_PATHS__REPORTS in the environment" in cli.err
     remember_run(Location(str(tmp_path / "ours")))
-    assert main(show) == 0
-    shown = capsys.readouterr()
-    assert shown.out.endswith("(4 rows)\n")
-    assert f"reads {tmp_path}/ours, the reports of the last run here" in shown.err
+    assert cli(*show).endswith("(4 rows)\n")
+    assert f"reads {tmp_path}/ours, the reports of the last run here" in cli.err
     monkeypatch.setenv("REBALANCE_AUDIT_PATHS__REPORTS", str(tmp_path / "others"))
-    assert main(show) == 0
-    assert capsys.readouterr().out.endswith("(0 rows)\n")
-    assert main([*show, "--reports", str(tmp_path / "ours")]) == 0
-    assert capsys.readouterr().out.endswith("(4 rows)\n")
+    assert cli(*show).endswith("(0 rows)\n")
+    assert cli(*show, "--reports", tmp_path / "ours").endswith("(4 rows)\n")
     monkeypatch.delenv("REBALANCE_AUDIT_PATHS__REPORTS")
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert main(show) == 2
+    cli(*show, code=2)
 
 
-def test_the_events_of_a_group_are_those_that_touched_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_events_of_a_group_are_those_that_touched_it(tmp_path: Path, said: Said) -> None:
     rows = [
         report_row("events", subject="later", groups=["G", "H"], begins=NOON + timedelta(hours=1)),
         report_row("events", subject="other", groups=["H"]),
         report_row("events", subject="first", groups=["G"]),
     ]
     publish(tmp_path, "2026-11-20", {"events": rows})
-    shown = ["show", "events", "--group", "G", "--columns", "subject", "--format", "csv"]
-    assert main([*shown, "--reports", str(tmp_path)]) == 0
-    assert capsys.readouterr().out.split() == ["subject", "first", "later"]
+    out, _ = said("events", "--group", "G", "--columns", "subject", "--format", "csv")
+    assert out.split() == ["subject", "first", "later"]

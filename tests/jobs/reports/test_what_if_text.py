@@ -12,16 +12,7 @@ from jobs.config.settings import Settings
 from jobs.declared.instants import to_instant
 from jobs.judge.moment import Moment
 from jobs.pipeline.moment_texts import predict_moments
-from rebalance_core import (
-    Change,
-    ChangeError,
-    MessageQueue,
-    State,
-    join,
-    leave,
-    resize,
-    use_strategy,
-)
+from rebalance_core import Change, ChangeError, MessageQueue, join, leave, resize, use_strategy
 from tests.support.snapshots import BROKER, at, member, one_list
 
 #: The tables that say since when something is so.
@@ -33,20 +24,18 @@ def group(
     clients: Sequence[str], queues: Mapping[str, int], backlog: Mapping[int, int] | None = None
 ) -> list[Moment]:
     """A group's moments; the same messages wait in the queues of each topic."""
-    now = to_instant(at(0))
+    now, none = to_instant(at(0)), dict.fromkeys(EPISODES, ())
+    moments = []
+    for topic, number in queues.items():
+        state = replace(one_list(list(clients), queues=number), topic=topic)
+        waiting = backlog and {MessageQueue(topic, BROKER, n): of for n, of in backlog.items()}
+        moments.append(Moment("C", state, now, now, now, none, (), waiting, now))
+    return moments
 
-    def waiting(topic: str) -> Mapping[MessageQueue, int] | None:
-        return backlog and {MessageQueue(topic, BROKER, each): n for each, n in backlog.items()}
 
-    def state(topic: str) -> State:
-        return replace(one_list(list(clients), queues=queues[topic]), topic=topic)
-
-    return [
-        Moment(
-            "C", state(topic), now, now, now, dict.fromkeys(EPISODES, ()), (), waiting(topic), now
-        )
-        for topic in queues
-    ]
+def text_of(told) -> str:
+    """The text as one line."""
+    return " ".join(str(told.text).split())
 
 
 def predicted(moments: list[Moment], *changes: Change):
@@ -81,11 +70,9 @@ def test_what_is_not_safe_of_one_topic_is_not_safe_of_the_group():
 def test_messages_in_queues_that_go_are_counted_with_what_to_do():
     told = predicted(group(["a"], {"T": 4, "U": 2}, {0: 0, 1: 0, 2: 7, 3: 2}), resize(2))
 
-    assert (
-        "NOT safe: 9 messages that the group has not consumed lie in queues that go: queues 2-3 "
-        "of broker-a." in " ".join(str(told.text).split())
-    )
-    assert "First lower the number of write queues alone" in " ".join(str(told.text).split())
+    said = "lie in queues that go: queues 2-3 of broker-a."
+    assert f"NOT safe: 9 messages that the group has not consumed {said}" in text_of(told)
+    assert "First lower the number of write queues alone" in text_of(told)
     of_topic = told.values["topics"][0]
     assert (of_topic["safe"], of_topic["dangers"]) == (False, ["MESSAGES_LEFT"])
     assert of_topic["queues_gone"] == [
@@ -97,11 +84,8 @@ def test_messages_in_queues_that_go_are_counted_with_what_to_do():
 
 def test_where_nobody_collected_offsets_the_text_says_so():
     told = predicted(group(["a"], {"T": 4}), resize(2))
-    text = " ".join(str(told.text).split())
-    assert (
-        "NOT safe as far as the dumps show: queues 2-3 of broker-a go, "
-        "and the dumps have no offsets" in text
-    )
+    said = "queues 2-3 of broker-a go, and the dumps have no offsets"
+    assert f"NOT safe as far as the dumps show: {said}" in text_of(told)
     assert told.values["topics"][0]["queues_gone"][0]["messages_left"] is None
 
 

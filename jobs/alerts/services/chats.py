@@ -1,6 +1,7 @@
-"""The robots of a group at DingTalk, Feishu and WeCom: each answers 200, with the code of an error.
+"""The chats of groups, each behind a webhook: DingTalk, Feishu, WeCom, Slack and Microsoft Teams.
 
-The code is 0 where the message was taken. All are sent text that none of them makes anything of.
+The first three answer 200, with the code of an error: 0 where the message was taken. All are sent
+text that none of them makes anything of.
 
 **DingTalk**, https://open.dingtalk.com/document/robots/custom-robot-access: text of up to 20,000
 bytes, 20 messages a minute; the answer has ``errcode``.
@@ -18,20 +19,33 @@ would be an element of its kind. In a ``text`` message ``<at user_id="all">`` ca
 **WeCom** (WeChat Work), https://developer.work.weixin.qq.com/document/path/91770: text of up to
 2,048 bytes, Markdown of up to 4,096, 20 messages a minute; the answer has ``errcode``. The message
 is ``text``: its Markdown has no escape, so that names could be links or mentions.
+
+**Slack**, https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks: the answer to
+a message that was taken is 200 with the text "ok"; errors are 4xx with a word.
+https://docs.slack.dev/reference/block-kit/blocks/rich-text-block: the text elements of such a
+block are shown as they are: no link, mention or style but by an element of its kind. That is why
+the names are in one, and not in ``mrkdwn``.
+
+**Microsoft Teams**, a workflow "when a Teams webhook request is received",
+https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-incoming-webhook:
+an Adaptive Card in a message of up to 28 KB; a workflow answers 202.
+https://learn.microsoft.com/adaptive-cards/authoring-cards/text-features: a ``RichTextBlock`` does
+not read Markdown, so that names in it stay text.
 """
 
 import hmac
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
+from ..delivery import Refusal
 from ..message import Link, Message
-from ..webhook import HttpRequest, json_size
-from .service import Access, Service, code_refusal, inert
+from ..webhook import HttpRequest, Reply, json_size
+from .service import NOT_ITS, Access, Service, code_refusal, inert, status_refusal
 
 _NOT_UNDERSTOOD = "it does not understand the message"
 _NO_TOKEN = "the token in the URL does not exist"  # noqa: S105 - a reason
@@ -174,3 +188,99 @@ WECOM = Service(
     _to_wecom,
     partial(code_refusal, ("errcode",), _WECOM_REASONS, (-1, 45009, 45033)),
 )
+
+
+# ------------------------------------------------------------------ Slack
+
+#: Messages whose blocks have more than some 13,000 characters are refused (msg_blocks_too_long).
+_LONGEST_OF_SLACK = 12_000
+_SLACK_REASONS = {
+    "invalid_payload": _NOT_UNDERSTOOD,
+    "invalid_blocks": _NOT_UNDERSTOOD,
+    "msg_blocks_too_long": "the message is too long",
+    "invalid_token": "the webhook's URL is not valid",
+    "no_service": "the webhook was removed or is disabled",
+    "no_team": "the workspace is gone",
+    "channel_not_found": "the channel is gone",
+    "channel_is_archived": "the channel is archived",
+    "action_prohibited": "an administrator does not allow it",
+    "posting_to_general_channel_denied": "an administrator does not allow it in this channel",
+}
+
+
+def _to_slack(message: Message, access: Access, _now: datetime) -> Iterable[HttpRequest]:
+    block = message.fitted(partial(_slack_block, message.mentions), _LONGEST_OF_SLACK, json_size)
+    # The text is what a notification shows: no name is in it.
+    yield HttpRequest(
+        access.url, {"text": message.heading, "blocks": [block], "unfurl_links": False}
+    )
+
+
+def _slack_block(mentions: Iterable[str], lines: Sequence[str]) -> dict[str, Any]:
+    heading, *others = lines
+    texts: list[dict[str, Any]] = [{"type": "text", "text": heading, "style": {"bold": True}}]
+    for line in others:
+        if isinstance(line, Link):
+            texts.append({"type": "text", "text": f"\n{line.removesuffix(line.url)}"})
+            texts.append({"type": "link", "url": line.url})
+        else:
+            texts.append({"type": "text", "text": f"\n{inert(line)}"})
+    for each in mentions:
+        kind = "usergroup" if each.startswith("S") else "user"
+        texts += [{"type": "text", "text": "\n"}, {"type": kind, f"{kind}_id": each}]
+    return {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": texts}]}
+
+
+def _refused_by_slack(answer: Reply) -> Refusal | None:
+    word = answer.text.strip()
+    if answer.status == 200 and word == "ok":
+        return None
+    if word in _SLACK_REASONS:
+        return Refusal(f"{word}: {_SLACK_REASONS[word]}")
+    return status_refusal(answer) or NOT_ITS
+
+
+SLACK = Service(("hooks.slack.com", "hooks.slack-gov.com"), _to_slack, _refused_by_slack)
+
+
+# ------------------------------------------------------------------ Teams
+
+_LONGEST_OF_TEAMS = 25_000
+
+
+def _to_teams(message: Message, access: Access, _now: datetime) -> Iterable[HttpRequest]:
+    yield HttpRequest(access.url, message.fitted(_teams_body, _LONGEST_OF_TEAMS, json_size))
+
+
+def _teams_body(lines: Sequence[str]) -> dict[str, Any]:
+    heading, *others = lines
+    card = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "msteams": {"width": "Full"},
+        "body": [_teams_line(heading, {"weight": "Bolder"}), *map(_teams_line, others)],
+    }
+    attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
+    return {"type": "message", "attachments": [attachment]}
+
+
+def _teams_line(text: str, style: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """A line of the card; the heading has a style of its own, and no line before it."""
+    # {{DATE(...)}} would be computed; blanks at the beginning of a line are lost.
+    literal = inert(text).replace("{{", "{\u200b{").replace("    ", "\u00a0\u00a0\u00a0\u00a0")
+    run: dict[str, Any] = {"type": "TextRun", "text": literal, **(style or {})}
+    if isinstance(text, Link):
+        run["selectAction"] = {"type": "Action.OpenUrl", "url": text.url}
+    spacing = {} if style else {"spacing": "Small"}
+    return {"type": "RichTextBlock", "inlines": [run], **spacing}
+
+
+def _refused_by_teams(answer: Reply) -> Refusal | None:
+    if answer.status == 202:
+        return None
+    return status_refusal(answer) or Refusal("Teams did not take the message")
+
+
+_TEAMS_HOSTS = ("api.powerplatform.com", "logic.azure.com", "logic.azure.us", "logic.azure.cn")
+TEAMS = Service(_TEAMS_HOSTS, _to_teams, _refused_by_teams)
