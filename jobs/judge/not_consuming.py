@@ -82,14 +82,15 @@ def _no_longer_subscribed(
     case: Case, topic: str, periods: Sequence[Period]
 ) -> Iterator[FaultEpisode]:
     """The fault of a topic to which no member subscribes any more, up to the end, where messages
-    are left that were not on their way.
+    are left that were not on their way, or came up to then.
 
     A broker leaves such a topic out of the group's offsets (``getConsumeStats`` of
     ``AdminBrokerProcessor`` 4.9.4 and 5.3.3), so that the last ones are of before: what waits by
     them nobody reads.
 
     Worked example: pods are replaced from 10:04 to 10:07 by a release without U. By the offsets of
-    10:06 there are 300 messages in two queues whose pods were the first; none come any more.
+    10:06 there are 300 messages in two queues whose pods were the first; none come any more. Were
+    all pods replaced at once, nothing would wait: that 800 came in the last minute is all it shows.
     """
     verdicts = [case.evaluated[each.situation.situation_id].verdict for each in periods]
     start = len(periods)
@@ -109,19 +110,31 @@ def _no_longer_subscribed(
         since = later[0]
     unread = {(each.broker_name, each.queue_id): left_unread(each, None) for each in polls}
     waiting = sum(each.at_last for each in unread.values() if each)
+    came = sum(int(step) for each in polls for step in np.diff(each.broker_offsets)[-1:])
+    # A release that subscribes to a topic and is taken back soon leaves it as it was.
+    first_poll = min(int(each.times[0]) for each in polls)
+    is_short = last_poll - first_poll < case.persistence_seconds * SECOND
+    was_taken_back = is_short and first_poll - case.snapshots[0] > case.expiry
     lasts = persistence(since, until, case.persistence_seconds)
-    if not waiting or lasts != PERSISTENT:
+    if lasts != PERSISTENT or not (waiting or (came > 0 and not was_taken_back)):
         return
+    shown = Text("by its last offsets, {waiting}", waiting=waiting_in_words(waiting))
+    if not waiting:
+        shown = agreeing(
+            came,
+            "{messages:,} [message|messages] came to it between the last two polls of its offsets",
+            messages=came,
+        )
     snapshots = sum(since <= each <= until for each in case.snapshots)
     yield FaultEpisode(
         topic,
         Extent(since, until, snapshots, lasts, ongoing=True),
         GROUP_NOT_CONSUMING,
         Text(
-            "no member has subscribed to the topic since {time}; by its last offsets, {waiting}, "
-            "and brokers give none for a topic without a subscription",
+            "no member has subscribed to the topic since {time}; {shown}, and brokers give none "
+            "for a topic without a subscription",
             time=zoned_clock(since),
-            waiting=waiting_in_words(waiting),
+            shown=shown,
         ),
         _SUBSCRIBE,
         broker_names=tuple(sorted({broker_name for broker_name, _ in unread})),

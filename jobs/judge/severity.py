@@ -158,8 +158,9 @@ class Harms:
             # once they are back the group reads it.
             return CRITICAL if fault.extent.ongoing else INFO
         if fault.fault in (kinds.GROUP_NOT_CONSUMING, kinds.MESSAGES_FAIL):
-            # Messages pile up in all queues, or are lost, and every queue has its owner.
-            return CRITICAL
+            # Messages pile up in all queues, or are lost, and every queue has its owner. Of a topic
+            # that was given up while all was read nothing shows that messages wait.
+            return WARNING if fault.unread_messages == 0 else CRITICAL
         harms = self._of(fault)
         if harms:
             return SEVERITIES[max(harms).severity]

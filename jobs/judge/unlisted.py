@@ -13,7 +13,14 @@ from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.english import MOST_NAMES, agreeing, list_of
 from rebalance_core.findings import CERTAIN, ORPHANED, POSSIBLE
 from rebalance_core.grouping import grouped
-from rebalance_core.repairs import GROUP_NOT_ON_BROKER, MASTER_AWAY, ROUTE_DIVERGENCE
+from rebalance_core.repairs import (
+    DUPLICATE_CLIENT_ID,
+    GROUP_NOT_ON_BROKER,
+    MASTER_AWAY,
+    ROUTE_DIVERGENCE,
+    STRATEGY_MISMATCH,
+    SUBSCRIPTION_MISMATCH,
+)
 from rebalance_core.texts import Text
 
 from ..declared.kinds import UNLISTED_CONSUMER
@@ -33,6 +40,12 @@ _REMEDY = Text(
     "check whether the members consume through a proxy, which alone lists them: then there is "
     "nothing to repair. If not, find out why their heartbeats do not arrive (the broker's log, "
     "a firewall, authentication): a client that starts now gets no queue"
+)
+
+#: Causes by which a member has its queues for as long as nothing changes: the nameserver that it
+#: stays with, its subscriptions, its strategy. By lists that differ its share changes at each draw.
+_LASTING_DOUBTS = frozenset(
+    {ROUTE_DIVERGENCE, SUBSCRIPTION_MISMATCH, STRATEGY_MISMATCH, DUPLICATE_CLIENT_ID}
 )
 
 _ONE_ROUTE = Text(
@@ -55,20 +68,48 @@ def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
         # Who waits for the lock of a queue does not have it.
         kept = [each for each in kept if not (each.is_locked and each.held is False)]
     harmless = [each for each in found.faults if _is_harmless_route(each, kept)]
-    kept = [each for each in kept if not any(_is_of_route(each, fault) for fault in harmless)]
+
+    def is_refuted(finding: QueueFinding) -> bool:
+        is_of_route = any(_is_of_route(finding, fault) for fault in harmless)
+        return is_of_route or _is_somebodys(case, finding)
+
+    refuted = [each for each in kept if is_refuted(each)]
+    kept = [each for each in kept if not is_refuted(each)]
     moving = [each for each in every if _is_read_unlisted(case, each)]
-    faults = tuple(
-        each.saying([_ONE_ROUTE], queues_affected=0)
-        if each in harmless
-        else _offline_narrowed(each, moving, kept)
-        for each in found.faults
-    )
-    return replace(found, faults=faults).plus(unlisted_consumers(judged), kept)
+    faults = [each.saying([_ONE_ROUTE]) if each in harmless else each for each in found.faults]
+    faults = [_without_findings(each, refuted, kept) for each in faults]
+    faults = [_offline_narrowed(each, moving, kept) for each in faults]
+    return replace(found, faults=tuple(faults)).plus(unlisted_consumers(judged), kept)
+
+
+def _without_findings(
+    fault: FaultEpisode, refuted: Sequence[QueueFinding], kept: Sequence[QueueFinding]
+) -> FaultEpisode:
+    """The fault, without a queue where all findings that name it were refuted."""
+    were_refuted = any(_names(each, fault) for each in refuted)
+    is_harmless = were_refuted and not any(_names(each, fault) for each in kept)
+    return replace(fault, queues_affected=0) if is_harmless else fault
+
+
+def _names(finding: QueueFinding, fault: FaultEpisode) -> bool:
+    is_cause = fault.fault in finding.causes and finding.topic == fault.topic
+    return is_cause and finding.overlaps(fault)
+
+
+def _is_somebodys(case: Case, orphan: QueueFinding) -> bool:
+    """True if it is only in doubt who has a queue, not when, and its offset advances at each poll.
+
+    Worked example: the group's table shows that half of the members subscribe to T, and not which.
+    Each queue is nobody's with a probability of 0.5, all the time: of those that are read
+    throughout it is known now.
+    """
+    is_lasting = bool(orphan.causes) and _LASTING_DOUBTS.issuperset(orphan.causes)
+    is_read = orphan.is_read_throughout and orphan.moved is False
+    return is_read and is_lasting and _as_far_as_asked(case, orphan) is orphan
 
 
 def _is_of_route(finding: QueueFinding, fault: FaultEpisode) -> bool:
-    is_route = fault.fault == ROUTE_DIVERGENCE and finding.causes == (ROUTE_DIVERGENCE,)
-    return is_route and finding.topic == fault.topic and finding.overlaps(fault)
+    return finding.causes == (ROUTE_DIVERGENCE,) and _names(finding, fault)
 
 
 def _is_harmless_route(fault: FaultEpisode, findings: Sequence[QueueFinding]) -> bool:
@@ -82,7 +123,9 @@ def _is_harmless_route(fault: FaultEpisode, findings: Sequence[QueueFinding]) ->
     Worked example: T grows from 8 to 12 queues at one of two nameservers. Were a client with the
     other, some of its 12 queues would not move; all 6 that may be without an owner are read.
     """
-    orphans = [each for each in findings if each.kind == ORPHANED and _is_of_route(each, fault)]
+    if fault.fault != ROUTE_DIVERGENCE:
+        return False
+    orphans = [each for each in findings if each.kind == ORPHANED and _names(each, fault)]
     read = (each.is_read_throughout and each.moved is False for each in orphans)
     return bool(orphans) and all(read)
 

@@ -11,9 +11,10 @@ from tests.cases.small_dumps import MEMBERS, instant, members, of_broker, route
 BROKERS = ("broker-a", "broker-b")
 
 
-def released(without_u, left):
-    """100 messages a minute come to each queue of T and U. In ``without_u`` no member subscribes to
-    U; in the minute before, ``left`` of them are not read in each of U's queues of broker-b.
+def released(without_u, left, *, comes=True):
+    """100 messages a minute come to each queue of T and, if it ``comes``, of U. In ``without_u`` no
+    member subscribes to U; in the minute before, ``left`` of them are not read in each of U's
+    queues of broker-b.
     """
     for minute in range(15):
         yield from (route(60 * minute, *BROKERS, topic=each) for each in "TU")
@@ -22,8 +23,9 @@ def released(without_u, left):
             yield members(60 * minute + number, name, MEMBERS, topics)
             written = 1_000 + 100 * minute
             unread = left if name == "broker-b" and minute == min(without_u) - 1 else 3
+            of_u = (written, written - unread) if comes else (1_000, 1_000)
             of_queues = {
-                (topic, queue): (written, written - (unread if topic == "U" else 3))
+                (topic, queue): of_u if topic == "U" else (written, written - 3)
                 for topic in topics
                 for queue in range(4)
             }
@@ -47,14 +49,23 @@ def test_messages_of_a_topic_that_a_release_gave_up_are_read_by_nobody(audit):
     assert fault["evidence"].startswith("no member has subscribed to the topic since 10:07:00 UTC")
 
 
+def test_a_topic_that_is_given_up_while_messages_come_is_a_warning(audit):
+    """What waits is on its way: less than came in the last minute. Nobody knows what came after."""
+    (fault,) = audit(released(range(7, 15), left=90))["group_faults"]
+    assert (fault["fault"], fault["severity"]) == ("GROUP_NOT_CONSUMING", "WARNING")
+    assert "800 messages came to it between the last two polls of" in fault["evidence"]
+
+
 @pytest.mark.parametrize(
-    ("without_u", "left"),
+    "dump",
     [
-        # What waited was on its way: less than came in the last minute.
-        (range(7, 15), 90),
+        # Its producers had stopped, and all was read.
+        {"without_u": range(7, 15), "left": 0, "comes": False},
         # A later heartbeat subscribes again.
-        (range(7, 13), 150),
+        {"without_u": range(7, 13), "left": 150},
+        # It was subscribed to for two minutes.
+        {"without_u": [*range(5), *range(7, 15)], "left": 3},
     ],
 )
-def test_a_topic_that_was_read_or_is_read_again_is_not_given_up(audit, without_u, left):
-    assert audit(released(without_u, left))["group_faults"] == []
+def test_a_topic_that_ended_or_is_read_again_is_not_given_up(audit, dump):
+    assert audit(released(**dump))["group_faults"] == []

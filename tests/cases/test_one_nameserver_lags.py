@@ -58,4 +58,26 @@ def test_where_some_are_not_read_a_client_has_the_shorter_route(audit):
     }
     assert orphans == {("T", *queue): "CRITICAL" for queue in stands}
     assert queues(found["duplicate_queues"]) >= {("T", "broker-b", 2)}
-    assert divergence(found)["severity"] == "CRITICAL"
+    fault = divergence(found)
+    assert fault["severity"] == "CRITICAL"
+    assert "no client has the shorter route" not in fault["evidence"]
+
+
+def test_a_shared_id_and_a_route_that_lags_leave_queues_that_stand(audit):
+    """The first two members have one id, and so the first share of each route: a0 to a2, or a0 and
+    a1. Nobody has a4 and a5, which are in the second one of the longer route.
+    """
+    stands = [("broker-a", 4), ("broker-a", 5)]
+    shared = (MEMBERS[0], MEMBERS[0], *MEMBERS[2:])
+    lines = [
+        members(int(each["collected_at"][14:16]) * 60 + 1, each["broker_name"], shared)
+        if each["kind"] == "consumer_connection"
+        else each
+        for each in grows(stands)
+    ]
+    found = audit(lines)
+    assert queues(lasting(found["orphaned_queues"])) >= {("T", *queue) for queue in stands}
+    (evidence,) = (
+        row["evidence"] for row in found["group_faults"] if row["fault"] == "ROUTE_DIVERGENCE"
+    )
+    assert "no client has the shorter route" not in evidence

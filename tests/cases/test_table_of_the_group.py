@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tests.cases.small_dumps import BROKERS, MEMBERS, MINUTES, instant, members, route
+from tests.cases.small_dumps import BROKERS, MEMBERS, MINUTES, instant, members, of_broker, route
+from tests.support.audited import queues
 
 
 def polled(has_u, *, minutes=MINUTES, of_b=MEMBERS):
@@ -50,3 +53,36 @@ def test_tables_that_differ_by_the_broker_asked_show_a_member_without_the_topic(
 )
 def test_tables_that_change_once_or_have_other_members_show_none(audit, has_u, values):
     assert mismatches(audit(polled(has_u, **values))) == {}
+
+
+def read(stands):
+    """Each minute 100 messages come to each queue of U. Those that ``stands`` are not read."""
+    for minute in MINUTES:
+        for second, name in ((40, "broker-a"), (41, "broker-b")):
+            table = {
+                json.dumps({"brokerName": name, "queueId": number, "topic": "U"}): {
+                    "brokerOffset": 100 * minute + 9,
+                    "consumerOffset": 9 if (name, number) in stands else 100 * minute,
+                    "lastTimestamp": 0,
+                }
+                for number in range(4)
+            }
+            answer = {"consumeTps": 0.0, "offsetTable": table}
+            yield of_broker("consume_stats", 60 * minute + second, name, answer)
+
+
+def test_offsets_show_which_queues_are_of_the_members_without_the_topic(audit):
+    """Half of the members, nobody knows which. Each has two queues all the time or never."""
+    flips = list(polled(lambda minute, name: (minute + (name == "broker-a")) % 2))
+    stands = {("broker-b", number) for number in range(4)}
+    found = audit([*flips, *read(stands)])
+    assert queues(found["orphaned_queues"]) == {("U", *queue) for queue in stands}
+    assert {row["severity"] for row in found["orphaned_queues"]} == {"CRITICAL"}
+    assert mismatches(found)["U"]["severity"] == "CRITICAL"
+
+    # The ones without it are idle, or the table is somebody else's: it is told all the same.
+    found = audit([*flips, *read(stands=())])
+    assert found["orphaned_queues"] == []
+    assert mismatches(found)["U"]["severity"] == "WARNING"
+
+    assert len(audit(flips)["orphaned_queues"]) == 8
