@@ -152,8 +152,8 @@ def test_the_panels_of_the_dashboard_do_not_cover_each_other() -> None:
     assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
     for panel in DASHBOARD["panels"]:
         at = panel["gridPos"]
-        edges = (range(at[start], at[start] + at[size]) for start, size in ("xw", "yh"))
-        cells = {*product(*edges)}
+        across, down = range(at["x"], at["x"] + at["w"]), range(at["y"], at["y"] + at["h"])
+        cells = {*product(across, down)}
         assert at["x"] + at["w"] <= 24
         assert not cells & taken, panel["title"]
         taken |= cells
