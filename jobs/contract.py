@@ -93,8 +93,6 @@ def _problems(table: Table, came: pa.Schema) -> Iterator[str]:
                 yield f"{expected}, is missing"
         elif (times := came.names.count(field.name)) > 1:
             yield f"{expected}, is there {times} times"
-        elif field.nullable and pa.types.is_null(came.field(field.name).type):
-            continue  # pandas writes a column without a value so: it is as good as missing
         elif not _fits(type_ := came.field(field.name).type, field.type):
             yield f"{expected}, came {_NO_ZONE if _has_no_zone(type_) else type_name(type_)}"
 

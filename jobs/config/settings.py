@@ -676,13 +676,15 @@ def _problem_of(model: type[BaseModel], path: str, error: Mapping[str, Any], giv
         section, _, last = path.rpartition(".")
         if any(isinstance(part, int) for part in error["loc"]):
             there = _names_of_entry(model, error["loc"][:-1])
-            near = [f"{section}.{each}" for each in nearest(last, there)]
+            # A variable has the whole list: an entry has none of its own.
+            before = "" if given.startswith(_PREFIX) else f"{section}."
+            near = [f"{before}{each}" for each in nearest(last, there)]
         else:
             there = list(names_of(model))
             # A name may be right, and its section missing.
             near = nearest(path, there) or [each for each in there if each.endswith(f".{last}")]
-        if given.startswith(_PREFIX):
-            near = [variable_of(each) for each in near]
+            if given.startswith(_PREFIX):
+                near = [variable_of(each) for each in near]
         other_file = "" if given else "; is it the right file?"
         what = "key" if "title" in model.model_config else "setting"
         return f"there is no such {what}{did_you_mean(near) or other_file}"

@@ -17,9 +17,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 
 from ..errors import DamagedError, InputError
+from ..schemas import SNAPSHOT_TABLES
 from . import disk
 from .location import Location
 from .manifest import TableFiles
@@ -30,6 +32,7 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
 
 #: A folder that an ingest wrote; a lake may have other folders that begin with run=.
 _RUN = re.compile(r"run=\d{8}T\d{6}Z-[0-9a-f]{6}")
+_SCHEMAS = {table.name: table.schema for table in SNAPSHOT_TABLES}
 
 
 def new_run_id(now: datetime) -> str:
@@ -124,8 +127,22 @@ class Snapshots:
         return bool(self.files(name))
 
     def parquet(self, name: str) -> ds.Dataset:
-        """A table as PyArrow reads it."""
-        return self.table(name).parquet()
+        """A table as PyArrow reads it.
+
+        The first file has the types. pandas writes a column without a value with the type null,
+        which takes no value of the other files: where it may be null it has the declared type.
+        """
+        found: Any = self.table(name).parquet()
+        types = {each.name: each.type for each in _SCHEMAS[name] if each.nullable}
+        declared: ds.Dataset = found.replace_schema(
+            pa.schema(
+                each.with_type(types[each.name])
+                if pa.types.is_null(each.type) and each.name in types
+                else each
+                for each in found.schema
+            )
+        )
+        return declared
 
 
 def _refuse_unfinished(root: Location) -> None:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from jobs.console.progress import complain
 from jobs.contract import check_tables
 from jobs.errors import ContractError
-from jobs.schemas import HEARTBEATS, REPORT_TABLES, SNAPSHOT_TABLES, TOPIC_ROUTES, Table
+from jobs.schemas import (
+    BROKER_POLLS,
+    HEARTBEATS,
+    REPORT_TABLES,
+    SNAPSHOT_TABLES,
+    TOPIC_ROUTES,
+    Table,
+)
+from jobs.storage import Location, Snapshots
 
 SUBSCRIPTION = {"topic": pa.string(), "expression_type": pa.string(), "expression": pa.string()}
 
@@ -39,11 +50,22 @@ def test_every_missing_and_every_mistyped_column_is_named_at_once() -> None:
     ]
 
 
-def test_a_column_without_a_value_is_as_good_as_missing_where_it_may_be_null() -> None:
-    # So pandas writes a column of nothing but None.
-    check_tables([(HEARTBEATS, changed(HEARTBEATS, strategy=pa.null()))])
-    with pytest.raises(ContractError, match="client_id: expected string, came null"):
-        check_tables([(HEARTBEATS, changed(HEARTBEATS, client_id=pa.null()))])
+def test_a_column_without_a_value_has_its_type_in_a_lake_where_it_may_be_null(
+    tmp_path: Path,
+) -> None:
+    """pandas writes a column of nothing but None so, and another file has values."""
+    folder = tmp_path / "broker_polls"
+    folder.mkdir()
+    for number, address in enumerate([pa.nulls(1), pa.array(["broker-a:10911"])]):
+        nothing = {field.name: pa.nulls(1, field.type) for field in BROKER_POLLS.schema}
+        table = pa.table(nothing | {"broker_addr": address, "cluster": pa.nulls(1)})
+        pq.write_table(table, folder / f"{number}.parquet")
+
+    rows = Snapshots.open(Location(tmp_path)).parquet("broker_polls")
+
+    assert rows.to_table()["broker_addr"].to_pylist() == [None, "broker-a:10911"]
+    with pytest.raises(ContractError, match="cluster: expected string, came null"):
+        check_tables([(BROKER_POLLS, rows.schema)])
 
 
 def test_of_several_tables_each_line_is_shown_as_one(capsys: pytest.CaptureFixture[str]) -> None:
