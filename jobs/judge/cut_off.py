@@ -9,6 +9,8 @@ where it has no others it looks frozen; from then on the brokers' lists differ.
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from rebalance_core.english import agreeing
 from rebalance_core.repairs import BROKER_VIEW_DIVERGENCE, GROUP_NOT_ON_BROKER
 
@@ -16,6 +18,7 @@ from ..declared.kinds import FROZEN_PROCESS
 from .case import Case
 from .found import FaultEpisode, GroupFindings, Stall
 from .in_words import queues_in_words, zoned_clock
+from .intervals import usual_gap
 
 #: A broker lists some members no more, or none at all.
 OUTAGES = (BROKER_VIEW_DIVERGENCE, GROUP_NOT_ON_BROKER)
@@ -55,7 +58,11 @@ def _is_of_members(outage: FaultEpisode, client_ids: Sequence[str]) -> bool:
 
 
 def _leads_to(stall: Stall, outage: FaultEpisode, case: Case) -> bool:
-    return stall.first_seen < outage.first_seen <= stall.last_seen + case.expiry
+    """True if it stopped no longer before than a silent member is listed, and a poll or two."""
+    if not stall.first_seen < outage.first_seen <= stall.last_seen + case.expiry:
+        return False
+    polls = 2 * usual_gap(np.diff(case.snapshots))
+    return outage.first_seen - stall.first_seen <= case.expiry + polls
 
 
 def _since(fault: FaultEpisode, stopped: Sequence[Stall]) -> FaultEpisode:

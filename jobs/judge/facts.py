@@ -138,7 +138,9 @@ def members_elsewhere(dossier: Dossier) -> Iterator[Text]:
         ]
         yield Text(
             "no broker of this cluster lists a member, while {clusters}",
-            clusters=list_of(clusters, MOST_NAMES, ("more cluster has", "more clusters have")),
+            clusters=list_of(
+                clusters, MOST_NAMES, ("more cluster has members", "more clusters have members")
+            ),
         )
 
 

@@ -102,10 +102,10 @@ class QueueFinding(FoundQueue, _InTime):
         alone, unless what they hold shows otherwise: a broker gives the lock to one client id
         (``RebalanceLockManager`` 4.9.4 to 5.3.3), and so to all processes of that id.
         """
-        several_ids = len(self.claimants) > 1 and all(
-            each.processes == 1 for each in self.claimants
-        )
-        return self.kind == DUPLICATE and several_ids and not self.held
+        # Processes of one id that differ otherwise are several claimants.
+        ids = {each.client_id for each in self.claimants}
+        is_of_ids = len(ids) == sum(each.processes for each in self.claimants) > 1
+        return self.kind == DUPLICATE and is_of_ids and not self.held
 
     @property
     def is_doubtful(self) -> bool:

@@ -141,12 +141,14 @@ class _TopicHoldings:
                 cause = QUEUE_NOT_HELD if due.isdisjoint(odd) else ALLOCATES_OTHERWISE
                 yield self._finding(ORPHANED, cause, episode)
 
-        found = [
-            replace(each, causes=_READ_BY_OTHERS)
-            if reading(offsets, each.all_times).is_read
-            else each
-            for each in findings([each for each in settled if each.is_complete])
-        ]
+        # A process that does not reach the broker by the lists, or broadcasts, may be the reader.
+        had = [each.moments for each in self._held.holdings if queue in each.activities]
+        found: list[QueueFinding] = []
+        for each in findings([each for each in settled if each.is_complete]):
+            if not reading(offsets, each.all_times).is_read:
+                found.append(each)
+            elif not any(map(each.extent.those_of, had)):
+                found.append(replace(each, causes=_READ_BY_OTHERS))
         if offsets is None or any(each.causes != _READ_BY_OTHERS for each in found):
             return found
         # The rounds in which all of the queue's owners answered, if not every process did.

@@ -10,6 +10,7 @@ from operator import attrgetter
 from rebalance_core.grouping import grouped
 
 from ..declared.instants import Instant
+from ..schemas import NOT_LOCKED
 from .core_verdict import QueueKey
 from .extents import Extent
 from .holdings import Holding
@@ -64,7 +65,9 @@ class HoldingsOfTopic:
 
     def is_shared(self, queue: QueueKey, time: Extent) -> bool:
         """True if two or more processes held the queue in a round of that time."""
-        answered = Counter(round_ for each in self.holders(queue) for round_ in each.answered)
+        # Of two that consume in order, the one that the broker gave no lock waits.
+        reading = (one for one in self.holders(queue) if one.activities[queue] != NOT_LOCKED)
+        answered = Counter(round_ for each in reading for round_ in each.answered)
         return any(each.is_of_one_phase and answered[each.round_] > 1 for each in self.within(time))
 
     def is_unheld(self, queue: QueueKey, time: Extent) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from rebalance_core.english import MOST_NAMES, agreeing, count, joined, list_of
 from rebalance_core.findings import (
     AUDITED,
+    NO_BROKER_ANSWERED,
     NOT_SUBSCRIBED,
     SHARED_BY_BROKER,
     STRATEGY_NOT_KNOWN,
@@ -26,7 +27,7 @@ from ..declared.instants import SECOND, Instant
 from ..declared.kinds import GROUP_NOT_CONSUMING, PERSISTENT
 from ..schemas import NOT_CONSUMING
 from ..texts.shown import shell_word
-from .backlog import left_unread
+from .backlog import left_unread, shows_what_waits
 from .brokers import refusals
 from .case import Case
 from .dossier import Dossier
@@ -93,15 +94,23 @@ def _no_longer_subscribed(
     all pods replaced at once, nothing would wait: that 800 came in the last minute is all it shows.
     """
     verdicts = [case.evaluated[each.situation.situation_id].verdict for each in periods]
-    start = len(periods)
-    while start and verdicts[start - 1].coverage == NOT_SUBSCRIBED:
-        start -= 1
-    had_readers = (each.processes and each.coverage in _SHOW_READERS for each in verdicts[:start])
-    if start == len(periods) or not any(had_readers):
+    end = len(periods)
+    while end and verdicts[end - 1].coverage == NO_BROKER_ANSWERED:
+        end -= 1  # which shows nothing
+    if not end or verdicts[end - 1].coverage != NOT_SUBSCRIBED:
         return
-    polls = [each for each in case.dossier.offsets.get(topic, ()) if each.times.size]
-    last_poll = max((int(each.times[-1]) for each in polls), default=0)
-    since, until = periods[start].first_seen, periods[-1].last_seen
+    given_up, start = end - 1, end - 1
+    # While no process is listed, as in a restart, nobody subscribes again.
+    while start and (verdicts[start].coverage == NOT_SUBSCRIBED or not verdicts[start].processes):
+        given_up = start if verdicts[start].coverage == NOT_SUBSCRIBED else given_up
+        start -= 1
+    if not any(each.processes and each.coverage in _SHOW_READERS for each in verdicts[: start + 1]):
+        return
+    since, until = periods[given_up].first_seen, periods[-1].last_seen
+    every = [each for each in case.dossier.offsets.get(topic, ()) if each.times.size]
+    last_poll = max((int(each.times[-1]) for each in every), default=0)
+    # What waited at one poll, or long before, may have been on its way.
+    polls = [each for each in every if each.times.size > 1 and shows_what_waits(each, since)]
     if not polls or last_poll >= since + case.persistence_seconds * SECOND:
         return
     later = case.snapshots[bisect_right(case.snapshots, last_poll) :]

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from rebalance_core.english import agreeing, with_commas
 from rebalance_core.grouping import grouped
+from rebalance_core.state import PERM_READ
 from rebalance_core.texts import Text
 
 from ..declared.instants import Instant
@@ -87,7 +88,8 @@ def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fa
             if left:
                 back[until][queue] = left
         given = (run for run in case.dossier.routes[topic] if change.first_seen in run.times)
-        named = {broker.broker_name for run in given for broker in run.brokers}
+        closed = (each for run in given for each in run.brokers if not each.perm & PERM_READ)
+        named = {each.broker_name for each in closed}
         for until, unread in back.items():
             unreadable = {name for name, _ in unread} & named - {name for name, _ in change.now}
             first_seen, last_seen = change.first_seen, snapshots[-1] if until is None else until

@@ -11,7 +11,7 @@ import numpy as np
 
 from rebalance_core.causes import GROUP_OFFLINE
 from rebalance_core.english import MOST_NAMES, agreeing, list_of
-from rebalance_core.findings import CERTAIN, ORPHANED, POSSIBLE
+from rebalance_core.findings import CERTAIN, DUPLICATE, ORPHANED, POSSIBLE
 from rebalance_core.grouping import grouped
 from rebalance_core.repairs import (
     DUPLICATE_CLIENT_ID,
@@ -64,16 +64,21 @@ def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     ]
     judged = [part for each in every for part in _parts(case, each)]
     kept = without_refuted(judged)
-    if case.dossier.consumes_in_order:
-        # Who waits for the lock of a queue does not have it.
-        kept = [each for each in kept if not (each.is_locked and each.held is False)]
+    orderly = bool(case.dossier.consumes_in_order)
+
+    def waits(finding: QueueFinding) -> bool:
+        """True if one of two has the lock: who waits for that does not have the queue."""
+        return orderly and finding.is_locked and finding.held is False
+
+    refuted = [each for each in kept if waits(each)]
+    kept = [each for each in kept if not waits(each)]
     harmless = [each for each in found.faults if _is_harmless_route(each, kept)]
 
     def is_refuted(finding: QueueFinding) -> bool:
         is_of_route = any(_is_of_route(finding, fault) for fault in harmless)
         return is_of_route or _is_somebodys(case, finding)
 
-    refuted = [each for each in kept if is_refuted(each)]
+    refuted += [each for each in kept if is_refuted(each)]
     kept = [each for each in kept if not is_refuted(each)]
     moving = [each for each in every if _is_read_unlisted(case, each)]
     faults = [each.saying([_ONE_ROUTE]) if each in harmless else each for each in found.faults]
@@ -125,7 +130,10 @@ def _is_harmless_route(fault: FaultEpisode, findings: Sequence[QueueFinding]) ->
     """
     if fault.fault != ROUTE_DIVERGENCE:
         return False
-    orphans = [each for each in findings if each.kind == ORPHANED and _names(each, fault)]
+    theirs = [each for each in findings if _names(each, fault)]
+    if any(each.kind == DUPLICATE and each.held for each in theirs):
+        return False  # running infos show two that hold it
+    orphans = [each for each in theirs if each.kind == ORPHANED]
     read = (each.is_read_throughout and each.moved is False for each in orphans)
     return bool(orphans) and all(read)
 
