@@ -66,14 +66,17 @@ def not_consuming(case: Case, found: GroupFindings) -> GroupFindings:
     offsets of it still come.
     """
     orphans = orphans_by_topic(found)
-    stuck = (
+    stuck = [
         fault
         for polls in not_moving(case)
         for fault in _topic_faults(case, polls, orphans.get(polls.topic, ()))
-    )
+    ]
+    # A group that was stuck before it gave the topic up is so still.
+    known = {fault.topic for fault in stuck if fault.extent.ongoing}
     left = (
         fault
         for topic, periods in case.situations.by_topic.items()
+        if topic not in known
         for fault in _no_longer_subscribed(case, topic, periods)
     )
     return found.plus([*stuck, *left])

@@ -24,7 +24,7 @@ from rebalance_core.repairs import (
 from rebalance_core.texts import Text
 
 from ..declared.kinds import UNLISTED_CONSUMER
-from .backlog import READ_AGAIN, last_up_to, reading
+from .backlog import READ_AGAIN, last_up_to, reading, shows_what_waits
 from .case import Case
 from .episodes import queue_episodes
 from .extents import Extent, persistence, widest
@@ -72,7 +72,7 @@ def queues_of_states(case: Case, found: GroupFindings) -> GroupFindings:
 
     refuted = [each for each in kept if waits(each)]
     kept = [each for each in kept if not waits(each)]
-    harmless = [each for each in found.faults if _is_harmless_route(each, kept)]
+    harmless = [each for each in found.faults if _is_harmless_route(case, each, kept)]
 
     def is_refuted(finding: QueueFinding) -> bool:
         is_of_route = any(_is_of_route(finding, fault) for fault in harmless)
@@ -109,15 +109,22 @@ def _is_somebodys(case: Case, orphan: QueueFinding) -> bool:
     throughout it is known now.
     """
     is_lasting = bool(orphan.causes) and _LASTING_DOUBTS.issuperset(orphan.causes)
-    is_read = orphan.is_read_throughout and orphan.moved is False
+    is_read = _is_read_to_its_end(case, orphan)
     return is_read and is_lasting and _as_far_as_asked(case, orphan) is orphan
+
+
+def _is_read_to_its_end(case: Case, orphan: QueueFinding) -> bool:
+    """True if the queue's offset advances at each poll, and polls come until the finding ends."""
+    offsets = case.offsets.get((orphan.topic, *orphan.queue))
+    is_read = orphan.is_read_throughout and orphan.moved is False
+    return is_read and offsets is not None and shows_what_waits(offsets, orphan.last_seen)
 
 
 def _is_of_route(finding: QueueFinding, fault: FaultEpisode) -> bool:
     return finding.causes == (ROUTE_DIVERGENCE,) and _names(finding, fault)
 
 
-def _is_harmless_route(fault: FaultEpisode, findings: Sequence[QueueFinding]) -> bool:
+def _is_harmless_route(case: Case, fault: FaultEpisode, findings: Sequence[QueueFinding]) -> bool:
     """True if the offsets of each queue that may have no owner, as nameservers give different
     routes, advance at each poll: then all clients have the longest of the routes, and no queue two
     owners.
@@ -134,8 +141,7 @@ def _is_harmless_route(fault: FaultEpisode, findings: Sequence[QueueFinding]) ->
     if any(each.kind == DUPLICATE and each.held for each in theirs):
         return False  # running infos show two that hold it
     orphans = [each for each in theirs if each.kind == ORPHANED]
-    read = (each.is_read_throughout and each.moved is False for each in orphans)
-    return bool(orphans) and all(read)
+    return bool(orphans) and all(_is_read_to_its_end(case, each) for each in orphans)
 
 
 def _as_far_as_asked(case: Case, finding: QueueFinding) -> QueueFinding:

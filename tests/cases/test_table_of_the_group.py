@@ -6,7 +6,16 @@ import json
 
 import pytest
 
-from tests.cases.small_dumps import BROKERS, MEMBERS, MINUTES, instant, members, of_broker, route
+from tests.cases.small_dumps import (
+    BROKERS,
+    MEMBERS,
+    MINUTES,
+    instant,
+    members,
+    minute_of,
+    of_broker,
+    route,
+)
 from tests.support.audited import queues
 
 
@@ -86,3 +95,10 @@ def test_offsets_show_which_queues_are_of_the_members_without_the_topic(audit):
     assert mismatches(found)["U"]["severity"] == "WARNING"
 
     assert len(audit(flips)["orphaned_queues"]) == 8
+
+
+def test_offsets_that_end_while_the_doubt_lasts_acquit_no_queue(audit):
+    early = (each for each in read(stands=()) if minute_of(each) < 7)
+    found = audit([*polled(lambda _, name: name == "broker-a"), *early])
+    assert {row["topic"] for row in found["orphaned_queues"]} == {"U"}
+    assert mismatches(found)["U"]["queues_affected"] == 8
