@@ -106,15 +106,19 @@ def test_members_in_the_other_cluster_of_the_nameserver_are_named(audit, answer,
     assert "no broker of this cluster" not in reasons["D"]
 
 
-def test_several_other_clusters_are_one_sentence(audit):
+OF_TWO = "while cluster D has 4 members at 10:14:00 UTC and cluster E has 4 members at 10:14:00 UTC"
+
+
+@pytest.mark.parametrize(
+    ("clusters", "said"), [("DE", OF_TWO), ("DEFGHIJ", "UTC and 2 more clusters have members")]
+)
+def test_several_other_clusters_are_one_sentence(audit, clusters, said):
     def lines():
         yield from polled(until_5)
         for minute in MINUTES:
-            for cluster in "DE":
+            for cluster in clusters:
                 yield route(60 * minute, "broker-c") | {"cluster": cluster}
                 yield members(60 * minute + 4, "broker-c", MEMBERS) | {"cluster": cluster}
 
     here = (each for each in audit(lines())["group_faults"] if each["cluster"] == "C")
-    assert last_offline(here)["evidence"].endswith(
-        "while cluster D has 4 members at 10:14:00 UTC and cluster E has 4 members at 10:14:00 UTC"
-    )
+    assert last_offline(here)["evidence"].endswith(said)

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from tests.cases.small_dumps import MEMBERS, instant, members, of_broker, route
+from tests.cases.small_dumps import MEMBERS, OFFLINE, TIMED_OUT, instant, members, offsets, route
 
 BROKERS = ("broker-a", "broker-b")
 
 
-def released(without_u, left, *, comes=True):
+def released(without_u, left, *, comes=True, away=(), minutes=range(15), polls=range(60)):
     """100 messages a minute come to each queue of T and, if it ``comes``, of U. In ``without_u`` no
     member subscribes to U; in the minute before, ``left`` of them are not read in each of U's
-    queues of broker-b.
+    queues of broker-b. ``away``: by minute what the brokers answer then in place of a list;
+    ``polls``: of offsets.
     """
-    for minute in range(15):
+    for minute in minutes:
         yield from (route(60 * minute, *BROKERS, topic=each) for each in "TU")
         topics = ("T",) if minute in without_u else ("T", "U")
         for number, name in enumerate(BROKERS, start=1):
-            yield members(60 * minute + number, name, MEMBERS, topics)
+            yield members(60 * minute + number, name, dict(away).get(minute, MEMBERS), topics)
             written = 1_000 + 100 * minute
             unread = left if name == "broker-b" and minute == min(without_u) - 1 else 3
             of_u = (written, written - unread) if comes else (1_000, 1_000)
@@ -29,16 +28,8 @@ def released(without_u, left, *, comes=True):
                 for topic in topics
                 for queue in range(4)
             }
-            table = {
-                json.dumps({"brokerName": name, "queueId": queue, "topic": topic}): {
-                    "brokerOffset": offset,
-                    "consumerOffset": read,
-                    "lastTimestamp": 0,
-                }
-                for (topic, queue), (offset, read) in of_queues.items()
-            }
-            answer = {"consumeTps": 0.0, "offsetTable": table}
-            yield of_broker("consume_stats", 60 * minute + 10 + number, name, answer)
+            if minute in polls:
+                yield offsets(60 * minute + 10 + number, name, of_queues)
 
 
 def test_messages_of_a_topic_that_a_release_gave_up_are_read_by_nobody(audit):
@@ -54,6 +45,22 @@ def test_a_topic_that_is_given_up_while_messages_come_is_a_warning(audit):
     (fault,) = audit(released(range(7, 15), left=90))["group_faults"]
     assert (fault["fault"], fault["severity"]) == ("GROUP_NOT_CONSUMING", "WARNING")
     assert "800 messages came to it between the last two polls of" in fault["evidence"]
+
+
+@pytest.mark.parametrize("away", [{14: TIMED_OUT}, dict.fromkeys((10, 11), OFFLINE)])
+def test_a_topic_stays_given_up_where_no_broker_answers_or_all_pods_restart(audit, away):
+    faults = audit(released(range(7, 15), left=150, away=away))["group_faults"]
+    (fault,) = (each for each in faults if each["fault"] == "GROUP_NOT_CONSUMING")
+    assert (fault["first_seen"], fault["ongoing"]) == (instant(420), True)
+
+
+@pytest.mark.parametrize(("before", "is_found"), [([29], False), ([0, 1], False), ([28, 29], True)])
+def test_what_waited_at_one_poll_or_long_before_may_have_been_read(audit, before, is_found):
+    """``before``: the polls while the members subscribe, which they do up to 10:29."""
+    without_u = range(30, 38)
+    polls = [*before, *without_u]
+    lines = released(without_u, left=150, minutes=range(38), polls=polls)
+    assert bool(audit(lines)["group_faults"]) == is_found
 
 
 @pytest.mark.parametrize(

@@ -281,13 +281,13 @@ def test_a_lock_of_long_ago_is_why_what_is_cached_is_not_consumed(audit, locked,
     assert stall["why"].startswith(why)
 
 
-def gone_at(dropped_by, stop=(2, 3)):
-    """These queues of broker-b stop at 10:04; at 10:07 these brokers drop the last member, which
-    has the last two of them.
+def gone_at(dropped_by, stop=(2, 3), since=4):
+    """These queues of broker-b stop in the minute ``since``; at 10:07 these brokers drop the last
+    member, which has the last two of them.
     """
 
     def read(minute, name):
-        stopped = (100 * minute + 9, 100 * min(minute, 4))
+        stopped = (100 * minute + 9, 100 * min(minute, since))
         stood = dict.fromkeys(stop, stopped) if name == "broker-b" else {}
         return dict.fromkeys(range(4), in_turn(minute)) | stood
 
@@ -312,6 +312,14 @@ def test_a_process_that_freezes_beside_a_member_that_is_cut_off_is_frozen(audit)
     expected = {"BROKER_VIEW_DIVERGENCE": [MEMBERS[3]], "FROZEN_PROCESS": [MEMBERS[2]]}
     assert {each["fault"]: each["client_ids"] for each in faults} == expected
     assert len(faults) == 2
+
+
+@pytest.mark.parametrize(("since", "frozen"), [(3, set()), (2, {"FROZEN_PROCESS"})])
+def test_a_process_that_hung_long_before_a_broker_dropped_it_is_frozen(audit, since, frozen):
+    """A broker drops a member 120 s after its last heartbeat; polls add up to two minutes."""
+    found = audit(gone_at(["broker-b"], since=since))
+    faults = {each["fault"] for each in found["group_faults"]}
+    assert faults == {"BROKER_VIEW_DIVERGENCE"} | frozen
 
 
 def test_a_process_that_every_broker_drops_is_frozen(audit):

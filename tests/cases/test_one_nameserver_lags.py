@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cases.small_dumps import MEMBERS, MINUTES, instant, members, offsets, route
+from tests.cases.small_dumps import MEMBERS, MINUTES, holds, instant, members, offsets, route
 from tests.support.audited import lasting, queues
 
 BROKERS = ("broker-a", "broker-b")
@@ -42,6 +42,22 @@ def test_where_all_queues_are_read_every_client_has_the_longer_route(audit):
     fault = divergence(found)
     assert (fault["severity"], fault["queues_affected"]) == ("WARNING", 0)
     assert fault["evidence"].endswith("no client has the shorter route")
+
+
+def test_where_running_infos_show_two_that_hold_a_queue_a_client_has_the_shorter_route(audit):
+    """The last member has it: b2 is the third one's as well. Somebody reads b4 and b5."""
+    longer = [(name, number) for name in BROKERS for number in range(6)]
+    shares = [longer[:3], longer[3:6], longer[6:9], longer[8:10]]
+
+    def lines():
+        yield from grows(stands=[])
+        for minute in range(5, 12):
+            for number, (client_id, held) in enumerate(zip(MEMBERS, shares, strict=True)):
+                yield holds(60 * minute + 20 + number, client_id, held)
+
+    found = audit(lines())
+    assert queues(found["duplicate_queues"]) >= {("T", "broker-b", 2)}
+    assert "no client has the shorter route" not in divergence(found)["evidence"]
 
 
 def test_where_some_are_not_read_a_client_has_the_shorter_route(audit):

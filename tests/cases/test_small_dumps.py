@@ -11,10 +11,12 @@ from tests.cases.small_dumps import (
     TIMED_OUT,
     asked,
     holds,
+    in_turn,
     instant,
     members,
     of_broker,
     of_slave,
+    rounds,
     route,
     with_slave,
 )
@@ -44,6 +46,19 @@ def test_where_the_strategy_is_not_known_a_queue_that_nobody_holds_is_found(audi
     assert health["coverage"] == "STRATEGY_NOT_KNOWN"
 
     assert audit(lines(missing=[]))["orphaned_queues"] == []
+
+
+@pytest.mark.parametrize("of_b", [MEMBERS[:3], OFFLINE])
+def test_who_holds_queues_of_a_broker_that_does_not_list_it_reads_them(audit, of_b):
+    """The strategy is the company's own: only running infos show who has a queue."""
+
+    def lines():
+        yield from rounds(lambda _, name: of_b if name == "broker-b" else MEMBERS, in_turn)
+        for minute in MINUTES:
+            for number, (client_id, share) in enumerate(SHARES.items()):
+                yield holds(60 * minute + 20 + number, client_id, share, "com.example.Own")
+
+    assert audit(lines())["group_faults"] == []
 
 
 def without_master(listed_by_slave):

@@ -158,6 +158,11 @@ def test_a_broker_that_left_is_to_come_back():
     assert fault.broker_names == ("broker-a",)
 
 
+def test_a_broker_that_has_no_queues_to_read_any_more_may_be_read():
+    (fault,) = left([A, B], *[[broker("broker-a", 0), B]] * 5, waiting=[(0, {0: (9, 1)})])
+    assert fault.evidence.startswith("queue 0 of broker-a left the route at 00:01:00 UTC")
+
+
 def test_a_broker_that_may_not_be_read_is_still_there():
     shut = broker("broker-a", perm=2)
     (fault,) = left([A, B], *[[shut, B]] * 5, waiting=[(0, {0: (3_009, 1)})])

@@ -61,6 +61,8 @@ def test_severity_follows_persistence_probability_and_the_harm_that_is_done(
         # ... and so to all processes that have it.
         ([("a", 2)], None, "CRITICAL"),
         ([("a", 2), ("b", 1)], None, "CRITICAL"),
+        # They differ otherwise: a JAVA and a GO client, or one is in one list only.
+        ([("a", 1), ("a", 1)], None, "CRITICAL"),
         ([("a", 1), ("b", 1)], True, "CRITICAL"),
     ],
 )
