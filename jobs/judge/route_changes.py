@@ -88,10 +88,11 @@ def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fa
             if left:
                 back[until][queue] = left
         given = (run for run in case.dossier.routes[topic] if change.first_seen in run.times)
-        closed = (each for run in given for each in run.brokers if not each.perm & PERM_READ)
-        named = {each.broker_name for each in closed}
+        named = [each for run in given for each in run.brokers]
+        there = {each.broker_name for each in named}
+        closed = {each.broker_name for each in named if not each.perm & PERM_READ}
         for until, unread in back.items():
-            unreadable = {name for name, _ in unread} & named - {name for name, _ in change.now}
+            unreadable = {name for name, _ in unread} & closed - {name for name, _ in change.now}
             first_seen, last_seen = change.first_seen, snapshots[-1] if until is None else until
             seen = sum(first_seen <= each <= last_seen for each in snapshots)
             lasts = persistence(first_seen, last_seen, case.persistence_seconds)
@@ -100,7 +101,7 @@ def _left(case: Case, topic: str, changes: Sequence[RouteChange]) -> Iterator[Fa
                 Extent(first_seen, last_seen, seen, lasts, ongoing=until is None),
                 QUEUES_LEFT_ROUTE,
                 _evidence(change, unread, unreadable),
-                _remedy(change, unread, unreadable),
+                _remedy(there, unread, unreadable),
                 broker_names=tuple(dict.fromkeys(name for name, _ in unread)),
                 queues_affected=len(unread),
                 unread_messages=sum(each.at_last for each in unread.values()),
@@ -135,8 +136,9 @@ def _evidence(
 
 
 def _remedy(
-    change: RouteChange, unread: Mapping[QueueKey, UnreadMessages], unreadable: Collection[str]
+    there: set[str], unread: Mapping[QueueKey, UnreadMessages], unreadable: Collection[str]
 ) -> Text:
+    """``there``: the brokers that the route has, with or without queues to read."""
     # ``BrokerController.registerBrokerAll`` 4.9.4 takes what the broker may not out of the topic's.
     if unreadable:
         return Text(
@@ -145,14 +147,13 @@ def _remedy(
             "their end",
             brokers=with_commas(sorted(unreadable)),
         )
-    if not change.now:
+    if not there:
         # ``AdminBrokerProcessor.deleteTopic`` 4.9.4 has the store drop the queues at once.
         return Text(
             "check whether the topic was deleted: if so, its messages are gone, and those that "
             "were not consumed must be sent again; let the groups read a topic to its end before "
             "it is deleted. If not, give its brokers read permission again"
         )
-    there = {name for name, _ in change.now}
     gone = sorted({name for name, _ in unread} - there)
     if gone:
         return Text(

@@ -158,9 +158,12 @@ def test_a_broker_that_left_is_to_come_back():
     assert fault.broker_names == ("broker-a",)
 
 
-def test_a_broker_that_has_no_queues_to_read_any_more_may_be_read():
-    (fault,) = left([A, B], *[[broker("broker-a", 0), B]] * 5, waiting=[(0, {0: (9, 1)})])
+@pytest.mark.parametrize("others", [[B], []])
+def test_a_broker_that_has_no_queues_to_read_any_more_may_be_read(others):
+    routes = [A, *others], *[[broker("broker-a", 0), *others]] * 5
+    (fault,) = left(*routes, waiting=[(0, {0: (9, 1)})])
     assert fault.evidence.startswith("queue 0 of broker-a left the route at 00:01:00 UTC")
+    assert fault.remedy.startswith("set the read queue number back")
 
 
 def test_a_broker_that_may_not_be_read_is_still_there():
