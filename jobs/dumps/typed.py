@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeGuard
 
 from rebalance_core.message_queue import is_dead_letters
-from rebalance_core.state import BROADCASTING, POP, PULL
+from rebalance_core.state import BROADCASTING, CLUSTERING, POP, PULL
 from rebalance_core.strategies.factory import JAVA_CLASSES
 
 from . import statement
@@ -109,6 +109,13 @@ def _unwrapped(kind: str, value: Any, text: str) -> ParsedBody:
     return LINES[kind].read(value, text)
 
 
+#: The values of two enums of RocketMQ, by their fields.
+_MODELS = {
+    "consumeType": ("CONSUME_PASSIVELY", "CONSUME_ACTIVELY", "CONSUME_POP"),
+    "messageModel": (CLUSTERING, BROADCASTING),
+}
+
+
 # ------------------------------------------------------------------ heartbeats
 
 
@@ -131,7 +138,17 @@ def _heartbeat(body: Fields, _: str) -> ParsedBody:
 
 
 def _model(fields: Fields) -> tuple[str | None, str | None]:
+    """ConsumeType, MessageModel: what is neither null nor of these enums no broker wrote."""
+    for name, known in _MODELS.items():
+        text = as_text(fields.get(name))
+        if text is not None and text not in known:
+            raise LineError(expected(f"{name} to be one of {', '.join(known)}", text))
     return as_text(fields.get("consumeType")), as_text(fields.get("messageModel"))
+
+
+def _known(name: str, text: str | None) -> str | None:
+    """The value that a client gives of itself, in words of its SDK; None where none knows it."""
+    return text if text in _MODELS[name] else None
 
 
 def _subscriptions(data: Iterable[Fields]) -> statement.Subscriptions:
@@ -256,8 +273,8 @@ def _running_info(body: Fields, text: str) -> ParsedBody:
     info = statement.RunningInfo(
         _instant_of_millis(integer_in(properties.get("PROP_CONSUMER_START_TIMESTAMP"))),
         _strategy(properties.get("allocateMessageQueueStrategy")),
-        properties.get("messageModel"),
-        properties.get("PROP_CONSUME_TYPE"),
+        _known("messageModel", properties.get("messageModel")),
+        _known("consumeType", properties.get("PROP_CONSUME_TYPE")),
         # A field of DefaultMQPullConsumer, and of no other class.
         None if given is None else "registerTopics" in properties,
         _property(properties, "PROP_CONSUMEORDERLY"),

@@ -350,6 +350,9 @@ BAD_BODIES: dict[str, dict[str, list[Any]]] = {
             *(VERSION % 2147483648, VERSION % '"401"'),
         ],
         "ConsumerConnection with a connectionSet": ["{}"],
+        "messageModel to be one of CLUSTERING, BROADCASTING, came 'Clustering'": [
+            '{"connectionSet":[],"messageModel":"Clustering"}'
+        ],
         NO_ADDRESS: [f'{{"connectionSet":[{{"client{x}"}}]}}' for x in ('Id":"a', 'Addr":"x')],
     },
     HEARTBEAT: {
@@ -359,6 +362,9 @@ BAD_BODIES: dict[str, dict[str, list[Any]]] = {
             '{"clientID":"a","consumerDataSet":[null]}',
         ],
         "HeartbeatData, came": ['{"clientID":"a","withoutSub":1}'],
+        "consumeType to be one of CONSUME_PASSIVELY, CONSUME_ACTIVELY, CONSUME_POP, came 'push'": [
+            '{"clientID":"a","consumerDataSet":[{"groupName":"G","consumeType":"push"}]}'
+        ],
     },
     INFO: {
         "ConsumerRunningInfo with properties and an mqTable": ["{}"],
@@ -413,10 +419,10 @@ def test_a_body_may_be_an_object() -> None:
 
 
 def test_what_the_dashboard_wrapped_is_bare() -> None:
-    data = {"connectionSet": [], "consumeType": "x"}
+    data = {"connectionSet": [], "consumeType": "CONSUME_POP"}
     wrapped = {"status": 0, "data": data, "errMsg": None, "connectionSet": None}
 
-    assert content(CONNECTION, json.dumps(wrapped)) == Connections((), "x", None, ())
+    assert content(CONNECTION, json.dumps(wrapped)) == Connections((), "CONSUME_POP", None, ())
 
 
 def test_a_field_that_is_not_read_may_hold_anything() -> None:
@@ -564,6 +570,13 @@ def test_the_bounds_of_queue_numbers_are_numbers(number: int) -> None:
 
 
 # ------------------------------------------------------------------ running infos
+
+
+@pytest.mark.parametrize("name", ["messageModel", "PROP_CONSUME_TYPE"])
+def test_what_a_client_says_of_itself_in_words_of_its_sdk_is_not_known(name: str) -> None:
+    """The rest of its answer counts, and so does what its broker's list says of the group."""
+    said = content(INFO, {"properties": {name: "Clustering"}, "mqTable": {}})
+    assert (said.message_model, said.consume_type) == (None, None)
 
 
 def info(**properties: Any) -> RunningInfo:
