@@ -127,13 +127,11 @@ def silences(
         end = max(times) if any(max(times) < each for each in others) else None
         asked = [each for each in rounds.get(cluster, ()) if end is None or each < end]
         if without := _without(times, asked, settings.route_max_age_seconds * SECOND):
-            since, until = map(time_text, without)
             text = Text(
                 "nameserver {name} of cluster {cluster} gave no route from {since} to {until}",
                 name=name,
                 cluster=cluster,
-                since=since,
-                until=until,
+                **without,
             )
             yield Gap(NAMESERVER_SILENT, text)
 
@@ -151,41 +149,39 @@ def _missing_offsets(
     for cluster, of_brokers in sorted(by_cluster.items()):
         at_any = set().union(*(times for _, times in of_brokers))
         if without := _without(at_any, rounds.get(cluster, ()), least):
-            since, until = map(time_text, without)
             text = Text(
                 "cluster {cluster}: no broker gave offsets from {since} to {until}: whether its "
                 "queues were consumed then is not known",
                 cluster=cluster,
-                since=since,
-                until=until,
+                **without,
             )
             yield Gap(OFFSETS_MISSING, text)
             continue
         for name, times in sorted(of_brokers):
             if without := _without(times, of_masters.get((cluster, name), ()), least):
-                since, until = map(time_text, without)
                 text = Text(
                     "broker {broker} of cluster {cluster} gave lists and no offsets from {since} "
                     "to {until}: whether its queues were consumed then is not known",
                     broker=name,
                     cluster=cluster,
-                    since=since,
-                    until=until,
+                    **without,
                 )
                 yield Gap(OFFSETS_MISSING, text)
 
 
 def _without(
     times: Collection[Instant], rounds: Collection[Instant], least: Instant
-) -> tuple[Instant, Instant] | None:
-    """The first and the last round of the longest time in which rounds brought nothing of what came
-    at these ``times``: ``least`` or more, and clearly longer than usual; None where there is none.
+) -> dict[str, Any] | None:
+    """The first and the last round, as values for a sentence, of the longest time in which rounds
+    brought nothing of what came at these ``times``: ``least`` or more, and clearly longer than
+    usual; None where there is none.
 
     What came for the first time in the midst was not asked for before.
 
-    >>> _without(range(0, 300, 60), range(0, 600, 60), 240)
-    (300, 540)
-    >>> _without(range(0, 600, 300), range(0, 600, 60), 240)
+    >>> minutes = [n * 60 * SECOND for n in range(10)]
+    >>> _without(minutes[:5], minutes, 240 * SECOND)
+    {'since': '1970-01-01 00:05:00 UTC', 'until': '1970-01-01 00:09:00 UTC'}
+    >>> _without(minutes[::5], minutes, 240 * SECOND)
     """
     found = sorted(times)
     usual = usual_seconds(found)
@@ -201,7 +197,9 @@ def _without(
         if begin < end
     ]
     length, first, last = max(spans, default=(0, 0, 0))
-    return (first, last) if length >= max(least, ONE_IS_LATE * usual * SECOND) > 0 else None
+    if not length >= max(least, ONE_IS_LATE * usual * SECOND) > 0:
+        return None
+    return {"since": time_text(first), "until": time_text(last)}
 
 
 def silent_brokers(
