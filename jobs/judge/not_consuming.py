@@ -112,9 +112,13 @@ def _no_longer_subscribed(
     since, until = periods[given_up].first_seen, periods[-1].last_seen
     every = [each for each in case.dossier.offsets.get(topic, ()) if each.times.size]
     last_poll = max((int(each.times[-1]) for each in every), default=0)
-    # What waited at one poll, or long before, may have been on its way.
-    polls = [each for each in every if each.times.size > 1 and shows_what_waits(each, since)]
-    if not polls or last_poll >= since + case.persistence_seconds * SECOND:
+    # What waited at one poll, or long before, may have been on its way. While pods are replaced a
+    # broker gives offsets of the topic or not, by whose heartbeat came last.
+    polls = [each for each in every if each.times.size > 1 and shows_what_waits(each, last_poll)]
+    if (
+        not any(shows_what_waits(each, since) for each in polls)
+        or last_poll >= since + case.persistence_seconds * SECOND
+    ):
         return
     later = case.snapshots[bisect_right(case.snapshots, last_poll) :]
     if later and since - case.expiry <= later[0] < since:

@@ -40,6 +40,27 @@ def test_messages_of_a_topic_that_a_release_gave_up_are_read_by_nobody(audit):
     assert fault["evidence"].startswith("no member has subscribed to the topic since 10:07:00 UTC")
 
 
+def test_while_pods_are_replaced_each_broker_gives_the_offsets_when_it_can(audit):
+    """40 messages wait in each queue of U and none come. Broker-a's table has U up to 10:04, that
+    of broker-b once more at 10:05, by whose heartbeat came last.
+    """
+
+    def lines():
+        for minute in range(15):
+            yield from (route(60 * minute, *BROKERS, topic=each) for each in "TU")
+            for number, name in enumerate(BROKERS, start=1):
+                has_u = minute < 4 or (minute, number) in ((4, 1), (5, 2))
+                yield members(60 * minute + number, name, MEMBERS, "TU" if has_u else "T")
+                of_queues = {("T", queue): (1_000 + 100 * minute,) * 2 for queue in range(4)}
+                if has_u:
+                    of_queues |= {("U", queue): (700, 660) for queue in range(4)}
+                yield offsets(60 * minute + 10 + number, name, of_queues)
+
+    (fault,) = audit(lines())["group_faults"]
+    assert (fault["fault"], fault["first_seen"]) == ("GROUP_NOT_CONSUMING", instant(360))
+    assert (fault["queues_affected"], fault["unread_messages"]) == (8, 320)
+
+
 def test_a_topic_that_is_given_up_while_messages_come_is_a_warning(audit):
     """What waits is on its way: less than came in the last minute. Nobody knows what came after."""
     (fault,) = audit(released(range(7, 15), left=90))["group_faults"]
