@@ -29,6 +29,9 @@ _SECRET = re.compile(
     r"(?im)^[^#\n]*?\b((?:access|secret)_?key|security_token|password)\b[\"']?\s*="
 )
 
+#: The part of a round's period in which questions are asked; the rest is for writing.
+_SHARE_OF_ASKING = 0.9
+
 #: The port of nameservers if nobody says otherwise.
 _NAMESRV_PORT = 9876
 
@@ -198,7 +201,8 @@ class CollectOptions(Section):
     @property
     def longest_seconds(self) -> float:
         """The longest time for a round: after it nothing more is asked."""
-        return self.round_seconds or max(self.every_seconds or 300, 3 * self.timeout_seconds)
+        every = _SHARE_OF_ASKING * (self.every_seconds or 300)
+        return self.round_seconds or max(every, 3 * self.timeout_seconds)
 
 
 def load_options(

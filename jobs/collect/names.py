@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from heapq import nsmallest
 from sys import getsizeof
 from typing import Any, NamedTuple
 
@@ -20,17 +21,21 @@ from .questions import RequestCode
 #: ``Validators.CHARACTER_MAX_LENGTH`` and ``TOPIC_MAX_LENGTH`` of 5.x; brokers make the retry topic
 #: of a group whatever its length.
 MOST_OF_A_NAME, _MOST_OF_A_TOPIC, _RETRY = 255, 127, "%RETRY%"
+#: The most addresses of one broker name: a master has a few slaves.
+_MOST_ADDRESSES = 100
 _MOST_OF_AN_ID = DEFAULT_BOUNDS.name_length
 #: ``BrokerData.brokerAddrs`` is keyed by a long.
 _BROKER_ID = re.compile(r"[0-9]{1,18}")
 _INTEGER_KEY = re.compile(r"([{,])([0-9]{1,18}):")
+#: The first byte in UTF-8 of a character that takes four bytes.
+_IS_WIDE = re.compile(rb"[\xf0-\xf7]")
 #: A longer body is read as JSON alone: the tokenizer of what is none takes a second a megabyte.
 _MOST_OF_NO_JSON = 1 << 15
 #: The bytes that a text takes while it is read, by its copies; an object, or an empty one; a list;
 #: a value with its name.
 _COPIES, _OBJECT, _EMPTY, _LIST, _VALUE = 3, 200, 80, 90, 130
 #: The most that may become of a body: so many times its size, or that of one with so many bytes.
-_MOST_TIMES, _SMALL_BODY = 11, 8 << 20
+_MOST_TIMES, _SMALL_BODY = 8, 8 << 20
 
 
 class TooMuchError(Exception):
@@ -42,6 +47,13 @@ class AnsweredNames(NamedTuple):
 
     names: list[str]
     too_long: int = 0
+
+
+class BrokerList(NamedTuple):
+    """The brokers that a nameserver gives, and how many addresses were left out of them."""
+
+    brokers: list[ListedBroker]
+    left_out: int = 0
 
 
 class GroupList(NamedTuple):
@@ -69,16 +81,16 @@ def is_group(name: str) -> bool:
     return 0 < len(name) <= MOST_OF_A_NAME
 
 
-def brokers_in(answer: Answer) -> list[ListedBroker]:
+def brokers_in(answer: Answer) -> BrokerList:
     """The brokers of a ``ClusterInfo``, in RocketMQ's clusters.
 
     The one with the least id of its name is the master.
 
     >>> body = b'{"brokerAddrTable":{"a":{"cluster":"C","brokerAddrs":{0:"10.0.0.1:1",2:"b:1"}}}}'
-    >>> [each[1:] for each in brokers_in(Answer("ns:1", 0, None, body, 0))]
+    >>> [each[1:] for each in brokers_in(Answer("ns:1", 0, None, body, 0)).brokers]
     [('a', 0, '10.0.0.1:1', True), ('a', 2, 'b:1', False)]
     """
-    found = []
+    found, left_out = list[ListedBroker](), 0
     for broker_name, data in _inner(_value(answer), "brokerAddrTable", dict).items():
         cluster = data.get("cluster") if isinstance(data, dict) else None
         if not isinstance(cluster, str) or not all(map(is_group, (cluster, broker_name))):
@@ -88,10 +100,10 @@ def brokers_in(answer: Answer) -> list[ListedBroker]:
             for broker_id, address in _inner(data, "brokerAddrs", dict).items()
             if _BROKER_ID.fullmatch(broker_id) and isinstance(address, str) and is_group(address)
         }
-        for broker_id, address in sorted(addresses.items()):
-            is_master = broker_id == min(addresses)
-            found.append(ListedBroker(cluster, broker_name, broker_id, address, is_master))
-    return found
+        left_out += max(0, len(addresses) - _MOST_ADDRESSES)
+        for place, (broker_id, address) in enumerate(nsmallest(_MOST_ADDRESSES, addresses.items())):
+            found.append(ListedBroker(cluster, broker_name, broker_id, address, place == 0))
+    return BrokerList(found, left_out)
 
 
 def groups_in(answer: Answer) -> AnsweredNames:
@@ -174,15 +186,19 @@ def _value(answer: Answer) -> dict[str, Any]:
     """The object of a body; an empty one where there is none that can be read."""
     if not answer.is_ok:
         return {}
+    body = answer.body
+    # Python keeps each character of a text as wide as its widest one.
+    width = 1 if body.isascii() else 4 if _IS_WIDE.search(body) else 2
     try:
-        text = answer.body.decode()
+        _check_room(body, _COPIES * width * len(body))
+        text = body.decode()
         if len(text) <= _MOST_OF_NO_JSON:
             value = parse_body(text)
         else:
             empty = text.count("{}")
             of_values = (text.count("{") - empty) * _OBJECT + empty * _EMPTY
             of_values += text.count("[") * _LIST + text.count(",") * _VALUE
-            _check_room(answer.body, _COPIES * getsizeof(text) + of_values)
+            _check_room(body, _COPIES * getsizeof(text) + of_values)
             try:
                 value = parse_json(text)
             except ValueError:

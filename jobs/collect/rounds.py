@@ -35,7 +35,7 @@ from .client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
 from .collect_options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
 from .lines import RoundLines, Write
 from .memory import GroupMemory, ListedBroker, Memory, retain
-from .names import AnsweredNames, GroupList
+from .names import AnsweredNames, BrokerList, GroupList
 from .questions import EARLY, LATER, Request, RequestCode
 from .shares import Shares
 from .signature import ACCESS_KEY, SECRET_KEY
@@ -201,13 +201,16 @@ class Round:
 
     # What follows from an answer
 
-    def _on_brokers(self, answer: Answer, found: list[ListedBroker] | None) -> None:
+    def _on_brokers(self, answer: Answer, found: BrokerList | None) -> None:
         self._namesrvs_left -= 1
         if answer.code == NOT_SUPPORTED:
             self._no_namesrvs.append(answer.address)
+        found = found or BrokerList([])
+        what = "addresses of a broker name that has too many"
+        self._lines.leave_out(answer.address, what, found.left_out)
         name = self._target.name
         given = []
-        for each in found or ():
+        for each in found.brokers:
             if re.fullmatch(self._target.clusters, each.cluster):
                 given.append(each._replace(cluster=name or each.cluster))
             elif len(self._other_clusters) < _MOST_OTHERS:

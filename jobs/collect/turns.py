@@ -13,8 +13,8 @@ the broker's others wait for the next round; those that wait longest come first.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
@@ -72,6 +72,30 @@ class _Address:
     read_seconds: float = 0.0
 
 
+class LeastFirst:
+    """A lock: of those that wait for it, who has cost least gets it next."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._order = count()
+        self._is_taken = False
+
+    @asynccontextmanager
+    async def taken(self, cost: float) -> AsyncIterator[None]:
+        """Holds the lock; ``cost``: what was done for who waits so far."""
+        if self._is_taken:
+            turn = asyncio.get_running_loop().create_future()
+            heappush(self._waiting, (cost, next(self._order), turn))
+            await turn
+        self._is_taken = True
+        try:
+            yield
+        finally:
+            self._is_taken = bool(self._waiting)
+            if self._waiting:
+                heappop(self._waiting)[-1].set_result(None)
+
+
 class Turns:
     """Asks what waits until all is asked, or the round's time is over."""
 
@@ -82,7 +106,7 @@ class Turns:
         self._order = count()
         self._addresses: defaultdict[str, _Address] = defaultdict(_Address)
         self._tasks: asyncio.TaskGroup | None = None
-        self._reading = asyncio.Lock()
+        self._reading = LeastFirst()
         self._not_asked = 0
 
     async def run(self, begin: Callable[[], None]) -> None:
@@ -207,9 +231,9 @@ class Turns:
             return None
         is_long = len(answer.body) > _LONG
         # One at a time: what a body becomes takes many times its room.
-        async with self._reading if is_long else nullcontext():
+        async with self._reading.taken(server.read_seconds) if is_long else nullcontext():
             most = self._options.longest_seconds * _SHARE_OF_READING
-            if server.read_seconds > most:
+            if server.read_seconds > most or self._is_over():
                 what = f"answers that were not read within {most:g} s"
                 self._lines.leave_out(answer.address, what)
                 return None

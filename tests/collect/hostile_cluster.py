@@ -1,4 +1,4 @@
-"""A nameserver with two honest brokers, among 20 that mean harm and thousands that are silent.
+"""A nameserver with two honest brokers, among 45 that mean harm and thousands that are silent.
 
     python -m tests.collect.hostile_cluster [--every 20] [--rounds 3]
 
@@ -12,6 +12,7 @@ import argparse
 import gzip
 import json
 import multiprocessing
+import os
 import random
 import re
 import signal
@@ -33,6 +34,8 @@ ROOT = Path(__file__).parent.parent.parent
 NAMESRV = "ns:9876"
 HONEST = ("a:10911", "b:10911")
 GROUPS, MEMBERS, SILENT = 40, 3, 5_000
+#: The servers of each harm; and the addresses of the one broker name that has many.
+COPIES, MANY = 2, 100_000
 TIMEOUT = 2.0
 #: Longest body that is taken by default, and a little less.
 LONG = (8 << 20) - 4_096
@@ -55,6 +58,12 @@ def _listed(names: Iterable[str]) -> bytes:
     return json.dumps({"connectionSet": connections}).encode()[:LONG]
 
 
+def _offsets(number: int) -> bytes:
+    queue = '{"brokerName":"evil","queueId":0,"topic":"o%d"}:{"brokerOffset":1,"consumerOffset":0}'
+    table = ",".join(queue % each for each in range(number))
+    return f'{{"offsetTable":{{{table}}}}}'.encode()[:LONG]
+
+
 def bodies() -> dict[str, Mapping[int, bytes]]:
     """By the name of what is done: the body that is answered to a request code."""
     noise = random.Random(7).randbytes(LONG // 2).hex().encode()  # noqa: S311
@@ -63,6 +72,7 @@ def bodies() -> dict[str, Mapping[int, bytes]]:
         "groups without end": _body(201, _groups(_names("evil", 300_000))),
         "a name of 7 MB": _body(201, _groups(["L" * (7 << 20)])),
         "topics without end": _body(343, json.dumps({"topicList": _names("t", 500_000)}).encode()),
+        "offsets without end": _body(208, _offsets(30_000)),
         "members without end": _body(203, _listed(_names("m", 140_000))),
         "no JSON, slow to read": _body(201, b"{'a':{" + b"'g':{'a':1}," * 600_000 + b"}}"),
         "many small values": _body(201, b'{"subscriptionGroupTable":[' + b"[]," * 2_500_000),
@@ -96,6 +106,17 @@ def remarks() -> dict[str, Answering]:
     }
 
 
+def _harms(honest: Answering) -> Iterator[tuple[Answering, Manners | None]]:
+    """Each way to mean harm: what such a server answers, and how."""
+    for by_code in bodies().values():
+        made = {code: answer_frame(body) for code, body in by_code.items()}
+        yield lambda asked, made=made: made.get(asked.code) or honest(asked), None  # type: ignore[misc]
+    for manner in MANNERS.values():
+        yield honest, manner
+    for answer in remarks().values():
+        yield answer, None
+
+
 class Hostile:
     """The servers, and what of their answers must be in every round."""
 
@@ -106,25 +127,22 @@ class Hostile:
             self.cluster.add_group(f"G_{number:02}", ids, [f"T_{number:02}"])
         whole = self.cluster.answers()
         honest = whole[HONEST[0]]
-        self.evil = [*bodies(), *MANNERS, *remarks()]
         self.honest: dict[str, Answering] = {each: whole[each] for each in HONEST}
-        self.answers: dict[str, Answering] = {"silent:1": lambda _: None}
+        self.answers: dict[str, Answering] = {}
         self.manners: dict[str, Manners] = {}
-        addresses = {name: f"evil{place}:10911" for place, name in enumerate(self.evil)}
-        for name, by_code in bodies().items():
-            made = {code: answer_frame(body) for code, body in by_code.items()}
-            self.answers[addresses[name]] = lambda asked, made=made: (  # type: ignore[misc]
-                made[asked.code] if asked.code in made else honest(asked)
-            )
-        for name, manner in MANNERS.items():
-            self.answers[addresses[name]] = honest
-            self.manners[addresses[name]] = manner
-        for name, answer in remarks().items():
-            self.answers[addresses[name]] = answer
+        evil = 0
+        for answers, manner in [*_harms(honest)] * COPIES:
+            at, evil = f"evil{evil}:10911", evil + 1
+            self.answers[at] = answers
+            if manner is not None:
+                self.manners[at] = manner
         self.silent = [f"s{number}:10911" for number in range(SILENT)]
-        names = [*HONEST, *addresses.values(), *self.silent, "9" * 300]
+        names = [*HONEST, *self.answers, *self.silent, "9" * 300]
         table = {at.partition(":")[0]: {"cluster": "C", "brokerAddrs": {"0": at}} for at in names}
         table["digits"] = {"cluster": "C", "brokerAddrs": {"9" * 5_000: "x:1"}}
+        many = {str(each): f"10.0.{each >> 8}.{each & 255}:1" for each in range(MANY)}
+        table["many"] = {"cluster": "C", "brokerAddrs": many}
+        self.answers["silent:1"] = lambda _: None
         self.brokers = answer_frame(json.dumps({"brokerAddrTable": table}).encode())
         self.namesrv = self.cluster.answers()["ns1:9876"]
         self.honest[NAMESRV] = self._namesrv
@@ -166,6 +184,7 @@ class Outcome(NamedTuple):
 
     rounds: list[OfRound]
     most_mib: float
+    cpu_seconds: float
     exit_code: int
     said: str
 
@@ -183,13 +202,15 @@ def run(place: Path, every: float, number: int) -> Outcome:
         command = [sys.executable, "-m", "jobs", "collect", "--config", str(config)]
         command += ["--dumps", str(place / "dumps"), "--every", f"{every:g}"]
         process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-        most, paths = 0.0, []
+        most, ticks, paths = 0.0, 0, []
         try:
             ends = time.monotonic() + (number + 1) * (every + 6)
             while len(paths) < number and time.monotonic() < ends and process.poll() is None:
                 status = Path(f"/proc/{process.pid}/status").read_text()
                 found = re.search(r"VmHWM:\s+(\d+) kB", status)
                 most = max(most, int(found.group(1)) / 1024 if found else 0.0)
+                stat = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+                ticks = int(stat[11]) + int(stat[12])
                 paths = sorted((place / "dumps").glob("*/*.gz"))
                 time.sleep(0.2)
             process.terminate()
@@ -202,7 +223,7 @@ def run(place: Path, every: float, number: int) -> Outcome:
         _of_round(hostile, path, took, is_first=place == 0)
         for place, (path, took) in enumerate(zip(paths, seconds, strict=False))
     ]
-    return Outcome(rounds, most, process.returncode, said)
+    return Outcome(rounds, most, ticks / os.sysconf("SC_CLK_TCK"), process.returncode, said)
 
 
 def _serve(hostile: Hostile, ports: Connection) -> None:
@@ -255,7 +276,8 @@ def main() -> None:
     for each in outcome.rounds:
         say = f"{each.honest} of {each.expected} honest lines, {each.lines:,} lines in all"
         sys.stdout.write(f"{say}, {each.seconds:.1f} s, left out: {each.left_out}\n")
-    sys.stdout.write(f"most memory {outcome.most_mib:.0f} MiB, exit code {outcome.exit_code}\n")
+    cost = f"{outcome.cpu_seconds:.1f} CPU s, most memory {outcome.most_mib:.0f} MiB"
+    sys.stdout.write(f"{cost}, exit code {outcome.exit_code}\n")
 
 
 if __name__ == "__main__":
