@@ -1,9 +1,10 @@
 """The command ``alert``: of a published run metrics to a file, and messages to services."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from time import sleep
 
 from rebalance_core.english import count
@@ -11,24 +12,27 @@ from rebalance_core.english import count
 from ..config.settings import Alerts, Destination
 from ..console.output import Output, write_metrics
 from ..console.progress import Say
-from ..declared.kinds import CRITICAL
 from ..errors import AuditError
 from ..languages.language import ENGLISH, Language
 from ..reports.tables import PublishedTables
 from ..storage import PublishedRun, Reports
 from ..storage.lease import lease
+from .delivered import Delivered, with_sent
 from .delivery import LONGEST_PAUSE, Attempts, DeliveryError
-from .destinations import ReadyDestination, find_destination
+from .destinations import Addressee, ReadyDestination, addressee_of, find_destination
 from .message import (
     MISSING,
     OTHERS,
+    Chosen,
     Digest,
+    Message,
     ids_of,
     make_message,
-    missing_id,
     problems_to_send,
     read_digest,
     resolved_places,
+    says_what_is_missing,
+    sent_missing,
 )
 from .metrics import metrics_text
 from .note import NoteError, Notes
@@ -59,8 +63,8 @@ def alert(
     """Sends the message about the run of a date (None: the last one); yields a line a thing done.
 
     The metrics come first: no service that fails keeps them away. What was delivered is noted
-    beside the reports, so that the next run of the date does not deliver it again; what was not
-    taken is not noted. With neither, the message is yielded.
+    beside the reports, so that it is not delivered again, whatever the date; what was not taken is
+    not noted. With neither, the message is yielded that each destination would get.
 
     Raises InputError where there is no run, SettingsError where a URL or a secret is missing,
     LeaseError where another alert does not end, DeliveryError where a destination did not take its
@@ -81,25 +85,55 @@ def alert(
     if webhook:
         yield from _deliver_all(reports, digest, sender)
     elif metrics is None:
-        delivered = Notes(reports, published, sender.warn).delivered("")
-        chosen = problems_to_send(digest, alerts, delivered)
-        if chosen or _says_what_is_missing(digest, alerts, delivered) or alerts.send == "ALWAYS":
-            yield "\n".join(make_message(digest, chosen, alerts, sender.language).lines)
-        else:
-            yield f"nothing to send for {published.date}"
+        notes = Notes(reports, sender.warn)
+        for each in alerts.destinations or (alerts,):
+            to = addressee_of(each)
+            due = _due(sender, to, digest, notes.delivered(to.name), is_on_call=False)
+            nothing = f"{to.prefix}nothing to send for {published.date}"
+            yield "\n".join([*to.prefix.split(), *due.message.lines]) if due.is_any else nothing
+
+
+@dataclass(frozen=True)
+class _Due:
+    """What is due to a destination: ``delivered`` is what it got before, as this run shows it.
+
+    ``is_missing``: it does not know what is missing of the run. ``is_any``: there is a message.
+    """
+
+    delivered: Delivered
+    chosen: Chosen
+    message: Message
+    is_missing: bool
+    is_any: bool
+
+
+def _due(
+    sender: Sender, to: Addressee, digest: Digest, delivered: Delivered, *, is_on_call: bool
+) -> _Due:
+    """What is due to a destination. ``is_on_call``: it has incidents, and no other message.
+
+    A known issue ends its incident; so once that expires, it is sent again.
+    """
+    alerts, about = sender.alerts, digest.about(to.groups)
+    # Of all groups: what is not this destination's any more is not over.
+    delivered = digest.seen_by(delivered, known_are_over=is_on_call)
+    chosen = problems_to_send(about, alerts, delivered, to.severity)
+    is_missing = says_what_is_missing(about, alerts, delivered, to.severity)
+    is_any = bool(chosen or is_missing) or (alerts.send == "ALWAYS" and not is_on_call)
+    message = make_message(about, chosen, alerts, sender.language, delivered)
+    return _Due(delivered, chosen, message, is_missing, is_any)
 
 
 def _deliver_all(reports: Reports, digest: Digest, sender: Sender) -> Iterator[str]:
     alerts, warn = sender.alerts, sender.warn
     destinations: Sequence[Destination] = alerts.destinations or (alerts,)
-    notes = Notes(reports, digest.published, warn)
-    is_last = digest.published.date == reports.resolve(None).date
     failures: list[AuditError] = []
     with _alone(reports, digest.published, alerts, len(destinations), warn):
+        notes = Notes(reports, warn)
         for each in destinations:
             try:
                 destination = find_destination(each, sender.environment, warn)
-                yield _deliver(sender, destination, digest, notes, is_last=is_last)
+                yield _deliver(sender, destination, digest, notes)
             # The other destinations get theirs.
             except AuditError as error:
                 failures.append(error)
@@ -107,73 +141,59 @@ def _deliver_all(reports: Reports, digest: Digest, sender: Sender) -> Iterator[s
         raise type(failures[0])("; ".join(str(each) for each in failures))
 
 
-def _deliver(
-    sender: Sender, destination: ReadyDestination, digest: Digest, notes: Notes, *, is_last: bool
-) -> str:
+def _deliver(sender: Sender, destination: ReadyDestination, digest: Digest, notes: Notes) -> str:
     """Delivers to one destination what it did not get yet; what was done, in words."""
-    alerts, digest = sender.alerts, digest.about(destination.groups)
-    date = digest.published.date
-    prefix = f"{destination.name}: " if destination.name else ""
-    delivered = notes.delivered(destination.name)
-    chosen = problems_to_send(digest, alerts, delivered, destination.severity)
-    incidents = notes.incidents(destination.name) if destination.has_incidents else frozenset()
-    # An earlier date does not show how it is now.
+    alerts, date, to = sender.alerts, digest.published.date, destination.to
+    before, is_on_call = notes.delivered(to.name), destination.has_incidents
+    due = _due(sender, to, digest, before, is_on_call=is_on_call)
+    incidents = notes.incidents(to.name) if is_on_call else frozenset()
+    # A date before one that it knows does not show how it is now.
+    is_last = date >= max((each.date for each in before.values()), default="")
     resolved = resolved_places(digest, incidents) if is_last else ()
-    is_missing = _says_what_is_missing(digest, alerts, delivered, destination.severity)
-    if not (chosen or is_missing or resolved) and (
-        alerts.send != "ALWAYS" or destination.has_incidents
-    ):
-        return f"{prefix}nothing to send for {date}"
-    message = make_message(digest, chosen, alerts, sender.language)
+    if not (due.is_any or resolved):
+        notes.set_delivered(to.name, due.delivered)
+        return f"{to.prefix}nothing to send for {date}"
+    message = due.message
     owners = dict.fromkeys(each.owner for each in message.items)
     mentions = (destination.mentions[each] for each in owners if each in destination.mentions)
     message = replace(message, resolved=resolved, mentions=tuple(dict.fromkeys(mentions)))
-    if destination.has_incidents:
-        message = message if is_missing else replace(message, missing="")
+    if is_on_call:
+        message = message if due.is_missing else replace(message, missing="")
         incidents |= {each.place for each in message.items}
         incidents |= {OTHERS} if message.left_out else set()
         incidents |= {MISSING} if message.missing else set()
         # Before the message: an incident that nobody noted would stay open for ever.
         try:
-            notes.set_incidents(destination.name, incidents)
+            notes.set_incidents(to.name, incidents)
         except NoteError as error:
             sender.warn(
-                f"{prefix}close the incidents of this run by hand when they are over: {error}"
+                f"{to.prefix}close the incidents of this run by hand when they are over: {error}"
             )
     try:
         attempts = Attempts(alerts.timeout_seconds, alerts.attempts, sleep)
         destination.deliver(message, sender.now, attempts)
     except DeliveryError as error:
         raise DeliveryError(
-            f"{prefix}the message was not delivered ({destination.service}): {error}; the reports "
-            "are published, and the next alert tries it again"
+            f"{to.prefix}the message was not delivered ({destination.service}): {error}; the "
+            "reports are published, and the next alert, of whatever date, sends what is open"
         ) from None
+    sent = chain.from_iterable(findings for _, findings in due.chosen)
+    delivered = with_sent(due.delivered, sent, date)
+    if message.missing:
+        delivered |= sent_missing(digest)
     try:
-        of_missing = {missing_id(digest)} if message.missing else set()
-        notes.add(destination.name, ids_of(chosen) | of_missing)
+        notes.set_delivered(to.name, delivered)
         if resolved:
-            notes.set_incidents(destination.name, incidents - set(resolved))
+            notes.set_incidents(to.name, incidents - set(resolved))
     except NoteError as error:
         raise NoteError(
-            f"{prefix}the message was delivered, and the next alert posts it again: {error}"
+            f"{to.prefix}the message was delivered, and the next alert posts it again: {error}"
         ) from error
-    posted: str = count(len(ids_of(chosen)), "finding")
+    posted: str = count(len(ids_of(due.chosen)), "finding")
     if message.missing:
         posted = f"{posted} and what was not read or not audited"
     closed = f", and that {count(len(resolved), 'incident')} resolved" if resolved else ""
-    return f"{prefix}posted {posted} of {date}{closed}"
-
-
-def _says_what_is_missing(
-    digest: Digest, alerts: Alerts, delivered: Collection[str], severity: str | None = None
-) -> bool:
-    """True if something was not read or not audited, and has to be said: as a WARNING is.
-
-    With ``send = "NEW"`` once for a date.
-    """
-    if digest.verdict.is_complete or (severity or alerts.severity) == CRITICAL:
-        return False
-    return alerts.send != "NEW" or missing_id(digest) not in delivered
+    return f"{to.prefix}posted {posted} of {date}{closed}"
 
 
 @contextmanager

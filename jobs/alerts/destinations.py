@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from ..config.choices import WEBHOOK_SERVICES
@@ -50,20 +51,38 @@ WITH_MENTIONS = ("SLACK", "DINGTALK", "FEISHU", "WECOM")
 Deliver = Callable[[Message, datetime, Attempts], None]
 
 
-@dataclass(frozen=True)
-class ReadyDestination:
-    """A destination with its secrets. ``severity``: None for that of all alerts.
+class Addressee(NamedTuple):
+    """The reader of messages. ``name``: empty where there is one destination alone.
 
-    ``groups``: the pattern of the groups that it gets messages about. ``mentions``: by owner whom
-    the service calls.
+    ``severity``: None for that of all alerts. ``groups``: the pattern of the groups that it gets
+    messages about.
     """
 
-    name: str
+    name: str = ""
+    severity: str | None = None
+    groups: str = ".*"
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of a line about it."""
+        return f"{self.name}: " if self.name else ""
+
+
+def addressee_of(settings: Destination) -> Addressee:
+    """The reader of what a destination gets."""
+    if isinstance(settings, NamedDestination):
+        return Addressee(settings.name, settings.severity, settings.groups)
+    return Addressee()
+
+
+@dataclass(frozen=True)
+class ReadyDestination:
+    """A destination with its secrets. ``mentions``: by owner whom the service calls."""
+
+    to: Addressee
     service: str
     has_incidents: bool
-    severity: str | None
     deliver: Deliver = field(repr=False)
-    groups: str = ".*"
     mentions: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -74,10 +93,8 @@ def find_destination(
 
     Raises SettingsError, without a secret in it, where a URL or a secret is missing or wrong.
     """
-    name, severity, groups, where = "", None, ".*", "alerts"
-    if isinstance(settings, NamedDestination):
-        name, severity, groups = settings.name, settings.severity, settings.groups
-        where = f"alerts.destinations {name}"
+    to = addressee_of(settings)
+    where = f"alerts.destinations {to.name}" if to.name else "alerts"
 
     def ready(service: str, deliver: Deliver, *, has_incidents: bool = False) -> ReadyDestination:
         mentions = settings.mentions or {}
@@ -85,9 +102,9 @@ def find_destination(
             raise SettingsError(
                 f"{where}.mentions: expected one of {', '.join(WITH_MENTIONS)}, came {service}"
             )
-        return ReadyDestination(name, service, has_incidents, severity, deliver, groups, mentions)
+        return ReadyDestination(to, service, has_incidents, deliver, mentions)
 
-    secrets = SecretSources(where, name, environment, warn)
+    secrets = SecretSources(where, to.name, environment, warn)
     secret = secrets.find(SECRET_VARIABLE, "secret_file", settings.secret_file)
     if settings.email is not None:
         return ready("EMAIL", _by_mail(settings.email, secret, where))

@@ -7,7 +7,7 @@ name contains. How a name is kept from being a link, a mention or bold is the ru
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -16,13 +16,12 @@ from operator import itemgetter
 from typing import NamedTuple, Self, TypeVar
 
 from rebalance_core.english import agreeing, count, list_of, with_commas
-from rebalance_core.findings import AUDITED
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.texts import Text
 
 from ..config.settings import Alerts
-from ..declared.kinds import PERSISTENT, SEVERITIES, Kind, worst
+from ..declared.kinds import CRITICAL, NOT_AUDITED, PERSISTENT, SEVERITIES, WARNING, Kind, worst
 from ..languages.language import ENGLISH, Language
 from ..reports.leading_events import leading_events
 from ..reports.problems import PlaceFinding, Problem, find_problems, heads_of, remedies_of
@@ -31,7 +30,9 @@ from ..reports.waiting import WaitingMessages
 from ..reports.words import within
 from ..storage import PublishedRun
 from ..texts.shown import share_in_words, visible
+from ..verdict.coverage import is_complete
 from ..verdict.verdict import WELL, RunVerdict, make_verdict
+from .delivered import Delivered, DeliveredFinding
 
 #: The place of all that a message leaves out.
 OTHERS = Place("", "", "")
@@ -68,41 +69,60 @@ class Link(str):
 class Digest:
     """A published run as alerts see it.
 
-    ``judged`` are the groups and topics that were audited; ``resolved`` has of each finding of the
-    run before that is not there any more the group.
+    ``judged`` are the groups and topics that were audited as far as they can be. Of the findings
+    that were open in the run before ``resolved`` has the ids of those that are over, ``left_open``
+    the groups and topics of those that were not audited this time.
     """
 
     published: PublishedRun
     verdict: RunVerdict
     problems: tuple[Problem, ...]
     judged: frozenset[Place]
-    resolved: tuple[str, ...]
+    resolved: frozenset[str]
+    left_open: frozenset[Place]
 
     def about(self, groups: str) -> "Digest":
         """The part about the groups that a pattern matches."""
         matches = re.compile(groups).fullmatch
         problems = tuple(each for each in self.problems if matches(each.place.consumer_group))
-        resolved = tuple(filter(matches, self.resolved))
-        verdict = self.verdict.about(matches)
-        return replace(self, verdict=verdict, problems=problems, resolved=resolved)
+        return replace(self, verdict=self.verdict.about(matches), problems=problems)
 
     @property
     def findings(self) -> list[PlaceFinding]:
         """The findings, of the worst problem first."""
         return [each for problem in self.problems for each in problem.findings]
 
+    def seen_by(self, delivered: Delivered, *, known_are_over: bool) -> dict[str, DeliveredFinding]:
+        """The findings that a destination was sent, as this run shows them.
+
+        Those of a run for which nothing is said of them stay as they are.
+        """
+        lasting = (each for each in self.findings if _lasts(each))
+        shown = grouped((id_, each) for each in lasting for id_ in each.ids if id_ in delivered)
+        judged = self.judged - self.left_open
+        return {
+            id_: each.after(
+                self.published.date,
+                shown.get(id_, ()),
+                is_judged=id_ in self.resolved or each.place in judged,
+                known_are_over=known_are_over,
+            )
+            for id_, each in delivered.items()
+        }
+
 
 def read_digest(published: PublishedRun, tables: PublishedTables) -> Digest:
     """Reads the run; InputError where one of its tables is gone."""
     health = tables.read("group_health", [*Place._fields, "coverage"]).to_pylist()
-    former = tables.read("former_findings", ["status", "consumer_group"]).to_pylist()
+    former = tables.read("former_findings", [*Place._fields, "status", "finding_id"]).to_pylist()
     problems = tuple(find_problems(tables))
     return Digest(
         published,
         make_verdict(published.summary, tables, problems),
         problems,
-        frozenset(place_of(row) for row in health if row["coverage"] == AUDITED),
-        tuple(row["consumer_group"] for row in former if row["status"] == "RESOLVED"),
+        frozenset(place_of(row) for row in health if is_complete(row["coverage"])),
+        frozenset(row["finding_id"] for row in former if row["status"] == "RESOLVED"),
+        frozenset(place_of(row) for row in former if row["status"] == NOT_AUDITED),
     )
 
 
@@ -236,22 +256,23 @@ Chosen = Sequence[tuple[Problem, tuple[PlaceFinding, ...]]]
 
 
 def problems_to_send(
-    digest: Digest, alerts: Alerts, delivered: Collection[str], severity: str | None = None
+    digest: Digest, alerts: Alerts, delivered: Delivered, severity: str | None = None
 ) -> Chosen:
     """The findings that are worth a message: lasting, severe enough, and no known issues.
 
-    With ``send = "NEW"`` those that are new against the published run before, and whose ids are
-    not in ``delivered``, those of runs of this date; else those that are not over.
+    With ``send = "NEW"`` those that are not among the ``delivered``; else those that are not over.
     ``severity`` goes before that of the settings. A group's retry topic has the faults of the
     group: it goes with the worst of its other topics.
     """
     severe = SEVERITIES[SEVERITIES.index(severity or alerts.severity) :]
+    date = digest.published.date
 
     def wanted(each: PlaceFinding) -> PlaceFinding | None:
-        if not _is_open(each) or each.severity not in severe:
+        if each.persistence != PERSISTENT or each.known_issue or each.severity not in severe:
             return None
         if alerts.send == "NEW":
-            return each.without(delivered) if each.status == "NEW" else None
+            sent = ((id_, delivered.get(id_)) for id_ in each.ids)
+            return each.without({id_ for id_, of in sent if of is not None and of.has(each, date)})
         return each if each.ongoing else None
 
     found = [
@@ -264,8 +285,9 @@ def problems_to_send(
     return [(heads[place], tuple(findings)) for place, findings in by_head.items()]
 
 
-def _is_open(finding: PlaceFinding) -> bool:
-    return finding.persistence == PERSISTENT and finding.known_issue is None
+def _lasts(finding: PlaceFinding) -> bool:
+    """True if it lasts, in this run or with those before."""
+    return finding.persistence == PERSISTENT or finding.status == "PERSISTING"
 
 
 def ids_of(chosen: Chosen) -> set[str]:
@@ -295,26 +317,33 @@ def resolved_places(digest: Digest, places: Iterable[Place]) -> tuple[Place, ...
 
 
 def _still_open(digest: Digest) -> set[Place]:
-    return {each.place for each in digest.findings if each.ongoing and _is_open(each)}
+    """The places of what is open: lasting and no known issue, or not audited this time."""
+    open_now = (each for each in digest.findings if each.ongoing and not each.known_issue)
+    return {each.place for each in open_now if _lasts(each)} | digest.left_open
 
 
-def make_message(digest: Digest, chosen: Chosen, alerts: Alerts, language: Language) -> Message:
-    """The message about these problems, the worst first. Events go before them."""
+def make_message(
+    digest: Digest, chosen: Chosen, alerts: Alerts, language: Language, delivered: Delivered
+) -> Message:
+    """The message about these problems, the worst first. Events go before them.
+
+    ``delivered``: what its reader was sent before, as this run shows it.
+    """
     shown_alone = chosen[: alerts.groups_shown]
     message = Message(
         date=digest.published.date,
         run_id=digest.published.run_id,
-        heading=language.of(_heading(digest, chosen, alerts)),
+        heading=language.of(_heading(digest, chosen, alerts, delivered)),
         left_out=len(chosen) - len(shown_alone),
         url=(alerts.report_url or "").replace("{date}", digest.published.date),
         language=language,
         events=_events(digest, language),
-        ended=_ended(digest, language),
+        ended=_ended(digest, delivered, language),
         missing=_missing(digest, language),
         state=digest.verdict.state,
     )
     several = len({place.cluster for place in digest.judged}) > 1
-    writer = _Writer(message, alerts, several)
+    writer = _Writer(message, alerts, several, delivered)
     items = tuple(starmap(writer.item, chosen))
     by_kind = grouped(
         (problem.main_kind, (problem, item))
@@ -341,14 +370,32 @@ def _events(digest: Digest, language: Language) -> tuple[str, ...]:
     return tuple(shown(language.of(each.headline), _LONGEST_TEXT) for each in leading)
 
 
-def _ended(digest: Digest, language: Language) -> str:
-    """The groups that have nothing any more of what the run before had."""
+def _ended(digest: Digest, delivered: Delivered, language: Language) -> str:
+    """The groups with nothing left of what is over, and its reader does not know that yet."""
     still = {each.consumer_group for each in _still_open(digest)}
-    names = [shown(each, _LONGEST_SHORT_NAME) for each in sorted({*digest.resolved} - still)]
+    still |= {each.place.consumer_group for each in delivered.values() if each.over is None}
+    ended = {each.place.consumer_group for each in _over(digest, delivered)} - still
+    names = [shown(each, _LONGEST_SHORT_NAME) for each in sorted(ended)]
     if not names:
         return ""
     groups = list_of(names, _MOST_ENDED, ("more group", "more groups"))
     return language("Resolved: {groups}", groups=groups)
+
+
+def _over(digest: Digest, delivered: Delivered) -> list[DeliveredFinding]:
+    """The findings that are over, and not back, of which that is still to be said."""
+    over = {
+        id_: each
+        for id_, each in delivered.items()
+        if each.over is not None and not each.end_is_sent
+    }
+    is_back = {
+        id_
+        for each in digest.findings
+        if over and each.ongoing and _lasts(each)
+        for id_ in each.ids
+    }
+    return [each for id_, each in over.items() if id_ not in is_back]
 
 
 def _missing(digest: Digest, language: Language) -> str:
@@ -369,36 +416,66 @@ def missing_id(digest: Digest) -> str:
     return f"missing-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def _heading(digest: Digest, chosen: Chosen, alerts: Alerts) -> Text:
+def says_what_is_missing(
+    digest: Digest, alerts: Alerts, delivered: Delivered, severity: str | None = None
+) -> bool:
+    """True if something was not read or not audited, and has to be said: as a WARNING is.
+
+    With ``send = "NEW"`` once for a date.
+    """
+    if digest.verdict.is_complete or (severity or alerts.severity) == CRITICAL:
+        return False
+    sent = delivered.get(missing_id(digest))
+    return alerts.send != "NEW" or sent is None or sent.date < digest.published.date
+
+
+def sent_missing(digest: Digest) -> dict[str, DeliveredFinding]:
+    """What is missing of the run, as it was sent now."""
+    return {missing_id(digest): DeliveredFinding(MISSING, WARNING, digest.published.date)}
+
+
+def _heading(digest: Digest, chosen: Chosen, alerts: Alerts, delivered: Delivered) -> Text:
     """The first line. In every language it has "Rebalance audit", a keyword that robots ask for."""
-    found = _found(digest, chosen, is_new=alerts.send == "NEW")
-    if digest.resolved:
-        template = "{found}; {findings} of the previous run resolved"
-        found = Text(template, found=found, findings=count(len(digest.resolved), "finding"))
+    found = _found(digest, chosen, delivered, is_new=alerts.send == "NEW")
+    if over := len(_over(digest, delivered)):
+        found = Text("{found}; {findings} resolved", found=found, findings=count(over, "finding"))
     if not digest.verdict.is_complete:
         found = Text("{found}; not everything was read and audited", found=found)
     return Text("Rebalance audit of {date}: {found}", date=digest.published.date, found=found)
 
 
-def _found(digest: Digest, chosen: Chosen, *, is_new: bool) -> str:
+def _sent_before(
+    findings: Iterable[PlaceFinding], delivered: Delivered, date: str
+) -> list[DeliveredFinding]:
+    """The deliveries of these findings, which go on since."""
+    sent = ((delivered.get(id_), each) for each in findings for id_ in each.ids)
+    return [of for of, each in sent if of is not None and of.is_of(each, date)]
+
+
+def _found(digest: Digest, chosen: Chosen, delivered: Delivered, *, is_new: bool) -> str:
     """The number of topics, as the page counts them: a retry topic is one."""
     if not chosen:
         return Text("no new findings") if is_new else Text("no open findings")
-    places = {each.place for _, findings in chosen for each in findings}
+    every = [each for _, findings in chosen for each in findings]
+    places = {each.place for each in every}
     counts = Counter(each.severity for each in digest.problems if each.place in places)
     severities = [f"{counts[each]} {each}" for each in reversed(SEVERITIES) if counts[each]]
-    of_new = "{topics} of {groups} [has|have] new findings ({severities})"
-    of_open = "{topics} of {groups} [has|have] open findings ({severities})"
+    template = "{topics} of {groups} [has|have] open findings ({severities})"
+    if is_new:
+        is_worse = _sent_before(every, delivered, digest.published.date)
+        of_new = "{topics} of {groups} [has|have] new findings ({severities})"
+        of_worse = "{topics} of {groups} [has|have] new or worse findings ({severities})"
+        template = of_worse if is_worse else of_new
     found = agreeing(
         len(places),
-        of_new if is_new else of_open,
+        template,
         topics=count(len(places), "topic"),
         groups=count(len({each[:2] for each in places}), "group"),
         severities=with_commas(severities),
     )
     # The time of the oldest has its place in the lines: a subject of a mail is short.
-    every = (each.shown_waiting for each in digest.problems if each.place in places)
-    return _with_waiting(found, (each._replace(since=None) for each in every))
+    waiting = (each.shown_waiting for each in digest.problems if each.place in places)
+    return _with_waiting(found, (each._replace(since=None) for each in waiting))
 
 
 class _Writer(NamedTuple):
@@ -407,6 +484,7 @@ class _Writer(NamedTuple):
     message: Message
     alerts: Alerts
     several: bool
+    delivered: Delivered
 
     def item(self, problem: Problem, findings: tuple[PlaceFinding, ...]) -> Item:
         """The problem, with the findings that it is sent for."""
@@ -424,7 +502,7 @@ class _Writer(NamedTuple):
             topic=topic,
             cluster=cluster,
             found=what,
-            time=_lasted(problem, findings),
+            time=self._time(problem, findings),
         )
         summary = language.of(_with_waiting(found, [problem.shown_waiting]))
         if owner:
@@ -440,6 +518,17 @@ class _Writer(NamedTuple):
             url=url and f"{url}#{anchor_of(problem.place, several=self.several)}",
             owner=owner,
         )
+
+    def _time(self, problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
+        """The time that it lasted, and what its reader was sent of it before."""
+        time, date = _lasted(problem, findings), self.message.date
+        if before := _sent_before(findings, self.delivered, date):
+            severity = worst(each.severity for each in before)
+            if severity != worst(each.severity for each in findings):
+                return Text("{time}, sent as {severity} before", time=time, severity=severity)
+        elif problem.nights_open > 1 and not _sent_before(problem.findings, self.delivered, date):
+            return Text("{time}, first sent now", time=time)
+        return time
 
     def cause(
         self, kind: Kind, of: Sequence[tuple[Problem, Item]], alone: Container[Item]

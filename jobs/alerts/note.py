@@ -1,98 +1,177 @@
-"""Notes of ``alert`` on what was delivered already, beside the reports.
+"""The note of ``alert`` on what each destination got, beside the reports.
 
-The note of a date has the ids of the findings that were delivered, so that a date that is audited
-every hour does not send them every hour. One object has the incidents that are open, whatever date
-they are of. Both are by the name of the destination. A note that cannot be read counts as empty.
+    <reports>/_alerts/note.json     by destination what it was sent, and its open incidents
 
-NEW is against the last earlier date, so a date that is audited every hour has the same NEW findings
-every hour. What was delivered is noted after the post: a crash between the two posts twice rather
-than never. Incidents are noted before it: one that nobody noted would stay open.
+What was sent is noted after the post: a crash between the two posts twice rather than never.
+Incidents are noted before it: one that nobody noted would stay open. So a note that is lost or
+cannot be read counts as empty, and that is said once. What is older than the first published date
+is forgotten: no report shows it any more.
 """
 
 import json
-from collections.abc import Collection
-from typing import TypeVar
+import re
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from functools import partial
+from itertools import chain
+from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
+
+from rebalance_core.grouping import grouped
 
 from ..console.progress import Say
+from ..declared.kinds import PERSISTENT, SEVERITIES
 from ..errors import AuditError
-from ..reports.tables import Place
+from ..reports.problems import PlaceFinding, find_problems
+from ..reports.tables import Place, PublishedTables
 from ..storage import Location, PublishedRun, Reports
+from .delivered import Delivered, DeliveredFinding, with_sent
+
+_DATE = r"\d{4}-\d{2}-\d{2}"
+#: In its place earlier versions had a file a date, with the ids that were delivered, and one of
+#: incidents.
+_EARLIER = re.compile(rf"dt=({_DATE})\.json")
+_EARLIER_INCIDENTS = "incidents.json"
 
 
 class NoteError(AuditError):
-    """A note cannot be written."""
+    """The note cannot be written."""
+
+
+class _Alike(BaseModel):
+    """Findings of a place that differ in nothing but their ids: a place may have very many."""
+
+    place: Place
+    severity: Literal[SEVERITIES]  # type: ignore[valid-type]
+    date: str = Field(pattern=_DATE)
+    over: str | None = Field(default=None, pattern=_DATE)
+    end_is_sent: bool = False
+    finding_ids: list[str]
+
+
+class _Destination(BaseModel):
+    findings: list[_Alike] = []
+    incidents: list[Place] = []
 
 
 class _Note(BaseModel):
-    """Lists are sorted. ``finding_ids``: those of the destination without a name, as notes had them
-    before there were several.
-    """
+    destinations: dict[str, _Destination] = {}
+
+
+class _EarlierNote(BaseModel):
+    """``finding_ids``: those of the destination without a name, before there were several."""
 
     finding_ids: list[str] = []
     destinations: dict[str, list[str]] = {}
 
-    def of(self, destination: str) -> frozenset[str]:
-        earlier = () if destination else self.finding_ids
-        return frozenset(self.destinations.get(destination, earlier))
 
-
-class _Incidents(BaseModel):
+class _EarlierIncidents(BaseModel):
     destinations: dict[str, list[Place]] = {}
 
 
-_Model = TypeVar("_Model", bound=BaseModel)
-
-
 class Notes:
-    """The notes of the runs of one date, and the open incidents."""
+    """The note; it is read once, for nobody else writes it under the lease of ``alert``."""
 
-    def __init__(self, reports: Reports, published: PublishedRun, warn: Say) -> None:
-        self._note = reports.delivered(published.date)
-        self._incidents = reports.root / "_alerts" / "incidents.json"
-        self._warn = warn
+    def __init__(self, reports: Reports, warn: Say) -> None:
+        self._reports, self._warn = reports, warn
+        self._folder = reports.root / "_alerts"
+        self._place = self._folder / "note.json"
+        self._note = self._read()
 
-    def delivered(self, destination: str) -> frozenset[str]:
-        """The ids of the findings of this date that a destination got."""
-        note = self._read(_Note, self._note, "findings that were posted are posted again")
-        return note.of(destination)
+    def delivered(self, destination: str) -> Delivered:
+        """The findings that a destination was sent, by id."""
+        return {
+            id_: DeliveredFinding(*(getattr(each, name) for name in DeliveredFinding._fields))
+            for each in self._of(destination).findings
+            for id_ in each.finding_ids
+        }
 
-    def add(self, destination: str, finding_ids: Collection[str]) -> None:
-        """Notes that a destination got these findings, too; NoteError where it cannot."""
-        note = self._read(_Note, self._note)
-        note.destinations[destination] = sorted(note.of(destination).union(finding_ids))
-        self._write(self._note, note)
+    def set_delivered(self, destination: str, delivered: Delivered) -> None:
+        """Notes what a destination was sent; NoteError where it cannot."""
+        first = next(iter(self._reports.dates()), "")
+        kept = {id_: each for id_, each in delivered.items() if each.date >= first}
+        self._write(destination, {"findings": _packed(kept)})
 
     def incidents(self, destination: str) -> frozenset[Place]:
         """The groups and topics of which a destination has an open incident."""
-        consequence = "close the incidents that are open now by hand when they are over"
-        note = self._read(_Incidents, self._incidents, consequence)
-        return frozenset(note.destinations.get(destination, ()))
+        return frozenset(self._of(destination).incidents)
 
     def set_incidents(self, destination: str, pairs: Collection[Place]) -> None:
         """Notes which incidents a destination has; NoteError where it cannot."""
-        note = self._read(_Incidents, self._incidents)
-        note.destinations[destination] = sorted(set(pairs))
-        self._write(self._incidents, note)
+        self._write(destination, {"incidents": sorted(set(pairs))})
 
-    def _read(self, model: type[_Model], place: Location, consequence: str = "") -> _Model:
-        """The note; empty where there is none. With a consequence it warns of one that is bad."""
+    def _of(self, destination: str) -> _Destination:
+        return self._note.destinations.get(destination, _Destination())
+
+    def _read(self) -> _Note:
+        note = _Note()
         try:
-            return model.model_validate_json(place.read_text())
+            return _Note.model_validate_json(self._place.read_text())
         except FileNotFoundError:
-            return model()
+            if not self._folder.exists():
+                return note
+            note, reason = _of_earlier_versions(self._reports, self._folder), "it is gone"
         except (OSError, ValueError) as error:
-            if consequence:
-                reason = type(error).__name__ if isinstance(error, OSError) else "it is damaged"
-                self._warn(f"{place} cannot be read ({reason}): {consequence}")
-            return model()
+            reason = type(error).__name__ if isinstance(error, OSError) else "it is damaged"
+        if not note.destinations:
+            self._warn(
+                f"{self._place} cannot be read ({reason}): what was posted and is open is posted "
+                "again; close incidents that are over by hand"
+            )
+        return note
 
-    def _write(self, place: Location, note: BaseModel) -> None:
+    def _write(self, destination: str, values: Mapping[str, Any]) -> None:
+        new = self._of(destination).model_copy(update=values)
+        if new == self._of(destination):
+            return
+        self._note.destinations[destination] = new
+        text = json.dumps(self._note.model_dump(exclude_defaults=True))
         try:
-            place.replace_text(json.dumps(note.model_dump()) + "\n")
+            self._place.replace_text(f"{text}\n")
         except OSError as error:
             raise NoteError(
-                f"{place} cannot be written ({error.strerror or type(error).__name__}); "
+                f"{self._place} cannot be written ({error.strerror or type(error).__name__}); "
                 "let whoever runs alert write there"
             ) from error
+
+
+def _packed(delivered: Delivered) -> list[_Alike]:
+    alike = grouped((each, id_) for id_, each in delivered.items())
+    return [_Alike(**each._asdict(), finding_ids=sorted(ids)) for each, ids in alike.items()]
+
+
+def _of_earlier_versions(reports: Reports, folder: Location) -> _Note:
+    """The note as earlier versions would have left it, with what their reports say of each id.
+
+    What cannot be read any more is left out: it is posted again.
+    """
+    delivered: dict[str, dict[str, DeliveredFinding]] = {}
+    incidents = _EarlierIncidents()
+    for name in folder.children():
+        match = _EARLIER.fullmatch(name)
+        with suppress(AuditError, OSError, ValueError):
+            if name == _EARLIER_INCIDENTS:
+                incidents = _EarlierIncidents.model_validate_json((folder / name).read_text())
+            elif match:
+                note = _EarlierNote.model_validate_json((folder / name).read_text())
+                found = reports.read(match[1], partial(_lasting, reports))
+                for destination, ids in {"": note.finding_ids, **note.destinations}.items():
+                    kept = (each.without(set(each.ids).difference(ids)) for each in found)
+                    before = delivered.get(destination, {})
+                    delivered[destination] = with_sent(before, filter(None, kept), match[1])
+    return _Note(
+        destinations={
+            name: _Destination(
+                findings=_packed(delivered.get(name, {})),
+                incidents=incidents.destinations.get(name, []),
+            )
+            for name in {**delivered, **incidents.destinations}
+        }
+    )
+
+
+def _lasting(reports: Reports, published: PublishedRun) -> list[PlaceFinding]:
+    problems = find_problems(PublishedTables(reports, published))
+    findings = chain.from_iterable(each.findings for each in problems)
+    return [each for each in findings if each.persistence == PERSISTENT]

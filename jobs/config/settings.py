@@ -258,8 +258,9 @@ class Alerts(Destination):
     owners: dict[NamePattern, str] = Field(default_factory=dict)
     #: Several destinations in place of one.
     destinations: tuple[NamedDestination, ...] = ()
-    #: `NEW`: findings that are new against the last earlier date, each once. `OPEN`: all that are
-    #: not over, every time. `ALWAYS`: as `OPEN`, and that there are none.
+    #: `NEW`: findings that this destination did not get yet, of whatever date; again where one is
+    #: worse, or was over and is back. `OPEN`: all that are not over, every time. `ALWAYS`: as
+    #: `OPEN`, and that there are none.
     send: Literal["NEW", "OPEN", "ALWAYS"] = "NEW"
     #: Less severe findings are not sent; known issues, and what passed by itself, never are.
     severity: Severity = "WARNING"

@@ -478,16 +478,12 @@ def remedies_of(problems: Iterable[Problem]) -> list[tuple[str, int]]:
 #: Columns that rows of one finding share; one that a table lacks is null.
 _SHARED_COLUMNS = (
     *(*PLACE, "severity", "persistence", "ongoing", "status", "certainty", "known_issue"),
-    *("first_seen", "last_seen", "share_of_time", "causes"),
+    *("first_seen", "last_seen", "share_of_time", "causes", "open_since", "nights_open"),
 )
 _OF_STALLS = ("owners", "why", TEXTS)
 _LISTS = {"causes", "owners"}
-#: Columns that they have each, and what becomes of them.
-_EACH: dict[str, Any] = {
-    **dict.fromkeys(("finding_id", "broker_name", "queue_id", "backlog", "event_id"), "list"),
-    "open_since": "min",
-    "nights_open": "max",
-}
+#: Columns that they have each.
+_EACH = ("finding_id", "broker_name", "queue_id", "backlog", "event_id")
 _BETWEEN = "\n"
 #: The most owners of stalled queues that are named.
 _MOST_OWNERS = 3
@@ -501,9 +497,9 @@ def _queue_findings(tables: Tables) -> Iterator[PlaceFinding]:
         for name in _LISTS.intersection(TABLES[table].schema.names):
             lists: Any = pc.binary_join(rows[name], _BETWEEN)
             rows = rows.set_column(rows.column_names.index(name), name, lists)
-        of_alike = rows.group_by(alike, use_threads=False).aggregate(list(_EACH.items()))
+        of_alike = rows.group_by(alike, use_threads=False).aggregate([(e, "list") for e in _EACH])
         for row in of_alike.to_pylist():
-            row |= {name: row[f"{name}_{how}"] for name, how in _EACH.items()}
+            row |= {name: row[f"{name}_list"] for name in _EACH}
             for name in _LISTS:
                 row[name] = tuple(filter(None, (row.get(name) or "").split(_BETWEEN)))
             yield _finding(

@@ -1,11 +1,28 @@
-"""Files of this machine's disks, written so that nobody reads a part of one."""
+"""Files of this machine's disks, written so that nobody reads a part of one.
 
+A regular file alone is replaced: what else has the name keeps it.
+"""
+
+import errno
 import fcntl
 import os
+import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+
+#: The names of this process's own streams.
+_STREAM = re.compile(r"/dev/(?:fd/(?P<number>\d+)|(?P<out>stdout)|stderr)")
+#: What has a name and is not a file, for a person: it is never replaced.
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a disk",
+    stat.S_IFCHR: "a device",
+    stat.S_IFIFO: "a pipe",
+}
 
 
 def write_new(path: Path, data: bytes, mode: int = 0o666) -> None:
@@ -55,9 +72,48 @@ def create(path: Path, data: bytes) -> None:
 
 
 def replace(path: Path, data: bytes, mode: int = 0o666) -> None:
-    """Writes a file in one step: a reader sees the old bytes or the new."""
+    """Writes a file in one step: a reader sees the old bytes or the new.
+
+    A link to a file is replaced by the file: nothing is written where somebody else leads. A
+    device, a pipe and a stream of this process (``/dev/stdout``, ``/dev/fd/3``) take the bytes and
+    stay. FileExistsError where there is a folder, a socket or a disk.
+    """
+    try:
+        if (stream := _stream_at(path)) is not None:
+            with open(stream, "wb") as file:  # noqa: PTH123 - by its number
+                file.write(data)
+            return
+    except OSError as error:
+        # What has a number alone has no name.
+        raise OSError(error.errno, error.strerror, str(path)) from error
     with _beside(path, data, mode) as under_way:
         rename(under_way, path)
+
+
+def _stream_at(path: Path) -> int | None:
+    """The number of what takes bytes under this name, opened; None: it is not a stream."""
+    if named := _STREAM.fullmatch(str(path)):
+        # Opened by its name a file to which it is redirected would be written from its beginning.
+        return os.dup(int(named["number"] or (1 if named["out"] else 2)))
+    if _kind(path) not in (stat.S_IFCHR, stat.S_IFIFO):
+        return None
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        # Else it would be waited for without end.
+        raise OSError(errno.ENXIO, "nobody reads this pipe") from error
+    os.set_blocking(number, True)
+    return number
+
+
+def _kind(path: Path) -> int:
+    """The kind of what has a name, or of what a link leads to; 0: nothing has it."""
+    try:
+        return stat.S_IFMT(path.stat().st_mode)
+    except FileNotFoundError:
+        return 0
 
 
 @contextmanager
@@ -85,7 +141,12 @@ def make_private(folder: Path) -> None:
 
 
 def rename(source: Path, target: Path) -> None:
-    """Gives a file its name, also when the power fails right after."""
+    """Gives a file its name, also when the power fails right after.
+
+    FileExistsError where another thing than a file has it.
+    """
+    if (kind := _KINDS.get(_kind(target))) is not None:
+        raise FileExistsError(errno.EEXIST, f"expected a file, there is {kind}", str(target))
     source.replace(target)
     sync(target.parent)
 

@@ -81,10 +81,6 @@ class Reports:
                     raise
                 published = now
 
-    def delivered(self, date: str) -> Location:
-        """The location of the note on what alerts delivered of a date's runs: a JSON object."""
-        return self.root / "_alerts" / f"dt={check_date(date)}.json"
-
     def publication(self, date: str) -> Publication:
         """The publication of a date."""
         return Publication(self.root, f"dt={check_date(date)}")

@@ -107,7 +107,7 @@ def test_a_message_begins_with_the_events_that_lead(tmp_path: Path) -> None:
     tables = {"orphaned_queues": [report_row("orphaned_queues")]}
     run = publish(tmp_path, "2026-11-20", tables, **packed(DAY))
     digest = read_digest(run, PublishedTables(Reports(Location(tmp_path)), run))
-    message = make_message(digest, problems_to_send(digest, Alerts(), ()), Alerts(), ENGLISH)
+    message = make_message(digest, problems_to_send(digest, Alerts(), {}), Alerts(), ENGLISH, {})
     heading, *lines = message.lines
     assert lines[:3] == [f"• the master of broker-a {n} left" for n in (52, 51, 50)]
     assert "consumed by nobody" in lines[3]

@@ -122,7 +122,7 @@ def message(audited: Reports) -> Message:
 
 def message_of(audited: Reports, alerts: Alerts) -> Message:
     found = digest_of(audited)
-    return make_message(found, problems_to_send(found, alerts, ()), alerts, language("zh"))
+    return make_message(found, problems_to_send(found, alerts, {}), alerts, language("zh"), {})
 
 
 def digest_of(audited: Reports) -> Digest:
@@ -170,7 +170,7 @@ def test_the_heading_has_the_keyword_of_robots_in_every_language(message: Messag
 def test_that_there_is_nothing_is_said_in_the_language(audited: Reports) -> None:
     found = digest_of(audited)
     told = [
-        make_message(found, (), Alerts(send=send), language("zh")).heading
+        make_message(found, (), Alerts(send=send), language("zh"), {}).heading
         for send in ("NEW", "ALWAYS")
     ]
     headings = [each.partition("：")[2].partition("；") for each in told]

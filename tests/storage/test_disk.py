@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,64 @@ def test_a_new_file_is_not_written_over_another_or_through_a_link(tmp_path: Path
             disk.write_new(tmp_path / name, b"new")
     assert precious.read_text() == "precious"
     assert not (tmp_path / "nowhere").exists()
+
+
+def _kinds(folder: Path) -> dict[str, str]:
+    """A name of everything that is not a regular file, and what writing there says."""
+    (folder / "folder").mkdir()
+    os.mkfifo(folder / "pipe")
+    (folder / "to a device").symlink_to("/dev/full")
+    bound = socket.socket(socket.AF_UNIX)
+    bound.bind(str(folder / "socket"))
+    bound.close()
+    return {
+        "folder": "expected a file, there is a folder",
+        "socket": "expected a file, there is a socket",
+        "pipe": "nobody reads this pipe",
+        "to a device": "No space left on device",
+        "/dev/full": "No space left on device",
+        "/dev/fd/999": "Bad file descriptor",
+    }
+
+
+def test_nothing_but_a_regular_file_is_replaced(tmp_path, monkeypatch):
+    """As root ``--metrics /dev/full`` made a file of the device: nobody has it any more."""
+    monkeypatch.chdir(tmp_path)
+    for name, said in _kinds(tmp_path).items():
+        before = os.lstat(name) if Path(name).exists() else None
+        with pytest.raises(OSError, match=f"{said}.*{name}"):
+            disk.replace(Path(name), b"new")
+        if before is not None:
+            now = os.lstat(name)
+            assert (now.st_ino, now.st_mode) == (before.st_ino, before.st_mode)
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_a_round_of_dumps_does_not_take_the_name_of_another_thing(tmp_path):
+    new = tmp_path / "new"
+    new.write_text("new")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileExistsError, match="there is a pipe"):
+        disk.rename(new, tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_device_and_a_pipe_that_is_read_take_what_is_written(tmp_path):
+    disk.replace(Path("/dev/null"), b"new")
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    disk.replace(tmp_path / "pipe", b"new")
+    assert os.read(reader, 9) == b"new"
+    os.close(reader)
+
+
+def test_a_stream_of_this_process_goes_on_where_it_is(tmp_path):
+    """Opened by its name the file would be written from its beginning, over what is there."""
+    with (tmp_path / "file").open("wb", buffering=0) as file:
+        file.write(b"before,")
+        disk.replace(Path(f"/dev/fd/{file.fileno()}"), b"new,")
+        file.write(b"after")
+    assert (tmp_path / "file").read_bytes() == b"before,new,after"
 
 
 @pytest.mark.parametrize("write", [disk.write_new, disk.replace])

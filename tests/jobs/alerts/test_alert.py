@@ -28,7 +28,7 @@ from tests.support.services import (
     slack,
     taken,
 )
-from tests.support.written_reports import publish, report_row
+from tests.support.written_reports import NOON, publish, report_row
 
 DATE = "2026-11-20"
 
@@ -129,6 +129,105 @@ def test_a_service_that_fails_loses_neither_the_metrics_nor_the_message(
     assert topics(chat) == [["T"], ["T"]]
 
 
+LATER = "2026-11-21"
+
+
+@pytest.mark.parametrize(
+    ("first", "settings_then", "said"),
+    [
+        # Nobody took the message; it was a known issue; it was less severe, as was the destination.
+        ({}, None, "open for 2 nights, first sent now"),
+        ({"known_issue": "OPS-1"}, "", "open for 2 nights, first sent now"),
+        ({"severity": "WARNING"}, "", "open for 2 nights, sent as WARNING before"),
+        (
+            {"severity": "WARNING"},
+            '[alerts]\nseverity = "CRITICAL"\n',
+            "open for 2 nights, first sent now",
+        ),
+    ],
+    ids=["refused", "known", "sent as warning", "too mild"],
+)
+def test_what_is_open_is_sent_whatever_date_it_is_of(
+    chat: Fake,
+    reports: Path,
+    settings: Path,
+    alert: Alert,
+    first: dict[str, Any],
+    settings_then: str | None,
+    said: str,
+) -> None:
+    audit(reports, orphan("one", **first))
+    settings.write_text(settings_then or "")
+    chat.answers = [(404, {}, "")] if settings_then is None else []
+    alert(chat, "--webhook", code=4 if settings_then is None else 0)
+    assert ("of whatever date, sends what is open" in alert.err) is (settings_then is None)
+    settings.write_text("")
+    goes_on = {"status": "PERSISTING", "nights_open": 2, "open_since": NOON}
+    audit(reports, orphan("one", **goes_on), date=LATER)
+    before = len(chat.posted)
+    alert(chat, "--webhook")
+    (problem,) = chat.bodies[-1]["problems"]
+    assert problem["summary"].endswith(said)
+    for date in (LATER, DATE, LATER):
+        alert(chat, "--webhook", "--date", date)
+    audit(reports, orphan("one", **goes_on), date="2026-11-22")
+    alert(chat, "--webhook")
+    assert len(chat.posted) == before + 1
+    # It is over, and back.
+    audit(reports, date="2026-11-23")
+    alert(chat, "--webhook")
+    audit(reports, orphan("one"), date="2026-11-24")
+    alert(chat, "--webhook")
+    assert topics(chat)[before + 1 :] == [["T"]]
+
+
+def test_a_night_in_which_nothing_was_audited_forgets_nothing(
+    chat: Fake, reports: Path, alert: Alert
+) -> None:
+    def night(date: str, *orphans: dict[str, Any], **former: str) -> None:
+        health = [report_row("group_health", coverage="NO_BROKER_ANSWERED")]
+        rows = [report_row("former_findings", **former)] if former else []
+        tables = {"orphaned_queues": orphans, "former_findings": rows, "group_health": health}
+        publish(reports, date, tables)
+
+    audit(reports, orphan("one"))
+    alert(chat, "--webhook")
+    night(LATER, finding_id="one", status="NOT_AUDITED")
+    alert(chat, "--webhook")
+    assert "1 finding resolved" not in chat.bodies[-1]["text"]
+    assert "Resolved" not in chat.bodies[-1]["text"]
+    audit(reports, orphan("one", status="PERSISTING"), date="2026-11-22")
+    alert(chat, "--webhook")
+    assert alert.out == "nothing to send for 2026-11-22\n"
+
+
+def test_a_destination_that_comes_late_gets_what_is_open_and_no_other(
+    chat: Fake, reports: Path, settings: Path, alert: Alert, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit(reports, orphan("one", consumer_group="ORDER"))
+    text = '[[alerts.destinations]]\nname = "{}"\nservice = "JSON"\ngroups = "{}"\n'
+    for name in ("A", "B"):
+        monkeypatch.setenv(f"{WEBHOOK_VARIABLE}_{name}", chat.url)
+    settings.write_text(text.format("a", "PAY"))
+    alert(None, "--webhook")
+    assert alert.out == "a: nothing to send for 2026-11-20\n"
+    audit(reports, orphan("one", consumer_group="ORDER", status="PERSISTING"), date=LATER)
+    for groups in ("PAY", ".*"):
+        settings.write_text(text.format("a", groups) + text.format("b", ".*"))
+        alert(None)
+        due = [
+            "a:" if groups == ".*" else "a: nothing to send",
+            "b:" if groups == "PAY" else "b: n",
+        ]
+        assert [each for each in due if each not in alert.out] == []
+        alert(None, "--webhook")
+    assert alert.out.splitlines() == [
+        "a: posted 1 finding of 2026-11-21",
+        "b: nothing to send for 2026-11-21",
+    ]
+    assert len(chat.posted) == 2
+
+
 def test_owners_of_findings_are_called_once(reports: Path, settings: Path, alert: Alert) -> None:
     rows = [orphan(name, consumer_group=name) for name in ("ORDER_1", "ORDER_2", "PAY_1", "OTHER")]
     audit(reports, *rows)
@@ -222,12 +321,12 @@ def test_metrics_on_standard_output_have_no_other_line_in_between(
 
 def test_a_damaged_note_means_tell_again(chat: Fake, reports: Path, alert: Alert) -> None:
     audit(reports, orphan("one"))
-    note = reports / "_alerts" / "dt=2026-11-20.json"
+    note = reports / "_alerts" / "note.json"
     note.parent.mkdir()
-    note.write_text('{"finding_ids": ["one"')
+    note.write_text('{"destinations": ["one"')
     alert(chat, "--webhook")
     (line,) = [line for line in alert.err.splitlines() if "reads settings" not in line]
-    assert "findings that were posted are posted again" in line
+    assert "what was posted and is open is posted again" in line
     alert(chat, "--webhook")
     assert topics(chat) == [["T"]]
 
@@ -239,7 +338,7 @@ def test_a_note_that_cannot_be_written_is_one_line_after_the_post(
     (reports / "_alerts").write_text("a file in the place of the folder")
     alert(chat, "--webhook", code=4)
     assert "the message was delivered, and the next alert posts it again: " in alert.err
-    assert "_alerts/dt=2026-11-20.json cannot be written" in alert.err
+    assert "_alerts/note.json cannot be written" in alert.err
     assert topics(chat) == [["T"]]
 
 
@@ -371,8 +470,8 @@ def test_an_incident_is_triggered_once_and_resolved_when_its_topic_is_well(
         assert told("--date", DATE) == []
         audit(reports, date="2026-11-22")
         assert told() == [("resolve", of_u)]
-    noted = json.loads((reports / "_alerts" / "incidents.json").read_text())
-    assert noted == {"destinations": {"": []}}
+    noted = json.loads((reports / "_alerts" / "note.json").read_text())
+    assert "incidents" not in noted["destinations"][""]
 
 
 def test_an_incident_that_half_failed_is_known_and_resolved(reports: Path, alert: Alert) -> None:

@@ -102,7 +102,7 @@ def test_a_named_destination_has_variables_of_its_own() -> None:
     settings = NamedDestination(name="on-call", severity="CRITICAL")
     environment = {f"{WEBHOOK_VARIABLE}_ON_CALL": "https://hooks.slack.com/services/x"}
     ready = find_destination(settings, environment, pytest.fail)
-    assert (ready.name, ready.service, ready.severity) == ("on-call", "SLACK", "CRITICAL")
+    assert (ready.to.name, ready.service, ready.to.severity) == ("on-call", "SLACK", "CRITICAL")
     with pytest.raises(SettingsError, match="came neither") as raised:
         find_destination(settings, {WEBHOOK_VARIABLE: "https://other"}, pytest.fail)
     assert "REBALANCE_AUDIT_WEBHOOK_ON_CALL" in str(raised.value)

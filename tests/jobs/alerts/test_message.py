@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.alerts.delivered import Delivered, DeliveredFinding
 from jobs.alerts.message import (
     OTHERS,
     Cause,
@@ -44,12 +45,18 @@ def message_of(
     found: Digest, alerts: Alerts | None = None, language: Language = ENGLISH
 ) -> Message:
     alerts = alerts or Alerts()
-    return make_message(found, problems_to_send(found, alerts, ()), alerts, language)
+    return make_message(found, problems_to_send(found, alerts, {}), alerts, language, {})
 
 
 def told(folder: Path, alerts: Alerts | None = None, **tables: list[dict[str, Any]]) -> list[str]:
     """The lines of the message, but for the heading."""
     return message_of(digest(folder, **tables), alerts).lines[1:]
+
+
+def delivered(*ids: str, severity: str = "CRITICAL", **values: Any) -> Delivered:
+    """These findings as they were sent, of the date of ``digest``."""
+    sent = DeliveredFinding(Place("C", "G", "T"), severity, "2026-11-20")._replace(**values)
+    return dict.fromkeys(ids, sent)
 
 
 def orphan(finding_id: str, **values: Any) -> dict[str, Any]:
@@ -80,19 +87,20 @@ ORPHANS = [
 @pytest.mark.parametrize(
     ("alerts", "told"),
     [
-        (Alerts(), ["new", "new", "warning"]),
-        (Alerts(severity="CRITICAL"), ["new"]),
-        (Alerts(severity="INFO"), ["improbable", "new", "new", "warning"]),
+        (Alerts(), ["goes on", "new", "new", "warning"]),
+        (Alerts(severity="CRITICAL"), ["goes on", "new"]),
+        (Alerts(severity="INFO"), ["goes on", "improbable", "new", "new", "warning"]),
         (Alerts(send="OPEN"), ["goes on", "new", "new", "told"]),
         (Alerts(send="OPEN", severity="INFO"), ["goes on", "improbable", "new", "new", "told"]),
         (Alerts(send="ALWAYS", severity="CRITICAL"), ["goes on", "new", "told"]),
     ],
     ids=["new", "new critical", "new of any severity", "open", "open of any severity", "always"],
 )
-def test_what_is_new_lasts_is_severe_and_not_known_is_told(
+def test_what_was_not_told_lasts_is_severe_and_not_known_is_told(
     tmp_path: Path, alerts: Alerts, told: list[str]
 ) -> None:
-    found = problems_to_send(digest(tmp_path, orphaned_queues=ORPHANS), alerts, ("told",))
+    before = delivered("told")
+    found = problems_to_send(digest(tmp_path, orphaned_queues=ORPHANS), alerts, before)
     assert sorted(id_ for _, of in found for finding in of for id_ in finding.ids) == told
 
 
@@ -114,22 +122,22 @@ def test_a_message_names_the_owner_of_each_group_and_may_be_of_some_alone(tmp_pa
     assert owners("ORDER_1", language_of("zh"))["ORDER_1"].endswith("；负责人：team orders")
 
 
-def test_stalls_and_faults_without_queues_are_told_where_they_are_new(tmp_path: Path) -> None:
+def test_stalls_and_faults_without_queues_are_told_as_well(tmp_path: Path) -> None:
     stall, mismatch = report_row("stalled_queues"), fault("EXPRESSION_MISMATCH")
     passed = {"queue_id": 2, "status": None, "persistence": "TRANSIENT"}
-    goes_on = {"status": "PERSISTING"}
+    told_of = {"finding_id": "told"}
     found = digest(
         tmp_path,
-        stalled_queues=[stall, stall | {"queue_id": 1} | goes_on, stall | passed],
+        stalled_queues=[stall, stall | {"queue_id": 1} | told_of, stall | passed],
         # A fault that shows on stalls is told with them.
         group_faults=[
-            *(mismatch, mismatch | {"topic": "goes on"} | goes_on),
+            *(mismatch, mismatch | {"topic": "told"} | told_of),
             fault("FROZEN_PROCESS", queues_affected=1),
         ],
     )
     told = {
         (each.kind, queue)
-        for _, findings in problems_to_send(found, Alerts(), ())
+        for _, findings in problems_to_send(found, Alerts(), delivered("told"))
         for each in findings
         for _, queue in each.rows
     }
@@ -142,13 +150,23 @@ def test_a_message_says_for_how_many_nights_it_has_been_open(tmp_path: Path) -> 
         orphan("2", queue_id=1, open_since=NOON, nights_open=1),
     ]
     (line,) = told(tmp_path, orphaned_queues=rows)
-    assert line.endswith("since 2026-11-17 12:00 UTC, ongoing, open for 4 nights")
+    told_now = "since 2026-11-17 12:00 UTC, ongoing, open for 4 nights, first sent now"
+    assert line.endswith(told_now)
+    # Of the topic something was sent, and of another finding that it is worse now.
+    found = digest(tmp_path / "again", orphaned_queues=rows)
+    for before, said in (("CRITICAL", ""), ("WARNING", ", sent as WARNING before")):
+        sent = delivered("1", severity=before)
+        chosen = problems_to_send(found, Alerts(), sent)
+        assert ids_of(chosen) == ({"2"} if before == "CRITICAL" else {"1", "2"})
+        message = make_message(found, chosen, Alerts(), ENGLISH, sent)
+        assert message.lines[1].endswith(f"open for 4 nights{said}")
+        assert (" new or worse findings " in message.heading) is bool(said)
 
 
 def test_a_fault_that_passed_is_not_told(tmp_path: Path) -> None:
     passed = fault("EXPRESSION_MISMATCH", persistence="TRANSIENT", severity="INFO")
     found = digest(tmp_path, group_faults=[passed])
-    assert problems_to_send(found, Alerts(severity="INFO"), ()) == []
+    assert problems_to_send(found, Alerts(severity="INFO"), {}) == []
 
 
 def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Path) -> None:
@@ -167,12 +185,11 @@ def test_the_message_has_the_worst_first_with_its_cause_and_repair(tmp_path: Pat
             fault("STRATEGY_MISMATCH", topic="T2", queues_affected=2, **texts),
             fault("GHOST_MEMBER", topic="T2", queues_affected=1),
         ],
-        former_findings=[report_row("former_findings", status="RESOLVED")],
     )
     message = message_of(found)
     assert message.lines == [
         "Rebalance audit of 2026-11-20: 2 topics of 1 group have new findings (1 CRITICAL, 1 "
-        "WARNING); 1 finding of the previous run resolved",
+        "WARNING)",
         "• CRITICAL G / T2 (C): 2 queues consumed by nobody, since 2026-11-20 12:00 UTC, ongoing",
         "    STRATEGY_MISMATCH: a uses <AVG>",
         "    Repair: one for all",
@@ -340,9 +357,9 @@ def test_the_message_says_of_a_problem_what_the_page_says(tmp_path: Path) -> Non
         orphan("3", queue_id=2, persistence="TRANSIENT", severity="INFO", status=None),
     ]
     found = digest(tmp_path, orphaned_queues=rows)
-    chosen = problems_to_send(found, Alerts(), ())
+    chosen = problems_to_send(found, Alerts(), delivered("1"))
     assert ids_of(chosen) == {"2"}
-    (item,) = make_message(found, chosen, Alerts(), ENGLISH).items
+    (item,) = make_message(found, chosen, Alerts(), ENGLISH, {}).items
     (problem,) = on_page(tmp_path)
     assert (item.severity, item.is_ongoing) == (problem.severity, problem.ongoing)
     assert f": {problem.headline}, since {problem.first_seen:%Y-%m-%d %H:%M} UTC" in item.summary
@@ -378,11 +395,7 @@ EVENTS = [
 
 
 def of_payments(folder: Path, number: int, **values: Any) -> Digest:
-    resolved = [
-        report_row("former_findings", status="RESOLVED", consumer_group=f"GID_resolved-group-{n}")
-        for n in range(9)
-    ]
-    found = digest(folder, **payments(number, **values), former_findings=resolved)
+    found = digest(folder, **payments(number, **values))
     events = {"events": {"total": 3, "kinds": {}, "first": EVENTS}}
     summary = {**found.published.summary, **events}
     return replace(found, published=replace(found.published, summary=summary))
@@ -502,9 +515,9 @@ def test_a_groups_retry_topic_goes_with_the_worst_of_its_topics(tmp_path: Path) 
         orphan("alone", consumer_group="H", topic="%RETRY%H"),
         orphan("of another", consumer_group="H2", topic="%RETRY%G"),
     )
-    chosen = problems_to_send(found, Alerts(), ())
+    chosen = problems_to_send(found, Alerts(), {})
     assert ids_of(chosen) == {"retry", "mild", "other", "alone", "of another"}
-    message = make_message(found, chosen, Alerts(), ENGLISH)
+    message = make_message(found, chosen, Alerts(), ENGLISH, {})
     assert ": 5 topics of 3 groups have new findings" in message.heading
     of_topic = {each.place.topic: each for each in message.items if each.place[:2] == ("C", "G")}
     # As bad as the worse of both, and where that one would be.
@@ -515,7 +528,7 @@ def test_a_groups_retry_topic_goes_with_the_worst_of_its_topics(tmp_path: Path) 
     topics = [finding.place.topic for finding in of_topic["A"].findings]
     assert sorted(topics) == ["%RETRY%G", "A"]
     # What is new of the retry topic alone is told by itself.
-    (later, _), *_ = problems_to_send(found, Alerts(), ("mild", "other"))
+    (later, _), *_ = problems_to_send(found, Alerts(), delivered("mild", "other"))
     assert later.place == Place("C", "G", "%RETRY%G")
 
 
@@ -533,17 +546,33 @@ def test_an_incident_is_open_while_the_groups_retry_topic_has_something(tmp_path
     assert resolved_places(over, {a}) == (a,)
 
 
-def test_a_message_names_the_groups_that_have_nothing_any_more(tmp_path: Path) -> None:
-    statuses = [("G", "RESOLVED"), *[("H\n", "RESOLVED")] * 2, ("I", "NOT_AUDITED")]
-    rows = [{"consumer_group": name, "status": status} for name, status in statuses]
-    former = [report_row("former_findings", **each) for each in rows]
-    ended = "Resolved: H\\n"
-    lines = told(tmp_path / "some", former_findings=former, orphaned_queues=[orphan("1")])
-    assert lines[-1] == ended
-    nothing = told(tmp_path / "none", Alerts(send="ALWAYS"), former_findings=former[1:3])
-    assert nothing == [ended]
-    (line,) = told(tmp_path / "other", former_findings=former[:1], orphaned_queues=[orphan("1")])
-    assert line.startswith("• CRITICAL G / T (C): 1 queue consumed by nobody, since ")
+@pytest.mark.parametrize(
+    ("former", "before", "ended"),
+    [
+        ([("over", "RESOLVED")], {"over": {}}, "Resolved: H\\n"),
+        # Nobody was told of it, or was told that it is over.
+        ([("over", "RESOLVED")], {}, ""),
+        ([("over", "RESOLVED")], {"over": {"over": "2026-11-19", "end_is_sent": True}}, ""),
+        # Nobody knows: it was not audited, the topic or another of the group.
+        ([("over", "NOT_AUDITED")], {"over": {}}, ""),
+        ([("over", "RESOLVED"), ("other", "NOT_AUDITED")], {"over": {}}, ""),
+        ([("over", "RESOLVED")], {"over": {}, "else": {}}, ""),
+        # It was over in a run for which no message was sent.
+        ([], {"over": {"over": "2026-11-19"}}, "Resolved: H\\n"),
+    ],
+)
+def test_a_message_names_the_groups_of_which_all_that_was_sent_is_over(
+    tmp_path: Path, former: list[tuple[str, str]], before: dict[str, Any], ended: str
+) -> None:
+    place = {"consumer_group": "H\n", "topic": "T"}
+    rows = [report_row("former_findings", finding_id=id_, status=of, **place) for id_, of in former]
+    found = digest(tmp_path, former_findings=rows, orphaned_queues=[orphan("1")])
+    sent = DeliveredFinding(Place("C", *place.values()), "CRITICAL", "2026-11-19")
+    told_of = {id_: sent._replace(**values) for id_, values in before.items()}
+    seen = found.seen_by(told_of, known_are_over=False)
+    message = make_message(found, problems_to_send(found, Alerts(), seen), Alerts(), ENGLISH, seen)
+    assert message.ended == ended
+    assert ("; 1 finding resolved" in message.heading) >= bool(ended)
 
 
 def test_a_message_ends_with_the_page_and_each_problem_has_its_place(tmp_path: Path) -> None:

@@ -1,51 +1,57 @@
-"""Notes: what was delivered is not delivered again, and a note that is damaged stops nothing."""
+"""The note: what was delivered is not delivered again, and one that is damaged stops nothing."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jobs.alerts.delivered import DeliveredFinding
 from jobs.alerts.note import NoteError, Notes
-from jobs.storage import Location, PublishedRun, Reports
+from jobs.reports.tables import Place
+from jobs.storage import Location, Reports
+from tests.support.written_reports import publish, report_row
 
-PAIR = ("C", "G", "T")
-#: As the command wrote it before there were several destinations.
-EARLIER = '{"date": "2026-11-20", "run_id": "run-1", "finding_ids": ["a", "b"]}\n'
+T, U = Place("C", "G", "T"), Place("C", "G", "U")
+A = DeliveredFinding(T, "CRITICAL", "2026-11-20")
+B = DeliveredFinding(U, "WARNING", "2026-11-19", "2026-11-20", end_is_sent=True)
+NOTE = (
+    '{"destinations": {"": {"findings": [{"place": ["C", "G", "T"], "severity": "CRITICAL", '
+    '"date": "2026-11-20", "finding_ids": ["a"]}], "incidents": [["C", "G", "T"]]}}}\n'
+)
 
 
 def notes(folder: Path, warnings: list[str] | None = None) -> Notes:
-    published = PublishedRun("2026-11-20", "run-2", {}, {})
     warn = pytest.fail if warnings is None else warnings.append
-    return Notes(Reports(Location(folder)), published, warn)
+    return Notes(Reports(Location(folder)), warn)
 
 
-def note_file(folder: Path) -> Path:
+def note_file(folder: Path, name: str = "note.json") -> Path:
     (folder / "_alerts").mkdir(parents=True, exist_ok=True)
-    return folder / "_alerts" / "dt=2026-11-20.json"
+    return folder / "_alerts" / name
 
 
 def test_each_destination_has_its_findings_and_its_incidents(tmp_path: Path) -> None:
-    # The first night has no notes, and nothing to say of that.
-    assert notes(tmp_path).delivered("") == notes(tmp_path).incidents("on-call") == set()
-    notes(tmp_path).add("", {"a"})
-    notes(tmp_path).add("chat", {"b"})
-    notes(tmp_path).add("chat", {"c"})
-    notes(tmp_path).set_incidents("on-call", {PAIR})
-    notes(tmp_path).set_incidents("other", ())
-    assert notes(tmp_path).delivered("") == {"a"}
-    assert notes(tmp_path).delivered("chat") == {"b", "c"}
-    assert notes(tmp_path).delivered("on-call") == set()
-    assert notes(tmp_path).incidents("on-call") == {PAIR}
-    assert notes(tmp_path).incidents("other") == notes(tmp_path).incidents("chat") == set()
+    # The first night has no note, and nothing to say of that.
+    assert notes(tmp_path).delivered("") == {}
+    assert notes(tmp_path).incidents("on-call") == set()
+    notes(tmp_path).set_delivered("", {"a": A, "b": A, "c": B})
+    notes(tmp_path).set_delivered("chat", {"b": B})
+    notes(tmp_path).set_incidents("on-call", {T})
+    assert notes(tmp_path).delivered("") == {"a": A, "b": A, "c": B}
+    assert notes(tmp_path).delivered("chat") == {"b": B}
+    assert notes(tmp_path).delivered("on-call") == {}
+    assert notes(tmp_path).incidents("on-call") == {T}
+    assert notes(tmp_path).incidents("chat") == set()
 
 
-def test_a_note_of_before_there_were_several_destinations_counts(tmp_path: Path) -> None:
-    note_file(tmp_path).write_text(EARLIER)
-    assert notes(tmp_path).delivered("") == {"a", "b"}
-    assert notes(tmp_path).delivered("chat") == set()
+def test_what_no_report_shows_any_more_is_forgotten(tmp_path: Path) -> None:
+    publish(tmp_path, "2026-11-20", {})
+    notes(tmp_path).set_delivered("", {"a": A, "b": B})
+    assert notes(tmp_path).delivered("") == {"a": A}
 
 
 BAD = [
@@ -55,10 +61,10 @@ BAD = [
     b"null",
     b"\xff",
     b"[" * 100_000,
-    EARLIER.encode()[:40],
-    b'{"finding_ids": 3}',
-    b'{"finding_ids": [["a"]]}',
-    b'{"finding_ids": ["a"], "destinations": []}',
+    NOTE.encode()[:60],
+    NOTE.replace("CRITICAL", "BAD").encode(),
+    NOTE.replace("2026-11-20", "today").encode(),
+    NOTE.replace('["a"]', "3").encode(),
 ]
 
 
@@ -66,35 +72,62 @@ BAD = [
 def test_a_damaged_note_means_tell_again_and_is_said_once(tmp_path: Path, data: bytes) -> None:
     warnings: list[str] = []
     note_file(tmp_path).write_bytes(data)
-    assert notes(tmp_path, warnings).delivered("") == set()
-    assert len(warnings) == 1
-    assert "findings that were posted are posted again" in warnings[0]
-    assert str(note_file(tmp_path)) in warnings[0]
-    assert "\n" not in warnings[0]
+    bad = notes(tmp_path, warnings)
+    assert bad.delivered("") == {}
+    assert bad.incidents("") == set()
+    (warning,) = warnings
+    assert "(it is damaged): what was posted and is open is posted again" in warning
+    assert "close incidents that are over by hand" in warning
+    assert str(note_file(tmp_path)) in warning
+    assert "\n" not in warning
     # The next note mends it.
-    notes(tmp_path).add("", {"a"})
-    assert notes(tmp_path).delivered("") == {"a"}
+    bad.set_delivered("", {"a": A})
+    assert notes(tmp_path).delivered("") == {"a": A}
 
 
-@given(st.integers(0, len(EARLIER) - 1), st.binary(min_size=1, max_size=3))
+def test_a_note_that_is_gone_is_said(tmp_path: Path) -> None:
+    notes(tmp_path).set_delivered("", {"a": A})
+    note_file(tmp_path).unlink()
+    warnings: list[str] = []
+    assert notes(tmp_path, warnings).delivered("") == {}
+    assert len(warnings) == 1
+    assert "(it is gone): what was posted and is open is posted again" in warnings[0]
+
+
+@given(st.integers(0, len(NOTE) - 1), st.binary(min_size=1, max_size=3))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_no_damage_of_a_note_is_an_error(tmp_path: Path, at: int, other: bytes) -> None:
-    data = EARLIER.encode()
+    data = NOTE.encode()
     note_file(tmp_path).write_bytes(data[:at] + other + data[at + len(other) :])
     warnings: list[str] = []
-    assert isinstance(notes(tmp_path, warnings).delivered(""), frozenset)
+    assert isinstance(notes(tmp_path, warnings).delivered(""), dict)
     assert len(warnings) <= 1
-
-
-def test_damaged_incidents_are_said_and_no_error(tmp_path: Path) -> None:
-    note_file(tmp_path).with_name("incidents.json").write_text('{"destinations": {"a": ["x"]}}')
-    warnings: list[str] = []
-    assert notes(tmp_path, warnings).incidents("a") == set()
-    assert len(warnings) == 1
-    assert "close the incidents that are open now by hand" in warnings[0]
 
 
 def test_a_note_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "_alerts").write_text("a file in the place of the folder")
-    with pytest.raises(NoteError, match=r"_alerts/dt=2026-11-20\.json cannot be written \("):
-        notes(tmp_path, []).add("", {"a"})
+    with pytest.raises(NoteError, match=r"_alerts/note\.json cannot be written \("):
+        notes(tmp_path, []).set_delivered("", {"a": A})
+
+
+def test_the_notes_of_earlier_versions_count_with_what_the_reports_say(tmp_path: Path) -> None:
+    def orphan(id_: str, severity: str = "CRITICAL", **values: object) -> dict[str, object]:
+        return report_row("orphaned_queues", finding_id=id_, severity=severity, **values)
+
+    first = [orphan("old", "WARNING"), orphan("over", ongoing=False), orphan("not sent")]
+    publish(tmp_path, "2026-11-19", {"orphaned_queues": first})
+    publish(tmp_path, "2026-11-20", {"orphaned_queues": [orphan("chat", topic="U")]})
+    # As one destination had it, then several; one of a date that was pruned, one that is damaged.
+    alone = {"date": "2026-11-19", "run_id": "run-1", "finding_ids": ["old", "over"]}
+    several = {"finding_ids": [], "destinations": {"chat": ["chat"], "": ["x"]}}
+    texts = [json.dumps(alone), json.dumps(several), json.dumps(alone), "{"]
+    for day, text in zip((19, 20, 10, 11), texts, strict=True):
+        note_file(tmp_path, f"dt=2026-11-{day}.json").write_text(text)
+    incidents = {"destinations": {"on-call": [list(T)]}}
+    note_file(tmp_path, "incidents.json").write_text(json.dumps(incidents))
+    found = notes(tmp_path)
+    of_19th = DeliveredFinding(T, "WARNING", "2026-11-19")
+    over = of_19th._replace(severity="CRITICAL", over="2026-11-19", end_is_sent=True)
+    assert found.delivered("") == {"old": of_19th, "over": over}
+    assert found.delivered("chat") == {"chat": DeliveredFinding(U, "CRITICAL", "2026-11-20")}
+    assert found.incidents("on-call") == {T}

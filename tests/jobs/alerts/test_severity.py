@@ -96,5 +96,5 @@ def test_no_severe_row_that_lasts_is_missing_anywhere(tmp_path: Path, severity: 
         assert first.startswith(severity), where
     assert is_closed(published, [severity])
     digest = read_digest(published, tables)
-    sent = ids_of(problems_to_send(digest, Alerts(severity=severity), ()))
+    sent = ids_of(problems_to_send(digest, Alerts(severity=severity), {}))
     assert sent == {f"{number}" for number in every}
