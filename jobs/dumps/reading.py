@@ -28,8 +28,17 @@ from ..engines.engine import Opened, Slice
 from ..engines.pieces import FOR_ALL, Piece, all_values, pack_value, shard_of
 from ..schemas import QUARANTINE
 from .files import file_uri
-from .senders import MOST_REFUSED, OTHERS, LineSender, RefusedLines
-from .statement import CLIENT_LOG, TOPIC_ROUTE, LeftOut, Log, LogLine, Statement, log_of
+from .senders import ERRORS, MOST_REFUSED, OTHERS, LineSender, RefusedLines
+from .statement import (
+    CLIENT_LOG,
+    CONSUMER_CONNECTION,
+    TOPIC_ROUTE,
+    LeftOut,
+    Log,
+    LogLine,
+    Statement,
+    log_of,
+)
 from .statements import RefusedLine, StatementReader, as_quarantined
 from .times import PlausibleTimes, day_of
 from .unpacking import BEGINNING, Archive, Line, SliceLines, too_long
@@ -81,7 +90,8 @@ class Counts:
     ``refused``, ``refused_bytes``: of the lines that were not understood. ``kinds``: of the lines
     that have statements, and ``refused_kinds`` of those that were refused, how many there are of
     each kind. ``refused_by``: by slice those of each sender, but for damage and for what is of
-    another time than most. ``left_out``: by cluster and what it is the number that a collector left
+    another time than most. ``answers``: the lines of each server, by kind and error, of lists and
+    of ``ERRORS``. ``left_out``: by cluster and what it is the number that a collector left
     out in each round. ``damage``: by slice. ``endings``: by slice why its file lacks lines.
     ``days``: the statements by whether they are log lines, by day of ``collected_at``, and cluster.
     ``ahead``: by log by how much its printed times, taken for UTC, are at most ahead of
@@ -95,6 +105,7 @@ class Counts:
     kinds: Counter[str] = field(default_factory=Counter)
     refused_kinds: Counter[str] = field(default_factory=Counter)
     refused_by: dict[int, dict[LineSender, RefusedLines]] = field(default_factory=dict)
+    answers: Counter[LineSender] = field(default_factory=Counter)
     left_out: dict[tuple[str, str], dict[Instant, int]] = field(default_factory=dict)
     damage: dict[int, Damage] = field(default_factory=dict)
     endings: dict[int, Text] = field(default_factory=dict)
@@ -113,6 +124,7 @@ class Counts:
             whole.kinds.update(part.kinds)
             whole.refused_kinds.update(part.refused_kinds)
             whole.refused_by |= part.refused_by
+            whole.answers.update(part.answers)
             for key, of_rounds in part.left_out.items():
                 for round_, number in of_rounds.items():
                     whole.add_left_out(key, round_, number)
@@ -198,8 +210,12 @@ class _Reading:
         self._counts.lines[self._slice.number] = number
         yield from self._take()
         yield self._take_refused()
+        understood = {sender: counted for sender, [counted] in self._reader.understood.items()}
+        for sender, counted in understood.items():
+            if sender.kind in ERRORS or sender.kind == CONSUMER_CONNECTION:
+                of_server = sender._replace(client=(), subject=())
+                self._counts.answers[of_server] += counted
         yield pack_value(FOR_ALL, COUNTS, self._counts)
-        understood = {sender: lines for sender, [lines] in self._reader.understood.items()}
         yield pack_value(FOR_ALL, UNDERSTOOD, understood)
 
     def _read(self, number: int, line: Line, place: int, over: str | None) -> RefusedLine | None:

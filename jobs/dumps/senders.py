@@ -9,8 +9,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
+from .statement import (
+    CLUSTER_INFO,
+    CONSUME_STATS,
+    CONSUMER_CONNECTION,
+    CONSUMER_TOPICS,
+    MESSAGE_REQUEST_MODE,
+    SUBSCRIPTION_GROUP,
+    TOPIC_STATS,
+)
 from .typed import LINES
-from .values import as_text
+from .values import as_text, integer_in
 
 BROKER, NAMESERVER, CLIENT, PROCESS = "broker", "nameserver", "client", "process"
 GROUP, TOPIC = "consumer_group", "topic"
@@ -42,7 +51,22 @@ class LineSender(NamedTuple):
     server: Named = ()
     client: Named = ()
     subject: Named = ()
+    #: The error that it gave in place of a list, or of what is in ``ERRORS``.
+    error: str = ""
 
+
+#: The kinds whose errors no rule of time knows: for lists, routes and running infos there is one.
+ERRORS = frozenset(
+    {
+        *(CLUSTER_INFO, CONSUMER_TOPICS, SUBSCRIPTION_GROUP),
+        *(CONSUME_STATS, MESSAGE_REQUEST_MODE, TOPIC_STATS),
+    }
+)
+#: Errors that are answers: no such topic, nobody of the group, a request that brokers of this
+#: version do not have.
+_EXPECTED = {17, 206, 3}
+#: The code of a collector for a server that it did not reach.
+_NOT_REACHED = -2
 
 #: All that have no place among the others.
 OTHERS = LineSender("")
@@ -63,8 +87,8 @@ class RefusedLines:
 def sender_of(envelope: Mapping[str, Any]) -> LineSender:
     """The sender of a line of whatever kind.
 
-    >>> sender_of({"cluster": "C", "kind": "consume_stats", "broker_name": "b", "broker_id": 0})
-    LineSender(cluster='C', kind='consume_stats', server=('broker', 'b/0'), client=(), subject=())
+    >>> sender_of({"cluster": "C", "kind": "consume_stats", "broker_name": "b", "broker_id": 0})[:3]
+    ('C', 'consume_stats', ('broker', 'b/0'))
     """
     kind = envelope.get("kind")
     name = kind if isinstance(kind, str) and kind in LINES else ""
@@ -78,7 +102,18 @@ def sender_of(envelope: Mapping[str, Any]) -> LineSender:
         server,
         _named(clients, envelope),
         _named(subjects, envelope),
+        _error_in(name, envelope) if "error_code" in envelope else "",
     )
+
+
+def _error_in(kind: str, envelope: Mapping[str, Any]) -> str:
+    code = integer_in(as_text(envelope.get("error_code")))
+    if not code or code in _EXPECTED:
+        return ""
+    # Whoever cannot be reached says nothing of this kind alone; of nameservers no other rule knows.
+    is_error = kind in ERRORS and (code != _NOT_REACHED or kind == CLUSTER_INFO)
+    is_error = is_error or kind == CONSUMER_CONNECTION
+    return f"error {code}: {_name(envelope.get('error_message'))}" * is_error
 
 
 _Fields: TypeAlias = tuple[tuple[str, str], ...]

@@ -37,7 +37,7 @@ from ..verdict.gaps import (
     Gap,
     first,
 )
-from .refused_lines import refused_lines
+from .refused_lines import failed_answers, refused_lines
 
 #: The factor of the allowed share of refused lines that is too much, whatever the kinds.
 _FAR_BEYOND = 10
@@ -99,7 +99,7 @@ def losses(
         file.ending = counts.endings.get(each.number, file.ending)
     found = [gap for name, file in files.items() for gap in _file_gaps(name, file, allowed)]
     of_senders, named = refused_lines(slices, counts, understood)
-    found += of_senders
+    found += [*of_senders, *failed_answers(counts)]
     if named < counts.refused and too_much(counts, allowed):
         found.append(_gap_of_all(counts))
     found += [_gap_of_cluster(cluster, times) for cluster, times in apart.items()]

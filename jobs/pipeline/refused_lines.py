@@ -18,6 +18,7 @@ from ..dumps.reading import Counts
 from ..dumps.senders import (
     BROKER,
     CLIENT,
+    ERRORS,
     GROUP,
     NAMESERVER,
     OTHERS,
@@ -25,8 +26,9 @@ from ..dumps.senders import (
     LineSender,
     RefusedLines,
 )
+from ..dumps.statement import CLUSTER_INFO, CONSUMER_CONNECTION
 from ..engines.engine import Slice
-from ..verdict.gaps import LINES_REFUSED, Gap
+from ..verdict.gaps import ANSWERS_FAILED, LINES_REFUSED, Gap
 
 #: The fields of a sender that name a part of its cluster, the widest part first.
 _PARTS = (
@@ -95,6 +97,36 @@ def refused_lines(
     told: set[int] = set()
     gaps = [_gap(part, parts[part], lines[part]) for part in _widest(parts, lines, told)]
     return gaps, sum(each.of_sender.lines for each in refused if id(each) in told)
+
+
+def failed_answers(counts: Counts) -> Iterator[Gap]:
+    """A gap for each server that gave errors alone where it was asked for one kind of answers.
+
+    A broker that gave no list either is silent, which is said already (``verdict.silence``).
+    """
+    with_lists = {
+        (each.cluster, each.server)
+        for each in counts.answers
+        if each.kind == CONSUMER_CONNECTION and not each.error
+    }
+    by_server = grouped(
+        (each._replace(error=""), (each.error, lines))
+        for each, lines in counts.answers.items()
+        if each.kind in ERRORS
+    )
+    for sender, answers in sorted(by_server.items()):
+        is_listing = (sender.cluster, sender.server) in with_lists or sender.kind == CLUSTER_INFO
+        if is_listing and all(error for error, _ in answers):
+            number = sum(lines for _, lines in answers)
+            text = agreeing(
+                number,
+                "{part}: {answers:,} [answer|answers], and none but errors: {error}; without them "
+                "the audit may lack brokers, groups or offsets: see that the collector may ask",
+                part=_Part(sender).text,
+                answers=number,
+                error=answers[0][0],
+            )
+            yield Gap(ANSWERS_FAILED, text)
 
 
 def _gap(part: _Part, refused: Sequence[_Refused], understood: int) -> Gap:

@@ -40,6 +40,8 @@ LINES_LOST = "LINES_LOST"
 #: lists of members for so long that what lasts was missed (``refused_lists.py``).
 LINES_REFUSED = "LINES_REFUSED"
 LISTS_REFUSED = "LISTS_REFUSED"
+#: A server gave errors alone where it was asked for one kind of answers.
+ANSWERS_FAILED = "ANSWERS_FAILED"
 #: A collector left things out of its rounds (``left_out.py``).
 LEFT_OUT = "LEFT_OUT"
 #: Rows of a snapshot table that break its contract.
@@ -67,6 +69,7 @@ GAPS = (
     *(DUMP_CUT, DUMP_EMPTY, NUL_BYTES, DUMP_DAMAGED, LINE_TOO_LONG, LINES_LOST),
     LINES_REFUSED,
     LISTS_REFUSED,
+    ANSWERS_FAILED,
     LEFT_OUT,
     ROWS_LOST,
     *(TIMES_APART, TIMES_AHEAD),

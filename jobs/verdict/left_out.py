@@ -8,6 +8,7 @@ that lacks something lacks nothing that lasts.
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from rebalance_core.english import agreeing
 from rebalance_core.texts import Text
 
 from ..declared.instants import SECOND, Instant
@@ -48,10 +49,11 @@ def left_out(
         most = max(number_at[time] for time in without)
         # Of some things a collector does not know the number.
         many = Text("{number:,} {what}", number=most, what=what) if most > 1 else what
-        text = Text(
-            "cluster {cluster}: the collector left out {many} in {rounds:,} rounds; the longest "
-            "time was from {since} to {until}: raise the bound in its settings, or let it ask for "
-            "less (docs/collect)",
+        text = agreeing(
+            silence.rounds,
+            "cluster {cluster}: the collector left out {many} in {rounds:,} [round|rounds]; the "
+            "longest time was from {since} to {until}: raise the bound in its settings, or let it "
+            "ask for less (docs/collect)",
             cluster=cluster,
             many=many,
             **silence.words,

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.english import MOST_NAMES, names
+from rebalance_core.english import MOST_NAMES, agreeing, names
 from rebalance_core.grouping import grouped
-from rebalance_core.texts import Text
 
 from ..config.window import Window
 from ..declared.instants import SECOND, Instant
@@ -57,9 +56,10 @@ def refused_lists(polls: ds.Dataset, window: Window, persistence_seconds: int) -
         by_group = grouped((each.consumer_group, each) for each in of_cluster)
         for lists in min(by_group, by_broker, key=len).values():
             longest = max(lists, key=lambda each: each.silence.until - each.silence.since)
-            text = Text(
+            text = agreeing(
+                longest.silence.rounds,
                 "cluster {cluster}: the lists of {groups} that {brokers} gave are no evidence in "
-                "{rounds:,} rounds; the longest time was from {since} to {until}: {reason}",
+                "{rounds:,} [round|rounds]; the longest time was from {since} to {until}: {reason}",
                 cluster=cluster,
                 groups=names(sorted({each.consumer_group for each in lists}), MOST_NAMES),
                 brokers=names(sorted({each.broker for each in lists}), MOST_NAMES),

@@ -12,6 +12,8 @@ import pytest
 
 from jobs.config.settings import Settings
 from jobs.dumps import files, reading
+from jobs.dumps.senders import ERRORS
+from jobs.dumps.statement import KINDS, LEFT_OUT
 from jobs.dumps.typed import LINES
 from jobs.engines.local import LocalEngine
 from jobs.pipeline.ingest import read_dumps
@@ -49,7 +51,7 @@ def gaps(folder: Path, **dumps: list[Line]) -> list[str]:
     with LocalEngine() as engine:
         read = read_dumps(engine, engine.list_files([str(folder)]), SETTINGS)
         found = [(each.kind, str(each.text)) for each in read.incomplete(SETTINGS)]
-    assert {kind for kind, _ in found} <= {"LINES_REFUSED"}
+    assert {kind for kind, _ in found} <= {"LINES_REFUSED", "ANSWERS_FAILED"}
     return [text.replace(f"{folder}/", "").partition(" not understood")[0] for _, text in found]
 
 
@@ -153,3 +155,56 @@ def test_no_kind_of_line_is_refused_without_a_word(tmp_path: Path, kind: str) ->
     refused = without_zone(B[0] | {"kind": kind, "cluster": "C"})
     (said,) = gaps(tmp_path / "dumps", a=[*A, refused])
     assert said == "cluster C: 1 of 1 lines was"
+
+
+def with_error(line: Line, code: int) -> Line:
+    without = {name: value for name, value in line.items() if name != "body"}
+    return without | {"error_code": code, "error_message": "No permission"}
+
+
+def lines_of_names(code: int | None, kind: str, rounds: int = 3) -> list[Line]:
+    """Answers of a server, of which the last one is no error where ``code`` is None."""
+    server = (
+        {"namesrv_addr": "ns:9876"}
+        if kind == "cluster_info"
+        else {"broker_name": "broker-a", "broker_id": 0, "consumer_group": "G_S5"}
+    )
+    times = sorted({line["snapshot_time"] for line in A if "snapshot_time" in line})[:rounds]
+    line = {"cluster": "A", "kind": kind, **server}
+    answers = [{**line, "snapshot_time": time, "collected_at": time} for time in times]
+    found = [with_error(answer, 16 if code is None else code) for answer in answers]
+    if code is None:
+        found[-1] = answers[-1] | {"body": '{"brokerAddrTable":{},"topicList":[]}'}
+    return found
+
+
+@pytest.mark.parametrize("kind", sorted(ERRORS))
+def test_errors_alone_are_said_of_each_kind_that_no_other_rule_knows(
+    tmp_path: Path, kind: str
+) -> None:
+    dump = [line for line in A if line["kind"] != kind]
+    server = "nameserver ns:9876" if kind == "cluster_info" else "broker broker-a/0"
+    failed = gaps(tmp_path / "failed", a=[*dump, *lines_of_names(16, kind)])
+    assert [each.partition(";")[0] for each in failed] == [
+        f"{kind} of {server} of cluster A: 3 answers, and none but errors: error 16: No permission"
+    ]
+    # A request that this version does not have; and a server that nobody reached.
+    assert gaps(tmp_path / "old", a=[*dump, *lines_of_names(3, kind)]) == []
+    if kind != "cluster_info":
+        assert gaps(tmp_path / "away", a=[*dump, *lines_of_names(-2, kind)]) == []
+    if kind in ("cluster_info", "consumer_topics"):
+        assert gaps(tmp_path / "once", a=[*dump, *lines_of_names(None, kind)]) == []
+
+
+def test_a_broker_that_refuses_all_is_silent_and_that_is_said_already(tmp_path: Path) -> None:
+    def refuse(line: Line) -> Line:
+        is_answer = line.get("broker_name") == "broker-a" and line["kind"] != "heartbeat"
+        return with_error(line, 16) if is_answer else line
+
+    refused = [refuse(line) for line in A]
+    assert gaps(tmp_path / "dumps", a=refused) == []
+
+
+def test_each_kind_of_line_ends_in_a_rule_or_in_a_gap() -> None:
+    """What makes no statement of a group or topic is reported where it went wrong."""
+    assert set(LINES) == {*KINDS, *ERRORS, LEFT_OUT}

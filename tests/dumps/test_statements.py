@@ -426,12 +426,14 @@ def test_a_field_of_a_connection_that_cannot_be_read_costs_itself(
     fields: dict[str, Any], connection: Connection
 ) -> None:
     body = {"connectionSet": [{"clientId": "a", **fields}]}
-    assert content(CONNECTION, body).connections == (connection,)
+    found: Connections = content(CONNECTION, body)
+    assert found.connections == (connection,)
 
 
 def test_a_version_that_no_number_holds_costs_itself() -> None:
     body = '{"connectionSet":[{"clientId":"a","clientAddr":"x","version":1e400}]}'
-    assert content(CONNECTION, body).connections == (Connection("a", "x", None, None),)
+    found: Connections = content(CONNECTION, body)
+    assert found.connections == (Connection("a", "x", None, None),)
 
 
 @pytest.mark.parametrize("odd", [{"clientId": ""}, {"clientId": None}, {}, None, 7], ids=str)
