@@ -58,7 +58,8 @@ _PLACE_BITS = 44
 #: The most statements, and bytes of refused lines, that are held before they leave.
 _STATEMENTS_AT_ONCE = 50_000
 _REFUSED_AT_ONCE = 8 << 20
-#: The most things left out that are told apart, and the word for the others: a collector has ten.
+#: The most things left out that are counted each by itself, and the word for the others: there are
+#: some ten.
 _MOST_LEFT_OUT, _OTHERS_LEFT_OUT = 100, "other things"
 
 #: The groups and topics of a dump come again with each round.

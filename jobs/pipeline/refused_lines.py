@@ -94,9 +94,9 @@ def refused_lines(
     ]
     parts = grouped((part, each) for each in refused for part in _parts(each.sender, each.file))
     lines = _understood(parts, files, counts, understood)
-    told: set[int] = set()
-    gaps = [_gap(part, parts[part], lines[part]) for part in _widest(parts, lines, told)]
-    return gaps, sum(each.of_sender.lines for each in refused if id(each) in told)
+    named: set[int] = set()
+    gaps = [_gap(part, parts[part], lines[part]) for part in _widest(parts, lines, named)]
+    return gaps, sum(each.of_sender.lines for each in refused if id(each) in named)
 
 
 def failed_answers(counts: Counts) -> Iterator[Gap]:
@@ -159,8 +159,8 @@ def _understood(
     counts: Counts,
     understood: Mapping[LineSender, int],
 ) -> Counter[_Part]:
-    """The lines of each part that were understood; those of senders that were not told apart may
-    be of any.
+    """The lines of each part that were understood. Those of senders that were not counted each by
+    itself may be of any.
     """
     others = understood.get(OTHERS, 0)
     found = Counter({part: others for part in parts if not part.file})
@@ -175,25 +175,25 @@ def _understood(
 
 
 def _widest(
-    parts: Mapping[_Part, Sequence[_Refused]], understood: Counter[_Part], told: set[int]
+    parts: Mapping[_Part, Sequence[_Refused]], understood: Counter[_Part], named: set[int]
 ) -> Iterator[_Part]:
     """The parts of which most was refused, each time that with the most lines that none before has.
 
-    ``told``: the ids of what they have; it grows. Of refused lists alone nothing is said here:
+    ``named``: the ids of what they have; it grows. Of refused lists alone nothing is said here:
     their polls show for how long there was no other (``verdict.refused_lists``).
     """
 
-    def untold(part: _Part) -> tuple[int, bool]:
-        left = [each.of_sender for each in parts[part] if id(each) not in told]
+    def left_of(part: _Part) -> tuple[int, bool]:
+        left = [each.of_sender for each in parts[part] if id(each) not in named]
         return -sum(each.lines for each in left), any(each.lines > each.polls for each in left)
 
-    order = [(untold(part)[0], place, part) for place, part in enumerate(parts)]
+    order = [(left_of(part)[0], place, part) for place, part in enumerate(parts)]
     heapify(order)
     while order:
         before, place, part = heappop(order)
-        now, is_new = untold(part)
+        now, is_new = left_of(part)
         if now != before:
             heappush(order, (now, place, part))
         elif is_new and -now > understood[part]:
-            told.update(map(id, parts[part]))
+            named.update(map(id, parts[part]))
             yield part
