@@ -153,6 +153,9 @@ def _tables(declarations: str) -> tuple[Table, ...]:
 #: Outcomes of a poll. ANSWERED: a list came. NOT_ONLINE: the broker knows no member of the group
 #: (code 206), so the list is empty for certain. NO_ANSWER: there is no list.
 ANSWERED, NOT_ONLINE, NO_ANSWER = "ANSWERED", "NOT_ONLINE", "NO_ANSWER"
+#: The error code, in place of a broker's, of a list that came (ANSWERED) and is no evidence: it
+#: cannot be read, or a connection of it has no client id.
+LIST_REFUSED = -4
 
 #: Activities that a process lacks for a queue that it holds: it has messages and consumes none; it
 #: waits for the queue's lock; it does not ask for messages.
@@ -189,7 +192,7 @@ cluster, snapshot_time, broker_name, broker_id
 broker_addr string?: the address that was asked
 consumer_group
 outcome string ANSWERED|NOT_ONLINE|NO_ANSWER: ANSWERED, NOT_ONLINE (no member there) or NO_ANSWER
-error_code int?: the broker's response code; -1 without response
+error_code int?: the broker's response code; -1 without response; -4: its list is no evidence
 error_message
 connections int 0..: connections in the list
 collected_at

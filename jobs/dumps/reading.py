@@ -28,13 +28,26 @@ from ..engines.engine import Opened, Slice
 from ..engines.pieces import FOR_ALL, Piece, all_values, pack_value, shard_of
 from ..schemas import QUARANTINE
 from .files import file_uri
-from .statement import CLIENT_LOG, TOPIC_ROUTE, Log, LogLine, Statement, log_of
+from .senders import ERRORS, MOST_REFUSED, OTHERS, LineSender, RefusedLines
+from .statement import (
+    CLIENT_LOG,
+    CONSUMER_CONNECTION,
+    TOPIC_ROUTE,
+    LeftOut,
+    Log,
+    LogLine,
+    Statement,
+    log_of,
+)
 from .statements import RefusedLine, StatementReader, as_quarantined
 from .times import PlausibleTimes, day_of
 from .unpacking import BEGINNING, Archive, Line, SliceLines, too_long
 
 #: Kinds of pieces.
 STATEMENTS, COUNTS = "statements", "counts"
+#: The number of lines of each sender of a slice that were understood: asked for where lines were
+#: refused.
+UNDERSTOOD = "understood"
 
 #: The subject of statements: a topic or a group, its cluster, its name.
 StatementSubject: TypeAlias = tuple[bool, str, str]
@@ -45,6 +58,9 @@ _PLACE_BITS = 44
 #: The most statements, and bytes of refused lines, that are held before they leave.
 _STATEMENTS_AT_ONCE = 50_000
 _REFUSED_AT_ONCE = 8 << 20
+#: The most things left out that are counted each by itself, and the word for the others: there are
+#: some ten.
+_MOST_LEFT_OUT, _OTHERS_LEFT_OUT = 100, "other things"
 
 #: The groups and topics of a dump come again with each round.
 _shard_of = lru_cache(maxsize=50_000)(shard_of)
@@ -74,7 +90,10 @@ class Counts:
 
     ``refused``, ``refused_bytes``: of the lines that were not understood. ``kinds``: of the lines
     that have statements, and ``refused_kinds`` of those that were refused, how many there are of
-    each kind. ``damage``: by slice. ``endings``: by slice why its file has not all its lines.
+    each kind. ``refused_by``: by slice those of each sender, but for damage and for what is of
+    another time than most. ``answers``: the lines of each server, by kind and error, of lists and
+    of ``ERRORS``. ``left_out``: by cluster and what it is the number that a collector left
+    out in each round. ``damage``: by slice. ``endings``: by slice why its file lacks lines.
     ``days``: the statements by whether they are log lines, by day of ``collected_at``, and cluster.
     ``ahead``: by log by how much its printed times, taken for UTC, are at most ahead of
     ``collected_at``.
@@ -86,6 +105,9 @@ class Counts:
     refused_bytes: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     refused_kinds: Counter[str] = field(default_factory=Counter)
+    refused_by: dict[int, dict[LineSender, RefusedLines]] = field(default_factory=dict)
+    answers: Counter[LineSender] = field(default_factory=Counter)
+    left_out: dict[tuple[str, str], dict[Instant, int]] = field(default_factory=dict)
     damage: dict[int, Damage] = field(default_factory=dict)
     endings: dict[int, Text] = field(default_factory=dict)
     days: Counter[tuple[bool, int, str]] = field(default_factory=Counter)
@@ -102,12 +124,24 @@ class Counts:
             whole.refused_bytes += part.refused_bytes
             whole.kinds.update(part.kinds)
             whole.refused_kinds.update(part.refused_kinds)
+            whole.refused_by |= part.refused_by
+            whole.answers.update(part.answers)
+            for key, of_rounds in part.left_out.items():
+                for round_, number in of_rounds.items():
+                    whole.add_left_out(key, round_, number)
             whole.damage |= part.damage
             whole.endings |= part.endings
             whole.days.update(part.days)
             for log, by in part.ahead.items():
                 whole.ahead[log] = max(whole.ahead.get(log, by), by)
         return whole
+
+    def add_left_out(self, key: tuple[str, str], round_: Instant, number: int) -> None:
+        """Adds what a collector left out; of two collectors in a round the larger number counts."""
+        if key not in self.left_out and len(self.left_out) >= _MOST_LEFT_OUT:
+            key = key[0], _OTHERS_LEFT_OUT
+        of_rounds = self.left_out.setdefault(key, {})
+        of_rounds[round_] = max(number, of_rounds.get(round_, 0))
 
 
 @dataclass(frozen=True)
@@ -134,6 +168,7 @@ class _Reading:
         self._reader = StatementReader(step.bounds, step.plausible)
         self._counts = Counts()
         self._damage = Damage()
+        self._refused_by: dict[LineSender, RefusedLines] = {}
         self._statements: dict[int, list[Statement]] = defaultdict(list)
         self._held = 0
         self._refused: list[dict[str, Any]] = []
@@ -164,6 +199,7 @@ class _Reading:
         if lines.problem is not None:
             self._counts.endings[self._slice.number] = lines.problem
         self._counts.damage[self._slice.number] = self._damage
+        self._counts.refused_by[self._slice.number] = self._refused_by
         self._counts.bytes[self._slice.number] = place - begins - (not line.has_end)
         more = self._counts.refused - self._bounds.quarantined_lines
         if more > 0:
@@ -175,7 +211,13 @@ class _Reading:
         self._counts.lines[self._slice.number] = number
         yield from self._take()
         yield self._take_refused()
+        understood = {sender: counted for sender, [counted] in self._reader.understood.items()}
+        for sender, counted in understood.items():
+            if sender.kind in ERRORS or sender.kind == CONSUMER_CONNECTION:
+                of_server = sender._replace(client=(), subject=())
+                self._counts.answers[of_server] += counted
         yield pack_value(FOR_ALL, COUNTS, self._counts)
+        yield pack_value(FOR_ALL, UNDERSTOOD, understood)
 
     def _read(self, number: int, line: Line, place: int, over: str | None) -> RefusedLine | None:
         if over is None and line.size > self._bounds.line_bytes:
@@ -185,14 +227,23 @@ class _Reading:
             return self._refuse(number, RefusedLine(over), beginning)
         found = self._reader.read(line.text, place)
         if isinstance(found, RefusedLine):
+            self._hold(found.polls)
             return self._refuse(number, found, line)
         if found:
             self._counts.kinds[found[0].kind] += 1
-        for statement in found:
+        self._hold(found)
+        return None
+
+    def _hold(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            content = statement.content
+            if isinstance(content, LeftOut):
+                round_ = statement.snapshot_time or statement.collected_at
+                self._counts.add_left_out((statement.cluster, content.what), round_, content.number)
+                continue
             self._count(statement)
             self._statements[_shard_of(statement.subject, self._shards)].append(statement)
-        self._held += len(found)
-        return None
+        self._held += len(statements)
 
     def _count(self, statement: Statement) -> None:
         is_log = statement.kind == CLIENT_LOG
@@ -208,6 +259,14 @@ class _Reading:
         self._counts.refused += 1
         self._counts.refused_bytes += size
         self._counts.refused_kinds[refused.kind] += 1
+        if (sender := refused.sender) is not None:
+            of_sender = self._refused_by.get(sender)
+            if of_sender is None:
+                sender = sender if len(self._refused_by) < MOST_REFUSED else OTHERS
+                of_sender = RefusedLines(0, 0, refused.reason)
+                of_sender = self._refused_by.setdefault(sender, of_sender)
+            of_sender.lines += 1
+            of_sender.polls += len(refused.polls)
         if line.size > self._bounds.line_bytes:
             self._damage.long_lines += 1
             self._damage.long_bytes += size

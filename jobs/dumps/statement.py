@@ -22,11 +22,13 @@ KINDS = (
     *(HEARTBEAT, CONSUMER_CONNECTION, TOPIC_ROUTE, CONSUMER_RUNNING_INFO),
     *(CONSUME_STATS, MESSAGE_REQUEST_MODE, SUBSCRIPTION_GROUP, CLIENT_LOG, TOPIC_STATS),
 )
-#: The brokers that a nameserver knows, the topics of which a broker has offsets, and what a
-#: collector left out: understood too, but no statement of a subject, for no rule asks for them.
+#: The word of a collector on what it left out: a statement of no group or topic, which is counted
+#: where it is read.
+LEFT_OUT = "left_out"
+#: The brokers that a nameserver knows, and the topics of which a broker has offsets: the collector
+#: asks by them. Understood too, but no statement, for no rule asks for them.
 CLUSTER_INFO = "cluster_info"
 CONSUMER_TOPICS = "consumer_topics"
-LEFT_OUT = "left_out"
 
 #: (topic, expression type, expression), as ``contents.SUBSCRIPTION_FIELDS``; a member's are sorted
 #: and each there once.
@@ -49,7 +51,7 @@ class HeartbeatOfGroup(NamedTuple):
 
 
 class Connection(NamedTuple):
-    """One connection in a broker's list of a group."""
+    """One connection in a broker's list of a group; the address is empty where it has none."""
 
     client_id: str
     client_addr: str
@@ -159,6 +161,13 @@ class GroupFlags(NamedTuple):
     consume_enable: bool
 
 
+class LeftOut(NamedTuple):
+    """One thing that a collector left out of a round, in its words, and the number of them."""
+
+    what: str
+    number: int
+
+
 class LogLine(NamedTuple):
     """A rebalance line of a client's log; ``printed`` is its time as if it were UTC."""
 
@@ -180,6 +189,7 @@ Content: TypeAlias = (
     | Stats
     | RequestMode
     | GroupFlags
+    | LeftOut
     | LogLine
     | None
 )

@@ -15,10 +15,12 @@ from rebalance_core.errors import nearest
 
 from ..config.bounds import Bounds
 from ..declared.instants import SECOND, Instant, in_calendar, to_instant
+from ..schemas import LIST_REFUSED
 from .cache import Cache
 from .parsing import parse_json
 from .repeated import Timeless, without_times
-from .statement import KINDS, Content, LineSource, Statement
+from .senders import MOST_SENDERS, OTHERS, LineSender, sender_of
+from .statement import CONSUMER_CONNECTION, KINDS, LEFT_OUT, Content, LineSource, Statement
 from .times import PlausibleTimes, iso_of
 from .typed import LINES, LineKind, ParsedBody, read_body
 from .values import BoundError, LineError, Value, as_text, expected, integer_in, is_java_int
@@ -39,11 +41,27 @@ _NUMBERS = ("broker_id", "error_code")
 class RefusedLine(NamedTuple):
     """A line that is not a statement: what was expected and what came.
 
-    ``kind``: that of the line; empty where it has none.
+    ``kind``: that of the line; empty where it has none. ``sender``: None where the line is no
+    object, or another count has it (``PlausibleTimes.apart``). ``polls``: that a broker was asked
+    for a list, and gave one that is no evidence: the poll has the reason in place of an answer.
     """
 
     reason: str
     kind: str = ""
+    sender: LineSender | None = None
+    polls: tuple[Statement, ...] = ()
+
+
+class _TimesApartError(LineError):
+    """A line is of another time than most: its cluster is reported by that."""
+
+
+class _RefusedBodyError(LineError):
+    """A body is refused, of a line whose envelope is understood."""
+
+    def __init__(self, reason: str, times: "_LineTimes", who: "_Who") -> None:
+        super().__init__(reason)
+        self.times, self.who = times, who
 
 
 def as_quarantined(line: bytes) -> tuple[str, bytes | None]:
@@ -60,6 +78,8 @@ def as_quarantined(line: bytes) -> tuple[str, bytes | None]:
 
 #: The time of a line's round, and when it was collected.
 _LineTimes: TypeAlias = tuple[Instant | None, Instant]
+#: The cluster, the subject where the envelope names it, and who was asked and who spoke.
+_Who: TypeAlias = tuple[str, str | None, LineSource]
 
 
 class _Meaning(NamedTuple):
@@ -70,6 +90,8 @@ class _Meaning(NamedTuple):
     source: LineSource
     #: Contents by subject.
     contents: tuple[tuple[str, Content], ...]
+    #: The number of lines of its sender that were understood: one list of it, which is shared.
+    understood: list[int]
 
     def at(self, times: _LineTimes, order: int) -> list[Statement]:
         """The statements of the line."""
@@ -92,8 +114,8 @@ class StatementReader:
     >>> [statement] = reader.read(line)
     >>> statement.subject, statement.collected_at, statement.source.error_code, statement.content
     ('T', 2000000, 17, None)
-    >>> reader.read(b"17")
-    RefusedLine(reason="expected one JSON object, came '17'", kind='')
+    >>> reader.read(b"17").reason, list(reader.understood.values())
+    ("expected one JSON object, came '17'", [[1]])
     """
 
     def __init__(self, bounds: Bounds, plausible: PlausibleTimes | None) -> None:
@@ -101,6 +123,9 @@ class StatementReader:
         self._plausible = plausible
         self._meanings: Cache[bytes, _Meaning] = Cache()
         self._values: Cache[Any, Any] = Cache()
+        #: The number of lines of each sender that were understood, in a list.
+        self.understood: dict[LineSender, list[int]] = {}
+        self._tallies: Cache[tuple[str, _Who], list[int]] = Cache()
 
     def read(self, line: bytes, order: int = 0) -> list[Statement] | RefusedLine:
         """The statements of a line, or why it has none.
@@ -122,8 +147,9 @@ class StatementReader:
         if collected_at is None or (snapshot_time is None and line.snapshot_time is not None):
             return None
         times = snapshot_time, collected_at
-        if (impossible := self._impossible(meaning.kind, times)) is not None:
-            return RefusedLine(impossible, kind=meaning.kind)
+        if self._impossible(meaning.kind, times) is not None:
+            return None
+        meaning.understood[0] += 1
         return meaning.at(times, order)
 
     def _anew(
@@ -146,8 +172,8 @@ class StatementReader:
         try:
             meaning, times = self._read(envelope)
         except LineError as error:
-            is_known = envelope.get("kind") in KINDS
-            return RefusedLine(str(error), kind=envelope["kind"] if is_known else "")
+            return _refused(error, sender_of(envelope), order)
+        meaning.understood[0] += 1
         comes_again = LINES[meaning.kind].comes_again
         if comes_again and timeless is not None and timeless.has_its_times(envelope):
             self._meanings.remember(timeless.rest, meaning, len(timeless.rest))
@@ -161,8 +187,8 @@ class StatementReader:
         fields = _fields(kind, envelope, self._bounds)
         times = fields["snapshot_time"], fields["collected_at"]
         if (impossible := self._impossible(name, times)) is not None:
-            raise LineError(impossible)
-        cluster, subject, source = self._same(_who(kind, fields, envelope))
+            raise impossible
+        who = cluster, subject, source = self._same(_who(kind, fields, envelope))
         read = _NOTHING
         body = as_text(envelope.get("body"))
         if body is not None:
@@ -170,22 +196,35 @@ class StatementReader:
                 read = self._body(name, body)
             except LineError as error:
                 of_whom = f" of '{subject}'" if isinstance(error, BoundError) else ""
-                raise LineError(f"body{of_whom}: {error}") from error
+                raise _RefusedBodyError(f"body{of_whom}: {error}", times, who) from error
         elif source.error_code is None:
             neither = "expected body or error_code, came neither"
-            raise LineError(neither if kind.may_fail else "expected body, came none")
+            neither = neither if kind.may_fail else "expected body, came none"
+            raise _RefusedBodyError(neither, times, who)
         if read.code is not None:
             # The error of the envelope goes before that of the dashboard's status.
             code = read.code if source.error_code is None else source.error_code
             message = read.message if source.error_message is None else source.error_message
             source = self._same(source._replace(error_code=code, error_message=message))
         contents = read.contents if source.error_code is None else _NOTHING.contents
-        if name not in KINDS:
+        if name not in (*KINDS, LEFT_OUT):
             contents = ()
         of_subjects = [(subject or group or "", content) for group, content in contents]
-        return _Meaning(name, cluster, source, tuple(of_subjects)), times
+        understood = self._tally((name, who), envelope)
+        return _Meaning(name, cluster, source, tuple(of_subjects), understood), times
 
-    def _impossible(self, kind: str, times: _LineTimes) -> str | None:
+    def _tally(self, key: tuple[str, _Who], envelope: dict[str, Any]) -> list[int]:
+        """The number of lines of the sender that were understood; ``key``: it and more."""
+        tally = self._tallies.get(key)
+        if tally is None:
+            sender = sender_of(envelope)
+            if len(self.understood) >= MOST_SENDERS and sender not in self.understood:
+                sender = OTHERS
+            tally = self.understood.setdefault(sender, [0])
+            self._tallies.remember(key, tally, 0)
+        return tally
+
+    def _impossible(self, kind: str, times: _LineTimes) -> LineError | None:
         """The reason why the times of a line cannot be; None where they can."""
         snapshot_time, collected_at = times
         hours = self._bounds.round_hours
@@ -194,11 +233,12 @@ class StatementReader:
             and abs(collected_at - snapshot_time) > hours * 3600 * SECOND
             and "snapshot_time" in LINES[kind].required
         ):
-            return (
+            return LineError(
                 f"expected snapshot_time and collected_at at most {hours:,} hours apart "
                 f"(bounds.round_hours), came {iso_of(snapshot_time)} and {iso_of(collected_at)}"
             )
-        return None if self._plausible is None else self._plausible.problem(kind, collected_at)
+        problem = self._plausible and self._plausible.problem(kind, collected_at)
+        return _TimesApartError(problem) if problem else None
 
     def _body(self, kind: str, body: str) -> ParsedBody:
         read = read_body(kind, body)
@@ -220,6 +260,19 @@ class StatementReader:
             size = len(repr(value)) if size is None else size
             same = self._values.remember(key, value, size)
         return same
+
+
+def _refused(error: LineError, sender: LineSender, order: int) -> RefusedLine:
+    """The refusal of a line; that of a list is a poll in which no list came."""
+    kind = sender.kind if sender.kind in KINDS else ""
+    if isinstance(error, _TimesApartError):
+        return RefusedLine(str(error), kind)
+    polls: tuple[Statement, ...] = ()
+    if isinstance(error, _RefusedBodyError) and kind == CONSUMER_CONNECTION:
+        cluster, group, asked = error.who
+        source = asked._replace(error_code=LIST_REFUSED, error_message=str(error))
+        polls = (Statement(kind, cluster, group or "", *error.times, order, source, None),)
+    return RefusedLine(str(error), kind, sender, polls)
 
 
 _NOTHING = ParsedBody(((None, None),))
@@ -249,10 +302,8 @@ def _fields(kind: LineKind, envelope: dict[str, Any], bounds: Bounds) -> dict[st
     return fields
 
 
-def _who(
-    kind: LineKind, fields: dict[str, Any], envelope: dict[str, Any]
-) -> tuple[str, str | None, LineSource]:
-    """The cluster, the subject where the envelope names it, and who was asked and who spoke."""
+def _who(kind: LineKind, fields: dict[str, Any], envelope: dict[str, Any]) -> _Who:
+    """The cluster, the subject, and who was asked and who spoke."""
     source = LineSource(**{name: fields[name] for name in kind.source})
     if kind.may_fail:
         message = as_text(envelope.get("error_message"))

@@ -15,6 +15,7 @@ from rebalance_core.message_queue import is_dead_letters
 from rebalance_core.state import BROADCASTING, CLUSTERING, POP, PULL
 from rebalance_core.strategies.factory import JAVA_CLASSES
 
+from ..schemas import LIST_REFUSED
 from . import statement
 from .client_log import parse_rebalance_line
 from .fastjson import FastjsonError
@@ -33,10 +34,14 @@ from .values import (
     expected,
     integer_in,
     integers,
+    is_java_int,
 )
 
 #: Messages a second.
 _HIGHEST_RATE = 1e12
+
+#: The characters of what a collector says that it left out.
+_LONGEST_WORDS = 200
 
 STRATEGY_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
 
@@ -53,7 +58,8 @@ _YEAR_1, _YEAR_10000 = -62_135_596_800_000, 253_402_300_800_000
 class ParsedBody(NamedTuple):
     """A body read: contents, each with its consumer group, or None where the envelope names it.
 
-    ``code`` and ``message`` are the error that a dashboard's status has in place of a content.
+    ``code`` and ``message`` are the error in place of a content: that of a dashboard's status, or
+    LIST_REFUSED with what is wrong with a list.
     """
 
     contents: tuple[tuple[str | None, statement.Content], ...]
@@ -171,19 +177,39 @@ def _subscriptions(data: Iterable[Fields]) -> statement.Subscriptions:
 
 
 def _connections(body: Fields, _: str) -> ParsedBody:
-    """ConsumerConnection, Connection; by client id, because the broker's set has no order."""
+    """ConsumerConnection, Connection; by client id, because the broker's set has no order.
+
+    Of a connection the client id alone must be there: whoever has none takes a slot all the same,
+    and nobody knows where it sorts to, which decides the share of each other member. Such a list is
+    understood, and no evidence.
+    """
     if body.get("connectionSet") is None:
         raise LineError("expected ConsumerConnection with a connectionSet")
-    connections = []
-    for fields in as_maps(body["connectionSet"]):
+    entries = as_type(list, body["connectionSet"]) or []
+    connections, unknown = [], []
+    for entry in entries:
+        fields = entry if isinstance(entry, dict) else {}
         client_id, client_addr = as_text(fields.get("clientId")), as_text(fields.get("clientAddr"))
-        if not client_id or not client_addr:
-            raise LineError("expected every connection to have a clientId and a clientAddr")
-        language, version = as_text(fields.get("language")), as_integer(fields.get("version"), 32)
-        connections.append(statement.Connection(client_id, client_addr, language, version))
-    in_order = tuple(sorted(connections, key=lambda connection: connection[:2]))
+        if not client_id:
+            unknown.append(client_addr or "an unknown address")
+            continue
+        language, version = as_text(fields.get("language")), _int_or_none(fields.get("version"))
+        connections.append(statement.Connection(client_id, client_addr or "", language, version))
+    if unknown:
+        which = f"{min(unknown)[:60]} ({len(unknown):,} of {len(entries):,} connections)"
+        reason = (
+            f"no clientId of the connection from {which}: it takes a share of the queues, and "
+            "nobody knows which"
+        )
+        return ParsedBody(_one(None).contents, LIST_REFUSED, reason)
+    in_order = tuple(sorted(connections, key=lambda each: each[:2]))
     table = as_map(body.get("subscriptionTable")).values()
     return _one(statement.Connections(in_order, *_model(body), _subscriptions(map(as_map, table))))
+
+
+def _int_or_none(value: Any) -> int | None:
+    """An ``int`` of Java; None for what is none, of a field without which nothing is lost."""
+    return value if type(value) is int and is_java_int(value) else None
 
 
 # ------------------------------------------------------------------ routes
@@ -430,6 +456,12 @@ def _unused(field: str, kind: type) -> Callable[[Fields, str], ParsedBody]:
     return read
 
 
+def _left_out(body: Fields, _: str) -> ParsedBody:
+    """The line of a collector on what it left out of a round; one thing, where no number says."""
+    what = as_text(_needed(body, "what")) or ""
+    return _one(statement.LeftOut(what[:_LONGEST_WORDS], _int_or_none(body.get("number")) or 1))
+
+
 def _log_line(_: Fields, line: str) -> ParsedBody:
     found = parse_rebalance_line(line)
     return ParsedBody(() if found is None else (found,))
@@ -520,7 +552,7 @@ LINES: Mapping[str, LineKind] = {
     ),
     statement.LEFT_OUT: LineKind(
         "what was left out",
-        _unused("what", object),
+        _left_out,
         ("snapshot_time",),
         source=(),
         may_fail=False,

@@ -23,9 +23,9 @@ from ..judge.dossier import (
     ReportedQueue,
     RouteRun,
 )
-from ..schemas import CONSUME_DISABLED, NO_ANSWER, REQUEST_MODE
+from ..schemas import ANSWERED, CONSUME_DISABLED, NO_ANSWER, REQUEST_MODE
 from .numbers import NO_NUMBER, Array, Rows, int64, pc
-from .runs import GROUP_KEY, OFFSET_RUNS, Contents, Record, Records, Runs, is_whole
+from .runs import GROUP_KEY, OFFSET_RUNS, REFUSED, Contents, Record, Records, Runs, is_whole
 
 #: (cluster, consumer group).
 ClusterGroup: TypeAlias = tuple[str, str]
@@ -105,7 +105,9 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
         dossier = dossiers[cluster, name]
         list_ids[cluster, name] |= {list_id} - {None}
         members = _whole(runs.lists, list_id)
-        answer = outcome if list_id is None else NO_ANSWER if members is None else list_id
+        answer = NO_ANSWER if members is None else list_id
+        if list_id is None:
+            answer = ANSWERED if outcome == REFUSED else outcome
         dossier.polls.append(PollRun((broker_name, broker_id), answer, *times, addr))
         if members is not None:
             dossier.list_topics[list_id] = topics[list_id]

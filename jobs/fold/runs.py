@@ -52,8 +52,10 @@ def _schema(table: Table, *names: str, **types: pa.DataType) -> pa.Schema:
 GROUP_KEY = ("cluster", "consumer_group")
 
 #: One row per broker and address, group and answer: when (times) the broker gave it. ``outcome``:
-#: ANSWERED, NOT_ONLINE (also: an empty list) or NO_ANSWER. ``list_id``: of what was ANSWERED, else
-#: null; ANSWERED without an id: the list comes in another run.
+#: ANSWERED, NOT_ONLINE (also: an empty list), NO_ANSWER, or REFUSED: the list that came is no
+#: evidence. ``list_id``: of what was ANSWERED, else null; ANSWERED without an id: the list comes in
+#: another run.
+REFUSED = "REFUSED"
 POLL_RUNS = _schema(
     BROKER_POLLS,
     *(*GROUP_KEY, "broker_name", "broker_id", "broker_addr", "outcome", "list_id"),

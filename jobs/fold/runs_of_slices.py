@@ -21,7 +21,16 @@ from numpy.typing import NDArray
 from ..declared.contents import MEMBER_FACTS, ROUTE_FACTS, Fact
 from ..declared.member_flags import chooses_queues, is_expired, silence_bounds
 from ..engines.pieces import in_parts
-from ..schemas import ANSWERED, BOOLEAN, CLIENT_LOG, CONSUME_DISABLED, NOT_ONLINE, STRING, Table
+from ..schemas import (
+    ANSWERED,
+    BOOLEAN,
+    CLIENT_LOG,
+    CONSUME_DISABLED,
+    LIST_REFUSED,
+    NOT_ONLINE,
+    STRING,
+    Table,
+)
 from . import numbers
 from .checked_rows import IS_LOST, TableReading
 from .numbers import NO_NUMBER, Array, Batch, Hashes, Numbers, Rows, int64, micros, pc, text
@@ -32,6 +41,7 @@ from .runs import (
     LOST_MEMBER,
     OFFSET_RUNS,
     POLL_RUNS,
+    REFUSED,
     ROUTE_RUNS,
     ContentIds,
     Contents,
@@ -265,12 +275,12 @@ def member_runs(heartbeats: TableReading, heartbeat_expiry_seconds: int) -> Iter
 def poll_runs(broker_polls: TableReading, *, has_ids: bool) -> Iterator[Rows]:
     """The polls that brought no list, and of those that brought one the id where there is one.
 
-    An answer with an empty list counts as NOT_ONLINE. Of an answer with a list and without an id
-    the time alone is taken: the list comes by ``member_runs``, or is lost. ``has_ids``: the polls
-    themselves have the ids of their lists.
+    An answer with an empty list counts as NOT_ONLINE, one whose list was refused as REFUSED. Of an
+    answer with a list and without an id the time alone is taken: the list comes by ``member_runs``,
+    or is lost. ``has_ids``: the polls themselves have the ids of their lists.
     """
     names = [name for name in POLL_RUNS.names[:-1] if has_ids or name != "list_id"]
-    batches = broker_polls.batches([*names, "connections", *_POLLED])
+    batches = broker_polls.batches([*names, "connections", "error_code", *_POLLED])
     return _runs(map(_as_counted, batches), POLL_RUNS, *_POLLED)
 
 
@@ -280,8 +290,12 @@ def _as_counted(batch: Batch) -> Batch:
     answered = pc.equal(outcome, ANSWERED).fill_null(False)
     is_empty = pc.equal(batch["connections"].fill_null(0), 0)
     ids = text(batch["list_id"]) if "list_id" in batch else pa.scalar(None, STRING)
+    counted = pc.if_else(pc.and_(answered, is_empty), NOT_ONLINE, outcome)
+    if "error_code" in batch:
+        refused = pc.equal(batch["error_code"], LIST_REFUSED).fill_null(False)
+        counted = pc.if_else(refused, REFUSED, counted)
     return batch | {
-        "outcome": pc.if_else(pc.and_(answered, is_empty), NOT_ONLINE, outcome),
+        "outcome": counted,
         "list_id": pc.if_else(pc.and_not(answered, is_empty), ids, None),
     }
 

@@ -24,8 +24,8 @@ class PollRun(NamedTuple):
     """One answer of a broker about the group, with the snapshots that have it (ascending)."""
 
     broker: Broker
-    #: The id of the list; NOT_ONLINE or NO_ANSWER where there is none; ANSWERED where the list
-    #: comes in another run, and this one has the times of the answers.
+    #: The id of the list; NOT_ONLINE or NO_ANSWER where there is none; ANSWERED where the list is
+    #: no evidence, or comes in another run, and this one has the times of the answers.
     answer: str
     times: tuple[Instant, ...]
     #: The times of the broker's answers, in the same order; where they were not collected, the

@@ -1,7 +1,7 @@
 """The ingest job: dumps in, snapshot tables and quarantine out, nothing lost between them."""
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -16,7 +16,8 @@ from rebalance_core.english import count
 from ..config.settings import Settings
 from ..console.progress import Progress, StepShare
 from ..dumps.files import slices_of
-from ..dumps.reading import COUNTS, STATEMENTS, Counts, DumpStep
+from ..dumps.reading import COUNTS, STATEMENTS, UNDERSTOOD, Counts, DumpStep
+from ..dumps.senders import LineSender
 from ..dumps.times import ImplausibleLines, PlausibleTimes
 from ..dumps.unpacking import READ
 from ..engines.engine import Engine, InputFile, Slice
@@ -30,6 +31,7 @@ from ..snapshots.subjects import SubjectTables
 from ..storage import Snapshots, SnapshotWriter
 from ..texts.shown import visible
 from ..verdict.gaps import Gap, packed
+from ..verdict.left_out import LeftOutRounds, packed_left_out
 from .lost_lines import losses, too_much
 
 _LOGGER = logging.getLogger(__name__)
@@ -42,7 +44,8 @@ _MOST_REASONS = 10_000
 class IngestCounts:
     """Counts of what came in. ``lines`` = lines read + ``quarantined``, always.
 
-    ``incomplete``: what of the files is missing.
+    ``incomplete``: what of the files is missing. ``left_out``: by cluster and what it is the number
+    that a collector left out in each round.
     """
 
     files: int
@@ -50,11 +53,13 @@ class IngestCounts:
     lines: int
     quarantined: int
     incomplete: Sequence[Gap] = field(default=(), compare=False)
+    left_out: LeftOutRounds = field(default_factory=dict, compare=False)
 
     def summary(self) -> dict[str, Any]:
         """The entry of the manifest of an ingest."""
         counts = ("files", "bytes", "lines", "quarantined")
-        return {name: getattr(self, name) for name in counts} | packed(self.incomplete)
+        found = {name: getattr(self, name) for name in counts} | packed(self.incomplete)
+        return found | packed_left_out(self.left_out)
 
 
 def ingest(
@@ -79,9 +84,10 @@ def ingest(
         rows = write_tables(read.tables(settings), SNAPSHOT_TABLES, writer.table)
         step.rows = sum(rows.values())
     incomplete = read.incomplete(settings)
-    result = IngestCounts(len(files), size, read.lines, read.counts.refused, incomplete)
+    counts = read.counts
+    result = IngestCounts(len(files), size, read.lines, counts.refused, incomplete, counts.left_out)
     published = publish_ingest(result, rows, writer, settings, progress)
-    check_quarantine(read.counts, published, settings)
+    check_quarantine(counts, published, settings)
     return result
 
 
@@ -198,8 +204,17 @@ class ReadDumps:
         return self.counts.lines.total()
 
     def incomplete(self, settings: Settings) -> list[Gap]:
-        """The gaps of the files."""
-        return losses(self.slices, self.counts, settings.allowed_quarantine_share, self.apart)
+        """The gaps of the files, and of those whose lines were refused."""
+        share = settings.allowed_quarantine_share
+        return losses(self.slices, self.counts, self._understood(), share, self.apart)
+
+    def _understood(self) -> Counter[LineSender]:
+        """The lines of each sender that were understood; none where no line was refused."""
+        found: Counter[LineSender] = Counter()
+        if any(self.counts.refused_by.values()):
+            for each in all_values(self.engine.collect(self.pieces.only(UNDERSTOOD)), UNDERSTOOD):
+                found.update(each)
+        return found
 
     def tables(self, settings: Settings) -> Iterator[Piece]:
         """The pieces of all snapshot tables, the kind of each its table's name."""

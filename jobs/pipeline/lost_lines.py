@@ -9,12 +9,13 @@ feeds of a file are gone, most of it is one line.
 - NUL bytes are what a crash of a machine leaves in place of what was written.
 - A line over ``bounds.line_bytes`` is not read.
 - A file is damaged where more than ``allowed_quarantine_share`` of its bytes are in lines that no
-  collector wrote. Lines whose bodies alone were refused are not damage: they lie with their sender,
-  and the share of all lines decides.
+  collector wrote. Lines whose bodies alone were refused are not damage: they lie with their sender
+  (``refused_lines``).
+- The share of all lines is the last resort, where not all that was refused has a name.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from rebalance_core.english import agreeing
 from rebalance_core.texts import Text
 
 from ..dumps.reading import Counts, Damage
+from ..dumps.senders import LineSender
 from ..dumps.times import ImplausibleLines
 from ..engines.engine import Slice
 from ..verdict.gaps import (
@@ -35,6 +37,7 @@ from ..verdict.gaps import (
     Gap,
     first,
 )
+from .refused_lines import failed_answers, refused_lines
 
 #: The factor of the allowed share of refused lines that is too much, whatever the kinds.
 _FAR_BEYOND = 10
@@ -78,9 +81,15 @@ def too_much(counts: Counts, allowed: float) -> LostShare | None:
 
 
 def losses(
-    slices: Iterable[Slice], counts: Counts, allowed: float, apart: Mapping[str, ImplausibleLines]
+    slices: Sequence[Slice],
+    counts: Counts,
+    understood: Mapping[LineSender, int],
+    allowed: float,
+    apart: Mapping[str, ImplausibleLines],
 ) -> list[Gap]:
-    """The gaps of all files, and of the clusters whose lines are of another time, ``apart``."""
+    """The gaps of all files, of those that were refused, and of the clusters whose lines are of
+    another time, ``apart``; ``understood``: how many lines of each sender were.
+    """
     files: dict[str, _File] = {}
     for each in slices:
         file = files.setdefault(each.path.removeprefix("file:"), _File())
@@ -89,7 +98,9 @@ def losses(
         file.damage.add(counts.damage.get(each.number, Damage()))
         file.ending = counts.endings.get(each.number, file.ending)
     found = [gap for name, file in files.items() for gap in _file_gaps(name, file, allowed)]
-    if too_much(counts, allowed):
+    of_senders, named = refused_lines(slices, counts, understood)
+    found += [*of_senders, *failed_answers(counts)]
+    if named < counts.refused and too_much(counts, allowed):
         found.append(_gap_of_all(counts))
     found += [_gap_of_cluster(cluster, times) for cluster, times in apart.items()]
     return first(found)

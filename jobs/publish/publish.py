@@ -35,6 +35,8 @@ from ..verdict.gaps import (
     short_nights,
     times_ahead,
 )
+from ..verdict.left_out import left_out
+from ..verdict.refused_lists import refused_lists
 from ..verdict.silence import silences
 from ..verdict.verdict import make_verdict
 from .addresses import broker_addresses
@@ -147,11 +149,14 @@ def _gaps(
     found = [
         *made.gaps,
         *_ahead(inputs, task),
+        *left_out(inputs.ingested, scope.rounds, task.settings.persistence_seconds),
         *missed_rounds(scope.rounds, task.settings.persistence_seconds),
         *_short_nights(task, scope),
         *gone(Reports(task.reports), scope.previous, written, scope.witnesses, masking),
     ]
     polls = inputs.parquet(BROKER_POLLS.name) if inputs.has(BROKER_POLLS.name) else None
+    if polls is not None:
+        found += refused_lists(polls, task.window, task.settings.persistence_seconds)
     found += silences(polls, task.window, scope.rounds, scope.given, task.settings)
     for kind, text in (*gaps_of(inputs.ingested), *first(found)):
         masked = masking.mask_all(text)

@@ -39,6 +39,7 @@ from ..schemas import (
     BROKER_POLLS,
     CLIENT_STATES,
     HEARTBEATS,
+    LIST_REFUSED,
     MEMBER_LISTS,
     NO_ANSWER,
     NOT_ONLINE,
@@ -193,6 +194,6 @@ def outcome_of_poll(source: LineSource) -> str:
     >>> [outcome_of_poll(LineSource(error_code=code)) for code in (None, 206, -1)]
     ['ANSWERED', 'NOT_ONLINE', 'NO_ANSWER']
     """
-    if source.error_code is None:
+    if source.error_code in (None, LIST_REFUSED):
         return ANSWERED
     return NOT_ONLINE if source.says(CONSUMER_NOT_ONLINE, "not online") else NO_ANSWER

@@ -27,8 +27,8 @@ COMPLETE = frozenset(
 #: Actions by coverage: with each of these, and with any other, the topic was not audited.
 ACTIONS: Mapping[str, Text] = {
     findings.NO_BROKER_ANSWERED: Text(
-        "check that the collector reaches the brokers and collects their lists "
-        "(consumer_connection)"
+        "check that the collector reaches the brokers, and collects lists of theirs that can be "
+        "read (consumer_connection)"
     ),
     findings.ROUTE_NOT_KNOWN: Text(
         "let the collector collect the topic's route (topic_route); if the topic does not exist, "

@@ -36,6 +36,14 @@ NUL_BYTES = "NUL_BYTES"
 DUMP_DAMAGED = "DUMP_DAMAGED"
 LINE_TOO_LONG = "LINE_TOO_LONG"
 LINES_LOST = "LINES_LOST"
+#: Most lines of one part of the input were refused (``pipeline/refused_lines.py``), or
+#: lists of members for so long that what lasts was missed (``refused_lists.py``).
+LINES_REFUSED = "LINES_REFUSED"
+LISTS_REFUSED = "LISTS_REFUSED"
+#: A server gave errors alone where it was asked for one kind of answers.
+ANSWERS_FAILED = "ANSWERS_FAILED"
+#: A collector left things out of its rounds (``left_out.py``).
+LEFT_OUT = "LEFT_OUT"
 #: Rows of a snapshot table that break its contract.
 ROWS_LOST = "ROWS_LOST"
 #: Gaps in a cluster's times: lines of another age than most, and rows of the future.
@@ -59,6 +67,10 @@ NOT_NAMED = "NOT_NAMED"
 #: Every kind, in the order in which people read of them.
 GAPS = (
     *(DUMP_CUT, DUMP_EMPTY, NUL_BYTES, DUMP_DAMAGED, LINE_TOO_LONG, LINES_LOST),
+    LINES_REFUSED,
+    LISTS_REFUSED,
+    ANSWERS_FAILED,
+    LEFT_OUT,
     ROWS_LOST,
     *(TIMES_APART, TIMES_AHEAD),
     *(ROUNDS_MISSING, ROUNDS_BEGIN_LATE, ROUNDS_END_EARLY),

@@ -31,6 +31,7 @@ from jobs.dumps.statement import (
 )
 from jobs.dumps.statements import RefusedLine, StatementReader
 from jobs.dumps.typed import STRATEGY_PACKAGE
+from jobs.schemas import LIST_REFUSED
 from tests.dumps.samples import BODIES, NINE, line
 
 HEARTBEAT, CONNECTION, ROUTE, INFO, STATS, MODES, FLAGS, LOG, DEAD = KINDS
@@ -316,8 +317,6 @@ def test_what_is_heard_and_not_asked_for_has_no_error() -> None:
 # ------------------------------------------------------------------ bodies
 
 QUEUE_DATA = {"brokerName": "b", "perm": 6, "readQueueNums": 4, "writeQueueNums": 4}
-NO_ADDRESS = "every connection to have a clientId and a clientAddr"
-VERSION = '{"connectionSet":[{"clientId":"a","clientAddr":"x","version":%s}]}'
 #: By kind what was expected of a body, and the bodies that are refused for it.
 BAD_BODIES: dict[str, dict[str, list[Any]]] = {
     ROUTE: {
@@ -347,13 +346,12 @@ BAD_BODIES: dict[str, dict[str, list[Any]]] = {
         "ConsumerConnection, came '[1]'": [[1]],
         "ConsumerConnection, came": [
             *('{"status":0,"data":"x"}', '{"status":"0"}'),
-            *(VERSION % 2147483648, VERSION % '"401"'),
+            '{"connectionSet":{"clientId":"a"}}',
         ],
         "ConsumerConnection with a connectionSet": ["{}"],
         "messageModel to be one of CLUSTERING, BROADCASTING, came 'Clustering'": [
             '{"connectionSet":[],"messageModel":"Clustering"}'
         ],
-        NO_ADDRESS: [f'{{"connectionSet":[{{"client{x}"}}]}}' for x in ('Id":"a', 'Addr":"x')],
     },
     HEARTBEAT: {
         "HeartbeatData with a clientID": ['{"clientID":""}'],
@@ -410,6 +408,57 @@ BROKEN_OFF = [
 )
 def test_a_body_is_refused_with_its_reason(kind: str, body: Any, said: str) -> None:
     assert reason(line(kind, body=body)).startswith(f"body: {said}")
+
+
+@pytest.mark.parametrize(
+    ("fields", "connection"),
+    [
+        ({}, Connection("a", "", None, None)),
+        ({"clientAddr": "x", "version": 401}, Connection("a", "x", None, 401)),
+        *(
+            ({"clientAddr": None, "version": odd}, Connection("a", "", None, None))
+            for odd in (2147483648, 401.0, "401", True, [], 2**70)
+        ),
+    ],
+    ids=str,
+)
+def test_a_field_of_a_connection_that_cannot_be_read_costs_itself(
+    fields: dict[str, Any], connection: Connection
+) -> None:
+    body = {"connectionSet": [{"clientId": "a", **fields}]}
+    found: Connections = content(CONNECTION, body)
+    assert found.connections == (connection,)
+
+
+def test_a_version_that_no_number_holds_costs_itself() -> None:
+    body = '{"connectionSet":[{"clientId":"a","clientAddr":"x","version":1e400}]}'
+    found: Connections = content(CONNECTION, body)
+    assert found.connections == (Connection("a", "x", None, None),)
+
+
+@pytest.mark.parametrize("odd", [{"clientId": ""}, {"clientId": None}, {}, None, 7], ids=str)
+def test_a_list_with_a_connection_without_an_id_is_an_answer_and_no_evidence(odd: Any) -> None:
+    known = {"clientId": "a", "clientAddr": "x"}
+    odd = odd and {**odd, "clientAddr": "10.0.0.9:1"} if isinstance(odd, dict) else odd
+    poll = one(line(CONNECTION, body={"connectionSet": [known, odd]}))
+    whose = "10.0.0.9:1" if odd and isinstance(odd, dict) else "an unknown address"
+    assert poll.content is None
+    assert poll.source.error_code == LIST_REFUSED
+    assert f"no clientId of the connection from {whose} (1 of 2 connections)" in (
+        poll.source.error_message
+    )
+
+
+@pytest.mark.parametrize("body", ["", "null", "{}", '{"connectionSet":[],"messageModel":"x"}'])
+def test_a_list_that_cannot_be_read_is_a_poll_all_the_same(body: str) -> None:
+    said = say(line(CONNECTION, body=body))
+    assert isinstance(said, RefusedLine)
+    (poll,) = said.polls
+    assert poll[:3] == (CONNECTION, "C", "G")
+    assert poll.source == LineSource(*BROKER, error_code=LIST_REFUSED, error_message=said.reason)
+    of_no_list = say(line(STATS, body="{}"))
+    assert isinstance(of_no_list, RefusedLine)
+    assert not of_no_list.polls
 
 
 def test_a_body_may_be_an_object() -> None:

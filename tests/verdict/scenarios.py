@@ -158,6 +158,55 @@ def _day_before(night: Night) -> Night:
     return earlier
 
 
+def _without_zone(line: Line) -> Line:
+    """As a collector writes it that prints local times."""
+    times = {name: line[name].rstrip("Z") for name in _TIMES if name in line}
+    return line | {"cluster": "small"} | times
+
+
+_TIMES = ("collected_at", "snapshot_time")
+
+
+def _with_connection(**fields: Any) -> Callable[[Line], Line]:
+    """One connection more in each list, of a client that no other witness knows."""
+
+    def change(line: Line) -> Line:
+        if line["kind"] == "consumer_connection" and "body" in line:
+            odd = {"clientAddr": "10.9.9.9:1234", "language": "GO", "version": 455, **fields}
+            line["body"] = line["body"].replace(
+                '"connectionSet":[', f'"connectionSet":[{json.dumps(odd)},'
+            )
+        return line
+
+    return change
+
+
+def _leaving_out(in_rounds: slice) -> Night:
+    """A collector that left groups out of some of its rounds."""
+
+    def night(folder: Path) -> None:
+        lines = lines_of("S1")
+        rounds = sorted({line["snapshot_time"] for line in lines if "snapshot_time" in line})
+        body = json.dumps({"what": "groups (most_groups)", "number": 20_000})
+        said = {"kind": "left_out", "cluster": lines[0]["cluster"], "body": body}
+        left_out = [{**said, **dict.fromkeys(_TIMES, time)} for time in rounds[in_rounds]]
+        write([*lines, *left_out], folder / "dump.jsonl")
+
+    return night
+
+
+def _of_one_broker(rounds: slice) -> Callable[[Line], Line]:
+    """Lists of one broker, in some rounds, that nobody can read."""
+    times = sorted({line["snapshot_time"] for line in lines_of("S1") if "snapshot_time" in line})
+    chosen = times[rounds]
+
+    def change(line: Line) -> Line:
+        is_list = line["kind"] == "consumer_connection" and line["broker_name"] == "broker-a"
+        return line | {"body": "?"} if is_list and line["snapshot_time"] in chosen else line
+
+    return change
+
+
 CONNECTIONS, ROUTES = "consumer_connection heartbeat consumer_running_info", "topic_route"
 _SUBSCRIPTIONS = in_bodies(CONNECTIONS, r'"subscription(Table|DataSet|Set)"', r'"x\1"')
 _BILLION_QUEUES = in_bodies(ROUTES, r'"readQueueNums":\d+', '"readQueueNums":1000000000')
@@ -186,12 +235,42 @@ _INCOMPLETE: dict[str, tuple[Night, str]] = {
     "cut in its first line": (_beside("bad.jsonl", lambda text: text[:300]), "bad.jsonl"),
     "a cluster 300 days ahead": (_ahead, "cluster other"),
     "an empty file": (_beside("empty.jsonl", lambda _: b""), "is empty"),
+    "a small cluster whose times have no zone": (
+        _both(capture("S1"), changed("S2", _without_zone)),
+        "cluster small: ",
+    ),
+    "offsets that nobody can read": (
+        changed("S1", in_bodies("consume_stats", r'"brokerOffset":\d+', '"brokerOffset":"x"')),
+        "consume_stats of cluster",
+    ),
+    "a connection without a client id": (
+        changed("S1", _with_connection(clientId="")),
+        "no clientId of the connection from 10.9.9.9:1234",
+    ),
+    "lists of one broker that nobody can read": (
+        changed("S1", _of_one_broker(slice(None))),
+        "broker-a/0, broker-a/1 gave are no evidence",
+    ),
+    "a collector that leaves groups out": (
+        _leaving_out(slice(None)),
+        "the collector left out 20,000 groups (most_groups)",
+    ),
     "an empty .gz": (_beside("empty.jsonl.gz", lambda _: b""), "empty.jsonl.gz"),
+}
+#: And what costs nothing that lasts.
+_WELL: dict[str, Night] = {
+    "versions and addresses that nobody can read": changed(
+        "S1",
+        in_bodies("consumer_connection", r'"clientAddr":"[^"]*"|"version":\d+', '"version":1e400'),
+    ),
+    "groups left out of one round": _leaving_out(slice(3, 4)),
+    "one round of one broker that nobody can read": changed("S1", _of_one_broker(slice(3, 4))),
 }
 _GONE = _day_before(_both(capture("S1"), capture("S2")))
 _DATED = ("--date", DAY)
 SCENARIOS = (
     Scenario("a healthy night", "WELL", capture("S1")),
+    *(Scenario(name, "WELL", night) for name, night in _WELL.items()),
     Scenario("a fault that lasts", "WRONG", capture("S2")),
     *(Scenario(name, "INCOMPLETE", *each) for name, each in _INCOMPLETE.items()),
     Scenario("it ends early", "INCOMPLETE", capture("S1"), "after the last one", None, _DATED),
