@@ -177,7 +177,9 @@ def test_a_writer_that_lost_sees_it_at_that_moment(tmp_path):
         for claim in (tmp_path / "_claims").rglob("*.claim"):
             claim.unlink()
         winner = publish(tmp_path, "fast")
-        with pytest.raises(LeaseError, match=f"another run published dt={DATE} below .* again$"):
+        with pytest.raises(
+            LeaseError, match=f"another run published dt={DATE} below .* run fast counts .* again$"
+        ):
             reports.publish(PublishedRun(DATE, "slow", {}, {}, number))
     assert reports.find(DATE) == winner
 
