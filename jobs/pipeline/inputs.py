@@ -29,7 +29,7 @@ from ..schemas import (
     Table,
 )
 from ..storage import Location, PublishedRun, Snapshots
-from ..storage.location import parquet_of
+from ..storage.location import check_bucket, parquet_of
 from ..texts.shown import iso
 
 _LOGGER = logging.getLogger(__name__)
@@ -181,6 +181,7 @@ def require_tables(snapshots: Snapshots) -> None:
     """InputError where a table is missing without which there is nothing to audit."""
     for table in _REQUIRED:
         if not snapshots.has(table.name):
+            check_bucket(snapshots.root)
             raise InputError(
                 f"no table {table.name} at {snapshots.table(table.name)}: expected the folder of "
                 "snapshot tables that ingest or run wrote",

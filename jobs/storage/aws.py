@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
-#: What a profile may have in place of keys: another program, or another server, gives them.
+#: Entries of a profile in place of keys: another program, or another server, gives them.
 _GIVEN_BY = ("credential_process", "sso_session", "sso_start_url", "role_arn", "credential_source")
 
 

@@ -29,10 +29,10 @@ _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
 _ALIASES = {"s3a": "s3", "s3n": "s3"}
 #: The part of a URI that says who may read: never shown. Of S3 also with a slash in the secret.
 _CREDENTIALS = re.compile(r"(?<=s3://|3a://|3n://)[^/@:]*:[^@]*@|(?<=://)[^/@]*@")
-#: What PyArrow's S3 says of a small object that the store refused to give (503 SlowDown): it asks
-#: again for all but what is smaller than the refusal, for that has no room in its place.
+#: Words of PyArrow's S3 for a small object that the store refused to give (503 SlowDown). It asks
+#: again for all but an object smaller than the refusal, which has no room in its place.
 _REFUSED = "Failed to flush response stream"
-#: So long and so often PyArrow asks again for everything else, in seconds.
+#: Seconds for which, and after which, PyArrow asks again for everything else.
 _AGAIN_FOR, _AGAIN_AFTER = 6.0, 0.2
 
 
@@ -309,6 +309,22 @@ class Location:
         return [f"{each.path}{'/' * (not each.is_file)}" for each in self.infos(recursive=True)]
 
 
+def check_bucket(place: Location) -> None:
+    """InputError where a place is in a bucket, or container, that is not there.
+
+    A listing of it is empty, as one of a folder that is not there.
+    """
+    if place.has_folders:
+        return
+    bucket = place.base.partition("/")[0]
+    with suppress(OSError):  # nobody may ask for it
+        if place.file_system.get_file_info(bucket).type == pafs.FileType.NotFound:
+            raise InputError(
+                f"there is no bucket {visible(bucket)} for {place}: expected the name of one at "
+                "this server; check the name, the endpoint and the account"
+            )
+
+
 def local_path(path: str) -> str:
     """A path on this machine, or a URI ``file:``, as the plain path; in a URI ``%20`` is not a
     space.
@@ -338,10 +354,10 @@ def file_system_of(uri: str, scheme: str) -> tuple[pafs.FileSystem, str]:
         file_system, base = pafs.FileSystem.from_uri(
             with_endpoint(found) if name == "s3" else found
         )
-    except pa.ArrowInvalid as error:
+    except ValueError as error:  # PyArrow's, or that of a URI which is none
         raise InputError(
             "expected a path, or a URI such as s3://bucket/folder (also gs, abfs, hdfs), came "
-            f"{visible(_CREDENTIALS.sub('://', uri.partition('?')[0]))}"
+            f"{visible(_CREDENTIALS.sub('', uri.partition('?')[0]))}"
         ) from error
     return file_system, str(base)
 

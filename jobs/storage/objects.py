@@ -1,4 +1,4 @@
-"""What PyArrow has not for the objects of a store, by obstore: the extra ``[stores]``.
+"""Objects of a store, by obstore (the extra ``[stores]``), for the things that PyArrow cannot do.
 
 An object is created, or it is there; it is written or read by one request, and many go by one. In
 PyArrow a deletion makes a marker of the folder, and a read asks for the size first.
@@ -41,9 +41,9 @@ class Objects:
 
     def __init__(self, uri: str, file_system: Any) -> None:
         self._uri, self._file_system = uri, file_system
-        self._scheme = _SCHEMES.get(urlsplit(uri).scheme)
+        self._scheme = _SCHEMES.get(uri.partition("://")[0].lower())
         self._store: Any = None
-        #: Why obstore does not create objects, and why it does nothing else; empty: it does.
+        #: The reasons why obstore does not create objects, and does nothing else; empty: it does.
         self._refused = self._away = ""
 
     def create(self, path: str, data: bytes) -> bool:
@@ -124,7 +124,7 @@ class Objects:
         """The URL of the bucket, and the options of obstore."""
         address = urlsplit(self._uri)
         if self._scheme is None:
-            raise _UnreachedError(f"obstore has no {address.scheme}")
+            raise _UnreachedError(f"obstore has no {address.scheme}://")
         if self._scheme == "s3":
             return f"s3://{address.netloc.rpartition('@')[2]}", s3_options(
                 S3Access.of(self._uri), getattr(self._file_system, "region", None)
@@ -162,7 +162,7 @@ def s3_options(access: S3Access, region: str | None) -> dict[str, Any]:
 
 
 def _keys(access: S3Access) -> Any:
-    """What gives obstore the keys; None where it asks the machine itself."""
+    """Function that gives obstore the keys; None where it asks the machine itself."""
     if access.given_by:
         try:
             session = import_module("boto3").Session(profile_name=access.profile)

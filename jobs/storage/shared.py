@@ -11,7 +11,7 @@ import pyarrow as pa
 
 #: A table of up to so many bytes is read whole; of a larger one what is asked for, where it lies.
 MOST_OF_A_TABLE = 8 << 20
-#: So many bytes are held in all; those that nobody asked for longest go first.
+#: The most bytes that are held in all; those that nobody asked for longest go first.
 _MOST_HELD = 64 << 20
 
 _HELD: OrderedDict[str, pa.Buffer] = OrderedDict()

@@ -53,7 +53,7 @@ class Snapshots:
 
     root: Location
     published: PublishedRun | None = None
-    #: What was listed and opened already: the tables are those of one moment.
+    #: Tables that were listed, and opened, already: they are those of one moment.
     _listed: dict[str, list[pafs.FileInfo]] = field(default_factory=dict, compare=False, repr=False)
     _opened: dict[str, ds.Dataset] = field(default_factory=dict, compare=False, repr=False)
 

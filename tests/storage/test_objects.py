@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +15,7 @@ import pyarrow.fs as pafs
 import pytest
 
 from jobs.storage import Location, location
+from jobs.storage import objects as module
 from jobs.storage.objects import Objects
 from tests.support.services import serving
 
@@ -58,6 +60,15 @@ class _Handler(BaseHTTPRequestHandler):
         """Says nothing."""
 
 
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing of the machine's AWS, and no line was said yet."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    module._warn.cache_clear()
+
+
 @pytest.fixture
 def store() -> Iterator[Store]:
     server = Store()
@@ -87,11 +98,63 @@ def test_sparks_names_of_s3_are_s3(store: Store, alias: str) -> None:
     assert put_if_absent(store.s3("a").replace("s3", alias, 1), "lake/a", b"text")
 
 
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
+@pytest.mark.parametrize("of_profile", [False, True])
+def test_the_condition_is_used_where_environment_and_profile_name_the_server(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, of_profile: bool
+) -> None:
+    monkeypatch.setenv(name, store.url)
+    if of_profile:
+        keys = "aws_access_key_id = key\naws_secret_access_key = secret\n"
+        (tmp_path / "config").write_text(f"[profile night]\n{keys}")
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+        monkeypatch.setenv("AWS_PROFILE", "night")
+    else:
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    assert put_if_absent("s3://lake/a/b.json", "lake/a/b.json", b"text")
+    ((path, headers, _body),) = store.asked
+    assert path == "/lake/a/b.json"
+    assert headers["if-none-match"] == "*"
+    assert "Credential=key/" in headers["authorization"]
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 501])
-def test_what_a_store_refuses_is_left_to_pyarrow(store: Store, status: int) -> None:
+def test_what_a_store_refuses_is_left_to_pyarrow_and_said_once(
+    store: Store, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
     store.status = status
+    objects = Objects(store.s3("a"), ASIDE)
+    assert not objects.create("lake/a", b"text")
+    asked = len(store.asked)
+    assert asked
+    assert not objects.create("lake/b", b"text")
+    assert len(store.asked) == asked
+    (line,) = caplog.messages
+    assert line.startswith("two runs that publish at one moment to s3://lake may both believe")
+    assert str(status) in line or status == 404
+    assert "key" not in line.partition("for obstore says")[2]
+
+
+def test_where_obstore_would_ask_another_server_it_is_not_asked(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
     assert not put_if_absent(store.s3("a"), "lake/a", b"text")
-    assert store.asked
+    assert not store.asked
+    assert "the server of AWS_ENDPOINT_URL_S3, and not that of the URI" in caplog.text
+
+
+def test_of_a_profile_with_a_sign_on_the_line_says_what_is_lacking(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "config").write_text("[profile night]\nsso_session = us\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_PROFILE", "night")
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    assert not put_if_absent("s3://lake/a", "lake/a", b"text")
+    assert "the profile night come by sso_session, which needs: pip install boto3" in caplog.text
 
 
 def test_a_store_that_is_away_is_left_to_pyarrow(store: Store) -> None:
