@@ -308,5 +308,5 @@ def _ingest(engine: Engine, dumps: Dumps, task: Task) -> None:
 
 
 def _write(rows: pa.Table, place: Location) -> None:
-    place.file_system.create_dir(place.base, recursive=True)
+    place.make_folder()
     pq.write_table(as_plain(rows), (place / "part-0.parquet").base, filesystem=place.file_system)

@@ -19,7 +19,7 @@ from ..console.output import say
 from ..console.progress import Progress, complain
 from ..declared.kinds import QUEUE_FINDINGS
 from ..engines.engine import Engine
-from ..errors import AuditError, InputError, QuarantineError, SettingsError
+from ..errors import AuditError, InputError, LeaseError, QuarantineError, SettingsError
 from ..languages.language import Language
 from ..pipeline.engine_choice import choose_engine, open_engine
 from ..pipeline.ingest import ingest
@@ -179,19 +179,23 @@ def _window(args: Options, settings: Settings) -> Window:
 
 
 def _conclude(published: PublishedRun, task: Task, progress: Progress) -> None:
-    """Says how it went, and removes what is too old."""
-    tables = PublishedTables(Reports(task.reports), published)
-    # First: what fails here is one line.
-    missing, lines = closing_lines(tables, task.settings, common.text_width(), task.reports)
-    for text in (*expired_known_issues(published), *missing):
-        complain(text)
-    for line in lines:
-        say(line)
+    """Says how it went, and removes what is too old; the run has succeeded in any case."""
     common.remember_run(task.reports)
-    progress.say(
-        f"the page: rebalance-audit report {option('reports', str(task.reports))} "
-        f"{option('date', published.date)}"
-    )
+    shown = f"{option('reports', str(task.reports))} {option('date', published.date)}"
+    try:
+        tables = PublishedTables(Reports(task.reports), published)
+        missing, lines = closing_lines(tables, task.settings, common.text_width(), task.reports)
+    except (AuditError, OSError) as error:
+        complain(
+            f"the report of {published.date} is published, but what it says could not be read "
+            f"({sentence_of(error)}); rebalance-audit report {shown}"
+        )
+    else:
+        for text in (*expired_known_issues(published), *missing):
+            complain(text)
+        for line in lines:
+            say(line)
+        progress.say(f"the page: rebalance-audit report {shown}")
     _clear_away(published, task, progress)
 
 
@@ -216,7 +220,7 @@ def closing_lines(
 
 
 def _clear_away(published: PublishedRun, task: Task, progress: Progress) -> None:
-    """Removes what is too old by the settings, or left over; the run has succeeded in any case."""
+    """Removes what is too old by the settings, or left over."""
     keep_days = task.settings.retention.keep_days
     retention = Retention(keep_days, now(), spared=frozenset({published.date}))
     try:
@@ -245,6 +249,8 @@ def _what_stands(task: Task, error: BaseException) -> str:
         return f"there is no published report{f' of {date}' if date else ''} at {task.reports}"
     if published.run_id == task.run.run_id:
         return f"the report of {published.date} was published before this failed"
+    if isinstance(error, LeaseError):
+        return f"the report of {published.date} that counts now is that of run {published.run_id}"
     return f"the report of {published.date} that was published before is unchanged"
 
 

@@ -8,6 +8,7 @@ from ..console.output import say
 from ..console.progress import complain
 from ..errors import AuditError, InputError, SettingsError
 from ..storage import Location, Reports
+from ..storage.location import check_bucket
 from ..storage.retention import PruneResult, Retention, prune_reports, prune_snapshots
 from .clock import now
 from .common import folder_of, settings_of
@@ -44,5 +45,6 @@ def run(args: Options) -> int:
 
 def _there(folder: Location) -> Location:
     if not folder.is_folder():
+        check_bucket(folder)
         raise InputError(f"expected a folder, there is none: {folder}")
     return folder

@@ -35,8 +35,14 @@ DEFAULT_PATTERNS: Mapping[str, str] = {
         rf"(?:\s?=\s?[\"']?{_NOT}(?P<secret>[^\s\"'|;,&@#)}}\]]{{1,256}})"
         rf"|\s?:\s?[\"']?{_NOT}(?P<secret_behind_colon>[^\s\"'|;,&@#)}}\]]{{6,256}}))"
     ),
-    # scheme://user:password@host
-    "URL_PASSWORD": rf"://[^\s/:@\"']{{0,128}}:{_NOT}(?P<secret>[^\s/@\"']{{1,256}})@",
+    # s3://keyid:secret@bucket, for a key id names the account, scheme://user:password@host, and the
+    # parameters of a URI
+    "URL_PASSWORD": (
+        rf"s3[an]?://{_NOT}(?P<secret_of_store>[^\s/:@\"']{{1,128}}(?::[^\s@\"']{{1,256}})?)@"
+        rf"|://[^\s/:@\"']{{0,128}}:{_NOT}(?P<secret>[^\s/@\"']{{1,256}})@"
+        r"|[?&](?i:[\w.-]{0,32}access[._-]?key(?:[._-]?id)?|account[._-]?key|x-amz-credential|"
+        rf"(?:x-amz-)?sig(?:nature)?)={_NOT}(?P<secret_of_query>[^\s&#\"']{{1,256}})"
+    ),
     # a long random text beside "|": see _is_random
     "RANDOM_TOKEN": (
         rf"(?<=\|)(?P<secret>[A-Za-z0-9+/=_-]{{20,256}})(?![A-Za-z0-9+/=_-])(?!{_PID_AND_TIME})"

@@ -151,8 +151,8 @@ class MaskingSetting(Section):
     """Secrets in client ids: what counts as one, and the key of the hash in its place."""
 
     #: Kinds of secrets: `BINDER_KEY` is `accessKey|secretKey|topic|pid`, `NAMED_SECRET`
-    #: `password=...` and the like, `URL_PASSWORD` `://user:password@`, `RANDOM_TOKEN` a long random
-    #: text beside a `|`.
+    #: `password=...` and the like, `URL_PASSWORD` `://user:password@`, in `s3://` the key id, too,
+    #: `RANDOM_TOKEN` a long random text beside a `|`.
     defaults: tuple[DefaultPattern, ...] = get_args(DefaultPattern)
     #: More: regular expressions; the group `(?P<secret>...)` counts, else all that matches.
     patterns: tuple[NamePattern, ...] = ()

@@ -34,6 +34,8 @@ def sentence_of(error: BaseException) -> str:
     'No space left on device: /lake/x: make room on that disk, and run again'
     >>> sentence_of(ZeroDivisionError("division by zero"))
     'ZeroDivisionError: division by zero'
+    >>> sentence_of(OSError("AWS Error SLOW_DOWN during GetObject operation"))[:67]
+    'AWS Error SLOW_DOWN during GetObject operation: the store throttles'
     """
     if isinstance(error, OSError) and error.errno is not None:
         return _system_sentence(error)
@@ -55,6 +57,11 @@ def sentence_of(error: BaseException) -> str:
     text = one_line(str(error))
     if _is_of_damage(error):
         return advice_on_damage(text)
+    if isinstance(error, OSError) and re.search(_THROTTLED, text):
+        return (
+            f"{text}: the store throttles, it takes no more requests for now (503 SlowDown): run "
+            "again later, with fewer jobs at a time"
+        )
     if isinstance(error, OSError) and text:
         # PyArrow's, of a server: an object store, HDFS.
         return f"{text}: check the server, the path and who may use it, and run again"
@@ -73,6 +80,10 @@ DAMAGE = (
     r"(?i)\bcorrupt|magic bytes not found|is not a parquet file|deserialize thrift|"
     r"Unexpected end of (?:stream|input)|(?:CRC|checksum) verification failed"
 )
+
+
+#: Words of PyArrow for a store that refuses requests because there are too many.
+_THROTTLED = r"(?i)SLOW_?DOWN|THROTTL|SERVICE_UNAVAILABLE|TooManyRequests|ServerBusy"
 
 
 def _is_of_damage(error: BaseException) -> bool:

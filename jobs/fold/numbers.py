@@ -43,11 +43,12 @@ def open_files(
     files: Iterable[str | pa.Buffer],
     filesystem: Any = None,
     row_groups: Iterable[int] | None = None,
+    size: int | None = None,
 ) -> ds.Dataset:
     """Parquet files of a snapshot table, to be read with texts as numbers into a dictionary.
 
     ``files``: their paths on the file system, or their bytes. A column that a file does not have
-    is null. ``row_groups``: those alone, of each file.
+    is null. ``row_groups``: those alone, of each file; ``size``: of each, if it is known.
     """
     import pyarrow.dataset as ds  # noqa: PLC0415 - see above
 
@@ -60,7 +61,8 @@ def open_files(
     )
     schema = pa.schema([(field.name, _with_dictionaries(field.type)) for field in table.schema])
     fragments = [
-        file_format.make_fragment(file, filesystem, row_groups=row_groups) for file in files
+        file_format.make_fragment(file, filesystem, row_groups=row_groups, file_size=size)
+        for file in files
     ]
     return ds.FileSystemDataset(fragments, schema, file_format, filesystem)
 

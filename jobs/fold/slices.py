@@ -14,7 +14,7 @@ from ..config.window import Window
 from ..engines.engine import Opened, Slice
 from ..engines.pieces import Piece
 from ..schemas import ROUTE_POLLS, SNAPSHOT_TABLES, TIMESTAMP, TOPIC_ROUTES, Table
-from ..storage import Location
+from ..storage import Location, shared
 from .kernel import Cutting
 from .numbers import TableSource, open_files, rows_of_group
 
@@ -60,12 +60,14 @@ class TableStep:
     def _rows(self, slice_: Slice, content: pa.Buffer | None) -> TableSource:
         """The rows of a slice that count."""
         table = _TABLES[slice_.what]
+        if content is None and slice_.is_whole:
+            content = shared.find(slice_.path)
         if content is not None:
             rows = open_files(table, [content])
         else:
             location = Location(slice_.path)
             groups = None if slice_.is_whole else range(slice_.start, slice_.stop)
-            rows = open_files(table, [location.base], location.file_system, groups)
+            rows = open_files(table, [location.base], location.file_system, groups, slice_.size)
         counted = self._counted(table, rows.schema)
         rows = rows if counted is None else rows.filter(counted)
         return rows if self.group is None else rows_of_group(rows, self.group)

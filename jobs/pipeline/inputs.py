@@ -12,8 +12,6 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-import pyarrow.dataset as ds
-
 from ..config.settings import Settings
 from ..config.window import Window
 from ..contract import check_tables, has_columns
@@ -31,6 +29,7 @@ from ..schemas import (
     Table,
 )
 from ..storage import Location, PublishedRun, Snapshots
+from ..storage.location import check_bucket, parquet_of
 from ..texts.shown import iso
 
 _LOGGER = logging.getLogger(__name__)
@@ -171,7 +170,7 @@ class Inputs:
 
 def _row_groups(root: Location, path: str, whole: Slice) -> list[Slice]:
     """Ranges of a large file's row groups, each about as large as a file may be."""
-    (fragment,) = ds.dataset([path], format="parquet", filesystem=root.file_system).get_fragments()
+    (fragment,) = parquet_of([(path, whole.size)], root.file_system).get_fragments()
     number = fragment.metadata.num_row_groups
     ranges = min(number, -(-whole.size // MOST_BYTES))
     edges = [number * place // ranges for place in range(ranges + 1)]
@@ -182,6 +181,7 @@ def require_tables(snapshots: Snapshots) -> None:
     """InputError where a table is missing without which there is nothing to audit."""
     for table in _REQUIRED:
         if not snapshots.has(table.name):
+            check_bucket(snapshots.root)
             raise InputError(
                 f"no table {table.name} at {snapshots.table(table.name)}: expected the folder of "
                 "snapshot tables that ingest or run wrote",

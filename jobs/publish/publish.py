@@ -72,9 +72,6 @@ def publish(
     def place_of(name: str) -> Location:
         return folder.table(name, scope.date, run_id)
 
-    def written(name: str) -> ds.Dataset:
-        return place_of(name).parquet()
-
     with folder.publication(scope.date).writing(run_id, wait, progress.say) as number:
         with progress.step("report tables") as step:
             counts = write_tables(pieces, tables, place_of)
@@ -84,8 +81,9 @@ def publish(
                 name: TableFiles.written(folder.root, place_of(name), rows)
                 for name, rows in counts.items()
             }
+        written = {name: of_table.parquet(folder.root) for name, of_table in files.items()}
         previous = scope.previous
-        tables_written = Tables(lambda name: written(name) if name in counts else None)
+        tables_written = Tables(written.get)
         problems = find_problems(tables_written)
         summary = {
             "schema_version": SCHEMA_VERSION,
@@ -106,7 +104,7 @@ def publish(
             # There may be many: few at a time.
             **packed_events(
                 row
-                for batch in written(EVENTS.name).to_batches(batch_size=_ROWS_AT_ONCE)
+                for batch in written[EVENTS.name].to_batches(batch_size=_ROWS_AT_ONCE)
                 for row in batch.to_pylist()
             ),
             "groups": group_levels(problems, tables_written),

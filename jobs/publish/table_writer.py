@@ -86,7 +86,7 @@ class TableWriter(ExitStack):
     def _write(self) -> None:
         if self._open is None:
             files = self._location.file_system
-            files.create_dir(self._location.base, recursive=True)
+            self._location.make_folder()
             path = (self._location / f"part-{self._files}.parquet").base
             stream = self.enter_context(files.open_output_stream(path, compression=None))
             writer = pq.ParquetWriter(stream, self._schema, write_page_checksum=True)

@@ -9,6 +9,7 @@ that of a dead run. A claim that nobody renews lapses. The times that the file s
 the two claims show whether it did: no clock of this machine is compared with one of another.
 """
 
+import logging
 import os
 import random
 import re
@@ -23,11 +24,13 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 
+from ..console.failures import sentence_of
 from ..errors import LeaseError
 from ..texts.shown import visible
 from . import disk
 from .location import Location
 
+_LOGGER = logging.getLogger(__name__)
 #: Renewed so often, in seconds; a claim that was not renewed for as long as ``_LAPSE`` counts no
 #: more. A process may stop for minutes: a laptop that sleeps, a full disk on NFS.
 _RENEWAL = 20.0
@@ -85,7 +88,15 @@ def _claim(claims: Location, run_id: str) -> Iterator[Location]:
     finally:
         ended.set()
         renewal.join()
-        mine.delete_file()
+        try:
+            mine.delete_file()
+        except OSError as error:
+            _LOGGER.warning(
+                "the claim %s was not removed (%s): another run there waits for up to %d minutes",
+                mine,
+                sentence_of(error),
+                _LAPSE.total_seconds() // 60,
+            )
 
 
 def _renew(mine: Location, ended: threading.Event) -> None:

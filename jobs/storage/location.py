@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -17,7 +18,8 @@ import pyarrow.fs as pafs
 from ..errors import InputError
 from ..texts.shown import visible
 from . import disk
-from .conditional import put_if_absent
+from .aws import with_endpoint
+from .objects import Objects
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
@@ -25,8 +27,13 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
 #: The names that Spark has for a file system and PyArrow has not.
 _ALIASES = {"s3a": "s3", "s3n": "s3"}
-#: The part of a URI that says who may read: never shown.
-_CREDENTIALS = re.compile(r"://[^/@]*@")
+#: The part of a URI that says who may read: never shown. Of S3 also with a slash in the secret.
+_CREDENTIALS = re.compile(r"(?<=s3://|3a://|3n://)[^/@:]*:[^@]*@|(?<=://)[^/@]*@")
+#: Words of PyArrow's S3 for a small object that the store refused to give (503 SlowDown). It asks
+#: again for all but an object smaller than the refusal, which has no room in its place.
+_REFUSED = "Failed to flush response stream"
+#: Seconds for which, and after which, PyArrow asks again for everything else.
+_AGAIN_FOR, _AGAIN_AFTER = 6.0, 0.2
 
 
 class Location:
@@ -56,6 +63,14 @@ class Location:
         self.file_system, base = file_system_of(self.uri, scheme)
         self.base = base.rstrip("/") or "/"
         self.is_local = scheme == "file"
+        self._objects = Objects(self.uri, self.file_system)
+        #: Buckets that were made, if the URI asks for it; shared by all below.
+        self._made: set[str] = set()
+
+    @property
+    def has_folders(self) -> bool:
+        """True if a file needs a folder that was made, as on a disk and HDFS; a store has names."""
+        return self.is_local or self.file_system.type_name == "hdfs"
 
     @property
     def uri(self) -> str:
@@ -74,16 +89,12 @@ class Location:
 
     def __str__(self) -> str:
         """The path for a person: without options and credentials."""
-        return visible(_CREDENTIALS.sub("://", self._path))
+        return visible(_CREDENTIALS.sub("", self._path))
 
     @property
     def name(self) -> str:
         """The last part of the path."""
         return self.base.rpartition("/")[2]
-
-    @property
-    def _parent(self) -> str:
-        return self.base.rpartition("/")[0]
 
     def holds(self, other: Location) -> bool:
         """True if another path is this one or one below it, whatever its name (a link, ``..``).
@@ -110,8 +121,21 @@ class Location:
 
     def read_bytes(self) -> bytes:
         """Reads the file; FileNotFoundError where there is none."""
-        with self.file_system.open_input_stream(self.base, compression=None) as stream:
-            return bytes(stream.read())
+        data = None if self.has_folders else self._objects.read(self.base)
+        ends = time.monotonic() + _AGAIN_FOR
+        while data is None:
+            try:
+                with self.file_system.open_input_stream(self.base, compression=None) as stream:
+                    data = bytes(stream.read())
+            except OSError as error:
+                if _REFUSED not in str(error):
+                    raise
+                if time.monotonic() > ends:
+                    raise OSError(
+                        f"AWS Error SLOW_DOWN, or another one, for {_AGAIN_FOR:g} s: {self}"
+                    ) from error
+                time.sleep(_AGAIN_AFTER)
+        return data
 
     def read_text(self) -> str:
         """The text of the file; FileNotFoundError where there is none."""
@@ -122,30 +146,33 @@ class Location:
         data = self._ready(text)
         if self.is_local:
             disk.write_new(Path(self.base), data)
-        else:
+        elif self.has_folders or not self._objects.write(self.base, data):
             self._put(data)
 
     def create_text(self, text: str) -> None:
         """Writes a file that is not there yet; FileExistsError where there is one.
 
         One of several writers creates it: on a local disk, on HDFS, whose rename refuses a name
-        that is there, and in S3, Google Cloud Storage and Azure by ``put_if_absent``. Elsewhere it
+        that is there, and in S3, Google Cloud Storage and Azure by ``Objects.create``. Elsewhere it
         is looked for, written and read back: of two in one moment the last counts, and the other
         one has FileExistsError unless it read back before.
         """
         data = self._ready(text)
         if self.is_local:
             disk.create(Path(self.base), data)
-        elif self.file_system.type_name == "hdfs":
+        elif self.has_folders:
             try:
                 self._put_beside(data)
             except OSError as error:
                 if self.exists():
                     raise FileExistsError(str(self)) from error
                 raise
-        elif put_if_absent(self.uri, self.file_system, self.base, data):
-            # The environment may lead obstore to another server than PyArrow.
-            if not self.exists() or self.read_bytes() != data:
+        elif self._objects.create(self.base, data):
+            there: int | None = len(data)
+            # It is created; a server that does not answer now does not change that.
+            with suppress(OSError):
+                there = self.file_system.get_file_info(self.base).size
+            if there != len(data):  # the environment may lead obstore elsewhere
                 raise OSError(
                     f"{self} was created by obstore, and PyArrow does not find it there: the two "
                     "have different servers or accounts in the environment"
@@ -160,22 +187,38 @@ class Location:
     def replace_text(self, text: str) -> None:
         """Writes the file so that a reader sees the old text or the new, never a part.
 
-        On a local disk and in an object store by writing beside it and giving that its name, for a
-        stream of PyArrow that fails uploads what it has. HDFS cannot rename over a file: there it
-        is overwritten, and a reader may meet a part of it.
+        On a local disk by writing beside it and giving that its name, and so where PyArrow writes
+        to a store: a stream of it that fails uploads what it has. HDFS cannot rename over a file:
+        there it is overwritten, and a reader may meet a part of it.
         """
         data = self._ready(text)
         if self.is_local:
             disk.replace(Path(self.base), data)
-        elif self.file_system.type_name == "hdfs":
+        elif self.has_folders:
             self._put(data)
-        else:
+        elif not self._objects.write(self.base, data):
             self._put_beside(data)
+
+    def make_folder(self) -> None:
+        """Makes a folder of this name, where there are folders; in a store a marker is no use."""
+        if self.has_folders:
+            self.file_system.create_dir(self.base, recursive=True)
+        elif "allow_bucket_creation=true" in self._options:
+            bucket = self.base.partition("/")[0]
+            if bucket not in self._made:
+                self.file_system.create_dir(bucket, recursive=False)
+                self._made.add(bucket)
 
     def _ready(self, text: str) -> bytes:
         """The bytes of a text, after the folder of this file was made."""
-        self.file_system.create_dir(self._parent, recursive=True)
+        self._above().make_folder()
         return text.encode("utf-8")
+
+    def _above(self) -> Location:
+        """The folder that this is in."""
+        above = copy(self)
+        above.base = self.base.rpartition("/")[0]
+        return above
 
     def _put(self, data: bytes) -> None:
         with self.file_system.open_output_stream(self.base) as stream:
@@ -184,7 +227,7 @@ class Location:
     def _put_beside(self, data: bytes) -> None:
         """Writes a file beside this one, then gives it this name."""
         beside = copy(self)
-        beside.base = f"{self._parent}/_{self.name}.{secrets.token_hex(6)}.tmp"
+        beside.base = f"{self._above().base}/_{self.name}.{secrets.token_hex(6)}.tmp"
         try:
             beside._put(data)
             self.file_system.move(beside.base, self.base)
@@ -216,8 +259,8 @@ class Location:
         return found
 
     def parquet(self) -> ds.Dataset:
-        """The table that was written here, as PyArrow reads it: page checksums are verified."""
-        return parquet_of([file.path for file in self.files()], self.file_system)
+        """The table that lies here, as PyArrow reads it."""
+        return parquet_of([(each.path, each.size) for each in self.files()], self.file_system)
 
     def sync(self, root: Location) -> None:
         """Waits until the files of a table, and all names from a root on, are on a local disk."""
@@ -230,21 +273,23 @@ class Location:
 
     def move(self, target: Location) -> None:
         """Gives a folder another name, if it is there; in an object store each file is copied."""
-        self.file_system.create_dir(target._parent, recursive=True)
         # Another writer may be removing the same.
         with suppress(FileNotFoundError):
-            if self.is_local or self.file_system.type_name == "hdfs":
+            if self.has_folders:
+                target._above().make_folder()
                 self.file_system.move(self.base, target.base)
                 return
-            files = [each.path for each in self.infos(recursive=True) if each.is_file]
-            for file in files:
-                place = target.below(target.base + file.removeprefix(self.base))
-                self.file_system.create_dir(place._parent, recursive=True)
-                self.file_system.copy_file(file, place.base)
-            self.delete()
+            paths = self._objects_below()
+            for path in paths:
+                if not path.endswith("/"):
+                    self.file_system.copy_file(path, target.base + path.removeprefix(self.base))
+            if not self._objects.delete(paths):
+                self.delete()
 
     def delete(self) -> None:
         """Removes the file, or the folder with all below it, if it is there."""
+        if not self.has_folders and self._objects.delete([self.base, *self._objects_below()]):
+            return
         while (kind := self._kind()) != pafs.FileType.NotFound:
             # Another writer may be removing the same.
             with suppress(FileNotFoundError):
@@ -255,8 +300,29 @@ class Location:
 
     def delete_file(self) -> None:
         """Removes the file, if it is there."""
-        with suppress(FileNotFoundError):
-            self.file_system.delete_file(self.base)
+        if self.has_folders or not self._objects.delete([self.base]):
+            with suppress(FileNotFoundError):
+                self.file_system.delete_file(self.base)
+
+    def _objects_below(self) -> list[str]:
+        """The paths of all objects below; those of folders, which a marker may be of, end in /."""
+        return [f"{each.path}{'/' * (not each.is_file)}" for each in self.infos(recursive=True)]
+
+
+def check_bucket(place: Location) -> None:
+    """InputError where a place is in a bucket, or container, that is not there.
+
+    A listing of it is empty, as one of a folder that is not there.
+    """
+    if place.has_folders:
+        return
+    bucket = place.base.partition("/")[0]
+    with suppress(OSError):  # nobody may ask for it
+        if place.file_system.get_file_info(bucket).type == pafs.FileType.NotFound:
+            raise InputError(
+                f"there is no bucket {visible(bucket)} for {place}: expected the name of one at "
+                "this server; check the name, the endpoint and the account"
+            )
 
 
 def local_path(path: str) -> str:
@@ -282,24 +348,38 @@ def file_system_of(uri: str, scheme: str) -> tuple[pafs.FileSystem, str]:
     """PyArrow's file system of a path or URI, and the path there."""
     if scheme == "file":
         return pafs.LocalFileSystem(), local_path(uri)
+    name = _ALIASES.get(scheme, scheme)
     try:
+        found = uri.replace(scheme, name, 1)
         file_system, base = pafs.FileSystem.from_uri(
-            uri.replace(scheme, _ALIASES.get(scheme, scheme), 1)
+            with_endpoint(found) if name == "s3" else found
         )
-    except pa.ArrowInvalid as error:
+    except ValueError as error:  # PyArrow's, or that of a URI which is none
         raise InputError(
             "expected a path, or a URI such as s3://bucket/folder (also gs, abfs, hdfs), came "
-            f"{visible(_CREDENTIALS.sub('://', uri.partition('?')[0]))}"
+            f"{visible(_CREDENTIALS.sub('', uri.partition('?')[0]))}"
         ) from error
     return file_system, str(base)
 
 
-def parquet_of(paths: Sequence[str], file_system: pafs.FileSystem) -> ds.Dataset:
-    """Parquet files as one table; page checksums are verified where a file has them."""
+def parquet_of(
+    files: Sequence[tuple[str | pa.Buffer, int]], file_system: pafs.FileSystem | None = None
+) -> ds.Dataset:
+    """Parquet files as one table; page checksums are verified where a file has them.
+
+    ``files``: their paths, or their bytes, and their sizes, for which a store is not asked again.
+    """
     import pyarrow.dataset as ds  # noqa: PLC0415 - see above
 
     # A flipped bit in a page is an error, and no other value.
-    verified = ds.ParquetFileFormat(
+    verified: Any = ds.ParquetFileFormat(
         default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
     )
-    return ds.dataset(list(paths), format=verified, filesystem=file_system)
+    fragments = [
+        verified.make_fragment(file, file_system, file_size=size)
+        if isinstance(file, str)
+        else verified.make_fragment(file)
+        for file, size in files
+    ]
+    schema = fragments[0].physical_schema if fragments else pa.schema([])
+    return ds.FileSystemDataset(fragments, schema, verified, file_system)

@@ -4,7 +4,8 @@ A manifest names every file of every table with its size, its rows and its diges
 of itself. It is JSON: a person who has lost everything else can read it.
 
 What was written is read back before it counts, rows by the footers and bytes by the digest: an
-error of a disk, or another process that clears the folder, ends the run and not the report.
+error of a disk, or another process that clears the folder, ends the run and not the report. On
+another machine a small table is read whole for it, once: its readers get these bytes (``shared``).
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from ..errors import DamagedError
+from . import shared
 from .location import Location, parquet_of
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
@@ -52,11 +55,18 @@ class TableFiles:
         """The rows of the table."""
         return sum(file.rows for file in self.files)
 
+    @property
+    def size(self) -> int:
+        """The bytes of the table."""
+        return sum(file.size for file in self.files)
+
     @classmethod
     def written(cls, root: Location, table: Location, rows: int) -> TableFiles:
         """Lists what lies there now; DamagedError where it has not the rows that were written."""
         table.sync(root)
-        found = cls(tuple(_described(root, file) for file in table.files()))
+        infos = table.files()
+        is_small = _is_small(root, sum(each.size for each in infos))
+        found = cls(tuple(_described(root, each, is_small=is_small) for each in infos))
         if not found.files or found.rows != rows:
             raise DamagedError(
                 f"{rows:,} rows were written to {table}, and {found.rows:,} are there in "
@@ -67,7 +77,14 @@ class TableFiles:
     def dataset(self, root: Location) -> ds.Dataset:
         """The table as PyArrow reads it; DamagedError where a file is gone or is another."""
         self.check(root)
-        return parquet_of([f"{root.base}/{file.path}" for file in self.files], root.file_system)
+        return self.parquet(root)
+
+    def parquet(self, root: Location) -> ds.Dataset:
+        """The table as PyArrow reads it, which was written or checked by this process."""
+        if _is_small(root, self.size):
+            return parquet_of([(_content(root, file), file.size) for file in self.files])
+        paths = [(f"{root.base}/{file.path}", file.size) for file in self.files]
+        return parquet_of(paths, root.file_system)
 
     def below(self, folder: str) -> TableFiles:
         """The same files, where they were moved to a folder below the root."""
@@ -75,24 +92,23 @@ class TableFiles:
 
     def check(self, root: Location) -> None:
         """DamagedError where a file is gone, or is not what was published."""
+        if _is_small(root, self.size):
+            for file in self.files:
+                _content(root, file)
+            return
         self.check_sizes(root)
-        if not root.is_local and sum(file.size for file in self.files) > _MOST_REMOTE_BYTES:
+        if not root.is_local and self.size > _MOST_REMOTE_BYTES:
             return
         for file in self.files:
-            if _sha256(root, f"{root.base}/{file.path}") != file.sha256:
-                raise DamagedError(f"{root}/{file.path} is not what was published{_REMEDY}")
+            _check(root, file, file.size, _sha256(root, f"{root.base}/{file.path}"))
 
     def check_sizes(self, root: Location) -> None:
         """DamagedError where a file is gone, or has another size."""
         infos = root.file_system.get_file_info([f"{root.base}/{file.path}" for file in self.files])
         for file, info in zip(self.files, infos, strict=True):
             if info.type != pafs.FileType.File:
-                raise DamagedError(f"{root}/{file.path} is missing, and was published{_REMEDY}")
-            if info.size != file.size:
-                raise DamagedError(
-                    f"{root}/{file.path} has {info.size:,} bytes, and {file.size:,} were published"
-                    f"{_REMEDY}"
-                )
+                raise _missing(root, file)
+            _check(root, file, info.size)
 
     @classmethod
     def from_json(cls, values: Sequence[Mapping[str, Any]]) -> TableFiles:
@@ -100,10 +116,48 @@ class TableFiles:
         return cls(tuple(TableFile(**value) for value in values))
 
 
-def _described(root: Location, file: pafs.FileInfo) -> TableFile:
-    rows = pq.read_metadata(file.path, filesystem=root.file_system).num_rows
-    path = file.path.removeprefix(root.base).lstrip("/")
-    return TableFile(path, file.size, rows, _sha256(root, file.path))
+def _is_small(root: Location, size: int) -> bool:
+    """True if a table lies on another machine and is read whole."""
+    return not root.is_local and size <= shared.MOST_OF_A_TABLE
+
+
+def _content(root: Location, file: TableFile) -> pa.Buffer:
+    """The bytes of a file as they were published, read once; DamagedError where they are others."""
+    place = root / file.path
+    if (held := shared.find(place.uri)) is not None:
+        return held
+    try:
+        data = place.read_bytes()
+    except FileNotFoundError:
+        raise _missing(root, file) from None
+    _check(root, file, len(data), hashlib.sha256(data).hexdigest())
+    return shared.add(place.uri, data)
+
+
+def _check(root: Location, file: TableFile, size: int, sha256: str | None = None) -> None:
+    """DamagedError where a file has another size than was published, or another digest."""
+    if size != file.size:
+        raise DamagedError(
+            f"{root}/{file.path} has {size:,} bytes, and {file.size:,} were published{_REMEDY}"
+        )
+    if sha256 not in (None, file.sha256):
+        raise DamagedError(f"{root}/{file.path} is not what was published{_REMEDY}")
+
+
+def _missing(root: Location, file: TableFile) -> DamagedError:
+    return DamagedError(f"{root}/{file.path} is missing, and was published{_REMEDY}")
+
+
+def _described(root: Location, info: pafs.FileInfo, *, is_small: bool) -> TableFile:
+    path = info.path.removeprefix(root.base).lstrip("/")
+    if not is_small:
+        rows = pq.read_metadata(info.path, filesystem=root.file_system).num_rows
+        return TableFile(path, info.size, rows, _sha256(root, info.path))
+    place = root / path
+    data = place.read_bytes()
+    rows = pq.read_metadata(pa.BufferReader(data)).num_rows
+    shared.add(place.uri, data)
+    return TableFile(path, len(data), rows, hashlib.sha256(data).hexdigest())
 
 
 def _sha256(root: Location, path: str) -> str:

@@ -26,6 +26,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
+from ..console.failures import sentence_of
 from ..errors import DamagedError, LeaseError
 from .lease import claimed_runs, lease
 from .location import Location
@@ -74,6 +75,8 @@ class Publication:
         self._manifests = root / "_manifests" / name
         self._aside = root / "_replaced" / name
         self._claims = root / "_claims" / name
+        #: The runs of pointers that were read: none is ever replaced.
+        self._runs: dict[int, str] = {}
 
     def find(self) -> PublishedRun | None:
         """The run that counts; None where none was published.
@@ -191,24 +194,37 @@ class Publication:
         pointer = self._pointer(run.number)
         try:
             pointer.create_text(text)
-        except FileExistsError:
-            # The same is asked again if the server died after it had created the file.
-            if pointer.is_folder() or pointer.read_bytes() != text.encode():
+        except OSError as error:
+            # It may have failed after it had created the file; a server is then asked again.
+            if pointer.is_folder() or not _is_text(pointer, text):
+                if not isinstance(error, FileExistsError):
+                    raise
                 copy.delete_file()
                 raise self._lost() from None
-        self._clear(folders, prefix)
+        # From here on the run counts, and whatever fails is told and mended by the next one.
+        try:
+            self._clear(folders, prefix)
+        except Exception as error:
+            _warn(
+                f"run {run.run_id} is published, but what earlier runs left at {self.root} was not "
+                f"removed ({sentence_of(error)}); the next run tries again"
+            )
 
     def _lost(self) -> LeaseError:
+        winner = self.find()
+        who = f"run {winner.run_id} counts there now, and " if winner else ""
         return LeaseError(
             f"another run published {self._name} below {self.root} while this one was at work: "
-            "nothing of this one was published; run it again"
+            f"{who}nothing of this one was published; run it again"
         )
 
     def _run_of(self, number: int) -> str | None:
         """The run that a pointer names, whether its tables are there or not."""
-        with suppress(OSError, ValueError):
-            return str(unsealed(self._pointer(number).read_bytes()).get("run_id"))
-        return None
+        if number not in self._runs:
+            with suppress(OSError, ValueError):
+                text = self._pointer(number).read_bytes()
+                self._runs[number] = str(unsealed(text).get("run_id"))
+        return self._runs.get(number)
 
     def _clear(self, folders: Iterable[Location], prefix: str) -> None:
         """Removes what other runs left in the folders of tables, their manifests with it.
@@ -229,16 +245,17 @@ class Publication:
         since = None if self.root.is_local or not kept else began(kept[0]) - AT_WORK
         times = self._times()
         last = max(times, default=0)
-        # Whoever has a pointer is at work no more.
-        replaced = {self._run_of(number) for number in times if number < last}
+        earlier = sorted((number for number in times if number < last), reverse=True)
         for place in there if kept else ():
             run_id = place.name.removeprefix(_RUN).removesuffix(".json")
             if run_id in kept:
                 if self._date and run_id != kept[0] and place.name.startswith(_RUN):
                     path = place.base.removeprefix(self.root.base).strip("/")
                     place.move(self._aside / run_id / path)
-            elif run_id in replaced or (
-                run_id not in claimed and (not since or began(run_id) < since)
+            elif (
+                # Whoever has a pointer is at work no more. The last ones are asked first.
+                any(self._run_of(number) == run_id for number in earlier)
+                or (run_id not in claimed and (not since or began(run_id) < since))
             ):
                 place.delete()
         for number, time in times.items():
@@ -285,6 +302,14 @@ class Publication:
             if not paths or any((self.root / path).exists() for path in (paths[0], paths[-1])):
                 return found
         raise ValueError("its tables are not here: it is of another folder")
+
+
+def _is_text(pointer: Location, text: str) -> bool:
+    """True if a file has this text; False where there is none."""
+    try:
+        return pointer.read_bytes() == text.encode()
+    except FileNotFoundError:
+        return False
 
 
 def began(run_id: str) -> datetime:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
 
 from ..declared.instants import is_date
 from ..errors import DamagedError, InputError
-from .location import Location
+from .location import Location, check_bucket
 from .publication import Publication, PublishedRun
 
 _Read = TypeVar("_Read")
@@ -133,6 +133,7 @@ class Reports:
         """The run that counts for a date, or for the last one; InputError where there is none."""
         dates = self.dates()
         if not dates:
+            check_bucket(self.root)
             raise InputError(
                 f"no published reports under {self.root}: expected the folder that a run names in "
                 "its last line, as out/reports for --output out"

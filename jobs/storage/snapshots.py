@@ -12,7 +12,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +53,9 @@ class Snapshots:
 
     root: Location
     published: PublishedRun | None = None
+    #: Tables that were listed, and opened, already: they are those of one moment.
+    _listed: dict[str, list[pafs.FileInfo]] = field(default_factory=dict, compare=False, repr=False)
+    _opened: dict[str, ds.Dataset] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def run_id(self) -> str | None:
@@ -117,7 +120,9 @@ class Snapshots:
     def files(self, name: str) -> list[pafs.FileInfo]:
         """The files of a table; none where there is no such table."""
         if self.published is None:
-            return self.table(name).files()
+            if name not in self._listed:
+                self._listed[name] = self.table(name).files()
+            return self._listed[name]
         of_table = self.published.files.get(name)
         there = of_table.files if of_table else ()
         return [pafs.FileInfo(f"{self.root.base}/{file.path}", size=file.size) for file in there]
@@ -132,17 +137,19 @@ class Snapshots:
         The first file has the types. pandas writes a column without a value with the type null,
         which takes no value of the other files: where it may be null it has the declared type.
         """
-        found: Any = self.table(name).parquet()
-        types = {each.name: each.type for each in _SCHEMAS[name] if each.nullable}
-        declared: ds.Dataset = found.replace_schema(
-            pa.schema(
-                each.with_type(types[each.name])
-                if pa.types.is_null(each.type) and each.name in types
-                else each
-                for each in found.schema
+        if name not in self._opened:
+            of_ingest = self.published.files[name] if self.published else None
+            found: Any = of_ingest.parquet(self.root) if of_ingest else self.table(name).parquet()
+            types = {each.name: each.type for each in _SCHEMAS[name] if each.nullable}
+            self._opened[name] = found.replace_schema(
+                pa.schema(
+                    each.with_type(types[each.name])
+                    if pa.types.is_null(each.type) and each.name in types
+                    else each
+                    for each in found.schema
+                )
             )
-        )
-        return declared
+        return self._opened[name]
 
 
 def _refuse_unfinished(root: Location) -> None:

@@ -6,10 +6,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
-from jobs.storage import disk, location
+from jobs.storage import disk, location, shared
 from tests.faults.calls import Handler, Hook, Storage
 
 
@@ -37,24 +38,50 @@ class LateStore(Storage):
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         super().install(patch)
-        create = disk.create
+        create, is_conditional = disk.create, self._is_conditional
+        # What one schedule read is another file in the next one, though the names are the same.
+        shared.clear()
+
+        class OnlyCreates:
+            """What obstore does, where it does nothing but create."""
+
+            def __init__(self, *_: object) -> None:
+                """As ``Objects``."""
+
+            def create(self, base: str, data: bytes) -> bool:
+                if is_conditional:
+                    Path(base).parent.mkdir(parents=True, exist_ok=True)
+                    create(Path(base), data)
+                return is_conditional
+
+            def read(self, _path: str) -> None:
+                """Nothing: PyArrow is asked."""
+
+            def write(self, _path: str, _data: bytes) -> bool:
+                return False
+
+            def delete(self, _paths: object) -> bool:
+                return False
 
         def file_system_of(uri: str, _scheme: str) -> tuple[pafs.FileSystem, str]:
             here = pafs.PyFileSystem(self.handler(pafs.LocalFileSystem()))
             return here, uri.removeprefix("s3://")
 
-        def put_if_absent(_uri: str, _of: object, base: str, data: bytes) -> bool:
-            create(Path(base), data)
-            return True
-
         patch.setattr(location, "file_system_of", file_system_of)
-        if self._is_conditional:
-            patch.setattr(location, "put_if_absent", put_if_absent)
-        else:
-            patch.setattr(location, "put_if_absent", lambda *_: False)
+        patch.setattr(location, "Objects", OnlyCreates)
 
 
 class _LateHandler(Handler):
+    """A store has no folders: where a name has a slash, this disk gets one."""
+
+    def open_output_stream(self, path: str, metadata: Any) -> pa.NativeFile:
+        self._fs.create_dir(path.rpartition("/")[0], recursive=True)
+        return super().open_output_stream(path, metadata)
+
+    def copy_file(self, src: str, dest: str) -> None:
+        self._fs.create_dir(dest.rpartition("/")[0], recursive=True)
+        super().copy_file(src, dest)
+
     def get_type_name(self) -> str:
         return "s3"
 

@@ -7,9 +7,10 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from moto.server import DomainDispatcherApplication, create_backend_app
@@ -17,6 +18,11 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 KEY, SECRET = "AKIAEXAMPLE", "not-to-be-shown"
 BUCKET = "lake"
+#: The answer of S3 to one request too many.
+SLOW_DOWN = (
+    b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code><Message>Please reduce '
+    b"your request rate.</Message><Resource>/lake</Resource><RequestId>656c7669</RequestId></Error>"
+)
 
 #: Whether a request (its method and path) meets a dead connection.
 Dies = Callable[[str, str], bool]
@@ -32,11 +38,14 @@ class Silent(WSGIRequestHandler):
 
 
 class ObjectStore:
-    """A bucket; ``dies`` may be set at any time."""
+    """A bucket; ``dies`` and ``refuses`` (503 SlowDown) may be set at any time."""
 
     def __init__(self) -> None:
         self.dies: Dies = never
+        self.refuses: Dies = never
         self.requests: list[tuple[str, str]] = []
+        # moto looks for the object, then writes it: a store does both in one step.
+        conditional = threading.Lock()
         moto = DomainDispatcherApplication(create_backend_app)
 
         def application(environ: dict[str, Any], start: Any) -> Any:
@@ -45,7 +54,11 @@ class ObjectStore:
             if self.dies(*request):
                 environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
                 return []
-            return moto(environ, start)
+            if self.refuses(*request):
+                start("503 Slow Down", [("Content-Type", "application/xml")])
+                return [SLOW_DOWN]
+            with conditional if "HTTP_IF_NONE_MATCH" in environ else nullcontext():
+                return moto(environ, start)
 
         self._server = make_server(
             "127.0.0.1", 0, application, threaded=True, request_handler=Silent
@@ -73,8 +86,12 @@ def object_store() -> Iterator[ObjectStore]:
         yield store
 
 
-def command(*arguments: str, place: Path) -> subprocess.CompletedProcess[str]:
-    """A command in a process of its own, which knows no credentials but those of the URI."""
+def command(
+    *arguments: str, place: Path, variables: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, which knows no credentials but those of the URI and of
+    the variables.
+    """
     environment = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
     return subprocess.run(
         [sys.executable, "-m", "jobs.cli", *arguments],
@@ -83,5 +100,5 @@ def command(*arguments: str, place: Path) -> subprocess.CompletedProcess[str]:
         timeout=300,
         check=False,
         cwd=place,
-        env={**environment, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**environment, "PYTHONPATH": str(Path(__file__).parents[2]), **variables},
     )

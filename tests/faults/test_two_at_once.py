@@ -93,7 +93,7 @@ def read_snapshots(folder: Path) -> str:
     """The run that an audit of the snapshots reads."""
     snapshots = Snapshots.open(Location(folder))
     with snapshots.in_use():
-        files = [file.path for file in snapshots.files(TABLE)]
+        files = [(file.path, file.size) for file in snapshots.files(TABLE)]
         number = parquet_of(files, snapshots.root.file_system).to_table().num_rows
     assert snapshots.run_id is not None
     assert number == RUNS[snapshots.run_id]

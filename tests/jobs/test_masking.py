@@ -37,6 +37,12 @@ SECRET = "s3cr3tKeyOfThisUser0123456789"  # noqa: S105 - of nobody
         ("10.0.0.1@password:hunter22", "hunter22"),
         ("10.0.0.1@app?token=abc;x=1", "abc"),
         ("10.0.0.1@http://user:pa55@host:9876", "pa55"),
+        # Of a store the id of the key, too: it names the account.
+        ("s3://AKIAEXAMPLE:a%2Fb@lake/x", "AKIAEXAMPLE:a%2Fb"),
+        ("see s3a://AKIAEXAMPLE:a/b+c@lake/x.", "AKIAEXAMPLE:a/b+c"),
+        ("s3n://AKIAEXAMPLE@lake", "AKIAEXAMPLE"),
+        ("s3://lake/x?region=a&access_key=AKIAEXAMPLE&scheme=http", "AKIAEXAMPLE"),
+        ("https://h/x?X-Amz-Credential=AKIAEXAMPLE%2F2026&x=1", "AKIAEXAMPLE%2F2026"),
         ("10.0.0.1@app|0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdef"),
     ],
 )
@@ -71,6 +77,9 @@ def test_a_secret_is_replaced_and_nothing_else(client_id, secret) -> None:
         "10.0.0.1@secret=${SECRET}",
         "SECRET_IN_CLIENT_ID: 10.0.0.1@1",
         "filter by TAG a || b",
+        "s3://lake/night@1:x@2?region=eu-west-1&scheme=http",
+        "abfs://container@account.dfs.core.windows.net/x",
+        "s3://${KEY}:${SECRET}@lake/x",
         "| table | of | markdown | 1 |",
     ],
 )

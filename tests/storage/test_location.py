@@ -1,4 +1,4 @@
-"""Files of a file system like HDFS, where a name that is there cannot be taken by a rename."""
+"""Files of HDFS, where a rename refuses a name that is there; stores that refuse; what is shown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 import pyarrow.fs as pafs
 import pytest
 
+from jobs.console.failures import sentence_of
+from jobs.errors import InputError
 from jobs.storage import Location
+from jobs.storage import location as module
 
 
 class LikeHdfs:
@@ -63,3 +66,64 @@ def test_a_write_that_fails_leaves_nothing_beside_the_file(
     with pytest.raises(OSError, match="no space left"):
         location.create_text("one")
     assert list(tmp_path.iterdir()) == []
+
+
+class Refusing(LikeHdfs):
+    """A store that refuses the first reads, in PyArrow's words for an object that is small."""
+
+    type_name = "s3"
+
+    def __init__(self, refusals: int) -> None:
+        super().__init__()
+        self.refusals = refusals
+
+    def open_input_stream(self, path: str, **options: Any) -> Any:
+        if self.refusals:
+            self.refusals -= 1
+            raise OSError(
+                "AWS Error INTERNAL_FAILURE during GetObject operation: Failed to flush response "
+                "stream (eof: 0, bad: 1)"
+            )
+        return super().__getattr__("open_input_stream")(path, **options)
+
+
+def of_store(tmp_path: Path, refusals: int, monkeypatch: pytest.MonkeyPatch) -> Location:
+    """A pointer in a store, without obstore."""
+    (tmp_path / "pointer.json").write_text("text")
+    monkeypatch.setattr(module, "_AGAIN_AFTER", 0.0)
+    place = Location(tmp_path / "pointer.json")
+    place.is_local = False
+    place.file_system = Refusing(refusals)  # type: ignore[assignment]
+    return place
+
+
+def test_a_small_object_is_asked_for_again_as_pyarrow_does_for_a_large_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert of_store(tmp_path, 5, monkeypatch).read_text() == "text"
+
+
+def test_a_store_that_goes_on_refusing_is_said_to_throttle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_AGAIN_FOR", 0.0)
+    with pytest.raises(OSError, match="SLOW_DOWN") as raised:
+        of_store(tmp_path, 1_000_000, monkeypatch).read_bytes()
+    assert "the store throttles" in sentence_of(raised.value)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "s3://KEYID:SECRET@lake/x?region=eu-west-1&access_key=KEYID",
+        "s3a://KEYID:SEC/RET@lake/x",
+        "s3://KEYID:SECRET@[lake",
+    ],
+)
+def test_a_place_is_shown_without_key_and_secret(uri: str) -> None:
+    try:
+        shown = str(Location(uri))
+    except InputError as error:
+        shown = str(error)
+    assert "lake" in shown
+    assert not any(word in shown for word in ("KEYID", "SEC", "RET"))

@@ -177,7 +177,9 @@ def test_a_writer_that_lost_sees_it_at_that_moment(tmp_path):
         for claim in (tmp_path / "_claims").rglob("*.claim"):
             claim.unlink()
         winner = publish(tmp_path, "fast")
-        with pytest.raises(LeaseError, match=f"another run published dt={DATE} below .* again$"):
+        with pytest.raises(
+            LeaseError, match=f"another run published dt={DATE} below .* run fast counts .* again$"
+        ):
             reports.publish(PublishedRun(DATE, "slow", {}, {}, number))
     assert reports.find(DATE) == winner
 
@@ -206,6 +208,50 @@ def test_a_server_that_dies_after_it_has_created_the_pointer_has_published(tmp_p
 
     monkeypatch.setattr(Location, "create_text", twice)
     assert publish(tmp_path, "a") == Reports(Location(tmp_path)).find(DATE)
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("Publication._clear", "is published, but what earlier runs left"),
+        ("Location.delete_file", "was not removed"),
+    ],
+)
+def test_what_fails_after_the_pointer_is_a_warning_for_the_run_counts(
+    tmp_path, monkeypatch, caplog, what, said
+):
+    def fails(*_: object) -> None:
+        raise OSError("AWS Error SLOW_DOWN")
+
+    of_what, name = what.split(".")
+    with monkeypatch.context() as patch:
+        patch.setattr({"Publication": Publication, "Location": Location}[of_what], name, fails)
+        published = publish(tmp_path, "a")
+    assert Reports(Location(tmp_path)).find(DATE) == published
+    (line,) = caplog.messages
+    assert said in line
+    assert "the store throttles" in line
+
+
+def test_a_disk_that_fails_after_it_has_created_the_pointer_has_published(tmp_path, monkeypatch):
+    create = Location.create_text
+
+    def fails_late(self: Location, text: str) -> None:
+        create(self, text)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Location, "create_text", fails_late)
+    assert publish(tmp_path, "a") == Reports(Location(tmp_path)).find(DATE)
+
+
+def test_a_disk_that_fails_before_it_has_created_the_pointer_has_not(tmp_path, monkeypatch):
+    def fails(_self: Location, _text: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Location, "create_text", fails)
+    with pytest.raises(OSError, match="Input/output error"):
+        publish(tmp_path, "a")
+    assert Reports(Location(tmp_path)).find(DATE) is None
 
 
 def test_a_table_with_other_rows_than_were_written_is_not_published(tmp_path):

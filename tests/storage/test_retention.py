@@ -495,12 +495,23 @@ def test_a_run_removes_what_is_too_old_by_the_settings(
 
 
 @pytest.mark.long
-def test_a_run_has_succeeded_though_nothing_can_be_removed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("prune_reports", "the run is published, but older reports were not removed"),
+        ("closing_lines", " is published, but what it says could not be read (Permission denied"),
+    ],
+)
+def test_a_run_has_succeeded_whatever_fails_after_it_was_published(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+    said: str,
 ) -> None:
     def fails(*_: object) -> PruneResult:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("jobs.commands.batch.prune_reports", fails)
+    monkeypatch.setattr(f"jobs.commands.batch.{what}", fails)
     assert main([*RUN, "--output", str(tmp_path)]) == 0
-    assert "the run is published, but older reports were not removed" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
