@@ -13,7 +13,7 @@ from typing import Any
 from . import descriptions, findings, repairs
 from .causes import Causes, Cure, key_of
 from .findings import Evaluation, Finding, evaluate
-from .message_queue import MessageQueue, is_retry_topic
+from .message_queue import MessageQueue, is_own_retry_topic
 from .moves import Move, find_moves
 from .processes import find_stacked_ids
 from .repairs import Situation, most_copies, part_copies
@@ -86,7 +86,7 @@ _WITHOUT_FINDINGS: Mapping[str, Callable[[State, str], bool]] = {
     descriptions.UNKNOWN_TOPIC: lambda state, coverage: (
         coverage == findings.ROUTE_NOT_KNOWN
         and bool(state.topic_routes)
-        and not is_retry_topic(state.topic)
+        and not is_own_retry_topic(state.topic, state.consumer_group)
         and any(member.subscribed for member in state.members)
     ),
     repairs.MIXED_REQUEST_MODE: lambda state, coverage: (

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import chain
 
 from rebalance_core.findings import STRATEGY_NOT_KNOWN
-from rebalance_core.message_queue import is_retry_topic
+from rebalance_core.message_queue import is_own_retry_topic, is_retry_topic
 
 from ..declared.instants import SECOND, Instant
 from .brokers import Absence, masters_away
@@ -59,16 +59,19 @@ class Case:
 
     @cached_property
     def main_topic(self) -> str | None:
-        """The topic that is in most of the group's lists, its retry topic last.
+        """The topic that is in most of the group's lists; retry topics come last, and its own after all.
 
         What is the group's, whatever the topic, is reported once: with this one.
         """
+        group = self.dossier.consumer_group
         in_lists = Counter(chain.from_iterable(map(set, self.dossier.list_topics.values())))
-        return min(
-            (topic for topic, timeline in self.timelines.items() if timeline.phases),
-            key=lambda topic: (is_retry_topic(topic), -in_lists[topic], topic),
-            default=None,
-        )
+
+        def rank(topic: str) -> tuple[bool, bool, int, str]:
+            is_own = is_own_retry_topic(topic, group)
+            return is_own, is_retry_topic(topic), -in_lists[topic], topic
+
+        shown = (topic for topic, timeline in self.timelines.items() if timeline.phases)
+        return min(shown, key=rank, default=None)
 
     @cached_property
     def snapshots(self) -> Sequence[Instant]:

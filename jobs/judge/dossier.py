@@ -253,6 +253,11 @@ class Dossier:
         )
         return self.request_modes.get(topic) or (PULL if holds else None)
 
+    @property
+    def subscribed(self) -> set[str]:
+        """The topics that some member subscribed to at some time."""
+        return {topic for topics in self.list_topics.values() for topic in topics}
+
     def topics(self) -> list[str]:
         """The topics that some member subscribed to at some time, sorted; one empty text where
         there is none: a group must not disappear.
@@ -261,7 +266,7 @@ class Dossier:
         when all its queues have no owner. Of a group that no list ever had a member of, its offsets
         count: the topics in which messages wait that nobody reads, in one queue at least.
         """
-        subscribed = {topic for topics in self.list_topics.values() for topic in topics}
+        subscribed = self.subscribed
         if self.polls and not subscribed:
             waiting = (topic for topic, each in self.offsets.items() if _waits_for_a_reader(each))
             subscribed = {*waiting} or {""}

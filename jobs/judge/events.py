@@ -21,7 +21,7 @@ from rebalance_core import repairs
 from rebalance_core.english import count, joined, named_broker, with_commas
 from rebalance_core.findings import CERTAIN
 from rebalance_core.grouping import grouped
-from rebalance_core.message_queue import RETRY_PREFIX
+from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.state import RouteBroker
 from rebalance_core.texts import Text
 
@@ -107,7 +107,7 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     members, restarted = _members_in_time(dossier, by_topic), restarts(dossier.clients)
     found = [*away, *nameservers_that_differ(by_topic), *addresses_that_changed(dossier)]
     for topic, changes in case.route_changes.items():
-        if not topic.startswith(RETRY_PREFIX):
+        if not is_retry_topic(topic):
             found += topic_resized(topic, changes)
     found += members_that_changed(group, members, snapshots, restarted, began, unsteady)
     usual = usual_gap_but_for_one(np.diff(snapshots))

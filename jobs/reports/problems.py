@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from rebalance_core.descriptions import EXPRESSION_MISMATCH, queue_ranges
 from rebalance_core.english import agreeing, count, joined, list_of
 from rebalance_core.grouping import grouped
-from rebalance_core.message_queue import MessageQueue
+from rebalance_core.message_queue import MessageQueue, is_own_retry_topic
 from rebalance_core.texts import Text
 
 from ..declared import kinds
@@ -393,7 +393,7 @@ class Problem:
     @property
     def is_of_retry_topic(self) -> bool:
         """True if its topic is the one from which the group reads again what failed."""
-        return self.place.topic == f"%RETRY%{self.place.consumer_group}"
+        return is_own_retry_topic(self.place.topic, self.place.consumer_group)
 
 
 def find_problems(tables: Tables) -> list[Problem]:
