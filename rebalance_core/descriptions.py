@@ -17,7 +17,7 @@ from .grouping import grouped
 from .message_queue import MessageQueue, sort_message_queues
 from .processes import NOT_YET_KNOWN, StackedId, silent_members
 from .repairs import Situation, is_stranger, lists_of_topic
-from .state import BROADCASTING, GROUP_TABLE, SURE, Member, State, TopicRoute
+from .state import BROADCASTING, GROUP_TABLE, NO_FILTER, SURE, Member, State, TopicRoute
 from .strategies.base import AllocationStrategy
 from .strategies.by_machine_room import MachineRoomUnfiltered
 from .strategies.sdk import Sdk, sdk_of
@@ -496,7 +496,7 @@ def normalise_expression(expression_type: str | None, expression: str | None) ->
     if expression_type not in (None, "", "TAG"):
         return f"{expression_type} {text.strip()}"
     tags = sorted({tag.strip() for tag in text.split("||")} - {""})
-    return "TAG " + ("*" if not tags or "*" in tags else " || ".join(tags))
+    return NO_FILTER if not tags or "*" in tags else "TAG " + " || ".join(tags)
 
 
 def filter_users(state: State) -> dict[str, set[str]]:

@@ -42,6 +42,13 @@ class ListedMembers(NamedTuple):
     client_addrs: tuple[str, ...]
 
 
+class ListedIds(NamedTuple):
+    """The client ids that brokers list, from a snapshot on."""
+
+    since: Instant
+    client_ids: frozenset[str]
+
+
 class RouteRun(NamedTuple):
     """One route of a topic from a nameserver, with the snapshots that have it (ascending)."""
 
