@@ -12,7 +12,9 @@ from typing import Any
 
 from . import descriptions, findings, repairs
 from .causes import Causes, Cure, key_of
+from .english import joined
 from .findings import Evaluation, Finding, evaluate
+from .latent import LATENT, harm_with_fewer
 from .message_queue import MessageQueue, is_own_retry_topic
 from .moves import Move, find_moves
 from .processes import find_stacked_ids
@@ -42,6 +44,8 @@ class Fault:
     cleared: int = 0
     left: int = 0
     moves: tuple[Move, ...] = ()
+    #: True if it does no harm as long as the members are so many: see ``latent``.
+    is_latent: bool = False
 
 
 def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) -> tuple[Fault, ...]:
@@ -68,7 +72,21 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
         for fault, is_so in _WITHOUT_FINDINGS.items()
         if fault not in findings_of and is_so(situation.state, evaluation.coverage)
     ]
+    faults += _latent_faults(situation, evaluation, findings_of)
     return tuple(faults)
+
+
+def _latent_faults(
+    situation: Situation, evaluation: Evaluation, shown: Collection[str]
+) -> Iterator[Fault]:
+    """The faults that no finding shows yet, with what they would do."""
+    for fault in LATENT:
+        harm = None if fault in shown else harm_with_fewer(situation, evaluation, fault)
+        if harm is not None:
+            described = descriptions.DESCRIBE[fault](situation, [])
+            evidence = joined([described.evidence, descriptions.harmless_today(harm)])
+            described = described._replace(evidence=evidence)
+            yield Fault(fault, **described._asdict(), is_latent=True)
 
 
 #: Faults without a finding that shows them, by state and coverage.

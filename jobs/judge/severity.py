@@ -153,7 +153,7 @@ class Harms:
         that lasts and that shows on no queue is a WARNING all the same, unless it passes by itself:
         members that filter a topic differently lose messages, where no queue shows it.
         """
-        if not fault.extent.lasts:
+        if not fault.extent.lasts or fault.is_latent:
             return INFO
         if fault.fault == kinds.QUEUES_LEFT_ROUTE:
             # While they are gone nobody can read what lies there, and no row of a queue shows it;
