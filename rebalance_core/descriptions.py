@@ -14,10 +14,11 @@ from .causes import GROUP_OFFLINE, UNEXPLAINED
 from .english import MOST_NAMES, agreeing, count, joined, list_of, named_broker, queues_in_words
 from .findings import DUPLICATE, ORPHANED, Finding, offline_share
 from .grouping import grouped
+from .latent import Harm
 from .message_queue import MessageQueue, sort_message_queues
 from .processes import NOT_YET_KNOWN, StackedId, silent_members
 from .repairs import Situation, is_stranger, lists_of_topic
-from .state import BROADCASTING, GROUP_TABLE, SURE, Member, State, TopicRoute
+from .state import BROADCASTING, GROUP_TABLE, NO_FILTER, SURE, Member, State, TopicRoute
 from .strategies.base import AllocationStrategy
 from .strategies.by_machine_room import MachineRoomUnfiltered
 from .strategies.sdk import Sdk, sdk_of
@@ -99,6 +100,33 @@ def taken_by(kind: str, queues: Collection[MessageQueue], how: str = _SURELY) ->
     'queue 0 of a is taken by nobody'
     """
     return agreeing(len(queues), _EFFECTS[kind, how], queues=queue_ranges(queues))
+
+
+#: By whether queues would have no owner, and several.
+_WOULD_HAVE: Mapping[tuple[bool, bool], str] = {
+    (True, False): "harmless today: with [one member|{number:,} members] fewer ({clients}) "
+    "{orphans} would have no owner",
+    (False, True): "harmless today: with [one member|{number:,} members] fewer ({clients}) "
+    "{duplicates} would have several owners",
+    (True, True): "harmless today: with [one member|{number:,} members] fewer ({clients}) "
+    "{orphans} would have no owner, and {duplicates} several",
+}
+
+
+def harmless_today(harm: Harm) -> Text:
+    """What a latent fault would do, and without whom."""
+    orphans, duplicates = (
+        {finding.queue for finding in harm.findings if finding.kind == kind}
+        for kind in (ORPHANED, DUPLICATE)
+    )
+    template = _WOULD_HAVE[bool(orphans), bool(duplicates)]
+    values = {
+        "number": len(harm.without),
+        "clients": _and(harm.without),
+        "orphans": queue_ranges(orphans),
+        "duplicates": queue_ranges(duplicates),
+    }
+    return agreeing(len(harm.without), template, **for_slots(template, values))
 
 
 def _members(state: State, which: Callable[[Member], bool]) -> tuple[str, ...]:
@@ -496,7 +524,7 @@ def normalise_expression(expression_type: str | None, expression: str | None) ->
     if expression_type not in (None, "", "TAG"):
         return f"{expression_type} {text.strip()}"
     tags = sorted({tag.strip() for tag in text.split("||")} - {""})
-    return "TAG " + ("*" if not tags or "*" in tags else " || ".join(tags))
+    return NO_FILTER if not tags or "*" in tags else "TAG " + " || ".join(tags)
 
 
 def filter_users(state: State) -> dict[str, set[str]]:

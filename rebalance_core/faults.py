@@ -12,8 +12,10 @@ from typing import Any
 
 from . import descriptions, findings, repairs
 from .causes import Causes, Cure, key_of
+from .english import joined
 from .findings import Evaluation, Finding, evaluate
-from .message_queue import MessageQueue, is_retry_topic
+from .latent import LATENT, harm_with_fewer
+from .message_queue import MessageQueue, is_own_retry_topic
 from .moves import Move, find_moves
 from .processes import find_stacked_ids
 from .repairs import Situation, most_copies, part_copies
@@ -42,6 +44,8 @@ class Fault:
     cleared: int = 0
     left: int = 0
     moves: tuple[Move, ...] = ()
+    #: True if it does no harm as long as the members are so many: see ``latent``.
+    is_latent: bool = False
 
 
 def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) -> tuple[Fault, ...]:
@@ -68,7 +72,21 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
         for fault, is_so in _WITHOUT_FINDINGS.items()
         if fault not in findings_of and is_so(situation.state, evaluation.coverage)
     ]
+    faults += _latent_faults(situation, evaluation, findings_of)
     return tuple(faults)
+
+
+def _latent_faults(
+    situation: Situation, evaluation: Evaluation, shown: Collection[str]
+) -> Iterator[Fault]:
+    """The faults that no finding shows yet, with what they would do."""
+    for fault in LATENT:
+        harm = None if fault in shown else harm_with_fewer(situation, evaluation, fault)
+        if harm is not None:
+            described = descriptions.DESCRIBE[fault](situation, [])
+            evidence = joined([described.evidence, descriptions.harmless_today(harm)])
+            described = described._replace(evidence=evidence)
+            yield Fault(fault, **described._asdict(), is_latent=True)
 
 
 #: Faults without a finding that shows them, by state and coverage.
@@ -86,7 +104,7 @@ _WITHOUT_FINDINGS: Mapping[str, Callable[[State, str], bool]] = {
     descriptions.UNKNOWN_TOPIC: lambda state, coverage: (
         coverage == findings.ROUTE_NOT_KNOWN
         and bool(state.topic_routes)
-        and not is_retry_topic(state.topic)
+        and not is_own_retry_topic(state.topic, state.consumer_group)
         and any(member.subscribed for member in state.members)
     ),
     repairs.MIXED_REQUEST_MODE: lambda state, coverage: (

@@ -17,7 +17,7 @@ from .errors import AllocationError
 from .grouping import grouped, numbered
 from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from .processes import Process, StackedId, find_processes, find_stacked_ids
-from .state import POP, PULL, SUBSCRIPTION_SOURCES, State
+from .state import NO_FILTER, POP, PULL, SUBSCRIPTION_SOURCES, State
 from .strategies.base import AllocationStrategy, ClientIds, Positions, Queues, copy_id
 from .strategy_rules import STRATEGY_SOURCES, StrategyRules, StrategySource
 from .texts import Text
@@ -118,6 +118,11 @@ class Evaluation:
     most_queues: int = 0
     fewest_queues: int = 0
     strategy_source: StrategySource | None = None
+    #: The processes that share the messages of the topic, whether or not their shares can be
+    #: computed: they subscribe, and do not broadcast.
+    readers: int = 0
+    #: True if none of them lets every message pass.
+    is_filtered: bool = False
     #: The source of the least sure subscription of a member; None where no member has one.
     subscription_source: str | None = None
     findings: tuple[Finding, ...] = ()
@@ -159,6 +164,8 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         Evaluation,
         members=max((len(entry.members) for entry in state.client_lists), default=0),
         processes=sum(process.count for process in processes),
+        readers=sum(one.count for one in processes if one.subscribed and not one.broadcasting),
+        is_filtered=_is_filtered(state),
         subscription_source=_weakest(SUBSCRIPTION_SOURCES, sources),
     )
     queues = _most_queues(state)
@@ -204,6 +211,11 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         allocations=_allocations(claims),
         stacked=_effects(find_stacked_ids(state), claims) if refusal is None else (),
     )
+
+
+def _is_filtered(state: State) -> bool:
+    subscribed = (member for member in state.members if member.subscribed)
+    return all(member.expression not in (None, NO_FILTER) for member in subscribed)
 
 
 def _most_queues(state: State) -> int:

@@ -20,7 +20,10 @@ DLQ_PREFIX = "%DLQ%"
 
 
 def is_retry_topic(topic: str) -> bool:
-    """True if the topic holds messages that a group failed to consume and consumes again.
+    """True if the topic holds messages that some group failed to consume and consumes again.
+
+    Brokers know such a topic by its name alone: they create it, choose the queue of each message
+    and give it by pull (``QueryAssignmentProcessor`` 5.3.3).
 
     >>> is_retry_topic("%RETRY%G_ORDER"), is_retry_topic("ORDER")
     (True, False)
@@ -28,8 +31,27 @@ def is_retry_topic(topic: str) -> bool:
     return topic.startswith(RETRY_PREFIX)
 
 
+def is_own_retry_topic(topic: str, group: str, subscribed: Collection[str] = ()) -> bool:
+    """True if the group itself failed to consume what is in the topic: that of another group it may
+    consume like any topic.
+
+    ``subscribed``: the topics of its members, for POP, which has a retry topic for each of them
+    that no member subscribes to (``KeyBuilder.buildPopRetryTopic``, V1 and V2, 5.3.3).
+
+    >>> is_own_retry_topic("%RETRY%G", "G"), is_own_retry_topic("%RETRY%G2", "G")
+    (True, False)
+    >>> is_own_retry_topic("%RETRY%G_ORDER", "G", ["ORDER"])
+    True
+    """
+    own = f"{RETRY_PREFIX}{group}"
+    if topic == own:
+        return True
+    by_pop = (f"{own}{separator}{each}" for each in subscribed for separator in "_+")
+    return topic.startswith(own) and topic not in subscribed and topic in by_pop
+
+
 def is_dead_letters(topic: str) -> bool:
-    """True if the topic holds messages that failed for the last time, which nobody consumes."""
+    """True if the topic holds messages that failed for the last time."""
     return topic.startswith(DLQ_PREFIX)
 
 

@@ -6,7 +6,7 @@ functions prove a finding's cause (it goes away), preview the remedy, and answer
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -164,6 +164,25 @@ def unlist_non_subscribers(situation: Situation) -> Situation:
                 yield member if is_sure else member._replace(subscribed_percent=SURE)
 
     return with_members(situation, subscribing)
+
+
+def unlist_clients(situation: Situation, client_ids: Collection[str]) -> Situation:
+    """All members of these clients have left; a broker without members answers so.
+
+    No repair: it shows what others hide.
+    """
+    left = with_members(
+        situation, lambda entry: (m for m in entry.members if m.client_id not in client_ids)
+    )
+    lists = left.state.client_lists
+    return with_state(
+        left,
+        client_lists=tuple(entry for entry in lists if entry.members),
+        offline_brokers=(
+            *left.state.offline_brokers,
+            *(entry.broker for entry in lists if not entry.members),
+        ),
+    )
 
 
 def unlist_choosers(situation: Situation) -> Situation:

@@ -29,6 +29,9 @@ SUBSCRIPTION_SOURCES = ("HEARTBEAT", "RUNNING_INFO", GROUP_TABLE)
 PULL = "PULL"
 POP = "POP"
 
+#: The filter that lets every message pass: see ``normalise_expression``.
+NO_FILTER = "TAG *"
+
 CLUSTERING = "CLUSTERING"
 BROADCASTING = "BROADCASTING"
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, Self, TypeVar
 
 from rebalance_core.english import agreeing, count, list_of, with_commas
 from rebalance_core.grouping import grouped
-from rebalance_core.message_queue import is_retry_topic
+from rebalance_core.message_queue import is_own_retry_topic
 from rebalance_core.texts import Text
 
 from ..config.settings import Alerts
@@ -306,14 +306,16 @@ def resolved_places(digest: Digest, places: Iterable[Place]) -> tuple[Place, ...
     if digest.verdict.is_complete:
         judged.add(MISSING)
     still = _still_open(digest)
-    of_retries = {each[:2] for each in still if is_retry_topic(each.topic)}
+    of_retries = {each[:2] for each in still if _is_of_retries(each)}
     held = {each for each in places if each[:2] in of_retries}
     shown_with = {each[:2] for each in held}
-    if all(
-        each in places or (is_retry_topic(each.topic) and each[:2] in shown_with) for each in still
-    ):
+    if all(each in places or (_is_of_retries(each) and each[:2] in shown_with) for each in still):
         judged.add(OTHERS)
     return tuple(sorted(places & judged - still - held))
+
+
+def _is_of_retries(place: Place) -> bool:
+    return is_own_retry_topic(place.topic, place.consumer_group)
 
 
 def _still_open(digest: Digest) -> set[Place]:

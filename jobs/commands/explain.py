@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import tzinfo
 
 from rebalance_core import ChangeError, separate_ids, subscribe_all
-from rebalance_core.message_queue import is_retry_topic
+from rebalance_core.message_queue import is_own_retry_topic
 from rebalance_core.texts import written
 
 from ..config.settings import Settings
@@ -27,7 +27,9 @@ def run(args: Options) -> int:
     if args.command == "what-if":
         return _predict(args, settings)
     moments, settings = _moments_of(args, settings)
-    named = [each for each in moments if not is_retry_topic(each.state.topic)] or moments
+    named = [
+        each for each in moments if not is_own_retry_topic(each.state.topic, args.group)
+    ] or moments
     if len(named) > 1:
         topics = ", ".join(shortened(each.state.topic) for each in named)
         raise SettingsError(f"expected --topic: {shortened(args.group)} has {topics}")

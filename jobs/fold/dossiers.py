@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rebalance_core.message_queue import RETRY_PREFIX, is_dead_letters
+from rebalance_core.message_queue import DLQ_PREFIX, RETRY_PREFIX, is_retry_topic
 from rebalance_core.state import POP, PULL, RouteBroker
 
 from ..declared.contents import MEMBER_FACTS
@@ -47,7 +47,7 @@ def group_of_nobody(topic: str) -> str:
     >>> group_of_nobody("%RETRY%G"), group_of_nobody("T")
     ('G', '')
     """
-    return topic[len(RETRY_PREFIX) :] if topic.startswith(RETRY_PREFIX) else ""
+    return topic[len(RETRY_PREFIX) :] if is_retry_topic(topic) else ""
 
 
 def topics_of(records: Iterable[Record]) -> list[str]:
@@ -128,7 +128,7 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
         _add_client(dossiers[row.pop("cluster"), row.pop("consumer_group")], row)
     for cluster, name, offsets in _offsets(runs.offsets):
         dossier = dossiers[cluster, name]
-        if is_dead_letters(offsets.topic) and offsets.topic.endswith(f"%{name}"):
+        if offsets.topic == f"{DLQ_PREFIX}{name}":
             dossier.dead_letters.append(offsets)
         else:
             dossier.offsets.setdefault(offsets.topic, []).append(offsets)

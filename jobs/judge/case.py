@@ -7,12 +7,13 @@ from functools import cached_property
 from itertools import chain
 
 from rebalance_core.findings import STRATEGY_NOT_KNOWN
-from rebalance_core.message_queue import is_retry_topic
+from rebalance_core.message_queue import is_own_retry_topic, is_retry_topic
 
 from ..declared.instants import SECOND, Instant
+from ..schemas import NO_ANSWER
 from .brokers import Absence, masters_away
 from .core_verdict import QueueKey, Verdict
-from .dossier import Dossier, EarlierFinding, QueueOffsets
+from .dossier import Dossier, EarlierFinding, ListedIds, QueueOffsets
 from .drift import Drift, find_drift
 from .holdings import find_holdings
 from .holdings_index import HoldingsIndex, index_holdings
@@ -59,21 +60,43 @@ class Case:
 
     @cached_property
     def main_topic(self) -> str | None:
-        """The topic that is in most of the group's lists, its retry topic last.
+        """The topic that is in most of the group's lists; retry topics are last, its own after all.
 
         What is the group's, whatever the topic, is reported once: with this one.
         """
+        group = self.dossier.consumer_group
         in_lists = Counter(chain.from_iterable(map(set, self.dossier.list_topics.values())))
-        return min(
-            (topic for topic, timeline in self.timelines.items() if timeline.phases),
-            key=lambda topic: (is_retry_topic(topic), -in_lists[topic], topic),
-            default=None,
-        )
+
+        def rank(topic: str) -> tuple[bool, bool, int, str]:
+            is_own = is_own_retry_topic(topic, group)
+            return is_own, is_retry_topic(topic), -in_lists[topic], topic
+
+        shown = (topic for topic, timeline in self.timelines.items() if timeline.phases)
+        return min(shown, key=rank, default=None)
 
     @cached_property
     def snapshots(self) -> Sequence[Instant]:
         """The group's snapshots, ascending."""
         return sorted({snapshot for run in self.dossier.polls for snapshot in run.times})
+
+    @cached_property
+    def members_in_time(self) -> Sequence[ListedIds]:
+        """The group's members, each time that they change: all its topics have the same lists."""
+        of_lists: dict[str, frozenset[str]] = {}
+        found: list[ListedIds] = []
+        for period in next(iter(self.situations.by_topic.values()), ()):
+            lists = {answer for _, answer in period.situation.answers if answer != NO_ANSWER}
+            # The lists of one period are kept: each period of a giant group has others, of half a
+            # megabyte.
+            of_lists = {
+                each: of_lists.get(each) or frozenset(self.dossier.list_members[each]().client_ids)
+                for each in lists & self.dossier.list_members.keys()
+            }
+            members: frozenset[str] = frozenset().union(*of_lists.values())
+            # Without a list nobody knows.
+            if lists and (not found or found[-1].client_ids != members):
+                found.append(ListedIds(period.first_seen, members))
+        return found
 
     @cached_property
     def _phases(self) -> Mapping[str, Sequence[Phase]]:

@@ -42,6 +42,13 @@ class ListedMembers(NamedTuple):
     client_addrs: tuple[str, ...]
 
 
+class ListedIds(NamedTuple):
+    """The client ids that brokers list, from a snapshot on."""
+
+    since: Instant
+    client_ids: frozenset[str]
+
+
 class RouteRun(NamedTuple):
     """One route of a topic from a nameserver, with the snapshots that have it (ascending)."""
 
@@ -253,6 +260,11 @@ class Dossier:
         )
         return self.request_modes.get(topic) or (PULL if holds else None)
 
+    @property
+    def subscribed(self) -> set[str]:
+        """The topics that some member subscribed to at some time."""
+        return {topic for topics in self.list_topics.values() for topic in topics}
+
     def topics(self) -> list[str]:
         """The topics that some member subscribed to at some time, sorted; one empty text where
         there is none: a group must not disappear.
@@ -261,7 +273,7 @@ class Dossier:
         when all its queues have no owner. Of a group that no list ever had a member of, its offsets
         count: the topics in which messages wait that nobody reads, in one queue at least.
         """
-        subscribed = {topic for topics in self.list_topics.values() for topic in topics}
+        subscribed = self.subscribed
         if self.polls and not subscribed:
             waiting = (topic for topic, each in self.offsets.items() if _waits_for_a_reader(each))
             subscribed = {*waiting} or {""}

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 from math import fsum
 from typing import TypeVar
 
@@ -40,9 +40,23 @@ _QueueEpisode = Episode[tuple[str, QueueKey], _ShownQueue]
 def faults_of_states(case: Case, found: GroupFindings) -> GroupFindings:
     """The faults that single states show, of states without a route too."""
     timelines = chain(*zip(case.timelines.values(), case.without_route.values(), strict=True))
-    return found.plus(
+    faults = (
         fault for each in timelines for fault in fault_episodes(each, case.persistence_seconds)
     )
+    return found.plus(each for each in faults if not each.is_latent or _is_settled(case, each))
+
+
+def _is_settled(case: Case, fault: FaultEpisode) -> bool:
+    """True if the members stayed the same in its time, for as long as what lasts.
+
+    In a rolling deploy of a release that subscribes otherwise the members differ until it is over,
+    and others each minute: that costs nothing, and passes.
+    """
+    since, until = fault.first_seen, fault.last_seen
+    changes = (each.since for each in case.members_in_time if since < each.since < until)
+    lasts = case.persistence_seconds * SECOND
+    times = pairwise([since, *changes, until])
+    return any(later - earlier >= lasts for earlier, later in times)
 
 
 def queue_episodes(timeline: Timeline, persistence_seconds: int) -> list[QueueFinding]:
@@ -126,9 +140,9 @@ def fault_episodes(timeline: Timeline, persistence_seconds: int) -> Iterator[Fau
     the one is, and nothing but the fault itself the other.
     """
 
-    def key_of(fault: FoundFault) -> tuple[bool, str, tuple[str, ...]]:
+    def key_of(fault: FoundFault) -> tuple[bool, bool, str, tuple[str, ...]]:
         client_ids = fault.client_ids if fault.fault in OF_ONE_CLIENT else ()
-        return fault.queues_affected > 0, fault.fault, client_ids
+        return fault.queues_affected > 0, fault.is_latent, fault.fault, client_ids
 
     shown = ([(key_of(each), each) for each in phase.evaluated.faults] for phase in timeline.phases)
     for episode in extents.episodes_of(timeline.runs, shown, persistence_seconds):

@@ -21,7 +21,7 @@ from rebalance_core import repairs
 from rebalance_core.english import count, joined, named_broker, with_commas
 from rebalance_core.findings import CERTAIN
 from rebalance_core.grouping import grouped
-from rebalance_core.message_queue import RETRY_PREFIX
+from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.state import RouteBroker
 from rebalance_core.texts import Text
 
@@ -29,11 +29,11 @@ from ..declared import kinds
 from ..declared.client_intervals import FOLLOW_TIME
 from ..declared.finding_ids import event_id
 from ..declared.instants import SECOND, Instant, together
-from ..schemas import EVENTS, NO_ANSWER, RUNNING_INFO
+from ..schemas import EVENTS, RUNNING_INFO
 from .arrow_tables import Row
 from .brokers import address_changes, topics_by_broker
 from .case import Case
-from .dossier import ClientRun, Dossier
+from .dossier import ClientRun, Dossier, ListedIds
 from .in_words import clock, zoned_clock
 from .intervals import ONE_IS_MISSING, usual_gap, usual_gap_but_for_one
 from .routes import RouteChange, readable_queues
@@ -104,10 +104,10 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     began = [*snapshots[:1], *[event.ends for event in away if event.ends is not None]]
     restless = (row for row in tables["group_faults"] if row["fault"] in _RESTLESS)
     unsteady = [(row["first_seen"], row["last_seen"]) for row in restless]
-    members, restarted = _members_in_time(dossier, by_topic), restarts(dossier.clients)
+    members, restarted = case.members_in_time, restarts(dossier.clients)
     found = [*away, *nameservers_that_differ(by_topic), *addresses_that_changed(dossier)]
     for topic, changes in case.route_changes.items():
-        if not topic.startswith(RETRY_PREFIX):
+        if not is_retry_topic(topic):
             found += topic_resized(topic, changes)
     found += members_that_changed(group, members, snapshots, restarted, began, unsteady)
     usual = usual_gap_but_for_one(np.diff(snapshots))
@@ -245,32 +245,6 @@ def topic_resized(topic: str, changes: Sequence[RouteChange]) -> Iterator[Event]
         )
         about = tuple(names), frozenset({topic})
         yield Event(kinds.TOPIC_RESIZED, topic, begins, ends, ends, what, why, *about)
-
-
-class ListedIds(NamedTuple):
-    """The client ids that brokers list, from a snapshot on."""
-
-    since: Instant
-    client_ids: frozenset[str]
-
-
-def _members_in_time(dossier: Dossier, by_topic: Mapping[str, Sequence[Period]]) -> list[ListedIds]:
-    """The group's members, each time that they change: all its topics have the same lists."""
-    of_lists: dict[str, frozenset[str]] = {}
-    found: list[ListedIds] = []
-    for period in next(iter(by_topic.values()), ()):
-        lists = {answer for _, answer in period.situation.answers if answer != NO_ANSWER}
-        # The lists of one period are kept: each period of a giant group has others, of half a
-        # megabyte.
-        of_lists = {
-            each: of_lists.get(each) or frozenset(dossier.list_members[each]().client_ids)
-            for each in lists & dossier.list_members.keys()
-        }
-        members: frozenset[str] = frozenset().union(*of_lists.values())
-        # Without a list nobody knows.
-        if lists and (not found or found[-1].client_ids != members):
-            found.append(ListedIds(period.first_seen, members))
-    return found
 
 
 def restarts(clients: Iterable[ClientRun]) -> list[tuple[Instant, str]]:

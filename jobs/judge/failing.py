@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.english import agreeing, joined
-from rebalance_core.message_queue import is_retry_topic
+from rebalance_core.message_queue import is_own_retry_topic
 from rebalance_core.texts import Text
 
 from ..declared.instants import SECOND
@@ -125,8 +125,9 @@ class _RetryOffsets(NamedTuple):
 def _counted(dossier: Dossier) -> _RetryOffsets:
     dead = [(each.times, each.broker_offsets) for each in dossier.dead_letters]
     of = _RetryOffsets([], [], [], dead)
+    subscribed = dossier.subscribed
     for each in chain.from_iterable(dossier.offsets.values()):
-        if is_retry_topic(each.topic):
+        if is_own_retry_topic(each.topic, dossier.consumer_group, subscribed):
             of.retried.append((each.times, each.consumer_offsets))
             of.again.append((each.times, each.broker_offsets))
         else:

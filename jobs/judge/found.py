@@ -143,6 +143,8 @@ class FaultEpisode(FoundFault, _InTime):
 
     severity: str = INFO
     unread_messages: int | None = None
+    #: True if it may be that nothing is wrong.
+    is_doubtful: bool = False
 
     def saying(self, more: Sequence[str], **changes: Any) -> "FaultEpisode":
         """The same with more evidence, and with other values where they are given."""

@@ -18,7 +18,7 @@ from rebalance_core import MessageQueue, make_strategy
 from rebalance_core.english import agreeing, count, joined, names
 from rebalance_core.findings import AUDITED
 from rebalance_core.loads import processes_by_client, queues_by_client
-from rebalance_core.message_queue import is_retry_topic
+from rebalance_core.message_queue import is_own_retry_topic
 from rebalance_core.moves import shown_id
 from rebalance_core.repairs import GHOST_MEMBER, MANUAL_ASSIGNMENT, MIXED_MESSAGE_MODEL
 from rebalance_core.strategies.factory import STRATEGIES
@@ -199,24 +199,27 @@ def group_load(case: Case) -> GroupLoad:
     allocations = {topic: each.allocations() for topic, each in at_end.items()}
     faults = chain.from_iterable(each.faults for each in at_end.values())
     no_part = chain.from_iterable(each.client_ids for each in faults if each.fault in _NO_PART)
-    counted = {topic: each for topic, each in allocations.items() if not is_retry_topic(topic)}
+    group = case.dossier.consumer_group
+    counted = {
+        topic: each for topic, each in allocations.items() if not is_own_retry_topic(topic, group)
+    }
     queues = {topic: at_end[topic].verdict.queues for topic, each in counted.items() if each}
-    load = GroupLoad(_clients(allocations, set(no_part)), queues)
+    load = GroupLoad(_clients(group, allocations, set(no_part)), queues)
     if any(each.findings for each in at_end.values()) or not load.is_uneven:
         return load
     every = chain.from_iterable(counted.values())
     load = replace(load, uneven_by=frozenset(each.strategy for each in every if each.subscribed))
-    return replace(load, fairer=_fairer(case.dossier.consumer_group, load, counted))
+    return replace(load, fairer=_fairer(group, load, counted))
 
 
 def _clients(
-    allocations: Mapping[str, Sequence[QueueAllocation]], no_part: set[str]
+    group: str, allocations: Mapping[str, Sequence[QueueAllocation]], no_part: set[str]
 ) -> tuple[ClientLoad, ...]:
     queues: dict[str, float] = defaultdict(float)
     retry_queues: dict[str, float] = defaultdict(float)
     topics, processes = Counter[str](), Counter[str]()
     for topic, of_topic in allocations.items():
-        is_retry = is_retry_topic(topic)
+        is_retry = is_own_retry_topic(topic, group)
         processes |= Counter(processes_by_client(of_topic))  # the larger of the two
         for client_id, taken in queues_by_client(of_topic).items():
             (retry_queues if is_retry else queues)[client_id] += taken
@@ -257,12 +260,13 @@ def _fairer(
     return (name, then_most, -then_fewest) if is_fairer else None
 
 
-def with_load(health: Row, load: GroupLoad) -> Row:
-    """The row of ``group_health`` with what is about the whole group.
+def with_load(health: Row, load: GroupLoad, group: str) -> Row:
+    """The row of ``group_health`` of the group's topic with what is about the whole group.
 
-    Only a topic that was recomputed has it, and no retry topic.
+    Only a topic that was recomputed has it, and not the group's retry topic.
     """
-    if health["coverage"] != AUDITED or is_retry_topic(health["topic"]):
+    is_own = is_own_retry_topic(health["topic"], group)
+    if health["coverage"] != AUDITED or is_own:
         return {**health, **GroupLoad((), {}).columns()}
     reason = joined(part for part in (health["reason"], load.text()) if part)
     return {**health, **load.columns(), "reason": reason}

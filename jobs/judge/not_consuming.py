@@ -14,11 +14,11 @@ import numpy as np
 
 from rebalance_core.english import MOST_NAMES, agreeing, count, joined, list_of
 from rebalance_core.findings import (
-    AUDITED,
     NO_BROKER_ANSWERED,
+    NO_READABLE_QUEUE,
     NOT_SUBSCRIBED,
+    QUEUES_CHOSEN,
     SHARED_BY_BROKER,
-    STRATEGY_NOT_KNOWN,
     Evaluation,
 )
 from rebalance_core.texts import Text
@@ -34,8 +34,10 @@ from .dossier import Dossier
 from .extents import Extent, persistence
 from .found import FaultEpisode, GroupFindings, QueueFinding
 from .in_words import between, clients_in_words, waiting_in_words, zoned_clock
+from .read_twice import gave_nothing
 from .situations import Period
 from .stalls import Flags, Longs, Polls, not_moving, orphans_by_topic, spans
+from .why import MAY_BE_FILTERED
 
 #: A flag that is false is named, but for dumps without the brokers' flags.
 _LET_CONSUME = Text(
@@ -47,13 +49,18 @@ _SEE_LISTENERS = Text(
     "take a thread dump of a client (jstack): its listener waits for something, such as a "
     "database, a lock or a call without a time-out; fix that, then restart the clients"
 )
+_SEE_CLIENTS = Text(
+    "see in the log of a client, and of its proxy where it has one, whether it asks for messages "
+    "and what it is answered, and whether its listener waits for something; then restart the "
+    "clients"
+)
+_GO_BACK = Text(
+    "go back to the release, or the kind of consumer, of the members before, or find out why the "
+    "new ones get no messages"
+)
 _SUBSCRIBE = Text(
     "let the members subscribe to the topic again; if this was intended, stop its producers"
 )
-#: Coverages with which the group's members are known, whether or not what they take is.
-_SHOW_MEMBERS = (AUDITED, STRATEGY_NOT_KNOWN, NOT_SUBSCRIBED)
-#: Coverages with which members read the topic.
-_SHOW_READERS = (AUDITED, STRATEGY_NOT_KNOWN, SHARED_BY_BROKER)
 
 
 def not_consuming(case: Case, found: GroupFindings) -> GroupFindings:
@@ -107,7 +114,7 @@ def _no_longer_subscribed(
     while start and (verdicts[start].coverage == NOT_SUBSCRIBED or not verdicts[start].processes):
         given_up = start if verdicts[start].coverage == NOT_SUBSCRIBED else given_up
         start -= 1
-    if not any(each.processes and each.coverage in _SHOW_READERS for each in verdicts[: start + 1]):
+    if not any(each.readers for each in verdicts[: start + 1]):
         return
     since, until = periods[given_up].first_seen, periods[-1].last_seen
     every = [each for each in case.dossier.offsets.get(topic, ()) if each.times.size]
@@ -164,18 +171,26 @@ def _topic_faults(
 ) -> Iterator[FaultEpisode]:
     in_force = case.situations.in_force(polls.topic, polls.times)
     verdicts = [None if each is None else case.evaluated[each].verdict for each in in_force]
-    # The group then has members among which the topic is or would be divided.
-    has_members = [
-        each is not None and each.processes > 0 and each.coverage in _SHOW_MEMBERS
-        for each in verdicts
-    ]
+    has_members = [each is not None and _should_read(each) for each in verdicts]
     waits = polls.unmoved & ~polls.orphaned(orphans) & has_members
     shown = (waits & ~polls.hidden(case)).any(axis=0)
     asked = np.flatnonzero(polls.paired.any(axis=0))
     is_stuck = waits.any(axis=0) & ~_may_move(polls) & ~polls.any_keeps_up
     for start, end in spans(is_stuck[asked]):
-        if shown[asked[start:end]].any():
-            yield from _fault(case, polls, asked[start:end], verdicts[asked[end - 1]])
+        verdict = verdicts[asked[end - 1]]
+        if verdict is not None and shown[asked[start:end]].any():
+            yield from _fault(case, polls, asked[start:end], verdict)
+
+
+def _should_read(verdict: Evaluation) -> bool:
+    """True if members are listed that should move the topic's offsets, whether or not anybody knows
+    which of them has which queue; or that no longer subscribe to it.
+
+    Who broadcasts keeps its offsets itself; a queue that no broker lets anybody read is UNREADABLE.
+    """
+    if verdict.coverage == NOT_SUBSCRIBED:
+        return verdict.processes > 0
+    return verdict.readers > 0 and verdict.coverage != NO_READABLE_QUEUE
 
 
 def _may_move(polls: Polls) -> Flags:
@@ -194,9 +209,7 @@ def _may_move(polls: Polls) -> Flags:
     return np.asarray(np.cumsum(edges)[:-1] > 0)
 
 
-def _fault(
-    case: Case, polls: Polls, columns: Longs, verdict: Evaluation | None
-) -> Iterator[FaultEpisode]:
+def _fault(case: Case, polls: Polls, columns: Longs, verdict: Evaluation) -> Iterator[FaultEpisode]:
     """``verdict``: on the topic at the last of the columns."""
     last = int(columns[-1])
     rows = np.flatnonzero(polls.paired[:, columns].any(axis=1))
@@ -211,6 +224,11 @@ def _fault(
     # Nothing comes to a broker without a master.
     if waiting <= before and not is_away:
         return
+    if verdict.coverage == QUEUES_CHOSEN and not gave_nothing(
+        case.dossier.offsets[polls.topic], extent
+    ):
+        # Who chooses its queues may keep its offsets elsewhere.
+        return
     what = Text(
         "the group has members, and none of its offsets moved {time}; {waiting}, {growth:,} more "
         "than at the start",
@@ -219,6 +237,7 @@ def _fault(
         growth=waiting - before,
     )
     broker_names = tuple(sorted({polls.queues[row][0] for row in rows.tolist()}))
+    is_popped, is_doubtful = verdict.coverage == SHARED_BY_BROKER, False
     if is_away:
         evidence = [each.what for each in away if each.broker_name in stuck]
         remedies = [
@@ -229,12 +248,18 @@ def _fault(
                 brokers=list_of(sorted(stuck), MOST_NAMES),
             )
         ]
-    elif verdict and verdict.coverage == NOT_SUBSCRIBED:
+    elif verdict.coverage == NOT_SUBSCRIBED:
         evidence, remedies = [Text("no member subscribes to the topic any more")], [_SUBSCRIBE]
     else:
         # Reading that showed at neither of the last two polls is over.
         since = polls.times[columns[-2]] if len(columns) > 1 else extent.first_seen
-        evidence, remedies = _why(case, polls.topic, extent, broker_names, since)
+        evidence, remedies = _why(case, polls.topic, extent, broker_names, since, is_popped)
+        if came := _newcomers(case, polls, int(columns[0])):
+            evidence.append(came)
+            remedies.insert(0, _GO_BACK)
+        if is_popped and verdict.is_filtered and _SEE_LISTENERS not in remedies:
+            is_doubtful = True
+            evidence.append(MAY_BE_FILTERED)
     yield FaultEpisode(
         polls.topic,
         extent,
@@ -243,6 +268,7 @@ def _fault(
         joined(remedies),
         broker_names=broker_names,
         queues_affected=len(rows),
+        is_doubtful=is_doubtful,
     )
 
 
@@ -253,10 +279,16 @@ def _waiting(polls: Polls, rows: Longs, column: int) -> int:
 
 
 def _why(
-    case: Case, topic: str, extent: Extent, broker_names: Collection[str], since: Instant
+    case: Case,
+    topic: str,
+    extent: Extent,
+    broker_names: Collection[str],
+    since: Instant,
+    is_popped: bool,
 ) -> tuple[list[Text], list[Text]]:
     """Evidence and remedies: the brokers' flags explain it, where all brokers of the queues refuse
-    until its end (after ``since``); running infos show whether the clients have messages at all."""
+    until its end (after ``since``); running infos show whether the clients have messages at all,
+    but for those that they get by POP (``is_popped``)."""
     evidence: list[Text] = []
     remedies: list[Text] = []
     every = refusals(case.dossier, extent)
@@ -275,7 +307,7 @@ def _why(
         )
         evidence.append(agreeing(len(blocked), template, clients=clients_in_words(blocked, {})))
         remedies.append(_SEE_LISTENERS)
-    elif answered:
+    elif answered and not is_popped:
         template = (
             "{clients} answered, and no client has a message waiting for its listener: the "
             "brokers give them none"
@@ -283,8 +315,33 @@ def _why(
         evidence.append(Text(template, clients=count(len(answered), "client")))
     refusing = {name for name, times in refused.items() if times[-1] >= since}
     if not blocked and not refusing.issuperset(broker_names):
-        remedies += [_LET_CONSUME] if answered else [_LET_CONSUME, _SEE_LISTENERS]
+        look = _SEE_CLIENTS if is_popped else _SEE_LISTENERS
+        remedies += [_LET_CONSUME] if answered and not is_popped else [_LET_CONSUME, look]
     return evidence, remedies
+
+
+def _newcomers(case: Case, polls: Polls, column: int) -> Text | None:
+    """The members, where all came as the offsets stopped to move, which is at the poll; None: some
+    were there before, or nobody was that consumed.
+
+    Worked example: until 10:02 one member reads, from 10:03 on another one is listed, and no offset
+    has moved since 10:02.
+    """
+    moves = np.flatnonzero((polls.paired & (polls.step > 0))[:, :column].any(axis=0))
+    if not len(moves):
+        return None
+    last_move, at = polls.times[[moves[-1], column]].tolist()
+    lists = case.members_in_time
+    before = frozenset[str]().union(*(each.client_ids for each in lists if each.since <= last_move))
+    now = next((each for each in reversed(lists) if each.since <= at), None)
+    if now is None or not (before and now.client_ids) or now.client_ids & before:
+        return None
+    template = (
+        "{clients} [is the only member|are all its members], listed since {time}: other members "
+        "consumed before"
+    )
+    clients = clients_in_words(now.client_ids, case.dossier.languages)
+    return agreeing(len(now.client_ids), template, clients=clients, time=zoned_clock(now.since))
 
 
 def _refused(refused: Mapping[str, Sequence[Instant]]) -> Text:

@@ -5,7 +5,7 @@ and gives the rate of the last minute with the offsets (``AdminBrokerProcessor.g
 4.9.4 to 5.3.3), whoever reads: behind a proxy too, whose clients no broker lists.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -216,6 +216,19 @@ def covered(windows: Any, starts: _Longs, steps: Any) -> Iterator[tuple[int, int
     for start, end in spans(np.cumsum(edges)[:-1] > 0):
         shown = start + np.flatnonzero(steps[start:end])
         yield int(shown[0]) - 1, int(shown[-1]), end == len(starts)
+
+
+def gave_nothing(queues: Iterable[QueueOffsets], time: Extent) -> bool:
+    """True if the brokers gave the group no message in a time, by each rate of that time alone;
+    False where no rate shows it.
+    """
+    rates = [
+        each.given[(each.times >= time.first_seen + _LAG) & (each.times <= time.last_seen)]
+        for each in queues
+        if len(each.given)
+    ]
+    every = np.concatenate(rates) if rates else np.empty(0, np.int64)
+    return bool(every.size) and not every.any()
 
 
 def _runs(case: Case, queues: Sequence[QueueOffsets]) -> Iterator[_Sweep]:

@@ -21,7 +21,7 @@ from .statuses import PERSISTING, former_findings, openness
 _NO_COLUMNS = frozenset(
     {
         *("extent", "queue", "kind", "left", "times", "cleared", "copies"),
-        *("is_always_read", "is_mostly_certain", "is_settled"),
+        *("is_always_read", "is_doubtful", "is_latent", "is_mostly_certain", "is_settled"),
     }
 )
 
@@ -44,7 +44,7 @@ def to_rows(case: Case, found: GroupFindings) -> dict[str, list[Row]]:
     tables["former_findings"] = former_findings(dossier.earlier, go_on, audited, polled)
     load, rounds = group_load(case), health.find_rounds(dossier)
     tables["group_load"] = load.rows()
-    loaded = (with_load(row, load) for row in of_topics)
+    loaded = (with_load(row, load, dossier.consumer_group) for row in of_topics)
     seconds = case.persistence_seconds
     tables["group_health"] = [health.with_rounds(row, rounds, seconds) for row in loaded]
     periods = list(chain.from_iterable(by_topic.values()))

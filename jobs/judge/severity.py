@@ -21,7 +21,7 @@ from ..declared.kinds import CRITICAL, INFO, SEVERITIES, WARNING
 from .case import Case
 from .found import FaultEpisode, GroupFindings, QueueFinding, Stall
 from .terms import Terms
-from .why import OTHER_FILTER
+from .why import MAY_BE_FILTERED, OTHER_FILTER
 
 #: Messages that came and were not read pile up from this share on.
 _PILED_UP_SHARE = 0.1
@@ -78,10 +78,12 @@ def finding_severity(finding: QueueFinding, terms: Terms, orderly: bool | None) 
 
 
 def stall_severity(stall: Stall) -> str:
-    """The severity of a stalled queue: critical where it lasts and messages pile up."""
+    """The severity of a stalled queue: critical where it lasts and messages pile up that are surely
+    for the group.
+    """
     if not stall.extent.lasts:
         return INFO
-    return CRITICAL if stall.backlog_growth > 0 else WARNING
+    return CRITICAL if stall.backlog_growth > 0 and stall.why != MAY_BE_FILTERED else WARNING
 
 
 class _Harm(NamedTuple):
@@ -151,7 +153,7 @@ class Harms:
         that lasts and that shows on no queue is a WARNING all the same, unless it passes by itself:
         members that filter a topic differently lose messages, where no queue shows it.
         """
-        if not fault.extent.lasts:
+        if not fault.extent.lasts or fault.is_latent:
             return INFO
         if fault.fault == kinds.QUEUES_LEFT_ROUTE:
             # While they are gone nobody can read what lies there, and no row of a queue shows it;
@@ -160,7 +162,7 @@ class Harms:
         if fault.fault in (kinds.GROUP_NOT_CONSUMING, kinds.MESSAGES_FAIL):
             # Messages pile up in all queues, or are lost, and every queue has its owner. Of a topic
             # that was given up while all was read nothing shows that messages wait.
-            return WARNING if fault.unread_messages == 0 else CRITICAL
+            return WARNING if fault.unread_messages == 0 or fault.is_doubtful else CRITICAL
         harms = self._of(fault)
         if harms:
             return SEVERITIES[max(harms).severity]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.english import agreeing
-from rebalance_core.findings import AUDITED, ORPHANED
+from rebalance_core.findings import AUDITED, BROADCASTING_GROUP, ORPHANED
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
@@ -37,6 +37,9 @@ from .why import has_moving_queue
 Flags: TypeAlias = NDArray[np.bool_]
 Longs: TypeAlias = NDArray[np.int64]
 
+
+#: The likelihood from which on a queue may stay by chance: each of a thousand that are looked at.
+_BY_CHANCE = 0.001
 
 #: A queue, as its row of the matrix, and a situation, by its number.
 _Place: TypeAlias = tuple[int, int]
@@ -147,7 +150,8 @@ class PollOwners:
     """Owners of a topic's queues between two polls; [queue, poll] as in ``Polls``.
 
     Nothing shows whose a queue is before the first situation, nor where it was not audited; where
-    it was, a queue that nobody takes has no owner.
+    it was, a queue that nobody takes has no owner. So has any queue of members that broadcast:
+    they keep their offsets themselves.
     """
 
     def __init__(self, case: Case, polls: Polls, counts: Flags) -> None:
@@ -158,23 +162,28 @@ class PollOwners:
         self.situation = np.array([numbers[each] for each in in_force], np.int64)[polls.before]
         asked = set(np.unique(self.situation[counts]).tolist())
         rows = polls.rows
-        unowned, sole = np.zeros((2, len(rows), len(numbers)), np.bool_)
+        unowned, known, sole = np.zeros((3, len(rows), len(numbers)), np.bool_)
         #: The client ids that a queue was computed for in a situation.
         self.of: dict[_Place, set[str]] = defaultdict(set)
         processes: dict[_Place, float] = defaultdict(float)
         for situation_id, number in numbers.items():
             if situation_id is not None and number in asked:
                 evaluated = case.evaluated[situation_id]
-                unowned[:, number] = evaluated.verdict.coverage == AUDITED
+                coverage = evaluated.verdict.coverage
+                unowned[:, number] = coverage in (AUDITED, BROADCASTING_GROUP)
+                if coverage == BROADCASTING_GROUP:
+                    continue
                 for each in evaluated.allocations():
                     for row in (rows[queue] for queue in each.queues if queue in rows):
                         self.of[row, number].add(each.client_id)
                         processes[row, number] += each.processes * each.view_weight
         for place, client_ids in self.of.items():
-            unowned[place] = False
+            unowned[place], known[place] = False, True
             sole[place] = len(client_ids) == 1 and abs(processes[place] - 1) < 1e-9
         #: Nobody has the queue.
         self.unowned = np.take_along_axis(unowned, self.situation, axis=1)
+        #: It was computed for somebody.
+        self.known = np.take_along_axis(known, self.situation, axis=1)
         #: One process has it alone.
         self.sole = np.take_along_axis(sole, self.situation, axis=1)
 
@@ -212,7 +221,34 @@ def find_intervals(case: Case, polls: Polls, orphans: Sequence[QueueFinding]) ->
     unmoved = polls.unmoved & ~polls.orphaned(each for each in orphans if each.extent.lasts)
     owned = unmoved & ~owners.unowned & ~polls.orphaned(orphans)
     shown = owned & polls.any_keeps_up & ~polls.hidden(case)
-    return Intervals(polls, counts, _stalled(polls, unmoved, owned, shown, counts), owners)
+    stalled = _stalled(polls, unmoved, owned, shown, counts)
+    return Intervals(polls, counts, _but_for_slow(polls, counts, stalled, owners), owners)
+
+
+def _but_for_slow(polls: Polls, counts: Flags, stalled: Flags, owners: PollOwners) -> Flags:
+    """The stalls but for those of a group that may only be slow.
+
+    A client reads its own queues side by side. Where nobody knows whose a queue is, as by POP, each
+    may come to all queues in turn, and a queue is stalled if it is unlikely that one which moves as
+    often as those that move would stay for so many polls.
+
+    Worked example: a group takes a message a minute, each of another one of its eight queues. Each
+    stays for seven polls, and at those and the polls beside them the others move once in nine:
+    (8 / 9) ** 7 = 0.44 of the queues of such a group stay so long.
+    """
+    has_work = polls.paired & ((polls.backlog_before > 0) | (polls.step != 0))
+    moved = has_work & (polls.step > 0)
+    for row in np.flatnonzero(stalled.any(axis=1)).tolist():
+        counted = np.flatnonzero(counts[row])
+        for start, end in spans(stalled[row, counted]):
+            of_run = counted[start:end]
+            beside = counted[[max(start - 1, 0), min(end, len(counted) - 1)]]
+            around = slice(beside[0], beside[1] + 1)
+            movers = moved[:, around].any(axis=1)
+            stays = 1 - moved[movers, around].sum() / max(has_work[movers, around].sum(), 1)
+            if stays ** len(of_run) > _BY_CHANCE and not owners.known[row, of_run].any():
+                stalled[row, of_run] = False
+    return stalled
 
 
 def orphans_by_topic(found: GroupFindings) -> Mapping[str, Sequence[QueueFinding]]:

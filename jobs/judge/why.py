@@ -4,7 +4,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+import numpy as np
+
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
+from rebalance_core.findings import SHARED_BY_BROKER, Evaluation
 from rebalance_core.texts import Text
 
 from ..declared.kinds import FROZEN_PROCESS
@@ -44,6 +47,15 @@ REFUSED = Text(
 )
 DISABLED = Text(
     "the broker refuses every pull of the group: consumeEnable of its subscription group is false"
+)
+MAY_BE_FILTERED = Text(
+    "all members filter the topic, and by POP an offset may stay at messages that the filter "
+    "leaves out: what waits may be nothing else"
+)
+SHARED = Text(
+    "the broker deals its messages out to any member, and nothing shows which one had them: one "
+    "that is not finished, at the committed offset, holds up those behind it where messages are "
+    "consumed in order; or no member asks for its messages"
 )
 OTHER_FILTER = Text(
     "the broker refuses the pulls of its process: members filter the topic differently, the broker "
@@ -143,15 +155,23 @@ def explain(
         )
     elif any(is_of_outage(each, stall) for each in outages):
         why = CUT_OFF
-    elif held is False:
-        why = NOBODY_HOLDS_IT
     elif holders:
         why = _failing_process(case, stall, holders) or (OTHER_FILTER if is_refused else REFUSED)
+    elif (verdict := _verdict_at_end(case, stall)) and verdict.coverage == SHARED_BY_BROKER:
+        # Running infos do not show what is read by POP.
+        held, why = None, MAY_BE_FILTERED if verdict.is_filtered else SHARED
+    elif held is False:
+        why = NOBODY_HOLDS_IT
     elif is_refused:
         why = OTHER_FILTER
     elif _is_at_once(stall, [each for each in frozen if {*each.client_ids} <= {*stall.owners}]):
         why = FROZEN
     return replace(stall, held=held, why=why)
+
+
+def _verdict_at_end(case: Case, stall: Stall) -> Evaluation | None:
+    (situation_id,) = case.situations.in_force(stall.topic, np.array([stall.last_seen]))
+    return None if situation_id is None else case.evaluated[situation_id].verdict
 
 
 def _failing_process(case: Case, stall: Stall, holders: Sequence[Holding]) -> Text | None:

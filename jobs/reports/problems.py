@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from rebalance_core.descriptions import EXPRESSION_MISMATCH, queue_ranges
 from rebalance_core.english import agreeing, count, joined, list_of
 from rebalance_core.grouping import grouped
-from rebalance_core.message_queue import MessageQueue
-from rebalance_core.texts import Text
+from rebalance_core.message_queue import MessageQueue, is_own_retry_topic
+from rebalance_core.texts import Text, for_slots
 
 from ..declared import kinds
 from ..languages.translated_rows import TEXTS, with_texts
@@ -393,7 +393,7 @@ class Problem:
     @property
     def is_of_retry_topic(self) -> bool:
         """True if its topic is the one from which the group reads again what failed."""
-        return self.place.topic == f"%RETRY%{self.place.consumer_group}"
+        return is_own_retry_topic(self.place.topic, self.place.consumer_group)
 
 
 def find_problems(tables: Tables) -> list[Problem]:
@@ -565,13 +565,27 @@ def _first_what_explains(
     return (*by_weight(first), *by_weight(others))
 
 
+#: By whether the owners of the queues are known, and what holds them up.
+_REMEDIES_OF_STALLS = {
+    (True, True): "fix what holds up these queues at {these_clients}: {why}",
+    (True, False): "take a thread dump of {these_clients} (jstack), and find out why these queues "
+    "do not move",
+    (False, True): "find in the clients' logs which of them had messages of these queues last, and "
+    "fix what holds them up: {why}",
+    (False, False): "find in the clients' logs which of them should read these queues, and why "
+    "they do not move",
+}
+
+
 def _stalled(why: str | None, stalls: Sequence[PlaceFinding]) -> ShownFault:
-    """Stalls as a fault: the queues, who owns them, and ``why`` they do not move."""
+    """Stalls as a fault: the queues, who owns them, where that is known, and ``why`` they do not
+    move.
+    """
     longest = max(stalls, key=lambda each: each.last_seen - each.first_seen)
     queues = {MessageQueue(each.place.topic, *queue) for each in stalls for queue in each.queues}
     owners = tuple(sorted({client_id for each in stalls for client_id in each.owners}))
-    who = list_of(owners, _MOST_OWNERS) or Text("their owners")
-    of_why = {"these_clients": who} | ({"why": why} if why else {})
+    remedy = _REMEDIES_OF_STALLS[bool(owners), bool(why)]
+    values = {"these_clients": list_of(owners, _MOST_OWNERS), "why": why or ""}
     still = agreeing(len(queues), "{queues} [does|do] not move", queues=queue_ranges(queues))
     shared = {each.name: getattr(longest, each.name) for each in fields(ShownEpisode)}
     return ShownFault(
@@ -579,13 +593,7 @@ def _stalled(why: str | None, stalls: Sequence[PlaceFinding]) -> ShownFault:
         fault=kinds.STALLED,
         runs=len(stalls),
         evidence=joined([still, why] if why else [still]),
-        remedy=Text("fix what holds up these queues at {these_clients}: {why}", **of_why)
-        if why
-        else Text(
-            "take a thread dump of {these_clients} (jstack), and find out why these queues do not "
-            "move",
-            **of_why,
-        ),
+        remedy=Text(remedy, **for_slots(remedy, values)),
         queues_affected=len(queues),
         client_ids=owners,
         broker_names=tuple(sorted({queue.broker_name for queue in queues})),

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from rebalance_core.english import agreeing, count
-from rebalance_core.message_queue import is_retry_topic
+from rebalance_core.message_queue import is_own_retry_topic
 from rebalance_core.texts import Text
 
 from ..texts.shown import day_and_time
@@ -37,7 +37,8 @@ class WaitingMessages(NamedTuple):
         nothing is missing.
         """
         messages, per_minute, since, queues, without_offsets = (row[name] for name in COLUMNS)
-        if messages is None and is_retry_topic(row["topic"]):
+        is_own = is_own_retry_topic(row["topic"], row["consumer_group"])
+        if messages is None and is_own:
             return NOTHING
         is_new = since is not None and since >= row["last_seen"]
         since = None if is_new else since

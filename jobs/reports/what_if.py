@@ -14,7 +14,7 @@ from rebalance_core.descriptions import taken_by
 from rebalance_core.english import count, joined
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED
 from rebalance_core.loads import queues_by_client
-from rebalance_core.message_queue import is_retry_topic
+from rebalance_core.message_queue import is_own_retry_topic
 from rebalance_core.moves import shown_id
 from rebalance_core.prediction import StateBetween, Ways
 from rebalance_core.texts import Text
@@ -109,7 +109,9 @@ def _changes(predictions: Predictions) -> list[str]:
 def _load(predictions: Predictions) -> dict[str, tuple[float | None, float | None]]:
     """Each client id's queues of all topics, before and after; None where it is not there."""
     no_retries = [
-        (m, predicted) for m, predicted in predictions if not is_retry_topic(m.state.topic)
+        (m, predicted)
+        for m, predicted in predictions
+        if not is_own_retry_topic(m.state.topic, m.state.consumer_group)
     ] or predictions
     before = _sums(predicted.before for _, predicted in no_retries)
     after = _sums(predicted.after for _, predicted in no_retries)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cases.small_dumps import BROKERS, MINUTES, asked, instant, of_broker, rounds
+from tests.cases.small_dumps import BROKERS, MINUTES, asked, instant, of_broker, rounds, route
 
 
 def reasons(audit, read):
@@ -120,6 +120,42 @@ def test_a_group_of_which_every_message_ends_as_a_dead_letter(audit):
     assert "resend what is in %DLQ%G" in fault["remedy"]
     (reason,) = {row["reason"] for row in found["group_health"] if row["topic"] == "T"}
     assert "2,400 messages were given up and are in %DLQ%G" in reason
+
+
+@pytest.mark.parametrize(
+    ("topic", "fails"),
+    [
+        ("%RETRY%G", True),
+        # By POP the group has a retry topic of each topic.
+        ("%RETRY%G_T", True),
+        ("%RETRY%G+T", True),
+        # What another group failed at, whatever its name, is consumed like any topic.
+        ("%RETRY%H", False),
+        ("%RETRY%G2", False),
+        ("%RETRY%G_U", False),
+        ("%RETRY%", False),
+    ],
+)
+def test_only_its_own_retry_topic_shows_that_a_group_fails(audit, topic, fails):
+    """Each minute 10 messages come to T and 150 to a retry topic; the group consumes all."""
+
+    def read(minute, _):
+        at = {("T", 0): 5 * minute + 9, (topic, 0): 75 * minute + 9}
+        return {queue: (number, number) for queue, number in at.items()}
+
+    subscribed = ("T",) if fails else ("T", topic)
+    lines = (
+        each
+        for minute in MINUTES
+        for each in [
+            *asked(minute, read=read, topics=subscribed),
+            route(60 * minute, *BROKERS, topic=topic, queues=1),
+        ]
+    )
+    found = audit(lines)
+    assert [row["fault"] for row in found["group_faults"]] == ["MESSAGES_FAIL"] * fails
+    (reason,) = {row["reason"] for row in found["group_health"] if row["topic"] == "T"}
+    assert ("were sent back for another try" in reason) == fails
 
 
 @pytest.mark.parametrize(("retries", "share"), [(16, "94% of 40,800"), (9, "90% of 24,000")])

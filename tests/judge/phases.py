@@ -12,11 +12,17 @@ from jobs.judge.core_verdict import FoundQueue, QueueAllocation, Verdict
 from jobs.judge.dossier import Dossier, RouteRun
 from jobs.judge.extents import Extent
 from jobs.judge.found import QueueFinding, Stall
-from jobs.judge.situations import Period, TopicSituation
+from jobs.judge.situations import Period, Situations, TopicSituation
 from jobs.judge.terms import Terms
 from jobs.judge.timeline import Phase, Timeline
 from rebalance_core.faults import Fault
-from rebalance_core.findings import AUDITED, Claimant, Evaluation
+from rebalance_core.findings import (
+    AUDITED,
+    BROADCASTING_GROUP,
+    NOT_SUBSCRIBED,
+    Claimant,
+    Evaluation,
+)
 from rebalance_core.moves import Move
 from rebalance_core.processes import StackedId
 from rebalance_core.state import RouteBroker
@@ -35,7 +41,8 @@ TERMS = Terms(
 
 def case(**facts: Any) -> Any:
     """What a rule reads of a case, and nothing else: of 180 s that something has to last."""
-    values = {"persistence_seconds": 180, "terms": TERMS, "masters_away": ()}
+    values = {"persistence_seconds": 180, "terms": TERMS, "masters_away": (), "members_in_time": ()}
+    values["situations"] = Situations({})
     return SimpleNamespace(**values | {"dossier": Dossier("C", "G")} | facts)
 
 
@@ -63,6 +70,8 @@ def evaluated(allocations: Sequence[QueueAllocation] = (), **overrides: Any) -> 
     }
     for name, value in overrides.items():
         (values if name in values else verdict)[name] = value
+    nobody_reads = verdict["coverage"] in (BROADCASTING_GROUP, NOT_SUBSCRIBED)
+    verdict.setdefault("readers", 0 if nobody_reads else verdict["processes"])
     return Verdict(Evaluation(**verdict), **values, allocations=lambda: tuple(allocations))
 
 

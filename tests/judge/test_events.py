@@ -17,12 +17,11 @@ from jobs.declared.kinds import GRADED_TABLES
 from jobs.judge import events
 from jobs.judge.arrow_tables import Row, to_table
 from jobs.judge.brokers import masters_away
-from jobs.judge.dossier import Dossier
+from jobs.judge.dossier import Dossier, ListedIds
 from jobs.judge.events import (
     MOST_FINDINGS,
     MOST_GROUPS,
     Event,
-    ListedIds,
     addresses_that_changed,
     bounded,
     collector_away,

@@ -173,9 +173,9 @@ def test_the_health_of_each_recomputed_topic_says_it_behind_its_own_reason():
     load = load_of(T=divided(["a", "b"], 1))
     audited = {"topic": "T", "coverage": "AUDITED", "reason": "zones"}
 
-    assert with_load(audited, load)["reason"].startswith("zones; 1 of 2 clients has no queue")
+    assert with_load(audited, load, "G")["reason"].startswith("zones; 1 of 2 clients has no queue")
     for other in ({"coverage": "BROADCASTING"}, {"topic": "%RETRY%G"}):
-        row = with_load(audited | other, load)
+        row = with_load(audited | other, load, "G")
         assert (row["reason"], row["group_idle_clients"]) == ("zones", None)
 
 

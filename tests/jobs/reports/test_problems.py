@@ -213,7 +213,7 @@ def test_a_fault_that_passed_is_no_cause_and_asks_nothing_where_queues_have_what
     problem = only(tables)
     assert problem.cause is not None
     assert (problem.cause.fault, problem.main_kind.name) == ("STALLED", "STALLED")
-    assert problem.remedy.startswith("take a thread dump of their owners (jstack), and find out")
+    assert problem.remedy.startswith("find in the clients' logs which of them should read")
     begun = only(RowTables(stalled_queues=[finding()], group_faults=[{**passed, "ongoing": True}]))
     assert [each.fault for each in begun.there] == ["STALLED", "FROZEN_PROCESS"]
 
