@@ -5,7 +5,7 @@ long at most. What it left out it writes into the dump: what is beyond has no ot
 that lacks something lacks nothing that lasts.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from rebalance_core.english import agreeing
@@ -13,7 +13,7 @@ from rebalance_core.texts import Text
 
 from ..declared.instants import SECOND, Instant
 from .gaps import LEFT_OUT, Gap
-from .silence import longest_silence
+from .reach import RoundTimes, silence_without
 
 #: The number that was left out in each round, by cluster and what it is.
 LeftOutRounds: TypeAlias = Mapping[tuple[str, str], Mapping[Instant, int]]
@@ -29,7 +29,7 @@ def packed_left_out(left_out: LeftOutRounds) -> dict[str, Any]:
 
 def left_out(
     ingested: Mapping[str, Any] | None,
-    rounds: Mapping[str, Collection[Instant]],
+    rounds: RoundTimes,
     persistence_seconds: int,
 ) -> Iterator[Gap]:
     """A gap for each thing that was left out of all rounds, or for as long as what has to last.
@@ -41,21 +41,20 @@ def left_out(
         number_at: dict[Instant, int] = dict(of_rounds)
         asked = set(rounds.get(cluster, number_at))
         without = asked & number_at.keys()
-        if not without:
-            continue
-        silence = longest_silence(asked, without)
-        if without != asked and silence.until - silence.since < persistence_seconds * SECOND:
+        silence = silence_without(asked, without, persistence_seconds * SECOND) if without else None
+        if silence is None:
             continue
         most = max(number_at[time] for time in without)
         # Of some things a collector does not know the number.
         many = Text("{number:,} {what}", number=most, what=what) if most > 1 else what
         text = agreeing(
-            silence.rounds,
+            len(without),
             "cluster {cluster}: the collector left out {many} in {rounds:,} [round|rounds]; the "
             "longest time was from {since} to {until}: raise the bound in its settings, or let it "
             "ask for less (docs/collect)",
             cluster=cluster,
             many=many,
+            rounds=len(without),
             **silence.words,
         )
         yield Gap(LEFT_OUT, text)

@@ -23,7 +23,7 @@ from ..declared.instants import SECOND, Instant
 from ..fold.numbers import micros
 from ..schemas import BROKER_POLLS, LIST_REFUSED
 from .gaps import LISTS_REFUSED, Gap
-from .silence import Silence, longest_silence
+from .reach import Silence, silence_without
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
@@ -43,6 +43,7 @@ class _RefusedLists(NamedTuple):
     broker: str
     consumer_group: str
     reason: str
+    rounds: int
     silence: Silence
 
 
@@ -57,13 +58,14 @@ def refused_lists(polls: ds.Dataset, window: Window, persistence_seconds: int) -
         for lists in min(by_group, by_broker, key=len).values():
             longest = max(lists, key=lambda each: each.silence.until - each.silence.since)
             text = agreeing(
-                longest.silence.rounds,
+                longest.rounds,
                 "cluster {cluster}: the lists of {groups} that {brokers} gave are no evidence in "
                 "{rounds:,} [round|rounds]; the longest time was from {since} to {until}: {reason}",
                 cluster=cluster,
                 groups=names(sorted({each.consumer_group for each in lists}), MOST_NAMES),
                 brokers=names(sorted({each.broker for each in lists}), MOST_NAMES),
                 reason=longest.reason,
+                rounds=longest.rounds,
                 **longest.silence.words,
             )
             yield Gap(LISTS_REFUSED, text)
@@ -85,12 +87,10 @@ def _lasting(polls: ds.Dataset, window: Window, least: Instant) -> Iterator[_Ref
     for (key, time), reason in zip(_by_key(rows, _LIST), reasons, strict=True):
         refused[key][time] = str(reason)
     for key, reason_at in sorted(refused.items(), key=str):
-        rounds = asked[key[:-1]]
-        silence = longest_silence(rounds, reason_at)
-        if len(reason_at) == len(rounds) or silence.until - silence.since >= least:
+        if silence := silence_without(asked[key[:-1]], reason_at, least):
             cluster, name, broker_id, group = key
-            reason = reason_at[max(reason_at)]
-            yield _RefusedLists(cluster, f"{name}/{broker_id}", group, reason, silence)
+            broker, reason = f"{name}/{broker_id}", reason_at[max(reason_at)]
+            yield _RefusedLists(cluster, broker, group, reason, len(reason_at), silence)
 
 
 def _by_key(table: pa.Table, key: Collection[str]) -> Iterator[tuple[_ListKey, Instant]]:
