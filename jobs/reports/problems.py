@@ -585,7 +585,7 @@ def _first_what_explains(
     return (*by_weight(first), *by_weight(others))
 
 
-#: By whether the owners of the queues are known, and what holds them up.
+#: Remedies, by two flags: the owners of the queues are known, and so is what holds them up.
 _REMEDIES_OF_STALLS = {
     (True, True): "fix what holds up these queues at {these_clients}: {why}",
     (True, False): "take a thread dump of {these_clients} (jstack), and find out why these queues "
