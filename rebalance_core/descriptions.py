@@ -102,7 +102,7 @@ def taken_by(kind: str, queues: Collection[MessageQueue], how: str = _SURELY) ->
     return agreeing(len(queues), _EFFECTS[kind, how], queues=queue_ranges(queues))
 
 
-#: By whether queues would have no owner, and several.
+#: Sentences, by two flags: queues would have no owner, and several.
 _WOULD_HAVE: Mapping[tuple[bool, bool], str] = {
     (True, False): "harmless today: with [one member|{number:,} members] fewer ({clients}) "
     "{orphans} would have no owner",
@@ -114,7 +114,7 @@ _WOULD_HAVE: Mapping[tuple[bool, bool], str] = {
 
 
 def harmless_today(harm: Harm) -> Text:
-    """What a latent fault would do, and without whom."""
+    """The harm of a latent fault in words, and without whom it would be."""
     orphans, duplicates = (
         {finding.queue for finding in harm.findings if finding.kind == kind}
         for kind in (ORPHANED, DUPLICATE)

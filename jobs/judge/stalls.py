@@ -182,7 +182,7 @@ class PollOwners:
             sole[place] = len(client_ids) == 1 and abs(processes[place] - 1) < 1e-9
         #: Nobody has the queue.
         self.unowned = np.take_along_axis(unowned, self.situation, axis=1)
-        #: It was computed for somebody.
+        #: Somebody is known to own it.
         self.known = np.take_along_axis(known, self.situation, axis=1)
         #: One process has it alone.
         self.sole = np.take_along_axis(sole, self.situation, axis=1)

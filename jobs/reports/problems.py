@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from rebalance_core.descriptions import EXPRESSION_MISMATCH, queue_ranges
 from rebalance_core.english import agreeing, count, joined, list_of
 from rebalance_core.grouping import grouped
+from rebalance_core.latent import LATENT
 from rebalance_core.message_queue import MessageQueue, is_own_retry_topic
 from rebalance_core.texts import Text, for_slots
 
@@ -31,7 +32,7 @@ from .words import in_general, titles
 #: The ways in which a problem counts: it belongs in the verdict, for it lasts and is not a known
 #: issue; known issues explain all of it; it is there at the end and too new, or too improbable, to
 #: count; it passed by itself.
-Standing = Literal["COUNTED", "KNOWN", "BEGUN", "PASSED"]
+Standing = Literal["COUNTED", "KNOWN", "HARMLESS", "BEGUN", "PASSED"]
 
 #: The words for how queues are consumed, by kind, always and at times.
 _HOW = {
@@ -154,6 +155,12 @@ class ShownFault(ShownEpisode):
         return kinds.lasts(self.fault, self.persistence)
 
     @property
+    def is_latent(self) -> bool:
+        """True if members differ, and no queue shows it as long as they are so many."""
+        costs_nothing = self.severity == kinds.INFO and not self.queues_affected
+        return self.fault in LATENT and self.lasts and costs_nothing
+
+    @property
     def passed(self) -> bool:
         """True if it passed by itself."""
         return self.persistence != kinds.PERSISTENT and not self.ongoing
@@ -222,12 +229,21 @@ class Problem:
         return any(each.ongoing for each in self._counted or self.faults)
 
     @cached_property
+    def is_harmless(self) -> bool:
+        """True if nothing is there at the end but members that differ and cost no queue."""
+        there = [each for each in self.faults if each.ongoing]
+        is_graded = any(each.ongoing for each in self.graded)
+        return bool(there) and not is_graded and all(each.is_latent for each in there)
+
+    @cached_property
     def standing(self) -> Standing:
         """The way in which it counts."""
         if self.is_known:
             return "KNOWN"
         if self.severity != kinds.INFO:
             return "COUNTED"
+        if self.is_harmless:
+            return "HARMLESS"
         return "BEGUN" if self.ongoing else "PASSED"
 
     @property
@@ -565,7 +581,7 @@ def _first_what_explains(
     return (*by_weight(first), *by_weight(others))
 
 
-#: By whether the owners of the queues are known, and what holds them up.
+#: Remedies, by two flags: the owners of the queues are known, and so is what holds them up.
 _REMEDIES_OF_STALLS = {
     (True, True): "fix what holds up these queues at {these_clients}: {why}",
     (True, False): "take a thread dump of {these_clients} (jstack), and find out why these queues "

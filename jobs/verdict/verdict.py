@@ -96,6 +96,8 @@ _STANDINGS = {
     "PASSED": "{topics} had a short disturbance and recovered (deploy, restart).",
     "BEGUN": "In {topics} something was not seen for long yet, or is too unlikely to count: the "
     "next run will show.",
+    "HARMLESS": "In {topics} members differ, which is harmless today: with fewer of them queues "
+    "would be wrong.",
     "KNOWN": "In {topics} something is a known issue, which does not count.",
 }
 #: And by the kinds that have no severity.
@@ -153,7 +155,11 @@ class RunVerdict:
             return worst(severity for severity, topics in self.topics.items() if topics)
         if not self.is_complete:
             return INCOMPLETE
-        return INFO if self.others.get("PASSED") or self.others.get("BEGUN") else OK
+        return INFO if self._has_more else OK
+
+    @property
+    def _has_more(self) -> bool:
+        return any(self.others.get(each) for each in ("PASSED", "BEGUN", "HARMLESS"))
 
     @property
     def counted(self) -> int:
@@ -176,10 +182,11 @@ class RunVerdict:
     def sentence(self) -> Text:
         """The first sentence on the run."""
         if not self.counted:
-            passed = self.others.get("PASSED") or self.others.get("BEGUN")
             if not self.is_complete:
                 return Text("Nothing lasting was found, but not everything was audited.")
-            return Text("Nothing lasting was found.") if passed else Text("Nothing was found.")
+            if self.others.get("PASSED") or self.others.get("BEGUN"):
+                return Text("Nothing lasting was found.")
+            return Text("No queue is wrong.") if self._has_more else Text("Nothing was found.")
         faults = agreeing(
             self.counted,
             "{topics} of {groups} [has|have] lasting faults",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.verdict.scenarios import SCENARIOS, Scenario, run, surfaces
+from tests.verdict.scenarios import SCENARIOS, Line, Scenario, changed, lines_of, run, surfaces
 
 LEVELS = {"WRONG": "CRITICAL", "INCOMPLETE": "INCOMPLETE", "WELL": "OK"}
 
@@ -29,3 +29,23 @@ def test_no_surface_gives_an_all_clear_not_earned(scenario: Scenario, tmp_path: 
     texts = {**found.texts, "console": " ".join(console.split())}
     texts.pop("alert")  # it has the first gap and the number of the others
     assert [name for name, text in texts.items() if scenario.words not in text] == []
+
+
+def test_the_secret_of_a_client_whose_lines_were_refused_is_published_nowhere(
+    tmp_path: Path,
+) -> None:
+    one = next(line["client_id"] for line in lines_of("S1") if "client_id" in line)
+
+    def refuse(line: Line) -> Line:
+        if line.get("client_id") == one:
+            line |= {"client_id": "10.0.0.1@secretKey=hunter2hunter2", "body": "{}x"}
+        return line
+
+    code, console = run(Scenario("", "", changed("S1", refuse)), tmp_path, "INCOMPLETE")
+    found = surfaces(tmp_path)
+    assert code
+    assert "client 10.0.0.1@secretKey=(secret " in found.texts["page"]
+    summaries = list((tmp_path / "out" / "reports").rglob("*.json"))
+    every = [console, *found.texts.values(), *(each.read_text() for each in summaries)]
+    assert len(every) > 5
+    assert not [text for text in every if "hunter2" in text]
