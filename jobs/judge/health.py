@@ -136,17 +136,21 @@ def _unaudited(case: Case, covered: Sequence[tuple[Period, Evaluation]]) -> Row:
 
     It ends with the first snapshot that shows owners again, or with the last one of the topic. Of
     several coverages in that time the row has the first. Routes may be collected more seldom than
-    lists: that the first one comes late is no such time while a route counts for as long.
+    lists: that the first one comes late is no such time while a route counts for as long, and
+    while something can last after it.
     """
     times = [*(period.first_seen for period, _ in covered), covered[-1][0].last_seen]
     runs = groupby(range(len(covered)), lambda number: covered[number][1].shows_owners)
     blind = [list(numbers) for shows, numbers in runs if not shows]
     lasting = []
+    least = case.persistence_seconds * SECOND
     for numbers in blind:
         coverages = [covered[each][1].coverage for each in numbers]
-        waits_for_route = numbers[0] == 0 and set(coverages) == {ROUTE_NOT_KNOWN}
-        late = case.terms.route_max_age_seconds if waits_for_route else 0
         since, until = times[numbers[0]], times[numbers[-1] + 1]
+        waits_for_route = numbers[0] == 0 and set(coverages) == {ROUTE_NOT_KNOWN}
+        comes_too_late = numbers[-1] + 1 < len(covered) and times[-1] - until < least
+        is_late = waits_for_route and not comes_too_late
+        late = case.terms.route_max_age_seconds if is_late else 0
         if until - since >= max(case.persistence_seconds, late, 1) * SECOND:
             lasting.append((until - since, since, until, coverages[0]))
     _, begins, ends, coverage = max(lasting, default=(0, None, None, None))

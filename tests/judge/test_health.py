@@ -223,7 +223,10 @@ def test_what_is_known_counts_over_what_is_later_and_not_known():
         ([("all", 0, 840)], None),
         # Routes may come every 15 minutes (route_max_age_seconds), so the first one late.
         ([("unrouted", 0, 840), ("good", 900, 960)], ("unrouted", 0, 900)),
-        ([("unrouted", 0, 780), ("good", 840, 960)], None),
+        ([("unrouted", 0, 780), ("good", 840, 1_020)], None),
+        # Nothing can be seen to last after it.
+        ([("unrouted", 0, 780), ("good", 840, 960)], ("unrouted", 0, 840)),
+        ([("unrouted", 0, 60), ("good", 120, 180)], None),
         ([("good", 0, 60), ("unrouted", 120, 360)], ("unrouted", 120, 360)),
     ],
 )
