@@ -193,6 +193,8 @@ error_code int?: the broker's response code; -1 without response
 error_message
 connections int 0..: connections in the list
 collected_at
+first_collected_at timestamp?: when the first answer of the round came, of a broker that was asked
+    again in it; null: asked once
 list_id string? filled: the id of the list, as in member_lists
 
 member_lists: cluster, consumer_group, list_id: the content of a broker's list, once however often

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date
 from itertools import chain
 
 from rebalance_core.english import agreeing, count, list_of
@@ -35,6 +35,7 @@ from ..reports.words import sentences
 from ..storage import Location, PublishedRun, Reports, SnapshotWriter, new_run_id
 from ..storage.retention import Retention, prune_reports
 from ..texts.shown import folded, visible
+from ..verdict.gaps import ROUNDS_TOO_SHORT
 from ..verdict.verdict import RunVerdict, make_verdict
 from . import common
 from .clock import now
@@ -201,9 +202,7 @@ def closing_lines(
     """The lines on what is missing, and the last lines of a run, of so many columns."""
     published, problems = tables.published, find_problems(tables)
     verdict = make_verdict(published.summary, tables, problems)
-    window = published.summary["window"]
-    first, last = (datetime.fromisoformat(window[f"{name}_snapshot"]) for name in ("first", "last"))
-    is_short = (last - first).total_seconds() < settings.persistence_seconds
+    is_short = any(gap.kind == ROUNDS_TOO_SHORT for gap in verdict.gaps)
     language = settings.console_language
     return what_is_missing(verdict, language), [
         *([] if language.zone is UTC else [f"times: {language.zone}"]),

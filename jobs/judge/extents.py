@@ -17,7 +17,7 @@ from rebalance_core.grouping import grouped
 
 from ..declared.instants import SECOND, Instant
 from ..declared.kinds import PERSISTENT, TRANSIENT
-from .intervals import usual_gap_but_for_one
+from .intervals import usual_gap_but_for_one, watches
 
 Key = TypeVar("Key")
 Observed = TypeVar("Observed")
@@ -268,6 +268,28 @@ def extent_of(runs: Sequence[Portion], counted: int, persistence_seconds: int) -
         persistence=PERSISTENT if lasts and covers >= persistence_seconds * SECOND else TRANSIENT,
         ongoing=counted - last.after <= median_low(_gaps(runs) or [0]),
         share_of_time=shown / in_all if in_all else 1.0,
+    )
+
+
+def reach(snapshots: Sequence[Instant]) -> Instant:
+    """The longest time over which anything can be seen in these snapshots, ascending: with less
+    than ``persistence_seconds`` nothing can last (``extent_of``).
+
+    Worked example, in minutes: three rounds and, after a pause in which nobody looked, two more.
+
+    >>> minute = 60 * SECOND
+    >>> [reach([n * minute for n in times]) // minute for times in ((0, 1, 2, 480, 481), (7,), ())]
+    [2, 0, 0]
+    """
+    begins = watches(snapshots)
+    parts = [Portion(each, each, 1, watch=bisect_right(begins, each)) for each in snapshots]
+    of_watches = grouped((run.watch, run) for run in runs_of(parts)).values()
+    return max(
+        (
+            min(each[-1].last_seen - each[0].first_seen, sum(run.covers for run in each))
+            for each in of_watches
+        ),
+        default=0,
     )
 
 

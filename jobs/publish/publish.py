@@ -26,15 +26,8 @@ from ..schemas import (
 )
 from ..storage import Location, PublishedRun, Reports, Snapshots, TableFiles
 from ..texts.shown import iso
-from ..verdict.gaps import (
-    Gap,
-    first,
-    gaps_of,
-    missed_rounds,
-    packed,
-    short_nights,
-    times_ahead,
-)
+from ..verdict.gaps import Gap, first, gaps_of, packed, times_ahead
+from ..verdict.reach import missed_rounds, short_nights, slow_rounds, too_short
 from ..verdict.silence import silences
 from ..verdict.verdict import make_verdict
 from .addresses import broker_addresses
@@ -119,6 +112,12 @@ def publish(
                 "ingested": inputs.ingested,
             },
             **packed(_gaps(inputs, task, made, scope, tables_written, masking)),
+            "slow_rounds": {
+                masking.mask(cluster): seconds
+                for cluster, seconds in slow_rounds(
+                    scope.rounds, task.settings.persistence_seconds
+                ).items()
+            },
             "witnesses": witnesses_of(scope.witnesses, masking),
             "brokers": broker_addresses(inputs, scope.last, masking),
             "versions": dict(made.versions),
@@ -144,10 +143,12 @@ def _gaps(
     """Gaps of the input, in dumps, refused rows, rows of the future, rounds and polls, and against
     the run before. What a run has written is masked already.
     """
+    persistence_seconds = task.settings.persistence_seconds
     found = [
         *made.gaps,
         *_ahead(inputs, task),
-        *missed_rounds(scope.rounds, task.settings.persistence_seconds),
+        *too_short(scope.rounds, persistence_seconds),
+        *missed_rounds(scope.rounds, persistence_seconds),
         *_short_nights(task, scope),
         *gone(Reports(task.reports), scope.previous, written, scope.witnesses, masking),
     ]

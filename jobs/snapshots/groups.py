@@ -77,7 +77,7 @@ def group_tables(
         columns = dict(zip(names, zip(*offsets, strict=True), strict=True))
         yield QUEUE_OFFSETS.name, table_of(QUEUE_OFFSETS, columns, **_subject(statements[0]))
     if group.polls:
-        yield from _poll_tables(list(group.polls.values()), group.members, terms)
+        yield from _poll_tables(group, terms)
 
 
 def _subject(statement: Statement) -> dict[str, str]:
@@ -92,6 +92,8 @@ class _Group:
         self.members = Members()
         #: The poll collected last of each round, in order of time.
         self.polls: dict[tuple[Instant, Broker], Statement] = {}
+        #: The time of the first poll of each round in which a broker was asked again.
+        self.first_polled: dict[tuple[Instant, Broker], Instant] = {}
         #: The offsets of each round; the later answer counts of a queue that was asked for twice in
         #: one.
         self.offsets: dict[Instant, dict[tuple[str, str, int], Offset]] = {}
@@ -128,7 +130,8 @@ class _Group:
 
     def _add_poll(self, poll: Statement, broker: Broker, answer: Content) -> None:
         key = _round(poll), broker
-        self.polls.pop(key, None)
+        if (earlier := self.polls.pop(key, None)) is not None:
+            self.first_polled.setdefault(key, earlier.collected_at)
         self.polls[key] = poll
         # One that repeats itself is the very same object, and costs nothing.
         if isinstance(answer, Connections) and self._lists.get(broker) is not answer:
@@ -146,21 +149,23 @@ def _round(statement: Statement) -> Instant:
     return cast("Instant", statement.snapshot_time)
 
 
-def _poll_tables(
-    polls: list[Statement], members: Members, terms: SnapshotTerms
-) -> Iterator[tuple[str, pa.Table]]:
+def _poll_tables(group: _Group, terms: SnapshotTerms) -> Iterator[tuple[str, pa.Table]]:
     """``broker_polls``, ``heartbeats`` and ``member_lists`` of polls in order of time."""
+    polls = list(group.polls.values())
     answers = [
         (poll.collected_at, _broker(poll), poll.content)
         for poll in polls
         if isinstance(poll.content, Connections)
     ]
-    lists = ListRows(members, GroupTables(answers), terms.heartbeat_expiry_seconds, Stays(answers))
+    lists = ListRows(
+        group.members, GroupTables(answers), terms.heartbeat_expiry_seconds, Stays(answers)
+    )
     subject = _subject(polls[0])
     for some in in_parts(polls, PIECE_ROWS):
         rows = []
         for poll in some:
-            rows.append(_broker_poll(poll, lists))
+            first = group.first_polled.get((_round(poll), _broker(poll)))
+            rows.append(_broker_poll(poll, lists) | {"first_collected_at": first})
             if lists.rows >= PIECE_ROWS:
                 yield HEARTBEATS.name, lists.take_heartbeats(**subject)
         yield BROKER_POLLS.name, pa.Table.from_pylist(rows, schema=BROKER_POLLS.schema)

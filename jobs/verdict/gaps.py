@@ -1,4 +1,5 @@
-"""Gaps of the input: dumps that end early, rounds that nobody asked, brokers that never answered.
+"""Gaps of the input, by kind: dumps that end early, rounds that nobody asked, brokers that never
+answered.
 
 What is not there cannot be found, so an all-clear is worth no more than these gaps let it be.
 """
@@ -6,10 +7,8 @@ What is not there cannot be found, so an all-clear is worth no more than these g
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from itertools import pairwise
-from statistics import quantiles
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text, from_parts
 
 from ..config.window import Window
-from ..declared.instants import SECOND, Instant, to_instant
+from ..declared.instants import Instant, to_instant
 from ..schemas import Table
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
@@ -41,7 +40,10 @@ ROWS_LOST = "ROWS_LOST"
 #: Gaps in a cluster's times: lines of another age than most, and rows of the future.
 TIMES_APART = "TIMES_APART"
 TIMES_AHEAD = "TIMES_AHEAD"
-#: Gaps in a cluster's rounds: some were not collected, in between, at the beginning, at the end.
+#: Gaps in a cluster's rounds: nothing can be seen to last in them; several have one time; some were
+#: not collected, in between, at the beginning, at the end.
+ROUNDS_TOO_SHORT = "ROUNDS_TOO_SHORT"
+SNAPSHOT_TIME_STANDS = "SNAPSHOT_TIME_STANDS"
 ROUNDS_MISSING = "ROUNDS_MISSING"
 ROUNDS_BEGIN_LATE = "ROUNDS_BEGIN_LATE"
 ROUNDS_END_EARLY = "ROUNDS_END_EARLY"
@@ -61,6 +63,8 @@ GAPS = (
     *(DUMP_CUT, DUMP_EMPTY, NUL_BYTES, DUMP_DAMAGED, LINE_TOO_LONG, LINES_LOST),
     ROWS_LOST,
     *(TIMES_APART, TIMES_AHEAD),
+    ROUNDS_TOO_SHORT,
+    SNAPSHOT_TIME_STANDS,
     *(ROUNDS_MISSING, ROUNDS_BEGIN_LATE, ROUNDS_END_EARLY),
     *(BROKER_SILENT, OFFSETS_MISSING, NAMESERVER_SILENT),
     *(CLUSTER_GONE, GROUP_GONE, BROKER_GONE, NAMESERVER_GONE, NOT_NAMED),
@@ -68,14 +72,6 @@ GAPS = (
 _SPAN: Any = [("snapshot_time", each) for each in ("count", "min", "max")]
 #: The most sentences that are kept of each kind; then one says how many more there are.
 _MOST_OF_A_KIND = 20
-#: The fewest rounds that show how often they come.
-_LEAST_ROUNDS = 5
-#: A round is missed where the next one comes later than most by half of their distance.
-ONE_IS_LATE = 1.5
-#: The rounds, and the time, that may be missing at the edges of a night: files come late, and a
-#: collector that is started anew needs a moment.
-_ROUNDS_AT_EDGES = 3
-_TIME_AT_EDGES = 600 * SECOND
 
 
 class Gap(NamedTuple):
@@ -83,87 +79,6 @@ class Gap(NamedTuple):
 
     kind: str
     text: Text
-
-
-def usual_seconds(times: Sequence[Instant]) -> float | None:
-    """The usual time between rounds, in seconds; None: there are too few to know it."""
-    if len(times) < _LEAST_ROUNDS:
-        return None
-    # Most gaps of two collectors with two schedules are the longer ones.
-    return quantiles([(later - earlier) / SECOND for earlier, later in pairwise(times)], n=4)[2]
-
-
-def missed_rounds(
-    rounds: Mapping[str, Collection[Instant]], persistence_seconds: int
-) -> Iterator[Gap]:
-    """A gap for each cluster that lacks rounds between its first and its last, for so long that
-    what lasts may have come and gone.
-
-    Where a round comes a little late nothing is missing that the audit could find.
-    """
-    for cluster, of_cluster in sorted(rounds.items()):
-        times = sorted(of_cluster)
-        usual = usual_seconds(times)
-        if usual is None:
-            continue
-        gaps = [(later - earlier, earlier, later) for earlier, later in pairwise(times)]
-        missed = [each for each in gaps if each[0] > ONE_IS_LATE * usual * SECOND]
-        if missed and max(missed)[0] >= persistence_seconds * SECOND:
-            _, earlier, later = max(missed)
-            absent = sum(round(gap / (usual * SECOND)) - 1 for gap, _, _ in missed)
-            text = Text(
-                "cluster {cluster}: a round comes every {seconds:.0f} s, and some are missing "
-                "({number:,}); the longest gap is from {earlier} to {later}",
-                cluster=cluster,
-                seconds=usual,
-                number=absent,
-                earlier=time_text(earlier),
-                later=time_text(later),
-            )
-            yield Gap(ROUNDS_MISSING, text)
-
-
-def short_nights(
-    rounds: Mapping[str, Collection[Instant]], since: Instant | None, until: Instant | None
-) -> Iterator[Gap]:
-    """A gap for each cluster whose rounds begin well after the window, or another cluster, and for
-    each whose rounds end well before; ``since``, ``until``: of the window, None where it is open.
-
-    Well: more than three of its usual intervals, and more than ten minutes. For a cluster with so
-    few rounds that nobody knows its interval only the other clusters show what is missing: it was
-    away for more than half of the time that they go over. Clusters whose rounds are of other times
-    altogether show nothing of each other.
-    """
-    times = {cluster: sorted(each) for cluster, each in rounds.items() if each}
-    usual = {cluster: usual_seconds(each) for cluster, each in times.items()}
-    for cluster, own in sorted(times.items()):
-        others = [
-            (each[0], each[-1])
-            for name, each in times.items()
-            if usual[name] and name != cluster and each[0] <= own[-1] and own[0] <= each[-1]
-        ]
-        interval = usual[cluster]
-        edges = [(since or own[0], until or own[-1])] if interval else []
-        begin = min(at for at, _ in [*edges, *others, (own[0], own[-1])])
-        end = max(at for _, at in [*edges, *others, (own[0], own[-1])])
-        most = _ROUNDS_AT_EDGES * interval * SECOND if interval else (end - begin) / 2
-        most = max(most, _TIME_AT_EDGES)
-        if own[0] - begin > most:
-            text = Text(
-                "cluster {cluster}: no round from {begin} until the first one at {first}",
-                cluster=cluster,
-                first=time_text(own[0]),
-                begin=time_text(begin),
-            )
-            yield Gap(ROUNDS_BEGIN_LATE, text)
-        if end - own[-1] > most:
-            text = Text(
-                "cluster {cluster}: no round after the last one at {last} until {end}",
-                cluster=cluster,
-                last=time_text(own[-1]),
-                end=time_text(end),
-            )
-            yield Gap(ROUNDS_END_EARLY, text)
 
 
 def times_ahead(tables: Iterable[tuple[Table, ds.Dataset]], future: datetime) -> Iterator[Gap]:

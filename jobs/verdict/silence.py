@@ -1,20 +1,17 @@
 """Times of answers -> the brokers and nameservers that were silent for too long.
 
-A broker answered in a round where it answered about any group. A silence begins with the first
-round without an answer, and ends with the next round that has one, or with the last round: a broker
-that restarts is away for a minute or two, and what its members hold has not changed then.
+A broker answered in a round where it answered about any group. For too long: ``reach.py`` has the
+rule. A broker that restarts is away for a minute or two, and what its members hold has not changed
+then.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rebalance_core.english import MOST_NAMES, names
 from rebalance_core.grouping import grouped
@@ -23,17 +20,17 @@ from rebalance_core.texts import Text
 from ..config.settings import Settings
 from ..config.window import Window
 from ..declared.instants import SECOND, Instant
-from ..fold.numbers import micros
-from ..schemas import BROKER_POLLS, NO_ANSWER
+from ..fold.numbers import micros, pc
+from ..schemas import BROKER_POLLS, LONG, NO_ANSWER
 from .gaps import (
     BROKER_SILENT,
     NAMESERVER_SILENT,
     OFFSETS_MISSING,
-    ONE_IS_LATE,
+    SNAPSHOT_TIME_STANDS,
     Gap,
     time_text,
-    usual_seconds,
 )
+from .reach import RoundTimes, Silence, longest_silence, usual_interval
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
@@ -41,41 +38,12 @@ if TYPE_CHECKING:  # it imports pandas, some 55 MiB
 _BROKER = ("cluster", "broker_name", "broker_id")
 _ROUND = (*_BROKER, "snapshot_time")
 _ADDRESS = "broker_addr"
+#: The time from the first answer of a round to the last one, of a broker that was asked again.
+_ASKED_FOR, _ASKED_AGAIN = "asked for", ("first_collected_at", "collected_at")
+#: Two collectors may give their rounds the time of one minute.
+_LEAST_AGAIN = 60 * SECOND
 #: The key of a poll: cluster, broker name and id, and maybe group.
 _PollKey: TypeAlias = tuple[Any, ...]
-
-
-class Silence(NamedTuple):
-    """The longest time without an answer, and in how many rounds there was none."""
-
-    since: Instant
-    until: Instant
-    rounds: int
-
-    @property
-    def words(self) -> dict[str, Any]:
-        """The values for the slots of a sentence."""
-        return {
-            "rounds": self.rounds,
-            "since": time_text(self.since),
-            "until": time_text(self.until),
-        }
-
-
-def longest_silence(asked: Collection[Instant], without: Collection[Instant]) -> Silence:
-    """The longest silence of a broker; ``asked``: all its rounds, ``without``: those in which it
-    did not answer, at least one.
-
-    >>> longest_silence([0, 60, 120, 180, 240], [0, 120, 180])
-    Silence(since=120, until=240, rounds=3)
-    """
-    times, found, silent_at = sorted(asked), [], set(without)
-    for silent, numbers in groupby(range(len(times)), lambda number: times[number] in silent_at):
-        if silent:
-            run = [*numbers]
-            found.append((times[run[0]], times[min(run[-1] + 1, len(times) - 1)]))
-    since, until = max(found, key=lambda each: each[1] - each[0])
-    return Silence(since, until, len(without))
 
 
 #: Kinds of ``AnswerTimes``: routes by nameservers, offsets by brokers; never anything by brokers of
@@ -88,19 +56,22 @@ AnswerTimes: TypeAlias = Mapping[tuple[str, str], Collection[Instant]]
 def silences(
     polls: ds.Dataset | None,
     window: Window,
-    rounds: Mapping[str, Collection[Instant]],
+    rounds: RoundTimes,
     given: Mapping[str, AnswerTimes],
     settings: Settings,
 ) -> Iterator[Gap]:
     """The gaps of all who answered for a while and then no more, of brokers that never did, or that
-    nobody ever asked, and of groups of which nobody asked who the members are.
+    nobody ever asked, and of groups of which nobody asked who the members are; of rounds that have
+    one time.
 
     ``polls``: ``broker_polls``, where the input has them. ``rounds``: by cluster all of them.
     """
     of_masters: AnswerTimes = {}
+    least = settings.persistence_seconds * SECOND
     if polls is not None:
         of_brokers = _rounds(polls, window)
-        yield from silent_brokers(polls, window, of_brokers, settings.persistence_seconds)
+        yield from _standing(of_brokers, least)
+        yield from silent_brokers(polls, window, of_brokers, least)
         by_master = (pc.field("broker_id") == 0) & pc.field("answered")
         of_masters = grouped(_rows(of_brokers.filter(by_master), ("cluster", "broker_name")))
     for cluster, name in sorted(given.get(NEVER_ASKED, ())):
@@ -119,28 +90,26 @@ def silences(
             groups=names(sorted(groups), MOST_NAMES),
         )
         yield Gap(BROKER_SILENT, text)
-    least = settings.persistence_seconds * SECOND
     yield from _missing_offsets(given[OFFSETS], rounds, of_masters, least)
+    # A route counts for so long.
+    of_routes = max(least, settings.route_max_age_seconds * SECOND)
     for (cluster, name), times in sorted(given[ROUTES].items()):
         # In place of a nameserver another may come.
         others = (min(each) for (where, _), each in given[ROUTES].items() if where == cluster)
         end = max(times) if any(max(times) < each for each in others) else None
         asked = [each for each in rounds.get(cluster, ()) if end is None or each < end]
-        if without := _without(times, asked, settings.route_max_age_seconds * SECOND):
+        if silence := _came_no_more(times, asked, of_routes):
             text = Text(
                 "nameserver {name} of cluster {cluster} gave no route from {since} to {until}",
                 name=name,
                 cluster=cluster,
-                **without,
+                **silence.words,
             )
             yield Gap(NAMESERVER_SILENT, text)
 
 
 def _missing_offsets(
-    given: AnswerTimes,
-    rounds: Mapping[str, Collection[Instant]],
-    of_masters: AnswerTimes,
-    least: Instant,
+    given: AnswerTimes, rounds: RoundTimes, of_masters: AnswerTimes, least: Instant
 ) -> Iterator[Gap]:
     """A gap for each cluster of which no offsets came for so long; of another one for each broker
     whose master answered then about members.
@@ -148,88 +117,74 @@ def _missing_offsets(
     by_cluster = grouped((cluster, (name, times)) for (cluster, name), times in given.items())
     for cluster, of_brokers in sorted(by_cluster.items()):
         at_any = set().union(*(times for _, times in of_brokers))
-        if without := _without(at_any, rounds.get(cluster, ()), least):
+        if silence := _came_no_more(at_any, rounds.get(cluster, ()), least):
             text = Text(
                 "cluster {cluster}: no broker gave offsets from {since} to {until}: whether its "
                 "queues were consumed then is not known",
                 cluster=cluster,
-                **without,
+                **silence.words,
             )
             yield Gap(OFFSETS_MISSING, text)
             continue
         for name, times in sorted(of_brokers):
-            if without := _without(times, of_masters.get((cluster, name), ()), least):
+            if silence := _came_no_more(times, of_masters.get((cluster, name), ()), least):
                 text = Text(
                     "broker {broker} of cluster {cluster} gave lists and no offsets from {since} "
                     "to {until}: whether its queues were consumed then is not known",
                     broker=name,
                     cluster=cluster,
-                    **without,
+                    **silence.words,
                 )
                 yield Gap(OFFSETS_MISSING, text)
 
 
-def _without(
+def _came_no_more(
     times: Collection[Instant], rounds: Collection[Instant], least: Instant
-) -> dict[str, Any] | None:
-    """The first and the last round, as values for a sentence, of the longest time in which rounds
-    brought nothing of what came at these ``times``: ``least`` or more, and clearly longer than
-    usual; None where there is none.
+) -> Silence | None:
+    """The longest silence of rounds that brought nothing of what came at these ``times``.
 
-    What came for the first time in the midst was not asked for before.
-
-    >>> minutes = [n * 60 * SECOND for n in range(10)]
-    >>> _without(minutes[:5], minutes, 240 * SECOND)
-    {'since': '1970-01-01 00:05:00 UTC', 'until': '1970-01-01 00:09:00 UTC'}
-    >>> _without(minutes[::5], minutes, 240 * SECOND)
+    What came for the first time in the midst was not asked for before; of what came a few times
+    nobody knows how often it is asked for.
     """
-    found = sorted(times)
-    usual = usual_seconds(found)
+    usual = usual_interval(times)
     if usual is None:
         return None
-    asked = sorted(rounds)
-    # Between two of what came, and after the last: the rounds that brought nothing.
-    begins = [bisect_right(asked, each) for each in found]
-    ends = [*(bisect_left(asked, each) for each in found[1:]), len(asked)]
-    spans = [
-        (asked[end - 1] - asked[begin], asked[begin], asked[end - 1])
-        for begin, end in zip(begins, ends, strict=True)
-        if begin < end
-    ]
-    length, first, last = max(spans, default=(0, 0, 0))
-    if not length >= max(least, ONE_IS_LATE * usual * SECOND) > 0:
-        return None
-    return {"since": time_text(first), "until": time_text(last)}
+    return longest_silence([each for each in rounds if each > min(times)], times, usual, least)
 
 
 def silent_brokers(
-    polls: ds.Dataset, window: Window, rounds: pa.Table, persistence_seconds: int
+    polls: ds.Dataset, window: Window, asked_in: pa.Table, least: Instant
 ) -> Iterator[Gap]:
     """A gap for each broker that never answered, or not for as long as what has to last; and for
     each group about which a broker gave no answer for so long, though it answered about others.
     """
-    least = persistence_seconds * SECOND
-    asked = grouped(_rows(rounds, _BROKER))
-    silent = rounds.filter(pc.invert(rounds["answered"])).sort_by("snapshot_time")
+    asked = grouped(_rows(asked_in, _BROKER))
+    silent = asked_in.filter(pc.invert(asked_in["answered"])).sort_by("snapshot_time")
     without = grouped(_rows(silent, _BROKER))
     keys = zip(*(silent[name].to_pylist() for name in _BROKER), strict=True)
     addresses = dict(zip(keys, silent[_ADDRESS].to_pylist(), strict=True))
+
+    def silence_of(key: _PollKey, missing: Collection[Instant]) -> Silence | None:
+        usual = usual_interval(asked[key]) or 0
+        return longest_silence(asked[key], set(asked[key]) - set(missing), usual, least)
+
     for key, times in sorted(without.items(), key=str):
         values = {"broker": _named(key, addresses.get(key)), "cluster": key[0]}
         if len(times) == len(asked[key]):
             text = Text("broker {broker} of cluster {cluster} never answered", **values)
             yield Gap(BROKER_SILENT, text)
-        elif _is_long(silence := longest_silence(asked[key], times), least):
+        elif silence := silence_of(key, times):
             text = Text(
                 "broker {broker} of cluster {cluster} did not answer in {rounds:,} rounds; the "
                 "longest silence was from {since} to {until}",
                 **values,
+                rounds=len(times),
                 **silence.words,
             )
             yield Gap(BROKER_SILENT, text)
-    answered = rounds.filter(rounds["answered"]).select(_ROUND)
+    answered = asked_in.filter(asked_in["answered"]).select(_ROUND)
     for key, of_group in sorted(_groups_without(polls, window, answered).items(), key=str):
-        if _is_long(silence := longest_silence(asked[key[:-1]], of_group), least):
+        if silence := silence_of(key[:-1], of_group):
             text = Text(
                 "broker {broker} of cluster {cluster} did not answer about {group} in "
                 "{rounds:,} rounds, but about other groups; the longest silence was from "
@@ -237,9 +192,28 @@ def silent_brokers(
                 broker=f"{key[1]}/{key[2]}",
                 cluster=key[0],
                 group=key[-1],
+                rounds=len(of_group),
                 **silence.words,
             )
             yield Gap(BROKER_SILENT, text)
+
+
+def _standing(asked_in: pa.Table, least: Instant) -> Iterator[Gap]:
+    """A gap for each cluster in which one broker was asked about one group for so long in what is
+    one round; in a round that takes long each question is asked once.
+    """
+    again = asked_in.filter(pc.field(_ASKED_FOR) >= max(least, _LEAST_AGAIN))
+    rows = again.sort_by(_ASKED_FOR).select(["cluster", "snapshot_time", _ASKED_FOR]).to_pylist()
+    for cluster, row in sorted({row["cluster"]: row for row in rows}.items()):
+        text = Text(
+            "cluster {cluster}: snapshot_time stays at {at} while collected_at goes on for "
+            "{seconds:,.0f} s, so that these rounds count as one: let the collector give each "
+            "round a time of its own",
+            cluster=cluster,
+            at=time_text(row["snapshot_time"]),
+            seconds=row[_ASKED_FOR] / SECOND,
+        )
+        yield Gap(SNAPSHOT_TIME_STANDS, text)
 
 
 def _named(key: _PollKey, address: str | None) -> str:
@@ -248,19 +222,23 @@ def _named(key: _PollKey, address: str | None) -> str:
     return Text("{broker} at {address}", broker=name, address=address) if address else name
 
 
-def _is_long(silence: Silence, least: Instant) -> bool:
-    return silence.until - silence.since >= least
-
-
 def _rounds(polls: ds.Dataset, window: Window) -> pa.Table:
-    """Each broker's rounds: whether it answered about any group, and an address that was asked."""
+    """Each broker's rounds: whether it answered about any group, an address that was asked, and for
+    how long it was asked again about one.
+    """
+    there = set(polls.schema.names)
     columns: Any = {name: pc.field(name) for name in _ROUND}
     columns["answered"] = pc.field("outcome") != NO_ANSWER
-    columns[_ADDRESS] = pc.field(_ADDRESS) if _ADDRESS in polls.schema.names else pc.scalar("")
+    columns[_ADDRESS] = pc.field(_ADDRESS) if _ADDRESS in there else pc.scalar("")
+    columns[_ASKED_FOR] = pc.scalar(pa.scalar(None, LONG))
+    if {*_ASKED_AGAIN} <= there:
+        first, last = (micros(pc.field(name)) for name in _ASKED_AGAIN)
+        columns[_ASKED_FOR] = last - first
+    values: Any = [(name, "max") for name in columns.keys() - {*_ROUND}]
 
     def distinct(table: pa.Table) -> pa.Table:
-        found = table.group_by([*_ROUND]).aggregate([("answered", "max"), (_ADDRESS, "max")])
-        return found.rename_columns([*_ROUND, "answered", _ADDRESS])
+        found = table.group_by([*_ROUND]).aggregate(values)
+        return found.rename_columns([*_ROUND, *(name for name, _ in values)])
 
     # A day of a large fleet has too many polls to be held.
     found = [distinct(each) for each in _batches(polls, window, columns)]

@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
-from rebalance_core.english import MOST_NAMES, agreeing, count, list_of
+from rebalance_core.english import MOST_NAMES, agreeing, count, list_of, names
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
@@ -118,6 +118,7 @@ class RunVerdict:
     the number of rows of findings that are not known issues, by severity.
 
     ``gaps``: what was not read. ``not_audited``: what was not audited, by coverage.
+    ``slow_rounds``: the seconds between two rounds of clusters where these are many.
     ``left_open``: how many findings of the run before were not looked for, and so are still open.
     """
 
@@ -131,6 +132,7 @@ class RunVerdict:
     gaps: tuple[Gap, ...]
     not_audited: tuple[UnauditedTopics, ...]
     left_open: int
+    slow_rounds: Mapping[str, float]
 
     @property
     def is_complete(self) -> bool:
@@ -211,6 +213,16 @@ class RunVerdict:
             if number := self.others.get(standing, 0):
                 yield agreeing(number, template, topics=count(number, "topic"))
         yield from self.facts
+        if self.slow_rounds:
+            seconds = max(self.slow_rounds.values())
+            yield Text(
+                "In {clusters} a round comes every {seconds:,.0f} s: what lasts for less than "
+                "{surely:,.0f} s may not be seen to last.",
+                clusters=names(list(self.slow_rounds), MOST_NAMES),
+                seconds=seconds,
+                # It is in two rounds.
+                surely=2 * seconds,
+            )
 
     @property
     def facts(self) -> list[Text]:
@@ -276,6 +288,7 @@ def make_verdict(
         gaps=tuple(gaps_of(summary)),
         not_audited=tuple(_not_audited(tables)),
         left_open=statuses.count(NOT_AUDITED),
+        slow_rounds=summary.get("slow_rounds") or {},
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from jobs.dumps.unpacking import SliceLines
 from jobs.engines.engine import Slice
 from jobs.schemas import BROKER_POLLS
 from jobs.storage import Location, Reports, Snapshots
-from jobs.verdict.gaps import gaps_of, missed_rounds
+from jobs.verdict.gaps import gaps_of
+from jobs.verdict.reach import missed_rounds
 from jobs.verdict.silence import OFFSETS, ROUTES, silences
 from tests.support.published import minute
 
@@ -91,8 +93,10 @@ def test_a_file_that_changes_while_it_is_read(
     assert read[0] == b"{}"
 
 
-def polls(*rows: tuple[int, str, str], address: str | None = None) -> Any:
-    """Of the groups G and H: the minute, the broker, and what it gave of each (``Y`` or ``-``)."""
+def polls(*rows: tuple[int, str, str], address: str | None = None, again: int | None = None) -> Any:
+    """Of the groups G and H: the minute, the broker, and what it gave of each (``Y`` or ``-``).
+    ``again``: for so many seconds each was asked again in the round.
+    """
     outcomes = {"Y": "ANSWERED", "0": "NOT_ONLINE", "-": "NO_ANSWER"}
     table = pa.Table.from_pylist(
         [
@@ -104,6 +108,8 @@ def polls(*rows: tuple[int, str, str], address: str | None = None) -> Any:
                 "consumer_group": group,
                 "outcome": outcomes[outcome],
                 "broker_addr": address,
+                "collected_at": minute(number) + timedelta(seconds=again or 0),
+                "first_collected_at": None if again is None else minute(number),
             }
             for number, name, given in rows
             for group, outcome in zip("GH", given, strict=True)
@@ -120,13 +126,14 @@ def said_of(
     offsets_of_b: Sequence[int] = (),
     routes: Sequence[Sequence[int]] = (),
 ) -> list[str]:
-    """Of brokers a, b, ...: what each gave in each minute, apart by spaces. ``offsets``: in which
-    minutes broker a gave some, ``routes``: in which each nameserver did.
+    """Of brokers a, b, ...: what each gave in each minute (``..``: nobody asked). ``offsets``: in
+    which minutes broker a gave some, ``routes``: in which each nameserver did.
     """
     rows = [
         (number, broker, each)
         for broker, of_broker in zip("abc", given, strict=False)
         for number, each in enumerate(of_broker.split())
+        if each != ".."
     ]
     gave = {
         OFFSETS: {
@@ -145,6 +152,20 @@ def said_of(
     return [str(each.text).replace("2026-11-20 ", "").replace(":00 UTC", "") for each in found]
 
 
+@pytest.mark.parametrize(
+    ("again", "seconds", "is_said"),
+    [(None, 180, False), (59, 0, False), (179, 180, False), (180, 180, True), (3_600, 180, True)],
+)
+def test_a_snapshot_time_that_stays_is_said(again: int | None, seconds: int, is_said: bool) -> None:
+    """Two collectors may give their rounds the time of one minute."""
+    asked = polls((0, "a", "YY"), (1, "a", "YY"), again=again)
+    nothing: dict[str, Any] = {OFFSETS: {}, ROUTES: {}}
+    settings = Settings(persistence_seconds=seconds)
+    found = [*silences(asked, Window(), rounds(0, 1), nothing, settings)]
+    words = f"collected_at goes on for {again or 0:,} s"
+    assert [words in each.text for each in found] == [True] * is_said
+
+
 def test_of_a_silent_broker_the_address_that_did_not_answer_is_named() -> None:
     asked = polls((0, "a", "--"), (1, "a", "--"), address="172.17.0.2:10911")
     nothing: dict[str, Any] = {OFFSETS: {}, ROUTES: {}}
@@ -161,6 +182,8 @@ def test_of_a_silent_broker_the_address_that_did_not_answer_is_named() -> None:
         ("YY -- -- Y0 YY YY", ""),
         ("YY -Y Y- -- -Y YY", ""),
         ("YY -- -- -- 00 YY", "did not answer in 3 rounds; from 10:01 to 10:04"),
+        # Answers that are lost one by one hide nothing.
+        ("YY -- YY -- YY -- YY -Y YY", ""),
         # Until the end it is as long as somebody looked.
         ("YY YY YY -- -- --", ""),
         ("-- YY -- -- -- --", "did not answer in 5 rounds; from 10:02 to 10:05"),
@@ -176,6 +199,15 @@ def test_a_broker_that_is_silent_for_as_long_as_what_lasts(given: str, words: st
     assert said_of("YY YY YY YY YY YY YY", given) == expected
 
 
+def test_two_rounds_of_two_collectors_are_one_moment() -> None:
+    """By hand: each collector asks every 10 minutes, a minute after the other; b misses both."""
+    given = ["YY" if number % 10 < 2 else ".." for number in range(80)]
+    without = [each if number not in (30, 31) else "--" for number, each in enumerate(given)]
+    longer = [each if number not in (30, 31, 40, 41) else "--" for number, each in enumerate(given)]
+    assert said_of(" ".join(given), " ".join(without)) == []
+    assert len(said_of(" ".join(given), " ".join(longer))) == 1
+
+
 def test_no_polls_no_silence() -> None:
     assert said_of() == []
 
@@ -189,9 +221,9 @@ EVERY = [*range(11)]
     [
         # By hand: the rounds without offsets are those from 10:06 on, over 240 s.
         (EVERY[:6], "10:06", "10:10"),
-        ([*EVERY[:6], 10], "10:06", "10:09"),
+        ([*EVERY[:6], 10], "10:06", "10:10"),
         # Over 120 s, in which nothing hides that lasts.
-        ([*EVERY[:7], 10], None, None),
+        ([*EVERY[:8], 10], None, None),
         (EVERY[:8], None, None),
         # They are asked for more seldom, or began in the night.
         ([0, 5, 10], None, None),
@@ -258,15 +290,17 @@ def rounds(*minutes: int) -> dict[str, list[Instant]]:
 
 
 def test_rounds_that_were_missed() -> None:
-    found = missed_rounds(rounds(0, 1, 2, 3, 6, 7, 8, 9, 10), 180)
+    found = missed_rounds(rounds(0, 1, 2, 3, 7, 8, 9, 10), 180)
     assert [str(each.text) for each in found] == [
-        "cluster C: a round comes every 60 s, and some are missing (2); the longest gap is "
-        "from 2026-11-20 10:03:00 UTC to 2026-11-20 10:06:00 UTC",
+        "cluster C: a round comes every 60 s, and some are missing (3); the longest gap is "
+        "from 2026-11-20 10:03:00 UTC to 2026-11-20 10:07:00 UTC",
     ]
 
 
-def test_a_round_that_comes_late_hides_nothing_that_lasts() -> None:
-    assert [*missed_rounds(rounds(0, 1, 2, 3, 6, 7, 8, 9, 10), 181)] == []
+@pytest.mark.parametrize(("seconds", "minutes"), [(181, 4), (180, 3)])
+def test_a_round_that_comes_late_hides_nothing_that_lasts(seconds: int, minutes: int) -> None:
+    later = range(3 + minutes, 12)
+    assert [*missed_rounds(rounds(0, 1, 2, 3, *later), seconds)] == []
 
 
 def test_two_collectors_with_two_schedules_miss_no_round() -> None:

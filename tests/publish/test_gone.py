@@ -11,7 +11,8 @@ import pytest
 from jobs.config.window import Window
 from jobs.declared.instants import Instant, to_instant
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, TOPIC_ROUTES
-from jobs.verdict.gaps import gaps_of, short_nights
+from jobs.verdict.gaps import gaps_of
+from jobs.verdict.reach import short_nights
 from tests.support.published import minute
 from tests.support.reports import PublishedReports
 from tests.support.runs import audit_locally, task
@@ -48,7 +49,7 @@ def late_or_early(
         # ... and none that is of another time altogether.
         ({"C": (0, 20), "D": (600, 700)}, OPEN, []),
         # Of few rounds nobody knows how often they come: most of the night has to be missing.
-        ({"C": (0, 4)}, NIGHT, []),
+        ({"C": (0, 4)}, NIGHT, [("END_EARLY", "C")]),
         ({"C": (0, 4), "D": (0, 1_440)}, OPEN, [("END_EARLY", "C")]),
         ({"C": (800, 804), "D": (0, 1_440)}, OPEN, [("BEGIN_LATE", "C")]),
         ({"C": (3, 4), "D": (0, 1)}, OPEN, []),
@@ -172,8 +173,8 @@ def test_a_cluster_whose_clock_is_ahead_is_said_by_name(tmp_path: Path, window: 
     times = {"C": datetime(2026, 1, 5, 12, tzinfo=UTC), "late": datetime(2027, 1, 5, tzinfo=UTC)}
     rows: dict[str, list[dict[str, Any]]] = {"heartbeats": [], "topic_routes": []}
     for cluster, begins in times.items():
-        for second in range(4):
-            of = {"cluster": cluster, "snapshot_time": begins + timedelta(seconds=second)}
+        for number in range(4):
+            of = {"cluster": cluster, "snapshot_time": begins + timedelta(minutes=number)}
             rows["heartbeats"].append(heartbeat_row(**of))
             rows["topic_routes"].append(route_row(**of))
     write_tables(
@@ -184,6 +185,6 @@ def test_a_cluster_whose_clock_is_ahead_is_said_by_name(tmp_path: Path, window: 
     published = audit_locally(task(tmp_path / "snapshots", tmp_path / "reports", future))
     assert gaps(published) == [
         "TIMES_AHEAD cluster late: 8 rows from 2027-01-05 00:00:00 UTC to "
-        "2027-01-05 00:00:03 UTC are in the future by this machine's clock, and not audited: "
+        "2027-01-05 00:03:00 UTC are in the future by this machine's clock, and not audited: "
         "correct the clock that stamped them"
     ]

@@ -99,15 +99,15 @@ def _silent(line: Line) -> Line | None:
 
 
 def _later(days: int, cluster: str) -> Callable[[Line], Line]:
-    def change(line: Line) -> Line:
-        line["cluster"] = cluster
-        for name in ("collected_at", "snapshot_time"):
-            if name in line:
-                time = datetime.fromisoformat(line[name]) + timedelta(days=days)
-                line[name] = time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return line
+    return lambda line: _moved(line | {"cluster": cluster}, timedelta(days=days))
 
-    return change
+
+def _moved(line: Line, later: timedelta) -> Line:
+    for name in ("collected_at", "snapshot_time"):
+        if name in line:
+            time = datetime.fromisoformat(line[name]) + later
+            line[name] = time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return line
 
 
 def capture(situation: str) -> Night:
@@ -134,6 +134,28 @@ def _ahead(folder: Path) -> None:
     capture("S1")(folder)
     lines = map(_later(300, "other"), lines_of("S2"))
     write(lines, folder / "ahead.jsonl")
+
+
+def _last(rounds: int, night: Callable[[Line], Line] = lambda line: line) -> Night:
+    """The last rounds of a night with a fault, a minute apart."""
+
+    def write_them(folder: Path) -> None:
+        lines = [each for each in lines_of("S4") if "snapshot_time" in each]
+        times = sorted({line["snapshot_time"] for line in lines})[-rounds:]
+        first = datetime.fromisoformat(times[0])
+        moved = []
+        for number, time in enumerate(times):
+            later = timedelta(minutes=number) - (datetime.fromisoformat(time) - first)
+            for line in lines:
+                if line["snapshot_time"] == time:
+                    moved.append(night(_moved(dict(line), later)))
+        write(moved, folder / "dump.jsonl")
+
+    return write_them
+
+
+def _at_one_time(line: Line) -> Line:
+    return line | {"snapshot_time": "2026-11-21T02:00:00Z"}
 
 
 def _both(*nights: Night) -> Night:
@@ -190,10 +212,25 @@ _INCOMPLETE: dict[str, tuple[Night, str]] = {
 }
 _GONE = _day_before(_both(capture("S1"), capture("S2")))
 _DATED = ("--date", DAY)
+_LASTS = ("--set=persistence_seconds=180",)
+#: A fault is in sight in each, and nothing can be seen to last.
+_TOO_SHORT = {
+    "one round": (_last(1), "cover 0 s of the 180 s", _LASTS),
+    "two rounds": (_last(2), "cover 60 s of the 180 s", _LASTS),
+    "the last two minutes": (_last(3), "cover 120 s of the 180 s", _LASTS),
+    "a fault lasts for a day": (_last(5), "of the 86,400 s", ("--set=persistence_seconds=86400",)),
+    "all rounds have one time": (_last(5, _at_one_time), "cover 0 s of the 180 s", _LASTS),
+    "snapshot_time stays": (_last(5, _at_one_time), "snapshot_time stays at", _LASTS),
+}
 SCENARIOS = (
     Scenario("a healthy night", "WELL", capture("S1")),
+    Scenario("a fault in enough rounds", "WRONG", _last(5), options=_LASTS),
     Scenario("a fault that lasts", "WRONG", capture("S2")),
     *(Scenario(name, "INCOMPLETE", *each) for name, each in _INCOMPLETE.items()),
+    *(
+        Scenario(name, "INCOMPLETE", night, words, options=options)
+        for name, (night, words, options) in _TOO_SHORT.items()
+    ),
     Scenario("it ends early", "INCOMPLETE", capture("S1"), "after the last one", None, _DATED),
     Scenario("a group that is gone", "INCOMPLETE", capture("S1"), "no longer in any dump", _GONE),
 )

@@ -84,6 +84,8 @@ def cases() -> Iterator[Case]:
         gap = packed([Gap(kind, Text("there is a hole of {size}", size=7))])
         metric = f'gaps{{kind="{kind}"}}'
         yield Case(kind, healthy, "INCOMPLETE", "there is a hole of 7", gap, metric)
+    slow, words = {"slow_rounds": {"C": 300.0}}, "In C a round comes every 300 s.*less than 600 s"
+    yield Case("slow rounds", healthy, "OK", words, slow, is_sent=False)
     left = report_row("former_findings", status="NOT_AUDITED")
     words = "1 finding of the previous run was not checked"
     tables = {**healthy, "former_findings": [left]}
