@@ -95,7 +95,7 @@ class _Files:
         credentials = _read(environment.get("AWS_SHARED_CREDENTIALS_FILE") or home / "credentials")
         self._config = _read(environment.get("AWS_CONFIG_FILE") or home / "config")
         self.credentials = credentials.get(self.profile, {})
-        # Only the default profile may stand without the word.
+        # The name of the default profile alone needs no word before it.
         short = self._config.get("default", {}) if self.profile == "default" else {}
         self.config = self._config.get(f"profile {self.profile}") or short
 

@@ -201,7 +201,7 @@ class Publication:
                     raise
                 copy.delete_file()
                 raise self._lost() from None
-        # From here on the run counts, and whatever fails is told and mended by the next one.
+        # From here on the run counts, whatever fails: the next one mends it.
         try:
             self._clear(folders, prefix)
         except Exception as error:
