@@ -4,9 +4,10 @@
     python -m tests.simulation.days --seed 1 --every 300 --hours 24 --groups 20
 
 A healthy day has deploys, crashes, an autoscaler, topics that grow, groups that consume in order or
-are deployed again and again, the restart of a broker and of a nameserver: nothing of WARNING or
-worse may last. A day with faults has twelve groups in which one thing goes wrong for an hour or so:
-each is to be found, begun within two rounds.
+are deployed again and again, the restart of each broker and of a nameserver, and answers that are
+lost, one here and one there: nothing of WARNING or worse may last, and the run is WELL, however
+often rounds come. A day with faults has twelve groups in which one thing goes wrong for an hour or
+so: each is to be found, begun within two rounds.
 
 Each group is a fleet of its own; brokers, nameservers and collector are the same for all, and so
 is what happens to them. Names get the number of their group where lines are written.
@@ -25,6 +26,10 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from jobs.reports.problems import find_problems
+from jobs.reports.tables import PublishedTables
+from jobs.storage import Location, Reports
+from jobs.verdict.verdict import make_verdict
 from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clients import Process
 from tests.simulation.clock import MINUTE, SECOND, Millis, dice_of
@@ -36,6 +41,8 @@ from tests.simulation.world import GROUP, RETRY
 _HOUR: Millis = 60 * MINUTE
 #: One group is asked so much later than the one before it.
 _A_GROUP_TAKES: Millis = 250
+#: The share of answers that are lost on a healthy day.
+_LOST = 0.002
 _WORSE = ("WARNING", "CRITICAL")
 _NAMES = (GROUP, RETRY, "T", "U")
 
@@ -68,6 +75,9 @@ def make_day(
         for pod in fleet.pods:
             pod.strategy = "AVG"
         _happens_to_all(fleet, of_cluster)
+        if not faults:
+            fleet.habits.missing = _LOST
+            _brokers_restart(fleet, of_cluster)
         if faults and number < len(FAULTS):
             began = until // 4 + fleet.between(0, until / 4 / SECOND)
             lasts = min(fleet.between(2400, 5400), until // 8)
@@ -116,6 +126,16 @@ def _happens_to_all(fleet: Fleet, dice: Random) -> None:
     fleet.clock.at(
         away + dice.randrange(2, 60) * SECOND, lambda: world.start_nameserver(nameserver)
     )
+
+
+def _brokers_restart(fleet: Fleet, dice: Random) -> None:
+    """Each broker restarts, one after the other, within two minutes."""
+    first, apart = fleet.until // 4, fleet.until // 4 // len(fleet.broker_names)
+    for number, name in enumerate(fleet.broker_names):
+        began = first + number * apart + dice.randrange(apart // 2)
+        fleet.clock.at(began, partial(fleet.world.stop_broker, name))
+        back = began + dice.randrange(20, 110) * SECOND
+        fleet.clock.at(back, partial(fleet.world.start_broker, name))
 
 
 def _ordinary(fleet: Fleet) -> None:
@@ -270,12 +290,14 @@ FAULTS = (
 @dataclass(frozen=True)
 class Verdict:
     """What lasts in groups in which nothing was planted, as lines; of what was planted, as fault
-    and group, what was missed and what begins at another time."""
+    and group, what was missed and what begins at another time. ``unread``: what the run says that
+    it did not read or audit."""
 
     false: tuple[str, ...]
     planted: int
     missed: tuple[str, ...]
     late: tuple[str, ...]
+    unread: tuple[str, ...] = ()
 
 
 def judge_day(
@@ -338,16 +360,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(
             f"{name}: seed {options.seed}, {options.groups} groups, {options.hours:g} h, a round "
             f"each {options.every} s: {len(verdict.false)} lasting findings of WARNING or worse "
-            f"where nothing is wrong; {found} of {verdict.planted} planted faults found, "
+            f"where nothing is wrong, {len(verdict.unread)} things not read or not audited; "
+            f"{found} of {verdict.planted} planted faults found, "
             f"{found - len(verdict.late)} begin rightly ({timer.monotonic() - began:.0f} s)\n"
         )
         for title, lines in (
             ("false", verdict.false),
             ("missed", verdict.missed),
             ("begins wrongly", verdict.late),
+            ("not read or not audited", verdict.unread),
         ):
             sys.stdout.writelines(f"  {title}: {line}\n" for line in lines)
-        ok = ok and not (verdict.false or verdict.missed or verdict.late)
+        ok = ok and not (verdict.false or verdict.missed or verdict.late or verdict.unread)
     return 0 if ok else 1
 
 
@@ -359,7 +383,14 @@ def run_day(
     dumps = out / "dumps"
     dumps.mkdir(parents=True)
     day = make_day(name, seed, dumps, hours=hours, groups=groups, every=every, faults=faults)
-    return judge_day(day, *audited(dumps, out / "audit"))
+    verdict = judge_day(day, *audited(dumps, out / "audit"))
+    return replace(verdict, unread=_unread(Reports(Location(out / "audit" / "reports"))))
+
+
+def _unread(reports: Reports) -> tuple[str, ...]:
+    published = reports.resolve(None)
+    tables = PublishedTables(reports, published)
+    return tuple(make_verdict(published.summary, tables, find_problems(tables)).missing)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,14 @@ from tests.simulation.days import FAULTS, run_day
 
 
 @pytest.mark.long
-def test_of_a_healthy_day_nothing_lasts(tmp_path: Path) -> None:
-    verdict = run_day("healthy", 2, tmp_path, hours=4, groups=5, every=MINUTE, faults=False)
+@pytest.mark.parametrize(("minutes", "hours"), [(1, 4), (2, 4), (5, 10), (15, 24)])
+def test_a_healthy_day_is_well_however_often_rounds_come(
+    minutes: int, hours: int, tmp_path: Path
+) -> None:
+    every = minutes * MINUTE
+    verdict = run_day("healthy", 2, tmp_path, hours=hours, groups=5, every=every, faults=False)
     assert not verdict.false
+    assert not verdict.unread
 
 
 @pytest.mark.long
