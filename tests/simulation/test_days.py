@@ -11,7 +11,7 @@ from tests.simulation.days import FAULTS, run_day
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("minutes", "hours"), [(1, 3), (2, 4), (5, 10), (15, 24)])
+@pytest.mark.parametrize(("minutes", "hours"), [(1, 4), (2, 4), (5, 10), (15, 24)])
 def test_a_healthy_day_is_well_however_often_rounds_come(
     minutes: int, hours: int, tmp_path: Path
 ) -> None:
