@@ -95,7 +95,7 @@ def alert(
 
 @dataclass(frozen=True)
 class _Due:
-    """What is due to a destination: ``delivered`` is what it got before, as this run shows it.
+    """The message due to a destination: ``delivered`` is what it got before, as this run shows it.
 
     ``is_missing``: it does not know what is missing of the run. ``is_any``: there is a message.
     """
@@ -110,7 +110,7 @@ class _Due:
 def _due(
     sender: Sender, to: Addressee, digest: Digest, delivered: Delivered, *, is_on_call: bool
 ) -> _Due:
-    """What is due to a destination. ``is_on_call``: it has incidents, and no other message.
+    """Finds what is due to a destination. ``is_on_call``: it has incidents, and no other message.
 
     A known issue ends its incident; so once that expires, it is sent again.
     """

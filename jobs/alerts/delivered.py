@@ -75,7 +75,7 @@ class DeliveredFinding(NamedTuple):
         return self._replace(over=self.over or date) if shown or is_judged else self
 
 
-#: By finding id.
+#: Findings that were sent, by id.
 Delivered = Mapping[str, DeliveredFinding]
 
 

@@ -432,7 +432,7 @@ def says_what_is_missing(
 
 
 def sent_missing(digest: Digest) -> dict[str, DeliveredFinding]:
-    """What is missing of the run, as it was sent now."""
+    """The entry of what is missing of the run, which was sent now."""
     return {missing_id(digest): DeliveredFinding(MISSING, WARNING, digest.published.date)}
 
 

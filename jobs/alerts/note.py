@@ -29,8 +29,7 @@ from ..storage import Location, PublishedRun, Reports
 from .delivered import Delivered, DeliveredFinding, with_sent
 
 _DATE = r"\d{4}-\d{2}-\d{2}"
-#: In its place earlier versions had a file a date, with the ids that were delivered, and one of
-#: incidents.
+#: Files of earlier versions: one a date, with the ids that were delivered, and one of incidents.
 _EARLIER = re.compile(rf"dt=({_DATE})\.json")
 _EARLIER_INCIDENTS = "incidents.json"
 

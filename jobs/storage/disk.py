@@ -15,7 +15,7 @@ from pathlib import Path
 
 #: The names of this process's own streams.
 _STREAM = re.compile(r"/dev/(?:fd/(?P<number>\d+)|(?P<out>stdout)|stderr)")
-#: What has a name and is not a file, for a person: it is never replaced.
+#: Kinds of what is not a file, for a person: it is never replaced.
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFSOCK: "a socket",
