@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
+import pyarrow as pa
+
+#: The PyArrow from which on a URI may have the option (apache/arrow#46078).
+_HAS_DELAYED_OPEN = 21
 #: Entries of a profile in place of keys: another program, or another server, gives them.
 _GIVEN_BY = ("credential_process", "sso_session", "sso_start_url", "role_arn", "credential_source")
 
@@ -69,7 +73,9 @@ def with_endpoint(uri: str) -> str:
     read, and that a small object is written in one request.
     """
     address, _, options = uri.partition("?")
-    query = {"allow_delayed_open": "true"} | dict(parse_qsl(options))
+    query = dict(parse_qsl(options))
+    if int(pa.__version__.partition(".")[0]) >= _HAS_DELAYED_OPEN:
+        query.setdefault("allow_delayed_open", "true")
     if "endpoint_override" not in query and (endpoint := S3Access.of(uri).endpoint):
         scheme, _, server = endpoint.partition("://")
         query |= {"endpoint_override": server.rstrip("/"), "scheme": scheme}

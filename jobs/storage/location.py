@@ -281,15 +281,19 @@ class Location:
                 return
             paths = self._objects_below()
             for path in paths:
-                if not path.endswith("/"):
-                    self.file_system.copy_file(path, target.base + path.removeprefix(self.base))
+                self.file_system.copy_file(path, target.base + path.removeprefix(self.base))
             if not self._objects.delete(paths):
                 self.delete()
 
     def delete(self) -> None:
-        """Removes the file, or the folder with all below it, if it is there."""
-        if not self.has_folders and self._objects.delete([self.base, *self._objects_below()]):
-            return
+        """Removes the file, or the folder with all below it, if it is there.
+
+        Of a folder in a store its objects; where there is none PyArrow removes a marker, if any.
+        """
+        if not self.has_folders:
+            below = self._objects_below()
+            if self._objects.delete([self.base, *below]) and below:
+                return
         while (kind := self._kind()) != pafs.FileType.NotFound:
             # Another writer may be removing the same.
             with suppress(FileNotFoundError):
@@ -305,8 +309,8 @@ class Location:
                 self.file_system.delete_file(self.base)
 
     def _objects_below(self) -> list[str]:
-        """The paths of all objects below; those of folders, which a marker may be of, end in /."""
-        return [f"{each.path}{'/' * (not each.is_file)}" for each in self.infos(recursive=True)]
+        """The paths of all objects below, but for markers of folders."""
+        return [each.path for each in self.infos(recursive=True) if each.is_file]
 
 
 def check_bucket(place: Location) -> None:
