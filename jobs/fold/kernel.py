@@ -29,11 +29,13 @@ from ..engines.pieces import (
 )
 from ..schemas import Table
 from . import dossiers, runs_of_slices
-from .checked_rows import RefusedRows, TableReading
+from .checked_rows import RefusedRows, RowsAhead, TableReading
 from .dossiers import ClusterGroup, ClusterTopic, distinct
 from .numbers import Rows, TableSource, pc
+from .polled import BrokerPolls
 from .runs import (
     CLIENT_RUNS,
+    GROUP_KEY,
     OFFSET_RUNS,
     POLL_RUNS,
     ROUTE_RUNS,
@@ -92,6 +94,12 @@ class Facts:
     list_ids: dict[ClusterGroup, set[str]] = field(default_factory=lambda: defaultdict(set))
     topics_of_lists: dict[str, list[str]] = field(default_factory=dict)
     offsets: dict[ClusterGroup, set[str]] = field(default_factory=lambda: defaultdict(set))
+    #: The rounds of each broker, by ``broker_polls``.
+    polls: BrokerPolls = field(default_factory=BrokerPolls, compare=False)
+    #: Groups of which a member was asked for its running info.
+    asked: set[ClusterGroup] = field(default_factory=set)
+    #: Rows of the future by cluster, which are in no run until then.
+    ahead: dict[str, RowsAhead] = field(default_factory=dict, compare=False)
     #: Groups with a member without an address: copies of its id cannot be counted.
     unaddressed: set[ClusterGroup] = field(default_factory=set)
     brokers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -112,13 +120,17 @@ class Facts:
     @classmethod
     def of(cls, slices: "Iterable[Facts]") -> "Facts":
         """Merges the facts of all slices."""
-        whole = cls()
-        for part in slices:
+        parts = list(slices)
+        whole = cls(polls=BrokerPolls.of_all(part.polls for part in parts))
+        for part in parts:
+            whole.asked |= part.asked
             whole.unaddressed |= part.unaddressed
             whole.unnamed |= part.unnamed
             whole.topics_of_lists |= part.topics_of_lists
             whole.routed |= part.routed
             whole.rows += part.rows
+            for cluster, rows in part.ahead.items():
+                whole.ahead[cluster] = rows.and_also(whole.ahead.get(cluster))
             for table, lost in part.lost.items():
                 whole.lost[table].add(lost)
             for name in (
@@ -155,6 +167,11 @@ class Facts:
         """Adds a part of a slice, by the kinds of its pieces."""
         if of_runs in (LISTED, POLLS):
             self._add_polls(contents.runs)
+        if of_runs == POLLS:
+            self.polls.add(contents.runs)
+        if of_runs == CLIENTS:
+            is_answer = pc.equal(contents.runs["source"], schemas.RUNNING_INFO)
+            self.asked.update(distinct(contents.runs.filter(is_answer), *GROUP_KEY))
         if of_runs in (ROUTED, ROUTE_IDS):
             for cluster, address, times in _times(contents.runs, "namesrv_addr"):
                 self.nameservers[cluster].add(address)
@@ -269,11 +286,17 @@ class Cutting:
         return [name for name in table.schema.names if name in rows.columns]
 
     def pieces(
-        self, table: Table, sources: Iterable[TableSource], files: Iterable[str] | None = None
+        self,
+        table: Table,
+        sources: Iterable[TableSource],
+        files: Iterable[str] | None = None,
+        future: Instant | None = None,
     ) -> Iterator[Piece]:
-        """The pieces of some rows of a table; ``files``: where each of the sources came from."""
+        """The pieces of some rows of a table; ``files``: where each of the sources came from;
+        ``future``: from then on rows are counted alone.
+        """
         facts = Facts()
-        rows = TableReading(table, sources, files, self.quarantined_lines)
+        rows = TableReading(table, sources, files, self.quarantined_lines, future)
         given: set[tuple[int, str]] = set()
         of_runs, of_records = _KINDS[table.name]
         for contents in self._contents(table, rows):
@@ -286,6 +309,7 @@ class Cutting:
             yield from pack_rows(FOR_ALL, schemas.QUARANTINE.name, rows.take_refused())
         yield from pack_rows(FOR_ALL, schemas.QUARANTINE.name, rows.take_refused())
         facts.rows[table.name] = rows.rows
+        facts.ahead = rows.ahead
         if rows.lost.rows:
             facts.lost[table.name] = rows.lost
         yield pack_value(FOR_ALL, FACTS, facts)

@@ -117,7 +117,9 @@ class _Records:
         first, of_rows = numbers.distinct_rows(columns)
         places = pa.array(rows[first])
         values = [
-            _tuples(batch[name].take(places).cast(type_)) for name, type_ in self._types.items()
+            # Of a lost record the value may be one that the type does not hold.
+            _tuples(batch[name].take(places).cast(type_, safe=False))
+            for name, type_ in self._types.items()
         ]
         distinct = [self._known.setdefault(made, made) for made in map(self._make, *values)]
         return [distinct[number] for number in of_rows.tolist()]

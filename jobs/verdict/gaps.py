@@ -3,27 +3,17 @@
 What is not there cannot be found, so an all-clear is worth no more than these gaps let it be.
 """
 
-from __future__ import annotations
-
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 from statistics import quantiles
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import pyarrow as pa
+from typing import Any, NamedTuple
 
 from rebalance_core.english import agreeing
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text, from_parts
 
-from ..config.window import Window
 from ..declared.instants import SECOND, Instant, to_instant
-from ..schemas import Table
-
-if TYPE_CHECKING:  # it imports pandas, some 55 MiB
-    import pyarrow.dataset as ds
 
 #: The key of the summary.
 _KEY = "incomplete"
@@ -65,7 +55,6 @@ GAPS = (
     *(BROKER_SILENT, OFFSETS_MISSING, NAMESERVER_SILENT),
     *(CLUSTER_GONE, GROUP_GONE, BROKER_GONE, NAMESERVER_GONE, NOT_NAMED),
 )
-_SPAN: Any = [("snapshot_time", each) for each in ("count", "min", "max")]
 #: The most sentences that are kept of each kind; then one says how many more there are.
 _MOST_OF_A_KIND = 20
 #: The fewest rounds that show how often they come.
@@ -166,22 +155,11 @@ def short_nights(
             yield Gap(ROUNDS_END_EARLY, text)
 
 
-def times_ahead(tables: Iterable[tuple[Table, ds.Dataset]], future: datetime) -> Iterator[Gap]:
-    """A gap for each cluster with rows of the future; these are in no run until then."""
-    rows: dict[str, int] = defaultdict(int)
-    times: dict[str, list[datetime]] = defaultdict(list)
-    names = ["cluster", "snapshot_time"]
-    for table, read in tables:
-        if not set(names) <= set(read.schema.names):
-            continue  # the contract's check reports what is missing
-        ahead = Window(since=future).filter_of(table, read.schema)
-        for batch in read.to_batches(columns=names, filter=ahead, fragment_readahead=1):
-            of_clusters = pa.Table.from_batches([batch]).group_by("cluster")
-            for row in of_clusters.aggregate(_SPAN).to_pylist():
-                cluster = str(row["cluster"])
-                rows[cluster] += row["snapshot_time_count"]
-                times[cluster] += [row["snapshot_time_min"], row["snapshot_time_max"]]
-    for cluster, number in sorted(rows.items()):
+def times_ahead(ahead: Mapping[str, tuple[int, Instant, Instant]]) -> Iterator[Gap]:
+    """A gap for each cluster with rows of the future, which are in no run until then; ``ahead``:
+    their number, and the first and the last of their times.
+    """
+    for cluster, (number, begins, ends) in sorted(ahead.items()):
         text = agreeing(
             number,
             "cluster {cluster}: {rows:,} [row|rows] from {first} to {last} [is|are] in the "
@@ -189,8 +167,8 @@ def times_ahead(tables: Iterable[tuple[Table, ds.Dataset]], future: datetime) ->
             "them",
             cluster=cluster,
             rows=number,
-            first=time_text(min(times[cluster])),
-            last=time_text(max(times[cluster])),
+            first=time_text(begins),
+            last=time_text(ends),
         )
         yield Gap(TIMES_AHEAD, text)
 

@@ -5,15 +5,11 @@ round without an answer, and ends with the next round that has one, or with the 
 that restarts is away for a minute or two, and what its members hold has not changed then.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.english import MOST_NAMES, names
@@ -21,10 +17,8 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..config.settings import Settings
-from ..config.window import Window
 from ..declared.instants import SECOND, Instant
-from ..fold.numbers import micros
-from ..schemas import BROKER_POLLS, NO_ANSWER
+from ..fold.polled import BROKER, BrokerPolls
 from .gaps import (
     BROKER_SILENT,
     NAMESERVER_SILENT,
@@ -34,15 +28,6 @@ from .gaps import (
     time_text,
     usual_seconds,
 )
-
-if TYPE_CHECKING:  # it imports pandas, some 55 MiB
-    import pyarrow.dataset as ds
-
-_BROKER = ("cluster", "broker_name", "broker_id")
-_ROUND = (*_BROKER, "snapshot_time")
-_ADDRESS = "broker_addr"
-#: The key of a poll: cluster, broker name and id, and maybe group.
-_PollKey: TypeAlias = tuple[Any, ...]
 
 
 class Silence(NamedTuple):
@@ -86,8 +71,7 @@ AnswerTimes: TypeAlias = Mapping[tuple[str, str], Collection[Instant]]
 
 
 def silences(
-    polls: ds.Dataset | None,
-    window: Window,
+    polls: BrokerPolls,
     rounds: Mapping[str, Collection[Instant]],
     given: Mapping[str, AnswerTimes],
     settings: Settings,
@@ -95,14 +79,11 @@ def silences(
     """The gaps of all who answered for a while and then no more, of brokers that never did, or that
     nobody ever asked, and of groups of which nobody asked who the members are.
 
-    ``polls``: ``broker_polls``, where the input has them. ``rounds``: by cluster all of them.
+    ``polls``: when each broker was asked, where that is known. ``rounds``: by cluster all of them.
     """
-    of_masters: AnswerTimes = {}
-    if polls is not None:
-        of_brokers = _rounds(polls, window)
-        yield from silent_brokers(polls, window, of_brokers, settings.persistence_seconds)
-        by_master = (pc.field("broker_id") == 0) & pc.field("answered")
-        of_masters = grouped(_rows(of_brokers.filter(by_master), ("cluster", "broker_name")))
+    yield from silent_brokers(polls, settings.persistence_seconds)
+    by_master = polls.rounds.filter((pc.field("broker_id") == 0) & pc.field("answered"))
+    of_masters: Any = grouped(polls.rows(("cluster", "broker_name"), by_master))
     for cluster, name in sorted(given.get(NEVER_ASKED, ())):
         text = Text(
             "broker {broker} of cluster {cluster} is in the routes, but no list or answer of it "
@@ -202,18 +183,16 @@ def _without(
     return {"since": time_text(first), "until": time_text(last)}
 
 
-def silent_brokers(
-    polls: ds.Dataset, window: Window, rounds: pa.Table, persistence_seconds: int
-) -> Iterator[Gap]:
+def silent_brokers(polls: BrokerPolls, persistence_seconds: int) -> Iterator[Gap]:
     """A gap for each broker that never answered, or not for as long as what has to last; and for
     each group about which a broker gave no answer for so long, though it answered about others.
     """
     least = persistence_seconds * SECOND
-    asked = grouped(_rows(rounds, _BROKER))
-    silent = rounds.filter(pc.invert(rounds["answered"])).sort_by("snapshot_time")
-    without = grouped(_rows(silent, _BROKER))
-    keys = zip(*(silent[name].to_pylist() for name in _BROKER), strict=True)
-    addresses = dict(zip(keys, silent[_ADDRESS].to_pylist(), strict=True))
+    asked = grouped(polls.rows(BROKER))
+    silent = polls.rounds.filter(~pc.field("answered")).sort_by("snapshot_time")
+    without = grouped(polls.rows(BROKER, silent))
+    at = (key for key, _ in polls.rows([*BROKER, "broker_addr"], silent))
+    addresses = {key[:-1]: key[-1] for key in at}
     for key, times in sorted(without.items(), key=str):
         values = {"broker": _named(key, addresses.get(key)), "cluster": key[0]}
         if len(times) == len(asked[key]):
@@ -227,8 +206,8 @@ def silent_brokers(
                 **silence.words,
             )
             yield Gap(BROKER_SILENT, text)
-    answered = rounds.filter(rounds["answered"]).select(_ROUND)
-    for key, of_group in sorted(_groups_without(polls, window, answered).items(), key=str):
+    of_groups = grouped(polls.unanswered_in(polls.rounds.filter(pc.field("answered"))))
+    for key, of_group in sorted(of_groups.items(), key=str):
         if _is_long(silence := longest_silence(asked[key[:-1]], of_group), least):
             text = Text(
                 "broker {broker} of cluster {cluster} did not answer about {group} in "
@@ -242,7 +221,7 @@ def silent_brokers(
             yield Gap(BROKER_SILENT, text)
 
 
-def _named(key: _PollKey, address: str | None) -> str:
+def _named(key: tuple[Any, ...], address: str | None) -> str:
     """A broker, and at which address it was last asked without an answer, where that is known."""
     name = f"{key[1]}/{key[2]}"
     return Text("{broker} at {address}", broker=name, address=address) if address else name
@@ -250,49 +229,3 @@ def _named(key: _PollKey, address: str | None) -> str:
 
 def _is_long(silence: Silence, least: Instant) -> bool:
     return silence.until - silence.since >= least
-
-
-def _rounds(polls: ds.Dataset, window: Window) -> pa.Table:
-    """Each broker's rounds: whether it answered about any group, and an address that was asked."""
-    columns: Any = {name: pc.field(name) for name in _ROUND}
-    columns["answered"] = pc.field("outcome") != NO_ANSWER
-    columns[_ADDRESS] = pc.field(_ADDRESS) if _ADDRESS in polls.schema.names else pc.scalar("")
-
-    def distinct(table: pa.Table) -> pa.Table:
-        found = table.group_by([*_ROUND]).aggregate([("answered", "max"), (_ADDRESS, "max")])
-        return found.rename_columns([*_ROUND, "answered", _ADDRESS])
-
-    # A day of a large fleet has too many polls to be held.
-    found = [distinct(each) for each in _batches(polls, window, columns)]
-    return distinct(pa.concat_tables(found or [polls.scanner(columns=columns).head(0)]))
-
-
-def _groups_without(
-    polls: ds.Dataset, window: Window, answered: pa.Table
-) -> Mapping[_PollKey, Collection[Instant]]:
-    """The rounds in which each broker did not answer about a group; ``answered``: the rounds in
-    which it answered about others.
-    """
-    names = [*_ROUND, "consumer_group"]
-    without: dict[_PollKey, set[Instant]] = defaultdict(set)
-    for batch in _batches(polls, window, names, pc.field("outcome") == NO_ANSWER):
-        of_one = batch.join(answered, [*_ROUND], join_type="left semi")
-        for key, time in _rows(of_one, (*_BROKER, "consumer_group")):
-            without[key].add(time)
-    return without
-
-
-def _batches(
-    polls: ds.Dataset, window: Window, columns: Any, where: Any = None
-) -> Iterator[pa.Table]:
-    of_window = window.filter_of(BROKER_POLLS, polls.schema)
-    rows = of_window if where is None else of_window & where
-    for batch in polls.to_batches(columns=columns, filter=rows, fragment_readahead=1):
-        yield pa.Table.from_batches([batch])
-
-
-def _rows(table: pa.Table, key: Collection[str]) -> Iterator[tuple[_PollKey, Instant]]:
-    """The key and the time of each row."""
-    keys = zip(*(table[name].to_pylist() for name in key), strict=True)
-    times = micros(table["snapshot_time"].combine_chunks()).to_pylist()
-    return zip(keys, times, strict=True)
