@@ -12,7 +12,7 @@ the line before.
 The values are those of a snapshot table, which the fold holds its rows to (``contract.Values``):
 ``filled`` is a text that is not empty, ``A|B`` one of these, ``0..7`` a number of this range,
 ``null`` one that may be null though the column must be there. An offset is at most 2^45, which a
-queue reaches after eleven years of 100,000 messages a second: so a sum over 2^18 queues is a long.
+queue reaches after eleven years of 100,000 messages a second: so a sum over 2^17 queues is a long.
 """
 
 from __future__ import annotations
@@ -462,7 +462,7 @@ queue_count, client_count
 group_health: cluster, consumer_group, topic
 cluster, consumer_group, topic
 coverage string: AUDITED, or why not, at the group's last snapshot that shows it; NO_GROUP: only a
-    route was collected
+    route was collected; AUDIT_FAILED: the audit itself failed on the group
 reason string: the coverage in words, and what else is worth a line
 snapshots
 audited_snapshots long: the snapshots that were recomputed

@@ -29,6 +29,7 @@ from ..storage import Reports, Snapshots
 from ..texts.shown import iso, visible
 from ..verdict.gaps import times_ahead
 from ..verdict.silence import NEVER_ASKED, NEVER_LISTED, OFFSETS, ROUTES, AnswerTimes
+from .failed_groups import without_failures
 from .group_audit import GroupAudit, earlier_pieces
 from .inputs import Inputs, window_of_last
 from .lost_rows import check_lost, lost_rows, without_content
@@ -104,7 +105,8 @@ class FoldResult:
         tables = [table for table in REPORT_TABLES if table is not QUARANTINE]
         if not inputs.snapshots.has(CLIENT_STATES.name):
             tables.remove(ALLOCATION_DRIFT)  # it needs what clients report of themselves
-        pieces = with_events(self.engine.collect(judged), self.facts, terms.masking)
+        of_groups = without_failures(self.engine.collect(judged), self.facts.polled)
+        pieces = with_events(of_groups, self.facts, terms.masking)
         refused = chain([self.refused], inputs.quarantine())
         gaps, engine = [*lost_rows(self.facts), *times_ahead(self.facts.ahead)], self.engine
         asked = self.facts.asked
