@@ -34,7 +34,7 @@ ClusterTopic: TypeAlias = tuple[str, str]
 
 _RunTimes: TypeAlias = tuple[Instant, ...]
 
-_CLIENT_ID, CLIENT_ADDR, _SUBSCRIPTIONS = (
+_CLIENT_ID, _CLIENT_ADDR, _SUBSCRIPTIONS = (
     [fact.name for fact in MEMBER_FACTS].index(name)
     for name in ("client_id", "client_addr", "subscriptions")
 )
@@ -61,6 +61,17 @@ def topics_of(records: Iterable[Record]) -> list[str]:
 def addressed(records: Iterable[Record]) -> tuple[str, ...]:
     """The names of a route's brokers that a client can ask: those with an address."""
     return tuple(each.broker_name for each in starmap(RouteBroker, records) if each.has_address)
+
+
+def broker_ids(records: Iterable[Record]) -> tuple[tuple[str, tuple[int, ...] | None], ...]:
+    """The names of a route's brokers and the ids with an address; None: these are not known."""
+    return tuple((each.broker_name, each.broker_ids) for each in starmap(RouteBroker, records))
+
+
+def connections(records: Sequence[Record]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The client ids of a list's members, and their addresses."""
+    client_ids, addrs = (map(itemgetter(fact), records) for fact in (_CLIENT_ID, _CLIENT_ADDR))
+    return tuple(client_ids), tuple(addrs)
 
 
 def subscribers(
@@ -147,8 +158,7 @@ class _Dossiers(dict[ClusterGroup, Dossier]):
 
 
 def _members(records: Records) -> ListedMembers:
-    client_ids, addrs = (map(itemgetter(fact), records) for fact in (_CLIENT_ID, CLIENT_ADDR))
-    return ListedMembers(tuple(client_ids), tuple(addrs))
+    return ListedMembers(*connections(records))
 
 
 def _polled(runs: Rows) -> Iterator[tuple[Sequence[Any], tuple[_RunTimes, _RunTimes]]]:

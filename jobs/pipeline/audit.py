@@ -11,8 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from rebalance_core.english import count, names
-
 from ..config.settings import Settings
 from ..config.window import future_after
 from ..console.progress import Progress
@@ -27,7 +25,7 @@ from ..publish.run import EngineResult, Scope, Task
 from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES
 from ..storage import Reports, Snapshots
 from ..texts.shown import iso, visible
-from ..verdict.gaps import times_ahead
+from ..verdict.gaps import facts_missing, times_ahead
 from ..verdict.silence import NEVER_ASKED, NEVER_LISTED, OFFSETS, ROUTES, AnswerTimes
 from .failed_groups import without_failures
 from .group_audit import GroupAudit, earlier_pieces
@@ -108,9 +106,15 @@ class FoldResult:
         of_groups = without_failures(self.engine.collect(judged), self.facts.polled)
         pieces = with_events(of_groups, self.facts, terms.masking)
         refused = chain([self.refused], inputs.quarantine())
-        gaps, engine = [*lost_rows(self.facts), *times_ahead(self.facts.ahead)], self.engine
-        asked = self.facts.asked
-        return EngineResult(tables, pieces, refused, gaps, asked, engine.name, engine.versions)
+        facts, engine = self.facts, self.engine
+        gaps = [
+            *lost_rows(facts),
+            *times_ahead(facts.ahead),
+            *facts_missing(facts.indistinct, facts.never_routed()),
+        ]
+        return EngineResult(
+            tables, pieces, refused, gaps, facts.asked, engine.name, engine.versions
+        )
 
 
 def fold_inputs(engine: Engine, inputs: Inputs, task: Task) -> FoldResult:
@@ -118,13 +122,6 @@ def fold_inputs(engine: Engine, inputs: Inputs, task: Task) -> FoldResult:
     pieces, cutting = inputs.cut(engine, task.window, has_files=not task.are_staged)
     folded = fold_pieces(engine, pieces, cutting)
     _tell_of_future(folded.facts, task, inputs)
-    if groups := sorted(name for _, name in folded.facts.unaddressed):
-        _LOGGER.warning(
-            "%s of heartbeats without client_addr: two processes with one client id look like one "
-            "there (%s); write the address of each connection",
-            count(len(groups), "group"),
-            visible(names(groups, 3)),
-        )
     return folded
 
 

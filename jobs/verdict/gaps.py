@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import quantiles
 from typing import Any, NamedTuple
 
-from rebalance_core.english import agreeing
+from rebalance_core.english import MOST_NAMES, agreeing, names
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text, from_parts
 
@@ -35,6 +35,9 @@ TIMES_AHEAD = "TIMES_AHEAD"
 ROUNDS_MISSING = "ROUNDS_MISSING"
 ROUNDS_BEGIN_LATE = "ROUNDS_BEGIN_LATE"
 ROUNDS_END_EARLY = "ROUNDS_END_EARLY"
+#: Facts that the lists lack: addresses that distinguish connections, a broker that clients ask.
+ADDRESSES_MISSING = "ADDRESSES_MISSING"
+BROKER_NOT_ROUTED = "BROKER_NOT_ROUTED"
 #: Gaps of those that did not answer: about lists, about offsets, about routes.
 BROKER_SILENT = "BROKER_SILENT"
 OFFSETS_MISSING = "OFFSETS_MISSING"
@@ -52,6 +55,7 @@ GAPS = (
     ROWS_LOST,
     *(TIMES_APART, TIMES_AHEAD),
     *(ROUNDS_MISSING, ROUNDS_BEGIN_LATE, ROUNDS_END_EARLY),
+    *(ADDRESSES_MISSING, BROKER_NOT_ROUTED),
     *(BROKER_SILENT, OFFSETS_MISSING, NAMESERVER_SILENT),
     *(CLUSTER_GONE, GROUP_GONE, BROKER_GONE, NAMESERVER_GONE, NOT_NAMED),
 )
@@ -171,6 +175,32 @@ def times_ahead(ahead: Mapping[str, tuple[int, Instant, Instant]]) -> Iterator[G
             last=time_text(ends),
         )
         yield Gap(TIMES_AHEAD, text)
+
+
+def facts_missing(
+    indistinct: Iterable[tuple[str, str]], never_routed: Iterable[tuple[str, str, int]]
+) -> Iterator[Gap]:
+    """A gap for each cluster with groups whose members' addresses distinguish no connections, and
+    for each broker that gave lists and is in no route.
+    """
+    for cluster, groups in sorted(grouped(indistinct).items()):
+        text = Text(
+            "cluster {cluster}: members of {groups} have no address of their own in heartbeats, so "
+            "that two processes with one client id look like one: write the address and port of "
+            "each connection (client_addr)",
+            cluster=cluster,
+            groups=names(sorted(groups), MOST_NAMES),
+        )
+        yield Gap(ADDRESSES_MISSING, text)
+    for cluster, name, broker_id in sorted(never_routed):
+        text = Text(
+            "broker {broker} of cluster {cluster} lists members, and no route has a broker of this "
+            "id, so that no client asks it: whom it lists does not count; correct broker_id where "
+            "it is wrong",
+            broker=f"{name}/{broker_id}",
+            cluster=cluster,
+        )
+        yield Gap(BROKER_NOT_ROUTED, text)
 
 
 def time_text(time: Instant | datetime) -> Text:
