@@ -30,7 +30,7 @@ ENGINE ?= spark
 JAVA := $(JAVA_HOME)$(shell command -v java 2> /dev/null)
 JRE := $(if $(JAVA),,$(VENV)/installed-jre)
 
-.PHONY: help install audit live test test-all test-fast test-faults test-house test-hostile test-live test-airflow test-browser browser images test-spark-versions test-without-java lint fmt docs site package wheel lock sbom advisories truth truth-days fuzz bench clean
+.PHONY: help install audit live test test-all test-fast test-faults test-sweep test-house test-hostile test-live test-airflow test-browser browser images test-spark-versions test-without-java lint fmt docs site package wheel lock sbom advisories truth truth-days fuzz bench clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -92,6 +92,9 @@ test-house: install ## Prove the house: wheel, notebooks, a cluster, the same ro
 	EVERY=$(or $(EVERY),9) $(PYTEST) -m house
 
 test-all: test test-house ## Run all tests: test, then test-house
+
+test-sweep: install ## Try every number of every kind of line beyond what it can be
+	EVERY=1 $(PYTEST) -m '' tests/sweep
 
 test-faults: install ## Put a fault at every storage call, let two writers meet at every one; EVERY=9 tries a ninth
 	EVERY=$(or $(EVERY),1) $(PYTEST) -m '' tests/faults

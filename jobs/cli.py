@@ -13,7 +13,6 @@ import logging
 import os
 import signal
 import sys
-import tempfile
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
@@ -22,9 +21,8 @@ from textwrap import indent
 from typing import NoReturn
 
 from .commands import module_of
-from .config.secret_patterns import Secrets
 from .console.arguments import parse_arguments
-from .console.failures import is_of_the_machine, sentence_of
+from .console.failures import is_of_the_machine, keep_stack, sentence_of
 from .console.progress import complain
 from .errors import AuditError, TerminatedError, stop_before
 
@@ -85,7 +83,7 @@ def _reported(arguments: Sequence[str] | None) -> int:
         else:
             text, code = sentence_of(error), 4
             if not verbose and not is_of_the_machine(error):
-                text += f"; {_keep_stack()}"
+                text += f"; {keep_stack(traceback.format_exc())}"
         complain(_with_notes(text, error))
         return code
 
@@ -99,18 +97,6 @@ class _Complaints(logging.Handler):
 
 _LOGGER = logging.getLogger(__package__)
 _COMPLAINTS = _Complaints()
-
-
-def _keep_stack() -> str:
-    """Keeps the stack of the exception that is handled in a file; gives where that is."""
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="rebalance-audit-", suffix=".log", delete=False, errors="backslashreplace"
-        ) as file:
-            file.write(Secrets().mask(traceback.format_exc()))
-    except OSError as error:
-        return f"--verbose shows the stack ({sentence_of(error)})"
-    return f"this is a defect of the audit: report it with its stack, which is in {file.name}"
 
 
 def _with_notes(text: str, error: BaseException) -> str:

@@ -44,6 +44,23 @@ class Values(NamedTuple):
             int(span[2]) if span and span[2] else None,
         )
 
+    def allow(self, number: float) -> bool:
+        """True if the number is within the bounds."""
+        is_enough = self.least is None or number >= self.least
+        return is_enough and (self.most is None or number <= self.most)
+
+    def in_bits(self, bits: int) -> "Values":
+        """The contract of whole numbers that so many bits hold, however wide their column came.
+
+        The least of them is left out: it stands for what a DataFrame has beyond them.
+        """
+        most = (1 << bits - 1) - 1
+        least = -most
+        return self._replace(
+            least=least if self.least is None else self.least,
+            most=most if self.most is None else self.most,
+        )
+
     def __str__(self) -> str:
         """The contract in words.
 

@@ -11,7 +11,8 @@ the line before.
 
 The values are those of a snapshot table, which the fold holds its rows to (``contract.Values``):
 ``filled`` is a text that is not empty, ``A|B`` one of these, ``0..7`` a number of this range,
-``null`` one that may be null though the column must be there.
+``null`` one that may be null though the column must be there. An offset is at most 2^45, which a
+queue reaches after eleven years of 100,000 messages a second: so a sum over 2^17 queues is a long.
 """
 
 from __future__ import annotations
@@ -259,11 +260,11 @@ language, version
 queue_offsets: cluster, snapshot_time, consumer_group, topic, broker_name, queue_id: one queue's
     offsets
 cluster, snapshot_time, consumer_group, topic, broker_name, queue_id
-broker_offset long -1..: where the next message goes
-consumer_offset long -1..: what the group has committed; -1: nothing
+broker_offset long -1..35184372088832: where the next message goes
+consumer_offset long -1..35184372088832: what the group has committed; -1: nothing
 last_timestamp timestamp?: the store time of the last consumed message
-given_per_1000_seconds long? 0..: messages that the broker gave the group in 1,000 seconds, at the
-    rate of the minute before (consumeTps); all queues of its answer together
+given_per_1000_seconds long? 0..1000000000000000: messages that the broker gave the group in 1,000
+    seconds, at the rate of the minute before (consumeTps); all queues of its answer together
 
 quarantine: file, line: one input line that was not understood, or one row of a snapshot table that
     breaks its contract
@@ -466,7 +467,7 @@ queue_count, client_count
 group_health: cluster, consumer_group, topic
 cluster, consumer_group, topic
 coverage string: AUDITED, or why not, at the group's last snapshot that shows it; NO_GROUP: only a
-    route was collected
+    route was collected; AUDIT_FAILED: the audit itself failed on the group
 reason string: the coverage in words, and what else is worth a line
 snapshots
 audited_snapshots long: the snapshots that were recomputed

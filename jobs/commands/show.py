@@ -8,9 +8,10 @@ from ..console.arguments import Options
 from ..console.output import give, write_in_pages
 from ..console.progress import Progress, complain
 from ..console.terminal import is_terminal
+from ..pipeline.inputs import Inputs
 from ..reports import table_text
 from ..schemas import QUARANTINE
-from ..storage import PublishedRun
+from ..storage import PublishedRun, Snapshots
 from ..texts.shown import json_text, visible
 from .common import refused_by_last_run, reports_of, settings_of
 
@@ -20,7 +21,8 @@ def run(args: Options) -> int:
     settings = settings_of(args)
     if args.table == QUARANTINE.name and (snapshots := refused_by_last_run(args)):
         Progress(quiet=args.quiet).say("the last run here published nothing of what it ingested")
-        _print(table_text.read_refused(snapshots, settings.masking.to_masking()), "", args)
+        refused = Inputs(Snapshots.open(snapshots), settings).quarantine()
+        _print(table_text.shown_refused(refused, settings.masking.to_masking()), "", args)
         return 0
     reports = reports_of(args, settings)
     if args.table is None:

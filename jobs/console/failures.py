@@ -8,9 +8,11 @@ operator's to mend. Of all others they give the root cause alone: its class and 
 import errno
 import os
 import re
+import tempfile
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
+from ..config.secret_patterns import Secrets
 from ..texts.shown import shortened, visible
 
 #: Remedies by errno.
@@ -137,3 +139,15 @@ def _is_nowhere() -> bool:
 def one_line(text: str) -> str:
     """A message as one line that a person reads."""
     return shortened(" ".join(text.split()))
+
+
+def keep_stack(stack: str) -> str:
+    """Keeps a stack in a file; gives where that is, and what to do with it."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="rebalance-audit-", suffix=".log", delete=False, errors="backslashreplace"
+        ) as file:
+            file.write(Secrets().mask(stack))
+    except OSError as error:
+        return f"--verbose shows the stack ({sentence_of(error)})"
+    return f"this is a defect of the audit: report it with its stack, which is in {file.name}"

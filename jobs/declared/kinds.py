@@ -50,6 +50,8 @@ SEVERITY_COLUMNS = ("severity", "worst_severity")
 OK, NOT_AUDITED = "OK", "NOT_AUDITED"
 #: The coverage of a topic that has a route and that no group subscribes to.
 NO_GROUP = "NO_GROUP"
+#: The coverage of a group on which the audit itself failed.
+AUDIT_FAILED = "AUDIT_FAILED"
 #: Levels of a group in one night, the mildest first.
 LEVELS = (OK, INFO, NOT_AUDITED, WARNING, CRITICAL)
 PERSISTENT, TRANSIENT = "PERSISTENT", "TRANSIENT"

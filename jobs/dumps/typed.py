@@ -15,7 +15,8 @@ from rebalance_core.message_queue import is_dead_letters
 from rebalance_core.state import BROADCASTING, CLUSTERING, POP, PULL
 from rebalance_core.strategies.factory import JAVA_CLASSES
 
-from ..schemas import LIST_REFUSED
+from ..contract import values_of
+from ..schemas import LIST_REFUSED, QUEUE_OFFSETS
 from . import statement
 from .client_log import parse_rebalance_line
 from .fastjson import FastjsonError
@@ -37,8 +38,11 @@ from .values import (
     is_java_int,
 )
 
-#: Messages a second.
-_HIGHEST_RATE = 1e12
+#: Messages in 1,000 seconds, and an offset: what the table of them takes.
+_RATES, _OFFSETS = (
+    values_of(QUEUE_OFFSETS.schema.field(name))
+    for name in ("given_per_1000_seconds", "broker_offset")
+)
 
 #: The characters of what a collector says that it left out.
 _LONGEST_WORDS = 200
@@ -380,8 +384,8 @@ def _thousandths(rate: Any) -> int | None:
     >>> _thousandths(3.1009819), _thousandths(0), _thousandths("3"), _thousandths(float("inf"))
     (3101, 0, None, None)
     """
-    is_rate = type(rate) in (int, float) and 0 <= rate < _HIGHEST_RATE
-    return round(1000 * rate) if is_rate else None
+    thousandths = 1000 * rate if type(rate) in (int, float) else -1
+    return round(thousandths) if _RATES.allow(thousandths) else None
 
 
 def _stats(entries: Iterable[tuple[QueueName, Any]], given: int | None = None) -> ParsedBody:
@@ -393,10 +397,17 @@ def _stats(entries: Iterable[tuple[QueueName, Any]], given: int | None = None) -
             fields, 64, "brokerOffset", "consumerOffset", "lastTimestamp"
         )
         if of_broker is not None and of_consumer is not None:
+            _check_offsets(of_broker, of_consumer)
             # 0: nothing was consumed of it yet.
             last = _instant_of_millis(millis) if millis is not None and millis > 0 else None
             offsets.append(statement.Offset(*queue, of_broker, of_consumer, last, given))
     return _one(statement.Stats(tuple(offsets)))
+
+
+def _check_offsets(*offsets: int) -> None:
+    for offset in offsets:
+        if not _OFFSETS.allow(offset):
+            raise LineError(expected(f"offsets of {_OFFSETS}", str(offset)))
 
 
 def _dead_letters(body: Fields, text: str) -> ParsedBody:
@@ -404,6 +415,7 @@ def _dead_letters(body: Fields, text: str) -> ParsedBody:
     entries = read_queue_map("offsetTable", _needed(body, "offsetTable"), text)
     ends = ((queue, integers(as_map(value), 64, "maxOffset")[0]) for queue, value in entries)
     found = [statement.Offset(*queue, end, -1, None) for queue, end in ends if end is not None]
+    _check_offsets(*(each.broker_offset for each in found))
     return _one(statement.Stats(tuple(each for each in found if is_dead_letters(each.topic))))
 
 

@@ -1,5 +1,7 @@
 """Rows of a snapshot table, held to their contract: what breaks it is refused, by name.
 
+The one gate to these tables: no other module opens them (``tests/contract/test_imports.py``).
+
 Whole columns are looked at: how many nulls, the least and the most number, the distinct texts. A
 mask of rows is made only where a column breaks its contract. A refused row goes to the quarantine,
 with the reason and its plain columns, and the others are audited as if it had not come.
@@ -9,7 +11,7 @@ member less, and so faults that are none: the whole statement of such a row is l
 evidence. Where the columns that name the statement are broken, the row alone is lost.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import repeat
@@ -19,11 +21,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from rebalance_core.grouping import grouped
+
 from ..config.bounds import DEFAULT_BOUNDS
-from ..contract import Values, values_of
+from ..contract import Values, check_tables, values_of
+from ..declared.instants import Instant
 from ..schemas import (
     CLIENT_LOG,
     CLIENT_STATES,
+    INT,
     NESTED_VALUES,
     QUARANTINE,
     SNAPSHOT_TABLES,
@@ -31,8 +37,9 @@ from ..schemas import (
     TOPIC_ROUTES,
     Table,
 )
+from ..storage import Snapshots
 from ..texts.shown import json_text
-from .numbers import Array, Batch, Rows, TableSource, int64, micros, pc, read, text
+from .numbers import NO_NUMBER, Array, Batch, Rows, TableSource, int64, micros, pc, read, text
 
 #: The column of a batch with whether the statement of each row is lost.
 IS_LOST = "is_lost"
@@ -70,10 +77,26 @@ class RefusedRows:
             self.reasons[column] = min(reason, self.reasons.get(column, reason))
 
 
+class RowsAhead(NamedTuple):
+    """The number of rows of the future, and the times of the first and the last of them."""
+
+    rows: int
+    first: Instant
+    last: Instant
+
+    def and_also(self, other: "RowsAhead | None") -> "RowsAhead":
+        """The rows of both."""
+        if other is None:
+            return self
+        first, last = min(self.first, other.first), max(self.last, other.last)
+        return RowsAhead(self.rows + other.rows, first, last)
+
+
 class TableReading:
     """Rows of one table as they are read. ``lost``: what was refused so far of so many ``rows``.
 
-    ``files``: the names of the sources. The first ``most`` refused rows of each are kept.
+    ``files``: the names of the sources. The first ``most`` refused rows of each are kept. Rows from
+    ``future`` on are counted by cluster, in ``ahead``, and not given.
     """
 
     def __init__(
@@ -82,14 +105,17 @@ class TableReading:
         sources: Iterable[TableSource],
         files: Iterable[str] | None = None,
         most: int = DEFAULT_BOUNDS.quarantined_lines,
+        future: Instant | None = None,
     ) -> None:
         self.rows = 0
+        self.ahead: dict[str, RowsAhead] = {}
         self.lost = RefusedRows()
         #: The columns that were asked for.
         self.columns: list[str] = []
         self._table = table
         self._sources = zip(sources, files or repeat(table.name), strict=False)
         self._most = most
+        self._future = future
         self._kept: list[dict[str, Any]] = []
         #: The file that is read now, and the number of its rows that were refused.
         self._file, self._refused = "", 0
@@ -119,6 +145,7 @@ class TableReading:
                 if statement:
                     batch[IS_LOST] = pa.array(refused)
                     out = _any(size, [each for each in found if each.column in statement])
+                out = self._without_ahead(batch, out)
                 if out.any():
                     kept = {name: each.filter(pa.array(~out)) for name, each in batch.items()}
                 if _size(kept):
@@ -128,6 +155,23 @@ class TableReading:
                     f"table {self._table.name}: {more:,} more rows of this file break its contract "
                     "(bounds.quarantined_lines)"
                 )
+
+    def _without_ahead(self, batch: Batch, out: Mask) -> Mask:
+        """The rows that are left out, with those of the future, which are counted."""
+        if self._future is None or "snapshot_time" not in batch:
+            return out
+        times = int64(micros(batch["snapshot_time"]), NO_NUMBER)
+        ahead = (times >= self._future) & ~out
+        if not ahead.any():
+            return out
+        places = pa.array(np.flatnonzero(ahead))
+        of_rows = zip(text(batch["cluster"]).take(places).to_pylist(), times[ahead], strict=True)
+        for cluster, of_cluster in grouped(of_rows).items():
+            came = RowsAhead(len(of_cluster), int(min(of_cluster)), int(max(of_cluster)))
+            self.ahead[cluster] = came.and_also(self.ahead.get(cluster))
+        self.rows -= len(places)
+        mask: Mask = out | ahead
+        return mask
 
     def take_refused(self) -> Rows:
         """The rows of the quarantine that came since the last time."""
@@ -156,6 +200,19 @@ class TableReading:
         self._kept.append({"file": self._file, "line_number": 0, "reason": reason, "line": line})
 
 
+def checked_rows(snapshots: Snapshots, table: Table, columns: Sequence[str]) -> Iterator[Rows]:
+    """Some columns of a whole table, without the rows that are refused, some rows at a time; none
+    where it is not there. The quarantine names those where the fold refuses them.
+
+    ContractError where the table has not the columns that it must have.
+    """
+    if snapshots.has(table.name):
+        rows = snapshots.unchecked(table.name)
+        check_tables([(table, rows.schema)])
+        for batch in TableReading(table, [rows]).batches(columns):
+            yield pa.table({name: text(column) for name, column in batch.items()})
+
+
 def _size(batch: Batch) -> int:
     return len(next(iter(batch.values())))
 
@@ -172,9 +229,9 @@ def _any(size: int, found: Iterable[Breach]) -> Mask:
 
 def breaches(table: Table, batch: Batch) -> Iterator[Breach]:
     """The columns of some rows that break their contract, and what is within them."""
-    for name, values in _VALUES[table.name].items():
-        if name in batch:
-            yield from _breaches(name, batch[name], values)
+    for column, values in _VALUES[table.name]:
+        if column.name in batch:
+            yield from _breaches(column.name, batch[column.name], values, column.type)
     name, expected, of_rows = _NEVER_NULL.get(table.name, ("", "", None))
     if of_rows is not None and name in batch and batch[name].null_count:
         missing = pc.and_(batch[name].is_null(), of_rows(batch)).fill_null(False)
@@ -183,7 +240,9 @@ def breaches(table: Table, batch: Batch) -> Iterator[Breach]:
             yield Breach(name, mask, f"{name}: expected {expected}, came null")
 
 
-def _breaches(path: str, came: Array, values: Values) -> Iterator[Breach]:
+def _breaches(path: str, came: Array, values: Values, type_: Any) -> Iterator[Breach]:
+    """``type_``: that of the declaration; whole numbers may come wider."""
+    values = values.in_bits(32) if type_ == INT else values
     wrong = _wrong_values(came, values)
     if wrong is not None:
         mask: Mask = wrong.to_numpy(zero_copy_only=False)
@@ -191,19 +250,20 @@ def _breaches(path: str, came: Array, values: Values) -> Iterator[Breach]:
         expected = f"expected {values}, came {'null' if shown == 'None' else shown}"
         yield Breach(path, mask, f"{path}: {expected}")
     if pa.types.is_list(came.type):
-        for breach in _within(path, came.flatten()):
+        for breach in _within(path, came.flatten(), type_.value_type):
             owners = np.repeat(np.arange(len(came)), int64(pc.list_value_length(came)))
             rows = np.bincount(owners[breach.rows], minlength=len(came)) > 0
             yield breach._replace(rows=rows)
 
 
-def _within(path: str, elements: Array) -> Iterator[Breach]:
+def _within(path: str, elements: Array, type_: Any) -> Iterator[Breach]:
     """Breaches of the contract by the elements of a list."""
     declared = _NESTED[path.rpartition(".")[2]]
-    yield from _breaches(f"{path}[]", elements, declared.get("", _REQUIRED))
+    yield from _breaches(f"{path}[]", elements, declared.get("", _REQUIRED), type_)
     if pa.types.is_struct(elements.type):
         for field_, of_field in zip(elements.type, elements.flatten(), strict=True):
-            yield from _breaches(f"{path}.{field_.name}", of_field, declared.get(field_.name, _ANY))
+            name, of_type = f"{path}.{field_.name}", type_.field(field_.name).type
+            yield from _breaches(name, of_field, declared.get(field_.name, _ANY), of_type)
 
 
 def _wrong_values(came: Array, values: Values) -> Array | None:
@@ -255,7 +315,7 @@ _NEVER_NULL: Mapping[str, tuple[str, str, Callable[[Batch], Array]]] = {
     CLIENT_STATES.name: ("snapshot_time", "the round, as of all but a log line", _is_of_a_round),
 }
 _VALUES = {
-    table.name: {column.name: values_of(column) for column in table.schema}
+    table.name: [(column, values_of(column)) for column in table.schema]
     for table in SNAPSHOT_TABLES
 }
 _NESTED = {

@@ -34,7 +34,7 @@ ClusterTopic: TypeAlias = tuple[str, str]
 
 _RunTimes: TypeAlias = tuple[Instant, ...]
 
-_CLIENT_ID, CLIENT_ADDR, _SUBSCRIPTIONS = (
+_CLIENT_ID, _CLIENT_ADDR, _SUBSCRIPTIONS = (
     [fact.name for fact in MEMBER_FACTS].index(name)
     for name in ("client_id", "client_addr", "subscriptions")
 )
@@ -61,6 +61,17 @@ def topics_of(records: Iterable[Record]) -> list[str]:
 def addressed(records: Iterable[Record]) -> tuple[str, ...]:
     """The names of a route's brokers that a client can ask: those with an address."""
     return tuple(each.broker_name for each in starmap(RouteBroker, records) if each.has_address)
+
+
+def broker_ids(records: Iterable[Record]) -> tuple[tuple[str, tuple[int, ...] | None], ...]:
+    """The names of a route's brokers and the ids with an address; None: these are not known."""
+    return tuple((each.broker_name, each.broker_ids) for each in starmap(RouteBroker, records))
+
+
+def connections(records: Sequence[Record]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The client ids of a list's members, and their addresses."""
+    client_ids, addrs = (map(itemgetter(fact), records) for fact in (_CLIENT_ID, _CLIENT_ADDR))
+    return tuple(client_ids), tuple(addrs)
 
 
 def subscribers(
@@ -99,16 +110,14 @@ def make_dossiers(runs: Runs) -> list[Dossier]:
     dossiers = _Dossiers()
     list_ids: dict[ClusterGroup, set[str]] = defaultdict(set)
     topics = {id_: tuple(topics_of(records)) for id_, records in runs.lists.records.items()}
-    for (cluster, name, broker_name, broker_id, addr, outcome, list_id), times in _polled(
-        runs.lists.runs
-    ):
+    for (cluster, name, *broker, addr, _, _, outcome, list_id), times in _polled(runs.lists.runs):
         dossier = dossiers[cluster, name]
         list_ids[cluster, name] |= {list_id} - {None}
         members = _whole(runs.lists, list_id)
         answer = NO_ANSWER if members is None else list_id
         if list_id is None:
             answer = ANSWERED if outcome == REFUSED else outcome
-        dossier.polls.append(PollRun((broker_name, broker_id), answer, *times, addr))
+        dossier.polls.append(PollRun(tuple(broker), answer, *times, addr))
         if members is not None:
             dossier.list_topics[list_id] = topics[list_id]
             dossier.list_members[list_id] = partial(_members, members)
@@ -149,8 +158,7 @@ class _Dossiers(dict[ClusterGroup, Dossier]):
 
 
 def _members(records: Records) -> ListedMembers:
-    client_ids, addrs = (map(itemgetter(fact), records) for fact in (_CLIENT_ID, CLIENT_ADDR))
-    return ListedMembers(tuple(client_ids), tuple(addrs))
+    return ListedMembers(*connections(records))
 
 
 def _polled(runs: Rows) -> Iterator[tuple[Sequence[Any], tuple[_RunTimes, _RunTimes]]]:

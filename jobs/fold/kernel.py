@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import chain
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -29,11 +30,13 @@ from ..engines.pieces import (
 )
 from ..schemas import Table
 from . import dossiers, runs_of_slices
-from .checked_rows import RefusedRows, TableReading
+from .checked_rows import RefusedRows, RowsAhead, TableReading
 from .dossiers import ClusterGroup, ClusterTopic, distinct
 from .numbers import Rows, TableSource, pc
+from .polled import BROKER, BrokerPolls
 from .runs import (
     CLIENT_RUNS,
+    GROUP_KEY,
     OFFSET_RUNS,
     POLL_RUNS,
     ROUTE_RUNS,
@@ -92,8 +95,22 @@ class Facts:
     list_ids: dict[ClusterGroup, set[str]] = field(default_factory=lambda: defaultdict(set))
     topics_of_lists: dict[str, list[str]] = field(default_factory=dict)
     offsets: dict[ClusterGroup, set[str]] = field(default_factory=lambda: defaultdict(set))
-    #: Groups with a member without an address: copies of its id cannot be counted.
+    #: The rounds of each broker, by ``broker_polls``.
+    polls: BrokerPolls = field(default_factory=BrokerPolls, compare=False)
+    #: Groups of which a member was asked for its running info.
+    asked: set[ClusterGroup] = field(default_factory=set)
+    #: Rows of the future by cluster, which are in no run until then.
+    ahead: dict[str, RowsAhead] = field(default_factory=dict, compare=False)
+    #: Groups with a member without an address; of the others the least and the greatest address and
+    #: client id.
     unaddressed: set[ClusterGroup] = field(default_factory=set)
+    spans: dict[ClusterGroup, tuple[set[str], set[str]]] = field(default_factory=dict)
+    #: Brokers that gave lists of members, with their ids; and the ids of the brokers in each route,
+    #: by its id.
+    listing: set[tuple[str, str, int]] = field(default_factory=set)
+    broker_ids: dict[str, tuple[tuple[str, tuple[int, ...] | None], ...]] = field(
+        default_factory=dict
+    )
     brokers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     nameservers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     routes_at: dict[ClusterTopic, set[Instant]] = field(default_factory=lambda: defaultdict(set))
@@ -112,13 +129,21 @@ class Facts:
     @classmethod
     def of(cls, slices: "Iterable[Facts]") -> "Facts":
         """Merges the facts of all slices."""
-        whole = cls()
-        for part in slices:
+        parts = list(slices)
+        whole = cls(polls=BrokerPolls.of_all(part.polls for part in parts))
+        for part in parts:
+            whole.asked |= part.asked
             whole.unaddressed |= part.unaddressed
+            whole.listing |= part.listing
+            whole.broker_ids |= part.broker_ids
+            for group, (addresses, client_ids) in part.spans.items():
+                whole._span(group, addresses, client_ids)
             whole.unnamed |= part.unnamed
             whole.topics_of_lists |= part.topics_of_lists
             whole.routed |= part.routed
             whole.rows += part.rows
+            for cluster, rows in part.ahead.items():
+                whole.ahead[cluster] = rows.and_also(whole.ahead.get(cluster))
             for table, lost in part.lost.items():
                 whole.lost[table].add(lost)
             for name in (
@@ -155,27 +180,74 @@ class Facts:
         """Adds a part of a slice, by the kinds of its pieces."""
         if of_runs in (LISTED, POLLS):
             self._add_polls(contents.runs)
+        if of_runs == POLLS:
+            self.polls.add(contents.runs)
+        if of_runs == CLIENTS:
+            is_answer = pc.equal(contents.runs["source"], schemas.RUNNING_INFO)
+            self.asked.update(distinct(contents.runs.filter(is_answer), *GROUP_KEY))
         if of_runs in (ROUTED, ROUTE_IDS):
-            for cluster, address, times in _times(contents.runs, "namesrv_addr"):
-                self.nameservers[cluster].add(address)
-                self.routes_at[cluster, address].update(times)
-            for *topic, id_ in distinct(contents.runs, "cluster", "topic", "route_id"):
-                self.route_ids[*topic].add(id_)
+            self._add_routes(contents.runs)
         if of_runs == OFFSETS:
-            for group, topics in dossiers.offset_topics(contents.runs).items():
-                self.offsets[group] |= topics
-            for cluster, broker_name, times in _times(contents.runs, "broker_name"):
-                self.offsets_at[cluster, broker_name].update(times)
+            self._add_offsets(contents.runs)
         if of_records is not None:
             self._add_records(contents, of_records)
         if of_runs == LISTED:
             listed = distinct(contents.runs, "cluster", "consumer_group", "list_id")
-            self.unaddressed |= {
-                (cluster, name)
-                for cluster, name, id_ in listed
-                if is_whole(records := contents.records[id_])
-                and not all(record[dossiers.CLIENT_ADDR] for record in records)
-            }
+            for cluster, name, id_ in listed:
+                self._add_addresses((cluster, name), contents.records[id_])
+
+    def _add_routes(self, runs: Rows) -> None:
+        for cluster, address, times in _times(runs, "namesrv_addr"):
+            self.nameservers[cluster].add(address)
+            self.routes_at[cluster, address].update(times)
+        for *topic, id_ in distinct(runs, "cluster", "topic", "route_id"):
+            self.route_ids[*topic].add(id_)
+
+    def _add_offsets(self, runs: Rows) -> None:
+        for group, topics in dossiers.offset_topics(runs).items():
+            self.offsets[group] |= topics
+        for cluster, broker_name, times in _times(runs, "broker_name"):
+            self.offsets_at[cluster, broker_name].update(times)
+
+    def _add_addresses(self, group: ClusterGroup, records: Records) -> None:
+        client_ids, addresses = dossiers.connections(records)
+        if is_whole(records) and not all(addresses):
+            self.unaddressed.add(group)
+        elif records and is_whole(records):
+            self._span(group, addresses, client_ids)
+
+    def _span(
+        self, group: ClusterGroup, addresses: Iterable[str], client_ids: Iterable[str]
+    ) -> None:
+        of_addresses, of_ids = self.spans.get(group, (set[str](), set[str]()))
+        both = of_addresses.union(addresses), of_ids.union(client_ids)
+        self.spans[group] = {min(both[0]), max(both[0])}, {min(both[1]), max(both[1])}
+
+    @property
+    def indistinct(self) -> set[ClusterGroup]:
+        """The groups of which two processes with one client id look like one: members have no
+        address, or all have the same one, which no two connections have.
+        """
+        same = {
+            group
+            for group, (addresses, client_ids) in self.spans.items()
+            if len(addresses) == 1 < len(client_ids)
+        }
+        return self.unaddressed | same
+
+    def never_routed(self) -> set[tuple[str, str, int]]:
+        """The brokers that gave lists of members and are in no route, though others of the same
+        name are: no client asks them for the members.
+        """
+        routed: dict[tuple[str, str], set[int | None]] = defaultdict(set)
+        for (cluster, _), route_ids in self.route_ids.items():
+            for name, ids in chain(*(self.broker_ids.get(id_, ()) for id_ in route_ids)):
+                routed[cluster, name].update([None] if ids is None else ids)
+        return {
+            (cluster, name, id_)
+            for cluster, name, id_ in self.listing
+            if (known := routed.get((cluster, name))) and not known & {None, id_}
+        }
 
     def _add_records(self, contents: Contents, of_records: str) -> None:
         for *subject, id_ in distinct(
@@ -183,11 +255,9 @@ class Facts:
         ):
             self.given[*subject].add(id_)
         if of_records == ROUTES_BY_ID:
-            self.routed |= {
-                id_: dossiers.addressed(records)
-                for id_, records in contents.records.items()
-                if is_whole(records)
-            }
+            whole = {id_: each for id_, each in contents.records.items() if is_whole(each)}
+            self.routed |= {id_: dossiers.addressed(records) for id_, records in whole.items()}
+            self.broker_ids |= {id_: dossiers.broker_ids(records) for id_, records in whole.items()}
         if of_records == LISTS:
             for id_ in contents.records.keys() - self.topics_of_lists.keys():
                 self.topics_of_lists[id_] = dossiers.topics_of(contents.records[id_])
@@ -196,6 +266,7 @@ class Facts:
         for cluster, broker_name, times in _times(runs, "broker_name"):
             self.rounds[cluster].update(times)
             self.brokers[cluster].add(broker_name)
+        self.listing.update(distinct(runs.filter(runs["list_id"].is_valid()), *BROKER))
         for *group, outcome, id_ in distinct(
             runs, "cluster", "consumer_group", "outcome", "list_id"
         ):
@@ -269,11 +340,17 @@ class Cutting:
         return [name for name in table.schema.names if name in rows.columns]
 
     def pieces(
-        self, table: Table, sources: Iterable[TableSource], files: Iterable[str] | None = None
+        self,
+        table: Table,
+        sources: Iterable[TableSource],
+        files: Iterable[str] | None = None,
+        future: Instant | None = None,
     ) -> Iterator[Piece]:
-        """The pieces of some rows of a table; ``files``: where each of the sources came from."""
+        """The pieces of some rows of a table; ``files``: where each of the sources came from;
+        ``future``: from then on rows are counted alone.
+        """
         facts = Facts()
-        rows = TableReading(table, sources, files, self.quarantined_lines)
+        rows = TableReading(table, sources, files, self.quarantined_lines, future)
         given: set[tuple[int, str]] = set()
         of_runs, of_records = _KINDS[table.name]
         for contents in self._contents(table, rows):
@@ -286,6 +363,7 @@ class Cutting:
             yield from pack_rows(FOR_ALL, schemas.QUARANTINE.name, rows.take_refused())
         yield from pack_rows(FOR_ALL, schemas.QUARANTINE.name, rows.take_refused())
         facts.rows[table.name] = rows.rows
+        facts.ahead = rows.ahead
         if rows.lost.rows:
             facts.lost[table.name] = rows.lost
         yield pack_value(FOR_ALL, FACTS, facts)

@@ -48,7 +48,8 @@ def open_files(
     """Parquet files of a snapshot table, to be read with texts as numbers into a dictionary.
 
     ``files``: their paths on the file system, or their bytes. A column that a file does not have
-    is null. ``row_groups``: those alone, of each file; ``size``: of each, if it is known.
+    is null. Whole numbers come as wide as they may be written. ``row_groups``: those alone, of each
+    file; ``size``: of each, if it is known.
     """
     import pyarrow.dataset as ds  # noqa: PLC0415 - see above
 
@@ -59,7 +60,7 @@ def open_files(
             page_checksum_verification=True
         ),
     )
-    schema = pa.schema([(field.name, _with_dictionaries(field.type)) for field in table.schema])
+    schema = pa.schema([(field.name, _as_read(field.type)) for field in table.schema])
     fragments = [
         file_format.make_fragment(file, filesystem, row_groups=row_groups, file_size=size)
         for file in files
@@ -77,14 +78,14 @@ def _text_columns(path: str, type_: pa.DataType) -> Iterator[str]:
             yield from _text_columns(f"{path}.{field.name}", field.type)
 
 
-def _with_dictionaries(type_: pa.DataType) -> pa.DataType:
+def _as_read(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_string(type_):
         return pa.dictionary(pa.int32(), STRING)
     if pa.types.is_list(type_):
-        return pa.list_(pa.field("element", _with_dictionaries(type_.value_type)))
+        return pa.list_(pa.field("element", _as_read(type_.value_type)))
     if pa.types.is_struct(type_):
-        return pa.struct([(field.name, _with_dictionaries(field.type)) for field in type_])
-    return type_
+        return pa.struct([(field.name, _as_read(field.type)) for field in type_])
+    return LONG if pa.types.is_integer(type_) else type_
 
 
 def read(

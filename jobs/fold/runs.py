@@ -45,20 +45,23 @@ _HELD = pa.list_(pa.struct(list(_HELD_QUEUES.value_type)[:-1]))
 
 def _schema(table: Table, *names: str, **types: pa.DataType) -> pa.Schema:
     """Columns by name: as in a snapshot table, but for those that have a type of their own."""
-    every = {name: table.schema.field(name).type for name in names} | types
-    return pa.schema(list(every.items()))
+    types = {each: types.get(each) or table.schema.field(each).type for each in names} | types
+    return pa.schema(list(types.items()))
 
 
 GROUP_KEY = ("cluster", "consumer_group")
 
 #: One row per broker and address, group and answer: when (times) the broker gave it. ``outcome``:
 #: ANSWERED, NOT_ONLINE (also: an empty list), NO_ANSWER, or REFUSED: the list that came is no
-#: evidence. ``list_id``: of what was ANSWERED, else null; ANSWERED without an id: the list comes in
-#: another run.
+#: evidence, for the reason of ``error_message``. ``asked_for``: the time from the first answer of
+#: the round to the last one, where the broker was asked again in it for long. ``list_id``: of what
+#: was ANSWERED, else null; ANSWERED without an id: the list comes in another run.
 REFUSED = "REFUSED"
 POLL_RUNS = _schema(
     BROKER_POLLS,
-    *(*GROUP_KEY, "broker_name", "broker_id", "broker_addr", "outcome", "list_id"),
+    *(*GROUP_KEY, "broker_name", "broker_id", "broker_addr", "error_message", "asked_for"),
+    *("outcome", "list_id"),
+    asked_for=LONG,
     times=POLLED,
 )
 

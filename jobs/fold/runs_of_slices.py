@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..declared.contents import MEMBER_FACTS, ROUTE_FACTS, Fact
+from ..declared.instants import SECOND
 from ..declared.member_flags import chooses_queues, is_expired, silence_bounds
 from ..engines.pieces import in_parts
 from ..schemas import (
@@ -27,6 +28,7 @@ from ..schemas import (
     CLIENT_LOG,
     CONSUME_DISABLED,
     LIST_REFUSED,
+    LONG,
     NOT_ONLINE,
     STRING,
     Table,
@@ -53,6 +55,9 @@ from .runs import (
 _BROKER = ("cluster", "consumer_group", "broker_name", "broker_id")
 _NAMESERVER = ("cluster", "topic", "namesrv_addr")
 _POLLED = ("snapshot_time", "collected_at")
+_FIRST_COLLECTED = "first_collected_at"
+#: Two collectors may give their rounds the time of one minute.
+LEAST_AGAIN = 60 * SECOND
 
 #: A part is given away that has so many statements, records of new contents among them.
 _MOST_HELD = 1 << 18
@@ -127,7 +132,9 @@ class _Records:
         first, of_rows = numbers.distinct_rows(columns)
         places = pa.array(rows[first])
         values = [
-            _tuples(batch[name].take(places).cast(type_)) for name, type_ in self._types.items()
+            # Of a lost record the value may be one that the type does not hold.
+            _tuples(batch[name].take(places).cast(type_, safe=False))
+            for name, type_ in self._types.items()
         ]
         distinct = [self._known.setdefault(made, made) for made in map(self._make, *values)]
         return [distinct[number] for number in of_rows.tolist()]
@@ -265,7 +272,8 @@ def member_runs(heartbeats: TableReading, heartbeat_expiry_seconds: int) -> Iter
         silence = pc.subtract(micros(batch["snapshot_time"]), micros(batch["last_heartbeat_at"]))
         beyond = np.searchsorted([NO_NUMBER, *bounds], int64(silence, NO_NUMBER))
         batch["is_expired"] = expired.take(pa.array(2 * beyond + int64(batch["is_silent"])))
-        batch["broker_addr"] = pa.nulls(rows, STRING)
+        batch |= {each: pa.nulls(rows, STRING) for each in ("broker_addr", "error_message")}
+        batch["asked_for"] = pa.nulls(rows, LONG)
         batch["outcome"] = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), answered)
         return batch, np.ones(rows, np.bool_)
 
@@ -279,8 +287,10 @@ def poll_runs(broker_polls: TableReading, *, has_ids: bool) -> Iterator[Rows]:
     answer with a list and without an id the time alone is taken: the list comes by ``member_runs``,
     or is lost. ``has_ids``: the polls themselves have the ids of their lists.
     """
-    names = [name for name in POLL_RUNS.names[:-1] if has_ids or name != "list_id"]
-    batches = broker_polls.batches([*names, "connections", "error_code", *_POLLED])
+    made = {"asked_for"} if has_ids else {"asked_for", "list_id"}
+    names = [name for name in POLL_RUNS.names[:-1] if name not in made]
+    names += ["connections", "error_code", _FIRST_COLLECTED]
+    batches = broker_polls.batches([*names, *_POLLED])
     return _runs(map(_as_counted, batches), POLL_RUNS, *_POLLED)
 
 
@@ -291,11 +301,18 @@ def _as_counted(batch: Batch) -> Batch:
     is_empty = pc.equal(batch["connections"].fill_null(0), 0)
     ids = text(batch["list_id"]) if "list_id" in batch else pa.scalar(None, STRING)
     counted = pc.if_else(pc.and_(answered, is_empty), NOT_ONLINE, outcome)
-    if "error_code" in batch:
+    reason, asked_for = pa.nulls(len(outcome), STRING), pa.nulls(len(outcome), LONG)
+    if {"error_code", "error_message"} <= batch.keys():
         refused = pc.equal(batch["error_code"], LIST_REFUSED).fill_null(False)
         counted = pc.if_else(refused, REFUSED, counted)
+        reason = pc.if_else(refused, text(batch["error_message"]), None)
+    if {_FIRST_COLLECTED, "collected_at"} <= batch.keys():
+        taken = pc.subtract(micros(batch["collected_at"]), micros(batch[_FIRST_COLLECTED]))
+        asked_for = pc.if_else(pc.greater_equal(taken, LEAST_AGAIN), taken, None)
     return batch | {
         "outcome": counted,
+        "error_message": reason,
+        "asked_for": asked_for,
         "list_id": pc.if_else(pc.and_not(answered, is_empty), ids, None),
     }
 

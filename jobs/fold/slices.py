@@ -11,15 +11,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..config.window import Window
+from ..declared.instants import Instant, to_instant
 from ..engines.engine import Opened, Slice
 from ..engines.pieces import Piece
-from ..schemas import ROUTE_POLLS, SNAPSHOT_TABLES, TIMESTAMP, TOPIC_ROUTES, Table
+from ..schemas import (
+    BROKER_POLLS,
+    HEARTBEATS,
+    ROUTE_POLLS,
+    SNAPSHOT_TABLES,
+    TIMESTAMP,
+    TOPIC_ROUTES,
+    Table,
+)
 from ..storage import Location, shared
 from .kernel import Cutting
 from .numbers import TableSource, open_files, rows_of_group
 
 _TABLES = {table.name: table for table in SNAPSHOT_TABLES}
 _OF_ROUTES = (TOPIC_ROUTES, ROUTE_POLLS)
+#: Tables of which rows of the future are counted: what brokers and nameservers said.
+_SAID = (HEARTBEATS, BROKER_POLLS, *_OF_ROUTES)
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,8 @@ class TableStep:
         for name, of_table in groupby(opened, lambda each: each[0].what):
             slices, again = tee(of_table)
             files = (slice_.path if self.has_files else name for slice_, _ in again)
-            yield from self.cutting.pieces(_TABLES[name], starmap(self._rows, slices), files)
+            table, rows = _TABLES[name], starmap(self._rows, slices)
+            yield from self.cutting.pieces(table, rows, files, self._future_of(table))
 
     def of_batches(self, name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
         """The pieces of rows of a table that come once, batch by batch, with the columns that the
@@ -55,7 +67,11 @@ class TableStep:
             kept = (pa.Table.from_batches([batch]).filter(counted) for batch in every)
             every = chain.from_iterable(rows.to_batches() for rows in kept)
         rows = pa.RecordBatchReader.from_batches(first.schema, every)
-        yield from self.cutting.pieces(table, [rows], [name])
+        yield from self.cutting.pieces(table, [rows], [name], self._future_of(table))
+
+    def _future_of(self, table: Table) -> Instant | None:
+        future = self.window.future
+        return to_instant(future) if future is not None and table in _SAID else None
 
     def _rows(self, slice_: Slice, content: pa.Buffer | None) -> TableSource:
         """The rows of a slice that count."""
@@ -82,5 +98,7 @@ class TableStep:
             return None
         # Rows without a time that they must have are refused, not left out.
         needed = (c.name for c in table.schema if c.type == TIMESTAMP and not c.nullable)
-        has_no_time = (pc.field(name).is_null() for name in needed)
-        return reduce(or_, has_no_time, window.filter_of(table, came))
+        also = [pc.field(name).is_null() for name in needed]
+        if self._future_of(table) is not None:
+            also.append(Window(since=self.window.future).filter_of(table, came))
+        return reduce(or_, also, window.filter_of(table, came))

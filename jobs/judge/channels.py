@@ -63,18 +63,22 @@ def channels_of(
     addresses over time.
     """
     names = {name for each in answers for name in each.names}
-    listed = {name: dossier.list_members[name]() for name in names & dossier.list_members.keys()}
+    # A member without an address has no channel that could be followed.
+    listed = {
+        name: [each for each in zip(*dossier.list_members[name](), strict=True) if each[1]]
+        for name in names & dossier.list_members.keys()
+    }
     client_ids: set[str] = set()
     # The ids with more than one address at a broker. Most groups have none.
     for each in answers:
         lists = [listed[name] for name in each.names if name in listed]
-        connections = {connection for members in lists for connection in zip(*members, strict=True)}
+        connections = {connection for members in lists for connection in members}
         addresses = Counter(client_id for client_id, _ in connections)
         client_ids.update(client_id for client_id, number in addresses.items() if number > 1)
     if not client_ids:
         return {}
     of_ids = {
-        name: [each for each in zip(*members, strict=True) if each[0] in client_ids]
+        name: [each for each in members if each[0] in client_ids]
         for name, members in listed.items()
     }
     return grouped(

@@ -19,10 +19,10 @@ from rebalance_core.texts import Text
 from ..declared.contents import MEMBER_FACTS
 from ..engines.pieces import in_parts
 from ..schemas import NO_ANSWER, NOT_ONLINE
-from ..texts.shown import visible
 from .allocations import AllocationRows, allocation_rows
 from .core_verdict import FoundQueue, Verdict
 from .dossier import Broker
+from .failed import Failure
 from .situations import TopicSituation
 
 #: A member of a list: its facts, in the order of ``contents.MEMBER_FACTS``.
@@ -220,19 +220,16 @@ def _each_once(members: Iterable[Member]) -> tuple[Member, ...]:
 
 
 class Verdicts(NamedTuple):
-    """The core's verdicts on some situations, in their order."""
+    """The core's verdicts on some situations, in their order; and the groups on which it failed."""
 
     evaluated: list[tuple[str, Verdict]]
     allocations: AllocationRows
+    failed: list[Failure]
 
     def by_id(self) -> dict[str, Verdict]:
         """The verdict of each situation, with its allocations."""
         of_each = zip(self.evaluated, self.allocations.loaders(), strict=True)
         return {id_: replace(each, allocations=rows) for (id_, each), rows in of_each}
-
-
-class EvaluationError(Exception):
-    """The core failed on a situation; the message names it."""
 
 
 def questions(
@@ -254,11 +251,9 @@ def at_once(asked: Iterable[Question]) -> Iterator[list[Question]]:
 
 
 def answer(asked: Iterable[Question], rules: core.StrategyRules) -> Verdicts:
-    """The core's verdicts on some situations.
-
-    Raises EvaluationError where the core fails, which is a defect of it.
-    """
+    """The core's verdicts on some situations; a group on which it fails is among the failures."""
     found: list[tuple[str, Verdict]] = []
+    failed: list[Failure] = []
     places: list[Any] = []
     allocations = []
     for each in asked:
@@ -268,15 +263,12 @@ def answer(asked: Iterable[Question], rules: core.StrategyRules) -> Verdicts:
             evaluation = core.evaluate(state, rules)
             evaluated = to_verdict(evaluation, core.Situation(state, rules))
         except Exception as error:
-            cluster, group, topic = map(visible, subject)
-            raise EvaluationError(
-                f"the allocations of group {group}, topic {topic}, cluster {cluster} cannot be "
-                f"recomputed (state {situation_id}): {type(error).__name__}: {error}"
-            ) from error
+            failed.append(Failure.of(subject[0], subject[1], error))
+            continue
         found.append((situation_id, evaluated))
         places.append((*subject, situation_id))
         allocations.append(evaluation.allocations)
-    return Verdicts(found, allocation_rows(places, allocations))
+    return Verdicts(found, allocation_rows(places, allocations), failed)
 
 
 def to_verdict(evaluation: core.Evaluation, situation: core.Situation) -> Verdict:

@@ -19,7 +19,7 @@ import numpy as np
 
 from rebalance_core import repairs
 from rebalance_core.english import count, joined, named_broker, with_commas
-from rebalance_core.findings import CERTAIN
+from rebalance_core.findings import CERTAIN, MOST_INT
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.state import RouteBroker
@@ -70,8 +70,8 @@ _OF_BROKERS = (kinds.MASTER_LEFT, kinds.BROKER_ADDRESS_CHANGED)
 _RESTLESS = (kinds.FLAPPING, kinds.RECONNECTING)
 _RANKS = list(kinds.EVENT_KINDS)
 _EXPLAINING = tuple(dict.fromkeys((*_EXPLAINS, *kinds.EVENT_KINDS)))
-#: The columns that say what an event cost.
-_COSTS = ("queues_lost", "messages_lost", "queues_read_twice")
+#: The columns that say what an event cost, and the most that each of them holds.
+_COSTS = {"queues_lost": MOST_INT, "messages_lost": 2**63 - 1, "queues_read_twice": MOST_INT}
 
 
 class Event(NamedTuple):
@@ -393,8 +393,8 @@ def _event(rows: Sequence[Row]) -> Row:
         key=lambda row: (row["begins"], -len(row["evidence"]), str(row["evidence"]), row["what"]),
     )
     event = event | {"last_seen": last_seen, "ends": None if ends < last_seen else ends}
-    for column in _COSTS:
-        event[column] = sum(row[column] for row in rows)
+    for column, most in _COSTS.items():
+        event[column] = min(sum(row[column] for row in rows), most)
     for column in ("groups", "groups_lasting", "broker_names", "finding_ids"):
         event[column] = sorted({name for row in rows for name in row[column]})
     event["topics"] = frozenset().union(*[row.get("topics", ()) for row in rows])

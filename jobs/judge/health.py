@@ -31,7 +31,8 @@ from rebalance_core.texts import Text
 
 from ..declared.instants import SECOND, Instant
 from ..declared.kinds import NO_GROUP, worst
-from ..schemas import NO_ANSWER, UNAUDITED
+from ..languages.translated_rows import TEXTS
+from ..schemas import GROUP_HEALTH, NO_ANSWER, UNAUDITED
 from .answers import asked_answers
 from .arrow_tables import Row
 from .backlog import TopicBacklog, shows_what_waits, still_waits, topic_backlog
@@ -49,8 +50,7 @@ _MINUTE = 60 * SECOND
 _NOTHING: Row = {
     **dict.fromkeys(("audited_snapshots", "members", "processes", "idle_clients", "imbalance"), 0),
     **dict.fromkeys(("completeness", "orphan_queue_minutes", "duplicate_queue_minutes"), 0.0),
-    **dict.fromkeys(("strategy_source", "subscription_source", "worst_severity")),
-    **dict.fromkeys((*UNAUDITED, *TopicBacklog._fields, "queues_without_offsets")),
+    "strategy_source": None,
 }
 
 
@@ -193,15 +193,26 @@ def topic_without_group(topic: str, routes: Sequence[RouteRun]) -> Row:
     times = sorted({time for run in routes for time in run.times})
     at_end = [readable(run.brokers) for run in routes if times[-1] in run.times]
     queues = sum(queues for _, queues in set(chain.from_iterable(at_end)))
+    reason = Text("no member of any group in the dumps subscribes to the topic")
+    row = topic_without_audit(topic, NO_GROUP, reason, times)
+    return row | {"queues": min(queues, MOST_INT)}
+
+
+def topic_without_audit(topic: str, coverage: str, reason: Text, times: Sequence[Instant]) -> Row:
+    """The row of ``group_health`` of a topic of which nothing was recomputed; ``times``: the
+    snapshots that show it, ascending. Of the group nothing is known.
+    """
+    optional = (each.name for each in GROUP_HEALTH.schema if each.nullable and each.name != TEXTS)
     return {
+        **dict.fromkeys(optional),
         **_NOTHING,
         "topic": topic,
-        "coverage": NO_GROUP,
-        "reason": Text("no member of any group in the dumps subscribes to the topic"),
+        "coverage": coverage,
+        "reason": reason,
         "snapshots": len(times),
         "first_seen": times[0],
         "last_seen": times[-1],
-        "queues": min(queues, MOST_INT),
+        "queues": 0,
     }
 
 

@@ -6,16 +6,17 @@ On every engine the same, each of them plain Python over bytes and columns.
 import logging
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
-from rebalance_core.english import count, names
-
 from ..config.settings import Settings
+from ..config.window import future_after
 from ..console.progress import Progress
 from ..engines.engine import Engine
 from ..engines.pieces import all_rows, all_values
+from ..errors import InputError
 from ..fold.kernel import FACTS, OF_GROUPS, OF_TOPICS, Cutting, Dealing, Facts
 from ..judge.terms import Terms
 from ..publish.earlier import open_findings
@@ -23,8 +24,10 @@ from ..publish.gone import BROKERS, NAMESERVERS
 from ..publish.run import EngineResult, Scope, Task
 from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES
 from ..storage import Reports, Snapshots
-from ..texts.shown import visible
+from ..texts.shown import iso, visible
+from ..verdict.gaps import facts_missing, times_ahead
 from ..verdict.silence import NEVER_ASKED, NEVER_LISTED, OFFSETS, ROUTES, AnswerTimes
+from .failed_groups import without_failures
 from .group_audit import GroupAudit, earlier_pieces
 from .inputs import Inputs, window_of_last
 from .lost_rows import check_lost, lost_rows, without_content
@@ -38,15 +41,18 @@ def opened(task: Task, inputs: Inputs | None, progress: Progress) -> tuple[Task,
     """The tables of a task, and the task with its window.
 
     With ``since_last`` a window without a beginning begins where that of the last published run
-    did.
+    did. Whoever asks for a date of the future means it: of another window what lies in the future
+    is told.
     """
     inputs = inputs or Inputs(Snapshots.open(task.snapshots), task.settings)
     progress.say(inputs.sentence())
-    inputs.warn_of_future(task.window)
+    window = task.window
     if task.since_last:
-        last = Reports(task.reports).last(task.window.newest_date)
-        task = replace(task, window=window_of_last(last, task.window))
-    return task, inputs
+        window = window_of_last(Reports(task.reports).last(window.newest_date), window)
+    future = future_after(task.run.started_at, task.settings.bounds.future_days)
+    if window.future is None and window.until is not None and window.until <= future:
+        window = replace(window, future=future)
+    return replace(task, window=window), inputs
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,8 @@ class FoldResult:
             # Offsets of theirs came, and no broker was asked who the members are.
             NEVER_LISTED: dict.fromkeys(facts.offsets.keys() - facts.list_ids.keys(), ()),
         }
-        return Scope.of(task, facts.rounds, witnesses, given, inputs.snapshots.ingested)
+        polls, ingested = facts.polls, inputs.snapshots.ingested
+        return Scope.of(task, facts.rounds, witnesses, given, polls, ingested)
 
     def allocations(self, task: Task, scope: Scope, inputs: Inputs) -> EngineResult:
         """The rows of the report tables, as they come."""
@@ -96,23 +103,50 @@ class FoldResult:
         tables = [table for table in REPORT_TABLES if table is not QUARANTINE]
         if not inputs.snapshots.has(CLIENT_STATES.name):
             tables.remove(ALLOCATION_DRIFT)  # it needs what clients report of themselves
-        pieces = with_events(self.engine.collect(judged), self.facts, terms.masking)
-        lost, engine = list(lost_rows(self.facts)), self.engine
-        return EngineResult(tables, pieces, self.refused, lost, engine.name, engine.versions)
+        of_groups = without_failures(self.engine.collect(judged), self.facts.polled)
+        pieces = with_events(of_groups, self.facts, terms.masking)
+        refused = chain([self.refused], inputs.quarantine())
+        facts, engine = self.facts, self.engine
+        gaps = [
+            *lost_rows(facts),
+            *times_ahead(facts.ahead),
+            *facts_missing(facts.indistinct, facts.never_routed()),
+        ]
+        return EngineResult(
+            tables, pieces, refused, gaps, facts.asked, engine.name, engine.versions
+        )
 
 
 def fold_inputs(engine: Engine, inputs: Inputs, task: Task) -> FoldResult:
     """Reads the tables of a task."""
     pieces, cutting = inputs.cut(engine, task.window, has_files=not task.are_staged)
     folded = fold_pieces(engine, pieces, cutting)
-    if groups := sorted(name for _, name in folded.facts.unaddressed):
-        _LOGGER.warning(
-            "%s of heartbeats without client_addr: two processes with one client id look like one "
-            "there (%s); write the address of each connection",
-            count(len(groups), "group"),
-            visible(names(groups, 3)),
-        )
+    _tell_of_future(folded.facts, task, inputs)
     return folded
+
+
+def _tell_of_future(facts: Facts, task: Task, inputs: Inputs) -> None:
+    """A warning where snapshots are left out because they lie in the future of the window;
+    InputError where all do.
+    """
+    window, days = task.window, task.settings.bounds.future_days
+    if not facts.ahead or window.future is None or window.end != window.future:
+        return
+    if window.since is None and not facts.rounds and not facts.routes_at:
+        raise InputError(
+            f"every snapshot at {inputs.snapshots.root} is later than {iso(window.future)}, "
+            f"this machine's clock plus bounds.future_days = {days}: "
+            "nothing was published; set the clock right that is wrong, this machine's or the "
+            "collector's",
+            ", or ask for a date with --date",
+        )
+    _LOGGER.warning(
+        "snapshots after %s lie in the future and are not audited (rows by cluster: %s): mend the "
+        "clock that stamped them, or ask for their date with --date (bounds.future_days is %d)",
+        iso(window.future),
+        ", ".join(f"{visible(of)} {each.rows:,}" for of, each in sorted(facts.ahead.items())),
+        days,
+    )
 
 
 def fold_pieces(engine: Engine, pieces: Any, cutting: Cutting) -> FoldResult:

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
+
+import pyarrow as pa
 
 from rebalance_core import StrategyRules
 from rebalance_core.grouping import grouped
@@ -13,15 +15,17 @@ from ..engines.pieces import Piece, all_values, in_parts, pack_rows, pack_value,
 from ..fold.dossiers import make_dossiers
 from ..fold.kernel import runs_of
 from ..fold.runs import Records
-from ..judge.arrow_tables import to_table
+from ..judge.arrow_tables import Row, to_table
 from ..judge.case import Case
 from ..judge.core_verdict import Verdict
 from ..judge.dossier import Dossier, EarlierFinding
 from ..judge.evaluation import Question, Verdicts, answer, at_once, questions
+from ..judge.failed import Failure, rows_of_failed
 from ..judge.history import judge
 from ..judge.situations import Situations, find_situations
 from ..judge.terms import Terms
 from ..schemas import ALLOCATIONS, REPORT_TABLES
+from .failed_groups import pack_failures
 
 #: The piece with the open findings of the run before, of a shard.
 EARLIER = "earlier"
@@ -33,15 +37,21 @@ _ROWS_AT_ONCE = 20_000
 
 @dataclass(frozen=True)
 class Shard:
-    """The groups of a shard with their situations, and by id the lists that these name."""
+    """The groups of a shard with their situations, or the failure to find them; and by id the lists
+    that these name.
+    """
 
     number: int
-    groups: list[tuple[Dossier, Situations]]
+    groups: list[tuple[Dossier, Situations | Failure]]
     members: Mapping[str, Records]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The lists are for the questions alone, which have theirs with them.
         return Shard, (self.number, self.groups, {})
+
+
+#: The rows of a group in every report table.
+_GroupRows: TypeAlias = Mapping[str, Sequence[Row]]
 
 
 def read_dossiers_of(pieces: Sequence[Piece]) -> tuple[list[Dossier], Mapping[str, Records]]:
@@ -86,12 +96,19 @@ class GroupAudit:
                     and not each.nameservers.isdisjoint(other.nameservers)
                     and (last := other.last_listed)
                 }
-        groups = [(dossier, find_situations(dossier, self.terms)) for dossier in dossiers.values()]
+        groups = [(dossier, self._situations(dossier)) for dossier in dossiers.values()]
         return Shard(pieces[0].shard, groups, members)
+
+    def _situations(self, dossier: Dossier) -> Situations | Failure:
+        try:
+            return find_situations(dossier, self.terms)
+        except Exception as error:
+            return Failure.of(dossier.cluster, dossier.consumer_group, error)
 
     def questions(self, begun: Shard) -> Iterator[Question]:
         """One for each distinct situation of the groups."""
-        distinct = (each.distinct().values() for _, each in begun.groups)
+        found = (each for _, each in begun.groups if isinstance(each, Situations))
+        distinct = (each.distinct().values() for each in found)
         return questions(chain.from_iterable(distinct), begun.members)
 
     def about(self, question: Question) -> QuestionSubject:
@@ -112,21 +129,64 @@ class GroupAudit:
         return answer(questions, self.rules)
 
     def end(self, begun: Shard, answers: Iterable[Verdicts]) -> Iterator[Piece]:
-        """The rows of all report tables but ``quarantine``."""
-        masking = self.terms.masking
+        """The rows of all report tables but ``quarantine``, and the groups on which it failed."""
         evaluated: dict[str, Verdict] = {}
+        failures: dict[tuple[str, str], Failure] = {}
         for verdicts in answers:
             evaluated |= verdicts.by_id()
-            allocations = verdicts.allocations.masked(masking)
+            failures |= {failure[:2]: failure for failure in verdicts.failed}
+            allocations = verdicts.allocations.masked(self.terms.masking)
             yield from pack_rows(begun.number, ALLOCATIONS.name, allocations)
+
+        def judged() -> Iterator[tuple[Dossier, _GroupRows]]:
+            for dossier, situations in begun.groups:
+                group = dossier.cluster, dossier.consumer_group
+                try:
+                    if isinstance(situations, Failure):
+                        failures[group] = situations
+                    elif group not in failures:
+                        case = Case(dossier, situations, evaluated, self.terms)
+                        yield dossier, judge(case)
+                        continue
+                except Exception as error:
+                    failures[group] = Failure.of(*group, error)
+                yield dossier, rows_of_failed(dossier, failures[group], self.terms)
+
+        for some in in_parts(judged(), _ROWS_AT_ONCE, _size):
+            for name, rows in self._tables(some, failures):
+                yield from pack_rows(begun.number, name, rows)
+            some.clear()
+        yield from pack_failures(failures.values())
+
+    def _tables(
+        self,
+        groups: Sequence[tuple[Dossier, _GroupRows]],
+        failures: dict[tuple[str, str], Failure],
+    ) -> list[tuple[str, pa.Table]]:
+        """The rows of some groups as tables. What is no row of its table costs its group alone."""
+        mask = self.terms.masking.mask_all
         rows = (
             # The last thing that is done: until here the order of the true ids counts.
-            (name, masking.mask_all(row))
-            for dossier, situations in begun.groups
-            for name, of_table in judge(Case(dossier, situations, evaluated, self.terms)).items()
+            (name, mask(row))
+            for _, tables in groups
+            for name, of_table in tables.items()
             for row in of_table
         )
-        for some in in_parts(rows, _ROWS_AT_ONCE):
-            for name, of_table in grouped(some).items():
-                yield from pack_rows(begun.number, name, to_table(_TABLES[name], of_table))
-            some.clear()
+        try:
+            return [
+                (name, to_table(_TABLES[name], of_table))
+                for some in in_parts(rows, _ROWS_AT_ONCE)
+                for name, of_table in grouped(some).items()
+            ]
+        except Exception as error:
+            (dossier, _), *others = groups
+            if others:
+                return [each for one in groups for each in self._tables([one], failures)]
+            failure = Failure.of(dossier.cluster, dossier.consumer_group, error)
+            if failures.setdefault(failure[:2], failure) is not failure:
+                raise  # the rows that say so
+            return self._tables([(dossier, rows_of_failed(dossier, failure, self.terms))], failures)
+
+
+def _size(group: tuple[Dossier, _GroupRows]) -> int:
+    return sum(map(len, group[1].values()))

@@ -4,6 +4,7 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from operator import itemgetter
 from statistics import mode
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from ..dumps.unpacking import READ
 from ..engines.engine import Engine, InputFile, Slice
 from ..engines.pieces import FOR_ALL, Piece, all_rows, all_values, pack_rows, unpack_value
 from ..errors import QuarantineError
+from ..fold.checked_rows import checked_rows
 from ..publish.table_writer import write_tables
 from ..schemas import QUARANTINE, SNAPSHOT_TABLES
 from ..snapshots.clients import log_offset
@@ -148,11 +150,11 @@ _HOW_TO_MEND = {
 def _commonest(snapshots: Snapshots) -> tuple[str, str]:
     """The reason that most of the refused lines have, with the first line that has it; a remedy."""
     remedy = "mend what writes such lines (docs/dumps.md has their form)"
-    if not snapshots.has(QUARANTINE.name):
+    read = checked_rows(snapshots, QUARANTINE, ["file", "line_number", "reason"])
+    rows = chain.from_iterable(batch.to_pylist() for batch in read)
+    in_order = sorted(islice(rows, _MOST_REASONS), key=itemgetter("file", "line_number"))
+    if not in_order:
         return "", remedy
-    columns = ["file", "line_number", "reason"]
-    rows = snapshots.parquet(QUARANTINE.name).head(_MOST_REASONS, columns=columns).to_pylist()
-    in_order = sorted(rows, key=itemgetter("file", "line_number"))
     reasons = [row["reason"].partition(", came ")[0] for row in in_order]
     first = in_order[reasons.index(mode(reasons))]
     line = f" line {first['line_number']}" if first["line_number"] else ""

@@ -5,24 +5,27 @@ Ingest writes an id with each poll (``list_id``, ``route_id``), and each distinc
 ``heartbeats`` and ``topic_routes`` stay the public contract: a lake that has them needs no ingest.
 """
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
+
+import pyarrow as pa
 
 from ..config.settings import Settings
 from ..config.window import Window
 from ..contract import check_tables, has_columns
 from ..engines.engine import MOST_BYTES, Engine, Slice
 from ..errors import InputError
+from ..fold.checked_rows import checked_rows
 from ..fold.kernel import Cutting
 from ..fold.slices import TableStep
 from ..schemas import (
     BROKER_POLLS,
     HEARTBEATS,
     MEMBER_LISTS,
+    QUARANTINE,
     ROUTE_CONTENTS,
     ROUTE_POLLS,
     TOPIC_ROUTES,
@@ -30,9 +33,7 @@ from ..schemas import (
 )
 from ..storage import Location, PublishedRun, Snapshots
 from ..storage.location import check_bucket, parquet_of
-from ..texts.shown import iso
 
-_LOGGER = logging.getLogger(__name__)
 #: Tables without which there is nothing to audit.
 _REQUIRED = (HEARTBEATS, TOPIC_ROUTES)
 
@@ -80,8 +81,8 @@ class Inputs:
         require_tables(self.snapshots)
         # The rows may be read by their ids: all the same they have to be what the contract says.
         check_tables(
-            (table, self.snapshots.parquet(table.name).schema)
-            for table in dict.fromkeys([*_REQUIRED, *tables])
+            (table, self.snapshots.schema(table.name))
+            for table in dict.fromkeys([*_REQUIRED, *tables, QUARANTINE])
             if self.snapshots.has(table.name)
         )
         found: list[Slice] = []
@@ -93,30 +94,17 @@ class Inputs:
                 found += [whole] if is_small else _row_groups(root, file.path, whole)
         return [each._replace(number=number) for number, each in enumerate(found)]
 
-    def warn_of_future(self, window: Window) -> None:
-        """A warning where snapshots are left out because they lie in the future of the window."""
-        if window.future is None or window.end != window.future:
-            return
-        ahead = self.count(Window(since=window.future))
-        if any(ahead.values()) and not any(self.count(Window(until=window.future)).values()):
-            days = self.settings.bounds.future_days
-            raise InputError(
-                f"every snapshot at {self.snapshots.root} is later than {iso(window.future)}, "
-                f"this machine's clock plus bounds.future_days = {days}: "
-                "nothing was published; set the clock right that is wrong, this machine's or the "
-                "collector's",
-                ", or ask for a date with --date",
-            )
-        if any(ahead.values()):
-            rows = ", ".join(f"{count:,} of {name}" for name, count in ahead.items() if count)
-            _LOGGER.warning(
-                "snapshots after %s lie in the future and are not audited (rows: %s): mend the "
-                "clock that stamped them, or ask for their date with --date (bounds.future_days "
-                "is %d)",
-                iso(window.future),
-                rows,
-                self.settings.bounds.future_days,
-            )
+    def quarantine(self) -> Iterator[pa.Table]:
+        """The rows of the quarantine of the ingest, some at a time."""
+        return checked_rows(self.snapshots, QUARANTINE, QUARANTINE.schema.names)
+
+    def groups(self) -> set[str]:
+        """The names of all groups about which brokers were asked."""
+        tables = (HEARTBEATS, BROKER_POLLS)
+        batches = (checked_rows(self.snapshots, each, ["consumer_group"]) for each in tables)
+        return {
+            name for rows in chain(*batches) for name in rows["consumer_group"].unique().to_pylist()
+        }
 
     def cutting(self) -> Cutting:
         """The way in which the tables become pieces, of one shard."""
@@ -145,15 +133,12 @@ class Inputs:
         """True if the tables are there, with all their columns."""
         there = self.snapshots
         return all(
-            there.has(table.name) and has_columns(table, there.parquet(table.name).schema)
+            there.has(table.name) and has_columns(table, there.schema(table.name))
             for table in tables
         )
 
     def count(self, window: Window) -> dict[str, int]:
-        """The rows of each table in the window.
-
-        The files' footers show most of it; of the other files the one column is read.
-        """
+        """The rows of each table in the window."""
         # A route that was polled shortly before the window still holds when it begins.
         of_routes = window.earlier(self.settings.route_max_age_seconds)
         windows = {HEARTBEATS: window, BROKER_POLLS: window, TOPIC_ROUTES: of_routes}
@@ -162,10 +147,10 @@ class Inputs:
     def _count(self, table: Table, window: Window) -> int:
         if not self.snapshots.has(table.name):
             return 0
-        rows = self.snapshots.parquet(table.name)
-        if "snapshot_time" not in rows.schema.names:
+        columns = self.snapshots.schema(table.name)
+        if "snapshot_time" not in columns.names:
             return 0  # the contract's check reports what is missing
-        return int(rows.count_rows(filter=window.filter_of(table, rows.schema)))
+        return self.snapshots.count(table.name, window.filter_of(table, columns))
 
 
 def _row_groups(root: Location, path: str, whole: Slice) -> list[Slice]:

@@ -4,7 +4,7 @@ One group is folded and judged in this process, by the functions that a night is
 by.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -23,7 +23,7 @@ from ..errors import InputError
 from ..fold.kernel import Cutting
 from ..fold.numbers import rows_of_group
 from ..judge.moment import Moment, find_moments
-from ..schemas import BROKER_POLLS, HEARTBEATS, QUARANTINE
+from ..schemas import QUARANTINE
 from ..storage import Location, Snapshots
 from .audit import FoldResult, fold_pieces
 from .group_audit import read_dossiers_of
@@ -56,7 +56,6 @@ def moments_of_dumps(
     with LocalEngine() as engine:
         tables = tables_of_dumps(engine, engine.list_files(paths), settings)
         refused = tables.pop(QUARANTINE.name).num_rows
-        groups = _groups(tables.values())
         cutting = Cutting(1, settings.heartbeat_expiry_seconds, list_ids=True, route_ids=True)
         rows = {name: rows_of_group(table, question.group) for name, table in tables.items()}
         aside = f" ({refused} lines were not understood)" if refused else ""
@@ -65,7 +64,8 @@ def moments_of_dumps(
             for table in cutting.tables()
             for piece in cutting.pieces(table, [rows[table.name]])
         )
-        return _moments(fold_pieces(engine, pieces, cutting), question, settings, groups, aside)
+        folded = fold_pieces(engine, pieces, cutting)
+        return _moments(folded, question, settings, lambda: _groups(tables.values()), aside)
 
 
 def moments_of_tables(
@@ -75,17 +75,15 @@ def moments_of_tables(
 
     Raises ContractError where a table has not the columns that it must have.
     """
-    tables = Snapshots.open(snapshots)
-    there = [tables.parquet(t.name) for t in (HEARTBEATS, BROKER_POLLS) if tables.has(t.name)]
-    groups = _groups(each.to_table(["consumer_group"]) for each in there)
+    inputs = Inputs(Snapshots.open(snapshots), settings)
     with LocalEngine() as engine:
-        return moments_of_inputs(engine, Inputs(tables, settings), question, groups)
+        return moments_of_inputs(engine, inputs, question, inputs.groups)
 
 
 def moments_of_inputs(
-    engine: Engine, inputs: Inputs, question: MomentQuestion, groups: Iterable[str]
+    engine: Engine, inputs: Inputs, question: MomentQuestion, groups: Callable[[], Collection[str]]
 ) -> list[Moment]:
-    """The same of tables wherever they are; ``groups``: the names of all of them."""
+    """The same of tables wherever they are; ``groups``: gives the names of all of them."""
     pieces, cutting = inputs.cut(engine, Window(), question.group)
     return _moments(fold_pieces(engine, pieces, cutting), question, inputs.settings, groups)
 
@@ -94,7 +92,7 @@ def _moments(
     folded: FoldResult,
     question: MomentQuestion,
     settings: Settings,
-    groups: Iterable[str],
+    groups: Callable[[], Collection[str]],
     aside: str = "",
 ) -> list[Moment]:
     found, lists = read_dossiers_of(list(folded.engine.collect(folded.pieces)))
@@ -104,9 +102,9 @@ def _moments(
         if dossier.consumer_group == question.group and dossier.polls
     }
     if not dossiers:
-        if question.group in groups:
+        if question.group in (names := groups()):
             raise InputError(f"no answer of a broker about {question.group} here{aside}")
-        raise _unknown("group", question.group, groups, aside)
+        raise _unknown("group", question.group, names, aside)
     dossier = dossiers[_one_cluster(question, dossiers)]
     at = None if question.at is None else to_instant(question.at)
     terms, rules = terms_of(settings), strategy_rules(settings)

@@ -1,10 +1,7 @@
 """Plan of a run, from paths, sizes and footers alone: nothing is written."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from functools import partial
-
-import pyarrow.dataset as ds
 
 from rebalance_core.english import count
 
@@ -70,7 +67,7 @@ def plan_audit(task: Task, *, ingested_before: bool) -> Iterator[str]:
         yield f"  reads    {task.snapshots}"
         for name in (table.name for table in SNAPSHOT_TABLES):
             yield f"           {name:<15}{_table_line(there, name, in_window.get(name))}"
-        if date is None and (times := _times(there.parquet(HEARTBEATS.name))):
+        if date is None and (times := there.times(HEARTBEATS.name)):
             date = in_utc(times[1]).date().isoformat()
     else:
         yield f"  reads    {task.snapshots}, as ingest makes it"
@@ -94,25 +91,12 @@ def _table_line(snapshots: Snapshots, name: str, in_window: int | None) -> str:
     files = snapshots.files(name)
     if not files:
         return "not there, and not needed"
-    table = snapshots.parquet(name)
     size = sum(file.size for file in files)
-    line = f"{count(len(files), 'file')}, {size:,} bytes, {table.count_rows():,} rows"
+    line = f"{count(len(files), 'file')}, {size:,} bytes, {snapshots.count(name):,} rows"
     if in_window is not None:
         line += f", {in_window:,} of them in the window"
-    times = _times(table)
+    times = snapshots.times(name)
     return line if times is None else f"{line}, {_to_second(times[0])} to {_to_second(times[1])}"
-
-
-def _times(table: ds.Dataset) -> tuple[datetime, datetime] | None:
-    """The first and the last snapshot, by the footers; None where these do not have them."""
-    found: list[datetime] = []
-    for fragment in table.get_fragments():
-        for row_group in fragment.row_groups:
-            of_column = (row_group.statistics or {}).get("snapshot_time")
-            if of_column is None:
-                return None
-            found += [time for time in (of_column["min"], of_column["max"]) if time is not None]
-    return (min(found), max(found)) if found else None
 
 
 def with_times_there(error: InputError, snapshots: Location, window: Window) -> InputError:
@@ -121,7 +105,7 @@ def with_times_there(error: InputError, snapshots: Location, window: Window) -> 
     It is another one where no snapshot is in the window: then that is all that is wrong.
     """
     tables = Snapshots.open(snapshots)
-    times = _times(tables.parquet(HEARTBEATS.name)) if tables.has(HEARTBEATS.name) else None
+    times = tables.times(HEARTBEATS.name) if tables.has(HEARTBEATS.name) else None
     if times is None:
         return error
     first, last = map(in_utc, times)

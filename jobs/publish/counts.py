@@ -1,16 +1,13 @@
 """The tables that a run has written -> the numbers of its summary."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeAlias
-
-import pyarrow.dataset as ds
 
 from rebalance_core.findings import AUDITED
 from rebalance_core.state import GROUP_TABLE
 
 from ..config.choices import SEVERITIES
-from ..config.window import Window
 from ..declared.kinds import (
     GRADED_TABLES,
     INFO,
@@ -23,8 +20,7 @@ from ..declared.kinds import (
 )
 from ..reports.problems import PlaceFinding, Problem
 from ..reports.tables import Tables
-from ..schemas import CLIENT_STATES, GROUP_FAULTS, GROUP_HEALTH, REPORT_TABLES, RUNNING_INFO
-from ..storage import Snapshots
+from ..schemas import GROUP_FAULTS, GROUP_HEALTH, REPORT_TABLES
 from ..verdict.coverage import was_audited
 
 CountedRow = dict[str, Any]
@@ -71,7 +67,7 @@ def _count_grades(findings: Iterable[PlaceFinding]) -> dict[str, int]:
     return {"total": values["total"], "persistent": values[PERSISTENT], **named}
 
 
-def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str, Any]:
+def count_groups(written: Tables, asked: Collection[GroupKey]) -> dict[str, Any]:
     """``assumptions``: how many audited groups rest on one: ``groups``, and how many on which.
 
     ``strategy``: nobody saw the strategy of some member (``strategy_source`` is assumed).
@@ -100,7 +96,7 @@ def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str
     return {
         "assumptions": {
             "groups": len(assumed),
-            "asked": len(assumed & _asked(inputs, window)) if assumed else 0,
+            "asked": len(assumed.intersection(asked)),
             "strategy": len(strategy),
             "subscriptions": len(subscriptions),
         },
@@ -110,17 +106,6 @@ def count_groups(written: Tables, inputs: Snapshots, window: Window) -> dict[str
             "groups_too_wide": len(groups(rows, "rounds_too_wide", True)),
         },
     }
-
-
-def _asked(inputs: Snapshots, window: Window) -> set[GroupKey]:
-    """(cluster, group) of which a member was asked for its running info."""
-    if not inputs.has(CLIENT_STATES.name):
-        return set()
-    states = inputs.parquet(CLIENT_STATES.name)
-    of_window = window.filter_of(CLIENT_STATES, states.schema)
-    key, asked = ["cluster", "consumer_group"], ds.field("source") == RUNNING_INFO
-    rows = states.to_table(columns=key, filter=of_window & asked).group_by(key).aggregate([])
-    return {(row[key[0]], row[key[1]]) for row in rows.to_pylist()}
 
 
 def count_marked(written: Tables) -> dict[str, dict[str, int]]:

@@ -1,32 +1,22 @@
 """Tables of a run -> a published run: files, summary, and the pointer that readers follow."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
-
-import pyarrow.dataset as ds
 
 from rebalance_core.texts import Text
 
 from ..config.known_issues import KnownIssues
 from ..config.masking import Masking
-from ..config.window import future_after
 from ..console.progress import Progress
 from ..declared.instants import to_instant
 from ..reports.leading_events import packed as packed_events
 from ..reports.problems import find_problems
 from ..reports.tables import Tables
-from ..schemas import (
-    BROKER_POLLS,
-    EVENTS,
-    HEARTBEATS,
-    QUARANTINE,
-    SNAPSHOT_TABLES,
-    TOPIC_ROUTES,
-)
+from ..schemas import EVENTS, QUARANTINE, SNAPSHOT_TABLES
 from ..storage import Location, PublishedRun, Reports, Snapshots, TableFiles
 from ..texts.shown import iso
-from ..verdict.gaps import Gap, first, gaps_of, packed, times_ahead
+from ..verdict.gaps import Gap, first, gaps_of, packed
 from ..verdict.left_out import left_out
 from ..verdict.reach import missed_rounds, short_nights, slow_rounds, too_short
 from ..verdict.refused_lists import refused_lists
@@ -56,10 +46,7 @@ def publish(
     run_id = task.run.run_id
     masking = task.settings.masking.to_masking()
     wait = task.settings.publishing.wait_seconds
-    refused: list[ds.Dataset] = [ds.dataset(made.refused)]
-    if inputs.has(QUARANTINE.name):
-        refused.append(inputs.parquet(QUARANTINE.name))
-    quarantine = (masked_pieces(QUARANTINE, each, masking) for each in refused)
+    quarantine = (masked_pieces(QUARANTINE, each, masking) for each in made.refused)
     tables, pieces = [*made.tables, QUARANTINE], chain(made.pieces, *quarantine)
 
     def place_of(name: str) -> Location:
@@ -93,7 +80,7 @@ def publish(
             },
             "rows": counts,
             "findings": count_findings(problems),
-            **count_groups(tables_written, inputs, task.window),
+            **count_groups(tables_written, made.asked),
             # There may be many: few at a time.
             **packed_events(
                 row
@@ -112,7 +99,7 @@ def publish(
                 # Its gaps have names of clients, and beginnings of lines.
                 "ingested": masking.mask_all(inputs.ingested),
             },
-            **packed(_gaps(inputs, task, made, scope, tables_written, masking)),
+            **packed(_gaps(inputs.ingested, task, made, scope, tables_written, masking)),
             "slow_rounds": {
                 masking.mask(cluster): seconds
                 for cluster, seconds in slow_rounds(
@@ -120,7 +107,7 @@ def publish(
                 ).items()
             },
             "witnesses": witnesses_of(scope.witnesses, masking),
-            "brokers": broker_addresses(inputs, scope.last, masking),
+            "brokers": broker_addresses(scope.polls, scope.last, masking),
             "versions": dict(made.versions),
             "settings": task.settings.fingerprint(),
             "settings_set": masking.mask_all(task.settings.overrides()),
@@ -134,7 +121,7 @@ def publish(
 
 
 def _gaps(
-    inputs: Snapshots,
+    ingested: Mapping[str, Any] | None,
     task: Task,
     made: EngineResult,
     scope: Scope,
@@ -147,30 +134,17 @@ def _gaps(
     persistence_seconds = task.settings.persistence_seconds
     found = [
         *made.gaps,
-        *_ahead(inputs, task),
-        *left_out(inputs.ingested, scope.rounds, persistence_seconds),
+        *left_out(ingested, scope.rounds, persistence_seconds),
         *too_short(scope.rounds, persistence_seconds),
         *missed_rounds(scope.rounds, persistence_seconds),
         *_short_nights(task, scope),
         *gone(Reports(task.reports), scope.previous, written, scope.witnesses, masking),
+        *refused_lists(scope.polls, persistence_seconds),
+        *silences(scope.polls, scope.rounds, scope.given, task.settings),
     ]
-    polls = inputs.parquet(BROKER_POLLS.name) if inputs.has(BROKER_POLLS.name) else None
-    if polls is not None:
-        found += refused_lists(polls, task.window, task.settings.persistence_seconds)
-    found += silences(polls, task.window, scope.rounds, scope.given, task.settings)
-    for kind, text in (*gaps_of(inputs.ingested), *first(found)):
+    for kind, text in (*gaps_of(ingested), *first(found)):
         masked = masking.mask_all(text)
         yield Gap(kind, masked if isinstance(masked, Text) else Text("{text}", text=masked))
-
-
-def _ahead(inputs: Snapshots, task: Task) -> Iterator[Gap]:
-    """Whoever asks for a date of the future means it."""
-    future = future_after(task.run.started_at, task.settings.bounds.future_days)
-    if task.window.until is None or task.window.until <= future:
-        tables = (
-            each for each in (HEARTBEATS, BROKER_POLLS, TOPIC_ROUTES) if inputs.has(each.name)
-        )
-        yield from times_ahead(((each, inputs.parquet(each.name)) for each in tables), future)
 
 
 def _short_nights(task: Task, scope: Scope) -> Iterator[Gap]:

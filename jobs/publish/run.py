@@ -13,6 +13,7 @@ from ..config.window import Window
 from ..declared.instants import Instant, to_datetime
 from ..engines.pieces import Piece
 from ..errors import InputError
+from ..fold.polled import BrokerPolls
 from ..schemas import Table
 from ..storage import Location, PublishedRun, Reports
 from ..verdict.gaps import Gap, gaps_of
@@ -56,6 +57,7 @@ class Scope:
 
     ``first``, ``last``: snapshots of the groups in the window; ``rounds``: by cluster all of them.
     ``witnesses``: who was asked. ``given``: when nameservers gave routes, brokers offsets.
+    ``polls``: when each broker was asked about members.
     ``known_issues``: those that are in force on the date.
     """
 
@@ -64,6 +66,7 @@ class Scope:
     rounds: Mapping[str, Collection[Instant]]
     witnesses: Witnesses
     given: Mapping[str, AnswerTimes]
+    polls: BrokerPolls
     date: str
     previous: PublishedRun | None
     known_issues: tuple[KnownIssue, ...]
@@ -75,6 +78,7 @@ class Scope:
         rounds: Mapping[str, Collection[Instant]],
         witnesses: Witnesses,
         given: Mapping[str, AnswerTimes],
+        polls: BrokerPolls,
         ingested: Mapping[str, Any] | None = None,
     ) -> "Scope":
         """Finds the scope; InputError with the gaps of the ingest where there are no snapshots.
@@ -97,20 +101,22 @@ class Scope:
         published = task.window.last_date or last.date().isoformat()
         previous = Reports(task.reports).before(published)
         known_issues = task.known_issues.in_force(date.fromisoformat(published))
-        return cls(first, last, rounds, witnesses, given, published, previous, known_issues)
+        return cls(first, last, rounds, witnesses, given, polls, published, previous, known_issues)
 
 
 @dataclass(frozen=True)
 class EngineResult:
     """The result of an engine: pieces of the report tables, each with its table's name as kind.
 
-    ``refused``: the rows of the quarantine for what broke a table's contract, and ``gaps``: what
-    the run lacks for them.
+    ``refused``: the rows of the quarantine, for what broke a table's contract and those of the
+    ingest. ``gaps``: what the run lacks of its tables. ``asked``: the groups of which a member was
+    asked for its running info, by cluster and name.
     """
 
     tables: Sequence[Table]
     pieces: Iterable[Piece]
-    refused: pa.Table
+    refused: Iterable[pa.Table]
     gaps: Sequence[Gap]
+    asked: Collection[tuple[str, str]]
     engine: str
     versions: Mapping[str, str]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from ..config.masking import Masking
@@ -42,15 +41,14 @@ def write_tables(
         return {name: writer.rows for name, writer in writers.items()}
 
 
-def masked_pieces(table: Table, source: ds.Dataset, masking: Masking) -> Iterator[Piece]:
-    """The rows of a table that is elsewhere, their texts masked, as pieces."""
-    for batch in source.to_batches(columns=table.schema.names):
-        columns = [
-            masking.mask_column(column) if column.type in _TEXTS else column
-            for column in batch.cast(table.schema).columns
-        ]
-        rows = pa.Table.from_arrays(columns, schema=table.schema)
-        yield from pack_rows(FOR_ALL, table.name, rows)
+def masked_pieces(table: Table, rows: pa.Table, masking: Masking) -> Iterator[Piece]:
+    """The rows of a table, their texts masked, as pieces."""
+    columns = [
+        masking.mask_column(column.combine_chunks()) if column.type in _TEXTS else column
+        for column in rows.cast(table.schema).columns
+    ]
+    masked = pa.Table.from_arrays(columns, schema=table.schema)
+    yield from pack_rows(FOR_ALL, table.name, masked)
 
 
 class TableWriter(ExitStack):

@@ -27,7 +27,7 @@ from ..declared.kinds import SEVERITY_COLUMNS, badness
 from ..errors import SettingsError
 from ..languages.translated_rows import TEXTS
 from ..schemas import GROUP_HEALTH, QUARANTINE, REPORT_TABLES
-from ..storage import Location, PublishedRun, Reports, Snapshots
+from ..storage import PublishedRun, Reports
 from ..texts.shown import as_plain, csv_line, cut, json_text, padded, visible
 
 _LOGGER = logging.getLogger(__name__)
@@ -83,10 +83,10 @@ def read_table(
     return table.sort_by([(key, "ascending") for key in keys]) if keys else table
 
 
-def read_refused(snapshots: Location, masking: Masking) -> pa.Table:
+def shown_refused(rows: Iterable[pa.Table], masking: Masking) -> pa.Table:
     """The quarantine of an ingest of which no run published anything, masked as one would be."""
-    table = Snapshots.open(snapshots).parquet(QUARANTINE.name).to_table()
-    shown = pa.Table.from_pylist(masking.mask_all(table.to_pylist()), schema=QUARANTINE.schema)
+    masked = [masking.mask_all(row) for some in rows for row in some.to_pylist()]
+    shown = pa.Table.from_pylist(masked, schema=QUARANTINE.schema)
     return shown.sort_by([("file", "ascending"), ("line_number", "ascending")])
 
 

@@ -7,12 +7,10 @@ Nothing is staged: the rows go from their plan to the fold by Arrow, where Spark
 
 import weakref
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date as Date
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.dataset as ds
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -50,7 +48,7 @@ from ..schemas import (
     TOPIC_ROUTES,
 )
 from ..storage import Location, PublishedRun, Snapshots
-from .dataframe_rows import Names, RowsStep, brief_kinds, briefly, prepared
+from .dataframe_rows import Names, RowsStep, prepared
 from .dataframes import replace_date, rows_of_pieces, to_frame
 from .schemas import spark_schema
 from .session import adopted, fitting_workers, for_rows, suited
@@ -161,9 +159,9 @@ def _as_frame(spark: SparkSession, name: str, rows: Any) -> DataFrame:
 
 @dataclass(frozen=True)
 class FrameTables(Snapshots):
-    """The rows that the driver looks at, of those that the engine has."""
+    """The tables that the engine has, by their names; the driver reads none."""
 
-    looked_at: Mapping[str, pa.Table] = field(default_factory=dict)
+    names: frozenset[str] = frozenset()
 
     def files(self, *_: str) -> list[Any]:
         """None: the rows came by Arrow."""
@@ -171,11 +169,7 @@ class FrameTables(Snapshots):
 
     def has(self, name: str) -> bool:
         """True if the table is there."""
-        return name in self.looked_at
-
-    def parquet(self, name: str) -> ds.Dataset:
-        """The rows that are looked at."""
-        return ds.dataset(self.looked_at[name])
+        return name in self.names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,10 +203,8 @@ class FrameInputs(Inputs):
         if group is not None:
             wanted = {name: _of_group(each, group) for name, each in wanted.items()}
         with for_rows(engine.spark):
-            pieces = engine.map_rows(wanted, RowsStep(step, window.future))
-            brief = list(engine.collect(pieces.only(*brief_kinds())))
-        tables = FrameTables(folder, None, {name: briefly(brief, name) for name in rows})
-        return cls(tables, settings, made=(pieces, cutting))
+            pieces = engine.map_rows(wanted, RowsStep(step))
+        return cls(FrameTables(folder, names=frozenset(wanted)), settings, made=(pieces, cutting))
 
     def cut(self, *_: Any, **__: Any) -> tuple[Any, Cutting]:
         """The pieces that were made as the rows were read."""
@@ -287,5 +279,7 @@ class SparkReport(Report):
             inputs = FrameInputs.read(
                 engine, self._rows, self._settings, Window(), self._folder, group
             )
-            groups = map(str, self["group_health"]["consumer_group"].to_pylist())
-            return moments_of_inputs(engine, inputs, question, groups)
+            return moments_of_inputs(engine, inputs, question, self._groups)
+
+    def _groups(self) -> set[str]:
+        return {*map(str, self["group_health"]["consumer_group"].to_pylist())}

@@ -14,12 +14,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from difflib import get_close_matches
 from inspect import signature
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -28,23 +26,11 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ..contract import check_tables, type_name
-from ..engines.pieces import FOR_ALL, Piece, all_rows, pack_rows
+from ..engines.pieces import Piece
 from ..errors import ContractError, InputError
-from ..fold.numbers import Rows, pc
+from ..fold.numbers import pc
 from ..fold.slices import TableStep
-from ..schemas import (
-    BROKER_POLLS,
-    CLIENT_STATES,
-    HEARTBEATS,
-    NESTED_VALUES,
-    NO_ANSWER,
-    RUNNING_INFO,
-    SNAPSHOT_TABLES,
-    STRING,
-    TIMESTAMP,
-    TOPIC_ROUTES,
-    Table,
-)
+from ..schemas import NESTED_VALUES, SNAPSHOT_TABLES, TIMESTAMP, Table
 
 #: Our name of a column to theirs, or to a column that is made of theirs; or by table such names.
 Names: TypeAlias = Mapping[str, Any]
@@ -305,64 +291,27 @@ def _held(x: str, made: str, type_: str) -> str:
 
 # ---------------------------------------------------------------- in a worker
 
-#: The kind of the pieces of what the driver reads of a table besides the fold's pieces.
-_BRIEF = "brief of "
 #: The key of a list: its broker is not part of it, since few have more than one list of a group.
 OF_A_LIST = ("cluster", "consumer_group", "topic", "snapshot_time")
-#: The columns of each table that the driver looks at: when there are rows, and who was asked.
-_BRIEFLY: Mapping[str, list[str]] = {
-    HEARTBEATS.name: ["cluster", "snapshot_time"],
-    TOPIC_ROUTES.name: ["cluster", "snapshot_time"],
-    BROKER_POLLS.name: [
-        *("cluster", "snapshot_time", "broker_name", "broker_id", "broker_addr", "outcome"),
-        "consumer_group",
-    ],
-    CLIENT_STATES.name: ["cluster", "snapshot_time", "consumer_group", "source"],
-}
 
 
 @dataclass(frozen=True)
 class RowsStep:
-    """Feeds rows to the fold, and gathers what the driver looks at: each distinct row of it once,
-    and those that lie in the future as often as they came.
-    """
+    """Feeds rows that travelled to the fold."""
 
     step: TableStep
-    future: datetime | None = None
 
     def __call__(self, name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
-        """The pieces of rows that travelled."""
-        seen: list[pa.Table] = []
+        """The pieces of the rows."""
         declared = pa.schema(field.with_nullable(True) for field in _TABLES[name].schema)
 
         def came() -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 of_batch = pa.schema(declared.field(each) for each in batch.schema.names)
                 rows = _unmarked(pa.Table.from_batches([batch]).cast(of_batch))
-                if name in _BRIEFLY and rows.num_rows:
-                    seen.append(self._briefly(name, rows.select(_BRIEFLY[name])))
                 yield from rows.to_batches()
 
-        yield from self.step.of_batches(name, came())
-        if seen:
-            yield from pack_rows(
-                FOR_ALL, _BRIEF + name, self._briefly(name, pa.concat_tables(seen))
-            )
-
-    def _briefly(self, name: str, rows: Rows) -> Rows:
-        if name == CLIENT_STATES.name:
-            rows = rows.filter(pc.equal(rows["source"], RUNNING_INFO))
-        if name == BROKER_POLLS.name:
-            # Only where no answer came it matters about which group: else there are few rows.
-            is_missing = pc.equal(rows["outcome"], NO_ANSWER)
-            groups = pc.if_else(is_missing, rows["consumer_group"], pa.scalar(None, STRING))
-            rows = rows.set_column(rows.num_columns - 1, "consumer_group", groups)
-        ahead = np.zeros(rows.num_rows, np.bool_)
-        if self.future is not None:
-            is_ahead = pc.greater_equal(rows["snapshot_time"], pa.scalar(self.future, TIMESTAMP))
-            ahead = is_ahead.fill_null(False).to_numpy()
-        once = rows.filter(pa.array(~ahead)).group_by(rows.column_names).aggregate([])
-        return pa.concat_tables([once.select(rows.column_names), rows.filter(pa.array(ahead))])
+        return self.step.of_batches(name, came())
 
 
 def _unmarked(rows: pa.Table) -> pa.Table:
@@ -382,22 +331,3 @@ def _unmarked_lists(lists: Any) -> Any:
     is_mark = is_one.copy()
     is_mark[is_one] = is_null[lists.offsets.to_numpy()[:-1][is_one]]
     return pc.if_else(pa.array(is_mark), pa.scalar(None, lists.type), lists)
-
-
-def brief_kinds() -> list[str]:
-    """The kinds of pieces that ``briefly`` takes."""
-    return [_BRIEF + name for name in _BRIEFLY]
-
-
-def briefly(pieces: list[Piece], name: str) -> Rows:
-    """The rows of a table that the driver looks at, from their pieces; other columns are null."""
-    schema = pa.schema(field.with_nullable(True) for field in _TABLES[name].schema)
-    names = _BRIEFLY.get(name, [])
-    rows: Rows = all_rows(pieces, _BRIEF + name, pa.schema(map(schema.field, names)))
-    return pa.table(
-        {
-            field.name: rows[field.name] if field.name in names else pa.nulls(len(rows), field.type)
-            for field in schema
-        },
-        schema=schema,
-    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -131,8 +131,34 @@ class Snapshots:
         """True if the table is there."""
         return bool(self.files(name))
 
-    def parquet(self, name: str) -> ds.Dataset:
-        """A table as PyArrow reads it.
+    def schema(self, name: str) -> pa.Schema:
+        """The columns of a table."""
+        return self.unchecked(name).schema
+
+    def count(self, name: str, where: Any = None) -> int:
+        """The number of rows of a table, or of those for which a condition holds.
+
+        The files' footers show most of it; of other files the columns of the condition are read.
+        """
+        return self.unchecked(name).count_rows(filter=where)
+
+    def times(self, name: str) -> tuple[datetime, datetime] | None:
+        """The first and the last snapshot of a table, by the footers; None where these do not have
+        them, or none that is a time.
+        """
+        found: list[datetime] = []
+        with suppress(ValueError, OverflowError):
+            for fragment in self.unchecked(name).get_fragments():
+                for row_group in fragment.row_groups:
+                    of_column = (row_group.statistics or {}).get("snapshot_time")
+                    if of_column is None:
+                        return None
+                    found += [each for each in (of_column["min"], of_column["max"]) if each]
+            return (min(found), max(found)) if found else None
+        return None
+
+    def unchecked(self, name: str) -> ds.Dataset:
+        """A table as PyArrow reads it: whatever its rows hold (see ``fold.checked_rows``).
 
         The first file has the types. pandas writes a column without a value with the type null,
         which takes no value of the other files: where it may be null it has the declared type.

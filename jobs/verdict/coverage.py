@@ -1,6 +1,6 @@
 """Coverages that leave a group's topic without an audit, each with who is to act and how.
 
-``rebalance_core.findings`` declares the coverages and their reasons.
+``rebalance_core.findings`` declares the coverages of the core, with their reasons.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any
 from rebalance_core import findings
 from rebalance_core.texts import Text
 
-from ..declared.kinds import NO_GROUP
+from ..declared.kinds import AUDIT_FAILED, NO_GROUP
 
 #: Nothing is missing with these: the topic was audited, or there is nothing to audit. Members read
 #: all queues, choose their queues themselves, let the broker divide them, or do not subscribe.
@@ -51,6 +51,10 @@ ACTIONS: Mapping[str, Text] = {
     ),
     findings.ALLOCATION_FAILS: Text(
         "ask the group's owner to correct the strategy: each client fails at every rebalance"
+    ),
+    AUDIT_FAILED: Text(
+        "report it: it is a defect of the audit, not of the group; the log of the run says where "
+        "the stack is"
     ),
 }
 #: The action on a coverage that this version does not know.

@@ -4,25 +4,15 @@ answered.
 What is not there cannot be found, so an all-clear is worth no more than these gaps let it be.
 """
 
-from __future__ import annotations
-
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import pyarrow as pa
-
-from rebalance_core.english import agreeing
+from rebalance_core.english import MOST_NAMES, agreeing, names
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text, from_parts
 
-from ..config.window import Window
 from ..declared.instants import Instant, to_instant
-from ..schemas import Table
-
-if TYPE_CHECKING:  # it imports pandas, some 55 MiB
-    import pyarrow.dataset as ds
 
 #: The key of the summary.
 _KEY = "incomplete"
@@ -55,6 +45,9 @@ SNAPSHOT_TIME_STANDS = "SNAPSHOT_TIME_STANDS"
 ROUNDS_MISSING = "ROUNDS_MISSING"
 ROUNDS_BEGIN_LATE = "ROUNDS_BEGIN_LATE"
 ROUNDS_END_EARLY = "ROUNDS_END_EARLY"
+#: Facts that the lists lack: addresses that distinguish connections, a broker that clients ask.
+ADDRESSES_MISSING = "ADDRESSES_MISSING"
+BROKER_NOT_ROUTED = "BROKER_NOT_ROUTED"
 #: Gaps of those that did not answer: about lists, about offsets, about routes.
 BROKER_SILENT = "BROKER_SILENT"
 OFFSETS_MISSING = "OFFSETS_MISSING"
@@ -78,10 +71,10 @@ GAPS = (
     ROUNDS_TOO_SHORT,
     SNAPSHOT_TIME_STANDS,
     *(ROUNDS_MISSING, ROUNDS_BEGIN_LATE, ROUNDS_END_EARLY),
+    *(ADDRESSES_MISSING, BROKER_NOT_ROUTED),
     *(BROKER_SILENT, OFFSETS_MISSING, NAMESERVER_SILENT),
     *(CLUSTER_GONE, GROUP_GONE, BROKER_GONE, NAMESERVER_GONE, NOT_NAMED),
 )
-_SPAN: Any = [("snapshot_time", each) for each in ("count", "min", "max")]
 #: The most sentences that are kept of each kind; then one says how many more there are.
 _MOST_OF_A_KIND = 20
 
@@ -93,22 +86,11 @@ class Gap(NamedTuple):
     text: Text
 
 
-def times_ahead(tables: Iterable[tuple[Table, ds.Dataset]], future: datetime) -> Iterator[Gap]:
-    """A gap for each cluster with rows of the future; these are in no run until then."""
-    rows: dict[str, int] = defaultdict(int)
-    times: dict[str, list[datetime]] = defaultdict(list)
-    names = ["cluster", "snapshot_time"]
-    for table, read in tables:
-        if not set(names) <= set(read.schema.names):
-            continue  # the contract's check reports what is missing
-        ahead = Window(since=future).filter_of(table, read.schema)
-        for batch in read.to_batches(columns=names, filter=ahead, fragment_readahead=1):
-            of_clusters = pa.Table.from_batches([batch]).group_by("cluster")
-            for row in of_clusters.aggregate(_SPAN).to_pylist():
-                cluster = str(row["cluster"])
-                rows[cluster] += row["snapshot_time_count"]
-                times[cluster] += [row["snapshot_time_min"], row["snapshot_time_max"]]
-    for cluster, number in sorted(rows.items()):
+def times_ahead(ahead: Mapping[str, tuple[int, Instant, Instant]]) -> Iterator[Gap]:
+    """A gap for each cluster with rows of the future, which are in no run until then; ``ahead``:
+    their number, and the first and the last of their times.
+    """
+    for cluster, (number, begins, ends) in sorted(ahead.items()):
         text = agreeing(
             number,
             "cluster {cluster}: {rows:,} [row|rows] from {first} to {last} [is|are] in the "
@@ -116,10 +98,36 @@ def times_ahead(tables: Iterable[tuple[Table, ds.Dataset]], future: datetime) ->
             "them",
             cluster=cluster,
             rows=number,
-            first=time_text(min(times[cluster])),
-            last=time_text(max(times[cluster])),
+            first=time_text(begins),
+            last=time_text(ends),
         )
         yield Gap(TIMES_AHEAD, text)
+
+
+def facts_missing(
+    indistinct: Iterable[tuple[str, str]], never_routed: Iterable[tuple[str, str, int]]
+) -> Iterator[Gap]:
+    """A gap for each cluster with groups whose members' addresses distinguish no connections, and
+    for each broker that gave lists and is in no route.
+    """
+    for cluster, groups in sorted(grouped(indistinct).items()):
+        text = Text(
+            "cluster {cluster}: members of {groups} have no address of their own in heartbeats, so "
+            "that two processes with one client id look like one: write the address and port of "
+            "each connection (client_addr)",
+            cluster=cluster,
+            groups=names(sorted(groups), MOST_NAMES),
+        )
+        yield Gap(ADDRESSES_MISSING, text)
+    for cluster, name, broker_id in sorted(never_routed):
+        text = Text(
+            "broker {broker} of cluster {cluster} lists members, and no route has a broker of this "
+            "id, so that no client asks it: whom it lists does not count; correct broker_id where "
+            "it is wrong",
+            broker=f"{name}/{broker_id}",
+            cluster=cluster,
+        )
+        yield Gap(BROKER_NOT_ROUTED, text)
 
 
 def time_text(time: Instant | datetime) -> Text:

@@ -179,7 +179,7 @@ def ensure_ids(tables: Tables) -> Tables:
     """The same, with the tables that have content ids of what is a member's fact now."""
     there = Snapshots.open(Location(tables.with_ids))
     lists = MEMBER_LISTS
-    if there.run_id is None or not has_columns(lists, there.parquet(lists.name).schema):
+    if there.run_id is None or not has_columns(lists, there.schema(lists.name)):
         original = tables.original()
         if original is None:
             _in_fresh_process("--write-ids", str(tables.folder))

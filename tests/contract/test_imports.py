@@ -24,7 +24,13 @@ STEPS = {
     "snapshots": {"dumps", "judge.dossier"},
     "fold": {"judge.dossier"},
     "judge": set(),
-    "publish": {"judge.dossier", "reports.leading_events", "reports.problems", "reports.tables"},
+    "publish": {
+        "fold.polled",
+        "judge.dossier",
+        "reports.leading_events",
+        "reports.problems",
+        "reports.tables",
+    },
     "reports": {"judge.core_verdict", "judge.moment"},
     "rendering": {
         *("reports.commands", "reports.leading_events", "reports.problems", "reports.tables"),
@@ -260,6 +266,22 @@ STORAGE = ("lease", "location", "manifest", "retention", "snapshots")
 def test_argv_storage_and_the_network_each_live_in_one_place(module: str, only: set[str]) -> None:
     users = {path.name for path in modules("jobs") if module in imports(path)}
     assert users == only
+
+
+def test_the_snapshot_tables_are_opened_at_one_gate() -> None:
+    """Whoever reads a row of them reads a checked one; ``Snapshots`` gives columns and counts."""
+    for name, only in (
+        ("unchecked", {"fold/checked_rows.py", "storage/snapshots.py"}),
+        ("open_files", {"fold/slices.py", "fold/numbers.py"}),
+    ):
+        users = {
+            path.relative_to(ROOT / "jobs").as_posix()
+            for path in modules("jobs")
+            for node in ast.walk(tree(path))
+            if name
+            in (getattr(node, "attr", ""), getattr(node, "id", ""), getattr(node, "name", ""))
+        }
+        assert users == only, name
 
 
 def test_the_clock_is_read_in_one_place() -> None:

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pytest
 
 from jobs.cli import main
 from jobs.config.bounds import Bounds
 from jobs.config.settings import Settings
-from jobs.config.window import Window
 from jobs.declared.instants import Instant, to_instant
 from jobs.dumps.unpacking import SliceLines
 from jobs.engines.engine import Slice
+from jobs.engines.pieces import all_values
+from jobs.fold.kernel import FACTS, Cutting, Facts
+from jobs.fold.polled import BrokerPolls
 from jobs.schemas import BROKER_POLLS
 from jobs.storage import Location, Reports, Snapshots
 from jobs.verdict.gaps import gaps_of
@@ -93,7 +94,9 @@ def test_a_file_that_changes_while_it_is_read(
     assert read[0] == b"{}"
 
 
-def polls(*rows: tuple[int, str, str], address: str | None = None, again: int | None = None) -> Any:
+def polls(
+    *rows: tuple[int, str, str], address: str | None = None, again: int | None = None
+) -> BrokerPolls:
     """Of the groups G and H: the minute, the broker, and what it gave of each (``Y`` or ``-``).
     ``again``: for so many seconds each was asked again in the round.
     """
@@ -107,6 +110,7 @@ def polls(*rows: tuple[int, str, str], address: str | None = None, again: int | 
                 "broker_id": 0,
                 "consumer_group": group,
                 "outcome": outcomes[outcome],
+                "connections": int(outcome == "Y"),
                 "broker_addr": address,
                 "collected_at": minute(number) + timedelta(seconds=again or 0),
                 "first_collected_at": None if again is None else minute(number),
@@ -116,8 +120,10 @@ def polls(*rows: tuple[int, str, str], address: str | None = None, again: int | 
         ],
         schema=BROKER_POLLS.schema,
     )
-    # Small files: a round lies in several batches.
-    return ds.dataset([ds.dataset(table.slice(start, 3)) for start in range(0, len(table) or 1, 3)])
+    # Small slices: a round lies in several of them.
+    slices = [table.slice(start, 3) for start in range(0, len(table), 3)]
+    pieces = [each for rows in slices for each in Cutting(1, 120).pieces(BROKER_POLLS, [rows])]
+    return Facts.of(all_values(pieces, FACTS)).polls
 
 
 def said_of(
@@ -148,7 +154,7 @@ def said_of(
     }
     every = rounds(*{number for number, _, _ in rows}) if rows else {}
     settings = Settings(persistence_seconds=180, route_max_age_seconds=300)
-    found = silences(polls(*rows), Window(), every, gave, settings)
+    found = silences(polls(*rows), every, gave, settings)
     return [str(each.text).replace("2026-11-20 ", "").replace(":00 UTC", "") for each in found]
 
 
@@ -161,7 +167,7 @@ def test_a_snapshot_time_that_stays_is_said(again: int | None, seconds: int, is_
     asked = polls((0, "a", "YY"), (1, "a", "YY"), again=again)
     nothing: dict[str, Any] = {OFFSETS: {}, ROUTES: {}}
     settings = Settings(persistence_seconds=seconds)
-    found = [*silences(asked, Window(), rounds(0, 1), nothing, settings)]
+    found = [*silences(asked, rounds(0, 1), nothing, settings)]
     words = f"collected_at goes on for {again or 0:,} s"
     assert [words in each.text for each in found] == [True] * is_said
 
@@ -169,7 +175,7 @@ def test_a_snapshot_time_that_stays_is_said(again: int | None, seconds: int, is_
 def test_of_a_silent_broker_the_address_that_did_not_answer_is_named() -> None:
     asked = polls((0, "a", "--"), (1, "a", "--"), address="172.17.0.2:10911")
     nothing: dict[str, Any] = {OFFSETS: {}, ROUTES: {}}
-    (gap,) = silences(asked, Window(), rounds(0, 1), nothing, Settings())
+    (gap,) = silences(asked, rounds(0, 1), nothing, Settings())
     assert gap.text == "broker a/0 at 172.17.0.2:10911 of cluster C never answered"
 
 
@@ -265,7 +271,7 @@ def test_a_broker_that_answers_nothing_any_more_is_one_gap() -> None:
 def test_a_time_in_which_nobody_collected_is_no_time_without_offsets() -> None:
     every = rounds(0, 1, 2, 3, 4, 5, 20, 21, 22)
     given = {OFFSETS: {("C", "a"): set(every["C"])}, ROUTES: {("C", "ns"): set(every["C"])}}
-    assert [*silences(None, Window(), every, given, Settings(persistence_seconds=180))] == []
+    assert [*silences(BrokerPolls(), every, given, Settings(persistence_seconds=180))] == []
 
 
 @pytest.mark.parametrize(
@@ -333,7 +339,7 @@ def test_of_an_archive_of_empty_lines_the_first_are_kept(tmp_path: Path) -> None
     bounds = ("quarantined_lines=7", "archive_expansion=100000")
     main(["ingest", *where, "--quiet", *(f"--set=bounds.{each}" for each in bounds)])
     snapshots = Snapshots.open(Location(tmp_path / "snapshots"))
-    rows = snapshots.parquet("quarantine").to_table().to_pylist()
+    rows = snapshots.unchecked("quarantine").to_table().to_pylist()
     assert len(rows) == 8
     assert rows[-1]["reason"].startswith("193 more lines of this file, up to this one, were not")
     assert snapshots.ingested is not None

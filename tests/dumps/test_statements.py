@@ -755,13 +755,22 @@ def test_offsets_that_are_not_both_there_are_none() -> None:
         queue % 1: {"brokerOffset": 9},
         queue % 2: {"consumerOffset": 9},
         queue % 3: None,
-        queue % 4: {"brokerOffset": 2**63 - 1, "consumerOffset": -1, "lastTimestamp": 1},
+        queue % 4: {"brokerOffset": 2**45, "consumerOffset": -1, "lastTimestamp": 1},
     }
 
     assert content(STATS, {"offsetTable": table}).offsets == (
         Offset("T", "b", 0, 9, 7, None),  # 0: nothing was consumed yet
-        Offset("T", "b", 4, 2**63 - 1, -1, 1000),
+        Offset("T", "b", 4, 2**45, -1, 1000),
     )
+
+
+@pytest.mark.parametrize("field", ["brokerOffset", "consumerOffset"])
+@pytest.mark.parametrize("offset", [-2, 2**45 + 1, 2**62, 2**63 - 1])
+def test_an_offset_that_no_queue_reaches_is_refused(field: str, offset: int) -> None:
+    queue = {"brokerOffset": 9, "consumerOffset": 7, "lastTimestamp": 0} | {field: offset}
+    body = {"offsetTable": {"MessageQueue [topic=T, brokerName=b, queueId=0]": queue}}
+    expected = f"body: expected offsets of -1 to 35184372088832, came '{offset}'"
+    assert reason(line(STATS, body=body)) == expected
 
 
 @pytest.mark.parametrize("is_wrapped", [True, False])

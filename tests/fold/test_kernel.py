@@ -326,7 +326,7 @@ def test_the_facts_of_slices_are_those_of_the_whole(seed, cuts, has_ids):
 
 def _told(facts):
     subscribers = {topic: sorted(groups) for topic, groups in facts.subscribers().items()}
-    return facts.rounds, facts.polled, subscribers, facts.offsets, facts.unaddressed
+    return facts.rounds, facts.polled, subscribers, facts.offsets, facts.indistinct
 
 
 def micros(time):

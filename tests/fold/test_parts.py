@@ -144,7 +144,7 @@ def test_members_without_an_address_count_once_and_their_group_is_named() -> Non
     assert only_list(heartbeats(row, row)) == [("i", None)]
     pieces = Cutting(1, EXPIRY_SECONDS).pieces(HEARTBEATS, [heartbeats(row, row)])
     (facts,) = all_values(list(pieces), FACTS)
-    assert facts.unaddressed == {("c", "G")}
+    assert facts.indistinct == {("c", "G")}
 
 
 def test_a_list_is_the_same_in_whatever_order_its_rows_come() -> None:

@@ -142,6 +142,11 @@ WRONG = {
     "empty": "",
     "wrong text": "no such",
     "before time": -(10**17),
+    "after time": 2**62,
+    "2^31 - 1": 2**31 - 1,
+    "2^53": 2**53,
+    "2^62": 2**62,
+    "2^63 - 1": 2**63 - 1,
 }
 
 
@@ -149,10 +154,11 @@ def takes(type_: pa.DataType, wrong: str) -> bool:
     if wrong == "null":
         return True
     if pa.types.is_integer(type_):
-        return wrong in ("negative", "1e9")
+        of_long = ("2^53", "2^62", "2^63 - 1") if type_ == pa.int64() else ()
+        return wrong in ("negative", "1e9", "2^31 - 1", *of_long)
     if pa.types.is_string(type_):
         return wrong in ("empty", "wrong text")
-    return pa.types.is_timestamp(type_) and wrong == "before time"
+    return pa.types.is_timestamp(type_) and wrong in ("before time", "after time")
 
 
 def paths(type_: pa.DataType) -> Iterator[tuple[tuple[Any, ...], pa.DataType]]:
@@ -192,7 +198,7 @@ def with_wrong(rows: pa.Table, place: int, column: str, path: tuple[Any, ...], w
     type_ = next(inner for found, inner in paths(field.type) if found == path)
     before = rows[column].combine_chunks()
     new = WRONG[wrong]
-    if wrong == "before time":
+    if wrong in ("before time", "after time"):
         if path:
             return None
         middle = pa.array([new], pa.int64()).cast(type_)
@@ -209,7 +215,7 @@ def with_wrong(rows: pa.Table, place: int, column: str, path: tuple[Any, ...], w
 NAMES = {"member_lists": "broker_polls", "route_contents": "route_polls"}
 WITHOUT_IDS = {"client_states", "queue_offsets"}
 #: Other names and numbers are other inputs: no contract can know the true ones.
-MAY_DIFFER = {"wrong text", "1e9"}
+MAY_DIFFER = {"wrong text", "1e9", "2^31 - 1", "2^53", "2^62", "2^63 - 1"}
 #: What names the list of a row: without it nobody knows which list lacks the row. It is said.
 UNATTRIBUTED = {
     ("heartbeats", name)
@@ -287,7 +293,7 @@ def test_of_many_refused_rows_of_a_file_the_first_are_kept_and_the_others_counte
     reading = TableReading(BROKER_POLLS, [rows, rows], ["one", "two"], most=2)
     assert not list(reading.batches(["cluster", "consumer_group", "connections"]))
     kept = [(row["file"], row["reason"]) for row in reading.take_refused().to_pylist()]
-    reason = "table broker_polls: connections: expected 0 or more, came -1"
+    reason = "table broker_polls: connections: expected 0 to 2147483647, came -1"
     more = "table broker_polls: 3 more rows of this file break its contract "
     more += "(bounds.quarantined_lines)"
     of_files = [[(file, reason), (file, reason), (file, more)] for file in ("one", "two")]

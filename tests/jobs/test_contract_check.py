@@ -61,7 +61,7 @@ def test_a_column_without_a_value_has_its_type_in_a_lake_where_it_may_be_null(
         table = pa.table(nothing | {"broker_addr": address, "cluster": pa.nulls(1)})
         pq.write_table(table, folder / f"{number}.parquet")
 
-    rows = Snapshots.open(Location(tmp_path)).parquet("broker_polls")
+    rows = Snapshots.open(Location(tmp_path)).unchecked("broker_polls")
 
     assert rows.to_table()["broker_addr"].to_pylist() == [None, "broker-a:10911"]
     with pytest.raises(ContractError, match="cluster: expected string, came null"):

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pytest
 
-from jobs.config.window import Window
 from jobs.declared.instants import SECOND
+from jobs.engines.pieces import all_values
+from jobs.fold.kernel import FACTS, Cutting, Facts
+from jobs.fold.polled import BrokerPolls
 from jobs.schemas import BROKER_POLLS, LIST_REFUSED
 from jobs.verdict.left_out import left_out, packed_left_out
 from jobs.verdict.refused_lists import refused_lists
@@ -60,7 +61,7 @@ def test_a_cluster_that_has_no_round_is_said_all_the_same() -> None:
     assert list(left_out(None, {"B": MINUTES}, 180)) == []
 
 
-def polls(*rows: tuple[int, str, str, int | None]) -> ds.Dataset:
+def polls(*rows: tuple[int, str, str, int | None]) -> BrokerPolls:
     """Rows of minute, broker, group and error code."""
     found: list[dict[str, Any]] = [
         {
@@ -77,11 +78,15 @@ def polls(*rows: tuple[int, str, str, int | None]) -> ds.Dataset:
         }
         for minute, broker, group, code in rows
     ]
-    return ds.dataset(pa.Table.from_pylist(found, schema=BROKER_POLLS.schema))
+    table = pa.Table.from_pylist(found, schema=BROKER_POLLS.schema)
+    # Small slices: a round lies in several of them.
+    slices = [table.slice(start, 3) for start in range(0, len(table), 3)]
+    pieces = [each for rows in slices for each in Cutting(1, 120).pieces(BROKER_POLLS, [rows])]
+    return Facts.of(all_values(pieces, FACTS)).polls
 
 
 def refused(*rows: tuple[int, str, str, int | None]) -> list[str]:
-    return [str(gap.text) for gap in refused_lists(polls(*rows), Window(), 180)]
+    return [str(gap.text) for gap in refused_lists(polls(*rows), 180)]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ BROKEN = [
     ("heartbeats", "subscriptions", None, "subscriptions: expected a value, came null"),
     ("heartbeats", "broker_id", -1, "broker_id: expected 0 or more, came -1"),
     ("heartbeats", "snapshot_time", None, "snapshot_time: expected a value, came null"),
-    ("topic_routes", "read_queue_nums", -1, "read_queue_nums: expected 0 or more, came -1"),
+    ("topic_routes", "read_queue_nums", -1, "read_queue_nums: expected 0 to 2147483647, came -1"),
 ]
 
 

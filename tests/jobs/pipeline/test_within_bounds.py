@@ -84,7 +84,7 @@ def test_a_round_of_the_future_is_left_out_with_a_warning(
 
     assert reports.published["date"] == at(0).date().isoformat()
     assert "snapshots after 2026-12-02T00:00:00" in caplog.text
-    assert "(rows: 1 of heartbeats, 1 of topic_routes)" in caplog.text
+    assert "(rows by cluster: DefaultCluster 2)" in caplog.text
     assert "bounds.future_days is 1" in caplog.text
 
 
