@@ -19,7 +19,7 @@ from jobs.declared.instants import SECOND
 from tests.collect.test_rounds import MINUTE, Rounds, of_cluster, run
 from tests.support.frames import Frame
 from tests.support.remote_cluster import RemoteCluster
-from tests.support.replay import Answering, Manners
+from tests.support.replay import Answering, Manners, error
 
 HOUR = 60 * MINUTE
 #: A real second is a moment here: a client is asked by a clock that the tests move.
@@ -29,7 +29,8 @@ DELAY = 0.004
 @dataclass
 class OneAtATime:
     """The clients of a cluster, each of which can answer one question at a time, as Java of 5.2.0
-    and later with one processor. The slow ones answer after 20 s, for which nobody waits.
+    and later with one processor. The slow ones answer after 20 s, and their broker says at once
+    that it gave up, so that nobody waits here.
     """
 
     cluster: RemoteCluster
@@ -60,7 +61,7 @@ class OneAtATime:
                 self.asked_twice.append((now, client_id))
             if client_id in self.slow:
                 self._busy_until[client_id] = now + 20 * SECOND
-                return None
+                return error(207, f"consumer <G> <{client_id}> Timeout: wait response timeout")
             self._answering.add(client_id)
             asyncio.get_running_loop().call_later(DELAY, self._answering.discard, client_id)
             return of(asked)
@@ -83,7 +84,7 @@ def watched(
             change(rounds)
             await rounds.next(every)
 
-    target = of_cluster(clients.cluster, running_infos_after_seconds=45, timeout_seconds=0.2)
+    target = of_cluster(clients.cluster, running_infos_after_seconds=45, timeout_seconds=60)
     run(body, clients.answers(), target | options, clients.manners())
     assert not clients.asked_twice
 
