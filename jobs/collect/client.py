@@ -218,9 +218,7 @@ class RemotingClient:
         except _ClosedError as error:
             if address in self.given_up:
                 return self._answer_for_given_up(address)
-            times = "twice" if client_id is None else "once"
-            hint = self._hint(address, error)
-            reason = f"closed the connection {times}, at {what}: {error}{hint}"
+            reason = f"closed the connection twice, at {what}: {error}{self._hint(address, error)}"
             code = NOT_REACHED
         except (OSError, ValueError, OverflowError) as error:
             reason = f"cannot connect: {_reason(error)}{self._hint(address, error)}"
@@ -260,7 +258,7 @@ class RemotingClient:
     ) -> Frame:
         """The answer; a question whose connection ended is asked once more over a new one.
 
-        Not one that is for a client: it may have been passed on.
+        Not one that is for a client: it may have been passed on, and is under way.
         """
         connection = await self._connected(address)
         if client_id is not None and not self.asked_clients.ask(client_id, self.now()):
@@ -269,7 +267,7 @@ class RemotingClient:
         try:
             return await connection.ask(opaque, data)
         except _ClosedError:
-            if is_last or client_id is not None or address in self.given_up:
+            if is_last or address in self.given_up:
                 raise
         return await self._exchanged(address, opaque, data, client_id, is_last=True)
 
