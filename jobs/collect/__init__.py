@@ -8,6 +8,7 @@ rounds.py      one round: what is asked of whom, and what follows from an answer
 turns.py       whose turn it is at each address, and what one address may cost
 lines.py       the lines of a round, its troubles, and what was left out
 memory.py      what a round leaves for the next one
+asked_clients.py   who may be asked for a running info, by all collectors of a user
 dump_folder.py   the folder of dumps: a round's file is there whole, or not there
 collector.py   round after round, with the figures of each
 shares.py      names that servers give, at most so many, by turns

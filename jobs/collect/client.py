@@ -20,6 +20,7 @@ from typing import NamedTuple
 from ..declared.instants import Instant
 from ..engines.background import in_background
 from . import frames
+from .asked_clients import AskedClients
 from .collect_options import Cluster, CollectOptions, split_address
 from .figures import Figures
 from .frames import Frame, FrameError, read_frame
@@ -34,6 +35,10 @@ OK = 0
 #: Answers that are not trouble: no route, nobody of the group, a request that brokers of this
 #: version do not have.
 EXPECTED = {OK, 17, 206, 3}
+
+#: The broker passed a question on, and the client did not answer it in time
+#: (``ResponseCode.CONSUME_MSG_TIMEOUT``).
+CLIENT_SILENT = 207
 
 #: ``MQVersion`` V4_9_4: from it on a nameserver writes routes as JSON.
 VERSION = 401
@@ -71,6 +76,10 @@ class _ClosedError(Exception):
     """The connection ended before the answer came."""
 
 
+class _UnderWayError(Exception):
+    """A question to the client may still be under way."""
+
+
 class RemotingClient:
     """Asks nameservers and brokers; use it as ``async with``."""
 
@@ -82,8 +91,11 @@ class RemotingClient:
         account: Account | None = None,
         slots: Semaphore | None = None,
         version: int = VERSION,
+        asked_clients: AskedClients | None = None,
     ) -> None:
         self.options, self.cluster = options, cluster
+        #: The clients that may not be asked for a running info now.
+        self.asked_clients = asked_clients or AskedClients([":memory:"], clock())
         #: Figures of the round, by whoever gives new ones to a round.
         self.figures = Figures()
         #: The clock of the answers.
@@ -185,6 +197,7 @@ class RemotingClient:
     async def _asked(self, address: str, question: Request) -> Answer:
         request, seconds = question.code, self.options.timeout_seconds
         what = f"{request.name} ({request:d})"
+        client_id = question.who.get("client_id")
         self._opaque = opaque = (self._opaque + 1) & 0x7FFFFFFF
         try:
             fields = dict(question.fields)
@@ -195,7 +208,9 @@ class RemotingClient:
             return self.not_asked(address, f"the request cannot be written: {error}")
         try:
             async with asyncio.timeout(seconds):
-                frame = await self._exchanged(address, opaque, data)
+                frame = await self._exchanged(address, opaque, data, client_id)
+        except _UnderWayError as error:
+            return self.not_asked(address, str(error))
         except TimeoutError:
             code, reason = NO_ANSWER, f"no answer to {what} within {seconds:g} s"
         except FrameError as error:
@@ -210,6 +225,8 @@ class RemotingClient:
             code = NOT_REACHED
         else:
             self._count_unhandled(len(frame.body))
+            if client_id is not None and frame.code != CLIENT_SILENT:
+                self.asked_clients.ended(client_id)
             remark = frame.remark and frame.remark[:_MOST_OF_A_REMARK]
             return Answer(address, frame.code, remark, frame.body, self.now())
         reason = f"{address}: {reason}"
@@ -231,17 +248,28 @@ class RemotingClient:
         return ""
 
     async def _exchanged(
-        self, address: str, opaque: int, data: bytes, *, is_last: bool = False
+        self,
+        address: str,
+        opaque: int,
+        data: bytes,
+        client_id: str | None,
+        *,
+        is_last: bool = False,
     ) -> Frame:
-        """The answer; a question whose connection ended is asked once more over a new one."""
+        """The answer; a question whose connection ended is asked once more over a new one.
+
+        Not one that is for a client: it may have been passed on, and is under way.
+        """
         connection = await self._connected(address)
+        if client_id is not None and not self.asked_clients.ask(client_id, self.now()):
+            raise _UnderWayError("a question to this client may still be under way")
         self.figures.requests += 1
         try:
             return await connection.ask(opaque, data)
         except _ClosedError:
             if is_last or address in self.given_up:
                 raise
-        return await self._exchanged(address, opaque, data, is_last=True)
+        return await self._exchanged(address, opaque, data, client_id, is_last=True)
 
     async def _connected(self, address: str) -> "_Connection":
         async with self._opening[address]:

@@ -169,7 +169,10 @@ class CollectOptions(Section):
     ``timeout_seconds`` for an answer, connecting and asking again included; ``parallel`` questions
     at a time at one address, ``rate`` questions a second (None: as they come). Running infos of a
     group whose lists do not change are asked every ``running_infos_seconds``, of one broker that
-    lists the member or of each. ``most_...``: how many a round asks of.
+    lists the member or of each; of no member before it is ``running_infos_after_seconds`` there
+    without a change: it takes 20 s until queues are divided, and as long until each has had its
+    first answer (``REBALANCE_INTERVAL``; a long poll of 15 s, looked at each 5 s).
+    ``most_...``: how many a round asks of.
     """
 
     dumps: str
@@ -181,6 +184,7 @@ class CollectOptions(Section):
     parallel_in_all: WholeNumber = Field(default=64, ge=1, le=1024)
     rate: Number | None = Field(default=None, gt=0)
     running_infos_seconds: WholeNumber = Field(default=300, ge=0)
+    running_infos_after_seconds: WholeNumber = Field(default=45, ge=0)
     running_infos_of_each_broker: bool = False
     round_seconds: Number | None = Field(default=None, gt=0)
     most_bytes: WholeNumber = Field(default=8 << 20, ge=1 << 16)
@@ -197,6 +201,12 @@ class CollectOptions(Section):
         if len(names) > 1 and (len(set(names)) < len(names) or "" in names):
             raise ValueError("expected a name for each of several clusters, each another")
         return clusters
+
+    @property
+    def settling_seconds(self) -> int:
+        """The time after which a running info is asked for that a first round leaves out."""
+        is_asked = any(RUNNING_INFOS not in each.without for each in self.clusters)
+        return self.running_infos_after_seconds if is_asked else 0
 
     @property
     def longest_seconds(self) -> float:

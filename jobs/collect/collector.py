@@ -14,7 +14,9 @@ from ..console.output import Output, text_file_at, write_metrics
 from ..console.progress import Say
 from ..declared.instants import SECOND, Instant, to_datetime
 from ..errors import AuditError, SettingsError
+from ..storage.disk import state_folder
 from ..texts.shown import iso, visible
+from .asked_clients import AskedClients
 from .client import RemotingClient
 from .collect_options import CollectOptions
 from .dump_folder import DumpFolder
@@ -36,6 +38,8 @@ class WrittenRound(NamedTuple):
     troubles: tuple[str, ...]
     #: The names that were given in vain, a sentence each.
     unknown: tuple[str, ...]
+    #: The number of running infos that are left to a later round.
+    waiting: int
 
     def summary(self) -> str:
         """A line about the round, and one for each trouble."""
@@ -55,6 +59,7 @@ class Collector:
 
     def __init__(self, client: RemotingClient, folder: DumpFolder) -> None:
         self.target = target = client.cluster
+        self.options = client.options
         self.figures = Figures()
         self._client, self._folder = client, folder
         # Another list of servers, or other clusters of it, is another memory.
@@ -68,6 +73,7 @@ class Collector:
         began = asyncio.get_running_loop().time()
         figures = self._client.figures = Figures()
         snapshot_time = self._client.now()
+        self._client.asked_clients.forget(snapshot_time)
         try:
             with self._folder.new_round(snapshot_time, self.target.name) as file:
                 asked = Round(self._client, self._memory, snapshot_time, file.write)
@@ -94,6 +100,7 @@ class Collector:
             seconds,
             asked.troubles(),
             tuple(asked.unknown()[0]),
+            asked.waiting,
         )
 
     async def keep_collecting(self, after: Callable[[WrittenRound | Exception], None]) -> None:
@@ -137,10 +144,10 @@ async def collect(
     metrics = text_file_at(options.metrics) if options.metrics else None
     folder = DumpFolder(Path(options.dumps))
     slots = asyncio.Semaphore(options.parallel_in_all)
-    clients = []
+    accounts = []
     for each in options.clusters:
         account = find_account(environment, each.account_file)
-        clients.append(RemotingClient(options, each, clock, account, slots))
+        accounts.append(account)
         if account is not None and each.tls is None:
             complain(
                 f"{', '.join(each.namesrv)}: the account is used without TLS: a server that a "
@@ -150,6 +157,12 @@ async def collect(
     async with AsyncExitStack() as stack:
         try:
             stack.enter_context(folder.locked())
+            asked_clients = AskedClients(_places_of_asked(folder, environment), clock())
+            stack.callback(asked_clients.close)
+            clients = [
+                RemotingClient(options, each, clock, account, slots, asked_clients=asked_clients)
+                for each, account in zip(options.clusters, accounts, strict=True)
+            ]
             reached = [await stack.enter_async_context(each) for each in clients]
             collectors = [Collector(each, folder) for each in reached]
         except OSError as error:
@@ -168,12 +181,27 @@ async def collect(
             say("stopped; a round under way was not kept")
 
 
+def _places_of_asked(folder: DumpFolder, environment: Mapping[str, str]) -> list[Path]:
+    """The files of the clients that were asked: of the folder, which lasts, and of the user."""
+    places = [folder.asked_clients]
+    with suppress(OSError):
+        places.append(state_folder(environment) / folder.asked_clients.name)
+    return places
+
+
 async def _once(collectors: Sequence[Collector], metrics: Output | None, say: Say) -> None:
     done = await asyncio.gather(*(each.collect() for each in collectors), return_exceptions=True)
     _write_metrics(collectors, metrics)
     rounds = [each for each in done if isinstance(each, WrittenRound)]
-    for each in rounds:
-        say(each.summary())
+    for collector, each in zip(collectors, done, strict=True):
+        if isinstance(each, WrittenRound):
+            say(each.summary())
+            if each.waiting:
+                settling = collector.options.running_infos_after_seconds
+                say(
+                    f"  {each.waiting:,} running infos are left to a later round into this folder: "
+                    f"a client is asked when it has been there for {settling} s without a change"
+                )
     if unknown := [text for each in rounds for text in each.unknown]:
         raise SettingsError("; ".join(dict.fromkeys(unknown)))
     failed = [each for each in done if isinstance(each, BaseException)]

@@ -111,6 +111,11 @@ class DumpFolder:
         """Keeps what is to be remembered."""
         disk.replace(self._memory(name), f"{memory.to_json()}\n".encode(), mode=0o600)
 
+    @property
+    def asked_clients(self) -> Path:
+        """The file of the clients that were asked and have not answered, whatever the cluster."""
+        return self._hidden / "asked-clients.db"
+
     def _memory(self, name: str) -> Path:
         return self._hidden / f"memory-{_label(name)}.json"
 

@@ -6,17 +6,20 @@ topics nowhere: both are asked for another hour. It is kept beside the dumps, so
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from pydantic import TypeAdapter
 
-from ..declared.client_intervals import FOLLOW_TIME
 from ..declared.instants import SECOND, Instant
 
 #: The time after which what was not seen is forgotten.
 KEPT: Instant = 3600 * SECOND
+#: The time after which a member's running info is asked though others come and go: by then it has
+#: had its first answer about each queue that stayed with it.
+_PATIENCE: Instant = 300 * SECOND
 
 
 class ListedBroker(NamedTuple):
@@ -40,31 +43,73 @@ def retain(remembered: dict[Any, Any], is_wanted: Callable[[Any, Any], bool]) ->
         del remembered[name]
 
 
+class ConnectionsOfId(NamedTuple):
+    """The connections that a list has of one id: how many, and a digest of their addresses."""
+
+    number: int
+    digest: int
+
+
+def connections_of(addresses: Sequence[str]) -> ConnectionsOfId:
+    """The connections with these addresses, in whatever order.
+
+    >>> connections_of(["10.0.0.1:1", "10.0.0.2:1"]) == connections_of(["10.0.0.2:1", "10.0.0.1:1"])
+    True
+    """
+    return ConnectionsOfId(len(addresses), crc32(repr(sorted(addresses)).encode()))
+
+
 @dataclass
 class GroupMemory:
     """The memory of a group.
 
-    ``lists``: by broker name and id a digest of the last list. ``infos_at``: when its running infos
-    were asked last. ``changed_at``: when a list of it changed last. ``unanswered``: the members
-    whose running info is still to be had, with when they were asked last. ``giver``: the address of
-    the broker that named it first.
+    ``lists``: by broker name and id the connections of the last list. ``since``: the members, with
+    when each was seen first over the connections that it has. ``changed_at``: when the members, or
+    the route of a topic, changed last. ``wanted``: the members whose running info is to be had,
+    with since when. ``refreshed_at``: when the running infos of all were wanted last without a
+    change. ``giver``: the address of the broker that named the group first.
     """
 
     seen_at: Instant = 0
-    lists: dict[str, str] = field(default_factory=dict)
-    infos_at: Instant | None = None
+    lists: dict[str, dict[str, ConnectionsOfId]] = field(default_factory=dict)
+    since: dict[str, Instant] = field(default_factory=dict)
     changed_at: Instant | None = None
-    unanswered: dict[str, Instant] = field(default_factory=dict)
+    wanted: dict[str, Instant] = field(default_factory=dict)
+    refreshed_at: Instant | None = None
     giver: str = ""
 
-    def is_due(self, now: Instant, refresh: Instant) -> bool:
-        """True if the running infos of all members are asked in the round that begins now.
+    def take_list(self, place: str, listed: dict[str, ConnectionsOfId], now: Instant) -> bool:
+        """Takes in the list of a broker; whether the members are others than before.
 
-        They are asked in each round while the clients follow a change of the list.
+        Who has another connection may be another process: its time begins anew. By itself that is
+        not a change: nobody divides anew for it.
+
+        >>> group, one = GroupMemory(), connections_of(["10.0.0.1:1"])
+        >>> group.take_list("a/0", {"c": one}, 5), group.take_list("a/0", {"c": one}, 6)
+        (True, False)
+        >>> group.take_list("a/0", {"c": connections_of(["10.0.0.1:2"])}, 7), group.since
+        (False, {'c': 7})
         """
-        if self.infos_at is None or now - self.infos_at >= refresh:
-            return True
-        return self.changed_at is not None and now - self.changed_at < FOLLOW_TIME
+        before = self.lists.get(place)
+        self.lists[place] = listed
+        has_changed = before is not None and before.keys() != listed.keys()
+        for client_id, connections in listed.items():
+            known = self.since.setdefault(client_id, now) < now
+            was = (before or {}).get(client_id)
+            has_changed |= not known or (was is not None and was.number != connections.number)
+            if was not in (None, connections):
+                self.since[client_id] = now
+        return has_changed
+
+    def may_ask(self, client_id: str, now: Instant, settle: Instant) -> bool:
+        """True if the member is long enough there to be asked, and what it holds has settled.
+
+        A group that changes again and again never settles: who is wanted for long is asked there.
+        """
+        if abs(now - self.since[client_id]) < settle:
+            return False
+        is_settled = self.changed_at is None or abs(now - self.changed_at) >= settle
+        return is_settled or now - self.wanted[client_id] >= _PATIENCE
 
 
 @dataclass
@@ -112,6 +157,9 @@ class Memory:
         places = {each.place for each in self.brokers}
         for group in self.groups.values():
             retain(group.lists, lambda place, _: place in places)
+            listed = set().union(*group.lists.values())
+            group.since = {each: at for each, at in group.since.items() if each in listed}
+            group.wanted = {each: at for each, at in group.wanted.items() if each in listed}
 
     def to_json(self) -> str:
         """The memory as one line of JSON; ``from_json`` reads it."""

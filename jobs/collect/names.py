@@ -4,18 +4,18 @@ Pure functions of an answer: a long one is read in a thread. What cannot be read
 line has the body as it came.
 """
 
-import hashlib
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable
 from heapq import nsmallest
+from itertools import groupby
+from operator import itemgetter
 from sys import getsizeof
 from typing import Any, NamedTuple
 
 from ..config.bounds import DEFAULT_BOUNDS
 from ..dumps.parsing import parse_body, parse_json, without_half_pairs
 from .client import Answer
-from .memory import ListedBroker
+from .memory import ConnectionsOfId, ListedBroker, connections_of
 from .questions import RequestCode
 
 #: ``Validators.CHARACTER_MAX_LENGTH`` and ``TOPIC_MAX_LENGTH`` of 5.x; brokers make the retry topic
@@ -57,11 +57,10 @@ class BrokerList(NamedTuple):
 
 
 class GroupList(NamedTuple):
-    """A broker's list of a group: how often it has each id, the topics, and a digest of it all."""
+    """A broker's list of a group: the connections of each id, and the topics."""
 
-    ids: Counter[str]
+    connections: dict[str, ConnectionsOfId]
     topics: AnsweredNames
-    digest: str
     too_long: int = 0
 
 
@@ -119,16 +118,18 @@ def topics_in_list(answer: Answer) -> AnsweredNames:
 def listed_in(answer: Answer) -> GroupList:
     """The members that a ``ConsumerConnection`` lists; empty where nobody is online."""
     value = _value(answer)
-    connections = sorted(
+    listed = sorted(
         (each["clientId"], str(each.get("clientAddr")))
         for each in _inner(value, "connectionSet", list)
         if isinstance(each, dict) and isinstance(each.get("clientId"), str)
     )
-    ids = Counter(client_id for client_id, _ in connections)
-    short = Counter({each: times for each, times in ids.items() if len(each) <= _MOST_OF_AN_ID})
-    digest = hashlib.md5(repr(connections).encode(), usedforsecurity=False).hexdigest()[:16]
+    connections = {
+        client_id: connections_of([address for _, address in of_id])
+        for client_id, of_id in groupby(listed, key=itemgetter(0))
+    }
+    short = {each: of for each, of in connections.items() if len(each) <= _MOST_OF_AN_ID}
     topics = _named(_inner(value, "subscriptionTable", dict), is_topic)
-    return GroupList(short, topics, digest, len(ids) - len(short))
+    return GroupList(short, topics, len(connections) - len(short))
 
 
 #: The pattern after a name whose value is a text.

@@ -6,11 +6,16 @@ named the topic: one server that hangs costs the round one time-out, whichever i
 
     nameserver: brokers (106) -> each broker: groups (201), request modes (402)
     each group on each broker: members (203) -> topics: routes (105) from every nameserver
-                                             -> members: running infos (307) -> routes
     each group on each master: offsets (208), dead letters (202), topics (343) -> routes
-    a route that is another than in the round before -> running infos of its groups
+    then, of the members that may be asked: running infos (307) -> routes
 
 Each answer is one line of the dump, failed or not: a line that is missing is not evidence.
+
+A running info is asked of a client while it works, which can stop it (docs/collect): a Java client
+of 5.2.0 and later with one processor waits for itself, up to 5 s for each queue of which it has no
+offset yet, and so nobody is asked whose queues may be new. Who is asked when is decided when all
+lists and routes of the round are there: ``memory.GroupMemory.may_ask``, ``asked_clients``. A client
+is asked one question at a time, whatever the number of its groups and brokers.
 
 No server is trusted. What it names is bounded (``shares.py``, ``names.py``), what it sends is
 read for a part of the round's time, and the round ends when its time is over; what is left out of
@@ -20,18 +25,18 @@ it is a line, too.
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from rebalance_core.errors import near_names, nearest
 
 from ..declared.instants import SECOND, Instant
 from ..errors import AuditError, SettingsError
 from . import questions
-from .client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
+from .client import CLIENT_SILENT, NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
 from .collect_options import OFFSETS, REQUEST_MODES, ROUTES, RUNNING_INFOS
 from .lines import RoundLines, Write
 from .memory import GroupMemory, ListedBroker, Memory, retain
@@ -61,9 +66,17 @@ class _Members:
     brokers: dict[str, list[ListedBroker]] = field(default_factory=dict)
     #: The ids that a list has twice: different processes answer on different brokers.
     twice: set[str] = field(default_factory=set)
-    asked: set[tuple[str, str]] = field(default_factory=set)
+    has_changed: bool = False
     #: True if any broker has given a list.
     is_listed: bool = False
+
+
+class _Asking(NamedTuple):
+    """A member that is asked at one of the brokers, or at each; the last one comes first."""
+
+    members: _Members
+    brokers: list[ListedBroker]
+    of_each: bool
 
 
 class CollectError(AuditError):
@@ -91,9 +104,10 @@ class Round:
         self._topics: Shares[tuple[str, str]] = Shares(options.most_topics)
         self._ids: Shares[tuple[str, str, str]] = Shares(options.most_members)
         self._members: dict[_AskedGroup, _Members] = {}
-        #: The groups of each topic in its cluster; and the topics whose route is not what it was.
+        #: The groups of each topic in its cluster; and the topics whose route is not what it was,
+        #: with when that was seen.
         self._groups_of: defaultdict[tuple[str, str], set[_AskedGroup]] = defaultdict(set)
-        self._rerouted: set[tuple[str, str]] = set()
+        self._rerouted: dict[tuple[str, str], Instant] = {}
         #: The nameservers that are none.
         self._no_namesrvs: list[str] = []
         #: True if any broker has said of a group who its members are, or that it has none.
@@ -103,6 +117,8 @@ class Round:
         self._other_clusters: set[str] = set()
         self._other_topics: set[str] = set()
         self._is_doubtful = False
+        #: The number of running infos that are not asked for yet.
+        self.waiting = 0
         # One thread: each has its own room that it does not give back.
         self._worker = ThreadPoolExecutor(1)
         self._lines = RoundLines(snapshot_time, write, client, self._brokers, self._worker)
@@ -115,7 +131,7 @@ class Round:
         for key, of_group in self._memory.groups.items():
             self._add_group(key, of_group.giver)
         with self._worker:
-            await self._turns.run(self._begin)
+            await self._turns.run(self._begin, self._ask_members)
             left_out = {
                 "brokers": len(self._too_many),
                 "groups": self._groups.left_out,
@@ -253,10 +269,10 @@ class Round:
         self._turns.wake([broker.address])
 
     def _ask(
-        self, broker: ListedBroker, question: Request, then: Then | None = None, before: Instant = 0
+        self, broker: ListedBroker, question: Request, then: Then | None = None, since: Instant = 0
     ) -> None:
         on_answer = partial(self._on_answer, broker, question, then)
-        self._turns.put(broker.address, question, on_answer, before)
+        self._turns.put(broker.address, question, on_answer, since)
 
     def _on_answer(
         self, broker: ListedBroker, question: Request, then: Then | None, answer: Answer, found: Any
@@ -296,8 +312,8 @@ class Round:
             memory = self._memory.group(*key)
             if key[1] in self._target.named_groups:
                 memory.seen_at = self._snapshot_time
-            refresh = self._options.running_infos_seconds * SECOND
-            is_due = memory.is_due(self._snapshot_time, refresh)
+            refresh, before = self._options.running_infos_seconds * SECOND, memory.refreshed_at
+            is_due = before is None or self._snapshot_time - before >= refresh
             self._members[key] = _Members(key[1], memory, is_due)
         return self._members[key]
 
@@ -327,22 +343,18 @@ class Round:
         members.is_listed = True
         if answer.is_ok:
             self._known.add(group)
-        if found.ids:
+        if found.connections:
             members.memory.seen_at = self._snapshot_time
-        before = members.memory.lists.get(broker.place)
-        if before != found.digest:
-            members.memory.lists[broker.place] = found.digest
-            members.is_due = True
-            if before is not None:
-                members.memory.changed_at = self._snapshot_time
-        for client_id in self._ids.within([*found.ids]):
+        listed = {}
+        for client_id in self._ids.within([*found.connections]):
             if self._ids.add((cluster, group, client_id), (cluster, broker.address)):
+                listed[client_id] = connections = found.connections[client_id]
                 members.brokers.setdefault(client_id, []).append(broker)
-                if found.ids[client_id] > 1:
+                if connections.number > 1:
                     members.twice.add(client_id)
         self._lines.leave_out(broker.address, "client ids that are too long", found.too_long)
-        # A list that changed makes all members due, those that other brokers list too.
-        self._ask_members(members, members.brokers if members.is_due else found.ids)
+        if members.memory.take_list(broker.place, listed, answer.collected_at):
+            self._note_change(key, answer.collected_at)
 
     def _on_offsets(
         self, broker: ListedBroker, key: _AskedGroup, answer: Answer, found: AnsweredNames | None
@@ -377,7 +389,7 @@ class Round:
                 if name and group not in self._groups_of[key]:
                     self._groups_of[key].add(group)
                     if key in self._rerouted:
-                        self._make_due(group)
+                        self._note_change(group, self._rerouted[key])
         self._turns.wake(self._target.namesrv)
 
     def _put_route(self, namesrv: str, key: tuple[str, str]) -> None:
@@ -395,56 +407,79 @@ class Round:
         place = cluster, topic, answer.address
         before = self._memory.routes.get(place)
         self._memory.routes[place] = digest
-        if before not in (None, digest):
-            self._rerouted.add(key)
+        if before != digest:
+            self._rerouted[key] = answer.collected_at
             for group in self._groups_of[key]:
-                self._make_due(group)
+                self._note_change(group, answer.collected_at)
 
     # Running infos
 
-    def _make_due(self, group: _AskedGroup) -> None:
-        """Has all members of the group asked, in this round and for as long as they divide anew."""
+    def _note_change(self, group: _AskedGroup, time: Instant) -> None:
+        """Has all members of the group asked once they have divided its queues anew."""
         members = self._members_of(group)
-        members.memory.changed_at = self._snapshot_time
-        members.is_due = True
-        self._ask_members(members, members.brokers)
+        members.memory.changed_at = max(time, members.memory.changed_at or time)
+        members.has_changed = True
 
-    def _ask_members(self, members: _Members, client_ids: Iterable[str]) -> None:
-        """Has the running infos asked that are wanted: each of one broker that lists the member, of
-        an id that is listed twice of every one.
-        """
+    def _ask_members(self) -> None:
+        """Has the running infos asked that are wanted, of whom may be asked."""
         if RUNNING_INFOS in self._target.without:
             return
-        for client_id in client_ids:
-            if members.is_due or client_id in members.memory.unanswered:
-                brokers = members.brokers.get(client_id, [])
-                every = self._options.running_infos_of_each_broker or client_id in members.twice
-                for broker in brokers if every else brokers[:1]:
-                    self._ask_member_at(broker, members, client_id)
+        now, options, asked = self._client.now(), self._options, self._client.asked_clients
+        settle = options.running_infos_after_seconds * SECOND
+        questions_of: defaultdict[str, list[_Asking]] = defaultdict(list)
+        for members in self._members.values():
+            memory = members.memory
+            if members.is_due or members.has_changed:
+                for client_id in members.brokers:
+                    memory.wanted.setdefault(client_id, now)
+            for client_id in members.brokers.keys() & memory.wanted.keys():
+                if not memory.may_ask(client_id, now, settle):
+                    self.waiting += 1
+                elif not asked.waits(client_id, now):
+                    # Where the last question had no answer another broker passes on the next one.
+                    brokers = sorted(members.brokers[client_id], reverse=True)
+                    turn = asked.times(client_id) % len(brokers)
+                    brokers = brokers[-turn:] + brokers[:-turn]
+                    # Of an id that is listed twice each may ask another process.
+                    of_each = options.running_infos_of_each_broker or client_id in members.twice
+                    questions_of[client_id].append(_Asking(members, brokers, of_each))
+        for client_id, askings in questions_of.items():
+            askings.sort(key=lambda each: -each.members.memory.wanted[client_id])
+            self._ask_next(client_id, askings)
 
-    def _ask_member_at(self, broker: ListedBroker, members: _Members, client_id: str) -> None:
-        if (client_id, broker.address) not in members.asked:
-            members.asked.add((client_id, broker.address))
+    def _ask_next(self, client_id: str, askings: list[_Asking]) -> None:
+        """Has the client asked the next question: of the last group, at the last broker of it."""
+        while askings and not askings[-1].brokers:
+            askings.pop()
+        if askings:
+            members, brokers, _ = askings[-1]
+            broker = brokers.pop()
+            then = partial(self._on_running_info, broker, client_id, askings)
             question = questions.running_info(members.group, client_id)
-            then = partial(self._on_running_info, broker, members, client_id)
-            self._ask(broker, question, then, members.memory.unanswered.get(client_id, 0))
+            self._ask(broker, question, then, members.memory.wanted.get(client_id, 0))
 
     def _on_running_info(
-        self, broker: ListedBroker, members: _Members, client_id: str, answer: Answer, _: Any
+        self,
+        broker: ListedBroker,
+        client_id: str,
+        askings: list[_Asking],
+        answer: Answer,
+        _: Any,
     ) -> None:
-        unanswered = members.memory.unanswered
-        if answer.code == NOT_REACHED:
-            unanswered.setdefault(client_id, 0)
-        else:
-            unanswered[client_id] = self._snapshot_time
+        members, brokers, of_each = askings[-1]
         if answer.is_ok:
-            del unanswered[client_id]
-        elif answer.code != NO_ANSWER and not self._turns.has_too_many_silent(broker.address):
-            # This broker may have lost the client; the next one that lists it may have not.
-            for other in members.brokers[client_id]:
-                if (client_id, other.address) not in members.asked:
-                    self._ask_member_at(other, members, client_id)
-                    break
+            members.memory.wanted.pop(client_id, None)
+            if not of_each:
+                brokers.clear()
+            if not brokers:
+                self._client.asked_clients.answered(client_id)
+        elif answer.code in (NO_ANSWER, CLIENT_SILENT) or self._turns.has_too_many_silent(
+            broker.address
+        ):
+            # Its other questions would wait behind this one.
+            return
+        # A broker may have lost the client; the next one that lists it may have not.
+        self._ask_next(client_id, askings)
 
     def _keep(self) -> None:
         """Leaves to the next round what was asked of the members, and nothing without bounds."""
@@ -453,12 +488,8 @@ class Round:
         retain(memory.topics, lambda key, _: key in self._topics)
         retain(memory.routes, lambda key, _: key[:2] in memory.topics)
         for members in self._members.values():
-            of_group = members.memory
-            if members.is_listed:
-                if members.is_due:
-                    of_group.infos_at = self._snapshot_time
-                for client_id in of_group.unanswered.keys() - members.brokers.keys():
-                    del of_group.unanswered[client_id]
+            if members.is_listed and members.is_due:
+                members.memory.refreshed_at = self._snapshot_time
 
 
 _WITHOUT_ACCOUNT = (

@@ -1,8 +1,9 @@
 """Turns of addresses: the questions that wait at each, and what one address may cost.
 
 An address is asked by so many lanes at a time, by one until it has answered: those that hang must
-not take the places of all others. Lists and routes come first, then offsets, then
-running infos, which may take the whole time-out each. What an address names is bounded by
+not take the places of all others. Lists and routes come first, then offsets. Running infos, which
+may take the whole time-out each, come when all the rest has been asked: who may be asked follows
+from all of it. What an address names is bounded by
 ``shares.py``; its bodies are read for a part of the round's time, and the round ends when its time
 is over.
 
@@ -14,7 +15,7 @@ the broker's others wait for the next round; those that wait longest come first.
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 
 from ..declared.instants import Instant
 from . import names
-from .client import NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
+from .client import CLIENT_SILENT, NO_ANSWER, NOT_REACHED, OK, Answer, RemotingClient
 from .lines import RoundLines
 from .memory import Memory
 from .questions import EARLY, LAST, LATER, Request, RequestCode
@@ -40,6 +41,8 @@ _SINCE_5 = {RequestCode.QUERY_TOPICS_BY_CONSUMER, RequestCode.GET_ALL_MESSAGE_RE
 _GRACE = 2.0
 #: The most lines on what was not asked in time, each of one question; one line is for the rest.
 _MOST_NOT_ASKED = 30_000
+#: The part of the round's time after which the last ones are asked, whatever is still under way.
+_SHARE_OF_FIRST = 1 / 2
 #: A longer body is read in a thread.
 _LONG = 1 << 14
 #: The bodies of one address are read for this part of the round's time; the others are written.
@@ -108,29 +111,37 @@ class Turns:
         self._tasks: asyncio.TaskGroup | None = None
         self._reading = LeastFirst()
         self._not_asked = 0
+        #: The lanes of all addresses; and set while there is none.
+        self._lanes, self._is_quiet = 0, asyncio.Event()
 
-    async def run(self, begin: Callable[[], None]) -> None:
-        """Asks what ``begin`` puts, and what follows from the answers.
+    async def run(self, begin: Callable[[], None], begin_last: Callable[[], None]) -> None:
+        """Asks what ``begin`` puts, and what follows from the answers; then so of ``begin_last``.
 
-        Raises what ``begin``, the readers and the lines raise.
+        Raises what these, the readers and the lines raise.
         """
-        self._ends = asyncio.get_running_loop().time() + self._options.longest_seconds
+        longest = self._options.longest_seconds
+        self._ends = asyncio.get_running_loop().time() + longest
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 begin()
+                # Those that answer without end do not keep the last ones out.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(longest * _SHARE_OF_FIRST):
+                        await self._is_quiet.wait()
+                begin_last()
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         if self._not_asked >= _MOST_NOT_ASKED:
             self._lines.leave_out("", "questions to servers that did not answer, or not in time")
 
-    def put(self, address: str, question: Request, then: Then, before: Instant = 0) -> None:
-        """Has the question asked in its turn; what waits longest since ``before`` comes first.
+    def put(self, address: str, question: Request, then: Then, since: Instant = 0) -> None:
+        """Has the question asked in its turn; what waits longest, ``since`` then, comes first.
 
         ``then`` gets the answer, and what was found in it (``names.READERS``); None where it was
         not read.
         """
         urgency = question.code.urgency
-        job = _Job((urgency, before, next(self._order)), question, then)
+        job = _Job((urgency, since, next(self._order)), question, then)
         heappush(self._addresses[address].jobs[urgency], job)
         self._wake(address, 1)
 
@@ -157,13 +168,15 @@ class Turns:
         most = self._options.parallel if server.has_answered else 1
         for _ in range(min(lanes, most - server.lanes)):
             server.lanes += 1
+            self._lanes += 1
+            self._is_quiet.clear()
             self._tasks.create_task(self._lane(address, server))
 
     async def _lane(self, address: str, server: _Address) -> None:
         while (job := self._next(address, server)) is not None:
             answer = await self._asked(address, server, job)
             self._not_asked += answer.code == NOT_REACHED
-            server.silent += answer.code == NO_ANSWER and job.urgency[0] == LAST
+            server.silent += answer.code in (NO_ANSWER, CLIENT_SILENT) and job.urgency[0] == LAST
             try:
                 if answer.code == NOT_SUPPORTED and job.question.code in _SINCE_5:
                     refused = (address, int(job.question.code))
@@ -174,6 +187,9 @@ class Turns:
             finally:
                 self._client.handled(answer)
         server.lanes -= 1
+        self._lanes -= 1
+        if not self._lanes:
+            self._is_quiet.set()
 
     def _next(self, address: str, server: _Address) -> _Job | None:
         """The question that is next; None where there is none now."""

@@ -4,7 +4,7 @@ import asyncio
 import os
 from typing import Any
 
-from ..collect.collect_options import load_options
+from ..collect.collect_options import CollectOptions, load_options
 from ..collect.collector import collect
 from ..console.arguments import Options
 from ..console.progress import Progress, complain
@@ -24,8 +24,11 @@ def run(args: Options) -> int:
     return 0
 
 
-def collect_from(args: Options, given: dict[str, Any]) -> None:
-    """Collects from the servers that the arguments name; ``given`` goes before a file's options."""
+def collect_from(args: Options, given: dict[str, Any]) -> CollectOptions:
+    """Collects from the servers that the arguments name; returns the options of all that.
+
+    ``given`` goes before a file's options.
+    """
     asked = {"timeout_seconds": args.timeout, "parallel": args.parallel, "rate": args.rate}
     cluster = {
         "namesrv": args.namesrv,
@@ -44,3 +47,4 @@ def collect_from(args: Options, given: dict[str, Any]) -> None:
     )
     say = Progress(quiet=args.quiet).say
     asyncio.run(collect(options, os.environ, lambda: to_instant(now()), say, complain))
+    return options

@@ -24,6 +24,7 @@ from ..console.progress import Progress, Say
 from ..console.terminal import console_on, is_terminal
 from ..errors import SettingsError
 from ..storage import Location, Reports
+from ..storage.disk import state_folder
 from ..texts.shown import in_utc, iso
 from .clock import now
 
@@ -141,8 +142,7 @@ def _last_run() -> tuple[str, str]:
 def _remembered() -> Path:
     """The file that remembers the last run, by folder in which a command runs."""
     here = hashlib.sha256(os.fsencode(Path.cwd())).hexdigest()[:16]
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "rebalance-audit" / here
+    return state_folder(os.environ) / here
 
 
 def future(settings: Settings) -> datetime:

@@ -29,7 +29,7 @@ def run(args: Options) -> int:
         "for_seconds": None,
         "running_infos_seconds": int(every) // 2,
     }
-    collect_from(args, given)
+    settling = collect_from(args, given).settling_seconds
     # From the end of the first round on: what lasts is to be seen over all the time watched.
     began = time.monotonic()
     say("first verdict, from one round: nothing can be seen to last yet")
@@ -37,10 +37,13 @@ def run(args: Options) -> int:
     if not seconds:
         return code
     seconds = max(seconds, every)
-    say(f"watching for {seconds:g} s, a round every {every:g} s")
-    time.sleep(max(0.0, began + every - time.monotonic()))
-    collect_from(args, {**given, "every_seconds": every, "for_seconds": seconds - every / 2})
-    say(f"second verdict, from {seconds:g} s")
+    # What clients hold is to be seen over all that time, too. Who has just started could be stopped
+    # by the question (``collect/rounds.py``); of those in the first round nobody knows since when.
+    begins, rest = max(every, settling), seconds - (0 if settling else every)
+    say(f"watching for {begins + rest:g} s, a round every {every:g} s")
+    time.sleep(max(0.0, began + begins - time.monotonic()))
+    collect_from(args, {**given, "every_seconds": every, "for_seconds": rest + every / 2})
+    say(f"second verdict, from {begins + rest:g} s")
     return _judge(args, settings, place)
 
 

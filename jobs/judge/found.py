@@ -138,13 +138,15 @@ class FaultEpisode(FoundFault, _InTime):
     """One fault of a topic over an episode that may have gaps, as its last phase describes it.
 
     ``queues_affected`` is the most of all phases. ``unread_messages``: those in queues that left,
-    the route or the members' subscriptions.
+    the route or the members' subscriptions. ``may_be_ours``: the collector's own questions may have
+    caused it (``own_questions``).
     """
 
     severity: str = INFO
     unread_messages: int | None = None
     #: True if it may be that nothing is wrong.
     is_doubtful: bool = False
+    may_be_ours: bool = False
 
     def saying(self, more: Sequence[str], **changes: Any) -> "FaultEpisode":
         """The same with more evidence, and with other values where they are given."""

@@ -27,6 +27,7 @@ from .dossier import Broker
 from .extents import Extent
 from .flapping import Life, per_hour, successions
 from .found import FaultEpisode, GroupFindings, QueueFinding
+from .own_questions import UNDER_WAY, may_be_ours, unanswered_questions
 
 #: The fewest connections replaced on a broker: a deploy and its rollback replace two.
 _FEWEST_REPLACED = 3
@@ -65,10 +66,13 @@ def reconnecting_clients(case: Case, found: GroupFindings) -> GroupFindings:
     """
     flapping = [fault.client_ids for fault in found.faults if fault.fault == FLAPPING]
     reconnecting = list(find_reconnecting(case, set(chain.from_iterable(flapping))))
+    unanswered = unanswered_questions(case.dossier.clients)
     stale = grouped((each.client_ids, each) for each in found.faults if each.fault == STALE_CHANNEL)
     several = sum(not each.is_restarting for each in reconnecting)
     faults = [
-        _fault(case, each, several, stale.get((each.client_id,), ())) for each in reconnecting
+        may_be_ours(fault) if _follows(each, unanswered.get(each.client_id, ())) else fault
+        for each in reconnecting
+        for fault in [_fault(case, each, several, stale.get((each.client_id,), ()))]
     ]
     remedies = {(STALE_CHANNEL, each.client_ids): each.remedy for each in faults}
     others = (
@@ -257,6 +261,13 @@ def _time_of(rows: Iterable[_Row]) -> tuple[Instant, Instant]:
 
 def _times_by_broker(rows: Iterable[_Row]) -> Mapping[Broker, int]:
     return Counter(broker for broker, times in rows for _ in times)
+
+
+def _follows(reconnecting: ReconnectingClient, questions: Sequence[Instant]) -> bool:
+    """True if most connections came anew while a question to the client may have been under way."""
+    times = [at for _, of_broker in reconnecting.rows for at in of_broker]
+    after = [at for at in times if any(at - UNDER_WAY < each <= at for each in questions)]
+    return not reconnecting.is_restarting and 2 * len(after) > len(times)
 
 
 def _fault(

@@ -151,7 +151,8 @@ class Harms:
         Of a frozen process, of the stalls of its queues; of filters that differ, of the stalls that
         a refusal explains. A fault that did not last is INFO. One
         that lasts and that shows on no queue is a WARNING all the same, unless it passes by itself:
-        members that filter a topic differently lose messages, where no queue shows it.
+        members that filter a topic differently lose messages, where no queue shows it. Nobody is to
+        be woken by a fault that the collector may have caused: its queues have their own severity.
         """
         if not fault.extent.lasts or fault.is_latent:
             return INFO
@@ -165,6 +166,9 @@ class Harms:
             return WARNING if fault.unread_messages == 0 or fault.is_doubtful else CRITICAL
         harms = self._of(fault)
         if harms:
-            return SEVERITIES[max(harms).severity]
+            worst = SEVERITIES[max(harms).severity]
+            return WARNING if fault.may_be_ours and worst == CRITICAL else worst
+        if fault.may_be_ours:
+            return INFO
         lasts = kinds.lasts(fault.fault, fault.extent.persistence)
         return WARNING if lasts and fault.queues_affected == 0 else INFO

@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -138,6 +138,15 @@ def make_private(folder: Path) -> None:
         if not each.exists():
             each.mkdir(mode=0o700, exist_ok=True)
             sync(each.parent)
+
+
+def state_folder(environment: Mapping[str, str]) -> Path:
+    """The folder for what is remembered for the user; OSError where they have no home."""
+    try:
+        state = Path(environment.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
+    except RuntimeError as error:
+        raise OSError(str(error)) from error
+    return state / "rebalance-audit"
 
 
 def rename(source: Path, target: Path) -> None:

@@ -196,7 +196,8 @@ def run(place: Path, every: float, number: int) -> Outcome:
         silent = dict.fromkeys(hostile.silent, ports["silent:1"])
         everywhere = {**replay.connect_to, **ports, **silent}
         connect = [f'"{at}" = "{to}"' for at, to in everywhere.items()]
-        head = [f"timeout_seconds = {TIMEOUT}", "[[clusters]]", f'namesrv = ["{NAMESRV}"]']
+        head = [f"timeout_seconds = {TIMEOUT}", "running_infos_after_seconds = 0"]
+        head += ["[[clusters]]", f'namesrv = ["{NAMESRV}"]']
         config = place / "collect.toml"
         config.write_text("\n".join([*head, "[clusters.connect_to]", *connect]))
         command = [sys.executable, "-m", "jobs", "collect", "--config", str(config)]

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from pydantic import BaseModel
@@ -50,8 +51,11 @@ def servers(
     manners: Mapping[str, Manners] | None = None,
     **options: Any,
 ) -> Iterator[tuple[Replay, Path]]:
-    """Servers, and a file of options that finds them."""
-    with in_thread(Replay(answers, manners or {})) as replay:
+    """Servers, and a file of options that finds them; who was just seen is asked, too."""
+    options = {"running_infos_after_seconds": 0, **options}
+    # Other tests have clients of the same names.
+    state = patch.dict(os.environ, XDG_STATE_HOME=str(tmp_path / "state"))
+    with state, in_thread(Replay(answers, manners or {})) as replay:
         lines = [f"{name} = {json.dumps(value)}" for name, value in options.items()]
         connect = [f'"{at}" = "{to}"' for at, to in replay.connect_to.items()]
         lines += ["[[clusters]]", f"namesrv = {json.dumps(namesrvs)}", "[clusters.connect_to]"]
@@ -184,7 +188,7 @@ def test_a_round_that_fails_is_told_and_the_next_one_goes_on(
 
 def run(options: CollectOptions, said: list[str], complained: list[str] | None = None) -> None:
     complain = (said if complained is None else complained).append
-    asyncio.run(collector.collect(options, {}, now, said.append, complain))
+    asyncio.run(collector.collect(options, os.environ, now, said.append, complain))
 
 
 def now() -> int:
@@ -282,10 +286,10 @@ def test_live_gives_a_first_verdict_and_a_second_one(
     monkeypatch.setattr("jobs.commands.live._LIVE_APART", 1.0)
     slow = [0.3]
 
-    def collect(*arguments: Any) -> None:
+    def collect(*arguments: Any) -> CollectOptions:
         """The first round of a process begins late: imports, connections."""
         time.sleep(slow.pop() if slow else 0)
-        collect_from(*arguments)
+        return collect_from(*arguments)
 
     monkeypatch.setattr("jobs.commands.live.collect_from", collect)
     exchanges = [each for each in recorded("494") if each.asked.version == 401]

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.collect.dump_folder import DumpFolder
-from jobs.collect.memory import GroupMemory, ListedBroker, Memory
+from jobs.collect.memory import ConnectionsOfId, GroupMemory, ListedBroker, Memory
 from jobs.dumps.files import list_local_files
 from jobs.errors import AuditError, InputError
 from jobs.storage import disk
@@ -162,10 +162,13 @@ _TIMES = st.integers(0, 2**60)
 _GROUPS = st.builds(
     GroupMemory,
     seen_at=_TIMES,
-    lists=st.dictionaries(_NAMES, _NAMES),
-    infos_at=st.none() | _TIMES,
+    lists=st.dictionaries(
+        _NAMES, st.dictionaries(_NAMES, st.builds(ConnectionsOfId, _TIMES, _TIMES))
+    ),
+    since=st.dictionaries(_NAMES, _TIMES),
     changed_at=st.none() | _TIMES,
-    unanswered=st.dictionaries(_NAMES, _TIMES),
+    wanted=st.dictionaries(_NAMES, _TIMES),
+    refreshed_at=st.none() | _TIMES,
 )
 _MEMORIES = st.builds(
     Memory,
@@ -210,6 +213,6 @@ def test_brokers_with_ever_new_names_leave_no_lists_in_the_memory() -> None:
     for number in range(100):
         broker = ListedBroker("C", f"evil{number}", 0, "10.0.0.9:10911", True)
         memory.replace_brokers([broker], number)
-        memory.group("C", "G").lists[broker.place] = "digest"
+        memory.group("C", "G").lists[broker.place] = {}
         memory.forget(number)
-    assert memory.group("C", "G").lists == {"evil99/0": "digest"}
+    assert memory.group("C", "G").lists == {"evil99/0": {}}

@@ -346,7 +346,7 @@ def test_a_list_is_read_whatever_an_id_looks_like(others: int) -> None:
     ids = ["app,12:x", "app{3:", *(f"c{number}" for number in range(others))]
     body = json.dumps({"connectionSet": [{"clientId": each} for each in ids]}).encode()
     listed = reading.listed_in(Answer(EVIL, 0, None, body.replace(b", ", b","), 0))
-    assert [*listed.ids] == sorted(ids)
+    assert [*listed.connections] == sorted(ids)
 
 
 SIZE = 8 << 20

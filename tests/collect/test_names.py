@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -235,7 +236,8 @@ def test_rounds_of_live_are_ten_seconds_apart(
 ) -> None:
     waited: list[float] = []
     asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(live, "collect_from", lambda _, given: asked.append(given))
+    options = SimpleNamespace(settling_seconds=0)
+    monkeypatch.setattr(live, "collect_from", lambda _, given: asked.append(given) or options)
     monkeypatch.setattr(live, "_judge", lambda *_: 0)
     monkeypatch.setattr("time.sleep", waited.append)
     arguments = ["live", "--namesrv", "a:1", "--output", str(tmp_path)]
@@ -243,6 +245,11 @@ def test_rounds_of_live_are_ten_seconds_apart(
         assert cli.main([*arguments, "--watch", watch]) == 0
         assert waited.pop() == pytest.approx(every, abs=1)
         assert (asked[-1]["every_seconds"], asked[-1]["for_seconds"]) == (every, seconds)
+    # What clients hold is asked from the second round on, and seen for as long.
+    options.settling_seconds = 45
+    assert cli.main([*arguments, "--watch", "3m"]) == 0
+    assert waited.pop() == pytest.approx(45, abs=1)
+    assert asked[-1]["for_seconds"] == 195.0
 
 
 def command(*arguments: object) -> subprocess.Popen[str]:

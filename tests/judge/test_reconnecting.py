@@ -12,6 +12,7 @@ from jobs.judge.channels import Channel
 from jobs.judge.dossier import Dossier, PollRun
 from jobs.judge.found import GroupFindings
 from jobs.judge.reconnecting import blamed, reconnecting_clients
+from jobs.judge.severity import Harms
 from jobs.judge.situations import Situations
 from tests.judge.lists import started
 from tests.judge.phases import at, case, queue_finding
@@ -247,3 +248,28 @@ def test_between_two_rounds_of_a_client_that_reconnects_nobody_knows(share_of_ti
     queue = queue_finding(causes=("STALE_CHANNEL",), share_of_time=share_of_time)
     (found_queue,) = blamed(case(), GroupFindings(queues=(queue,), faults=(fault,))).queues
     assert found_queue.certainty == certainty
+
+
+@pytest.mark.parametrize(
+    ("version", "answered", "asked", "may_be_ours"),
+    [
+        (479, False, range(60, 1200, 60), True),
+        (479, False, range(60, 1200, 180), True),
+        # It answers: nothing stops it. An old client is not stopped, nor one that is left alone.
+        (479, True, range(60, 1200, 60), False),
+        (441, False, range(60, 1200, 60), False),
+        (479, False, (60,), False),
+    ],
+)
+def test_who_reconnects_while_questions_to_it_are_under_way_may_be_stopped_by_them(
+    version, answered, asked, may_be_ours
+):
+    code = None if answered else -1
+    of = info(0, *asked)._replace(language="JAVA", version=version, error_code=code)
+    (fault,) = found(*breaking(every=120, times=10), clients=[of])
+    assert fault.may_be_ours == may_be_ours
+    assert ("the collector's own questions may be the cause" in fault.evidence) == may_be_ours
+    # The queues have their own severity: nobody is woken by what we may have done ourselves.
+    queue = replace(queue_finding(causes=("RECONNECTING",), topic=fault.topic), severity="CRITICAL")
+    severity = Harms([queue], [], 0.9).severity_of(replace(fault, extent=queue.extent))
+    assert severity == ("WARNING" if may_be_ours else "CRITICAL")

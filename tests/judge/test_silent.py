@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
+
 from jobs.judge.dossier import Dossier
 from jobs.judge.found import GroupFindings
+from jobs.judge.severity import Harms
 from jobs.judge.silent import silent_clients
 from tests.judge.phases import case
-from tests.judge.witnesses import AGREED, TOPIC, evaluated, info, timeline
+from tests.judge.witnesses import AGREED, TOPIC, allocated, evaluated, info, timeline
 
 MINUTES = (0, 60, 120, 180, 240)
 
 
-def silent(clients, segments=(("one", 0, 600),), allocations=AGREED):
+def silent(clients, segments=(("one", 0, 2400),), allocations=AGREED):
     situations = {"one": evaluated(allocations), "none": evaluated(AGREED[1:])}
     of = case(
         dossier=Dossier("C", "G", clients=clients),
@@ -60,3 +63,44 @@ def test_a_client_that_is_in_no_list_any_more_needs_not_answer():
 def test_single_questions_that_are_lost_are_no_fault():
     asked = [error("a", (60,)), error("a", (240,)), info("a", (0, 120, 180), [0, 1])]
     assert silent([*asked, info("b", MINUTES, [2, 3])]) == []
+
+
+def test_who_is_asked_more_and_more_seldom_is_found_by_who_answers_in_between():
+    """As the collector asks: others each five minutes, who does not answer after 5, 10 and 20."""
+    others = info("b", range(0, 2400, 300), [2, 3])
+    (fault,) = silent([info("a", 0, [0, 1]), error("a", (60, 420, 1080)), others])
+    assert fault.extent.snapshots == 3
+    # Who is silent, too, is asked in the same rounds: the first one may have been lost.
+    two = [info(each, 0, [0, 1]) for each in "ac"] + [
+        error(each, (60, 420, 1080, 2340)) for each in "ac"
+    ]
+    agreed = (*AGREED, allocated("c", []))
+    assert [each.client_ids for each in silent([*two, others], allocations=agreed)] == [
+        ("a",),
+        ("c",),
+    ]
+    # A collector that is cut off for ten minutes shows nothing, however often it asks.
+    answered = [info(each, (0, 660, 720), [2, 3]) for each in "ab"]
+    cut_off = [error(each, range(60, 660, 60)) for each in "ab"]
+    assert silent([*answered, *cut_off]) == []
+
+
+@pytest.mark.parametrize(
+    ("sdk", "seconds", "may_be_ours"),
+    [
+        ({"language": "JAVA", "version": 479}, MINUTES, True),
+        ({"language": "JAVA", "version": 441}, MINUTES, False),
+        ({"language": "GO", "version": 479}, MINUTES, False),
+        ({"language": "JAVA", "version": None}, MINUTES, False),
+        ({"language": "JAVA", "version": 479}, (0, 300, 900), False),
+    ],
+)
+def test_who_is_asked_again_while_a_question_may_be_under_way_may_be_stopped_by_that(
+    sdk, seconds, may_be_ours
+):
+    (fault,) = silent([error("a", seconds, **sdk), info("b", seconds, [2, 3], **sdk)])
+    assert fault.may_be_ours == may_be_ours
+    assert ("the collector's own questions may be the cause" in fault.evidence) == may_be_ours
+    assert fault.remedy.startswith("first collect for a while with --without") == may_be_ours
+    severity = Harms([], [], 0.9).severity_of(fault)
+    assert severity == ("INFO" if may_be_ours else "WARNING")

@@ -38,8 +38,8 @@ def rocketmq(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[I
         made.start_broker("broker-a")
         made.start_broker("broker-b")
         # The group is not there yet, and every broker has this one.
-        there = ("--group", "TOOLS_CONSUMER")
-        wait_until(made, lambda: members(one_round(made, *there)).keys() == made.addresses.keys())
+        there = "TOOLS_CONSUMER"
+        wait_until(made, lambda: members(one_round(made, there)).keys() == made.addresses.keys())
         made.create_topic(QUEUES)
         made.start_consumer("one", "DUP")
         made.start_consumer("two", "DUP")
@@ -57,16 +57,19 @@ def wait_until(rocketmq: Installation, is_so: Callable[[], bool]) -> None:
         time.sleep(1)
 
 
-def collect(rocketmq: Installation, dumps: Path, *more: str) -> int:
-    servers = [argument for each in rocketmq.namesrvs for argument in ("--namesrv", each)]
-    group = ("--group", GROUP, "--timeout", str(TIMEOUT))
-    return main(["collect", *servers, *group, "--dumps", str(dumps), *more])
+def collect(rocketmq: Installation, dumps: Path, *more: str, group: str = GROUP) -> int:
+    """Collects of consumers that have been there for long enough to be asked at once."""
+    options = f"timeout_seconds = {TIMEOUT}\nrunning_infos_after_seconds = 0\n[[clusters]]\n"
+    options += f"namesrv = {json.dumps(rocketmq.namesrvs)}\ngroups = [{json.dumps(group)}]\n"
+    config = dumps.with_suffix(".toml")
+    config.write_text(options)
+    return main(["collect", "--config", str(config), "--dumps", str(dumps), *more])
 
 
-def one_round(rocketmq: Installation, *more: str) -> list[dict[str, Any]]:
-    with TemporaryDirectory() as dumps:
-        collect(rocketmq, Path(dumps), *more)
-        return lines_of(Path(dumps))
+def one_round(rocketmq: Installation, group: str = GROUP) -> list[dict[str, Any]]:
+    with TemporaryDirectory() as place:
+        collect(rocketmq, Path(place) / "dumps", group=group)
+        return lines_of(Path(place) / "dumps")
 
 
 def lines_of(dumps: Path) -> list[dict[str, Any]]:
