@@ -64,7 +64,7 @@ def silent_clients(case: Case, found: GroupFindings) -> GroupFindings:
     )
 
 
-#: By round the clients that showed whether they can be asked, with whether they answered.
+#: The clients of each round that showed whether they can be asked, with whether they answered.
 _Telling: TypeAlias = Mapping[Instant, Mapping[str, bool]]
 
 

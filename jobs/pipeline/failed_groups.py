@@ -1,4 +1,4 @@
-"""Groups on which the audit failed are told with their stacks; where all fail, so does the run."""
+"""Groups on which the audit failed, reported with their stacks; where all fail, so does the run."""
 
 import logging
 from collections.abc import Collection, Iterable, Iterator
@@ -14,7 +14,7 @@ _LOGGER = logging.getLogger(__name__)
 #: The piece with the failures of a shard.
 _FAILED = "failed groups"
 #: The most groups that have a line each.
-_MOST_TOLD = 5
+_MOST_REPORTED = 5
 
 
 class StackError(Exception):
@@ -34,7 +34,7 @@ def pack_failures(failures: Iterable[Failure]) -> Iterator[Piece]:
 def without_failures(
     pieces: Iterable[Piece], groups: Collection[tuple[str, str]]
 ) -> Iterator[Piece]:
-    """The pieces of the report tables; at last the failures are told.
+    """The pieces of the report tables; at last the failures are reported.
 
     Raises AllGroupsFailedError where no group is left, of all that brokers were asked about: then
     nothing is published.
@@ -52,12 +52,12 @@ def without_failures(
             f"the audit failed on every group, as on {visible(of_one.consumer_group)}: "
             f"{of_one.sentence}"
         ) from StackError(of_one.stack)
-    for each in failures[:_MOST_TOLD]:
+    for each in failures[:_MOST_REPORTED]:
         _LOGGER.warning(
             "group %s of cluster %s was not audited: %s; %s",
             *map(visible, (each.consumer_group, each.cluster, each.sentence)),
             keep_stack(each.stack),
             exc_info=StackError(each.stack),
         )
-    if more := len(failures[_MOST_TOLD:]):
+    if more := len(failures[_MOST_REPORTED:]):
         _LOGGER.warning("%s more failed likewise", count(more, "group"))

@@ -106,6 +106,11 @@ def _moments(
             raise InputError(f"no answer of a broker about {question.group} here{aside}")
         raise _unknown("group", question.group, names, aside)
     dossier = dossiers[_one_cluster(question, dossiers)]
+    if not dossier.list_topics:
+        refused = (key for key, _ in folded.facts.polls.refused_lists())
+        reasons = {reason: None for *_, name, reason in refused if name == question.group}
+        if reasons:
+            raise InputError(f"no list of {question.group} here is evidence: {next(iter(reasons))}")
     at = None if question.at is None else to_instant(question.at)
     terms, rules = terms_of(settings), strategy_rules(settings)
     try:

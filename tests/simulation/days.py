@@ -26,15 +26,11 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from jobs.reports.problems import find_problems
-from jobs.reports.tables import PublishedTables
-from jobs.storage import Location, Reports
-from jobs.verdict.verdict import make_verdict
 from rebalance_core.message_queue import MessageQueue
 from tests.simulation.clients import Process
 from tests.simulation.clock import MINUTE, SECOND, Millis, dice_of
 from tests.simulation.fleets import Fleet, settled_fleet
-from tests.simulation.score import audited
+from tests.simulation.score import audited, unread
 from tests.simulation.scoring import FaultRow, Row, score
 from tests.simulation.world import GROUP, RETRY
 
@@ -384,13 +380,7 @@ def run_day(
     dumps.mkdir(parents=True)
     day = make_day(name, seed, dumps, hours=hours, groups=groups, every=every, faults=faults)
     verdict = judge_day(day, *audited(dumps, out / "audit"))
-    return replace(verdict, unread=_unread(Reports(Location(out / "audit" / "reports"))))
-
-
-def _unread(reports: Reports) -> tuple[str, ...]:
-    published = reports.resolve(None)
-    tables = PublishedTables(reports, published)
-    return tuple(make_verdict(published.summary, tables, find_problems(tables)).missing)
+    return replace(verdict, unread=unread(out / "audit"))
 
 
 if __name__ == "__main__":

@@ -159,6 +159,12 @@ def audited(dumps: Path, output: Path) -> tuple[dict[Of, list[Row]], dict[Of, li
     return rows, faults
 
 
+def unread(output: Path) -> tuple[str, ...]:
+    """What an audit published as not read, or as not audited: kinds of gaps, and coverages."""
+    verdict = Reports(Location(output / "reports")).resolve(None).summary["verdict"]
+    return *verdict["gaps"], *verdict["not_audited"]
+
+
 def _of(values: dict[str, Any]) -> Of:
     return values["cluster"], values["consumer_group"]
 

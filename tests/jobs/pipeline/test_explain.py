@@ -358,7 +358,7 @@ def test_a_group_in_two_clusters_needs_the_cluster(tmp_path: Path) -> None:
         (running_info_line("a", "T"), "no answer of a broker about G here"),
         (
             poll_line("a").replace("connectionSet", "connections"),
-            "no group 'G' here (1 lines were not understood): there is none",
+            "no list of G here is evidence: body: expected ConsumerConnection with a connectionSet",
         ),
     ],
 )

@@ -141,7 +141,7 @@ def test_the_chinese_page_of_300_groups_has_no_english_but_names_and_codes() -> 
 def test_the_chinese_page_with_every_section_has_no_english_but_names_and_codes() -> None:
     html = page_of(full_report("日本"), CHINESE)
     assert "隔离" in html and "不可读的队列" in html and "已知问题" in html
-    left = english_on(html, {*NAMES, "known", "passed", "other", "gone"})
+    left = english_on(html, {*NAMES, "known", "passed", "other", "gone", "consumer_connection"})
     assert not left
 
 
