@@ -52,7 +52,7 @@ class Values(NamedTuple):
     def in_bits(self, bits: int) -> "Values":
         """The contract of whole numbers that so many bits hold, however wide their column came.
 
-        The least of them is left out: it is in place of what a DataFrame has beyond them.
+        The least of them is left out: it marks what a DataFrame has beyond them.
         """
         most = (1 << bits - 1) - 1
         least = -most

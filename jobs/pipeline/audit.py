@@ -42,7 +42,7 @@ def opened(task: Task, inputs: Inputs | None, progress: Progress) -> tuple[Task,
 
     With ``since_last`` a window without a beginning begins where that of the last published run
     did. Whoever asks for a date of the future means it: of another window what lies in the future
-    is reported.
+    is counted.
     """
     inputs = inputs or Inputs(Snapshots.open(task.snapshots), task.settings)
     progress.say(inputs.sentence())

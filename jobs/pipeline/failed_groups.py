@@ -1,4 +1,4 @@
-"""Groups on which the audit failed, reported with their stacks; where all fail, so does the run."""
+"""Groups on which the audit failed are named with their stacks; where all fail, so does the run."""
 
 import logging
 from collections.abc import Collection, Iterable, Iterator
@@ -34,7 +34,7 @@ def pack_failures(failures: Iterable[Failure]) -> Iterator[Piece]:
 def without_failures(
     pieces: Iterable[Piece], groups: Collection[tuple[str, str]]
 ) -> Iterator[Piece]:
-    """The pieces of the report tables; at last the failures are reported.
+    """The pieces of the report tables; at last the failures are named.
 
     Raises AllGroupsFailedError where no group is left, of all that brokers were asked about: then
     nothing is published.

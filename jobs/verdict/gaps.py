@@ -112,9 +112,9 @@ def facts_missing(
     """
     for cluster, groups in sorted(grouped(indistinct).items()):
         text = Text(
-            "cluster {cluster}: members of {groups} have no address of their own in heartbeats, so "
-            "that two processes with one client id look like one: write the address and port of "
-            "each connection (client_addr)",
+            "cluster {cluster}: members of {groups} have no address of their own, so that two "
+            "processes with one client id look like one: write the address and port of each "
+            "connection (client_addr)",
             cluster=cluster,
             groups=names(sorted(groups), MOST_NAMES),
         )
