@@ -23,7 +23,7 @@ UNDER_WAY: Instant = 300 * SECOND
 
 _MAY_BE_THE_CAUSE = Text(
     "the collector's own questions may be the cause: a Java client of 5.2.0 or later with one CPU "
-    "that is asked for its running info stands still for 5 s for each queue of which it has no "
+    "that is asked for its running info does nothing for 5 s for each queue of which it has no "
     "offset yet, and questions pile up"
 )
 _LET_IT_BE = Text(
