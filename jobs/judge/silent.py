@@ -64,7 +64,7 @@ def silent_clients(case: Case, found: GroupFindings) -> GroupFindings:
     )
 
 
-#: The clients of each round that showed whether they can be asked, with whether they answered.
+#: By round the clients that show if clients can be asked: True where they answered.
 _Telling: TypeAlias = Mapping[Instant, Mapping[str, bool]]
 
 
