@@ -64,7 +64,7 @@ def silent_clients(case: Case, found: GroupFindings) -> GroupFindings:
     )
 
 
-#: By round the clients that show if clients can be asked: True where they answered.
+#: The clients of each round that show if clients can be asked: True where they answered.
 _Telling: TypeAlias = Mapping[Instant, Mapping[str, bool]]
 
 
