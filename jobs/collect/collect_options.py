@@ -170,8 +170,9 @@ class CollectOptions(Section):
     at a time at one address, ``rate`` questions a second (None: as they come). Running infos of a
     group whose lists do not change are asked every ``running_infos_seconds``, of one broker that
     lists the member or of each; of no member before it is ``running_infos_after_seconds`` there
-    without a change: it takes 20 s until queues are divided, and as long until each has had its
-    first answer (``REBALANCE_INTERVAL``; a long poll of 15 s, looked at each 5 s).
+    without a change: a client looks at a route each 30 s, divides its queues each 20 s, and has the
+    first answer about a queue after 20 s (``pollNameServerInterval``, ``REBALANCE_INTERVAL``; a
+    long poll of 15 s, looked at each 5 s).
     ``most_...``: how many a round asks of.
     """
 
@@ -184,7 +185,7 @@ class CollectOptions(Section):
     parallel_in_all: WholeNumber = Field(default=64, ge=1, le=1024)
     rate: Number | None = Field(default=None, gt=0)
     running_infos_seconds: WholeNumber = Field(default=300, ge=0)
-    running_infos_after_seconds: WholeNumber = Field(default=45, ge=0)
+    running_infos_after_seconds: WholeNumber = Field(default=75, ge=0)
     running_infos_of_each_broker: bool = False
     round_seconds: Number | None = Field(default=None, gt=0)
     most_bytes: WholeNumber = Field(default=8 << 20, ge=1 << 16)

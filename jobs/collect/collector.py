@@ -199,7 +199,7 @@ async def _once(collectors: Sequence[Collector], metrics: Output | None, say: Sa
             if each.waiting:
                 settling = collector.options.running_infos_after_seconds
                 say(
-                    f"  {each.waiting:,} running infos are left to a later round into this folder: "
+                    f"  running infos left to a later round into this folder: {each.waiting:,}; "
                     f"a client is asked when it has been there for {settling} s without a change"
                 )
     if unknown := [text for each in rounds for text in each.unknown]:
