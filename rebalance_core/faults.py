@@ -79,7 +79,13 @@ def find_faults(situation: Situation, evaluation: Evaluation, causes: Causes) ->
 def _latent_faults(
     situation: Situation, evaluation: Evaluation, shown: Collection[str]
 ) -> Iterator[Fault]:
-    """The faults that no finding shows yet, with what they would do."""
+    """The faults that no finding shows yet, with what they would do.
+
+    None of the group's own retry topic, to which a client subscribes by itself: members that differ
+    do so in the other topics, too.
+    """
+    if is_own_retry_topic(situation.state.topic, situation.state.consumer_group):
+        return
     for fault in LATENT:
         harm = None if fault in shown else harm_with_fewer(situation, evaluation, fault)
         if harm is not None:

@@ -333,6 +333,7 @@ def test_nothing_is_read_when_the_time_of_the_round_is_over(
     code = RequestCode.GET_CONSUMER_CONNECTION_LIST
     read, read_from = reading.READERS[code], list[str]()
     monkeypatch.setitem(reading.READERS, code, listed_in)
+    monkeypatch.setattr("jobs.collect.turns._LONG", 0)
     monkeypatch.setattr("jobs.collect.turns.Turns._is_over", lambda _: bool(read_from))
     (lines,), *_ = rounds(with_evil(cluster, cluster.answers()["a:10911"]))
     assert len(read_from) == 1

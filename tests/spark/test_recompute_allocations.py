@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException
 
 from jobs.engines import batches
 from jobs.engines.engine import QuestionSubject
 from jobs.engines.pieces import pack_value
 from jobs.judge.evaluation import Question
+from jobs.pipeline.failed_groups import AllGroupsFailedError
 from jobs.pipeline.group_audit import GroupAudit
 from jobs.spark import spark_engine as on_spark
 from tests.engines.steps import Squares
@@ -102,12 +102,12 @@ class Counted(Squares):
         return super().begin(pieces)
 
 
-def test_a_core_that_fails_names_group_and_topic(
+def test_a_core_that_fails_on_every_group_ends_the_run_and_names_one(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ingest_locally([str(CAPTURES / "S2")], tmp_path / "snapshots")
     monkeypatch.setattr("jobs.pipeline.audit.GroupAudit", TornAudit)
-    with pytest.raises(PySparkException, match=r"group G_S2, topic \S*_S2, cluster .*IndexError"):
+    with pytest.raises(AllGroupsFailedError, match="every group, as on G_S2: IndexError"):
         audit_by_spark(spark, task(tmp_path / "snapshots", tmp_path / "reports"))
 
 
