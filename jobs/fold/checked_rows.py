@@ -182,8 +182,8 @@ class TableReading:
         places = np.flatnonzero(refused)
         room = max(0, self._most - self._refused)
         self._refused += len(places)
-        names = ("consumer_group", "topic")
-        subject = ["cluster", next(name for name in names if name in batch)]
+        # Of a few columns there may be none of these.
+        subject = [name for name in ("cluster", "consumer_group", "topic") if name in batch][:2]
         of_rows = [text(batch[name]).take(pa.array(places)).to_pylist() for name in subject]
         reasons = {breach.column: breach.reason for breach in found}
         self.lost.add(RefusedRows(len(places), reasons, set(zip(*of_rows, strict=True))))

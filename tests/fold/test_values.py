@@ -301,6 +301,17 @@ def test_of_many_refused_rows_of_a_file_the_first_are_kept_and_the_others_counte
     assert (reading.rows, reading.lost.rows) == (10, 10)
 
 
+@pytest.mark.parametrize(
+    ("table", "column"), [(BROKER_POLLS, "consumer_group"), (QUARANTINE, "file")]
+)
+def test_of_one_column_a_row_is_refused_whose_subject_was_not_read(
+    table: Table, column: str
+) -> None:
+    rows = pa.table({column: [None, "sound"]}, schema=pa.schema([(column, pa.string())]))
+    (batch,) = TableReading(table, [rows]).batches([column])
+    assert batch[column].to_pylist() == ["sound"]
+
+
 @pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
 def test_times_without_a_zone_and_columns_that_are_there_twice_are_said(table: Table) -> None:
     for place, column in enumerate(table.schema):
