@@ -26,7 +26,7 @@ from .state import GROUP_TABLE
 #: The faults of members that differ.
 LATENT = (STRATEGY_MISMATCH, SUBSCRIPTION_MISMATCH, MANUAL_ASSIGNMENT)
 
-#: Each try divides all queues anew, some 20 times for a state: of a larger group that takes too
+#: Each try divides all queues anew, some 30 times for a state: of a larger group that takes too
 #: long.
 _MOST_CLIENTS = 1_000
 
@@ -63,10 +63,15 @@ def harm_with_fewer(situation: Situation, evaluation: Evaluation, fault: str) ->
         others = known.union(map(key_of, then.findings))
         return tuple(finding for finding in now.findings if key_of(finding) not in others)
 
-    harmless, harmful = 0, 1
+    # At last there may be nobody left who differs, or all who are left do.
+    steps = [1 << power for power in range(len(clients).bit_length())]
+    numbers = {*steps, *(len(clients) - 1 - step for step in steps)}
+    harmless, harmful = 0, 0
     found: tuple[Finding, ...] = ()
-    while harmful < len(clients) and not (found := findings_without(clients[:harmful])):
-        harmless, harmful = harmful, 2 * harmful
+    for number in sorted(each for each in numbers if 0 < each < len(clients)):
+        harmless, harmful = harmful, number
+        if found := findings_without(clients[:number]):
+            break
     while found and harmful - harmless > 1:
         between = (harmless + harmful) // 2
         if fewer := findings_without(clients[:between]):

@@ -11,6 +11,7 @@ member less, and so faults that are none: the whole statement of such a row is l
 evidence. Where the columns that name the statement are broken, the row alone is lost.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -61,11 +62,11 @@ class Breach(NamedTuple):
 
 @dataclass
 class RefusedRows:
-    """The number of refused rows of a table, a reason for each column, and the groups or topics
-    that they are of, with their clusters.
+    """The number of refused rows of a table by cluster, a reason for each column, and the groups or
+    topics that they are of, with their clusters.
     """
 
-    rows: int = 0
+    rows: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, str] = field(default_factory=dict)
     subjects: set[tuple[Any, ...]] = field(default_factory=set)
 
@@ -93,7 +94,8 @@ class RowsAhead(NamedTuple):
 
 
 class TableReading:
-    """Rows of one table as they are read. ``lost``: what was refused so far of so many ``rows``.
+    """Rows of one table as they are read. ``lost``: what was refused so far of so many ``rows``, by
+    cluster; empty: a row that names none.
 
     ``files``: the names of the sources. The first ``most`` refused rows of each are kept. Rows from
     ``future`` on are counted by cluster, in ``ahead``, and not given.
@@ -107,7 +109,7 @@ class TableReading:
         most: int = DEFAULT_BOUNDS.quarantined_lines,
         future: Instant | None = None,
     ) -> None:
-        self.rows = 0
+        self.rows: Counter[str] = Counter()
         self.ahead: dict[str, RowsAhead] = {}
         self.lost = RefusedRows()
         #: The columns that were asked for.
@@ -137,7 +139,7 @@ class TableReading:
             for batch in read(source, columns, rows_at_a_time):
                 found = list(breaches(self._table, batch))
                 size = _size(batch)
-                self.rows += size
+                self.rows += _by_cluster(batch)
                 refused = _any(size, found)
                 if found:
                     self._refuse(batch, found, refused)
@@ -169,7 +171,7 @@ class TableReading:
         for cluster, of_cluster in grouped(of_rows).items():
             came = RowsAhead(len(of_cluster), int(min(of_cluster)), int(max(of_cluster)))
             self.ahead[cluster] = came.and_also(self.ahead.get(cluster))
-        self.rows -= len(places)
+            self.rows[cluster or ""] -= len(of_cluster)
         mask: Mask = out | ahead
         return mask
 
@@ -182,13 +184,14 @@ class TableReading:
         places = np.flatnonzero(refused)
         room = max(0, self._most - self._refused)
         self._refused += len(places)
-        names = ("consumer_group", "topic")
-        subject = ["cluster", next(name for name in names if name in batch)]
-        of_rows = [text(batch[name]).take(pa.array(places)).to_pylist() for name in subject]
+        # Of a few columns there may be none of these.
+        subject = [name for name in ("cluster", "consumer_group", "topic") if name in batch][:2]
+        rows = {name: column.take(pa.array(places)) for name, column in batch.items()}
+        subjects = set(zip(*[text(rows[name]).to_pylist() for name in subject], strict=True))
         reasons = {breach.column: breach.reason for breach in found}
-        self.lost.add(RefusedRows(len(places), reasons, set(zip(*of_rows, strict=True))))
+        self.lost.add(RefusedRows(_by_cluster(rows), reasons, subjects))
         plain = {
-            column.name: _plain(batch[column.name].take(pa.array(places[:room])))
+            column.name: _plain(rows[column.name].slice(0, room))
             for column in self._table.schema
             if column.name in batch and not pa.types.is_nested(column.type)
         }
@@ -211,6 +214,15 @@ def checked_rows(snapshots: Snapshots, table: Table, columns: Sequence[str]) -> 
         check_tables([(table, rows.schema)])
         for batch in TableReading(table, [rows]).batches(columns):
             yield pa.table({name: text(column) for name, column in batch.items()})
+
+
+def _by_cluster(batch: Batch) -> Counter[str]:
+    """The number of rows of each cluster; of a table, or columns, without one all of nobody's."""
+    if "cluster" not in batch:
+        return Counter({"": _size(batch)})
+    counted = pc.value_counts(text(batch["cluster"]).fill_null(""))
+    values, counts = (each.to_pylist() for each in counted.flatten())
+    return Counter(dict(zip(values, counts, strict=True)))
 
 
 def _size(batch: Batch) -> int:

@@ -122,8 +122,8 @@ class Facts:
     #: The ids of each topic's routes; the ids of lists and of routes whose contents came.
     route_ids: dict[ClusterTopic, set[str]] = field(default_factory=lambda: defaultdict(set))
     given: dict[ClusterTopic, set[str]] = field(default_factory=lambda: defaultdict(set))
-    #: The rows read of each table, and those refused.
-    rows: Counter[str] = field(default_factory=Counter, compare=False)
+    #: The rows read of each table and cluster, and those refused of each table.
+    rows: Counter[tuple[str, str]] = field(default_factory=Counter, compare=False)
     lost: dict[str, RefusedRows] = field(default_factory=lambda: defaultdict(RefusedRows))
 
     @classmethod
@@ -362,7 +362,7 @@ class Cutting:
             facts.add(contents, of_runs, of_records)
             yield from pack_rows(FOR_ALL, schemas.QUARANTINE.name, rows.take_refused())
         yield from pack_rows(FOR_ALL, schemas.QUARANTINE.name, rows.take_refused())
-        facts.rows[table.name] = rows.rows
+        facts.rows.update({(table.name, cluster): n for cluster, n in rows.rows.items()})
         facts.ahead = rows.ahead
         if rows.lost.rows:
             facts.lost[table.name] = rows.lost

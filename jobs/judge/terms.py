@@ -37,3 +37,5 @@ class Terms:
     known_issues: tuple[KnownIssueTerms, ...] = ()
     #: The names of brokers in each cluster's routes that nobody asked about any group.
     never_asked: frozenset[tuple[str, str]] = frozenset()
+    #: The clusters of which most rows were refused: they are not judged.
+    lost_clusters: frozenset[str] = frozenset()

@@ -30,7 +30,7 @@ from ..verdict.silence import NEVER_ASKED, NEVER_LISTED, OFFSETS, ROUTES, Answer
 from .failed_groups import without_failures
 from .group_audit import GroupAudit, earlier_pieces
 from .inputs import Inputs, window_of_last
-from .lost_rows import check_lost, lost_rows, without_content
+from .lost_rows import lost_clusters, lost_rows, without_content
 from .merged_events import with_events
 from .terms_of_settings import strategy_rules, terms_of
 
@@ -72,12 +72,17 @@ class FoldResult:
         """The brokers in each cluster's routes that nobody asked (``Facts.never_asked``)."""
         return frozenset(self.facts.never_asked())
 
+    @cached_property
+    def lost_clusters(self) -> frozenset[str]:
+        """The clusters that are not judged (``lost_rows.lost_clusters``)."""
+        return frozenset(lost_clusters(self.facts))
+
     def judge(self, terms: Terms, earlier: Any, settings: Settings) -> Any:
         """The pieces of the report tables: each distinct situation goes through the core once, on
         Spark by the pandas UDF ``recompute_allocations``.
         """
         before = self.engine.given(earlier_pieces(earlier, self.shards))
-        terms = replace(terms, never_asked=self.never_asked)
+        terms = replace(terms, never_asked=self.never_asked, lost_clusters=self.lost_clusters)
         work = GroupAudit(terms, strategy_rules(settings))
         return self.engine.ask(self.pieces.and_also(before), work)
 
@@ -103,7 +108,8 @@ class FoldResult:
         tables = [table for table in REPORT_TABLES if table is not QUARANTINE]
         if not inputs.snapshots.has(CLIENT_STATES.name):
             tables.remove(ALLOCATION_DRIFT)  # it needs what clients report of themselves
-        of_groups = without_failures(self.engine.collect(judged), self.facts.polled)
+        polled = [each for each in self.facts.polled if each[0] not in self.lost_clusters]
+        of_groups = without_failures(self.engine.collect(judged), polled)
         pieces = with_events(of_groups, self.facts, terms.masking)
         refused = chain([self.refused], inputs.quarantine())
         facts, engine = self.facts, self.engine
@@ -152,13 +158,13 @@ def _tell_of_future(facts: Facts, task: Task, inputs: Inputs) -> None:
 def fold_pieces(engine: Engine, pieces: Any, cutting: Cutting) -> FoldResult:
     """The pieces of groups, with the routes of the topics to which each group subscribes.
 
-    ContractError where most rows of a table break its contract.
+    ContractError where most rows of a table break its contract, of each cluster.
     """
     facts = Facts.of(all_values(engine.collect(pieces.only(FACTS)), FACTS))
     rows = list(engine.collect(pieces.only(QUARANTINE.name)))
     read = all_rows(rows, QUARANTINE.name, QUARANTINE.schema)
     refused = pa.concat_tables([read, without_content(facts, cutting)])
-    check_lost(facts)
+    lost_clusters(facts)  # ContractError
     dealing = Dealing(cutting.shards, facts.subscribers())
     routes = engine.by_shard(pieces.only(*OF_TOPICS), dealing.deal)
     every = pieces.only(*OF_GROUPS).and_also(routes)

@@ -80,7 +80,11 @@ class GroupAudit:
     def begin(self, pieces: Sequence[Piece]) -> Shard:
         """The groups with their situations, those among them that the run before alone knows."""
         found, members = read_dossiers_of(pieces)
-        dossiers = {(each.cluster, each.consumer_group): each for each in found}
+        dossiers = {
+            (each.cluster, each.consumer_group): each
+            for each in found
+            if each.cluster not in self.terms.lost_clusters
+        }
         for of_shard in all_values(pieces, EARLIER):
             for group, earlier in of_shard:
                 dossiers.setdefault(group, Dossier(*group)).earlier = list(earlier)

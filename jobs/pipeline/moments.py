@@ -107,10 +107,10 @@ def _moments(
         raise _unknown("group", question.group, names, aside)
     dossier = dossiers[_one_cluster(question, dossiers)]
     if not dossier.list_topics:
-        refused = (key for key, _ in folded.facts.polls.refused_lists())
-        reasons = {reason: None for *_, name, reason in refused if name == question.group}
-        if reasons:
-            raise InputError(f"no list of {question.group} here is evidence: {next(iter(reasons))}")
+        group = dossier.cluster, question.group
+        for (cluster, *_, name, reason), _ in folded.facts.polls.refused_lists():
+            if (cluster, name) == group:
+                raise InputError(f"no list of {question.group} here is evidence: {reason}")
     at = None if question.at is None else to_instant(question.at)
     terms, rules = terms_of(settings), strategy_rules(settings)
     try:

@@ -12,6 +12,7 @@ from tests.cases.small_dumps import AVG, MINUTES, QUEUES, asked, holds, subscrip
 
 NINE = [f"10.0.0.{number}@{number}" for number in range(9)]
 TWELVE = [f"10.0.0.{number:02}@{number}" for number in range(12)]
+SEVENTEEN = [f"10.0.0.{number:02}@{number}" for number in range(17)]
 CIRCLE = f"{AVG}ByCircle"
 
 
@@ -60,6 +61,14 @@ def otherwise(*strangers, **facts):
             f"with 3 members fewer ({TWELVE[0]}, {TWELVE[1]} and {TWELVE[2]}) queue 3 of broker-b "
             "would have no owner",
             id="one of twelve",
+        ),
+        # The seventeenth has the eighth place when nine others have left, and is alone at last.
+        pytest.param(
+            SEVENTEEN,
+            otherwise(SEVENTEEN[16]),
+            "SUBSCRIPTION_MISMATCH",
+            "harmless today: with 9 members fewer",
+            id="one of seventeen",
         ),
         # Of seven by AVG the first has two queues, and each other the one after its place; by
         # AVG_BY_CIRCLE the last has the one of its place.

@@ -370,6 +370,13 @@ def test_a_group_whose_members_no_broker_told_is_an_error_in_words(
     assert str(raised.value) == said
 
 
+def test_a_refused_list_of_another_cluster_is_not_the_reason(tmp_path: Path) -> None:
+    refused = poll_line("a").replace("connectionSet", "connections")
+    offline = poll_line(cluster="C2", error_code=206)
+    with pytest.raises(InputError, match="no member of G subscribes to the topic 'T'"):
+        of_dump(a_dump(tmp_path, refused, offline), cluster="C2")
+
+
 @pytest.mark.e2e
 def test_a_dump_is_enough_without_java(tmp_path: Path, repository: Path) -> None:
     done = subprocess.run(

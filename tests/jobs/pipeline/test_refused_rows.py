@@ -76,6 +76,49 @@ def test_a_row_that_breaks_the_contract_is_named_and_bends_nothing(
     check(audit(tables(name, column, value)), audit(tables()), name, column, reason)
 
 
+def of_two_clusters(broken: str, column: str, places: slice) -> dict[str, pa.Table]:
+    """The rows of both have the same faults; of another one a column is null in these places."""
+    found = {}
+    for name, rows in tables().items():
+        others = [row | {"cluster": "Other"} for row in rows.to_pylist()]
+        for row in others[places] if name == broken else ():
+            row[column] = None
+        found[name] = pa.Table.from_pylist([*rows.to_pylist(), *others], _nullable(rows).schema)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [("heartbeats", "client_id"), ("heartbeats", "broker_name"), ("topic_routes", "topic")],
+)
+def test_where_most_rows_of_a_cluster_break_the_contract_it_alone_is_not_audited(
+    name: str, column: str
+) -> None:
+    report, whole = audit(of_two_clusters(name, column, slice(1, None))), audit(tables())
+    assert findings(report) == findings(whole) != []
+    assert report["group_health"].to_pylist() == whole["group_health"].to_pylist()
+    (gap,) = [each for each in gaps_of(report.summary) if each.kind == ROWS_LOST]
+    assert gap.text.startswith("cluster Other was not audited: ")
+    assert f" rows in table {name} break the contract, for example {column}: " in gap.text
+
+
+def test_where_few_rows_of_a_cluster_break_the_contract_it_is_audited() -> None:
+    report = audit(of_two_clusters("heartbeats", "client_id", slice(1)))
+    assert {row["cluster"] for row in report["group_health"].to_pylist()} > {"Other"}
+    (gap,) = [each for each in gaps_of(report.summary) if each.kind == ROWS_LOST]
+    assert gap.text.startswith("table heartbeats: 1 of 60 rows ")
+
+
+def test_where_no_cluster_is_left_nothing_is_published() -> None:
+    every = of_two_clusters("heartbeats", "client_id", slice(None))
+    rows = every["topic_routes"].to_pylist()
+    for row in rows[:5]:
+        row["namesrv_addr"] = None
+    every["topic_routes"] = pa.Table.from_pylist(rows, every["topic_routes"].schema)
+    with pytest.raises(ContractError, match=r"(?s)table heartbeats: 30 of .*table topic_routes: 5"):
+        audit(every)
+
+
 def test_an_audit_of_whole_tables_has_an_empty_quarantine_and_lacks_nothing() -> None:
     report = audit(tables())
     assert report["quarantine"].num_rows == 0
