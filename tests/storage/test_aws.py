@@ -92,6 +92,14 @@ def test_a_file_that_cannot_be_read_has_no_profile(tmp_path: Path, text: str) ->
     assert S3Access.of("s3://b/x", variables) == S3Access(None, None)
 
 
+def test_a_user_without_a_home_has_no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    assert S3Access.of("s3://b/x", {}) == S3Access(None, None)
+    assert S3Access.of("s3://b/x", OF_ENVIRONMENT).keys == Keys("ENV", "s")
+    assert S3Access.of("s3://b/x", {"AWS_CONFIG_FILE": "~nobody-here/x"}) == S3Access(None, None)
+
+
 def test_pyarrow_is_told_the_endpoint_of_a_profile_and_keeps_that_of_a_uri(
     files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
