@@ -73,7 +73,7 @@ def with_endpoint(uri: str) -> str:
     read, and that a small object is written in one request.
     """
     address, _, options = uri.partition("?")
-    query = dict(parse_qsl(options))
+    query = dict(parse_qsl(options, keep_blank_values=True))
     if int(pa.__version__.partition(".")[0]) >= _HAS_DELAYED_OPEN:
         query.setdefault("allow_delayed_open", "true")
     if "endpoint_override" not in query and (endpoint := S3Access.of(uri).endpoint):

@@ -109,4 +109,6 @@ def test_pyarrow_is_told_the_endpoint_of_a_profile_and_keeps_that_of_a_uri(
     told = with_endpoint("s3://b/x?region=r")
     assert told.startswith("s3://b/x?region=r&")
     assert told.endswith("&endpoint_override=profile%3A1&scheme=http")
+    # Without a value an option is not left out: PyArrow would look for the region.
+    assert with_endpoint("s3://b/x?region=").startswith("s3://b/x?region=&")
     assert "override=uri&" in with_endpoint("s3://b/x?endpoint_override=uri&scheme=https")
