@@ -47,8 +47,8 @@ _FORGET = f"DELETE FROM asked WHERE times = 0 OR abs(:now - at) > {2 * LONGEST_W
 class AskedClients:
     """The clients that were asked and have not answered, by id.
 
-    A file in a folder that nobody can write into is left out, but for the first one. AuditError
-    where a file cannot be written.
+    A file that is gone or damaged is made anew. One that cannot be written is left out until the
+    next ``forget``; of the first one that is an AuditError, and at the beginning an OSError.
 
     >>> asked = AskedClients([":memory:"], 0)
     >>> asked.ask("c", 1), asked.ask("c", 2), asked.ask("c", 1 + FIRST_WAIT)
@@ -60,19 +60,21 @@ class AskedClients:
     """
 
     def __init__(self, paths: Sequence[Path | str], now: Instant) -> None:
-        self._files = [_opened(path) for path in paths[:1]]
-        for path in paths[1:]:
-            with suppress(OSError):
-                self._files.append(_opened(path))
+        self._first, *_ = self._paths = paths
+        self._files = {self._first: _opened(self._first)}
         self.forget(now)
 
     def close(self) -> None:
         """Closes the files."""
-        for file in self._files:
+        for file in self._files.values():
             file.close()
 
     def forget(self, now: Instant) -> None:
-        """Drops what is over, so that ids without end do not fill the files."""
+        """Drops what is over, so that ids without end do not fill the files; tries all of them."""
+        for path in self._paths:
+            if path not in self._files:
+                with suppress(OSError):
+                    self._files[path] = _opened(path)
         self._execute(_FORGET, now=now)
 
     def waits(self, client_id: str, now: Instant) -> bool:
@@ -98,16 +100,32 @@ class AskedClients:
     def _execute(self, sql: str, client_id: str = "", now: Instant = 0) -> list[int]:
         """Executes it in each file; the value that each selects, or the number of changed rows."""
         client = hashlib.md5(client_id.encode(errors="replace"), usedforsecurity=False).hexdigest()
+        values: dict[str, str | int] = {"client": client, "now": now}
         found: list[int] = []
-        for file in self._files:
+        for path, file in [*self._files.items()]:
             try:
-                cursor = file.execute(sql, {"client": client, "now": now})
-                is_select = cursor.description is not None
-                found.append((cursor.fetchone() or (0,))[0] if is_select else cursor.rowcount)
-            except sqlite3.Error as error:
-                what = "who was asked for a running info cannot be written down"
-                raise AuditError(f"{what}: {error}; nobody is asked without that") from error
+                found.append(_executed(file, sql, values))
+            except sqlite3.Error:
+                file.close()
+                try:
+                    # Somebody removed or damaged it, or the disk was full: a collector runs on.
+                    self._files[path] = _opened(path)
+                    found.append(_executed(self._files[path], sql, values))
+                except (OSError, sqlite3.Error) as error:
+                    if path == self._first:
+                        what = "who was asked for a running info cannot be written down"
+                        raise AuditError(
+                            f"{what}: {error}; nobody is asked without that"
+                        ) from error
+                    self._files.pop(path).close()
         return found
+
+
+def _executed(file: sqlite3.Connection, sql: str, values: dict[str, str | int]) -> int:
+    """The value that is selected, or the number of changed rows."""
+    cursor = file.execute(sql, values)
+    is_select = cursor.description is not None
+    return int((cursor.fetchone() or (0,))[0]) if is_select else cursor.rowcount
 
 
 def _opened(path: Path | str) -> sqlite3.Connection:

@@ -249,7 +249,8 @@ class Turns:
         # One at a time: what a body becomes takes many times its room.
         async with self._reading.taken(server.read_seconds) if is_long else nullcontext():
             most = self._options.longest_seconds * _SHARE_OF_READING
-            if server.read_seconds > most or (is_long and self._is_over()):
+            is_too_late = is_long and self._is_over()
+            if answer.body and (server.read_seconds > most or is_too_late):
                 what = f"answers that were not read within {most:g} s"
                 self._lines.leave_out(answer.address, what)
                 return None

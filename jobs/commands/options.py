@@ -61,8 +61,8 @@ _WHEN = """\
 #: Commands in the order of the help: those of every day, and the others.
 EVERY_DAY: Mapping[str, str] = {
     "live": f"""collect from your cluster and audit it at once
-The first verdict comes after one round, too early to see what lasts; the second one comes after
-persistence_seconds. It changes nothing in the cluster. See also collect --help.
+The first verdict comes after one round, too early to see what lasts; the second one at least 75 s
+and persistence_seconds later. It changes nothing in the cluster. See also collect --help.
 example: live --namesrv 10.0.0.1:9876
 {_SERVERS}
     --output DIR  where to write dumps, reports and page; default: out/live

@@ -73,7 +73,7 @@ def with_endpoint(uri: str) -> str:
     read, and that a small object is written in one request.
     """
     address, _, options = uri.partition("?")
-    query = dict(parse_qsl(options))
+    query = dict(parse_qsl(options, keep_blank_values=True))
     if int(pa.__version__.partition(".")[0]) >= _HAS_DELAYED_OPEN:
         query.setdefault("allow_delayed_open", "true")
     if "endpoint_override" not in query and (endpoint := S3Access.of(uri).endpoint):
@@ -97,9 +97,9 @@ class _Files:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.profile = environment.get("AWS_PROFILE") or "default"
-        home = Path(environment.get("HOME") or "~").expanduser() / ".aws"
-        credentials = _read(environment.get("AWS_SHARED_CREDENTIALS_FILE") or home / "credentials")
-        self._config = _read(environment.get("AWS_CONFIG_FILE") or home / "config")
+        home = f"{environment.get('HOME') or '~'}/.aws"
+        credentials = _read(environment.get("AWS_SHARED_CREDENTIALS_FILE") or f"{home}/credentials")
+        self._config = _read(environment.get("AWS_CONFIG_FILE") or f"{home}/config")
         self.credentials = credentials.get(self.profile, {})
         # The name of the default profile alone needs no word before it.
         short = self._config.get("default", {}) if self.profile == "default" else {}
@@ -112,11 +112,14 @@ class _Files:
         return {key.strip(): value.strip() for key, _, value in lines}
 
 
-def _read(path: str | Path) -> dict[str, dict[str, str]]:
-    """The sections of a file; none where it cannot be read, for PyArrow reads none then either."""
+def _read(path: str) -> dict[str, dict[str, str]]:
+    """The sections of a file; none where it cannot be read, for PyArrow reads none then either.
+
+    A container may run as a user who has no home.
+    """
     parser = RawConfigParser(default_section="", strict=False)
     try:
         parser.read(Path(path).expanduser(), encoding="utf-8")
-    except (Error, OSError, UnicodeDecodeError):
+    except (Error, OSError, RuntimeError, UnicodeDecodeError):
         return {}
     return {" ".join(name.split()): dict(parser[name]) for name in parser.sections()}

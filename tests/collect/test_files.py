@@ -157,6 +157,23 @@ def test_a_memory_that_cannot_be_read_is_an_empty_one(tmp_path: Path) -> None:
             assert folder.remembered("x") == Memory()
 
 
+def test_an_earlier_version_s_memory_keeps_its_brokers_groups_and_routes() -> None:
+    """As d696535 wrote it: a digest of each list, and when the running infos were asked."""
+    text = (
+        '{"brokers": [[["C", "a", 0, "h:10911", true], 5]], "groups": [[["C", "G"], {"seen_at": 5,'
+        ' "lists": {"a/0": "0123456789abcdef"}, "infos_at": 4, "changed_at": 3,'
+        ' "unanswered": {"c": 4}, "giver": "h:10911"}]], "topics": [[["C", "T"], 5]],'
+        ' "refused": [], "answered": [["h:10911", 5]], "routes": [[["C", "T", "ns:1"], "d"]]}'
+    )
+    assert Memory.from_json(text) == Memory(
+        brokers={ListedBroker("C", "a", 0, "h:10911", is_master=True): 5},
+        groups={("C", "G"): GroupMemory(seen_at=5, changed_at=3, giver="h:10911")},
+        topics={("C", "T"): 5},
+        answered={"h:10911": 5},
+        routes={("C", "T", "ns:1"): "d"},
+    )
+
+
 _NAMES = st.text(max_size=5)
 _TIMES = st.integers(0, 2**60)
 _GROUPS = st.builds(

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -16,6 +17,7 @@ from jobs.collect.client import NOT_REACHED
 from jobs.collect.memory import Memory
 from jobs.collect.questions import running_info
 from jobs.declared.instants import SECOND
+from jobs.errors import AuditError
 from tests.collect.test_rounds import MINUTE, Rounds, of_cluster, run
 from tests.support.frames import Frame
 from tests.support.remote_cluster import RemoteCluster
@@ -270,3 +272,26 @@ def test_files_that_are_none_of_asked_clients_are_made_anew_or_left_out(tmp_path
     assert broken.stat().st_mode & 0o077 == 0
     with pytest.raises(OSError):
         AskedClients([barred / "asked"], 0)
+
+
+def test_a_file_of_asked_clients_that_is_removed_or_damaged_later_costs_no_round(
+    tmp_path: Path,
+) -> None:
+    ours, home = tmp_path / "dumps" / "asked", tmp_path / "home" / "asked"
+    asked = AskedClients([ours, home], 0)
+    # Cleaned while a collector runs.
+    rmtree(home.parent)
+    assert [asked.ask("c", 1), AskedClients([home], 1).waits("c", 2)] == [True, True]
+    home.write_text("no file of SQLite" * 999)
+    assert [asked.ask("c", 2), asked.ask("d", 2), asked.times("d")] == [False, True, 1]
+    rmtree(home.parent)
+    home.parent.write_text("no folder")
+    assert [asked.ask("e", 3), asked.ask("e", 4)] == [True, False]
+    # It is tried again when the next round begins.
+    home.parent.unlink()
+    asked.forget(5)
+    assert [asked.ask("f", 6), AskedClients([home], 6).waits("f", 7)] == [True, True]
+    rmtree(ours.parent)
+    ours.parent.write_text("no folder")
+    with pytest.raises(AuditError, match="nobody is asked without that"):
+        asked.ask("g", 8)

@@ -92,6 +92,14 @@ def test_a_file_that_cannot_be_read_has_no_profile(tmp_path: Path, text: str) ->
     assert S3Access.of("s3://b/x", variables) == S3Access(None, None)
 
 
+def test_a_user_without_a_home_has_no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    assert S3Access.of("s3://b/x", {}) == S3Access(None, None)
+    assert S3Access.of("s3://b/x", OF_ENVIRONMENT).keys == Keys("ENV", "s")
+    assert S3Access.of("s3://b/x", {"AWS_CONFIG_FILE": "~nobody-here/x"}) == S3Access(None, None)
+
+
 def test_pyarrow_is_told_the_endpoint_of_a_profile_and_keeps_that_of_a_uri(
     files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,4 +109,6 @@ def test_pyarrow_is_told_the_endpoint_of_a_profile_and_keeps_that_of_a_uri(
     told = with_endpoint("s3://b/x?region=r")
     assert told.startswith("s3://b/x?region=r&")
     assert told.endswith("&endpoint_override=profile%3A1&scheme=http")
+    # Without a value an option is not left out: PyArrow would look for the region.
+    assert with_endpoint("s3://b/x?region=").startswith("s3://b/x?region=&")
     assert "override=uri&" in with_endpoint("s3://b/x?endpoint_override=uri&scheme=https")
