@@ -4,8 +4,8 @@ import asyncio
 import ctypes
 import hashlib
 import signal
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -153,8 +153,8 @@ async def collect(
                 f"{', '.join(each.namesrv)}: the account is used without TLS: a server that a "
                 "nameserver names, and whoever listens, gets signatures that can be sent again"
             )
-    terminated = _end_on_sigterm()
     async with AsyncExitStack() as stack:
+        terminated = stack.enter_context(_ended_by_sigterm())
         try:
             stack.enter_context(folder.locked())
             asked_clients = AskedClients(_places_of_asked(folder, environment), clock())
@@ -249,8 +249,13 @@ def _give_large_blocks_back() -> None:
             mallopt(option, value)
 
 
-def _end_on_sigterm() -> asyncio.Event:
-    """Cancels the task that calls on SIGTERM, until the loop is closed; the event is set then."""
+@contextmanager
+def _ended_by_sigterm() -> Iterator[asyncio.Event]:
+    """Cancels the task that calls on SIGTERM, within the block; the event is set then.
+
+    After it SIGTERM does what it did before: a loop that closes would have it end the process
+    without a word.
+    """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine runs in one
     terminated = asyncio.Event()
@@ -259,7 +264,13 @@ def _end_on_sigterm() -> asyncio.Event:
         terminated.set()
         task.cancel()
 
+    before = signal.getsignal(signal.SIGTERM)
     # Signals reach the main thread alone.
     with suppress(ValueError, RuntimeError, NotImplementedError):
         loop.add_signal_handler(signal.SIGTERM, terminate)
-    return terminated
+    try:
+        yield terminated
+    finally:
+        with suppress(ValueError, RuntimeError, NotImplementedError):
+            if loop.remove_signal_handler(signal.SIGTERM):
+                signal.signal(signal.SIGTERM, before)

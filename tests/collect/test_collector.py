@@ -312,6 +312,24 @@ def test_live_gives_a_first_verdict_and_a_second_one(
     assert ['lang="zh-CN"' in page for page in pages] == [False, True]
 
 
+def test_sigterm_after_a_collector_does_what_it_did_before(
+    tmp_path: Path, cluster: RemoteCluster
+) -> None:
+    """Else ``live`` ends without a word between its two collectors."""
+
+    def handler(*_: Any) -> None:
+        """Nobody sends one."""
+
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with servers(tmp_path, cluster.answers(), cluster.namesrvs) as (_, config):
+            given = ["--config", str(config), "--dumps", str(tmp_path / "dumps")]
+            assert cli.main(["collect", *given]) == 0
+            assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 # Options
 
 
