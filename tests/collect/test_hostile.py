@@ -647,11 +647,11 @@ def test_an_account_is_refused_by_name(cluster: RemoteCluster) -> None:
 
 @pytest.mark.alone
 def test_forty_five_hostile_servers_at_once_cost_no_honest_line(tmp_path: Path) -> None:
-    every = 20.0
+    every = 60.0
     outcome = run(tmp_path, every, 2)
     assert len(outcome.rounds) == 2, outcome.said
     assert [each.honest - each.expected for each in outcome.rounds] == [0, 0]
     assert max(each.seconds for each in outcome.rounds) < every + 5
-    # By itself it is some 200; and all of a machine's load comes on top.
-    assert outcome.most_mib < 300
+    # By itself it is some 280.
+    assert outcome.most_mib < 350
     assert outcome.exit_code == 0
