@@ -41,7 +41,7 @@ from .nights import INDEX, SHOWN_LEVELS, History, Nights
 from .page_values import MOST_GROUPS, MOST_LISTED, Card, PageValues, ranges
 
 _MOST_EVENTS = 5
-#: The most names of groups in the index of the page.
+#: The most names of groups without numbers.
 _MOST_NAMES = 5_000
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
 #: A name may be broken after these alone.

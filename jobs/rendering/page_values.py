@@ -23,8 +23,9 @@ from rebalance_core.findings import AUDITED
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
+from ..config.choices import INCOMPLETE
 from ..declared.client_intervals import FOLLOW_TIME
-from ..declared.kinds import GRADED_TABLES, NO_GROUP, SEVERITIES, Kind, worst
+from ..declared.kinds import GRADED_TABLES, INFO, NO_GROUP, SEVERITIES, Kind, worst
 from ..errors import InputError
 from ..languages.translated_rows import TEXTS, with_texts
 from ..reports.problems import (
@@ -63,8 +64,10 @@ MOST_LISTED = 50
 _MOST_CARDS = 450
 #: The most open cards, each the worst of its cause; the others open when they are asked for.
 _MOST_OPEN = 2
-#: The most groups in the table of health, worst first.
-MOST_GROUPS = 300
+#: The most groups in the table of health, worst first: half a page of 1,280 pixels.
+MOST_GROUPS = 100
+#: The most characters of client ids that the filter of the page knows besides those in findings.
+_MOST_OF_CLIENTS = 100_000
 
 
 class Pictures(NamedTuple):
@@ -128,6 +131,13 @@ class KindSection:
         retries = (card.retry.problem for card in self.cards if card.retry)
         return WaitingMessages.of_all(each.waiting for each in (*self.problems, *retries))
 
+    @property
+    def rank(self) -> tuple[int, bool, int]:
+        """Sorts causes as their topics are sorted; what waits is that of all of them."""
+        worst_one = self.problems[0]
+        waiting = self.waiting.messages or 0
+        return -SEVERITIES.index(worst_one.severity), not worst_one.ongoing, -waiting
+
     @cached_property
     def remedies(self) -> list[tuple[str, int]]:
         """The different remedies, the commonest first."""
@@ -146,6 +156,18 @@ class PassedProblems(NamedTuple):
     problems: tuple[Problem, ...]
 
 
+class NamedGroups(NamedTuple):
+    """Groups of which the page has the names alone, and what they have in common.
+
+    ``state`` is UNWELL for those beyond ``MOST_GROUPS``, RECOVERED (from the event with that
+    headline, if from one), NOT_COUNTED or FINE.
+    """
+
+    state: str
+    headline: str
+    rows: tuple[ShownRow, ...]
+
+
 @dataclass(frozen=True)
 class PageValues:
     """All that the page shows.
@@ -153,6 +175,7 @@ class PageValues:
     ``cards`` has every problem that did not pass, but those of retry topics that are in the card of
     their group; ``passed`` has the others, those of the event that touched most groups first.
     ``health`` has a row a group, ``former`` and ``unreadable`` one for the queues of a place.
+    ``clients`` has the client ids of each group, by cluster and group.
     """
 
     published: PublishedRun
@@ -163,6 +186,7 @@ class PageValues:
     former: tuple[ShownRow, ...]
     unreadable: tuple[ShownRow, ...]
     health: tuple[ShownRow, ...]
+    clients: Mapping[tuple[str, ...], str]
     coverage: ShownRow
     quarantine: ShownRow
 
@@ -197,20 +221,75 @@ class PageValues:
 
     @cached_property
     def causes(self) -> list[KindSection]:
-        """The problems that count, by main cause; that of the worst problem first."""
+        """The problems that count, by main cause: the worst first, of those what waits most."""
         by_kind = grouped(
             (each.problem.main_kind, each) for each in self.cards if each.problem.is_counted
         )
-        return [KindSection(kind, tuple(cards)) for kind, cards in by_kind.items()]
+        sections = [KindSection(kind, tuple(cards)) for kind, cards in by_kind.items()]
+        return sorted(sections, key=lambda each: each.rank)
+
+    @cached_property
+    def unwell(self) -> tuple[ShownRow, ...]:
+        """The groups whose numbers are shown: WARNING or worse, or not audited whole."""
+        return tuple(filter(_is_unwell, self.health))
+
+    @cached_property
+    def named(self) -> list[NamedGroups]:
+        """The other groups; those that recovered from one thing that happened are together."""
+        happened = {
+            problem.place[:2]: each.headline
+            for each in reversed(self.passed)
+            for problem in each.problems
+        }
+        there = {each.place[:2] for each in self.problems if each.standing != "PASSED"}
+        shown = {id(row) for row in self.unwell[:MOST_GROUPS]}
+
+        def state(row: ShownRow) -> tuple[str, str]:
+            group = (row["cluster"], row["consumer_group"])
+            if _is_unwell(row):
+                return "UNWELL", ""
+            if group in there:
+                return "NOT_COUNTED", ""
+            return ("RECOVERED", happened[group]) if group in happened else ("FINE", "")
+
+        alike = grouped((state(row), row) for row in self.health if id(row) not in shown)
+        most_first = sorted(alike.items(), key=lambda each: -len(each[1]))
+        return [NamedGroups(*of, tuple(rows)) for of, rows in most_first]
+
+    @cached_property
+    def numbers_of_groups(self) -> dict[tuple[str, ...], int]:
+        """The number of each group, by which the page finds its cards and its client ids."""
+        return {
+            (row["cluster"], row["consumer_group"]): number
+            for number, row in enumerate(self.health, 1)
+        }
+
+    @cached_property
+    def levels_of_groups(self) -> dict[tuple[str, ...], str]:
+        """The level that a verdict on the group alone had; none where all is well."""
+        passing = [*self.standing("PASSED"), *self.standing("BEGUN")]
+        found: dict[tuple[str, ...], str] = {each.place[:2]: INFO for each in passing}
+        found |= {each.place[:2]: each.severity for each in reversed(self.counted)}
+        for row in self.health:
+            group = (row["cluster"], row["consumer_group"])
+            if row["left_out"] and found.get(group, INFO) == INFO:
+                found[group] = INCOMPLETE
+        return found
 
     @property
-    def anchors_of_groups(self) -> dict[tuple[str, ...], str]:
-        """The anchor of each group: its worst card, else its health."""
-        found: dict[tuple[str, ...], str] = {
+    def anchors_of_groups(self) -> Mapping[tuple[str, ...], str]:
+        """The anchor of each group: its worst card, else its row, else what passed of it."""
+        found = {place[:2]: anchor for place, anchor in self.anchors.items()}
+        found |= {
             (row["cluster"], row["consumer_group"]): f"group-{number}"
-            for number, row in enumerate(self.health[:MOST_GROUPS], 1)
+            for number, row in enumerate(self.unwell[:MOST_GROUPS], 1)
         }
         return found | {each.problem.place[:2]: each.anchor for each in reversed(self.cards)}
+
+    @property
+    def clients_left_out(self) -> bool:
+        """True if the page has not all client ids."""
+        return len(self.clients) < len(self.health)
 
     @property
     def clusters(self) -> list[str]:
@@ -224,6 +303,10 @@ class PageValues:
         found |= {fault.fault for problem in self.problems for fault in problem.faults}
         found |= {"UNREADABLE"} if self.unreadable else set()
         return sorted(found)
+
+
+def _is_unwell(group: ShownRow) -> bool:
+    return group["severity"] not in ("", INFO) or group["left_out"] > 0
 
 
 def build_report(published: PublishedRun, tables: PublishedTables, top: int) -> PageValues:
@@ -242,6 +325,7 @@ def build_report(published: PublishedRun, tables: PublishedTables, top: int) -> 
         former=_rows_of_places(tables, "former_findings", ("status", "kind", "severity")),
         unreadable=_rows_of_places(tables, "unreadable_queues", ()),
         health=health,
+        clients=_clients(tables, health),
         coverage=_coverage(rows),
         quarantine=_quarantine(published, tables),
     )
@@ -468,6 +552,23 @@ def _health(rows: ShownRows, problems: Sequence[Problem]) -> tuple[ShownRow, ...
             ),
         )
     )
+
+
+def _clients(tables: PublishedTables, health: ShownRows) -> dict[tuple[str, ...], str]:
+    """The client ids that each group ever had, the worst group first, as far as there is room."""
+    columns = ["cluster", "consumer_group", "client_id"]
+    rows = tables.read("allocations", columns).group_by(columns).aggregate([]).to_pylist()
+    ids = grouped(((row["cluster"], row["consumer_group"]), row["client_id"]) for row in rows)
+    found: dict[tuple[str, ...], str] = {}
+    room = _MOST_OF_CLIENTS
+    for row in health:
+        group = (row["cluster"], row["consumer_group"])
+        text = " ".join(sorted(ids.get(group, ())))
+        room -= len(text)
+        if room < 0:
+            break
+        found[group] = text
+    return found
 
 
 def _coverage(rows: ShownRows) -> ShownRow:

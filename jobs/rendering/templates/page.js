@@ -51,21 +51,29 @@
   const section = document.getElementById("verdict");
   const heading = section.querySelector("h2");
   const said = { heading: heading.textContent, level: section.className };
+  // The client ids of a group are in its row, and hold for its cards.
+  const clients = new Map([...document.querySelectorAll("[data-clients]")].map((row) => [row.dataset.group, row.dataset.clients]));
   const entries = [...document.querySelectorAll("main tbody tr, .index li, main > section .problem")]
     .filter((entry) => !entry.parentElement.closest(".problem, #words") && !entry.querySelector("[href^='#cause-']"))
-    .map((entry) => [entry, entry.textContent.toLowerCase()]);
-  const lists = [...document.querySelectorAll(".cause, .list, .index, .scroll")].filter(
-    (list) => !list.closest("#words, .problem") && entries.some(([entry]) => list.contains(entry)));
+    .map((entry) => [entry, `${entry.textContent} ${entry.dataset.clients ?? clients.get(entry.dataset.group) ?? ""}`.toLowerCase()]);
+  // A row of the table of causes is there as long as any card of its cause is.
+  const causes = [...document.querySelectorAll("tr [href^='#cause-']")]
+    .map((link) => [link.closest("tr"), document.getElementById(link.hash.slice(1))]);
+  const rows = [...entries, ...causes].map(([row]) => row);
+  const lists = [...document.querySelectorAll(".cause, .list, .index, .scroll")]
+    .filter((list) => !list.closest("#words, .problem"))
+    .map((list) => [list, rows.filter((row) => list.contains(row))])
+    .filter(([, inner]) => inner.length);
   const tiles = [...document.querySelectorAll("[data-of]")].map((tile) => [tile.querySelector("strong"), tile.dataset.of, tile.querySelector("strong").textContent]);
   const shown = (selector) =>
     [...document.querySelectorAll(selector)].filter((each) => !each.closest("[hidden]")).length;
   // What is left is judged as the whole is: by its worst.
   const judge = (wanted) => {
     for (const [figure, of, number] of tiles) figure.textContent = wanted ? shown(of) : number;
-    const level = shown(".cause .problem.critical") ? "critical"
-      : shown(".cause .problem.warning") ? "warning"
-      : shown(".groups .unaudited") || "gaps" in section.dataset ? "incomplete"
-      : shown("#begun .problem, #passed li") ? "info" : "ok";
+    const level = shown(".cause .problem.critical, #groups .is-critical") ? "critical"
+      : shown(".cause .problem.warning, #groups .is-warning") ? "warning"
+      : shown("#groups .is-incomplete") || "gaps" in section.dataset ? "incomplete"
+      : shown("#begun .problem, #passed li, #groups .is-info") ? "info" : "ok";
     const any = entries.some(([entry]) => !entry.hidden);
     heading.textContent = !wanted ? said.heading : section.dataset[any ? level : "none"];
     section.className = !wanted ? said.level : `verdict ${any ? level : ""}`;
@@ -78,12 +86,12 @@
   field.addEventListener("input", () => {
     const wanted = field.value.trim().toLowerCase();
     for (const [entry, text] of entries) entry.hidden = !text.includes(wanted);
-    for (const list of lists)
-      list.hidden = entries.every(([entry]) => entry.hidden || !list.contains(entry));
-    for (const link of document.querySelectorAll("tr [href^='#cause-']"))
-      link.closest("tr").hidden = document.getElementById(link.hash.slice(1)).hidden;
-    const passed = document.getElementById("passed");
-    if (passed) passed.open = wanted !== "";
+    for (const [row, section] of causes)
+      row.hidden = entries.every(([entry]) => entry.hidden || !section.contains(entry));
+    for (const [list, inner] of lists) {
+      list.hidden = inner.every((row) => row.hidden);
+      if (list.tagName === "DETAILS") list.open = wanted !== "";
+    }
     judge(wanted);
   });
   document.querySelector("nav").append(field);

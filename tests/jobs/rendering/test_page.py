@@ -340,7 +340,8 @@ def test_that_no_offsets_came_is_not_that_nothing_waits(
     backlog: int | None, missing: int, shown: str
 ) -> None:
     waiting = {"backlog": backlog, "backlog_per_minute": None, "waiting_since": None}
-    html = html_of(group_health=[health(**waiting, queues_without_offsets=missing)])
+    rows = [health(**waiting, queues_without_offsets=missing)]
+    html = html_of(group_health=rows, orphaned_queues=[finding()])
     assert f"<td>{shown}</td>" in html.partition('id="health"')[2]
 
 
@@ -447,7 +448,9 @@ def test_beyond_the_top_a_topic_has_all_but_the_pictures() -> None:
     html = html_of(3, orphaned_queues=rows, group_faults=faults)
     page = Page(html)
     assert len(page.all("article")) == 2
-    closed = re.findall(r'<details class="problem critical" id="(.*?)">(.*?)</details>', html, re.S)
+    closed = re.findall(
+        r'<details class="problem critical" id="(.*?)" .*?>(.*?)</details>', html, re.S
+    )
     assert [anchor for anchor, _ in closed] == [f"G/{name}" for name in names[2:]]
     for (_, text), name in zip(closed[1:], names[3:], strict=True):
         assert f"c-{name} is used twice" in text
@@ -475,8 +478,9 @@ def test_a_page_of_many_groups_stays_small() -> None:
     rows = [health(consumer_group=f"G-{number}-of-a-long-name") for number in range(3000)]
     html = to_html(report(group_health=rows), "out/reports")
     assert len(html.encode()) < 300_000
-    assert "2,700 groups more not shown here" in html
+    assert "<summary>3,000 groups without a finding</summary>" in html
     assert "G-2999-of-a-long-name" in html
+    assert '<div class="scroll" id="health"' not in html
 
 
 def test_a_ticket_has_the_verdict_and_the_worst() -> None:
@@ -535,8 +539,10 @@ def test_numbers_are_told_as_a_person_reads_them() -> None:
     assert "20.0 queue-minutes with nobody, 20.0 with several" in html
     assert "<td>20.0</td><td>20.0</td><td>50 %</td>" in html
     assert "1 line was not understood (0.100 %)" in html
-    (fine,) = re.findall("<td>fine</td>.*", html_of())
-    assert fine.endswith("<td>0</td><td>0</td><td>100 %</td></tr>")
+    (row,) = re.findall(
+        "<td>not audited</td>.*", html_of(group_health=[health(coverage="NO_TOPIC")])
+    )
+    assert row.endswith("<td>0</td><td>0</td><td>100 %</td></tr>")
     shared = html_of(**two_processes_share_one_client_id())
     assert '<td class="wide">Give each process its own instanceName</td>' in shared
 
@@ -571,18 +577,69 @@ def a_night(groups: int, faulty: int) -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.mark.long
-def test_a_page_of_300_groups_can_be_mailed_and_names_each_once_with_a_link() -> None:
+def test_a_page_of_300_groups_can_be_mailed_and_names_each_once() -> None:
     told = report(top=20, **a_night(300, 20))
     html = to_html(told, "out/reports", None, FindingPages.of_this_installation(ENGLISH))
     assert len(html.encode()) < 2_000_000
-    index = html.partition('<ul class="index groups">')[2].partition("</ul>")[0]
-    links = re.findall('<a href="#(.*?)">', index)
-    assert len(links) == 300
+    section = html.partition('<section id="groups"')[2].partition("</section>")[0]
+    table, _, others = section.partition("</table>")
     prefix = "GID_payment-settlement-consumer"
     cards = [f"{prefix}-{n:03}/TOPIC_payments" for n in range(20)]
-    assert links[:21] == [*cards, "group-21"]
+    assert re.findall('<a href="#(.*?)">', table) == cards
+    assert "<summary>280 groups without a finding</summary>" in others
+    assert re.findall(r"<li.*>(.*)</li>", others) == [f"{prefix}-{n:03}" for n in range(20, 300)]
     ids = {attributes["id"] for _, attributes in Page(html).elements if "id" in attributes}
-    assert set(links) <= ids
+    assert set(cards) <= ids
+
+
+def test_groups_that_recovered_from_one_event_are_one_line_and_none_is_lost() -> None:
+    """A broker's restart was 16,000 of the 31,758 pixels of a page: a row for each group."""
+    passed = {"severity": "INFO", "persistence": "TRANSIENT", "ongoing": False, "status": None}
+    known = {"known_issue": "OPS-1", "severity": "INFO"}
+    rows = [
+        *(finding(consumer_group=f"R{n}", event_id="e1", **passed) for n in range(7)),
+        finding(consumer_group="lonely", event_id=None, **passed),
+        finding(consumer_group="accepted", **known),
+        # What lasts counts, whatever else of the group passed.
+        finding(consumer_group="R7", event_id="e1", **passed),
+        finding(consumer_group="R7", topic="U"),
+    ]
+    groups = [*(f"R{n}" for n in range(8)), "lonely", "accepted", "well"]
+    event = {"event_id": "e1", "headline": "10:09 broker-a left", "begins": minute(9)}
+    event |= {"ends": minute(12), "groups_touched": 8}
+    told = report(
+        orphaned_queues=rows,
+        group_health=[health(consumer_group=each) for each in groups],
+        events=[event],
+    )
+    named = {
+        (each.state, each.headline): [row["consumer_group"] for row in each.rows]
+        for each in told.named
+    }
+    assert named == {
+        ("RECOVERED", "10:09 broker-a left"): [f"R{n}" for n in range(7)],
+        ("RECOVERED", ""): ["lonely"],
+        ("NOT_COUNTED", ""): ["accepted"],
+        ("FINE", ""): ["well"],
+    }
+    assert [row["consumer_group"] for row in told.unwell] == ["R7"]
+    html = to_html(told, "r")
+    assert "<summary>7 groups recovered: 10:09 broker-a left</summary>" in html
+
+
+def test_the_filter_knows_the_clients_of_a_group_without_a_finding() -> None:
+    rows = [
+        {"cluster": "C", "consumer_group": g, "topic": "", "client_id": f"{n}@{g}"}
+        for g in "GH"
+        for n in (2, 1)
+    ]
+    told = report(group_health=[health(), health(consumer_group="H")], allocations=rows)
+    html = to_html(told, "r")
+    assert '<li data-clients="1@H 2@H">' in html
+    assert "it lacks some client ids" not in html
+    rows += [{**rows[0], "consumer_group": "H", "client_id": "c" * 100_000}]
+    told = report(group_health=[health(), health(consumer_group="H")], allocations=rows)
+    assert "it lacks some client ids" in to_html(told, "r")
 
 
 def test_problems_of_one_cause_have_one_remedy_and_a_retry_topic_its_groups_card() -> None:

@@ -258,8 +258,8 @@ def test_a_group_whose_fault_no_queue_shows_is_as_bad_as_the_fault() -> None:
     told = report(group_health=rows, group_faults=[unknown])
     expected = [("G", "WARNING"), ("other", "")]
     assert [(each["consumer_group"], each["severity"]) for each in told.health] == expected
-    index = to_html(told, "r").partition('<ul class="index groups">')[2].partition("</li>")[0]
-    assert ("WARNING" in index, "not audited" in index) == (True, False)
+    row = to_html(told, "r").partition('<tr id="group-1"')[2].partition("</tr>")[0]
+    assert ("WARNING" in row, "not audited" in row) == (True, False)
 
 
 def test_coverage_tells_what_was_audited_and_how_well() -> None:
