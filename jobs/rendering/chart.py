@@ -27,21 +27,36 @@ class Bars(NamedTuple):
     path: str
 
 
+class LeftOpen(NamedTuple):
+    """The topics of a night in which something was open before and was not looked for: their
+    number, above all that was found.
+    """
+
+    night: int
+    foot: int
+    topics: int
+
+
 class Chart(NamedTuple):
     """``nights`` wide and ``top`` high; ``lines``: the heights that have a line, from 0 to the top.
 
-    ``dates``: the numbers of the nights that have their date below. No bars: no night has any.
+    ``dates``: the numbers of the nights that have their date below. ``left_open`` is not among the
+    bars: a pattern is not drawn to their scale. Neither: no night has any.
     """
 
     bars: tuple[Bars, ...]
+    left_open: tuple[LeftOpen, ...]
     nights: int
     top: int
     lines: tuple[int, ...]
     dates: tuple[int, ...]
 
 
-def chart_of(nights: Sequence[Counter[Kind]]) -> Chart:
+def chart_of(nights: Sequence[Counter[Kind]], left_open: Sequence[int] = ()) -> Chart:
     """The bars of all nights, the commonest cause at the foot; a night without counts has none.
+
+    ``left_open``: the topics of each night in which something was open before and was not looked
+    for: they are above the bars, so that nothing looks repaired because nobody looked.
 
     >>> chart = chart_of([])
     >>> chart.bars, chart.top, chart.lines
@@ -52,7 +67,9 @@ def chart_of(nights: Sequence[Counter[Kind]]) -> Chart:
     layers = [([kind], kind.title, f"o{number}") for number, kind in enumerate(shown)]
     if others:
         layers.append((others, Text("other causes"), "several"))
-    highest = max((night.total() for night in nights), default=0) or 1
+    unseen = [*left_open, *[0] * (len(nights) - len(left_open))]
+    totals = (night.total() + number for night, number in zip(nights, unseen, strict=True))
+    highest = max(totals, default=0) or 1
     steps = (digit * 10**power for power in count_up() for digit in (1, 2, 5))
     step = next(each for each in steps if each * _MOST_LINES >= highest)
     lines = tuple(range(0, highest + step, step))
@@ -65,6 +82,8 @@ def chart_of(nights: Sequence[Counter[Kind]]) -> Chart:
                 path.append(f"M{x}.1 {lines[-1] - feet[x]}h.8v-{height}h-.8z")
                 feet[x] += height
         bars.append(Bars(title, css, "".join(path)))
+    above = enumerate(zip(feet, unseen, strict=True))
+    hatched = tuple(LeftOpen(x, foot, topics) for x, (foot, topics) in above if topics)
     apart = max(-(-(len(nights) - 1) // (_MOST_DATES - 1)), 1)
     dates = tuple(range(len(nights) - 1, -1, -apart))
-    return Chart(tuple(bars), len(nights), lines[-1], lines, dates)
+    return Chart(tuple(bars), hatched, len(nights), lines[-1], lines, dates)

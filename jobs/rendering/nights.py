@@ -1,6 +1,7 @@
 """Summaries of many nights -> how each group was in each: the strips, and the index of all pages.
 
-A night that was not audited is shown as missing, never as one without findings.
+A night that was not audited is shown as missing, never as one without findings; what was open and
+was not looked for as still open, never as repaired.
 """
 
 import logging
@@ -12,12 +13,13 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from rebalance_core.english import count, with_commas
+from rebalance_core.english import count, joined, with_commas
 from rebalance_core.texts import Text
 
 from ..config.choices import INCOMPLETE
 from ..declared.kinds import CRITICAL, INFO, LEVELS, NOT_AUDITED, OK, SEVERITIES, WARNING
 from ..errors import AuditError
+from ..reports.words import in_words
 from ..storage import Reports
 from ..verdict.verdict import packed_verdict
 
@@ -47,18 +49,52 @@ class ShownLevel(NamedTuple):
     name: str
 
 
+#: The level of a group by what was open before and was not looked for, where that is worse than
+#: what the night shows; and by what known issues explain, where nothing else is found.
+LEFT_OPEN = {WARNING: "OPEN_WARNING", CRITICAL: "OPEN_CRITICAL"}
+KNOWN = {WARNING: "KNOWN_WARNING", CRITICAL: "KNOWN_CRITICAL"}
+
 #: The mildest first. Severities are called as the tables have them.
 SHOWN_LEVELS = {
     OK: ShownLevel("·", Text("no findings"), OK),
-    INFO: ShownLevel("◦", Text("it passed, is too new to count, or is a known issue"), INFO),
+    INFO: ShownLevel("◦", Text("it passed, is too new to count, or is harmless"), INFO),
+    KNOWN[WARNING]: ShownLevel("w", Text("a known issue, WARNING"), Text("WARNING KNOWN")),
+    KNOWN[CRITICAL]: ShownLevel("c", Text("a known issue, CRITICAL"), Text("CRITICAL KNOWN")),
     NOT_AUDITED: ShownLevel("–", Text("not audited"), Text("NOT AUDITED")),  # noqa: RUF001 - a dash
     INCOMPLETE: ShownLevel("–", Text("not everything was read and audited"), Text("INCOMPLETE")),  # noqa: RUF001
+    LEFT_OPEN[WARNING]: ShownLevel(
+        "W?", Text("open before and not looked for, WARNING"), Text("WARNING NOT LOOKED FOR")
+    ),
     WARNING: ShownLevel("W", Text("lasting findings, WARNING"), WARNING),
+    LEFT_OPEN[CRITICAL]: ShownLevel(
+        "C?", Text("open before and not looked for, CRITICAL"), Text("CRITICAL NOT LOOKED FOR")
+    ),
     CRITICAL: ShownLevel("C", Text("lasting findings, CRITICAL"), CRITICAL),
     MISSING: ShownLevel(" ", Text("no audit of this night"), Text("MISSING")),
     UNKNOWN: ShownLevel("?", Text("the audit of this night does not say"), Text("UNKNOWN")),
     NOT_THERE: ShownLevel(" ", Text("the group was not there"), Text("NO GROUP")),
 }
+#: The levels that say how a group was, the mildest first.
+_LEVELS = [each for each in SHOWN_LEVELS if each not in (INCOMPLETE, MISSING, UNKNOWN, NOT_THERE)]
+#: The levels of a group that is well.
+_WELL = {OK, INFO, MISSING, UNKNOWN, NOT_THERE}
+
+
+def level_of_group(named: Mapping[str, Any]) -> str:
+    """The level of a group, as the summary of a night has the group.
+
+    >>> level_of_group({"level": "NOT_AUDITED", "findings": 0, "left_open": "CRITICAL"})
+    'OPEN_CRITICAL'
+    >>> level_of_group({"level": "CRITICAL", "findings": 1, "left_open": "WARNING"})
+    'CRITICAL'
+    >>> [level_of_group({"level": each, "known": "CRITICAL"}) for each in ("INFO", "WARNING")]
+    ['KNOWN_CRITICAL', 'WARNING']
+    """
+    level = str(named["level"])
+    left_open, known = named.get("left_open"), named.get("known")
+    if left_open in LEFT_OPEN and LEVELS.index(left_open) > LEVELS.index(level):
+        return LEFT_OPEN[left_open]
+    return KNOWN[known] if known in KNOWN and level in (OK, INFO) else level
 
 
 class Nights(NamedTuple):
@@ -94,14 +130,19 @@ class Night:
     summary: Mapping[str, Any] | None
 
     @cached_property
-    def levels(self) -> dict[tuple[str, str], str]:
-        """The level of each group, by cluster and group; empty without a summary."""
+    def _named(self) -> dict[tuple[str, str], Mapping[str, Any]]:
+        """The groups that the summary names, by cluster and group; empty without a summary."""
         clusters = self.summary["groups"]["clusters"] if self.summary is not None else {}
         return {
-            (cluster, group): named["level"]
+            (cluster, group): named
             for cluster, groups in clusters.items()
             for group, named in groups.items()
         }
+
+    @cached_property
+    def levels(self) -> dict[tuple[str, str], str]:
+        """The level of each group, by cluster and group."""
+        return {group: level_of_group(named) for group, named in self._named.items()}
 
     def level_of(self, cluster: str, consumer_group: str) -> str:
         """The level of the group, or the reason why there is none."""
@@ -115,15 +156,46 @@ class Night:
         """The level of its verdict; for a run of an earlier version that of its worst group."""
         if self.summary is None:
             return UNKNOWN if self.is_published else MISSING
-        verdict = packed_verdict(self.summary)
-        if verdict is not None:
-            return str(verdict["level"])
+        if self.verdict is not None:
+            return str(self.verdict["level"])
         return max(self.counts, key=LEVELS.index, default=NOT_AUDITED)
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """The groups by level, of those that are named."""
-        return Counter(self.levels.values())
+        """The groups by what this night shows of them, of those that are named."""
+        return Counter(str(named["level"]) for named in self._named.values())
+
+    @property
+    def verdict(self) -> Mapping[str, Any] | None:
+        """Its verdict; None where it has none, as a run of an earlier version."""
+        return None if self.summary is None else packed_verdict(self.summary)
+
+    def number_of(self, name: str) -> int | None:
+        """The number of topics that are ``new`` or ``returned``, or of findings ``resolved``; None
+        where the verdict does not have it.
+        """
+        found = (self.verdict or {}).get(name)
+        return None if found is None else int(found)
+
+    @property
+    def lacks(self) -> str:
+        """All that was not read, not audited or not looked for; empty: nothing is known to lack."""
+        verdict = self.verdict or {}
+        parts = [
+            Text(
+                "not audited: {topics} ({coverage})",
+                topics=count(of["topics"], "topic"),
+                coverage=in_words(coverage),
+            )
+            for coverage, of in verdict.get("not_audited", {}).items()
+        ]
+        if left_open := verdict.get("left_open", 0):
+            parts.append(Text("not looked for: {findings}", findings=count(left_open, "finding")))
+        parts += [
+            Text("not read: {kind} {number:,}", kind=kind, number=number)
+            for kind, number in verdict.get("gaps", {}).items()
+        ]
+        return joined(parts)
 
 
 class Strip(NamedTuple):
@@ -136,10 +208,10 @@ class Strip(NamedTuple):
     @property
     def rank(self) -> tuple[Any, ...]:
         """Sorts the worst first: of the last night with a level, then of all nights."""
-        levels = [LEVELS.index(level) for level in self.levels if level in LEVELS]
+        levels = [_LEVELS.index(level) for level in self.levels if level in _LEVELS]
         return (
             -levels[-1] if levels else 0,
-            *(-levels.count(LEVELS.index(level)) for level in reversed(SEVERITIES)),
+            *(-levels.count(_LEVELS.index(level)) for level in reversed(SEVERITIES)),
             self.cluster,
             self.consumer_group,
         )
@@ -210,7 +282,7 @@ def history_of(nights: Sequence[Night]) -> History:
     groups = {group for night in nights for group in night.levels}
     strips = [_strip(nights, *group) for group in groups]
     unwell = sorted(
-        (each for each in strips if not {NOT_AUDITED, WARNING, CRITICAL}.isdisjoint(each.levels)),
+        (each for each in strips if not _WELL.issuperset(each.levels)),
         key=lambda strip: strip.rank,
     )
     most = MOST_CELLS // max(len(nights), 1)

@@ -25,7 +25,7 @@ from rebalance_core.texts import Text
 
 from ..config.choices import INCOMPLETE
 from ..declared.client_intervals import FOLLOW_TIME
-from ..declared.kinds import GRADED_TABLES, INFO, NO_GROUP, SEVERITIES, Kind, worst
+from ..declared.kinds import GRADED_TABLES, INFO, NO_GROUP, NOT_AUDITED, SEVERITIES, Kind, worst
 from ..errors import InputError
 from ..languages.translated_rows import TEXTS, with_texts
 from ..reports.place_findings import PlaceFinding, read_findings
@@ -203,6 +203,18 @@ class PageValues:
     def with_status(self, status: str) -> list[Problem]:
         """The problems with findings that are NEW, or PERSISTING."""
         return [problem for problem in self.problems if status in problem.statuses]
+
+    @property
+    def left_open(self) -> set[Place]:
+        """The places in which something severe was open and was not looked for, of those of which
+        nothing counts.
+        """
+        counted = {each.place for each in self.counted}
+        return {
+            row["place"]
+            for row in self.former
+            if row["status"] == NOT_AUDITED and row["severity"] != INFO
+        } - counted
 
     @cached_property
     def anchors(self) -> dict[Place, str]:

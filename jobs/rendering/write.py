@@ -104,18 +104,24 @@ class NightPage(NamedTuple):
 
     ``anchors``: by cluster and group where it shows most of the group; of very many groups some are
     in the list of their names alone. ``causes``: the number of topics with something that lasts and
-    is not a known issue, by its main cause: as many as its verdict has.
+    is not a known issue, by its main cause: as many as its verdict has. ``left_open``: of the other
+    topics those in which something was open before and was not looked for.
     """
 
     anchors: Mapping[tuple[str, ...], str]
     causes: Counter[Kind]
+    left_open: int = 0
 
     @property
     def sentence(self) -> str:
         """The causes in words, the commonest first."""
         return joined(
-            Text("{cause}: {number:,}", cause=kind.title, number=number)
-            for kind, number in self.causes.most_common()
+            Text("{cause}: {number:,}", cause=title, number=number)
+            for title, number in [
+                *((kind.title, number) for kind, number in self.causes.most_common()),
+                (Text("open before and not looked for"), self.left_open),
+            ]
+            if number
         ) or Text("no lasting findings")
 
 
@@ -149,7 +155,8 @@ def write_site(reports: Reports, last: str, most: int, output: str | None, look:
             text, report = reports.read(night, read)
             (folder / Nights.page(night)).replace_text(text)
             causes = Counter(problem.main_kind for problem in report.counted)
-            site.pages[night] = NightPage(report.anchors_of_groups, causes)
+            left_open = len(report.left_open)
+            site.pages[night] = NightPage(report.anchors_of_groups, causes, left_open)
         except (AuditError, OSError) as error:
             site.failed.append(f"no page of {night}: {sentence_of(error)}")
 
@@ -171,7 +178,10 @@ def to_index(history: History, pages: Mapping[str, NightPage], language: Languag
     template = html_environment(language).get_template("nights.html")
     dates = [night.date for night in history.nights]
     return template.render(
-        chart=chart_of([pages[each].causes if each in pages else Counter() for each in dates]),
+        chart=chart_of(
+            [pages[each].causes if each in pages else Counter() for each in dates],
+            [pages[each].left_open if each in pages else 0 for each in dates],
+        ),
         history=history,
         page=Nights.page,
         pages=pages,

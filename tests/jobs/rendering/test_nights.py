@@ -22,12 +22,15 @@ from tests.support.reports import last_pointer
 from tests.support.written_reports import NOON, publish, report_row
 
 
-def summary(left_out: int = 0, **levels: str) -> dict[str, Any]:
-    groups = {name: {"level": level, "findings": 1} for name, level in levels.items()}
+def summary(left_out: int = 0, **levels: str | dict[str, Any]) -> dict[str, Any]:
+    groups = {
+        name: level if isinstance(level, dict) else {"level": level, "findings": 1}
+        for name, level in levels.items()
+    }
     return {"groups": {"clusters": {"C": groups}, "left_out": left_out}}
 
 
-def night(day: int, **levels: str) -> Night:
+def night(day: int, **levels: str | dict[str, Any]) -> Night:
     return Night(f"2026-11-{day:02}", is_published=True, summary=summary(**levels))
 
 
@@ -60,6 +63,59 @@ def test_a_night_without_a_run_is_missing_and_not_clean() -> None:
     (strip,) = history_of(nights).strips
     assert strip.levels == ("CRITICAL", "MISSING", "OK")
     assert strip.sentence == "1 night CRITICAL, 1 MISSING, 1 OK"
+
+
+def test_what_was_open_and_was_not_looked_for_does_not_look_repaired() -> None:
+    """A group that was not collected had a white cell, and the chart of open findings fell."""
+    gone = {"level": "NOT_AUDITED", "findings": 0, "left_open": "CRITICAL"}
+    milder = {"level": "WARNING", "findings": 1, "left_open": "CRITICAL"}
+    worse = {"level": "CRITICAL", "findings": 1, "left_open": "WARNING"}
+    nights = [night(1, G="CRITICAL"), night(2, G=gone), night(3, G=milder), night(4, G=worse)]
+    (strip,) = history_of(nights).strips
+    assert strip.levels == ("CRITICAL", "OPEN_CRITICAL", "OPEN_CRITICAL", "CRITICAL")
+    assert strip.sentence == "1 night CRITICAL, 2 CRITICAL NOT LOOKED FOR, 1 CRITICAL"
+    pages = {
+        "2026-11-01": a_page("STALLED", "STALLED"),
+        "2026-11-02": a_page()._replace(left_open=2),
+    }
+    text = to_index(history_of(nights[:2]), pages)
+    assert '<td class="n_open_critical"><a href="dt=2026-11-02.html#groups">C?</a></td>' in text
+    boxes = re.findall('<rect class="left-open" x="(.*?)%" y="(.*?)%".* height="(.*?)%"/>', text)
+    assert boxes == [("55.0", "0.0", "100.0")], "as high as what was found the night before"
+    assert "<title>2026-11-02: open before and not looked for: 2</title>" in text
+
+
+def test_a_known_issue_is_neither_well_nor_wrong() -> None:
+    known = {"level": "INFO", "findings": 0, "known": "CRITICAL"}
+    beside = {"level": "WARNING", "findings": 1, "known": "CRITICAL"}
+    (strip,) = history_of([night(1, G=known), night(2, G=beside), night(3, G="INFO")]).strips
+    assert strip.levels == ("KNOWN_CRITICAL", "WARNING", "INFO")
+    text = to_index(history_of([night(1, G=known)]), {})
+    assert '<td class="n_known_critical">c</td>' in text
+
+
+def test_a_night_says_how_complete_it_was_and_what_is_new_returned_and_mended() -> None:
+    complete = {"level": "OK", "new": 0, "returned": 0, "resolved": 1_200, "left_open": 0}
+    complete |= {"gaps": {}, "not_audited": {}}
+    lacking = {"level": "CRITICAL", "new": 3, "returned": 1, "resolved": 0, "left_open": 2}
+    unaudited = {"NO_BROKER_ANSWERED": {"groups": 1, "topics": 5}}
+    lacking |= {"gaps": {"BROKER_SILENT": 1}, "not_audited": unaudited}
+    earlier = {"level": "OK", "left_open": 0, "gaps": {}, "not_audited": {}}
+    verdicts = [{}, {"verdict": earlier}, {"verdict": lacking}, {"verdict": complete}]
+    nights = [
+        Night(f"2026-11-{day:02}", is_published=True, summary=summary(G="OK") | verdict)
+        for day, verdict in enumerate(verdicts, 1)
+    ]
+    table = to_index(history_of(nights), {}).partition('<table class="nights">')[2]
+    rows = [re.findall("<td.*?>(.*?)</td>", row)[5:9] for row in re.findall("<tr>.*", table)[1:]]
+    what = "not audited: 5 topics (no broker answered); not looked for: 2 findings; "
+    what += "not read: BROKER_SILENT 1"
+    assert rows == [
+        ["0", "0", "1,200", "COMPLETE"],
+        ["3", "1", "0", f"<strong>INCOMPLETE</strong>: {what}"],
+        ["?", "?", "?", "COMPLETE"],
+        ["?", "?", "?", "not known"],
+    ]
 
 
 def test_what_a_summary_does_not_say_is_not_taken_for_clean() -> None:
