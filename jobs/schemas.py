@@ -98,6 +98,7 @@ _TYPES = {
     ),
     "MOVES": _structs(broker_name=STRING, queue_id=INT, before=_STRINGS, after=_STRINGS),
     "FAULTS": FAULTS_OF_A_PROBLEM,
+    "BACKLOGS": _structs(at=TIMESTAMP, messages=LONG),
     "KINDS": _structs(kind=STRING, lasting=INT, passing=INT),
     "TOPICS_OF_KINDS": _structs(kind=STRING, topics=INT),
     "PLACES": _structs(cluster=STRING, consumer_group=STRING, topic=STRING),
@@ -389,6 +390,8 @@ backlog long?: as in group_health
 backlog_per_minute double: as in group_health
 waiting_since timestamp?: as in group_health; null where all is as new as the last offsets
 queues_without_offsets int: as in group_health; of a retry topic without any offsets 0
+backlog_over_time BACKLOGS: where it is COUNTED and backlog is known: the messages not consumed at
+    up to 60 polls of the run, of each queue at its last offsets up to then; the last is backlog
 texts
 
 verdict: the run: one row

@@ -23,6 +23,9 @@ _HALF = 0.5
 #: The time before the end in which the growth of the backlog is measured; else the last two polls.
 _RECENT: Instant = 600 * SECOND
 
+#: As many points of a curve can be told apart on a telephone.
+_MOST_POINTS = 60
+
 
 class Backlog(NamedTuple):
     """Messages that were not consumed; None where the offsets do not show it."""
@@ -165,6 +168,31 @@ def topic_backlog(queues: Iterable[QueueOffsets]) -> TopicBacklog:
         not_there = np.flatnonzero(each.broker_offsets <= consumed)
         since.append(int(each.times[not_there[-1] + 1 if not_there.size else 0]))
     return TopicBacklog(messages, round(per_minute, 6), min(since, default=None))
+
+
+def backlog_over_time(queues: Iterable[QueueOffsets]) -> list[tuple[Instant, int]]:
+    """The messages that wait in the queues of a topic, at up to ``_MOST_POINTS`` of their polls.
+
+    Of each queue those at its last poll up to then; before its first one, those at that.
+
+    >>> times = np.arange(4) * SECOND
+    >>> stuck = QueueOffsets("T", "b", 0, times, np.array([5, 10, 20, 30]), np.array([5, 5, 5, 5]))
+    >>> later = QueueOffsets("T", "c", 0, times[2:], np.array([4, 4]), np.array([3, 4]))
+    >>> [messages for _, messages in backlog_over_time([stuck, later])]
+    [1, 6, 16, 25]
+    >>> backlog_over_time([])
+    []
+    """
+    known = [each for each in queues if each.times.size]
+    if not known:
+        return []
+    polls = np.unique(np.concatenate([each.times for each in known]))
+    chosen = np.linspace(0, polls.size - 1, min(polls.size, _MOST_POINTS)).astype(int)
+    times = polls[chosen]
+    waiting = np.zeros(times.size, np.int64)
+    for each in known:
+        waiting += each.waiting[np.maximum(np.searchsorted(each.times, times, "right") - 1, 0)]
+    return list(zip(times.tolist(), waiting.tolist(), strict=True))
 
 
 class ReadIntervals(NamedTuple):

@@ -75,5 +75,5 @@ def judge(case: Case) -> dict[str, list[Row]]:
     tables = to_rows(case, found)
     tables["events"] = find_events(case, tables)
     group = {"cluster": case.dossier.cluster, "consumer_group": case.dossier.consumer_group}
-    found_problems = problem_rows(tables, case.dossier.ended)
+    found_problems = problem_rows(tables, case.dossier.ended, case.dossier.offsets)
     return tables | {"problems": [group | row for row in found_problems]}

@@ -23,6 +23,8 @@ from ..declared.instants import SECOND, Instant
 from ..schemas import FAULT_FIELDS
 from ..texts.waiting import NOTHING, WaitingMessages
 from .arrow_tables import Row
+from .backlog import backlog_over_time
+from .dossier import QueueOffsets
 from .statuses import NEW, PERSISTING
 
 #: The ways in which a problem counts: it belongs in the verdict, for it lasts and is not a known
@@ -36,6 +38,8 @@ _HOW = {
     "DUPLICATE": (Text("consumed by several"), Text("at times consumed by several")),
     "STALLED": (Text("stalled"), Text("at times stalled")),
 }
+#: No offsets were polled.
+NO_OFFSETS: Mapping[str, Sequence[QueueOffsets]] = {}
 _GRADES = ("severity", "persistence", "ongoing", "status", "known_issue")
 _TIMES = ("first_seen", "last_seen", "open_since", "nights_open")
 #: Columns that rows of one finding share; a table has not all of them.
@@ -87,12 +91,14 @@ class FoundRows(NamedTuple):
 
 
 def problem_rows(
-    tables: Mapping[str, Sequence[Row]], ended: Mapping[tuple[str, str], Instant]
+    tables: Mapping[str, Sequence[Row]],
+    ended: Mapping[tuple[str, str], Instant],
+    offsets: Mapping[str, Sequence[QueueOffsets]] = NO_OFFSETS,
 ) -> list[Row]:
     """The rows of ``problems`` of a group, but for its names, from its rows in the other tables.
 
     Sets ``is_finding`` in those of ``group_faults``. ``ended``: by topic and kind when a problem
-    that was over in the run before was last seen.
+    that was over in the run before was last seen. ``offsets``: those of the queues, by topic.
     """
     findings: dict[str, list[FoundRows]] = defaultdict(list)
     shown: dict[str, set[str]] = defaultdict(set)
@@ -112,11 +118,21 @@ def problem_rows(
             if row["is_finding"]:
                 findings[topic].append(FoundRows(row["fault"], row, (row["fault"],), [row]))
     health = {row["topic"]: row for row in tables["group_health"]}
-    return [
-        TopicProblem(topic, findings[topic], shown_faults(faults.get(topic, ()))).row(ended)
-        | _of_health(health.get(topic))
-        for topic in dict.fromkeys((*findings, *faults))
-    ]
+    rows = []
+    for topic in dict.fromkeys((*findings, *faults)):
+        problem = TopicProblem(topic, findings[topic], shown_faults(faults.get(topic, ())))
+        row = problem.row(ended) | _of_health(health.get(topic))
+        rows.append(row | {"backlog_over_time": _over_time(row, offsets.get(topic, ()))})
+    return rows
+
+
+def _over_time(problem: Row, offsets: Iterable[QueueOffsets]) -> list[Row]:
+    """The column ``backlog_over_time``."""
+    if problem["standing"] != COUNTED or problem["backlog"] is None:
+        return []
+    points = [{"at": at, "messages": messages} for at, messages in backlog_over_time(offsets)]
+    # Of queues whose last offsets are old it is not known what waits at the end.
+    return [*points[:-1], points[-1] | {"messages": problem["backlog"]}] if points else []
 
 
 def _of_health(health: Row | None) -> Row:

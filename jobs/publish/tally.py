@@ -50,7 +50,9 @@ _COUNTED: Mapping[str, Sequence[str]] = {
 #: The tables of which these columns are kept.
 _KEPT: Mapping[str, Sequence[str]] = {
     PROBLEMS.name: [
-        each for each in PROBLEMS.schema.names if each not in ("faults", "remedy", TEXTS)
+        each
+        for each in PROBLEMS.schema.names
+        if each not in ("faults", "remedy", "backlog_over_time", TEXTS)
     ],
     GROUP_HEALTH.name: (
         *(*PLACE, "coverage", "reason", "known_issue", *_OF_GROUPS, *_SECONDS, *UNAUDITED, TEXTS),

@@ -133,10 +133,11 @@ def draw_timeline(
 
     ``numbers`` has the number of each owner.
     """
-    seconds = max((timeline.end - timeline.start).total_seconds(), 1.0)
+    start, end = timeline.start, timeline.end
+    seconds = max((end - start).total_seconds(), 1.0)
 
     def at(time: datetime) -> float:
-        share = (time - timeline.start).total_seconds() / seconds
+        share = (time - start).total_seconds() / seconds
         return frame.left + min(max(share, 0.0), 1.0) * (frame.width - frame.left - _RIGHT)
 
     names_end = frame.left - 6
@@ -151,7 +152,7 @@ def draw_timeline(
     if timeline.changes:
         labels.append(Label("name", names_end, y + 13, Text("joined ▲ left ▼")))
         for change in timeline.changes:
-            title = Text("{time} {change}", time=_clock(change.at, timeline), change=change.text)
+            title = Text("{time} {change}", time=clock(change.at, start, end), change=change.text)
             shapes.append(Shape("change", _sign(change.sign, at(change.at), y + 9), title))
         y += _LANE
     top = y + 2
@@ -177,10 +178,10 @@ def draw_timeline(
                 sign = Text("✕ nobody") if width >= 90 else "✕"
                 labels.append(Label("nobody", x + width / 2, y + 13, sign))
     bottom = top + len(timeline.lanes) * _LANE
-    ticks = _ticks(timeline, frame.ticks)
+    ticks = ticks_between(start, end, frame.ticks)
     shapes += [*_joined(runs), *_joined(marks)]
     shapes.append(Shape("axis", "".join(f"M{_number(at(t))} {_number(bottom)}v5" for t in ticks)))
-    labels += [Label("tick", at(t), bottom + 17, _clock(t, timeline), time=t) for t in ticks]
+    labels += [Label("tick", at(t), bottom + 17, clock(t, start, end), time=t) for t in ticks]
     found = Counter(mark.kind for lane in timeline.lanes for mark in lane.marks)
     marked = [
         Text("{periods} {kind}", periods=count(n, "period"), kind=in_words(kind))
@@ -194,8 +195,8 @@ def draw_timeline(
             "{queues} from {start} to {end} {zone}, {owners}; {marked}. "
             "The table of findings says the same in words.",
             queues=count(len(timeline.lanes), "queue"),
-            start=_clock(timeline.start, timeline),
-            end=_clock(timeline.end, timeline),
+            start=clock(start, start, end),
+            end=clock(end, start, end),
             zone=Text("{at:offset}", at=timeline.end),
             owners=count(len(timeline.client_ids), "owner"),
             marked=with_commas(marked) or Text("nothing marked"),
@@ -250,19 +251,20 @@ def _numbers(takers: Sequence[pictures.Taker], numbers: Mapping[str, int]) -> st
     return ("/" if at_times else "+").join(f"{number}{times}" for number, times in named)
 
 
-def _ticks(timeline: pictures.TimelinePicture, most: int) -> list[datetime]:
+def ticks_between(start: datetime, end: datetime, most: int) -> list[datetime]:
     """Round times, with at most so many steps between them."""
-    span = (timeline.end - timeline.start).total_seconds()
+    span = (end - start).total_seconds()
     steps = (1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
     days = 86_400 * max(-(-span // (86_400 * most)), 1)
     step = next((s for s in steps if span / s <= most), days)
-    first = -(-timeline.start.timestamp() // step) * step
+    first = -(-start.timestamp() // step) * step
     times = (datetime.fromtimestamp(first + n * step, UTC) for n in range(most + 2))
-    return [time for time in times if time <= timeline.end]
+    return [time for time in times if time <= end]
 
 
-def _clock(time: datetime, timeline: pictures.TimelinePicture) -> Text:
-    hours = (timeline.end - timeline.start) / timedelta(hours=1)
+def clock(time: datetime, start: datetime, end: datetime) -> Text:
+    """A time of a picture with these ends."""
+    hours = (end - start) / timedelta(hours=1)
     template = "{at:month_minute}" if hours > 24 else "{at:minute}" if hours > 1 else "{at:clock}"
     return Text(template, at=time)
 

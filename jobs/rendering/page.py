@@ -35,8 +35,9 @@ from ..reports.place_findings import PlaceQueue
 from ..reports.words import begin, in_general, in_words, sentences
 from ..texts.shown import day_and_time, ends_at, folded, iso, share_in_words, visible
 from ..texts.templates import templates_of
-from .drawings import NARROW, colour, draw_allocation, draw_timeline, shorten
+from .drawings import NARROW, WIDE, colour, draw_allocation, draw_timeline, shorten
 from .finding_pages import FindingPages
+from .night import draw_night
 from .nights import INDEX, SHOWN_LEVELS, History, Nights
 from .page_values import MOST_GROUPS, MOST_LISTED, Card, PageValues, ranges
 
@@ -190,8 +191,8 @@ def _markdown_environment(language: Language) -> Environment:
 
 #: Functions that templates call by name.
 _FUNCTIONS = (
-    *(agreeing, begin, colour, count, day_and_time, draw_allocation, draw_timeline, in_general),
-    *(in_words, iso, kind_of, sentences, within),
+    *(agreeing, begin, colour, count, day_and_time, draw_allocation, draw_night, draw_timeline),
+    *(in_general, in_words, iso, kind_of, sentences, within),
 )
 
 
@@ -210,6 +211,7 @@ def _environment(language: Language, shown: Callable[[Any], Any]) -> Environment
         "shown_levels": SHOWN_LEVELS,
         "t": t,
         "version": __version__,
+        "wide": WIDE,
         "span": _span(language),
         "when": _when(language, t),
         "zone": str(language.zone),

@@ -37,6 +37,7 @@ from ..texts.shown import shortened
 from ..texts.waiting import WaitingMessages
 from ..verdict.coverage import was_audited
 from ..verdict.verdict import RunVerdict, read_verdict
+from .night import Night, read_night
 from .pictures import (
     AfterRepair,
     ShownRow,
@@ -184,6 +185,7 @@ class PageValues:
     clients: Mapping[tuple[str, ...], str]
     coverage: ShownRow
     quarantine: ShownRow
+    night: Night | None
 
     def standing(self, standing: Standing) -> list[Problem]:
         """The problems of which this becomes."""
@@ -336,6 +338,7 @@ def build_report(published: PublishedRun, tables: PublishedTables, top: int) -> 
         clients=_clients(tables, health),
         coverage=_coverage(rows),
         quarantine=_quarantine(published, tables),
+        night=read_night(tables, published.summary),
     )
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from jobs.declared.instants import Instant, to_instant
 from jobs.declared.kinds import GRADED_TABLES
+from jobs.judge.dossier import QueueOffsets
 from jobs.judge.topic_problem import problem_rows
 from jobs.languages.translated_rows import TEXTS, texts_of, with_texts
 from jobs.publish.tally import Tally
@@ -28,7 +29,9 @@ JUDGED = ("problems", "verdict", "gaps")
 
 
 def with_problems(
-    tables: Mapping[str, Sequence[Row]], ended: Mapping[tuple[str, str], Instant] | None = None
+    tables: Mapping[str, Sequence[Row]],
+    ended: Mapping[tuple[str, str], Instant] | None = None,
+    offsets: Mapping[str, Sequence[QueueOffsets]] | None = None,
 ) -> dict[str, list[Row]]:
     """The tables with ``problems``; those of groups' faults say whether they are findings."""
     names = (*GRADED_TABLES, "group_health")
@@ -43,7 +46,7 @@ def with_problems(
     problems: list[Row] = []
     for (cluster, consumer_group), of_group in of_groups.items():
         group = {"cluster": cluster, "consumer_group": consumer_group}
-        problems += [group | row for row in problem_rows(of_group, ended or {})]
+        problems += [group | row for row in problem_rows(of_group, ended or {}, offsets or {})]
         for row in of_group["group_faults"]:
             number = row["number"]
             found["group_faults"][number] = {

@@ -77,7 +77,8 @@
     const any = entries.some(([entry]) => !entry.hidden);
     heading.textContent = !wanted ? said.heading : section.dataset[any ? level : "none"];
     section.className = !wanted ? said.level : `verdict ${any ? level : ""}`;
-    for (const each of section.querySelectorAll("p, dl, h3, ul")) each.hidden = wanted !== "";
+    for (const each of [...section.querySelectorAll("p, dl, h3, ul"), ...document.querySelectorAll(".night")])
+      each.hidden = wanted !== "";
   };
   const field = document.createElement("input");
   field.type = "search";
