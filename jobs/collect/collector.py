@@ -99,7 +99,7 @@ class Collector:
             figures,
             seconds,
             asked.troubles(),
-            tuple(asked.unknown()[0]),
+            tuple(asked.unknown().sentences),
             asked.waiting,
         )
 

@@ -24,9 +24,9 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..declared.client_intervals import FOLLOW_TIME
-from ..declared.kinds import GRADED_TABLES, NO_GROUP, SEVERITIES, Kind, worst
-from ..errors import InputError
+from ..declared.kinds import NO_GROUP, SEVERITIES, Kind, worst
 from ..languages.translated_rows import TEXTS, with_texts
+from ..reports.finding_rows import place_of_finding
 from ..reports.problems import (
     PlaceFinding,
     Problem,
@@ -39,7 +39,6 @@ from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place,
 from ..reports.waiting import WaitingMessages
 from ..schemas import GROUP_HEALTH
 from ..storage import PublishedRun
-from ..texts.shown import shortened
 from ..verdict.coverage import was_audited
 from ..verdict.verdict import RunVerdict, make_verdict
 from .pictures import (
@@ -252,16 +251,9 @@ def card_of(tables: PublishedTables, finding_id: str) -> Card:
 
     InputError where the run has no such finding.
     """
-    for name in GRADED_TABLES:
-        for row in tables.read(name, ["finding_id", *PLACE]).to_pylist():
-            if row["finding_id"] == finding_id:
-                place = place_of(row)
-                problems = [each for each in find_problems(tables) if each.place == place]
-                return _cards(tables, problems, 1, {place.cluster})[0]
-    raise InputError(
-        f"no finding {shortened(finding_id)} in this run; its finding_id is a column of "
-        f"{', '.join(GRADED_TABLES)}: show TABLE --columns finding_id,consumer_group,topic"
-    )
+    place = place_of_finding(tables, finding_id)
+    problems = [each for each in find_problems(tables) if each.place == place]
+    return _cards(tables, problems, 1, {place.cluster})[0]
 
 
 # ---------------------------------------------------------------- cards
