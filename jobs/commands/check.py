@@ -23,24 +23,24 @@ from ..declared.kinds import GRADED_TABLES
 from ..errors import ContractError, InputError, QuarantineError, SettingsError
 from ..pipeline.engine_choice import choose_engine, open_engine
 from ..pipeline.ingest import ingest
-from ..pipeline.new_looks import Comparison, Judged, open_findings, read_dossiers
+from ..pipeline.new_looks import Comparison, Judged, is_deleted, open_findings, read_dossiers
 from ..publish.run import Run, Task
 from ..reports.finding_rows import FindingRow, counted_rows, place_of_finding, read_rows
 from ..reports.tables import PLACE, Place, PublishedTables, place_of
 from ..schemas import FORMER_FINDINGS
 from ..storage import Location, PublishedRun, Reports, SnapshotWriter, new_run_id
 from ..texts.shown import iso, json_text, shortened, visible
-from ..verdict.gaps import Gap, gaps_of
-from ..verdict.repair import (
+from ..verdict.check_answers import (
     GONE,
     NOT_YET,
-    Answer,
-    Answers,
+    CheckAnswer,
+    CheckAnswers,
     Lack,
     NewLook,
     OpenFinding,
     answer,
 )
+from ..verdict.gaps import Gap, gaps_of
 from .clock import now
 from .collect import collect_from
 from .common import future, read_settings, reports_of, settings_of
@@ -58,7 +58,7 @@ _PREFIX = "rebalance-audit-"
 
 
 def run(args: Options) -> int:
-    """Answers; returns the exit code: 0 gone, 1 still there or other faults, 5 not said yet."""
+    """Gives the answer; returns its exit code: 0 gone, 1 still there or other faults, 5 not yet."""
     if (args.finding_id is None) == (args.group is None):
         raise SettingsError("expected FINDING_ID or --group G, one of them; check --help has both")
     if args.finding_id is not None and (args.topic or args.cluster):
@@ -76,7 +76,7 @@ def run(args: Options) -> int:
 
 @dataclass(frozen=True)
 class _Question:
-    """What is asked about: the findings, all of one group, as the published run has them."""
+    """The findings that are asked about, all of one group, as the published run has them."""
 
     published: PublishedRun
     cluster: str
@@ -146,17 +146,17 @@ class _Checking:
     known_issues: KnownIssues
     asked: _Question
 
-    def of_input(self) -> Answers:
+    def of_input(self) -> CheckAnswers:
         """The answer by the dumps or the snapshot tables that the options name."""
         with TemporaryDirectory(prefix=_PREFIX) as folder:
             return self._answers(folder, self.args.dumps, self.args.snapshots)
 
-    def of_cluster(self) -> Answers:
+    def of_cluster(self) -> CheckAnswers:
         """The answer of the cluster: round after round, until there is one, or time is over."""
         with TemporaryDirectory(prefix=_PREFIX) as folder:
             return self._ask(folder)
 
-    def _ask(self, folder: str) -> Answers:
+    def _ask(self, folder: str) -> CheckAnswers:
         language, only = self.settings.console_language, (self.asked.cluster, self.asked.group)
         # Its own options of these names are no patterns.
         args = Options(**{**vars(self.args), **_NOT_GIVEN})
@@ -164,13 +164,13 @@ class _Checking:
         every = seconds_apart(self.settings.persistence_seconds)
         rounds, longest = of_rounds(f"{folder}/dumps", every), vars(args)["for"]
         began = time.monotonic()
-        found: Answers | None = None
+        found: CheckAnswers | None = None
         while True:
             at = time.monotonic()
             try:
                 options = collect_from(args, rounds, only)
             except NoSuchGroupError:
-                return self._all(lambda each: answer(each, NewLook(is_deleted=True), 0))
+                return self._deleted()
             except CollectError as error:
                 if found is None:
                     raise
@@ -187,15 +187,18 @@ class _Checking:
             tell(language.of(found.sentence))
             time.sleep(max(0.0, following - time.monotonic()))
 
-    def _all(self, of_each: Callable[[OpenFinding], Answer]) -> Answers:
-        return Answers([*map(of_each, self.asked.findings)])
+    def _deleted(self) -> CheckAnswers:
+        return self._all(lambda each: answer(each, NewLook(is_deleted=True), 0))
+
+    def _all(self, of_each: Callable[[OpenFinding], CheckAnswer]) -> CheckAnswers:
+        return CheckAnswers([*map(of_each, self.asked.findings)])
 
     def _answers(
         self,
         folder: str,
         dumps: Sequence[str] | None,
         snapshots: str | None,
-    ) -> Answers:
+    ) -> CheckAnswers:
         """Audits them in a folder of its own, and compares."""
         asked, began, place = self.asked, now(), Location(folder)
         task = Task(
@@ -224,14 +227,17 @@ class _Checking:
             else:
                 gaps = gaps_of(published.summary)
                 tables = PublishedTables(Reports(task.reports), published)
+        dossiers = read_dossiers(task.snapshots, self.settings, task.window, asked.group)
+        dossier = dossiers.get(asked.cluster)
+        if dumps and is_deleted(dumps, self.settings, dossier, asked.published, asked.findings):
+            return self._deleted()
         places = {each.place for each in asked.findings}
         after = Judged([], {}) if tables is None else Judged.of(tables, places)
-        dossiers = read_dossiers(task.snapshots, self.settings, task.window, asked.group)
         compared = Comparison(
             asked.before,
             after,
             frozenset(each.finding_id for each in asked.findings),
-            dossiers.get(asked.cluster),
+            dossier,
             gaps,
             self.settings.masking.to_masking(),
             lacks,
@@ -240,7 +246,7 @@ class _Checking:
         return self._all(lambda each: answer(each, compared.look_at(each), least))
 
 
-def _tell(answers: Answers, args: Options, settings: Settings) -> None:
+def _tell(answers: CheckAnswers, args: Options, settings: Settings) -> None:
     """Prints the sentence; of several findings a line for each, or all of it as JSON."""
     language = settings.reader
     sentence = language.of(answers.sentence)
@@ -253,7 +259,7 @@ def _tell(answers: Answers, args: Options, settings: Settings) -> None:
             say(f"  {visible(language.of(each.sentence))}")
 
 
-def _document(answers: Answers, sentence: str, of: Callable[[str], str]) -> dict[str, Any]:
+def _document(answers: CheckAnswers, sentence: str, of: Callable[[str], str]) -> dict[str, Any]:
     def time_of(at: int | None) -> str | None:
         return None if at is None else iso(to_datetime(at))
 

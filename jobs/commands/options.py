@@ -125,8 +125,8 @@ example: what-if --group G --topic T --leave 10.0.0.4@app --queues 8
     --separate-ids  every process gets a separate id
     --subscribe-all  all members subscribe to the topic, with one filter""",
     "check": """say whether a finding is gone, still there, or cannot be said yet
-Of the last report. The cluster is asked about its group until there is an answer, or newer dumps are
-audited. Exit code 0: gone; 1: still there, or another fault is at its place; 5: not said yet.
+A finding of the last report: the cluster is asked until there is an answer, or newer dumps are
+audited. Exit code 0: gone; 1: still there, or another fault came; 5: cannot be said yet.
 example: check 451f726011011044 --namesrv 10.0.0.1:9876
     FINDING_ID  its finding_id, as in tables and alerts
     --group G  all findings that count of a consumer group, in place of one

@@ -27,19 +27,20 @@ from ..declared.kinds import (
     STALLED,
     kind_of,
 )
+from ..dumps.files import list_local_files, slices_of
+from ..dumps.group_configs import last_group_configs
 from ..engines.local import LocalEngine
 from ..judge.dossier import Dossier
 from ..judge.routes import queues_of, readable
 from ..judge.statuses import BY_OFFSETS
 from ..languages.translated_rows import TEXTS, with_texts
+from ..publish.gone import BROKERS
 from ..reports.finding_rows import FindingRow, counted_rows, read_rows
 from ..reports.tables import Place, Tables, by_place
 from ..reports.words import in_words
 from ..schemas import NOT_ONLINE, RUNNING_INFO
-from ..storage import Location, Snapshots
-from ..verdict.coverage import is_complete
-from ..verdict.gaps import OF_ROUNDS, Gap
-from ..verdict.repair import (
+from ..storage import Location, PublishedRun, Snapshots
+from ..verdict.check_answers import (
     Lack,
     NewLook,
     OffsetsSeen,
@@ -48,6 +49,8 @@ from ..verdict.repair import (
     Sighting,
     kind_in_words,
 )
+from ..verdict.coverage import is_complete
+from ..verdict.gaps import OF_ROUNDS, Gap
 from .audit import fold_pieces
 from .group_audit import read_dossiers_of
 from .inputs import Inputs
@@ -62,6 +65,34 @@ _HEALTH = (
     *("coverage", "reason", "queues", "subscription_source"),
     *("unaudited_coverage", "unaudited_until", TEXTS),
 )
+
+
+def is_deleted(
+    dumps: Sequence[str],
+    settings: Settings,
+    dossier: Dossier | None,
+    last: PublishedRun,
+    findings: Sequence[OpenFinding],
+) -> bool:
+    """True if no broker of the cluster has a configuration of the group any more, or lists anybody.
+
+    ``last``: the run that has the findings: the brokers that it asked have to say so, too.
+    """
+    (cluster, group, _), seen = findings[0].place, max(each.last_seen for each in findings)
+    if dossier is not None and dossier.last_listed is not None and not dossier.is_offline:
+        return False
+    files = list_local_files(dumps) or []
+    configs = last_group_configs(slices_of(files), settings.bounds, cluster)
+    brokers = {*last.summary.get("witnesses", {}).get(BROKERS, {}).get(cluster, ())}
+    brokers.update(name for (name, _), *_ in (dossier.polls if dossier else ()))
+    return (
+        bool(configs)
+        and brokers <= configs.keys()
+        and all(
+            each.time > seen and each.groups is not None and group not in each.groups
+            for each in configs.values()
+        )
+    )
 
 
 def read_dossiers(
@@ -131,7 +162,7 @@ class Comparison:
     lacks: Sequence[Lack] = ()
 
     def look_at(self, finding: OpenFinding) -> NewLook:
-        """What the newer snapshots show of a finding."""
+        """All that the newer snapshots show of a finding."""
         dossier = self.dossier or Dossier(finding.place.cluster, finding.place.consumer_group)
         rows = [each for each in self.before.rows if each.finding_id == finding.finding_id]
         causes = frozenset({finding.kind}).union(*(each.causes for each in rows))
@@ -189,7 +220,7 @@ class Comparison:
             if names - routed or (health or {}).get("queues", 0) <= queues:
                 yield Lack(Text("the routes do not show that the queues are back"))
 
-    def _left(self, finding: OpenFinding, dossier: Dossier) -> Text | None:
+    def _left(self, finding: OpenFinding, dossier: Dossier) -> str | None:
         """The reason why there is nothing any more that the finding could be of."""
         health = self.after.health.get(finding.place)
         coverage = None if health is None else health["coverage"]
@@ -202,7 +233,8 @@ class Comparison:
             return Text("the queue is not in the topic's route any more")
         is_divided = finding.kind in (ORPHANED, DUPLICATE)
         if is_divided and before == AUDITED != coverage and is_complete(coverage or ""):
-            return Text("{reason}", reason=(health or {})["reason"])
+            reason: str = (health or {})["reason"]
+            return reason
         return None
 
     def _members(self, dossier: Dossier) -> dict[str, list[Instant]]:
@@ -213,16 +245,16 @@ class Comparison:
             last = max(lists, key=lambda each: each.times[-1], default=None)
             if last is not None and last.answer in dossier.list_members:
                 listed.update(dossier.list_members[last.answer]().client_ids)
-        told = grouped(
+        answered = grouped(
             (run.client_id, snapshot or collected)
             for run in dossier.clients
             if run.source == RUNNING_INFO and run.error_code is None
             for snapshot, collected in run.times
         )
-        return {self.masking.mask(each): sorted(told.get(each, ())) for each in sorted(listed)}
+        return {self.masking.mask(each): sorted(answered.get(each, ())) for each in sorted(listed)}
 
     def _others(self, place: Place, causes: frozenset[str]) -> Iterator[OtherFault]:
-        """What goes on at the place and was not asked about, but for what was there before of
+        """Faults that go on at the place and were not asked about, but for what was there before of
         other causes.
         """
         there = [

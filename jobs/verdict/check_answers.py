@@ -28,8 +28,8 @@ from ..reports.words import within
 
 #: The answers, the one that decides over several findings first. OTHER_FAULT: it is gone, and
 #: another fault is at its place.
-State = Literal["STILL_THERE", "OTHER_FAULT", "NOT_YET", "GONE"]
-STATES: tuple[State, ...] = get_args(State)
+CheckState = Literal["STILL_THERE", "OTHER_FAULT", "NOT_YET", "GONE"]
+STATES: tuple[CheckState, ...] = get_args(CheckState)
 STILL_THERE, OTHER_FAULT, NOT_YET, GONE = STATES
 #: The most findings, and other faults, that are named in a sentence.
 _MOST_NAMED = 3
@@ -39,7 +39,7 @@ _MOST_NAMED = 3
 class OpenFinding:
     """A finding as the report has it: of a queue (broker name, queue id), or a fault.
 
-    ``last_seen``: its last snapshot there. ``waiting``: the messages that stood in the queue then.
+    ``last_seen``: its last snapshot there. ``waiting``: the messages that waited in it then.
     """
 
     finding_id: str
@@ -107,7 +107,7 @@ class OtherFault(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class NewLook:
-    """What newer snapshots show of the place of one finding.
+    """A look of newer snapshots at the place of one finding.
 
     ``witnesses``: those without whom nobody could say that it is gone, by name, with the snapshots
     in which each gave evidence, ascending. ``members``: likewise the client ids that are listed at
@@ -121,33 +121,35 @@ class NewLook:
     members: Mapping[str, Sequence[Instant]] | None = None
     offsets: Sequence[OffsetsSeen] | None = None
     lacks: Sequence[Lack] = ()
-    left: Text | None = None
+    left: str | None = None
     others: Sequence[OtherFault] = ()
     is_deleted: bool = False
 
 
-class Answer(NamedTuple):
+class CheckAnswer(NamedTuple):
     """The answer about one finding: a reason, and from when on it can be said, where that is known.
 
     ``now``: the faults that came instead.
     """
 
     finding: OpenFinding
-    state: State
+    state: CheckState
     reason: str
     at: Instant | None = None
     now: str = ""
 
 
-def answer(finding: OpenFinding, look: NewLook, persistence_seconds: int) -> Answer:
+def answer(finding: OpenFinding, look: NewLook, persistence_seconds: int) -> CheckAnswer:
     """The answer about a finding."""
     least = persistence_seconds * SECOND
 
-    def not_yet(reason: str, at: Instant | None = None) -> Answer:
-        return Answer(finding, "NOT_YET", reason, at)
+    def not_yet(reason: str, at: Instant | None = None) -> CheckAnswer:
+        return CheckAnswer(finding, "NOT_YET", reason, at)
 
     if look.is_deleted:
-        return Answer(finding, "GONE", Text("no broker knows the group any more: it was deleted"))
+        return CheckAnswer(
+            finding, "GONE", Text("no broker knows the group any more: it was deleted")
+        )
     until = max((times[-1] for times in look.witnesses.values() if times), default=None)
     if until is None:
         return not_yet(_reason(look.lacks) or Text("no broker gave a list of the group's members"))
@@ -157,7 +159,7 @@ def answer(finding: OpenFinding, look: NewLook, persistence_seconds: int) -> Ans
     there = [each for each in look.sightings if each.ongoing]
     if any(each.lasts for each in there):
         since = min(each.first_seen for each in there if each.lasts)
-        return Answer(finding, "STILL_THERE", _seen(since, until))
+        return CheckAnswer(finding, "STILL_THERE", _seen(since, until))
     if there:
         first = min(each.first_seen for each in there)
         short = Text("{seen}, which is too short to count", seen=_seen(first, until))
@@ -173,15 +175,17 @@ def answer(finding: OpenFinding, look: NewLook, persistence_seconds: int) -> Ans
     if at is not None:
         if lacks := _reason(each for each in look.lacks if each.until == blind):
             return not_yet(lacks, at)
-        template = "{last}, and not from {since:dayZ} to {until:clock}, which is too short to tell"
+        template = (
+            "{last}, and not seen from {since:dayZ} to {until:clock}, which is too short to tell"
+        )
         return not_yet(Text(template, last=last, since=since, until=until), at)
     if counted := [each.words for each in look.others if each.lasts]:
-        return Answer(finding, "OTHER_FAULT", last, now=list_of(counted, _MOST_NAMED))
+        return CheckAnswer(finding, "OTHER_FAULT", last, now=list_of(counted, _MOST_NAMED))
     if look.left and finding.waiting and finding.kind in (ORPHANED, STALLED):
         # Nobody reads them until the queue is back.
         waiting = count(finding.waiting, "message")
         now = Text("{waiting} left unread, for {left}", waiting=waiting, left=look.left)
-        return Answer(finding, "OTHER_FAULT", last, now=now)
+        return CheckAnswer(finding, "OTHER_FAULT", last, now=now)
     if begun := [each for each in look.others if not each.lasts]:
         what = list_of([each.words for each in begun], _MOST_NAMED)
         ends = max(each.first_seen for each in begun) + least
@@ -189,9 +193,9 @@ def answer(finding: OpenFinding, look: NewLook, persistence_seconds: int) -> Ans
         reason = Text(template, last=last, others=what)
         return not_yet(reason, ends if ends > until else None)
     if look.left:
-        return Answer(finding, "GONE", look.left)
-    template = "{last}, and not from {since:dayZ} to {until:clock}"
-    return Answer(finding, "GONE", Text(template, last=last, since=since, until=until))
+        return CheckAnswer(finding, "GONE", look.left)
+    template = "{last}, and not seen from {since:dayZ} to {until:clock}"
+    return CheckAnswer(finding, "GONE", Text(template, last=last, since=since, until=until))
 
 
 def _seen(since: Instant, until: Instant) -> Text:
@@ -219,14 +223,14 @@ def _unearned(look: NewLook, seen: Instant, until: Instant) -> str:
             clients=list_of(silent, _MOST_NAMED) or Text("the group"),
         )
     if look.offsets is not None and not look.left:
-        stand = [_stands(each, seen) for each in look.offsets]
-        if not stand:
+        unread = [_unread(each, seen) for each in look.offsets]
+        if not unread:
             return Text("offsets would show it, and none came: collect consume_stats")
-        if all(each is not None for each in stand):
-            waiting = sum(each or 0 for each in stand)
+        if all(each is not None for each in unread):
+            waiting = sum(each or 0 for each in unread)
             return agreeing(
                 waiting,
-                "no offset moved from {seen:dayZ} to {until:clock}, and {waiting} [waits|wait]",
+                "no offset advanced from {seen:dayZ} to {until:clock}, and {waiting} [waits|wait]",
                 seen=seen,
                 until=until,
                 waiting=count(waiting, "message"),
@@ -234,16 +238,16 @@ def _unearned(look: NewLook, seen: Instant, until: Instant) -> str:
     return ""
 
 
-def _stands(offsets: OffsetsSeen, seen: Instant) -> int | None:
+def _unread(offsets: OffsetsSeen, seen: Instant) -> int | None:
     """The messages that wait in a queue that has not moved since; None: it moved, or none waits.
 
-    >>> _stands(OffsetsSeen([1, 2, 3], [5, 5, 5], [7, 7, 9]), 1)
+    >>> _unread(OffsetsSeen([1, 2, 3], [5, 5, 5], [7, 7, 9]), 1)
     9
-    >>> _stands(OffsetsSeen([1, 2, 3], [5, 5, 6], [7, 7, 8]), 1)
-    >>> _stands(OffsetsSeen([1, 2, 3], [5, 5, 5], [7, 7, 0]), 1)
+    >>> _unread(OffsetsSeen([1, 2, 3], [5, 5, 6], [7, 7, 8]), 1)
+    >>> _unread(OffsetsSeen([1, 2, 3], [5, 5, 5], [7, 7, 0]), 1)
     """
     place = sum(time <= seen for time in offsets.times)
-    # What it stood at when the finding was last seen counts: from there on it may have moved.
+    # From where it was when the finding was last seen it may have moved.
     consumed = offsets.consumed[max(place - 1, 0) :]
     moved = consumed[-1] != consumed[0]
     return None if moved or not offsets.waiting[-1] else offsets.waiting[-1]
@@ -271,18 +275,18 @@ def _earned_at(
 
 
 @dataclass(frozen=True)
-class Answers:
+class CheckAnswers:
     """The answer about all findings that were asked about, all of one group."""
 
-    answers: Sequence[Answer]
+    answers: Sequence[CheckAnswer]
 
     @property
-    def state(self) -> State:
+    def state(self) -> CheckState:
         """The answer: the first of ``STATES`` that one of them has."""
         return min((each.state for each in self.answers), key=STATES.index)
 
     @property
-    def deciding(self) -> list[Answer]:
+    def deciding(self) -> list[CheckAnswer]:
         """The answers that have this state; the one that can be said last first."""
         found = [each for each in self.answers if each.state == self.state]
         return sorted(found, key=lambda each: -(each.at or 0))
@@ -305,7 +309,11 @@ class Answers:
             return Text(template, at=self.at, **values)
         if self.state == OTHER_FAULT:
             now = list_of(dict.fromkeys(each.now for each in self.deciding), _MOST_NAMED)
-            return Text("Gone, but now there is {now}: {findings}: {reason}.", now=now, **values)
+            return Text(
+                "Gone, but something else is wrong now, {now}: {findings}: {reason}.",
+                now=now,
+                **values,
+            )
         if self.state == GONE:
             return Text("Gone: {findings}: {reason}.", **values)
         known = dict.fromkeys(each.finding.known_issue for each in self.deciding)
@@ -335,11 +343,15 @@ class Answers:
         )
 
     @property
-    def parts(self) -> "list[Answers]":
-        """The answers that have the same sentence but for the queues, those that decide first."""
+    def parts(self) -> "list[CheckAnswers]":
+        """The answers that differ in more than their findings, those that decide first; of each
+        topic each kind.
+        """
         alike = grouped(
             ((each.state, each.finding.kind, each.finding.place, each[2:]), each)
             for each in self.answers
         )
-        parts = [Answers(each) for each in alike.values()]
+        if len({each[1:] for each in self.answers}) == 1:
+            return [self]
+        parts = [CheckAnswers(each) for each in alike.values()]
         return sorted(parts, key=lambda each: STATES.index(each.state))
