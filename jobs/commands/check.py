@@ -40,7 +40,8 @@ from ..verdict.check_answers import (
     OpenFinding,
     answer,
 )
-from ..verdict.gaps import Gap, gaps_of
+from ..verdict.gaps import Gap
+from ..verdict.verdict import read_verdict
 from .clock import now
 from .collect import collect_from
 from .common import future, read_settings, reports_of, settings_of
@@ -209,7 +210,8 @@ class _Checking:
             self.settings,
             self.known_issues,
         )
-        lacks, gaps, tables = list[Lack](), list[Gap](), None
+        lacks, tables = list[Lack](), None
+        gaps: Sequence[Gap] = ()
         choice = choose_engine(LOCAL, dumps, task.snapshots, master=None)
         with open_engine(choice, "check", dumps, task.snapshots, None, _QUIET) as engine:
             if dumps:
@@ -225,8 +227,8 @@ class _Checking:
             except InputError as error:
                 lacks.append(Lack(str(error)))
             else:
-                gaps = gaps_of(published.summary)
                 tables = PublishedTables(Reports(task.reports), published)
+                gaps = read_verdict(tables).gaps
         dossiers = read_dossiers(task.snapshots, self.settings, task.window, asked.group)
         dossier = dossiers.get(asked.cluster)
         if dumps and is_deleted(dumps, self.settings, dossier, asked.published, asked.findings):

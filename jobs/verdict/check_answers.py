@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
-from rebalance_core.english import agreeing, count, joined, list_of, queues_in_words
+from rebalance_core.english import agreeing, count, joined, list_of, queues_in_words, within
 from rebalance_core.findings import ORPHANED
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
@@ -24,7 +24,6 @@ from ..declared.instants import SECOND, Instant
 from ..declared.kinds import STALLED, kind_of
 from ..judge.extents import reach
 from ..reports.tables import Place
-from ..reports.words import within
 
 #: The answers, the one that decides over several findings first. OTHER_FAULT: it is gone, and
 #: another fault is at its place.
