@@ -83,6 +83,10 @@ class CollectError(AuditError):
     """A round brought nothing, or could not be written."""
 
 
+class StoppedError(CollectError):
+    """SIGTERM came in the midst of a single round, of which nothing was kept."""
+
+
 class NoSuchGroupError(SettingsError):
     """All brokers answered, and none knows any of the groups that were named."""
 

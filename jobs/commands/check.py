@@ -10,7 +10,7 @@ from typing import Any
 from rebalance_core.errors import near_names
 
 from ..audit import audit
-from ..collect.rounds import CollectError, NoSuchGroupError
+from ..collect.rounds import CollectError, NoSuchGroupError, StoppedError
 from ..config.choices import LOCAL
 from ..config.known_issues import KnownIssues, load_known_issues
 from ..config.settings import Settings
@@ -20,7 +20,13 @@ from ..console.output import give, say
 from ..console.progress import Progress
 from ..declared.instants import to_datetime
 from ..declared.kinds import GRADED_TABLES
-from ..errors import ContractError, InputError, QuarantineError, SettingsError
+from ..errors import (
+    ContractError,
+    InputError,
+    QuarantineError,
+    SettingsError,
+    TerminatedError,
+)
 from ..pipeline.engine_choice import choose_engine, open_engine
 from ..pipeline.ingest import ingest
 from ..pipeline.new_looks import Comparison, Judged, is_deleted, open_findings, read_dossiers
@@ -172,6 +178,8 @@ class _Checking:
                 options = collect_from(args, rounds, only)
             except NoSuchGroupError:
                 return self._deleted()
+            except StoppedError as error:
+                raise TerminatedError from error
             except CollectError as error:
                 if found is None:
                     raise
@@ -236,6 +244,7 @@ class _Checking:
         places = {each.place for each in asked.findings}
         after = Judged([], {}) if tables is None else Judged.of(tables, places)
         compared = Comparison(
+            asked.published,
             asked.before,
             after,
             frozenset(each.finding_id for each in asked.findings),

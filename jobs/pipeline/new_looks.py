@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from rebalance_core.descriptions import EXPRESSION_MISMATCH
-from rebalance_core.english import named_broker
+from rebalance_core.english import MOST_NAMES, named_broker, names
 from rebalance_core.findings import AUDITED, DUPLICATE, NOT_SUBSCRIBED, ORPHANED
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
@@ -25,6 +25,7 @@ from ..declared.kinds import (
     QUEUE_NOT_HELD,
     QUEUES_LEFT_ROUTE,
     STALLED,
+    UNLISTED_CONSUMER,
     kind_of,
 )
 from ..dumps.files import list_local_files, slices_of
@@ -34,7 +35,7 @@ from ..judge.dossier import Dossier
 from ..judge.routes import queues_of, readable
 from ..judge.statuses import BY_OFFSETS
 from ..languages.translated_rows import TEXTS, with_texts
-from ..publish.gone import BROKERS
+from ..publish.gone import BROKERS, NAMESERVERS
 from ..reports.finding_rows import FindingRow, counted_rows, read_rows
 from ..reports.tables import Place, Tables, by_place
 from ..reports.words import in_words
@@ -55,12 +56,14 @@ from .audit import fold_pieces
 from .group_audit import read_dossiers_of
 from .inputs import Inputs
 
-#: Kinds that running infos alone show (docs/collect), as findings or as causes; and those that they
-#: show where no heartbeat came.
+#: Kinds that running infos alone show (docs/collect), as findings or as causes; those that they
+#: show where no heartbeat came; and by offsets, besides what ``judge/statuses.py`` has.
 _BY_RUNNING_INFOS = frozenset(
     {QUEUE_NOT_HELD, ALLOCATES_OTHERWISE, CLIENT_NOT_ANSWERING, "STRATEGY_MISMATCH"}
 )
 _BY_SUBSCRIPTIONS = frozenset({EXPRESSION_MISMATCH, "SUBSCRIPTION_MISMATCH"})
+_BY_OFFSETS = BY_OFFSETS | {STALLED, UNLISTED_CONSUMER}
+_ROUTE_DIVERGENCE = "ROUTE_DIVERGENCE"
 _HEALTH = (
     *("coverage", "reason", "queues", "subscription_source"),
     *("unaudited_coverage", "unaudited_until", TEXTS),
@@ -83,7 +86,7 @@ def is_deleted(
         return False
     files = list_local_files(dumps) or []
     configs = last_group_configs(slices_of(files), settings.bounds, cluster)
-    brokers = {*last.summary.get("witnesses", {}).get(BROKERS, {}).get(cluster, ())}
+    brokers = witnesses_before(last, BROKERS, cluster)
     brokers.update(name for (name, _), *_ in (dossier.polls if dossier else ()))
     return (
         bool(configs)
@@ -93,6 +96,11 @@ def is_deleted(
             for each in configs.values()
         )
     )
+
+
+def witnesses_before(last: PublishedRun, kind: str, cluster: str) -> set[str]:
+    """The brokers, or the nameservers, that a run asked in a cluster."""
+    return {*last.summary.get("witnesses", {}).get(kind, {}).get(cluster, ())}
 
 
 def read_dossiers(
@@ -147,12 +155,13 @@ def _open_finding(row: FindingRow) -> OpenFinding:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The run that has the findings, ``before``, and that of the newer snapshots, ``after``.
+    """The run that has the findings, ``published`` and its rows, and that of the newer snapshots.
 
     ``asked``: the ids of all findings that are asked about. ``dossier``: what the newer snapshots
     have of the group; None: nothing. ``lacks``: the reasons why not all of these were read.
     """
 
+    published: PublishedRun
     before: Judged
     after: Judged
     asked: Collection[str]
@@ -173,7 +182,7 @@ class Comparison:
             or (source == RUNNING_INFO and not causes.isdisjoint(_BY_SUBSCRIPTIONS))
         )
         offsets = None
-        if finding.kind == STALLED or finding.kind in BY_OFFSETS:
+        if finding.kind in _BY_OFFSETS:
             offsets = list(_offsets(dossier, finding))
         left = self._left(finding, dossier)
         return NewLook(
@@ -212,12 +221,17 @@ class Comparison:
             coverage = in_words(health["unaudited_coverage"])
             reason = Text("not audited for some time ({coverage})", coverage=coverage)
             yield Lack(reason, to_instant(health["unaudited_until"]))
+        nameservers = witnesses_before(self.published, NAMESERVERS, finding.place.cluster)
+        is_of_route = _ROUTE_DIVERGENCE in {finding.kind}.union(*(each.causes for each in rows))
+        if is_of_route and len(dossier.nameservers) < len(nameservers):
+            lost = names(sorted(nameservers - dossier.nameservers), MOST_NAMES)
+            yield Lack(Text("no route came from {nameservers}", nameservers=lost))
         if finding.kind == QUEUES_LEFT_ROUTE:
             # Snapshots that begin later do not show which queues were there.
-            names = {name for each in rows for name in each.broker_names}
+            brokers = {name for each in rows for name in each.broker_names}
             routed = {name for name, _ in _routed(dossier, finding.place.topic)}
             queues = self.before.health.get(finding.place, {}).get("queues") or 0
-            if names - routed or (health or {}).get("queues", 0) <= queues:
+            if brokers - routed or (health or {}).get("queues", 0) <= queues:
                 yield Lack(Text("the routes do not show that the queues are back"))
 
     def _left(self, finding: OpenFinding, dossier: Dossier) -> str | None:

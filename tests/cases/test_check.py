@@ -8,7 +8,18 @@ import pytest
 
 from jobs.cli import main
 from tests.cases.conftest import written
-from tests.cases.small_dumps import MEMBERS, OFFLINE, TIMED_OUT, in_turn, of_broker, rounds, route
+from tests.cases.small_dumps import (
+    AVG,
+    MEMBERS,
+    OFFLINE,
+    SHARES,
+    TIMED_OUT,
+    holds,
+    in_turn,
+    of_broker,
+    rounds,
+    route,
+)
 
 pytestmark = pytest.mark.long
 
@@ -179,6 +190,52 @@ def test_a_group_is_deleted_where_every_broker_says_so(report, check, said_by_br
     came, said = check([*of_another_group(), *said_by_brokers])
     assert came == code
     assert ("it was deleted" in said) == (code == GONE)
+
+
+def second_nameserver(minutes, *names):
+    """Another nameserver gives a route over these brokers."""
+    return [{**route(60 * each, *names), "namesrv_addr": "ns2:9876"} for each in minutes]
+
+
+def test_nameservers_that_differed_are_all_to_be_asked_again(report, check):
+    report([*rounds(minutes=BEFORE), *second_nameserver(BEFORE, "broker-a")])
+    newer = [*rounds(minutes=AFTER)]
+    code, said = check(newer)
+    assert (code, "no route came from ns2:9876" in said) == (NOT_YET, True)
+    assert check([*newer, *second_nameserver(AFTER, "broker-a", "broker-b")])[0] == GONE
+    assert check([*newer, *second_nameserver(AFTER, "broker-a")])[0] == WRONG
+
+
+def infos(minutes, strategy_of_last, held=MEMBERS):
+    """Running infos of these members, of whom the last one allocates otherwise."""
+    for minute in minutes:
+        for client_id in held:
+            strategy = strategy_of_last if client_id == MEMBERS[3] else AVG
+            yield holds(60 * minute + 20, client_id, SHARES[client_id], strategy)
+
+
+def test_what_running_infos_showed_is_gone_when_all_members_have_answered(report, check):
+    circle = f"{AVG}ByCircle"
+    report([*rounds(minutes=BEFORE), *infos(BEFORE, circle)])
+    newer = [*rounds(minutes=AFTER)]
+    code, said = check(newer)
+    assert (code, "running infos would show it" in said) == (NOT_YET, True)
+    assert check([*newer, *infos(AFTER, AVG, MEMBERS[:3])])[0] == NOT_YET
+    assert check([*newer, *infos(AFTER, AVG)])[0] == GONE
+    assert check([*newer, *infos(AFTER, circle)])[0] == WRONG
+
+
+def test_queues_that_left_with_messages_are_to_be_seen_back(report, check):
+    def left(minute, name):
+        read = dict.fromkeys(range(4), in_turn(minute))
+        return read | ({0: (9_000 + minute, 5 + minute)} if name == "broker-b" else {})
+
+    before = rounds(read=left, minutes=range(10))
+    gone = ("broker-a",)
+    report([*before, *rounds(read=in_turn, minutes=range(10, 15), names=gone)])
+    code, said = check(rounds(read=in_turn, minutes=range(15, 25), names=gone))
+    assert (code, "do not show that the queues are back" in said) == (NOT_YET, True)
+    assert check(rounds(read=in_turn, minutes=range(15, 25)))[0] == GONE
 
 
 def test_of_several_topics_each_has_a_line_and_the_worst_decides(report, check):
