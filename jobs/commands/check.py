@@ -70,13 +70,20 @@ def run(args: Options) -> int:
         raise SettingsError("expected FINDING_ID or --group G, one of them; check --help has both")
     if args.finding_id is not None and (args.topic or args.cluster):
         raise SettingsError("expected --topic and --cluster with --group: an id has its own")
+    is_input, is_cluster = bool(args.dumps or args.snapshots), bool(args.namesrv or args.config)
+    if is_input == is_cluster:
+        came = "both" if is_input else "neither"
+        raise SettingsError(
+            "expected the cluster (--namesrv HOST:PORT or --config FILE) or newer snapshots of it "
+            f"(--dumps PATH or --snapshots DIR), came {came}"
+        )
     settings = settings_of(args)
     reports = reports_of(args, settings)
     asked = reports.read(args.date, lambda run: _Question.of(PublishedTables(reports, run), args))
     # With other settings the audit would say something else than the report does.
     args.set = [*asked.published.summary.get("settings_set", ()), *args.set]
     checking = _Checking(args, read_settings(args), load_known_issues(None), asked)
-    answers = checking.of_input() if args.dumps or args.snapshots else checking.of_cluster()
+    answers = checking.of_input() if is_input else checking.of_cluster()
     _tell(answers, args, settings)
     return {GONE: 0, NOT_YET: CANNOT_BE_SAID}.get(answers.state, 1)
 

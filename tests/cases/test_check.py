@@ -235,6 +235,8 @@ def test_queues_that_left_with_messages_are_to_be_seen_back(report, check):
     report([*before, *rounds(read=in_turn, minutes=range(10, 15), names=gone)])
     code, said = check(rounds(read=in_turn, minutes=range(15, 25), names=gone))
     assert (code, "do not show that the queues are back" in said) == (NOT_YET, True)
+    others = ("broker-a", "broker-c")
+    assert check(rounds(read=in_turn, minutes=range(15, 25), names=others))[0] == NOT_YET
     assert check(rounds(read=in_turn, minutes=range(15, 25)))[0] == GONE
 
 
@@ -310,6 +312,7 @@ def test_a_known_issue_is_asked_about_by_its_id_and_is_called_one(report, check,
         (("--group", "G", "--topic", "NONE"), NO_INPUT),
         (("0123456789abcdef", "--group", "G"), 2),
         (("0123456789abcdef", "--topic", "T"), 2),
+        (("--group", "G", "--namesrv", "localhost:1"), 2),
     ],
 )
 def test_a_finding_that_is_not_in_the_report_is_an_error(report, check, options, code):
