@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import main
+from jobs.collect.collect_options import CollectOptions
 from jobs.commands import check as command
 from jobs.commands import live
+from jobs.errors import SettingsError
 from tests.collect.test_collector import servers
 from tests.support.remote_cluster import RemoteCluster
 
@@ -99,6 +101,20 @@ def test_a_broker_that_does_not_answer_makes_nothing_gone(
     cluster.brokers["c"] = {0: "c:10911"}  # nobody listens there
     code, said = check("--for", "4")
     assert (code, said.partition(":")[0]) == (5, "Cannot be said yet")
+
+
+@pytest.mark.parametrize("group", ["G", "G-1.%a", "G|H"])
+def test_no_other_group_and_cluster_is_asked(group: str) -> None:
+    given = {"dumps": "d", "clusters": [{"name": name, "namesrv": ["ns:1"]} for name in "ab"]}
+    several = CollectOptions.model_validate(given)
+    (cluster,) = several.only("b", group).clusters
+    assert cluster.name == "b"
+    assert [*filter(cluster.takes_group, [group, "H", "G-1x%a"])] == [group]
+    given["clusters"] = [{"namesrv": ["ns:1"]}]
+    (cluster,) = CollectOptions.model_validate(given).only("C", group).clusters
+    assert cluster.clusters == "C"
+    with pytest.raises(SettingsError, match="no cluster 'c' among those to collect"):
+        several.only("c", group)
 
 
 def test_ctrl_c_ends_it_and_leaves_nothing_behind(
