@@ -124,6 +124,24 @@ example: what-if --group G --topic T --leave 10.0.0.4@app --queues 8
     --mend FAULT*  this fault of group_faults is repaired
     --separate-ids  every process gets a separate id
     --subscribe-all  all members subscribe to the topic, with one filter""",
+    "check": """say whether a finding is gone, still there, or cannot be said yet
+A finding of the last report: the cluster is asked until there is an answer, or newer dumps are
+audited. Exit code 0: gone; 1: still there, or another fault came; 5: cannot be said yet.
+example: check 451f726011011044 --namesrv 10.0.0.1:9876
+    FINDING_ID  its finding_id, as in tables and alerts
+    --group G  all findings that count of a consumer group, in place of one
+    --topic T  of the group: only this topic
+    --cluster C  the cluster, if the group is in several
+    --namesrv A*  host:port of a nameserver; give the option once for each
+    --config FILE  a file of clusters, like docs/collect/collect.toml
+    --name C  the name of the cluster in the report; default: RocketMQ's
+    --account FILE  a file with accessKey: and secretKey:, like conf/tools.yml
+    --tls  use TLS; the --config file names the certificates
+    --for T  for so long at most; default: 75 s and twice persistence_seconds; 0: one round
+    | --dumps PATH...  newer dumps, in place of the cluster
+    | --snapshots DIR  newer snapshot tables, in place of the cluster
+    --format {text,json} [text]  json: the answer about each finding
+    --reports --date --language --settings --set --quiet""",
     "show": """print a published table
 example: show orphaned_queues --reports out/reports --group G_ORDER
     TABLE  a table such as orphaned_queues, or summary; default: lists the tables
@@ -195,6 +213,10 @@ USAGES: Mapping[str, str] = {
     "init": "%(prog)s [-h] [-v] [--namesrv A] [--dumps PATH] [--output DIR]\n"
     "                            [--messages SERVICE] [--language L] [--schedule S]\n"
     "                            [--settings FILE] [--force]",
+    "check": "%(prog)s FINDING_ID | --group G [--topic T] [--cluster C]\n"
+    "                             --namesrv A ... | --config FILE | --dumps PATH ... | "
+    "--snapshots DIR\n"
+    "                             [--for T] [--format text|json] [--reports DIR] [--date D] ...",
     "what-if": "%(prog)s [--dumps PATH ... | --snapshots DIR] --group G [--topic T] CHANGE ...\n"
     "                               [--format table|json] [--at TIME] [--cluster C]"
     " [--language L]\n"

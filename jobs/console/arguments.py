@@ -26,8 +26,8 @@ Options: TypeAlias = argparse.Namespace
 UsageError = argparse.ArgumentTypeError
 
 _EXIT_CODES = """\
-exit codes: 0 it ran, findings or not; 1 findings at or above --fail-on, or what-if: not safe;
-2 options, settings; 3 no input, too much not understood; 4 all else; 130 Ctrl-C; 143 SIGTERM"""
+exit codes: 0 it ran; 1 findings at or above --fail-on, what-if: not safe, check: still there;
+2 options, settings; 3 input; 4 all else; 5 check: not said yet; 130 Ctrl-C; 143 SIGTERM"""
 
 
 class _Parser(argparse.ArgumentParser):

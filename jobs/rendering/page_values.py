@@ -24,15 +24,14 @@ from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..declared.client_intervals import FOLLOW_TIME
-from ..declared.kinds import GRADED_TABLES, NO_GROUP, SEVERITIES, Kind, worst
-from ..errors import InputError
+from ..declared.kinds import NO_GROUP, SEVERITIES, Kind, worst
 from ..languages.translated_rows import TEXTS, with_texts
+from ..reports.finding_rows import place_of_finding
 from ..reports.place_findings import PlaceFinding, read_findings
 from ..reports.problems import Problem, Standing, heads_of, read_problems, remedies_of
 from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
 from ..schemas import GROUP_HEALTH
 from ..storage import PublishedRun
-from ..texts.shown import shortened
 from ..texts.waiting import WaitingMessages
 from ..verdict.coverage import was_audited
 from ..verdict.verdict import RunVerdict, read_verdict
@@ -247,15 +246,8 @@ def card_of(tables: PublishedTables, finding_id: str) -> Card:
 
     InputError where the run has no such finding.
     """
-    for name in GRADED_TABLES:
-        for row in tables.read(name, ["finding_id", *PLACE]).to_pylist():
-            if row["finding_id"] == finding_id:
-                place = place_of(row)
-                return _cards(tables, read_problems(tables, [place]), 1, {place.cluster})[0]
-    raise InputError(
-        f"no finding {shortened(finding_id)} in this run; its finding_id is a column of "
-        f"{', '.join(GRADED_TABLES)}: show TABLE --columns finding_id,consumer_group,topic"
-    )
+    place = place_of_finding(tables, finding_id)
+    return _cards(tables, read_problems(tables, [place]), 1, {place.cluster})[0]
 
 
 # ---------------------------------------------------------------- cards

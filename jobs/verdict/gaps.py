@@ -75,6 +75,8 @@ GAPS = (
     *(BROKER_SILENT, OFFSETS_MISSING, NAMESERVER_SILENT),
     *(CLUSTER_GONE, GROUP_GONE, BROKER_GONE, NAMESERVER_GONE, NOT_NAMED),
 )
+#: Gaps in the rounds alone, of which whoever was asked in each knows more.
+OF_ROUNDS = frozenset({ROUNDS_TOO_SHORT, ROUNDS_MISSING, ROUNDS_BEGIN_LATE, ROUNDS_END_EARLY})
 #: And in the table ``gaps``: topics that were not audited, findings that nobody looked for.
 UNAUDITED_TOPICS, LEFT_OPEN = "NOT_AUDITED", "LEFT_OPEN"
 #: The most sentences that are kept of each kind; then one says how many more there are.
