@@ -520,14 +520,14 @@ idle boolean: whether it subscribes and has no queue of any topic
 events: cluster, kind, subject, begins: one thing that happened, whatever was found of it
 event_id string: stable over runs: cluster, kind, subject; what happens again has it again
 cluster
-kind string: MASTER_LEFT, NAMESERVERS_DIFFER, BROKER_ADDRESS_CHANGED, COLLECTOR_AWAY, TOPIC_RESIZED,
-    GROUP_SCALED or GROUP_DEPLOYED
-subject string: the broker, nameserver, topic or group that it happened to; of COLLECTOR_AWAY the
-    cluster
+kind string: MEMBERS_LEFT, MASTER_LEFT, NAMESERVERS_DIFFER, BROKER_ADDRESS_CHANGED, COLLECTOR_AWAY,
+    TOPIC_RESIZED, GROUP_SCALED or GROUP_DEPLOYED
+subject string: the broker, nameserver, topic or group that it happened to; of COLLECTOR_AWAY and
+    MEMBERS_LEFT the cluster
 begins timestamp: the first snapshot that shows it; of COLLECTOR_AWAY the last one before
 ends timestamp?: the first snapshot that shows that it is over; null: it goes on
 last_seen
-headline string: when and what it was, and what it cost; times in UTC
+headline string: when and what it was, what it cost and what came of it; times in UTC
 what string: what happened, in words
 evidence string: what showed it, in words
 broker_names strings: the brokers that it concerns
@@ -546,6 +546,12 @@ groups_lasting strings: the first 1,000 of the groups touched in which something
     on
 groups_recovered int: the other groups touched; 0 while it goes on, and of COLLECTOR_AWAY
 recovered_at timestamp?: the first snapshot without anything that passed with it; null: nothing did
+groups_not_consuming int: groups touched that consume nothing since
+without_members_since timestamp?: of an event of one group, the first snapshot without any member;
+    null: it had one throughout
+without_members_until timestamp?: the first one with a member again; null: none
+merged_event_ids strings: of MEMBERS_LEFT the events of one group each that it was made of; findings
+    name those
 """)
 REPORT_TABLES = (*_REPORT_TABLES, QUARANTINE)
 _BY_NAME = {table.name: table for table in _REPORT_TABLES}

@@ -447,6 +447,10 @@ def sighting(number: int, begins: int, lasts: int, *, ended: bool, subject: str 
         "finding_ids": [f"f{number:03}"],
         "groups_lasting": [f"G{number:03}"] if number % 4 == 0 else [],
         "recovered_at": at(number) if number % 4 == 1 else None,
+        "groups_not_consuming": 0,
+        "without_members_since": None,
+        "without_members_until": None,
+        "merged_event_ids": [],
     }
     (with_headline,) = merged([row])
     return with_headline
