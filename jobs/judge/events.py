@@ -75,8 +75,13 @@ _EXPLAINS: Mapping[str, set[str]] = {
     kinds.BROKER_ADDRESS_CHANGED: {repairs.BROKER_VIEW_DIVERGENCE, repairs.GROUP_NOT_ON_BROKER},
 }
 _OF_BROKERS = (kinds.MASTER_LEFT, kinds.BROKER_ADDRESS_CHANGED)
-#: Kinds that begin at the last poll before the first that shows them: offsets moved until then.
-_BY_OFFSETS = (kinds.STALLED, kinds.FROZEN_PROCESS, kinds.GROUP_NOT_CONSUMING)
+#: Kinds that two polls show together: they began between the first of these and the next snapshot.
+_BETWEEN_POLLS = frozenset(
+    {
+        *(kinds.STALLED, kinds.FROZEN_PROCESS, kinds.GROUP_NOT_CONSUMING),
+        *(kinds.OFFSETS_WENT_BACK, kinds.READ_TWICE, kinds.MESSAGES_FAIL),
+    }
+)
 #: The faults of members that come and go without end.
 _RESTLESS = (kinds.FLAPPING, kinds.RECONNECTING)
 _RANKS = list(kinds.EVENT_KINDS)
@@ -535,7 +540,7 @@ def headline(row: Row) -> Text:
     if kind not in kinds.OF_ONE_GROUP and (recovered := row["groups_recovered"]):
         by = clock(max(row["recovered_at"] or 0, row["ends"]))
         cost.append(Text("{number:,} recovered by {time}", number=recovered, time=by))
-    came_of_it = row.get("came_of_it")
+    came_of_it = row.get("came_of_it") if kind in kinds.OF_ONE_GROUP else None
     if kind not in kinds.OF_ONE_GROUP and (number := row["groups_not_consuming"]):
         template = "since then {groups} [consumes|consume] nothing"
         came_of_it = agreeing(number, template, groups=count(number, "group"))
@@ -567,9 +572,8 @@ def _explain(
         for row in tables[table]:
             kind = row.get("fault") or kinds.QUEUE_FINDINGS[table]
             since = row["first_seen"]
-            if kind in _BY_OFFSETS:
-                place = bisect_right(snapshots, since)
-                since = snapshots[place] if place < len(snapshots) else since
+            if kind in _BETWEEN_POLLS:
+                since = next(iter(snapshots[bisect_right(snapshots, since) :][:1]), since)
             event = next((each for each in in_order if _explains(each, row, since)), None)
             row["event_id"] = event and event["event_id"]
             if event is None:
