@@ -40,6 +40,7 @@ from .intervals import ONE_IS_MISSING, usual_gap, usual_gap_but_for_one
 from .routes import RouteChange, readable_queues
 from .situations import Period
 from .stalls import spans
+from .statuses import BY_OFFSETS
 
 #: Routes that differ are not an event before they last so long.
 _LEAST_DIFFERENCE: Instant = 60 * SECOND
@@ -75,13 +76,6 @@ _EXPLAINS: Mapping[str, set[str]] = {
     kinds.BROKER_ADDRESS_CHANGED: {repairs.BROKER_VIEW_DIVERGENCE, repairs.GROUP_NOT_ON_BROKER},
 }
 _OF_BROKERS = (kinds.MASTER_LEFT, kinds.BROKER_ADDRESS_CHANGED)
-#: Kinds that two polls show together: they began between the first of these and the next snapshot.
-_BETWEEN_POLLS = frozenset(
-    {
-        *(kinds.STALLED, kinds.FROZEN_PROCESS, kinds.GROUP_NOT_CONSUMING),
-        *(kinds.OFFSETS_WENT_BACK, kinds.READ_TWICE, kinds.MESSAGES_FAIL),
-    }
-)
 #: The faults of members that come and go without end.
 _RESTLESS = (kinds.FLAPPING, kinds.RECONNECTING)
 _RANKS = list(kinds.EVENT_KINDS)
@@ -572,7 +566,8 @@ def _explain(
         for row in tables[table]:
             kind = row.get("fault") or kinds.QUEUE_FINDINGS[table]
             since = row["first_seen"]
-            if kind in _BETWEEN_POLLS:
+            if kind == kinds.STALLED or kind in BY_OFFSETS:
+                # Two polls show it together: it began after the first of them.
                 since = next(iter(snapshots[bisect_right(snapshots, since) :][:1]), since)
             event = next((each for each in in_order if _explains(each, row, since)), None)
             row["event_id"] = event and event["event_id"]

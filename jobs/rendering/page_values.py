@@ -37,6 +37,7 @@ from ..reports.problems import (
 )
 from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
 from ..reports.waiting import WaitingMessages
+from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH
 from ..storage import PublishedRun
 from ..texts.shown import shortened
@@ -106,7 +107,7 @@ class KindSection:
     """The problems that have one main cause, worst first.
 
     ``remedies`` are the different ones, each with how many of the groups it is for. Those that
-    differ in names alone are one, without the names.
+    differ in names alone are one, for each of these.
     """
 
     kind: Kind
@@ -137,6 +138,12 @@ class KindSection:
     def remedy(self) -> str:
         """The remedy, where it is the same for all."""
         return self.remedies[0][0] if len(self.remedies) == 1 else ""
+
+    @property
+    def shared_remedy(self) -> str:
+        """The same without the names, which each card would say again; of one card nothing."""
+        remedies = (each.remedy for each in self.problems if each.remedy)
+        return in_general(next(remedies)) if self.remedy and len(self.cards) > 1 else ""
 
 
 class PassedProblems(NamedTuple):

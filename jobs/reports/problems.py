@@ -27,7 +27,7 @@ from ..declared import kinds
 from ..languages.translated_rows import TEXTS, with_texts
 from .tables import PLACE, TABLES, Place, Tables, by_place, place_of
 from .waiting import COLUMNS, NOTHING, WaitingMessages
-from .words import in_general, titles
+from .words import in_general, names_of_slots, titles
 
 #: The ways in which a problem counts: it belongs in the verdict, for it lasts and is not a known
 #: issue; known issues explain all of it; it is there at the end and too new, or too improbable, to
@@ -477,18 +477,44 @@ def heads_of(
     }
 
 
+#: A remedy of several problems names so many of those whom it is for.
+_MOST_NAMED = 3
+
+
 def remedies_of(problems: Iterable[Problem]) -> list[tuple[str, int]]:
     """The different remedies of problems of one cause, each with its groups; the commonest first.
 
-    Those that differ in names alone are one, without the names.
+    Those that differ in names alone are one, for each of what they name.
     """
     alike = grouped((in_general(each.remedy), each) for each in problems if each.remedy)
     remedies = []
     for general, of_general in alike.items():
         first, *others = dict.fromkeys(problem.remedy for problem in of_general)
         groups = {problem.place[:2] for problem in of_general}
-        remedies.append((general if others else first, len(groups)))
+        remedies.append((_for_each(general, of_general) if others else first, len(groups)))
     return sorted(remedies, key=lambda each: -each[1])
+
+
+def _for_each(remedy: str, problems: Sequence[Problem]) -> str:
+    """The remedy of several problems, with the first thing in it that is another for some of them:
+    clients, brokers, groups or topics.
+    """
+    every = [names_of_slots(each.remedy) for each in problems]
+    differing = (slot for slot in every[0] if len({names.get(slot) for names in every}) > 1)
+    slot = next(differing, None)
+
+    def named(problem: Problem) -> Sequence[str]:
+        fault, place = problem.there[0], problem.place
+        of_place = {"this_group": place.consumer_group, "this_topic": place.topic}
+        if slot in of_place:
+            return [of_place[slot]]
+        return fault.broker_names if slot == "these_brokers" else fault.client_ids
+
+    names = dict.fromkeys(name for each in problems for name in named(each))
+    if slot is None or not names:  # texts of another version
+        return remedy
+    for_each = list_of(names, _MOST_NAMED)
+    return Text("for each of: {names}: {remedy}", names=for_each, remedy=remedy)
 
 
 #: Columns that rows of one finding share; one that a table lacks is null.

@@ -86,6 +86,18 @@ def in_general(text: str) -> str:
     return Text.of(fill(text.template, values), text.template, values)
 
 
+def names_of_slots(text: str) -> dict[str, str]:
+    """What ``in_general`` leaves out of a text: by slot, in their order, the names.
+
+    >>> names_of_slots(Text("{what} it", what=Text("restart {this_client}", this_client="a")))
+    {'this_client': 'a'}
+    """
+    names: dict[str, str] = {}
+    for slot, value in text.values.items() if isinstance(text, Text) else ():
+        names |= {slot: str(value)} if slot in _OF_SEVERAL else names_of_slots(value)
+    return names
+
+
 def titles(kinds: list[Kind]) -> str:
     """The titles of some kinds, in one sentence.
 
