@@ -382,6 +382,7 @@ open_since, nights_open
 returned timestamp?: it is new, and was COUNTED in an earlier night and then over: the last snapshot
     that showed it then; null: not in the last 7 published nights
 event_ids strings: the events in whose time something of it began
+began_with string?: the event with which what severity is of began, in words; null: none
 orphan_queue_minutes double: as in group_health
 duplicate_queue_minutes double: as in group_health
 queues int: readable queues of the topic; 0: not known

@@ -24,7 +24,7 @@ from rebalance_core.findings import CERTAIN, DUPLICATE, MOST_INT, ORPHANED
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.state import RouteBroker
-from rebalance_core.texts import Text
+from rebalance_core.texts import Text, for_slots
 
 from ..declared import kinds
 from ..declared.client_intervals import FOLLOW_TIME, HEARTBEAT_INTERVAL
@@ -35,7 +35,7 @@ from .arrow_tables import Row
 from .brokers import address_changes, topics_by_broker
 from .case import Case
 from .dossier import ClientRun, Dossier, ListedIds
-from .in_words import clock, zoned_clock
+from .in_words import clock, fault_in_words, zoned_clock
 from .intervals import ONE_IS_MISSING, usual_gap, usual_gap_but_for_one
 from .routes import RouteChange, readable_queues
 from .situations import Period
@@ -338,14 +338,14 @@ def members_that_changed(
             (len(came_back), Text("{number:,} came back", number=len(came_back))),
         )
         why = with_commas([text for number, text in changes if number])
-        gone = without_members(in_time, snapshots, begins, ends)
-        yield Event(kind, group, begins, ends, ends, what, why)._replace(**gone)
+        without = without_members(in_time, snapshots, begins, ends)
+        yield Event(kind, group, begins, ends, ends, what, why, (), frozenset(), *without)
 
 
 def without_members(
     in_time: Sequence[ListedIds], snapshots: Sequence[Instant], begins: Instant, ends: Instant
-) -> dict[str, Instant | None]:
-    """The first time within these in which the group had no member, as fields of its event.
+) -> tuple[Instant, Instant | None] | tuple[()]:
+    """The first time within these in which the group had no member: since when, and until when.
 
     Over snapshots that follow each other for more than 30 s: a broker that has just restarted knows
     no member until their next heartbeat.
@@ -355,8 +355,8 @@ def without_members(
         last = snapshots[-1] if until is None else snapshots[bisect_left(snapshots, until) - 1]
         is_long = last - one.since > HEARTBEAT_INTERVAL
         if begins <= one.since <= ends and not one.client_ids and is_long:
-            return {"without_members_since": one.since, "without_members_until": until}
-    return {}
+            return one.since, until
+    return ()
 
 
 def _time(step: tuple[Instant, *tuple[object, ...]]) -> tuple[Instant, Instant]:
@@ -552,6 +552,41 @@ def headline(row: Row) -> Text:
     return Text("{time} {what}: {cost}", time=clock(row["begins"]), what=what, cost=every)
 
 
+_IN_SHORT = {
+    kinds.MEMBERS_LEFT: "the loss of all members of {groups} at {time}",
+    kinds.MASTER_LEFT: "the loss of the master of {subject} at {time}",
+    kinds.NAMESERVERS_DIFFER: "the different routes of nameserver {subject} at {time}",
+    kinds.BROKER_ADDRESS_CHANGED: "the new address of {subject} at {time}",
+    kinds.TOPIC_RESIZED: "the other number of queues of {subject} at {time}",
+    kinds.GROUP_SCALED: "the scaling of {subject} at {time}",
+    kinds.GROUP_DEPLOYED: "the deploy of {subject} at {time}",
+}
+
+
+def in_short(row: Row) -> Text:
+    """The event as what began with it names it.
+
+    >>> in_short({"kind": "GROUP_DEPLOYED", "subject": "G", "begins": 0, "groups": ["G"]})
+    'the deploy of G at 00:00:00'
+    """
+    template = _IN_SHORT[row["kind"]]
+    groups = count(len(row["groups"]), "group")
+    values = {"subject": row["subject"], "groups": groups, "time": clock(row["begins"])}
+    return Text(template, **for_slots(template, values))
+
+
+def event_of(events: Iterable[Row], finding: Row) -> Row | None:
+    """The event, of the group's in time, that a finding or fault names: of those that happened to
+    one subject the first that was not long over.
+    """
+    named = (each for each in events if each["event_id"] == finding["event_id"])
+    return next((each for each in named if not _is_long_over(each, finding["first_seen"])), None)
+
+
+def _is_long_over(event: Row, at: Instant) -> bool:
+    return event["ends"] is not None and at > event["ends"] + FOLLOW_TIME
+
+
 # ---------------------------------------------------------------- what it explains
 
 
@@ -591,10 +626,10 @@ def _explain(
             elif later := snapshots[bisect_right(snapshots, row["last_seen"]) :]:
                 event["recovered_at"] = max(event["recovered_at"] or 0, later[0])
     for event in events:
-        of_event = lasting[id(event)]
-        event["came_of_it"] = _came_of(of_event)
+        faults = lasting[id(event)]
+        event["came_of_it"] = _came_of(faults)
         event["groups_not_consuming"] = int(
-            any(kind == kinds.GROUP_NOT_CONSUMING and row["ongoing"] for kind, row in of_event)
+            any(kind == kinds.GROUP_NOT_CONSUMING and row["ongoing"] for kind, row in faults)
         )
 
 
@@ -617,9 +652,7 @@ def _came_of(lasting: Sequence[tuple[str, Row]]) -> Text | None:
         return None
     kind, worst = max(counted, key=badness)
     of_kind = [row for each, row in counted if each == kind]
-    what = kinds.kind_of(kind).title
-    if kind == kinds.STALLED:
-        what = Text("{queues} stalled", queues=count(len(of_kind), "queue"))
+    what = fault_in_words(kind, len(of_kind))
     if worst["ongoing"]:
         return Text("since then {what:within}", what=what)
     until = max(row["last_seen"] for row in of_kind)
@@ -633,7 +666,7 @@ def _explains(event: Row, finding: Row, since: Instant) -> bool:
     """
     kind, begins, ends = event["kind"], event["begins"], event["ends"]
     first_seen = finding["first_seen"]
-    if since < begins or (ends is not None and first_seen > ends + FOLLOW_TIME):
+    if since < begins or _is_long_over(event, first_seen):
         return False
     if kind in kinds.OF_ONE_GROUP:
         return True

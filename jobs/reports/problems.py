@@ -107,6 +107,7 @@ class Problem:
     nights_open: int
     returned: datetime | None
     event_ids: frozenset[str]
+    began_with: str | None
     orphan_minutes: float
     duplicate_minutes: float
     waiting: WaitingMessages
@@ -159,7 +160,7 @@ class Problem:
         return Text(_OVER[is_same_day], at=self.last_seen)
 
     def times(self, form: Literal["day", "day_minuteZ"] = "day") -> Text:
-        """The time that it was there, for how many nights, and that it came back.
+        """The time that it was there, what it began with, for how many nights, and that it came back.
 
         Worked example: "since 2026-11-20 10:00:00, open for 3 nights"; "2026-11-20 10:00:00 to
         2026-11-20 10:29:00"; ``form`` is that of its times (``rebalance_core.texts``).
@@ -169,6 +170,8 @@ class Problem:
         time = Text("since {start}", start=since)
         if not self.ongoing:
             time = Text("from {start} to {end}", start=since, end=until)
+        if self.began_with:
+            time = Text("{time}, began with {event}", time=time, event=self.began_with)
         if self.nights_open > 1:
             nights = count(self.nights_open, "night")
             time = Text("{time}, open for {nights}", time=time, nights=nights)
@@ -227,6 +230,7 @@ _OVER = {True: "over since {at:clock}", False: "over since {at:day}"}
 _AS_THEY_ARE = (
     *("standing", "severity", "worst_severity", "ongoing", "certainty", "is_explained", "what"),
     *("first_seen", "last_seen", "worst_findings", "remedy", "open_since", "returned"),
+    "began_with",
 )
 
 
