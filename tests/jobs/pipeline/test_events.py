@@ -129,6 +129,11 @@ def test_groups_that_lose_all_members_at_once_have_one_event_in_place_of_their_o
         of_many = [row for row in rows["events"] if row["kind"] == "MEMBERS_LEFT"]
         assert [row["groups_touched"] for row in of_many] == [20 + (in_turn > 0)] * (at_once > 2)
         assert all(row["headline"].startswith("10:05:00 ") for row in of_many)
+        for each in of_many:
+            named = [row for row in rows["problems"] if row["event_ids"] == [each["event_id"]]]
+            words = f"the loss of all members of {each['groups_touched']} groups at 10:05:00"
+            assert [row["began_with"] for row in named] == [words] * each["groups_touched"]
+        assert all(row["began_with"] for row in rows["problems"])
 
 
 def test_other_tables_pass_as_they_come() -> None:
