@@ -160,7 +160,7 @@ class Problem:
         return Text(_OVER[is_same_day], at=self.last_seen)
 
     def times(self, form: Literal["day", "day_minuteZ"] = "day") -> Text:
-        """The time that it was there, what it began with, for how many nights, and that it came back.
+        """The time that it was there, what it began with, for how many nights, and if it came back.
 
         Worked example: "since 2026-11-20 10:00:00, open for 3 nights"; "2026-11-20 10:00:00 to
         2026-11-20 10:29:00"; ``form`` is that of its times (``rebalance_core.texts``).
