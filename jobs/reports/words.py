@@ -76,7 +76,7 @@ def in_general(text: str) -> str:
 
 
 def names_of_slots(text: str) -> dict[str, str]:
-    """What ``in_general`` leaves out of a text: by slot, in their order, the names.
+    """The names that ``in_general`` leaves out of a text, by slot, in their order.
 
     >>> names_of_slots(Text("{what} it", what=Text("restart {this_client}", this_client="a")))
     {'this_client': 'a'}

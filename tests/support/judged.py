@@ -46,7 +46,7 @@ def with_problems(
         events = [
             _judged("events", row)
             for row in found.get("events", ())
-            if row["cluster"] == cluster and consumer_group in row["groups"]
+            if row.get("cluster") == cluster and consumer_group in row["groups"]
         ]
         judged = problem_rows(of_group | {"events": events}, ended or {})
         problems += [group | row for row in judged]
