@@ -162,7 +162,8 @@ language string?: the client's language
 version int?: the ordinal of the client's MQVersion
 collected_at timestamp?: when the answer came
 error_message string?: the error in words
-event_id string?: the event in whose time it began, as in events; null: none
+event_id string?: the event in whose time it began, as in events or merged_event_ids there; null:
+    none
 processes int: how many processes use it; each has what follows
 queue_count int? 0..: the length of the queue list it used
 client_count int? 0..: the length of the client list it used

@@ -552,7 +552,8 @@ def headline(row: Row) -> Text:
     return Text("{time} {what}: {cost}", time=clock(row["begins"]), what=what, cost=every)
 
 
-_IN_SHORT = {
+#: The words of an event for what began with it; with COLLECTOR_AWAY nothing begins.
+IN_SHORT = {
     kinds.MEMBERS_LEFT: "the loss of all members of {groups} at {time}",
     kinds.MASTER_LEFT: "the loss of the master of {subject} at {time}",
     kinds.NAMESERVERS_DIFFER: "the different routes of nameserver {subject} at {time}",
@@ -569,7 +570,7 @@ def in_short(row: Row) -> Text:
     >>> in_short({"kind": "GROUP_DEPLOYED", "subject": "G", "begins": 0, "groups": ["G"]})
     'the deploy of G at 00:00:00'
     """
-    template = _IN_SHORT[row["kind"]]
+    template = IN_SHORT[row["kind"]]
     groups = count(len(row["groups"]), "group")
     values = {"subject": row["subject"], "groups": groups, "time": clock(row["begins"])}
     return Text(template, **for_slots(template, values))

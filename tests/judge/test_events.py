@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.declared.instants import SECOND
-from jobs.declared.kinds import GRADED_TABLES
+from jobs.declared.kinds import COLLECTOR_AWAY, EVENT_KINDS, GRADED_TABLES
 from jobs.judge import events
 from jobs.judge.arrow_tables import Row, to_table
 from jobs.judge.brokers import masters_away
@@ -74,6 +74,10 @@ def test_every_function_that_finds_events_is_called() -> None:
         and get_type_hints(each).get("return") == Iterator[Event]
     }
     assert {"masters_that_left", "topic_resized"} <= rules <= {*find_events.__code__.co_names}
+
+
+def test_every_event_with_which_something_begins_has_words_for_it() -> None:
+    assert events.IN_SHORT.keys() == EVENT_KINDS.keys() - {COLLECTOR_AWAY}
 
 
 # ---------------------------------------------------------------- masters
