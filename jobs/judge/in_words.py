@@ -7,6 +7,7 @@ from rebalance_core.english import MOST_NAMES, agreeing, list_of
 from rebalance_core.texts import Text
 
 from ..declared.instants import Instant
+from ..declared.kinds import STALLED, kind_of
 from .core_verdict import QueueKey
 
 
@@ -68,3 +69,14 @@ def waiting_in_words(messages: int) -> Text:
     ('1 message waits', '1,200 messages wait')
     """
     return agreeing(messages, "{messages:,} [message waits|messages wait]", messages=messages)
+
+
+def fault_in_words(kind: str, queues: int) -> str:
+    """A kind of fault, or of stalled queues, as a clause.
+
+    >>> fault_in_words("GROUP_NOT_CONSUMING", 8), fault_in_words("STALLED", 2)
+    ('The group consumes nothing', '2 queues stalled')
+    """
+    if kind == STALLED:
+        return Text("{queues} stalled", queues=english.count(queues, "queue"))
+    return kind_of(kind).title

@@ -30,6 +30,7 @@ from ..reports.finding_rows import place_of_finding
 from ..reports.place_findings import PlaceFinding, read_findings
 from ..reports.problems import Problem, Standing, heads_of, read_problems, remedies_of
 from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
+from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH
 from ..storage import PublishedRun
 from ..texts.waiting import WaitingMessages
@@ -100,7 +101,7 @@ class KindSection:
     """The problems that have one main cause, worst first.
 
     ``remedies`` are the different ones, each with how many of the groups it is for. Those that
-    differ in names alone are one, without the names.
+    differ in names alone are one, for each of these.
     """
 
     kind: Kind
@@ -131,6 +132,12 @@ class KindSection:
     def remedy(self) -> str:
         """The remedy, where it is the same for all."""
         return self.remedies[0][0] if len(self.remedies) == 1 else ""
+
+    @property
+    def shared_remedy(self) -> str:
+        """The same without the names, which each card would say again; of one card nothing."""
+        remedies = (each.remedy for each in self.problems if each.remedy)
+        return in_general(next(remedies)) if self.remedy and len(self.cards) > 1 else ""
 
 
 class PassedProblems(NamedTuple):
