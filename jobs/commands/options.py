@@ -124,12 +124,14 @@ example: what-if --group G --topic T --leave 10.0.0.4@app --queues 8
     --mend FAULT*  this fault of group_faults is repaired
     --separate-ids  every process gets a separate id
     --subscribe-all  all members subscribe to the topic, with one filter""",
-    "show": """print a published table
+    "show": """print a published table, or what is known of a group or a client
 example: show orphaned_queues --reports out/reports --group G_ORDER
-    TABLE  a table such as orphaned_queues, or summary; default: lists the tables
+    TABLE  a table such as orphaned_queues, or summary; default: lists the tables; with --group its
+            problems and topics, with --client its groups
     --format {table,json,csv} [table]  default: table
     --group G  only this consumer group
     --topic T  only this topic
+    --client ID  only this client id, or those of this address
     --columns A,B  only these columns, in this order
     --all-columns  every column; by default a table has the 8 that matter most
     --wide  one line per row, however wide; nothing is cut

@@ -10,6 +10,8 @@ from ..console.progress import Progress, complain
 from ..console.terminal import is_terminal
 from ..pipeline.inputs import Inputs
 from ..reports import table_text
+from ..reports.one_client import groups_of_client
+from ..reports.tables import PublishedTables
 from ..schemas import QUARANTINE
 from ..storage import PublishedRun, Snapshots
 from ..texts.shown import json_text, visible
@@ -25,6 +27,15 @@ def run(args: Options) -> int:
         _print(table_text.shown_refused(refused, settings.masking.to_masking()), "", args)
         return 0
     reports = reports_of(args, settings)
+    if args.table is None and args.client:
+        groups, left_out = reports.read(
+            args.date, lambda run: groups_of_client(PublishedTables(reports, run), args.client)
+        )
+        several = len(groups["cluster"].unique()) > 1
+        _print(groups if several else groups.drop_columns("cluster"), "", args, every=True)
+        if left_out:
+            Progress(quiet=args.quiet).say(left_out)
+        return 0
     if args.table is None:
         text = table_text.format_table(
             table_text.tables_of(reports.resolve(args.date)), sys.stdout, whole=True
@@ -32,7 +43,8 @@ def run(args: Options) -> int:
         write_in_pages(text, pages=not args.no_pager)
         return 0
     if args.table == "summary":
-        given = [f"--{each}" for each in ("group", "topic", "columns") if getattr(args, each)]
+        options = ("group", "topic", "client", "columns")
+        given = [f"--{each}" for each in options if getattr(args, each)]
         if left_out := given + ["--format csv"] * (args.format == "csv"):
             complain(f"summary is one JSON document: left out {', '.join(left_out)}")
         text = json_text(reports.resolve(args.date).summary, indent=2)
@@ -41,21 +53,21 @@ def run(args: Options) -> int:
 
     def read(published: PublishedRun) -> tuple[Any, str]:
         asked = (reports, published, args.table, args.group, args.topic)
-        rows = table_text.read_table(*asked)
+        rows = table_text.read_table(*asked, args.client)
         return rows, "" if rows.num_rows else table_text.why_no_rows(*asked)
 
     _print(*reports.read(args.date, read), args)
     return 0
 
 
-def _print(table: Any, reason: str, args: Options) -> None:
-    """Prints a table as the options say; ``reason``: why it has no rows."""
+def _print(table: Any, reason: str, args: Options, *, every: bool = False) -> None:
+    """Prints a table as the options say; ``reason``: why it has no rows; ``every``: all columns."""
     is_for_a_person = args.format == "table"
     if is_for_a_person:
         table = table_text.worst_first(table)
     if args.columns:
         table = table_text.select_columns(table, args.columns)
-    elif is_for_a_person and not args.all_columns:
+    elif is_for_a_person and not (every or args.all_columns):
         table = table_text.columns_that_matter(table)
     if is_for_a_person:
         text = table_text.format_table(
