@@ -28,13 +28,13 @@ def run(args: Options) -> int:
         return 0
     reports = reports_of(args, settings)
     if args.table is None and args.client:
-        groups, left_out = reports.read(
+        groups, hidden = reports.read(
             args.date, lambda run: groups_of_client(PublishedTables(reports, run), args.client)
         )
         several = len(groups["cluster"].unique()) > 1
         _print(groups if several else groups.drop_columns("cluster"), "", args, every=True)
-        if left_out:
-            Progress(quiet=args.quiet).say(left_out)
+        if hidden:
+            Progress(quiet=args.quiet).say(hidden)
         return 0
     if args.table is None:
         text = table_text.format_table(

@@ -19,14 +19,12 @@ from .tables import Tables
 _TAKES, _IDLE, _CLAIMS_NOTHING = "takes queues", "gets no queue", "takes a slot and no queue"
 _LEFT, _NOT_KNOWN = "was a member, and is none at the end", "not known at the end"
 
-_COLUMNS = pa.schema(
-    [
-        *[pa.field(name, STRING) for name in ("client_id", "cluster", "consumer_group", "role")],
-        *[pa.field("topics", INT), pa.field("queues", DOUBLE), pa.field("processes", INT)],
-        *[pa.field("severity", STRING), pa.field("ongoing", BOOLEAN)],
-        pa.field("faults", pa.list_(STRING)),
-    ]
-)
+#: The columns that are shown.
+_COLUMNS: dict[str, pa.DataType] = {
+    **dict.fromkeys(("client_id", "cluster", "consumer_group", "role"), STRING),
+    **{"topics": INT, "queues": DOUBLE, "processes": INT},
+    **{"severity": STRING, "ongoing": BOOLEAN, "faults": pa.list_(STRING)},
+}
 _OF_LOAD = ("topics", "queues", "processes")
 
 
@@ -88,7 +86,7 @@ def groups_of_client(tables: Tables, wanted: str) -> tuple[pa.Table, str]:
             is_over = each[1:] in with_load or members.get(each[1:]) == 0
             row["role"] = _LEFT if is_over else _NOT_KNOWN
         rows.append(row | _summed(faults.get(each, ())))
-    return pa.Table.from_pylist(rows, schema=_COLUMNS), left_out if hidden else ""
+    return pa.Table.from_pylist(rows, schema=pa.schema(_COLUMNS)), left_out if hidden else ""
 
 
 def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
