@@ -25,7 +25,7 @@ from ..publish.run import EngineResult, Scope, Task
 from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES
 from ..storage import Reports, Snapshots
 from ..texts.shown import iso, visible
-from ..verdict.gaps import facts_missing, times_ahead
+from ..verdict.gaps import clusters_alike, facts_missing, times_ahead
 from ..verdict.silence import NEVER_ASKED, NEVER_LISTED, OFFSETS, ROUTES, AnswerTimes
 from .failed_groups import without_failures
 from .group_audit import GroupAudit, earlier_pieces
@@ -116,6 +116,7 @@ class FoldResult:
         gaps = [
             *lost_rows(facts),
             *times_ahead(facts.ahead),
+            *clusters_alike(facts.clusters),
             *facts_missing(facts.indistinct, facts.never_routed()),
         ]
         return EngineResult(
