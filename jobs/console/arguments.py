@@ -210,7 +210,7 @@ def date_of(text: str) -> str:
     raise UsageError(f"expected a date as YYYY-MM-DD, came {text!r}")
 
 
-def _folder(text: str) -> str:
+def folder(text: str) -> str:
     """A folder, which standard output is none."""
     if text == STANDARD_OUTPUT:
         raise UsageError(
@@ -298,7 +298,7 @@ def _change(option: str, text: str) -> Any:
 _READERS: Mapping[str, Callable[[str], Any]] = {
     **{name: partial(_formed, name) for name in _FORMS},
     "D": date_of,
-    "DIR": _folder,
+    "DIR": folder,
     "--columns": _columns,
     "--fail-on": _gates,
     "--rate": float,
