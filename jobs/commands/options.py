@@ -137,7 +137,7 @@ example: show orphaned_queues --reports out/reports --group G_ORDER
     --wide  one line per row, however wide; nothing is cut
     --no-pager  never show a long table in $PAGER (less)
     --reports --date --settings --set --quiet""",
-    "alert": """send a published run to chats and on-call tools, or write its metrics
+    "alert": f"""send a published run to chats and on-call tools, or write its metrics
 Without --metrics and --webhook the message is printed. [alerts] in the settings says where it goes
 and what is sent; docs/alerts.md has an example for each service. The URL comes from the environment
 (REBALANCE_AUDIT_WEBHOOK) or from the file that alerts.webhook_file names. The published run is not
@@ -146,6 +146,9 @@ example: alert --reports out/reports --metrics rebalance.prom --webhook
     --reports --date
     --metrics FILE  where to write Prometheus metrics (*.prom), in one step; -: standard output
     --webhook  send the new findings that were not sent yet
+    --again  print the message as if nothing had been sent before; sends nothing
+    --service {{{",".join((*choices.WEBHOOK_SERVICES, "EMAIL"))}}}  print the message as
+            this service gets it; sends nothing
     --language --settings --set --quiet""",
 }
 OTHERS: Mapping[str, str] = {
@@ -194,6 +197,9 @@ COMMANDS: Mapping[str, str] = {**EVERY_DAY, **OTHERS}
 #: Usages where argparse does not say it well.
 USAGES: Mapping[str, str] = {
     # The names of all services are too long for a line.
+    "alert": "%(prog)s [-h] [-v] [--reports DIR] [--date D] [--metrics FILE]\n"
+    "                             [--webhook] [--again] [--service SERVICE]\n"
+    "                             [--language L] [--settings FILE] [--set A.B=C] [--quiet]",
     "init": "%(prog)s [-h] [-v] [--namesrv A] [--dumps PATH] [--output DIR]\n"
     "                            [--messages SERVICE] [--language L] [--schedule S]\n"
     "                            [--settings FILE] [--force]",
