@@ -6,11 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..config.masking import Masking
+from ..declared.instants import to_datetime
 from ..declared.kinds import EVENT_KINDS, OF_ONE_GROUP
 from ..engines.pieces import FOR_ALL, Piece, pack_rows, unpack_rows
 from ..fold.kernel import Facts
 from ..judge.arrow_tables import Row, to_table
 from ..judge.events import bounded, collector_away, merged
+from ..judge.in_words import dated
 from ..languages.translated_rows import with_texts
 from ..schemas import EVENTS, LONG
 
@@ -39,6 +41,14 @@ def with_events(pieces: Iterable[Piece], facts: Facts, masking: Masking) -> Iter
         else:
             yield piece
     events = pa.concat_tables([*whole, to_table(EVENTS, [bounded(row) for row in merged(rows)])])
+    ends = (
+        each for rounds in facts.rounds.values() if rounds for each in (min(rounds), max(rounds))
+    )
+    # One date is that of the report.
+    if len({to_datetime(each).date() for each in ends}) > 1:
+        texts = ("headline", "evidence")
+        rows = [row | {name: dated(row[name]) for name in texts} for row in _rows(events)]
+        events = to_table(EVENTS, rows)
     yield from pack_rows(FOR_ALL, EVENTS.name, _in_time(events))
 
 
