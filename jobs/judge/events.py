@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rebalance_core import repairs
+from rebalance_core import english, repairs
 from rebalance_core.english import count, joined, named_broker, with_commas
 from rebalance_core.findings import CERTAIN, MOST_INT
 from rebalance_core.grouping import grouped
@@ -49,6 +49,8 @@ _ONE_DEPLOY: Instant = 5 * 60 * SECOND
 _ROUNDS_OF_ONE = 2
 #: The collector was away where so many usual gaps passed without a round, and so much time.
 _MISSED_ROUNDS, _LEAST_AWAY = 2.5, 120 * SECOND
+#: So few groups that did not recover are named in a headline; of more the numbers say enough.
+_MOST_LASTING = 3
 #: A row names so many groups and findings; how many there are it has in numbers.
 MOST_GROUPS, MOST_FINDINGS = 1_000, 100
 
@@ -437,6 +439,8 @@ def headline(row: Row) -> Text:
         if recovered := row["groups_recovered"]:
             by = clock(max(row["recovered_at"] or 0, row["ends"]))
             cost.append(Text("{number:,} recovered by {time}", number=recovered, time=by))
+            if 0 < len(lasting := row["groups_lasting"]) <= _MOST_LASTING:
+                cost.append(Text("not {groups}", groups=english.list_of(lasting)))
     if row["kind"] != kinds.COLLECTOR_AWAY:
         cost.append(count(lost, "queue lost", "queues lost") if lost else Text("no queue lost"))
     if unread:
