@@ -137,7 +137,12 @@ def two_clusters(*names: str) -> tuple[str, list[str]]:
 
 @pytest.mark.parametrize(
     ("one", "other", "shown"),
-    [("prod", "prod ", "prod␣"), ("prod", " prod", "␣prod"), ("pr od", "pr  od", "pr␣␣od")],
+    [
+        ("prod", "prod ", "prod␣"),
+        ("prod", " prod", "␣prod"),
+        ("pr od", "pr  od", "pr␣␣od"),
+        ("prod", "prod\u3000", "prod␣"),
+    ],
 )
 def test_clusters_whose_names_differ_by_blanks_are_one_that_was_cut(
     one: str, other: str, shown: str
