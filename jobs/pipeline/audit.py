@@ -82,7 +82,12 @@ class FoldResult:
         Spark by the pandas UDF ``recompute_allocations``.
         """
         before = self.engine.given(earlier_pieces(earlier, self.shards))
-        terms = replace(terms, never_asked=self.never_asked, lost_clusters=self.lost_clusters)
+        terms = replace(
+            terms,
+            never_asked=self.never_asked,
+            lost_clusters=self.lost_clusters,
+            last_rounds={name: max(each) for name, each in self.facts.rounds.items() if each},
+        )
         work = GroupAudit(terms, strategy_rules(settings))
         return self.engine.ask(self.pieces.and_also(before), work)
 
