@@ -4,18 +4,23 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+import pyarrow.dataset as ds
+
 from ..console.arguments import Options
 from ..console.output import give, write_in_pages
 from ..console.progress import Progress, complain
 from ..console.terminal import is_terminal
+from ..errors import SettingsError
+from ..languages.language import Language
 from ..pipeline.inputs import Inputs
 from ..reports import table_text
 from ..reports.one_client import groups_of_client
+from ..reports.one_group import group_lines
 from ..reports.tables import PublishedTables
 from ..schemas import QUARANTINE
-from ..storage import PublishedRun, Snapshots
+from ..storage import PublishedRun, Reports, Snapshots
 from ..texts.shown import json_text, visible
-from .common import refused_by_last_run, reports_of, settings_of
+from .common import refused_by_last_run, reports_of, settings_of, text_width
 
 
 def run(args: Options) -> int:
@@ -28,14 +33,9 @@ def run(args: Options) -> int:
         return 0
     reports = reports_of(args, settings)
     if args.table is None and args.client:
-        groups, hidden = reports.read(
-            args.date, lambda run: groups_of_client(PublishedTables(reports, run), args.client)
-        )
-        several = len(groups["cluster"].unique()) > 1
-        _print(groups if several else groups.drop_columns("cluster"), "", args, every=True)
-        if hidden:
-            Progress(quiet=args.quiet).say(hidden)
-        return 0
+        return _show_client(args, reports)
+    if args.table is None and (args.group or args.topic):
+        return _show_group(args, reports, settings.console_language)
     if args.table is None:
         text = table_text.format_table(
             table_text.tables_of(reports.resolve(args.date)), sys.stdout, whole=True
@@ -57,6 +57,37 @@ def run(args: Options) -> int:
         return rows, "" if rows.num_rows else table_text.why_no_rows(*asked)
 
     _print(*reports.read(args.date, read), args)
+    return 0
+
+
+def _show_client(args: Options, reports: Reports) -> int:
+    """Prints the groups that have a client."""
+    if args.topic:
+        complain("a client's groups are not by topic: --topic was left out")
+    groups, hidden = reports.read(
+        args.date, lambda run: groups_of_client(PublishedTables(reports, run), args.client)
+    )
+    several = len(groups["cluster"].unique()) > 1
+    if args.group:
+        groups = groups.filter(ds.field("consumer_group") == args.group)
+    _print(groups if several else groups.drop_columns("cluster"), "", args, every=True)
+    if hidden:
+        Progress(quiet=args.quiet).say(hidden)
+    return 0
+
+
+def _show_group(args: Options, reports: Reports, language: Language) -> int:
+    """Prints what is wrong with a group, or a topic, and its topics."""
+    if args.format != "table" or args.columns:
+        raise SettingsError(
+            "expected a table with --format or --columns, such as problems or group_health"
+        )
+    asked, width = (args.group, args.topic), text_width()
+    lines, topics = reports.read(
+        args.date, lambda run: group_lines(reports, run, asked, width, language)
+    )
+    text = table_text.format_table(topics, sys.stdout, whole=True, is_wide=args.wide)
+    write_in_pages("\n".join([*lines, "", text]), pages=not args.no_pager, is_wide=args.wide)
     return 0
 
 

@@ -117,6 +117,12 @@ def test_an_address_is_all_that_it_has(show: Show) -> None:
     assert set(ids) == {A, B}
 
 
+def test_of_the_groups_of_a_client_one_is_chosen(show: Show, cli: CommandLine) -> None:
+    (row,) = show("--client", A, "--group", "IDLE", "--topic", "T", "--format", "json")
+    assert json.loads(row)["consumer_group"] == "IDLE"
+    assert "--topic was left out" in cli.err
+
+
 def test_a_client_that_no_audited_group_has_is_no_all_clear(show: Show, cli: CommandLine) -> None:
     show("--client", "10.0.0.1@aa", code=2)
     assert "has a client '10.0.0.1@aa': did you mean '10.0.0.1@a'" in cli.err
