@@ -37,7 +37,7 @@ _WORDS_OF: Mapping[str, str] = {
     "what-if": "simulate predict scale plan try shrink grow add remove",
     "alert": "send notify notification message mail slack dingtalk webhook",
     "alert --metrics FILE": "metric prometheus prom grafana",
-    "live": "now watch check status verify monitor current",
+    "live": "now watch status monitor current",
     "collect": "dump fetch scrape poll crawl",
     "run": "start nightly job all",
     "init": "setup config configure install setting cron schedule",
@@ -53,7 +53,7 @@ _TABLES = [each.removeprefix("show ") for each in _WORDS_OF if re.fullmatch(r"sh
 
 
 def meant_by(word: str, tables: Collection[str] = _TABLES) -> list[str]:
-    """What is typed behind ``rebalance-audit`` for what a word may mean; ``tables`` that there are.
+    """The command, without ``rebalance-audit``, that a word may mean; ``tables``: the names of all.
 
     A word by its meaning first, then what is spelt alike: a command, a table, a word.
 

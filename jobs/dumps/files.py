@@ -54,7 +54,7 @@ def list_local_files(paths: Sequence[str]) -> list[InputFile] | None:
 
 
 def _named(path: str) -> list[str]:
-    """What a local path names: itself where it is there, else as a glob."""
+    """The places that a local path names: itself where it is there, else as a glob."""
     place = local_path(path)
     return [place] if _is_there(place) else _matches(place)
 

@@ -49,7 +49,7 @@ _ONE_DEPLOY: Instant = 5 * 60 * SECOND
 _ROUNDS_OF_ONE = 2
 #: The collector was away where so many usual gaps passed without a round, and so much time.
 _MISSED_ROUNDS, _LEAST_AWAY = 2.5, 120 * SECOND
-#: So few groups that did not recover are named in a headline; of more the numbers say enough.
+#: The most groups that did not recover and are named in a headline: of more the number is enough.
 _MOST_LASTING = 3
 #: A row names so many groups and findings; how many there are it has in numbers.
 MOST_GROUPS, MOST_FINDINGS = 1_000, 100

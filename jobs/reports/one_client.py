@@ -15,7 +15,7 @@ from ..errors import SettingsError
 from ..schemas import BOOLEAN, DOUBLE, INT, STRING
 from .tables import Tables
 
-#: What a client does in a group at the end of the run.
+#: The roles of a client in a group at the end of the run.
 _TAKES, _IDLE, _CLAIMS_NOTHING = "takes queues", "gets no queue", "takes a slot and no queue"
 _LEFT, _NOT_KNOWN = "was a member, and is none at the end", "not known at the end"
 
@@ -103,7 +103,7 @@ def is_client(client_id: str, wanted: str) -> bool:
 
 
 def _faults(tables: Tables) -> Mapping[_Membership, Sequence[_NamedIn]]:
-    """What names a client: faults, and stalls of queues that it owned."""
+    """All that names a client: faults, and stalls of queues that it owned."""
     found: dict[_Membership, list[_NamedIn]] = defaultdict(list)
     shared = ("cluster", "consumer_group", "topic", "severity", "ongoing")
     for table, columns in (
