@@ -391,6 +391,8 @@ backlog long?: as in group_health
 backlog_per_minute double: as in group_health
 waiting_since timestamp?: as in group_health; null where all is as new as the last offsets
 queues_without_offsets int: as in group_health; of a retry topic without any offsets 0
+unseen_since timestamp?: it is there in this snapshot, the last with an answer about the group, and
+    its cluster was polled for longer; null: it was looked for to the end, or is over
 texts
 
 verdict: the run: one row
@@ -403,6 +405,7 @@ critical int: topics of groups with lasting faults of which the worst is CRITICA
 warning int: those of which the worst is WARNING
 groups int: the groups of both
 ongoing int: those of both that are still there at the end
+unseen int: those of both that were there when their group was last asked about, before the end
 new int: those of both with new findings
 returned int: those of both that were over before
 resolved int: findings of the previous run that are over

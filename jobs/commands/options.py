@@ -142,18 +142,20 @@ example: check 451f726011011044 --namesrv 10.0.0.1:9876
     | --snapshots DIR  newer snapshot tables, in place of the cluster
     --format {text,json} [text]  json: the answer about each finding
     --reports --date --language --settings --set --quiet""",
-    "show": """print a published table
+    "show": """print a published table, or what is known of a group or a client
 example: show orphaned_queues --reports out/reports --group G_ORDER
-    TABLE  a table such as orphaned_queues, or summary; default: lists the tables
+    TABLE  a table such as orphaned_queues, or summary; default: lists the tables; with --group its
+            problems and topics, with --client its groups
     --format {table,json,csv} [table]  default: table
     --group G  only this consumer group
     --topic T  only this topic
+    --client ID  only this client id, or those of this address
     --columns A,B  only these columns, in this order
     --all-columns  every column; by default a table has the 8 that matter most
     --wide  one line per row, however wide; nothing is cut
     --no-pager  never show a long table in $PAGER (less)
     --reports --date --settings --set --quiet""",
-    "alert": """send a published run to chats and on-call tools, or write its metrics
+    "alert": f"""send a published run to chats and on-call tools, or write its metrics
 Without --metrics and --webhook the message is printed. [alerts] in the settings says where it goes
 and what is sent; docs/alerts.md has an example for each service. The URL comes from the environment
 (REBALANCE_AUDIT_WEBHOOK) or from the file that alerts.webhook_file names. The published run is not
@@ -162,6 +164,9 @@ example: alert --reports out/reports --metrics rebalance.prom --webhook
     --reports --date
     --metrics FILE  where to write Prometheus metrics (*.prom), in one step; -: standard output
     --webhook  send the new findings that were not sent yet
+    --again  print the message as if nothing had been sent before; sends nothing
+    --service {{{",".join((*choices.WEBHOOK_SERVICES, "EMAIL"))}}}  print the message as
+            this service gets it; sends nothing
     --language --settings --set --quiet""",
 }
 OTHERS: Mapping[str, str] = {
@@ -210,6 +215,9 @@ COMMANDS: Mapping[str, str] = {**EVERY_DAY, **OTHERS}
 #: Usages where argparse does not say it well.
 USAGES: Mapping[str, str] = {
     # The names of all services are too long for a line.
+    "alert": "%(prog)s [-h] [-v] [--reports DIR] [--date D] [--metrics FILE]\n"
+    "                             [--webhook] [--again] [--service SERVICE]\n"
+    "                             [--language L] [--settings FILE] [--set A.B=C] [--quiet]",
     "init": "%(prog)s [-h] [-v] [--namesrv A] [--dumps PATH] [--output DIR]\n"
     "                            [--messages SERVICE] [--language L] [--schedule S]\n"
     "                            [--settings FILE] [--force]",

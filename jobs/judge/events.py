@@ -57,7 +57,7 @@ _LEAST_GROUPS = 5
 #: The time between two searches of a broker for members that are silent for too long
 #: (``ClientHousekeepingService`` 4.9.4).
 _HOUSEKEEPING: Instant = 10 * SECOND
-#: The most of these groups that a headline names.
+#: The most groups that a headline names: those that lost their members, or did not recover.
 _MOST_NAMED = 3
 #: A row names so many groups and findings; how many there are it has in numbers.
 MOST_GROUPS, MOST_FINDINGS = 1_000, 100
@@ -534,6 +534,8 @@ def headline(row: Row) -> Text:
     if kind not in kinds.OF_ONE_GROUP and (recovered := row["groups_recovered"]):
         by = clock(max(row["recovered_at"] or 0, row["ends"]))
         cost.append(Text("{number:,} recovered by {time}", number=recovered, time=by))
+        if 0 < len(lasting := row["groups_lasting"]) <= _MOST_NAMED:
+            cost.append(Text("not {groups}", groups=list_of(lasting)))
     came_of_it = row.get("came_of_it") if kind in kinds.OF_ONE_GROUP else None
     if kind not in kinds.OF_ONE_GROUP and (number := row["groups_not_consuming"]):
         template = "since then {groups} [consumes|consume] nothing"

@@ -75,5 +75,8 @@ def judge(case: Case) -> dict[str, list[Row]]:
     tables = to_rows(case, found)
     tables["events"] = find_events(case, tables)
     group = {"cluster": case.dossier.cluster, "consumer_group": case.dossier.consumer_group}
-    found_problems = problem_rows(tables, case.dossier.ended)
-    return tables | {"problems": [group | row for row in found_problems]}
+    problems = [
+        group | row | {"unseen_since": case.unseen_since if row["ongoing"] else None}
+        for row in problem_rows(tables, case.dossier.ended)
+    ]
+    return tables | {"problems": problems}

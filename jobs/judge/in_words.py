@@ -38,6 +38,24 @@ def zoned_clock(moment: Instant) -> Text:
     return Text("{at:clockZ}", at=moment)
 
 
+_DATED = {"{at:clock}": "{at:day}", "{at:clockZ}": "{at:dayZ}"}
+
+
+def dated(text: str) -> str:
+    """The text with the date of each time of day in it, for whoever reads of several days.
+
+    >>> dated(Text("{time} it began", time=clock(60_000_000)))
+    '1970-01-01 00:01:00 it began'
+    """
+    if not isinstance(text, Text):
+        return text
+    values = {
+        name: dated(value) if isinstance(value, Text) else value
+        for name, value in text.values.items()
+    }
+    return Text(_DATED.get(text.template, text.template), **values)
+
+
 def queues_in_words(queues: Iterable[QueueKey]) -> str:
     """The queues by broker.
 

@@ -9,12 +9,13 @@ import pyarrow.compute as pc
 from rebalance_core.grouping import grouped
 
 from ..config.masking import Masking
-from ..declared.instants import Instant
+from ..declared.instants import Instant, to_datetime
 from ..declared.kinds import EVENT_KINDS, OF_ONE_GROUP
 from ..engines.pieces import FOR_ALL, Piece, pack_rows, unpack_rows
 from ..fold.kernel import Facts
 from ..judge.arrow_tables import Row, to_table
 from ..judge.events import bounded, collector_away, in_short, left_at_once, members_left, merged
+from ..judge.in_words import dated
 from ..languages.translated_rows import TEXTS, with_texts
 from ..schemas import EVENTS, LONG, PROBLEMS
 
@@ -52,6 +53,12 @@ def with_events(pieces: Iterable[Piece], facts: Facts, masking: Masking) -> Iter
     yield from _naming(problems, left, own) if left else problems
     rows = [bounded(row) for row in (*(event for event, _ in left), *merged(rows))]
     events = pa.concat_tables([own, to_table(EVENTS, rows)])
+    ends = (each for times in rounds.values() if times for each in (times[0], times[-1]))
+    # One date is that of the report.
+    if len({to_datetime(each).date() for each in ends}) > 1:
+        texts = ("headline", "evidence")
+        rows = [row | {name: dated(row[name]) for name in texts} for row in _rows(events)]
+        events = to_table(EVENTS, rows)
     yield from pack_rows(FOR_ALL, EVENTS.name, _in_time(events))
 
 

@@ -108,6 +108,7 @@ class Problem:
     returned: datetime | None
     event_ids: frozenset[str]
     began_with: str | None
+    unseen_since: datetime | None
     orphan_minutes: float
     duplicate_minutes: float
     waiting: WaitingMessages
@@ -154,10 +155,15 @@ class Problem:
     @property
     def now(self) -> Text:
         """The first words of whatever is said of it: still there, or over since when."""
-        if self.ongoing:
-            return Text("still there")
         is_same_day = self.first_seen.date() == self.last_seen.date()
-        return Text(_OVER[is_same_day], at=self.last_seen)
+        if self.unseen_since is not None:
+            return Text(_LAST_SEEN[is_same_day], at=self.unseen_since)
+        return Text("still there") if self.ongoing else Text(_OVER[is_same_day], at=self.last_seen)
+
+    @property
+    def is_there(self) -> bool:
+        """True if it is still there as far as anybody looked, and that was to the end."""
+        return self.ongoing and self.unseen_since is None
 
     def times(self, form: Literal["day", "day_minuteZ"] = "day") -> Text:
         """The time that it was there, what it began with, for how many nights, and if it came back.
@@ -232,12 +238,17 @@ class Problem:
 
 _TIME_FORMS = {"day": "{at:day}", "day_minuteZ": "{at:day_minuteZ}"}
 #: The words for one that is over, by a flag: it began on the same day.
+_LAST_SEEN = {
+    True: "there when last seen at {at:clock}",
+    False: "there when last seen at {at:day}",
+}
 _OVER = {True: "over since {at:clock}", False: "over since {at:day}"}
 #: The columns of ``problems`` that are a value of a ``Problem`` as they are.
 _AS_THEY_ARE = (
     *("standing", "severity", "worst_severity", "ongoing", "certainty", "is_explained", "what"),
     *("first_seen", "last_seen", "worst_findings", "remedy", "open_since", "returned"),
     "began_with",
+    "unseen_since",
 )
 
 
@@ -283,7 +294,7 @@ def cause_line(
 
     At most so many groups have their names in it, as ``shown``.
     """
-    there = [each for each in problems if each.ongoing]
+    there = [each for each in problems if each.is_there]
     groups = dict.fromkeys(each.place[:2] for each in problems)
     names = [" / ".join(map(shown, each[not several :])) for each in groups]
     now: str = min(there or problems, key=lambda each: each.first_seen).now

@@ -525,6 +525,20 @@ def test_what_many_groups_saw_is_one_event_from_the_first_to_the_last_that_saw_i
     to_table(EVENTS, [bounded(event)])
 
 
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ([1, 2, 3, 4], "3 recovered by 00:02:44, not G004, "),
+        ([1, 4, 8, 12], "1 recovered by 00:02:52, not G004, G008 and G012, "),
+        ([1, 2, 3], "3 recovered by 00:02:43, 2 queues lost"),
+        ([*range(1, 17)], "12 recovered by 00:02:56, 8 queues lost"),
+    ],
+)
+def test_the_few_that_did_not_recover_are_named(numbers: list[int], said: str) -> None:
+    (event,) = merged(sighting(n, 40 + n, 60, ended=True) for n in numbers)
+    assert said in event["headline"]
+
+
 def test_of_those_that_saw_it_first_the_group_that_saw_most_says_what_showed_an_event() -> None:
     rows = [sighting(n, 100 + n // 2, 60, ended=True) for n in range(4)]
     most = "it is gone, and no route names it"

@@ -18,12 +18,14 @@ from jobs.declared.instants import SECOND
 from jobs.engines.local import LocalEngine
 from jobs.engines.pieces import pack_rows, unpack_rows
 from jobs.fold.kernel import Cutting, Facts
+from jobs.languages.translated_rows import with_texts
 from jobs.pipeline.audit import fold_pieces
 from jobs.pipeline.ingest import tables_of_dumps
 from jobs.pipeline.merged_events import with_events
 from jobs.pipeline.terms_of_settings import terms_of
 from tests.cases.small_dumps import OFFLINE, members, route
 
+HOUR = 3600 * SECOND
 FIELD = Path(__file__).parent.parent.parent / "data" / "field"
 SETTINGS = Settings(persistence_seconds=60)
 
@@ -134,6 +136,23 @@ def test_groups_that_lose_all_members_at_once_have_one_event_in_place_of_their_o
             words = f"the loss of all members of {each['groups_touched']} groups at 10:05:00"
             assert [row["began_with"] for row in named] == [words] * each["groups_touched"]
         assert all(row["began_with"] for row in rows["problems"])
+
+
+@pytest.mark.parametrize(
+    ("last", "headline"),
+    [
+        (23 * HOUR, "10:00:00 the collector was away until 23:00:00: 1 group touched"),
+        (
+            34 * HOUR,
+            "1970-01-01 10:00:00 the collector was away until 1970-01-02 10:00:00: 1 group touched",
+        ),
+    ],
+)
+def test_an_event_of_a_run_over_several_days_has_its_date(last: int, headline: str) -> None:
+    rounds = {*range(9 * HOUR, 10 * HOUR + 1, HOUR // 60), last}
+    (piece,) = with_events([], Facts({"c": rounds}, {("c", "G"): set()}), Masking())
+    rows = map(with_texts, unpack_rows(piece.data).to_pylist())
+    assert [row["headline"] for row in rows] == [headline]
 
 
 def test_other_tables_pass_as_they_come() -> None:
