@@ -168,18 +168,21 @@ class Report(Mapping[str, pa.Table]):
         changes: Change | Iterable[Change],
         at: Time | None = None,
         cluster: str | None = None,
+        *,
+        full: bool = False,
     ) -> Prediction:
         """Predicts what changes do to a topic of a group, one after the other; None: to all topics.
 
         Changes are made by the functions of ``rebalance_core``: leave, join, separate_ids,
         use_strategy, subscribe_all, add_broker, remove_broker, resize, unify_list, mend. Raises as
         ``explain`` does, InputError for what is not a change, and ChangeError where one cannot be
-        made.
+        made. ``full``: the pictures have every broker, queue and client.
 
         >>> report.what_if("G", "T", [leave("10.0.0.4@app")]).safe  # doctest: +SKIP
         """
         made = _changes_of(changes)
-        return predict_moments(self._moments(group, topic, at, cluster), made, self._settings)
+        moments = self._moments(group, topic, at, cluster)
+        return predict_moments(moments, made, self._settings, is_full=full)
 
     def _moments(
         self, group: str, topic: str | None, at: Time | None, cluster: str | None

@@ -45,7 +45,7 @@ def _predict(args: Options, settings: Settings) -> int:
     without_value = {"--separate-ids": separate_ids(), "--subscribe-all": subscribe_all()}
     changes = [without_value.get(each, each) for each in args.changes]
     try:
-        predicted = predict_moments(moments, changes, settings, text_width())
+        predicted = predict_moments(moments, changes, settings, text_width(), is_full=args.full)
     except ChangeError as error:
         raise SettingsError(visible(str(error))) from error
     if args.format == "json":

@@ -11,7 +11,7 @@ from ..config.settings import Settings
 from ..judge.moment import Moment
 from ..reports.situation_text import explain_lines
 from ..reports.text_templates import WIDTH
-from ..reports.what_if import what_if_group_lines, what_if_lines, what_if_values
+from ..reports.what_if import what_if_lines, what_if_values
 from .terms_of_settings import strategy_rules
 
 
@@ -48,7 +48,12 @@ class Prediction:
 
 
 def predict_moments(
-    moments: Sequence[Moment], changes: Sequence[Change], settings: Settings, width: int = WIDTH
+    moments: Sequence[Moment],
+    changes: Sequence[Change],
+    settings: Settings,
+    width: int = WIDTH,
+    *,
+    is_full: bool = False,
 ) -> Prediction:
     """Predicts the effect of changes on the topics of a group; each moment is of one topic.
 
@@ -59,11 +64,7 @@ def predict_moments(
     unread = {each.state.topic: each.backlog for each in moments}
     answers = predict_group(situations, changes, unread)
     predictions = [(each, answers[each.state.topic]) for each in moments]
-    if len(predictions) == 1:
-        ((moment, answer),) = predictions
-        lines = what_if_lines(answer, moment, settings.reader, width)
-    else:
-        lines = what_if_group_lines(predictions, settings.reader, width)
+    lines = what_if_lines(predictions, settings.reader, width, is_full=is_full)
     values = settings.masking.to_masking().mask_all(what_if_values(predictions))
     is_safe = all(each.safe for each in answers.values())
     return Prediction(_masked(lines, settings), values, is_safe)

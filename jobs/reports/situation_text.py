@@ -4,9 +4,10 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
 
 import rebalance_core as core
 from rebalance_core import Evaluation, MessageQueue, Situation, TopicRoute
@@ -30,6 +31,8 @@ from .words import in_words
 
 _MOST_CLIENTS = 40
 _MOST_DRAWN = 120
+#: The most lines of a picture, but for the first brokers, which have as many as they need.
+_MOST_LINES = 24
 _MOST_BROKERS = 40
 #: The most clients of which it is shown what their leaving would do.
 _MOST_LEAVING = 12
@@ -142,6 +145,8 @@ def wrong_in_words(evaluation: Evaluation) -> Text:
 
 #: A line of a picture: its label, and by queue what is below the queue's number.
 _PictureLine = tuple[str, Mapping[MessageQueue, str]]
+#: A client id, the number of its processes that are alike, and whether they subscribe.
+_PictureRow: TypeAlias = tuple[str, int, bool]
 
 
 class TextPicture(NamedTuple):
@@ -151,44 +156,108 @@ class TextPicture(NamedTuple):
     left_out: Text | None = None
 
 
-def draw(reader: Reader, evaluation: Evaluation) -> TextPicture:
+def draw(
+    reader: Reader,
+    evaluation: Evaluation,
+    *,
+    concerned: Collection[str] = (),
+    is_full: bool = False,
+) -> TextPicture:
     """Clients by queues, and a last row that marks what is wrong; ``legend.txt`` says how.
 
-    No line is wider than the reader has columns, but for a queue alone.
+    It has the brokers in which something is wrong, and those that are ``concerned``; where nothing
+    is, the first ones. ``is_full``: it has every broker, queue and client. No line is wider than
+    the reader has columns, but for a queue alone.
     """
     marks = _marks(evaluation)
     queues = core.sort_message_queues(evaluation.seen_queues)
     if not queues:
         return TextPicture([])
-    shown = queues
-    if len(queues) > _MOST_DRAWN:
-        shown = ([queue for queue in queues if queue in marks] or queues)[:_MOST_DRAWN]
     rows = _rows(evaluation)
+    if is_full or (len(queues) <= _MOST_DRAWN and len(rows) <= _MOST_CLIENTS):
+        whole = [line for _, lines in _drawn(reader, queues, rows, marks) for line in lines]
+        if is_full or len(whole) <= _MOST_LINES:
+            return TextPicture(whole)
+    wrong = {queue.broker_name for queue in marks}
+    wanted = wrong.union(concerned)
+    shown = [queue for queue in queues if queue.broker_name in wanted] or queues
+    # The worst come first, for they are what is left of many.
+    shown.sort(key=lambda queue: queue.broker_name not in wrong)
+    if len(queues) > _MOST_DRAWN:
+        shown = ([queue for queue in shown if queue in marks] or shown)[:_MOST_DRAWN]
     clients = list(rows)
     if len(clients) > _MOST_CLIENTS:
-        wanted = {c.client_id for f in evaluation.findings for c in f.claimants}
-        clients = ([row for row in clients if row[0] in wanted] or clients)[:_MOST_CLIENTS]
+        named = {c.client_id for f in evaluation.findings for c in f.claimants}
+        clients = ([row for row in clients if row[0] in named] or clients)[:_MOST_CLIENTS]
+    drawn: list[str] = []
+    seen: set[MessageQueue] = set()
+    for block, lines in _drawn(reader, shown, {row: rows[row] for row in clients}, marks):
+        if drawn and len(drawn) + len(lines) > _MOST_LINES:
+            break
+        drawn += lines
+        seen.update(chain.from_iterable(block))
+    return TextPicture(drawn, _left_out(queues, seen, wanted, len(rows) - len(clients)))
+
+
+#: Some queues of each of some brokers, which are drawn side by side.
+_Block: TypeAlias = list[list[MessageQueue]]
+
+
+def _drawn(
+    reader: Reader,
+    queues: Sequence[MessageQueue],
+    rows: Mapping[_PictureRow, Mapping[MessageQueue, float]],
+    marks: Mapping[MessageQueue, str],
+) -> list[tuple[_Block, list[str]]]:
+    """The picture of these queues and clients, block by block."""
     # Before a label is cut: what is left of a secret then would not be recognised.
-    labels = [reader.shown(_id_of(*row[:2])) for row in clients]
-    lines: list[_PictureLine] = [("", {queue: str(queue.queue_id) for queue in shown})]
-    for label, row in zip(labels, clients, strict=True):
-        mark = str(row[1]) if row[1] > 1 else "#"
-        lines.append((label, {queue: _cell(rows[row].get(queue, 0.0), mark) for queue in shown}))
-    lines.append((reader.language("wrong"), {queue: marks.get(queue, "") for queue in shown}))
-    width = min(max(display_width(label) for label, _ in lines), reader.width // 2)
-    drawn = [
-        line
-        for block in _blocks(shown, reader.width - width - 4)
-        for line in _block(block, lines, width)
-    ]
-    return TextPicture(drawn, _left_out(len(queues) - len(shown), len(rows) - len(clients)))
+    labels = [reader.shown(_id_of(*row[:2])) for row in rows]
+    wrong = reader.language("wrong")
+    width = min(max(map(display_width, [*labels, wrong])), reader.width // 2)
+    blocks = list(_blocks(queues, reader.width - width - 4))
+    drawn = []
+    for number, block in enumerate(blocks):
+        there = [queue for part in block for queue in part]
+        lines: list[_PictureLine] = [("", {queue: str(queue.queue_id) for queue in there})]
+        for label, (row, shares) in zip(labels, rows.items(), strict=True):
+            # Of several blocks each has those with a queue in it, the first those without any.
+            if len(blocks) == 1 or not shares.keys().isdisjoint(there) or not (number or shares):
+                mark = str(row[1]) if row[1] > 1 else "#"
+                cells = {queue: _cell(shares.get(queue, 0.0), mark) for queue in there}
+                lines.append((label, cells))
+        lines.append((wrong, {queue: marks.get(queue, "") for queue in there}))
+        drawn.append((block, list(_block(block, lines, width))))
+    return drawn
 
 
-def _left_out(queues: int, clients: int) -> Text | None:
-    parts = [count(queues, "more queue")] if queues else []
-    parts += [count(clients, "more client")] if clients else []
-    template = "({parts} [is|are] not shown)"
-    return agreeing(queues + clients, template, parts=list_of(parts)) if parts else None
+def _left_out(
+    queues: Collection[MessageQueue],
+    seen: Collection[MessageQueue],
+    wanted: Collection[str],
+    clients: int,
+) -> Text | None:
+    """The number of brokers, of queues of the brokers shown, and of clients that are left out."""
+    names = {queue.broker_name for queue in seen}
+    brokers = {queue.broker_name for queue in queues} - names
+    alike = len(brokers.difference(wanted)) if wanted else 0
+    more = sum(queue.broker_name in names for queue in queues) - len(seen)
+    numbers = (
+        (len(brokers) - alike, count(len(brokers) - alike, "more broker")),
+        (
+            alike,
+            agreeing(
+                alike,
+                "{number:,} [broker|brokers] in which nothing is wrong or changes",
+                number=alike,
+            ),
+        ),
+        (more, count(more, "more queue")),
+        (clients, count(clients, "more client")),
+    )
+    parts = [words for number, words in numbers if number]
+    template = "({parts} [is|are] not shown: --full shows all)"
+    total = sum(number for number, _ in numbers)
+    return agreeing(total, template, parts=list_of(parts)) if parts else None
 
 
 def _id_of(client_id: str, processes: int) -> str:
@@ -197,9 +266,9 @@ def _id_of(client_id: str, processes: int) -> str:
     return Text("{client_id} (x{n})", client_id=shown, n=processes) if processes > 1 else shown
 
 
-def _rows(evaluation: Evaluation) -> dict[tuple[str, int, bool], dict[MessageQueue, float]]:
+def _rows(evaluation: Evaluation) -> dict[_PictureRow, dict[MessageQueue, float]]:
     """The share of the views under which each queue is taken, by client id and processes."""
-    rows: dict[tuple[str, int, bool], dict[MessageQueue, float]] = {}
+    rows: dict[_PictureRow, dict[MessageQueue, float]] = {}
     for each in evaluation.allocations:
         row = rows.setdefault((each.client_id, each.processes, each.subscribed), defaultdict(float))
         for queue in set(each.queues):

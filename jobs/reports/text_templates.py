@@ -54,7 +54,7 @@ class Reader(NamedTuple):
     def lines(self, template: str, **values: Any) -> Iterator[str]:
         """The lines of a template with these values, long ones folded."""
         text = _environment().get_template(template).render(values, reader=self)
-        for line in text.removesuffix("\n").split("\n"):
+        for line in text.rstrip("\n").split("\n"):
             yield from folded(line, self.width)
 
 
