@@ -11,7 +11,7 @@ Two kinds of states lie in between, and only the first last:
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
@@ -39,6 +39,8 @@ MESSAGES_LEFT = "MESSAGES_LEFT"
 BACKLOG_NOT_KNOWN = "BACKLOG_NOT_KNOWN"
 #: Owners cannot be computed before or after.
 OWNERS_NOT_KNOWN = "OWNERS_NOT_KNOWN"
+#: Somebody reads whom no list shows, and whose share nobody can compute.
+READERS_NOT_LISTED = "READERS_NOT_LISTED"
 
 #: The most states in between that are looked at; fewer in groups of thousands of members.
 MOST_STATES = 512
@@ -93,6 +95,7 @@ class WhatIf:
     states in which each client works from the lists of before or from those of after, for
     ``seconds`` at most. ``queues_gone`` can be read before and not after. ``backlog`` has the
     messages that are not consumed, by queue; None where no offsets were collected.
+    ``is_read_unlisted``: somebody reads whom no list shows.
     """
 
     changes: tuple[str, ...]
@@ -107,6 +110,7 @@ class WhatIf:
     seconds: int
     queues_gone: tuple[MessageQueue, ...] = ()
     backlog: Mapping[MessageQueue, int] | None = None
+    is_read_unlisted: bool = False
 
     @property
     def dangers(self) -> tuple[str, ...]:
@@ -127,6 +131,7 @@ class WhatIf:
             MESSAGES_LEFT: bool(self.messages_left),
             BACKLOG_NOT_KNOWN: any(queue not in backlog for queue in self.queues_gone),
             OWNERS_NOT_KNOWN: unknown,
+            READERS_NOT_LISTED: self.is_read_unlisted,
         }
         return tuple(danger for danger, is_so in reasons.items() if is_so)
 
@@ -161,10 +166,13 @@ def what_if(
     situation: Situation,
     changes: Sequence[Change],
     backlog: Mapping[MessageQueue, int] | None = None,
+    *,
+    is_read_unlisted: bool = False,
 ) -> WhatIf:
     """Predicts the effect of the changes, one after the other. ChangeError: one cannot be made.
 
     ``backlog``: messages that are not consumed, by queue; None where nobody collected offsets.
+    ``is_read_unlisted``: offsets show that somebody reads whom no list shows.
 
     >>> from rebalance_core.changes import leave
     >>> from rebalance_core.state import ClientList, Member, RouteBroker, State, TopicRoute
@@ -204,6 +212,7 @@ def what_if(
         seconds=max((change.seconds for change in changes), default=LIST_SECONDS),
         queues_gone=tuple(sort_message_queues(gone)),
         backlog=backlog,
+        is_read_unlisted=is_read_unlisted,
     )
 
 
@@ -211,8 +220,10 @@ def what_if_of_group(
     situations: Mapping[str, Situation],
     changes: Sequence[Change],
     backlogs: Mapping[str, Mapping[MessageQueue, int] | None] | None = None,
+    unlisted: Collection[str] = (),
 ) -> dict[str, WhatIf]:
-    """Predicts the effect of the changes on every topic of a group at one time.
+    """Predicts the effect of the changes on every topic of a group at one time; somebody whom no
+    list shows reads those of the topics that are ``unlisted``.
 
     A change that one topic does not allow, such as a broker less that does not have it, leaves that
     topic as it is. A number of queues is not meant of a retry topic, whose number is a setting of
@@ -233,7 +244,12 @@ def what_if_of_group(
         if len(refusals) == len(topics):
             raise refusals[0]
     return {
-        topic: what_if(situation, possible[topic], (backlogs or {}).get(topic))
+        topic: what_if(
+            situation,
+            possible[topic],
+            (backlogs or {}).get(topic),
+            is_read_unlisted=topic in unlisted,
+        )
         for topic, situation in situations.items()
     }
 

@@ -7,6 +7,7 @@ reader. ``t`` in a template makes a ``Text``.
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ from ..declared.instants import Instant
 from ..languages.language import ENGLISH, Language
 from ..texts.shown import folded, padded, share_in_words, visible
 from ..texts.templates import templates_of
+from .words import begin, within
 
 #: Wide enough for a terminal, narrow enough for a ticket.
 WIDTH = 100
@@ -58,7 +60,7 @@ class Reader(NamedTuple):
             yield from folded(line, self.width)
 
 
-def clock(time: Instant) -> Text:
+def clock(time: Instant | datetime) -> Text:
     """The time as ISO 8601."""
     return Text("{at:iso}", at=time)
 
@@ -66,7 +68,7 @@ def clock(time: Instant) -> Text:
 #: Functions that templates call by name.
 _FUNCTIONS = (
     *(agreeing, clock, count, joined, list_of, named_broker, names, with_commas),
-    *(share_in_words, padded, queue_ranges, shown_id),
+    *(share_in_words, padded, queue_ranges, shown_id, begin, within),
 )
 
 

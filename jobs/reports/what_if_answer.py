@@ -17,6 +17,7 @@ from rebalance_core.prediction import (
     FINDINGS_BETWEEN,
     MESSAGES_LEFT,
     OWNERS_NOT_KNOWN,
+    READERS_NOT_LISTED,
 )
 from rebalance_core.texts import Text
 
@@ -27,7 +28,7 @@ from .words import begin
 Predictions = Sequence[tuple[Moment, WhatIf]]
 
 #: Dangers that nothing shows, and nothing rules out.
-_DOUBTS = frozenset({BACKLOG_NOT_KNOWN, OWNERS_NOT_KNOWN})
+_DOUBTS = frozenset({BACKLOG_NOT_KNOWN, OWNERS_NOT_KNOWN, READERS_NOT_LISTED})
 _REPAIRS = {
     FINDINGS_BETWEEN: Text("make all steps at one time: stop what changes, and start it together"),
     MESSAGES_LEFT: Text(
@@ -39,6 +40,7 @@ _REPAIRS = {
         "queues that go"
     ),
     OWNERS_NOT_KNOWN: Text("mend that first, and ask again"),
+    READERS_NOT_LISTED: Text("find out first who reads it: rebalance-audit explain"),
 }
 
 
@@ -161,6 +163,11 @@ def _harm(predicted: WhatIf, danger: str) -> str:
             "{queues} [goes|go] of which there are no offsets of the group",
             queues=count(len(unseen), "queue"),
         )
+    if danger == READERS_NOT_LISTED:
+        return Text(
+            "somebody whom no broker lists reads this topic, and the lists, from which this is "
+            "computed, do not show their share"
+        )
     sides = (predicted.before, predicted.after)
     return Text(
         "who owns which queue cannot be computed before and after: {reason}",
@@ -191,7 +198,7 @@ def _use(predictions: Predictions) -> Text | None:
     a queue is of no use.
     """
     known = [each for _, each in without_retries(predictions) if each.comparable]
-    if not known or any(each.new_findings for each in known):
+    if not known or any(each.new_findings or each.is_read_unlisted for each in known):
         return None
     before = core.divide(each.before for each in known)
     after = core.divide(each.after for each in known)

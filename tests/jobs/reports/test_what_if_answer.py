@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from jobs.declared.instants import to_instant
-from jobs.declared.kinds import GRADED_TABLES
 from jobs.judge.moment import Moment
 from jobs.languages.language import ENGLISH
 from jobs.reports.text_templates import WIDTH
@@ -39,7 +38,7 @@ FIRST = 8
 
 def moment(of: State) -> Moment:
     now = to_instant(at(0))
-    return Moment("C", of, now, now, now, dict.fromkeys(GRADED_TABLES, ()))
+    return Moment("C", of, now, now, now, {})
 
 
 def predicted(

@@ -15,8 +15,6 @@ from jobs.pipeline.moment_texts import predict_moments
 from rebalance_core import Change, ChangeError, MessageQueue, join, leave, resize, use_strategy
 from tests.support.snapshots import BROKER, at, member, one_list
 
-#: The tables that say since when something is so.
-EPISODES = ("orphaned_queues", "duplicate_queues", "stalled_queues", "group_faults")
 RETRY = "%RETRY%G"
 
 
@@ -24,12 +22,12 @@ def group(
     clients: Sequence[str], queues: Mapping[str, int], backlog: Mapping[int, int] | None = None
 ) -> list[Moment]:
     """A group's moments; the same messages wait in the queues of each topic."""
-    now, none = to_instant(at(0)), dict.fromkeys(EPISODES, ())
+    now = to_instant(at(0))
     moments = []
     for topic, number in queues.items():
         state = replace(one_list(list(clients), queues=number), topic=topic)
         waiting = backlog and {MessageQueue(topic, BROKER, n): of for n, of in backlog.items()}
-        moments.append(Moment("C", state, now, now, now, none, (), waiting, now))
+        moments.append(Moment("C", state, now, now, now, {}, (), waiting, backlog_at=now))
     return moments
 
 
@@ -49,7 +47,7 @@ def test_every_topic_has_its_line_and_every_client_its_load():
     assert told.safe
     assert text.startswith("Safe, and of use to 1 more process: 10 queues, at most 4 a process, 6 ")
     assert (
-        "\n\nG on 3 topics, cluster C\nas of 2026-01-05T00:00:00.000Z\nWhat if: c joins\n" in text
+        "\n\nG on 3 topics, cluster C, as of 2026-01-05T00:00:00.000Z\nWhat if: c joins\n" in text
     )
     for topic in ("T", "U"):
         assert f"\n{topic}: safe, 2 of 5 queues change hands; before: every queue has one" in text
