@@ -57,6 +57,29 @@ _STRINGS = pa.list_(STRING)
 QUEUES = _structs(broker_name=STRING, queue_id=INT)
 #: A member of a broker's list, without the broker and the time.
 MEMBERS = _structs(**dict(MEMBER_FACTS))
+#: A fault of a problem: its worst run, and how many runs of it there were.
+FAULTS_OF_A_PROBLEM = _structs(
+    fault=STRING,
+    severity=STRING,
+    persistence=STRING,
+    ongoing=BOOLEAN,
+    first_seen=TIMESTAMP,
+    last_seen=TIMESTAMP,
+    share_of_time=DOUBLE,
+    runs=INT,
+    evidence=STRING,
+    remedy=STRING,
+    client_ids=_STRINGS,
+    broker_names=_STRINGS,
+    queues_affected=INT,
+    findings_cleared=INT,
+    findings_left=INT,
+    known_issue=STRING,
+    open_since=TIMESTAMP,
+    nights_open=INT,
+    event_id=STRING,
+)
+FAULT_FIELDS = tuple(each.name for each in FAULTS_OF_A_PROBLEM.value_type)
 
 _TYPES = {
     "string": STRING,
@@ -74,6 +97,11 @@ _TYPES = {
         topic=STRING, broker_name=STRING, queue_id=INT, dropped=BOOLEAN, last_pull_at=TIMESTAMP
     ),
     "MOVES": _structs(broker_name=STRING, queue_id=INT, before=_STRINGS, after=_STRINGS),
+    "FAULTS": FAULTS_OF_A_PROBLEM,
+    "KINDS": _structs(kind=STRING, lasting=INT, passing=INT),
+    "TOPICS_OF_KINDS": _structs(kind=STRING, topics=INT),
+    "PLACES": _structs(cluster=STRING, consumer_group=STRING, topic=STRING),
+    "SECONDS_OF_CLUSTERS": _structs(cluster=STRING, seconds=DOUBLE),
     "CLAIMANTS": _structs(client_id=STRING, processes=INT, probability=DOUBLE),
     "MEMBERS": MEMBERS,
     # A broker of a route, without the nameserver and the time.
@@ -329,6 +357,79 @@ known_issue
 share_of_time, open_since, nights_open, event_id"""
 
 _REPORT_TABLES = _tables(f"""
+problems: cluster, consumer_group, topic: all that is wrong with one topic of a group, put together
+cluster, consumer_group, topic
+standing string: COUNTED: it lasts and is not a known issue; KNOWN: known issues explain all of it;
+    HARMLESS: members differ and no queue is wrong today; BEGUN: too new or too improbable to count;
+    PASSED: it passed by itself
+severity string: of what is still there, else the worst of what is over
+worst_severity string: the worst of all of it, which the verdict counts
+ongoing boolean: whether what severity is of is still there at the end
+certainty string: CERTAIN or POSSIBLE, of what severity is of
+kind string: its main cause, else the kind of its findings
+is_explained boolean: whether kind is a cause
+what string: what is wrong, in words, and what of it is over
+first_seen timestamp: the first snapshot of what severity is of
+last_seen timestamp: the last snapshot of what severity is of
+queues_by_kind KINDS: how many queues are wrong, by kind: lastingly, or in passing
+worst_findings int: findings of worst_severity, where it is COUNTED
+client_ids strings: the client ids that it is about
+remedy
+faults FAULTS: the faults, each once with its worst run; what explains most comes first
+known_issues strings: the reasons of the known issues that it matches
+statuses strings: of its findings: NEW, PERSISTING
+open_since, nights_open
+returned timestamp?: it is new, and was COUNTED in an earlier night and then over: the last snapshot
+    that showed it then; null: not in the last 7 published nights
+event_ids strings: the events in whose time something of it began
+orphan_queue_minutes double: as in group_health
+duplicate_queue_minutes double: as in group_health
+queues int: readable queues of the topic; 0: not known
+backlog long?: as in group_health
+backlog_per_minute double: as in group_health
+waiting_since timestamp?: as in group_health; null where all is as new as the last offsets
+queues_without_offsets int: as in group_health; of a retry topic without any offsets 0
+texts
+
+verdict: the run: one row
+run_id string: the run
+state string: WRONG: something lasts that is not a known issue; INCOMPLETE: nothing is, and not all
+    was read and audited; WELL
+level string: CRITICAL, WARNING, INCOMPLETE, INFO (something passed) or OK
+sentence string: the first sentence on the run
+critical int: topics of groups with lasting faults of which the worst is CRITICAL
+warning int: those of which the worst is WARNING
+groups int: the groups of both
+ongoing int: those of both that are still there at the end
+new int: those of both with new findings
+returned int: those of both that were over before
+resolved int: findings of the previous run that are over
+left_open int: findings of the previous run that nobody looked for
+missing int: rows of gaps
+rows_critical long: findings of this severity that are not known issues
+rows_warning long: findings of this severity that are not known issues
+rows_info long: findings of this severity that are not known issues
+kinds TOPICS_OF_KINDS: topics with lasting faults, by main cause
+others TOPICS_OF_KINDS: topics with what does not count, by standing or by kind
+queues int: readable queues of the topics with lasting faults
+backlog long?: messages that wait there
+backlog_per_minute double: their growth a minute
+waiting_since timestamp?: by when the oldest of them had come
+queues_without_offsets int: queues there of which nothing is known
+slow_rounds SECONDS_OF_CLUSTERS: clusters with long times between two rounds
+texts
+
+gaps: a thing that was not read or not audited: a kind of gap, or a coverage
+kind string: the kind of gap; NOT_AUDITED: topics of one coverage; LEFT_OPEN: findings of the
+    previous run
+text string: what is missing, where, and what to do
+coverage string?: of NOT_AUDITED, as in group_health
+places PLACES: of NOT_AUDITED the topics of groups
+reason string?: of NOT_AUDITED, of the first of them
+unaudited_since timestamp?: of topics that were not audited for a time, of the first of them
+unaudited_until timestamp?: the same
+texts
+
 duplicate_queues: cluster, consumer_group, topic, broker_name, queue_id, first_seen: one episode in
     which the queue had several owners, for at least half of its snapshots
 {_QUEUE_FINDINGS}
@@ -412,6 +513,7 @@ share_of_time
 finding_id string: stable over runs: cluster, group, topic, fault; of what is about one client id
     that id too
 status, open_since, nights_open, texts, event_id
+is_finding boolean: whether it is a finding by itself; false: findings of queues show it
 
 unreadable_queues: cluster, consumer_group, topic, broker_name, queue_id, first_seen: a queue that
     is written and nobody can read
@@ -558,3 +660,4 @@ GROUP_HEALTH = _BY_NAME["group_health"]
 #: Its columns of a topic that was not audited for a time: why, and when.
 UNAUDITED = ("unaudited_coverage", "unaudited_since", "unaudited_until")
 EVENTS = _BY_NAME["events"]
+PROBLEMS, VERDICT, GAPS = (_BY_NAME[name] for name in ("problems", "verdict", "gaps"))

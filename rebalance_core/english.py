@@ -45,6 +45,16 @@ def agreeing(number: int, template: str, /, **values: TextValue) -> Text:
     return Text(of_one if number == 1 else of_many, **values)
 
 
+def within(text: str) -> str:
+    """The text as it goes on within a sentence: without its capital, which English alone has.
+
+    >>> within(Text("After the repair"))
+    'after the repair'
+    """
+    english = text[:1].lower() + text[1:]
+    return Text.of(english, text.template, text.values) if isinstance(text, Text) else english
+
+
 def joined(parts: Iterable[str], template: str = "{before}; {next}") -> str:
     """The parts one after the other, as the template joins two of them.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rebalance_core.grouping import grouped
 
 from ..declared.kinds import worst
-from ..reports.problems import PlaceFinding
+from ..reports.place_findings import PlaceFinding
 from ..reports.tables import Place
 
 

@@ -7,7 +7,7 @@ name contains. How a name is kept from being a link, a mention or bold is the ru
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -24,14 +24,15 @@ from ..config.settings import Alerts
 from ..declared.kinds import CRITICAL, NOT_AUDITED, PERSISTENT, SEVERITIES, WARNING, Kind, worst
 from ..languages.language import ENGLISH, Language
 from ..reports.leading_events import leading_events
-from ..reports.problems import PlaceFinding, Problem, find_problems, heads_of, remedies_of
+from ..reports.place_findings import PlaceFinding, read_findings
+from ..reports.problems import Problem, cause_line, heads_of, read_problems, remedies_of
 from ..reports.tables import Place, PublishedTables, anchor_of, place_of
-from ..reports.waiting import WaitingMessages
-from ..reports.words import within
+from ..reports.words import begin
 from ..storage import PublishedRun
 from ..texts.shown import share_in_words, visible
+from ..texts.waiting import WaitingMessages
 from ..verdict.coverage import is_complete
-from ..verdict.verdict import WELL, RunVerdict, make_verdict
+from ..verdict.verdict import WELL, RunVerdict, read_verdict
 from .delivered import Delivered, DeliveredFinding
 
 #: The place of all that a message leaves out.
@@ -77,6 +78,7 @@ class Digest:
     published: PublishedRun
     verdict: RunVerdict
     problems: tuple[Problem, ...]
+    of_places: Mapping[Place, Sequence[PlaceFinding]]
     judged: frozenset[Place]
     resolved: frozenset[str]
     left_open: frozenset[Place]
@@ -90,7 +92,7 @@ class Digest:
     @property
     def findings(self) -> list[PlaceFinding]:
         """The findings, of the worst problem first."""
-        return [each for problem in self.problems for each in problem.findings]
+        return [each for problem in self.problems for each in self.of_places[problem.place]]
 
     def seen_by(self, delivered: Delivered, *, known_are_over: bool) -> dict[str, DeliveredFinding]:
         """The findings that a destination was sent, as this run shows them.
@@ -115,11 +117,13 @@ def read_digest(published: PublishedRun, tables: PublishedTables) -> Digest:
     """Reads the run; InputError where one of its tables is gone."""
     health = tables.read("group_health", [*Place._fields, "coverage"]).to_pylist()
     former = tables.read("former_findings", [*Place._fields, "status", "finding_id"]).to_pylist()
-    problems = tuple(find_problems(tables))
+    found = read_findings(tables)
+    problems = tuple(read_problems(tables))
     return Digest(
         published,
-        make_verdict(published.summary, tables, problems),
+        read_verdict(tables),
         problems,
+        {each.place: tuple(found.get(each.place, ())) for each in problems},
         frozenset(place_of(row) for row in health if is_complete(row["coverage"])),
         frozenset(row["finding_id"] for row in former if row["status"] == "RESOLVED"),
         frozenset(place_of(row) for row in former if row["status"] == NOT_AUDITED),
@@ -278,7 +282,7 @@ def problems_to_send(
     found = [
         (problem, each)
         for problem in digest.problems
-        for each in filter(None, map(wanted, problem.findings))
+        for each in filter(None, map(wanted, digest.of_places[problem.place]))
     ]
     heads = heads_of(problem for problem, _ in found)
     by_head = grouped((heads[problem.place].place, each) for problem, each in found)
@@ -345,7 +349,7 @@ def make_message(
         state=digest.verdict.state,
     )
     several = len({place.cluster for place in digest.judged}) > 1
-    writer = _Writer(message, alerts, several, delivered)
+    writer = _Writer(message, alerts, several, delivered, digest.of_places)
     items = tuple(starmap(writer.item, chosen))
     by_kind = grouped(
         (problem.main_kind, (problem, item))
@@ -460,7 +464,7 @@ def _found(digest: Digest, chosen: Chosen, delivered: Delivered, *, is_new: bool
         return Text("no new findings") if is_new else Text("no open findings")
     every = [each for _, findings in chosen for each in findings]
     places = {each.place for each in every}
-    counts = Counter(each.severity for each in digest.problems if each.place in places)
+    counts = Counter(each.worst_severity for each in digest.problems if each.place in places)
     severities = [f"{counts[each]} {each}" for each in reversed(SEVERITIES) if counts[each]]
     template = "{topics} of {groups} [has|have] open findings ({severities})"
     if is_new:
@@ -487,6 +491,7 @@ class _Writer(NamedTuple):
     alerts: Alerts
     several: bool
     delivered: Delivered
+    of_places: Mapping[Place, Sequence[PlaceFinding]]
 
     def item(self, problem: Problem, findings: tuple[PlaceFinding, ...]) -> Item:
         """The problem, with the findings that it is sent for."""
@@ -498,8 +503,9 @@ class _Writer(NamedTuple):
         if any(each.place != problem.place for each in findings):
             what = Text("{found}, also on the retry topic", found=what)
         found = Text(
-            "{severity} {group} / {topic} ({cluster}): {found}, {time}",
-            severity=severity,
+            "{now}: {severity} {group} / {topic} ({cluster}): {found}, {time}",
+            now=begin(problem.now),
+            severity=problem.severity,
             group=group,
             topic=topic,
             cluster=cluster,
@@ -528,7 +534,9 @@ class _Writer(NamedTuple):
             severity = worst(each.severity for each in before)
             if severity != worst(each.severity for each in findings):
                 return Text("{time}, sent as {severity} before", time=time, severity=severity)
-        elif problem.nights_open > 1 and not _sent_before(problem.findings, self.delivered, date):
+        elif problem.nights_open > 1 and not _sent_before(
+            self.of_places[problem.place], self.delivered, date
+        ):
             return Text("{time}, first sent now", time=time)
         return time
 
@@ -542,19 +550,8 @@ class _Writer(NamedTuple):
             item = of[0][1]
             return Cause.of_one(item) if item in alone else Cause(item.summary, 1, ())
         language, problems = self.message.language, [each for each, _ in of]
-        groups = dict.fromkeys(each.place[not self.several : 2] for each in problems)
-        names = [" / ".join(map(shown, each)) for each in groups]
-        time = Text("since {start}", start=_time(min(map(_began, problems))))
-        if not any(each.ongoing for each in problems):
-            time = _from_to(min(map(_began, problems)), max(each.last_seen for each in problems))
-        found = Text("{cause}, {time}", cause=within(kind.title), time=time)
-        title = Text(
-            "{severity} {groups}: {cause}: {names}",
-            severity=worst(each.severity for _, each in of),
-            groups=count(len(groups), "group"),
-            cause=_with_waiting(found, (each.shown_waiting for each in problems)),
-            names=list_of(names, self.alerts.groups_shown, ("more group", "more groups")),
-        )
+        most = self.alerts.groups_shown
+        title = cause_line(kind, problems, several=self.several, most=most, shown=shown)
         repairs = (language.of(_repair(each, language)) for each, _ in remedies_of(problems))
         lines = [(_WHY, f"    {each}") for each in repairs]
         for each in (each for _, each in of if each in alone):
@@ -568,24 +565,9 @@ def _with_waiting(what: str, every: Iterable[WaitingMessages]) -> str:
     return Text("{what}; {waiting}", what=what, waiting=waiting) if waiting else what
 
 
-def _began(problem: Problem) -> datetime:
-    """The time at which it began, in an earlier run where it is open over several."""
-    opened = problem.open_since if problem.nights_open > 1 else None
-    return opened or problem.first_seen
-
-
-def _from_to(start: datetime, end: datetime) -> Text:
-    return Text("from {start} to {end}", start=_time(start), end=_time(end))
-
-
 def _lasted(problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
     """The time that it lasted, over the runs before as well, and its share of that time."""
-    time = _from_to(_began(problem), problem.last_seen)
-    if problem.ongoing:
-        time = Text("since {start}, ongoing", start=_time(_began(problem)))
-    if problem.nights_open > 1:
-        nights = count(problem.nights_open, "night")
-        time = Text("{time}, open for {nights}", time=time, nights=nights)
+    time = problem.times("day_minuteZ")
     if share := share_in_words(min(each.share_of_time for each in findings)):
         time = Text("{time}, for at least {share}", time=time, share=share)
     return time

@@ -21,8 +21,8 @@ from rebalance_core.grouping import grouped
 from .. import __version__
 from ..declared.kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, VERDICTS
 from ..reports.tables import PublishedTables
-from ..reports.waiting import WaitingMessages
 from ..texts.shown import visible
+from ..texts.waiting import WaitingMessages
 from ..verdict.coverage import ACTIONS
 from ..verdict.gaps import GAPS
 from ..verdict.verdict import STATES, RunVerdict

@@ -23,7 +23,7 @@ from rebalance_core.grouping import grouped
 from ..console.progress import Say
 from ..declared.kinds import PERSISTENT, SEVERITIES
 from ..errors import AuditError
-from ..reports.problems import PlaceFinding, find_problems
+from ..reports.place_findings import PlaceFinding, read_findings
 from ..reports.tables import Place, PublishedTables
 from ..storage import Location, PublishedRun, Reports
 from .delivered import Delivered, DeliveredFinding, with_sent
@@ -171,6 +171,5 @@ def _of_earlier_versions(reports: Reports, folder: Location) -> _Note:
 
 
 def _lasting(reports: Reports, published: PublishedRun) -> list[PlaceFinding]:
-    problems = find_problems(PublishedTables(reports, published))
-    findings = chain.from_iterable(each.findings for each in problems)
+    findings = chain.from_iterable(read_findings(PublishedTables(reports, published)).values())
     return [each for each in findings if each.persistence == PERSISTENT]

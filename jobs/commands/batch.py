@@ -29,14 +29,14 @@ from ..publish.run import Run, Task
 from ..reports.commands import option
 from ..reports.ending import ending_lines
 from ..reports.leading_events import leading_events
-from ..reports.problems import find_problems
+from ..reports.problems import read_problems
 from ..reports.tables import PublishedTables
 from ..reports.words import sentences
 from ..storage import Location, PublishedRun, Reports, SnapshotWriter, new_run_id
 from ..storage.retention import Retention, prune_reports
 from ..texts.shown import folded, visible
 from ..verdict.gaps import ROUNDS_TOO_SHORT
-from ..verdict.verdict import RunVerdict, make_verdict
+from ..verdict.verdict import RunVerdict, read_verdict
 from . import common
 from .clock import now
 
@@ -204,8 +204,7 @@ def closing_lines(
     tables: PublishedTables, settings: Settings, width: int, reports: Location | None = None
 ) -> tuple[list[str], list[str]]:
     """The lines on what is missing, and the last lines of a run, of so many columns."""
-    published, problems = tables.published, find_problems(tables)
-    verdict = make_verdict(published.summary, tables, problems)
+    published, problems, verdict = tables.published, read_problems(tables), read_verdict(tables)
     is_short = any(gap.kind == ROUNDS_TOO_SHORT for gap in verdict.gaps)
     language = settings.console_language
     return what_is_missing(verdict, language), [
@@ -213,8 +212,8 @@ def closing_lines(
         *what_happened(published, language),
         *ending_lines(problems, width, language, is_short=is_short),
         *none_lasts(published, settings),
-        *folded(visible(language.of(sentences([verdict.sentence, *verdict.remarks]))), width),
         sum_up(published, verdict, reports),
+        *folded(visible(language.of(sentences([verdict.sentence, *verdict.remarks]))), width),
     ]
 
 

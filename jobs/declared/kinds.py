@@ -271,17 +271,20 @@ def badness(
     backlog: int,
     queue_minutes: float,
     queues: int,
-) -> tuple[int, bool, bool, int, float, int]:
+) -> tuple[bool, bool, int, bool, int, float, int]:
     """The key that sorts problems by how bad they are: the worst is the least.
 
-    Severity first, then whether it is certain, whether it is still there, how many messages wait,
-    then minutes times queues without one owner, and how many queues there are. Page, ticket,
-    messages, metrics, console and ``show`` all sort by it.
+    What counts before INFO; then what is still there, then its severity, whether it is certain, how
+    many messages wait, then minutes times queues without one owner, and how many queues there are.
+    Page, ticket, messages, metrics, console and ``show`` all sort by it.
 
     >>> idle = {"certain": True, "ongoing": True, "queue_minutes": 900.0, "queues": 24}
     >>> waits = badness("CRITICAL", **{**idle, "queue_minutes": 3.0, "queues": 3}, backlog=2_000)
     >>> waits < badness("CRITICAL", **idle, backlog=0) < badness("WARNING", **idle, backlog=9_000)
     True
+    >>> over = badness("CRITICAL", **{**idle, "ongoing": False}, backlog=9_000)
+    >>> badness("WARNING", **idle, backlog=0) < over < badness("INFO", **idle, backlog=0)
+    True
     """
-    worst_first = -SEVERITIES.index(severity), not certain, not ongoing
-    return *worst_first, -backlog, -queue_minutes, -queues
+    first = severity == INFO, not ongoing, -SEVERITIES.index(severity), not certain
+    return *first, -backlog, -queue_minutes, -queues

@@ -7,9 +7,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from rebalance_core.texts import encode
-
-from ..languages.translated_rows import TEXTS
+from ..languages.translated_rows import TEXTS, texts_of
 from ..schemas import Table
 
 #: A row of a report table by column; times as Instants, structs as dicts, arrays as sequences.
@@ -42,7 +40,7 @@ def _column(table: str, column: pa.Field[Any], rows: Sequence[Row]) -> pa.Array[
     place = f"{table}.{column.name}"
     try:
         # The column of texts is made of the whole row.
-        given = [encode(row) if column.name == TEXTS else row[column.name] for row in rows]
+        given = [texts_of(row) if column.name == TEXTS else row[column.name] for row in rows]
         values = _array(given, column.type)
     except KeyError as error:
         raise RowError(f"{place}: expected in every row, is missing in one") from error

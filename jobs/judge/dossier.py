@@ -4,7 +4,7 @@ changes, not with the rounds.
 ``fold.dossiers`` makes them of what all slices of the input have of a group.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -215,6 +215,8 @@ class Dossier:
     #: The offsets of the group's own %DLQ%, which it does not consume.
     dead_letters: list[QueueOffsets] = field(default_factory=list)
     earlier: list[EarlierFinding] = field(default_factory=list)
+    #: The last times of problems that were over in the run before, by topic and kind.
+    ended: Mapping[tuple[str, str], Instant] = field(default_factory=dict)
     #: The last lists of the group's members in other clusters of the same nameservers.
     elsewhere: dict[str, "LastList"] = field(default_factory=dict)
 

@@ -29,6 +29,7 @@ from .severity import graded
 from .silent import silent_clients
 from .stalls import stalled_queues
 from .still_offline import still_offline
+from .topic_problem import problem_rows
 from .unlisted import queues_of_states
 from .why import explained, without_refused
 
@@ -73,4 +74,6 @@ def judge(case: Case) -> dict[str, list[Row]]:
         found = rule(case, found)
     tables = to_rows(case, found)
     tables["events"] = find_events(case, tables)
-    return tables
+    group = {"cluster": case.dossier.cluster, "consumer_group": case.dossier.consumer_group}
+    found_problems = problem_rows(tables, case.dossier.ended)
+    return tables | {"problems": [group | row for row in found_problems]}

@@ -19,10 +19,10 @@ from ..engines.pieces import all_rows, all_values
 from ..errors import InputError
 from ..fold.kernel import FACTS, OF_GROUPS, OF_TOPICS, Cutting, Dealing, Facts
 from ..judge.terms import Terms
-from ..publish.earlier import open_findings
+from ..publish.earlier import EndedProblems, ended_problems, open_findings
 from ..publish.gone import BROKERS, NAMESERVERS
 from ..publish.run import EngineResult, Scope, Task
-from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, QUARANTINE, REPORT_TABLES
+from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, GAPS, QUARANTINE, REPORT_TABLES, VERDICT
 from ..storage import Reports, Snapshots
 from ..texts.shown import iso, visible
 from ..verdict.gaps import facts_missing, times_ahead
@@ -77,11 +77,13 @@ class FoldResult:
         """The clusters that are not judged (``lost_rows.lost_clusters``)."""
         return frozenset(lost_clusters(self.facts))
 
-    def judge(self, terms: Terms, earlier: Any, settings: Settings) -> Any:
+    def judge(
+        self, terms: Terms, earlier: Any, settings: Settings, ended: EndedProblems | None = None
+    ) -> Any:
         """The pieces of the report tables: each distinct situation goes through the core once, on
         Spark by the pandas UDF ``recompute_allocations``.
         """
-        before = self.engine.given(earlier_pieces(earlier, self.shards))
+        before = self.engine.given(earlier_pieces(earlier, ended or {}, self.shards))
         terms = replace(terms, never_asked=self.never_asked, lost_clusters=self.lost_clusters)
         work = GroupAudit(terms, strategy_rules(settings))
         return self.engine.ask(self.pieces.and_also(before), work)
@@ -103,9 +105,11 @@ class FoldResult:
     def allocations(self, task: Task, scope: Scope, inputs: Inputs) -> EngineResult:
         """The rows of the report tables, as they come."""
         terms = terms_of(task.settings, scope.known_issues)
-        earlier = open_findings(Reports(task.reports), scope.previous)
-        judged = self.judge(terms, earlier, task.settings)
-        tables = [table for table in REPORT_TABLES if table is not QUARANTINE]
+        reports = Reports(task.reports)
+        earlier = open_findings(reports, scope.previous)
+        ended = ended_problems(reports, scope.previous)
+        judged = self.judge(terms, earlier, task.settings, ended)
+        tables = [each for each in REPORT_TABLES if each not in (QUARANTINE, VERDICT, GAPS)]
         if not inputs.snapshots.has(CLIENT_STATES.name):
             tables.remove(ALLOCATION_DRIFT)  # it needs what clients report of themselves
         polled = [each for each in self.facts.polled if each[0] not in self.lost_clusters]

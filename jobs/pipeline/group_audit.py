@@ -24,6 +24,7 @@ from ..judge.failed import Failure, rows_of_failed
 from ..judge.history import judge
 from ..judge.situations import Situations, find_situations
 from ..judge.terms import Terms
+from ..publish.earlier import EndedProblems
 from ..schemas import ALLOCATIONS, REPORT_TABLES
 from .failed_groups import pack_failures
 
@@ -61,11 +62,14 @@ def read_dossiers_of(pieces: Sequence[Piece]) -> tuple[list[Dossier], Mapping[st
 
 
 def earlier_pieces(
-    earlier: Mapping[tuple[str, str], Sequence[EarlierFinding]], shards: int
+    earlier: Mapping[tuple[str, str], Sequence[EarlierFinding]],
+    ended: EndedProblems,
+    shards: int,
 ) -> Iterator[Piece]:
-    """The open findings of the run before, by group, each for its shard."""
+    """Pieces of what was open in the run before, and what was over, by group, for its shard."""
     of_shards = grouped(
-        (shard_of(group[1], shards), (group, findings)) for group, findings in earlier.items()
+        (shard_of(group[1], shards), (group, earlier.get(group, ()), ended.get(group, {})))
+        for group in earlier.keys() | ended.keys()
     )
     return (pack_value(shard, EARLIER, groups) for shard, groups in of_shards.items())
 
@@ -86,8 +90,11 @@ class GroupAudit:
             if each.cluster not in self.terms.lost_clusters
         }
         for of_shard in all_values(pieces, EARLIER):
-            for group, earlier in of_shard:
-                dossiers.setdefault(group, Dossier(*group)).earlier = list(earlier)
+            for group, earlier, ended in of_shard:
+                if earlier:
+                    dossiers.setdefault(group, Dossier(*group)).earlier = list(earlier)
+                if group in dossiers:
+                    dossiers[group].ended = ended
         for of_name in grouped((each.consumer_group, each) for each in dossiers.values()).values():
             several = of_name if len(of_name) > 1 else []
             online = [each for each in several if not each.is_offline]

@@ -1,16 +1,18 @@
-"""The run before -> its open findings, by group."""
+"""The runs before -> by group what was open in the last one, and what was over in it."""
 
 import logging
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow.dataset as ds
 
 from rebalance_core.grouping import grouped
 
+from ..declared.instants import Instant
 from ..declared.kinds import GRADED_TABLES, NOT_AUDITED, QUEUE_FINDINGS
 from ..errors import DamagedError
 from ..judge.dossier import EarlierFinding
-from ..schemas import FORMER_FINDINGS, GROUP_FAULTS, LONG
+from ..schemas import FORMER_FINDINGS, GROUP_FAULTS, LONG, PROBLEMS
 from ..storage import PublishedRun, Reports
 
 _LOGGER = logging.getLogger(__name__)
@@ -24,6 +26,10 @@ OpenFindings: TypeAlias = dict[tuple[str, str], list[EarlierFinding]]
 #: Findings by id and kind, with the group of each.
 _EarlierRows: TypeAlias = dict[tuple[str, str], tuple[tuple[str, str], EarlierFinding]]
 
+#: The last times that problems were seen which were over in the run before, by group, topic and
+#: kind.
+EndedProblems: TypeAlias = dict[tuple[str, str], dict[tuple[str, str], Instant]]
+_KEY = ("cluster", "consumer_group", "topic", "kind")
 _TIMES = ("first_seen", "last_seen", "open_since")
 
 
@@ -56,6 +62,44 @@ def open_findings(
     return grouped(rows.values())
 
 
+def ended_problems(folder: Reports, previous: PublishedRun | None) -> EndedProblems:
+    """The problems that counted in one of the ``NIGHTS`` published dates before the run before, and
+    not in that: by group, topic and kind when each was last seen.
+    """
+    ended: EndedProblems = {}
+    there: set[tuple[str, ...]] = set()
+    run, is_counted = previous, ds.field("standing") == "COUNTED"
+    for _ in range(NIGHTS + 1):
+        if run is None:
+            break
+        try:
+            rows = _rows_of(folder, run, PROBLEMS.name, [*_KEY, "last_seen"], is_counted)
+        except (DamagedError, OSError) as error:
+            _LOGGER.warning("%s: nothing is known to have returned since", error)
+            break
+        for *key, last_seen in rows:
+            if run is previous:
+                there.add(tuple(key))
+            elif tuple(key) not in there:
+                cluster, group, topic, kind = key
+                ended.setdefault((cluster, group), {}).setdefault((topic, kind), last_seen)
+        run = folder.before(run.date)
+    return ended
+
+
+def _rows_of(
+    folder: Reports, run: PublishedRun, name: str, columns: Sequence[str], filter_: ds.Expression
+) -> Iterator[tuple[Any, ...]]:
+    """The values of some columns of a table of a run, row by row; times as Instants."""
+    if name not in run.tables:
+        return iter(())
+    shown = {
+        each: ds.field(each).cast(LONG) if each in _TIMES else ds.field(each) for each in columns
+    }
+    written = folder.dataset(run, name).to_table(columns=shown, filter=filter_)
+    return zip(*(column.to_pylist() for column in written.columns), strict=True)
+
+
 def _lasting(folder: Reports, previous: PublishedRun) -> _EarlierRows:
     """The lasting findings in the tables of a run."""
     rows: _EarlierRows = {}
@@ -76,13 +120,10 @@ def _lasting(folder: Reports, previous: PublishedRun) -> _EarlierRows:
 
 def _not_audited(folder: Reports, previous: PublishedRun) -> tuple[set[str], set[tuple[str, ...]]]:
     """The ids of findings and the topics that a run found open before it and did not audit."""
-    if FORMER_FINDINGS.name not in previous.tables:
-        return set(), set()
     names = ["finding_id", "cluster", "consumer_group", "topic"]
     is_left = ds.field("status") == NOT_AUDITED
-    left = folder.dataset(previous, FORMER_FINDINGS.name).to_table(names, filter=is_left)
-    columns: list[list[Any]] = [left[name].to_pylist() for name in names]
-    return set(columns[0]), set(zip(*columns[1:], strict=True))
+    left = list(_rows_of(folder, previous, FORMER_FINDINGS.name, names, is_left))
+    return {each[0] for each in left}, {each[1:] for each in left}
 
 
 def _finding(table: str, row: dict[str, Any]) -> EarlierFinding:

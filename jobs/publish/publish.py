@@ -4,16 +4,18 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+import pyarrow as pa
+
 from rebalance_core.texts import Text
 
 from ..config.known_issues import KnownIssues
 from ..config.masking import Masking
 from ..console.progress import Progress
 from ..declared.instants import to_instant
+from ..engines.pieces import FOR_ALL, Piece, pack_rows
+from ..languages.translated_rows import TEXTS, texts_of
 from ..reports.leading_events import packed as packed_events
-from ..reports.problems import find_problems
-from ..reports.tables import Tables
-from ..schemas import EVENTS, QUARANTINE, SNAPSHOT_TABLES
+from ..schemas import EVENTS, GAPS, QUARANTINE, SNAPSHOT_TABLES, VERDICT
 from ..storage import Location, PublishedRun, Reports, Snapshots, TableFiles
 from ..texts.shown import iso
 from ..verdict.gaps import Gap, first, gaps_of, packed
@@ -21,16 +23,15 @@ from ..verdict.left_out import left_out
 from ..verdict.reach import missed_rounds, short_nights, slow_rounds, too_short
 from ..verdict.refused_lists import refused_lists
 from ..verdict.silence import silences
-from ..verdict.verdict import make_verdict
+from ..verdict.verdict import RunVerdict, make_verdict
 from .addresses import broker_addresses
-from .counts import count_findings, count_groups, count_marked, group_levels
 from .gone import gone, witnesses_of
 from .run import EngineResult, Scope, Task
 from .table_writer import masked_pieces, write_tables
+from .tally import Tally
 
 #: The version of summary.json and the report tables; a higher number only adds.
 SCHEMA_VERSION = 1
-_ROWS_AT_ONCE = 1_000
 
 
 def publish(
@@ -52,19 +53,25 @@ def publish(
     def place_of(name: str) -> Location:
         return folder.table(name, scope.date, run_id)
 
+    tally = Tally()
     with folder.publication(scope.date).writing(run_id, wait, progress.say) as number:
         with progress.step("report tables") as step:
-            counts = write_tables(pieces, tables, place_of)
+            counts = write_tables(pieces, tables, place_of, tally.add)
+            gaps = [*_gaps(inputs.ingested, task, made, scope, tally, masking)]
+            seconds = task.settings.persistence_seconds
+            slow = {
+                masking.mask(cluster): each
+                for cluster, each in slow_rounds(scope.rounds, seconds).items()
+            }
+            verdict = make_verdict(run_id, tally, tally.findings(), gaps, slow)
+            counts |= write_tables(_verdict_pieces(verdict), (VERDICT, GAPS), place_of)
             step.rows = sum(counts.values())
         with progress.step("check of the reports"):
             files = {
                 name: TableFiles.written(folder.root, place_of(name), rows)
                 for name, rows in counts.items()
             }
-        written = {name: of_table.parquet(folder.root) for name, of_table in files.items()}
         previous = scope.previous
-        tables_written = Tables(written.get)
-        problems = find_problems(tables_written)
         summary = {
             "schema_version": SCHEMA_VERSION,
             "run_id": run_id,
@@ -79,16 +86,11 @@ def publish(
                 "last_snapshot": iso(scope.last),
             },
             "rows": counts,
-            "findings": count_findings(problems),
-            **count_groups(tables_written, made.asked),
-            # There may be many: few at a time.
-            **packed_events(
-                row
-                for batch in written[EVENTS.name].to_batches(batch_size=_ROWS_AT_ONCE)
-                for row in batch.to_pylist()
-            ),
-            "groups": group_levels(problems, tables_written),
-            "known_issues": _known_issues(scope, task.known_issues, tables_written, masking),
+            "findings": tally.findings(),
+            **tally.groups(made.asked),
+            **packed_events(tally.counted(EVENTS.name)),
+            "groups": tally.levels(),
+            "known_issues": _known_issues(scope, task.known_issues, tally, masking),
             "previous": previous and {"date": previous.date, "run_id": previous.run_id},
             "inputs": {
                 "snapshots": str(task.snapshots),
@@ -99,13 +101,8 @@ def publish(
                 # Its gaps have names of clients, and beginnings of lines.
                 "ingested": masking.mask_all(inputs.ingested),
             },
-            **packed(_gaps(inputs.ingested, task, made, scope, tables_written, masking)),
-            "slow_rounds": {
-                masking.mask(cluster): seconds
-                for cluster, seconds in slow_rounds(
-                    scope.rounds, task.settings.persistence_seconds
-                ).items()
-            },
+            **packed(gaps),
+            "slow_rounds": slow,
             "witnesses": witnesses_of(scope.witnesses, masking),
             "brokers": broker_addresses(scope.polls, scope.last, masking),
             "versions": dict(made.versions),
@@ -113,11 +110,20 @@ def publish(
             "settings_set": masking.mask_all(task.settings.overrides()),
             # Which files they and the known issues came from: nobody may have named them.
             "sources": masking.mask_all(dict(task.sources)),
+            **verdict.packed(),
         }
-        summary |= make_verdict(summary, tables_written, problems).packed()
         published = PublishedRun(scope.date, run_id, summary, files, number)
         folder.publish(published)
     return published
+
+
+def _verdict_pieces(verdict: RunVerdict) -> Iterator[Piece]:
+    """The verdict and its gaps, of which all texts are masked, as pieces."""
+    for table, rows in ((VERDICT, [verdict.row()]), (GAPS, verdict.rows_of_gaps())):
+        with_texts = [{**row, TEXTS: texts_of(row)} for row in rows]
+        yield from pack_rows(
+            FOR_ALL, table.name, pa.Table.from_pylist(with_texts, schema=table.schema)
+        )
 
 
 def _gaps(
@@ -125,7 +131,7 @@ def _gaps(
     task: Task,
     made: EngineResult,
     scope: Scope,
-    written: Tables,
+    written: Tally,
     masking: Masking,
 ) -> Iterator[Gap]:
     """Gaps of the input, in dumps, refused rows, rows of the future, rounds and polls, and against
@@ -158,10 +164,10 @@ def _short_nights(task: Task, scope: Scope) -> Iterator[Gap]:
 
 
 def _known_issues(
-    scope: Scope, known_issues: KnownIssues, written: Tables, masking: Masking
+    scope: Scope, known_issues: KnownIssues, tally: Tally, masking: Masking
 ) -> list[dict[str, Any]]:
     """Every entry, whether it has expired, and how many rows of which tables it marked."""
-    marked = count_marked(written) if scope.known_issues else {}
+    marked = tally.marked() if scope.known_issues else {}
     return [
         {
             "reason": masking.mask(entry.reason),

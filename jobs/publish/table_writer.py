@@ -22,12 +22,15 @@ _BYTES_OF_A_GROUP = 32 << 20
 
 
 def write_tables(
-    pieces: Iterable[Piece], tables: Sequence[Table], place_of: Callable[[str], Location]
+    pieces: Iterable[Piece],
+    tables: Sequence[Table],
+    place_of: Callable[[str], Location],
+    seen: Callable[[str, pa.Table], object] = lambda *_: None,
 ) -> dict[str, int]:
     """Writes the pieces of tables as they come; by table the number of its rows.
 
-    ``place_of``: by table its folder. A table without any row has a file too: its reader finds
-    the columns.
+    ``place_of``: by table its folder. ``seen`` gets all rows as they pass. A table without any row
+    has a file too: its reader finds the columns.
     """
     with ExitStack() as stack:
         writers = {
@@ -35,7 +38,9 @@ def write_tables(
             for table in tables
         }
         for piece in pieces:
-            writers[piece.kind].add(unpack_rows(piece.data))
+            rows = unpack_rows(piece.data)
+            writers[piece.kind].add(rows)
+            seen(piece.kind, rows)
         for writer in writers.values():
             writer.end()
         return {name: writer.rows for name, writer in writers.items()}

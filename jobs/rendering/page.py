@@ -22,7 +22,7 @@ from urllib.parse import quote
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
-from rebalance_core.english import agreeing, count
+from rebalance_core.english import agreeing, count, within
 from rebalance_core.texts import Text
 
 from .. import __version__
@@ -31,8 +31,8 @@ from ..errors import InputError
 from ..languages.language import ENGLISH, Language
 from ..reports.commands import commands_for, where_published
 from ..reports.leading_events import leading_events
-from ..reports.problems import PlaceQueue, Problem
-from ..reports.words import begin, in_general, in_words, sentences, within
+from ..reports.place_findings import PlaceQueue
+from ..reports.words import begin, in_general, in_words, sentences
 from ..texts.shown import day_and_time, ends_at, folded, iso, share_in_words, visible
 from ..texts.templates import templates_of
 from .drawings import NARROW, colour, draw_allocation, draw_timeline, shorten
@@ -228,13 +228,12 @@ def _values(report: PageValues, reports: str, finding_pages: str | None) -> dict
     }
 
 
-def _queues_by_kind(problem: Problem) -> list[tuple[str, str]]:
+def _queues_by_kind(card: Card) -> list[tuple[str, str]]:
     """The queues of each kind of finding."""
     queues: dict[str, set[PlaceQueue]] = {}
-    for each in problem.findings:
-        if each.queues and (each.is_severe or not problem.is_counted):
-            queues.setdefault(each.kind, set()).update(each.queues)
-    return [(kind, ranges(problem.place.topic, of)) for kind, of in queues.items()]
+    for each in card.findings:
+        queues.setdefault(each.kind, set()).update(each.queues)
+    return [(kind, ranges(card.problem.place.topic, of)) for kind, of in queues.items()]
 
 
 def to_html(

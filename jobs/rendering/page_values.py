@@ -27,21 +27,15 @@ from ..declared.client_intervals import FOLLOW_TIME
 from ..declared.kinds import GRADED_TABLES, NO_GROUP, SEVERITIES, Kind, worst
 from ..errors import InputError
 from ..languages.translated_rows import TEXTS, with_texts
-from ..reports.problems import (
-    PlaceFinding,
-    Problem,
-    Standing,
-    find_problems,
-    heads_of,
-    remedies_of,
-)
+from ..reports.place_findings import PlaceFinding, read_findings
+from ..reports.problems import Problem, Standing, heads_of, read_problems, remedies_of
 from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
-from ..reports.waiting import WaitingMessages
 from ..schemas import GROUP_HEALTH
 from ..storage import PublishedRun
 from ..texts.shown import shortened
+from ..texts.waiting import WaitingMessages
 from ..verdict.coverage import was_audited
-from ..verdict.verdict import RunVerdict, make_verdict
+from ..verdict.verdict import RunVerdict, read_verdict
 from .pictures import (
     AfterRepair,
     ShownRow,
@@ -87,6 +81,7 @@ class Card(NamedTuple):
 
     anchor: str
     problem: Problem
+    all_findings: tuple[PlaceFinding, ...] = ()
     pictures: Pictures | None = None
     retry: "Card | None" = None
     is_open: bool = False
@@ -96,8 +91,8 @@ class Card(NamedTuple):
         """The findings of its queues, worst first; where something lasts only what lasts."""
         lasting = self.problem.is_counted
         return sorted(
-            (each for each in self.problem.findings if each.queues and each.is_severe >= lasting),
-            key=lambda each: (-SEVERITIES.index(each.severity), not each.ongoing, each.first_seen),
+            (each for each in self.all_findings if each.queues and each.is_severe >= lasting),
+            key=lambda each: (not each.ongoing, -SEVERITIES.index(each.severity), each.first_seen),
         )
 
 
@@ -228,14 +223,14 @@ class PageValues:
 
 def build_report(published: PublishedRun, tables: PublishedTables, top: int) -> PageValues:
     """The report of a run; so many problems at least have pictures (``_with_pictures``)."""
-    problems = tuple(find_problems(tables))
+    problems = tuple(read_problems(tables))
     read = tables.read(GROUP_HEALTH.name, GROUP_HEALTH.schema.names)
     rows = list(map(with_texts, read.to_pylist()))
     health = _health(rows, problems)
     there = [each for each in problems if each.standing != "PASSED"]
     return PageValues(
         published=published,
-        verdict=make_verdict(published.summary, tables, problems),
+        verdict=read_verdict(tables),
         problems=problems,
         cards=_cards(tables, there, top, {row["cluster"] for row in health}),
         passed=_passed(tables, [each for each in problems if each.standing == "PASSED"]),
@@ -256,8 +251,7 @@ def card_of(tables: PublishedTables, finding_id: str) -> Card:
         for row in tables.read(name, ["finding_id", *PLACE]).to_pylist():
             if row["finding_id"] == finding_id:
                 place = place_of(row)
-                problems = [each for each in find_problems(tables) if each.place == place]
-                return _cards(tables, problems, 1, {place.cluster})[0]
+                return _cards(tables, read_problems(tables, [place]), 1, {place.cluster})[0]
     raise InputError(
         f"no finding {shortened(finding_id)} in this run; its finding_id is a column of "
         f"{', '.join(GRADED_TABLES)}: show TABLE --columns finding_id,consumer_group,topic"
@@ -287,14 +281,18 @@ def _cards(
     drawn = _with_pictures(heads, top)
     places = [*drawn, *(retries[place].place for place in drawn if place in retries)]
     rows = [by_place(tables, name, of.split(), places) for name, of in _DRAWN.items()]
+    with_cards = [*(each.place for each in heads), *(each.place for each in retries.values())]
+    findings = read_findings(tables, with_cards)
 
     def card(problem: Problem) -> Card:
         place, pictures = problem.place, None
         retry = card(retries[place]) if place in retries else None
         if place in places:
-            pictures = _pictures(problem, [of_table[place] for of_table in rows])
+            found = findings.get(place, ())
+            pictures = _pictures(problem, found, [of_table[place] for of_table in rows])
         anchor = anchor_of(place, several=len(clusters) > 1)
-        return Card(anchor, problem, pictures, retry, is_open=place in drawn[:_MOST_OPEN])
+        of_place, is_open = tuple(findings.get(place, ())), place in drawn[:_MOST_OPEN]
+        return Card(anchor, problem, of_place, pictures, retry, is_open=is_open)
 
     return tuple(map(card, heads))
 
@@ -315,10 +313,12 @@ def _with_pictures(heads: Sequence[Problem], top: int) -> list[Place]:
     return in_order[: max(top, len(first))] if top else []
 
 
-def _pictures(problem: Problem, rows: Sequence[ShownRows]) -> Pictures:
+def _pictures(
+    problem: Problem, findings: Sequence[PlaceFinding], rows: Sequence[ShownRows]
+) -> Pictures:
     faults, runs, allocations, reassignments = rows
     states = States(runs, allocations)
-    seen = timeline(states, problem.findings, faults, reassignments)
+    seen = timeline(states, findings, faults, reassignments)
     repair = _best_repair(states, problem, faults)
     takers = {*(seen.client_ids if seen else ()), *(repair.takers if repair else ())}
     return Pictures(

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from rebalance_core.english import count, list_of
+from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
 
 from ..languages.language import Language
 from ..texts.shown import folded, visible
-from .problems import Problem, heads_of
+from .problems import Problem, cause_line, heads_of
+from .words import begin, in_words
 
 #: The most problems that are named, and the most client ids of each.
 _MOST_PROBLEMS, _MOST_CLIENTS = 5, 3
@@ -25,10 +27,11 @@ def ending_lines(
 
     A group's retry topic has the faults of the group: it is named where nothing else of it is.
     ``is_short``: nothing can be seen to last yet, so that what is there at the end is named too.
+    Where there are more than are named, each cause has a line before them.
 
-    CRITICAL  G_ORDER / ORDER: 4 queues consumed by nobody
+    Still there  CRITICAL  G_ORDER / ORDER: 4 queues consumed by nobody
       who:    10.0.0.1@app
-      since:  2026-11-20 10:00:00
+      when:   since 2026-11-20 10:00:00, certain
       to do:  restart 10.0.0.1@app
     """
     counted = [each for each in problems if each.is_counted]
@@ -40,8 +43,11 @@ def ending_lines(
         (begun, "where something is too new to count"),
     ):
         heads = heads_of(shown)
-        first = [each for each in shown if heads[each.place] is each][:_MOST_PROBLEMS]
-        for line in chain.from_iterable(_lines(each, several) for each in first):
+        every = [each for each in shown if heads[each.place] is each]
+        first = every[:_MOST_PROBLEMS]
+        causes = grouped((each.main_kind, each) for each in every if len(every) > len(first))
+        by_cause = (cause_line(kind, of, several=several) for kind, of in causes.items())
+        for line in chain(by_cause, *(_lines(each, several) for each in first)):
             yield from folded(visible(language.of(line)), width)
         more = len(shown) - len(first)
         if more > 0:
@@ -52,8 +58,9 @@ def _lines(problem: Problem, several_clusters: bool) -> Iterator[Text]:
     """The lines of a problem; of one that is too new to count the evidence has its queues."""
     cluster, group, topic = problem.place
     yield Text(
-        "{label}  {place} / {topic}: {headline}",
-        label=f"{problem.severity if problem.is_counted else 'NOW':<8}",
+        "{now}  {label}  {place} / {topic}: {headline}",
+        now=begin(problem.now),
+        label=problem.severity if problem.is_counted else Text("not counted yet"),
         place=f"{cluster} / {group}" if several_clusters else group,
         topic=topic,
         headline=problem.headline,
@@ -64,13 +71,8 @@ def _lines(problem: Problem, several_clusters: bool) -> Iterator[Text]:
         if problem.cause:
             yield Text("  why:    {why}", why=problem.cause.evidence)
         return
-    nights = f", open for {problem.nights_open} nights" if problem.nights_open > 1 else ""
     yield Text(
-        "  since:  {since:day}{until}{nights}, {certainty}",
-        since=problem.open_since or problem.first_seen,
-        until="" if problem.ongoing else Text(" to {at:day}", at=problem.last_seen),
-        nights=nights,
-        certainty=problem.certainty.lower(),
+        "  when:   {time}, {certainty}", time=problem.times(), certainty=in_words(problem.certainty)
     )
     if problem.remedy:
         yield Text("  to do:  {remedy}", remedy=problem.remedy)

@@ -2,10 +2,8 @@
 
 import re
 
-from rebalance_core.english import joined, list_of
+from rebalance_core.english import joined
 from rebalance_core.texts import Text, fill
-
-from ..declared.kinds import Kind
 
 #: Texts in place of the names of one group where several are shown, by slot.
 _OF_SEVERAL = {
@@ -36,15 +34,6 @@ def in_words(code: str) -> str:
     ('no broker answered', 'a later one')
     """
     return _WORDS.get(code) or code.replace("_", " ").lower()
-
-
-def within(text: str) -> str:
-    """The text as it goes on within a sentence: without its capital, which English alone has.
-
-    >>> within(Text("After the repair"))
-    'after the repair'
-    """
-    return _changed(text, text[:1].lower() + text[1:])
 
 
 def begin(text: str) -> str:
@@ -84,17 +73,6 @@ def in_general(text: str) -> str:
         for slot, value in text.values.items()
     }
     return Text.of(fill(text.template, values), text.template, values)
-
-
-def titles(kinds: list[Kind]) -> str:
-    """The titles of some kinds, in one sentence.
-
-    >>> from rebalance_audit.declared.kinds import KINDS
-    >>> titles([KINDS["CONFIG_GAP"], KINDS["STACKED"]])
-    'A queue is in no CONFIG list and shared client id'
-    """
-    first, *others = (kind.title for kind in kinds)
-    return list_of([first, *map(within, others)])
 
 
 def sentences(parts: list[str]) -> str:

@@ -75,6 +75,8 @@ GAPS = (
     *(BROKER_SILENT, OFFSETS_MISSING, NAMESERVER_SILENT),
     *(CLUSTER_GONE, GROUP_GONE, BROKER_GONE, NAMESERVER_GONE, NOT_NAMED),
 )
+#: And in the table ``gaps``: topics that were not audited, findings that nobody looked for.
+UNAUDITED_TOPICS, LEFT_OPEN = "NOT_AUDITED", "LEFT_OPEN"
 #: The most sentences that are kept of each kind; then one says how many more there are.
 _MOST_OF_A_KIND = 20
 

@@ -1,19 +1,20 @@
-"""The tables and the summary of a run -> its verdict: the one value that every surface shows.
+"""The problems of a run and what it lacks -> its verdict: the one value that every surface shows.
 
 A run is WRONG where something lasts that is not a known issue. It is INCOMPLETE where nothing is
 wrong and something was not read or not audited: then nothing is known, and it is never shown as
 well. Else it is WELL, whatever passed by itself. What is wrong may be incomplete, too.
 
-``make_verdict`` reads tables. What has the summary alone (a strip of nights, the gate of the DAG)
-takes what ``RunVerdict.packed`` wrote into it.
+The writer alone makes it (``make_verdict``), and publishes it as the tables ``verdict`` and
+``gaps``, which ``read_verdict`` reads. What has the summary alone (a strip of nights, the gate of
+the DAG) takes what ``RunVerdict.packed`` wrote into it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from rebalance_core.english import MOST_NAMES, agreeing, count, list_of, names
@@ -31,16 +32,17 @@ from ..declared.kinds import (
     PERSISTENT,
     STACKED,
     UNREADABLE,
+    WARNING,
     worst,
 )
+from ..errors import DamagedError
 from ..languages.translated_rows import TEXTS, with_texts
-from ..reports.problems import Problem
 from ..reports.tables import PLACE, Place, Tables, place_of
-from ..reports.waiting import WaitingMessages
 from ..reports.words import in_words
-from ..schemas import UNAUDITED
+from ..schemas import GAPS, PROBLEMS, UNAUDITED, VERDICT
+from ..texts.waiting import COLUMNS, WaitingMessages
 from .coverage import action_of, is_complete
-from .gaps import Gap, gaps_of, time_text
+from .gaps import LEFT_OPEN, UNAUDITED_TOPICS, Gap, time_text
 
 #: The states of a run.
 WRONG, WELL = "WRONG", "WELL"
@@ -121,8 +123,13 @@ class RunVerdict:
 
     ``gaps``: what was not read. ``not_audited``: what was not audited, by coverage.
     ``slow_rounds``: the seconds between two rounds of clusters where these are many.
-    ``left_open``: how many findings of the run before were not looked for, and so are still open.
+
+    ``new``, ``returned``: of the topics those with new findings, and those that were over before.
+    Of the findings of the run before ``resolved`` are over, and ``left_open`` were not looked for,
+    and so are still open.
     """
+
+    run_id: str
 
     topics: Mapping[str, int]
     kinds: Mapping[str, int]
@@ -133,6 +140,9 @@ class RunVerdict:
     rows: Mapping[str, int]
     gaps: tuple[Gap, ...]
     not_audited: tuple[UnauditedTopics, ...]
+    new: int
+    returned: int
+    resolved: int
     left_open: int
     slow_rounds: Mapping[str, float]
 
@@ -166,17 +176,10 @@ class RunVerdict:
         """The number of topics with something that lasts and is not a known issue."""
         return sum(self.topics.values())
 
-    @cached_property
+    @property
     def missing(self) -> list[Text]:
         """A sentence for each thing that was not read or not audited, one of each kind first."""
-        firsts = {gap.kind: gap for gap in reversed(self.gaps)}.values()
-        in_order = sorted(self.gaps, key=lambda gap: all(gap is not each for each in firsts))
-        texts = [gap.text for gap in in_order] + [each.text for each in self.not_audited]
-        if self.left_open:
-            findings = count(self.left_open, "finding")
-            template = "{findings} of the previous run [was|were] not checked and [stays|stay] open"
-            texts.append(agreeing(self.left_open, template, findings=findings))
-        return texts
+        return [row["text"] for row in self.rows_of_gaps()]
 
     @property
     def sentence(self) -> Text:
@@ -256,6 +259,7 @@ class RunVerdict:
         """The verdict as a summary has it, for readers that have no tables."""
         topics = self.not_audited
         every = grouped((each.coverage, place) for each in topics for place in each.places)
+        numbers = ("new", "returned", "resolved", "left_open")
         return {
             _KEY: {
                 "state": self.state,
@@ -269,39 +273,153 @@ class RunVerdict:
                     for coverage, places in every.items()
                 },
                 "gaps": dict(Counter(gap.kind for gap in self.gaps)),
-                "left_open": self.left_open,
+                **{name: getattr(self, name) for name in numbers},
             }
         }
 
+    def row(self) -> dict[str, Any]:
+        """The row of ``verdict``."""
+        same = {name: getattr(self, name) for name in _SAME}
+        return {
+            **same,
+            **{severity.lower(): self.topics.get(severity, 0) for severity in (CRITICAL, WARNING)},
+            **{f"rows_{each.lower()}": self.rows.get(each, 0) for each in SEVERITIES},
+            "missing": len(self.missing),
+            "kinds": [{"kind": each, "topics": n} for each, n in self.kinds.items()],
+            "others": [{"kind": each, "topics": n} for each, n in self.others.items()],
+            **self.waiting.columns,
+            "slow_rounds": [
+                {"cluster": cluster, "seconds": seconds}
+                for cluster, seconds in self.slow_rounds.items()
+            ],
+        }
 
-def make_verdict(
-    summary: Mapping[str, Any], tables: Tables, problems: Sequence[Problem]
-) -> RunVerdict:
-    """The verdict on a run; ``problems``: those of its tables (``find_problems``)."""
-    counted = [each for each in problems if each.is_counted]
-    rows: Counter[str] = Counter()
-    for finding in chain.from_iterable(each.findings for each in problems):
-        if finding.known_issue is None:
-            rows[finding.severity] += len(finding.ids)
-    statuses = tables.read("former_findings", ["status"])["status"].to_pylist()
+    def rows_of_gaps(self) -> list[dict[str, Any]]:
+        """The rows of ``gaps``, one of each kind first."""
+        firsts = {gap.kind: gap for gap in reversed(self.gaps)}.values()
+        in_order = sorted(self.gaps, key=lambda gap: all(gap is not each for each in firsts))
+        rows: list[dict[str, Any]] = [{"kind": gap.kind, "text": gap.text} for gap in in_order]
+        rows += [
+            {
+                "kind": UNAUDITED_TOPICS,
+                "text": each.text,
+                "coverage": each.coverage,
+                "places": [place._asdict() for place in each.places],
+                "reason": each.reason,
+                **(dict(zip(UNAUDITED[1:], each.times, strict=True)) if each.times else {}),
+            }
+            for each in self.not_audited
+        ]
+        if self.left_open:
+            findings = count(self.left_open, "finding")
+            template = "{findings} of the previous run [was|were] not checked and [stays|stay] open"
+            text = agreeing(self.left_open, template, findings=findings)
+            rows.append({"kind": LEFT_OPEN, "text": text})
+        nothing: dict[str, Any] = {**dict.fromkeys(GAPS.schema.names[:-1]), "places": []}
+        return [nothing | row for row in rows]
+
+
+#: The columns of ``problems`` that a verdict is made of.
+_OF_PROBLEMS = (
+    *PLACE,
+    "standing",
+    "worst_severity",
+    "ongoing",
+    "kind",
+    "statuses",
+    "returned",
+    *COLUMNS,
+)
+#: The columns of ``verdict`` that are a value of a ``RunVerdict`` as they are.
+_SAME = (
+    *("run_id", "state", "level", "sentence", "groups", "ongoing"),
+    *("new", "returned", "resolved", "left_open"),
+)
+
+
+def read_verdict(tables: Tables) -> RunVerdict:
+    """The verdict that a run has published; DamagedError where it has none."""
+    rows = tables.read(VERDICT.name, VERDICT.schema.names).to_pylist()
+    if not rows:
+        raise DamagedError(
+            "expected the table verdict, came none: an earlier version published this run; "
+            "audit its date again"
+        )
+    row = rows[0]
+    gaps = list(map(with_texts, tables.read(GAPS.name, GAPS.schema.names).to_pylist()))
+    kinds, others = (
+        {each["kind"]: each["topics"] for each in row[name]} for name in ("kinds", "others")
+    )
+    numbers = ("groups", "ongoing", "new", "returned", "resolved", "left_open")
     return RunVerdict(
-        topics=Counter(each.severity for each in counted),
-        kinds=Counter(each.main_kind.name for each in counted),
-        groups=len({each.place[:2] for each in counted}),
-        ongoing=sum(each.ongoing for each in counted),
-        waiting=WaitingMessages.of_all(each.waiting for each in counted),
-        others=_others(tables, problems),
-        rows=rows,
-        gaps=tuple(gaps_of(summary)),
-        not_audited=tuple(_not_audited(tables)),
-        left_open=statuses.count(NOT_AUDITED),
-        slow_rounds=summary.get("slow_rounds") or {},
+        **{name: row[name] for name in ("run_id", *numbers)},
+        topics={each: row[each.lower()] for each in (CRITICAL, WARNING) if row[each.lower()]},
+        kinds=kinds,
+        others=others,
+        waiting=WaitingMessages.of_columns(row),
+        rows={each: row[f"rows_{each.lower()}"] for each in SEVERITIES},
+        gaps=tuple(
+            Gap(each["kind"], each["text"])
+            for each in gaps
+            if each["kind"] not in (UNAUDITED_TOPICS, LEFT_OPEN)
+        ),
+        not_audited=tuple(
+            UnauditedTopics(
+                each["coverage"],
+                tuple(map(place_of, each["places"])),
+                each["reason"] or "",
+                tuple(each[name] for name in UNAUDITED[1:] if each[name] is not None),
+            )
+            for each in gaps
+            if each["kind"] == UNAUDITED_TOPICS
+        ),
+        slow_rounds={each["cluster"]: each["seconds"] for each in row["slow_rounds"]},
     )
 
 
-def _others(tables: Tables, problems: Iterable[Problem]) -> dict[str, int]:
+def make_verdict(
+    run_id: str,
+    tables: Tables,
+    findings: Mapping[str, Mapping[str, Any]],
+    gaps: Iterable[Gap],
+    slow_rounds: Mapping[str, float],
+) -> RunVerdict:
+    """The verdict on a run, of the rows of its tables: for the writer alone.
+
+    ``findings``: their numbers by table, as a summary has them.
+    """
+    problems = tables.read(PROBLEMS.name, _OF_PROBLEMS).to_pylist()
+    counted = sorted(
+        (each for each in problems if each["standing"] == "COUNTED"),
+        key=lambda each: (not each["ongoing"], -SEVERITIES.index(each["worst_severity"])),
+    )
+    statuses = tables.read("former_findings", ["status"])["status"].to_pylist()
+    return RunVerdict(
+        run_id=run_id,
+        topics=Counter(each["worst_severity"] for each in counted),
+        kinds=Counter(each["kind"] for each in counted),
+        groups=len({place_of(each)[:2] for each in counted}),
+        ongoing=sum(each["ongoing"] for each in counted),
+        waiting=WaitingMessages.of_all(map(WaitingMessages.of_columns, counted)),
+        others=_others(tables, problems),
+        rows={
+            severity: sum(each[severity] - each["known"][severity] for each in findings.values())
+            for severity in SEVERITIES
+        },
+        gaps=tuple(gaps),
+        not_audited=tuple(_not_audited(tables)),
+        new=sum("NEW" in each["statuses"] for each in counted),
+        returned=sum(each["returned"] is not None for each in counted),
+        resolved=statuses.count("RESOLVED"),
+        left_open=statuses.count(NOT_AUDITED),
+        slow_rounds=slow_rounds,
+    )
+
+
+def _others(tables: Tables, problems: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """The number of topics with what does not count, by what becomes of it or by its kind."""
-    found = Counter(each.standing for each in problems if not each.is_counted)
+    found = Counter(each["standing"] for each in problems)
+    found.pop("COUNTED", None)
     unreadable = {place_of(row) for row in tables.read("unreadable_queues", PLACE).to_pylist()}
     columns = [*PLACE[:2], "topics", "verdict", "persistence", "known_issue"]
     stacked = {

@@ -17,7 +17,12 @@ WHO = f"who: {SHARED}"
         # Two processes have one id: by AVG of four ids both take a0 and a1, and nobody a2 and a3.
         (
             *(IDS, IDS),
-            ("NOW G / T: 2 queues consumed by nobody", WHO, "10.0.0.1:40100", "10.0.0.1:40101"),
+            (
+                "Still there not counted yet G / T: 2 queues consumed by nobody",
+                WHO,
+                "10.0.0.1:40100",
+                "10.0.0.1:40101",
+            ),
         ),
         (MEMBERS, TIMED_OUT, ("broker-b/0 at broker-b:10911 of cluster C never answered",)),
     ],

@@ -22,6 +22,7 @@ from jobs.pipeline.engine_choice import Choice
 from jobs.pipeline.ingest import IngestCounts
 from jobs.publish.run import Task
 from jobs.storage import PublishedRun
+from tests.support.published import RowTables
 
 NEXT = "expected --snapshots"
 TO_R = ["--snapshots", "s", "--reports", "r"]
@@ -220,7 +221,14 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr("jobs.commands.batch.open_engine", engine)
     monkeypatch.setattr("jobs.commands.batch.ingest", ingest)
+
+    def tables(_: object, published: PublishedRun) -> RowTables:
+        found = RowTables()
+        found.published = published
+        return found
+
     monkeypatch.setattr("jobs.commands.batch.audit", audit)
+    monkeypatch.setattr("jobs.commands.batch.PublishedTables", tables)
     return names
 
 

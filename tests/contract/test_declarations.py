@@ -28,6 +28,7 @@ from jobs.declared.kinds import (
     UNREADABLE,
     VERDICTS,
 )
+from jobs.judge import topic_problem
 from jobs.judge.case import Case
 from jobs.judge.dossier import Dossier
 from jobs.judge.evaluation import Question
@@ -35,14 +36,16 @@ from jobs.judge.history import judge
 from jobs.judge.situations import Situations, TopicSituation
 from jobs.judge.terms import Terms
 from jobs.rendering import drawings
-from jobs.reports import problems, words
+from jobs.reports import words
 from jobs.schemas import (
     ALLOCATIONS,
     EVENTS,
     FORMER_FINDINGS,
+    GAPS,
     GROUP_FAULTS,
     QUARANTINE,
     REPORT_TABLES,
+    VERDICT,
     comment_of,
 )
 from rebalance_core import REPAIRS, Member
@@ -89,8 +92,8 @@ def test_severities_are_the_same_wherever_they_are_chosen_from() -> None:
 
 # ---------------------------------------------------------------- tables
 
-#: Made by other steps than the judgement: of the evaluated situations, and by ingest.
-MADE_ELSEWHERE = {ALLOCATIONS.name, QUARANTINE.name}
+#: Made by other steps than the judgement: of the evaluated situations, by ingest, by the writer.
+MADE_ELSEWHERE = {ALLOCATIONS.name, QUARANTINE.name, VERDICT.name, GAPS.name}
 
 
 def test_every_report_table_is_made_by_one_step() -> None:
@@ -171,7 +174,7 @@ def test_every_kind_has_a_title_a_sentence_and_a_page(name: str, repository: Pat
 def test_every_finding_of_a_queue_has_its_words() -> None:
     kinds = set(QUEUE_FINDINGS.values())
     assert set(drawings._MARKED) == kinds
-    assert set(problems._HOW) == kinds
+    assert set(topic_problem._HOW) == kinds
     assert kinds <= set(words._WORDS)
     comment = comment_of(FORMER_FINDINGS.schema.field("kind"))
     assert kinds <= set(re.findall(r"\w+", comment))

@@ -28,13 +28,12 @@ STEPS = {
         "fold.polled",
         "judge.dossier",
         "reports.leading_events",
-        "reports.problems",
         "reports.tables",
     },
     "reports": {"judge.core_verdict", "judge.moment"},
     "rendering": {
-        *("reports.commands", "reports.leading_events", "reports.problems", "reports.tables"),
-        *("reports.waiting", "reports.words"),
+        *("reports.commands", "reports.place_findings", "reports.leading_events"),
+        *("reports.problems", "reports.tables", "reports.words"),
     },
 }
 #: Where pyspark may be imported. Else it has its place where nothing of it runs: of the API's

@@ -101,7 +101,7 @@ def test_verdicts_keep_what_their_texts_are_made_of(asked: list[Question]) -> No
 def test_the_work_on_a_shard_does_the_same_wherever_it_is_done(folded: FoldedShards) -> None:
     work = GroupAudit(TERMS, RULES)
     before = EarlierFinding("1", "ORPHANED", "T", "b", 0, 1, 2, "CRITICAL", ("GHOST_MEMBER",), 1, 1)
-    pieces = [*folded.pieces[0], *earlier_pieces({("c", "G_GONE"): [before]}, 1)]
+    pieces = [*folded.pieces[0], *earlier_pieces({("c", "G_GONE"): [before]}, {}, 1)]
     made = []
     for each in (work, travelled(work)):
         begun = each.begin(pieces)

@@ -29,7 +29,7 @@ from tests.judge.phases import (
 )
 
 #: Made by Arrow, without a Python object for each row.
-ELSEWHERE = {"allocations", "quarantine"}
+ELSEWHERE = {"allocations", "quarantine", "verdict", "gaps"}
 MINUTES = tuple(at(60 * minute) for minute in range(11))
 FAULTY = evaluated(
     findings=(finding(causes=("GHOST_MEMBER",)), finding(0.5, "DUPLICATE", 1)),
@@ -75,6 +75,7 @@ def test_every_report_table_is_made_and_its_rows_fit():
         "duplicate_queues": 1,
         "stacked_client_ids": 1,
         "group_faults": 1,
+        "problems": 1,
         "unreadable_queues": 1,
         "state_runs": 2,
         "group_health": 1,

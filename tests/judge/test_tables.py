@@ -77,6 +77,7 @@ def test_arrays_are_any_sequences_and_structs_are_dicts():
         **dict.fromkeys(("queues_affected", "findings_cleared", "findings_left"), 0),
         **dict.fromkeys(("client_addrs", "broker_names"), ()),
         "ongoing": True,
+        "is_finding": False,
         "share_of_time": 0.5,
         "client_ids": ("a", "b"),
         "moves": [move],

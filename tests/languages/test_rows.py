@@ -175,7 +175,7 @@ def test_whatever_table_has_texts_has_them_in_one_column() -> None:
     """What a person reads of a row is made of words; what is a code or a name is not."""
     having = {table.name for table in REPORT_TABLES if "texts" in table.schema.names}
     of_groups = {"group_faults", "stacked_client_ids", "stalled_queues", "group_health"}
-    assert having == of_groups | {"events"}
+    assert having == of_groups | {"events", "problems", "verdict", "gaps"}
 
 
 def test_a_row_without_a_text_has_no_parts() -> None:

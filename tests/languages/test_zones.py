@@ -145,7 +145,7 @@ def test_the_end_of_a_run_has_the_zone_and_its_times(
 ) -> None:
     for zone, (day, _, _) in AT_0057.items():
         text, _ = answer(capsys, zone, *run(folder), "--set", "persistence_seconds=60")
-        assert f"  since:  {day}, " in text
+        assert f"  when:   since {day}, " in text
         assert text.startswith(f"times: {zone}\n") is (zone != "UTC")
 
 

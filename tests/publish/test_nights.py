@@ -7,11 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.publish import counts
-from jobs.publish.counts import group_levels
-from jobs.reports.problems import find_problems
-from jobs.reports.tables import PublishedTables
-from jobs.storage import Location, Reports
+from jobs.publish import tally
 from tests.support.published import minute
 from tests.support.written_reports import Row, publish, report_row
 
@@ -19,8 +15,7 @@ DAY = "2026-11-20"
 
 
 def levels(folder: Path, **tables: list[Row]) -> dict[str, Any]:
-    published = PublishedTables(Reports(Location(folder)), publish(folder, DAY, tables))
-    return group_levels(find_problems(published), published)
+    return publish(folder, DAY, tables).summary["groups"]
 
 
 def orphan(finding_id: str, group: str = "G", **values: Any) -> Row:
@@ -81,7 +76,7 @@ def test_a_group_of_which_nothing_was_judged_is_not_called_well(tmp_path: Path) 
 def test_of_too_many_groups_the_worst_are_named_and_the_others_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counts, "MOST_GROUPS", 2)
+    monkeypatch.setattr(tally, "MOST_GROUPS", 2)
     rows = [health(name) for name in "abc"] + [health("d", "NO_ROUTE")]
     found = levels(tmp_path, orphaned_queues=[orphan("1", "c")], group_health=rows)
     assert list(found["clusters"]["C"]) == ["c", "d"]

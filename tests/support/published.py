@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from jobs.reports.tables import PLACE, TABLES, Place, column_of
 from jobs.storage import PublishedRun
+from tests.support.judged import JUDGED, with_problems, with_verdict
 
 START = datetime(2026, 11, 20, 10, tzinfo=UTC)
 GROUP, TOPIC = "G", "T"
@@ -22,8 +23,10 @@ def minute(number: float) -> datetime:
 class RowTables:
     """Tables of rows; columns that no row has are null."""
 
+    published: PublishedRun
+
     def __init__(self, **tables: list[dict[str, Any]]) -> None:
-        self._tables = tables
+        self._tables = with_verdict(with_problems(tables))
 
     def read(
         self, name: str, columns: Sequence[str], places: Collection[Place] | None = None
@@ -35,9 +38,12 @@ class RowTables:
         ]
         declared = TABLES[name].schema.names
         values = {c: [row.get(c) if c in declared else None for row in rows] for c in columns}
+        types = {column: column_of(name, column).type for column in columns}
         return pa.table(
             {
-                column: pa.array(given, None if any(given) else column_of(name, column).type)
+                column: pa.array(
+                    given, None if any(given) and name not in JUDGED else types[column]
+                )
                 for column, given in values.items()
             }
         )

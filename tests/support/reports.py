@@ -63,9 +63,9 @@ class PublishedReports:
         ]
 
     def comparable(self, table: str, groups: set[str] | None = None) -> list[str]:
-        """The rows (of some groups) as sorted texts, for comparing two runs."""
+        """The rows (of some groups) as sorted texts, for comparing two runs, without their ids."""
         return sorted(
-            json.dumps(row, default=str, sort_keys=True)
+            json.dumps({**row, "run_id": ""}, default=str, sort_keys=True)
             for row in self.rows(table)
-            if groups is None or row["consumer_group"] in groups
+            if groups is None or row.get("consumer_group") in groups
         )

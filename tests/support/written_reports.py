@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.publish.counts import count_findings
-from jobs.reports.problems import find_problems
-from jobs.reports.tables import Tables
+from jobs.languages.translated_rows import TEXTS, texts_of
+from jobs.publish.tally import Tally
 from jobs.schemas import BOOLEAN, DOUBLE, INT, LONG, REPORT_TABLES, STRING, TIMESTAMP
 from jobs.storage import Location, PublishedRun, Reports, TableFiles
+from jobs.verdict.gaps import gaps_of
 from jobs.verdict.verdict import make_verdict
+from tests.support.judged import with_problems
 
 Row = dict[str, Any]
 
@@ -90,24 +91,37 @@ def publish(
     run_id: str = "run-1",
     **summary: Any,
 ) -> PublishedRun:
-    """Publishes a run of these rows; the tables that are not given are empty."""
-    reports, files = Reports(Location(folder)), {}
-    for name, table in TABLES.items():
+    """Publishes a run of these rows; the tables that are not given are empty.
+
+    Its problems and its verdict are made of them, as the audit makes them.
+    """
+    reports, files, tally = Reports(Location(folder)), {}, Tally()
+    given = {name: list(tables.get(name, ())) for name in TABLES} | with_problems(tables)
+
+    def write(name: str) -> None:
         place = Path(reports.table(name, date, run_id).base)
         place.mkdir(parents=True)
-        rows = pa.Table.from_pylist(list(tables.get(name, ())), table.schema)
+        rows = pa.Table.from_pylist(given[name], TABLES[name].schema)
         pq.write_table(rows, place / "part-0.parquet")
         files[name] = TableFiles.written(reports.root, Location(place), rows.num_rows)
-    written = Tables(lambda name: reports.table(name, date, run_id).parquet())
+        tally.add(name, rows)
+
+    for name in TABLES.keys() - {"verdict", "gaps"}:
+        write(name)
+    gaps, slow = gaps_of({**SUMMARY, **summary}), summary.get("slow_rounds") or {}
+    verdict = make_verdict(run_id, tally, tally.findings(), gaps, slow)
+    for name, rows in (("verdict", [verdict.row()]), ("gaps", verdict.rows_of_gaps())):
+        given[name] = [{**row, TEXTS: texts_of(row)} for row in rows]
+        write(name)
     whole = {
         **SUMMARY,
-        "rows": {name: len(tables.get(name, ())) for name in TABLES},
+        "rows": {name: len(given[name]) for name in TABLES},
         "previous": previous and {"date": previous.date, "run_id": previous.run_id},
         **summary,
     }
-    problems = find_problems(written)
-    whole["findings"] = count_findings(problems)
-    whole |= make_verdict(whole, written, problems).packed()
+    whole["findings"] = tally.findings()
+    whole["groups"] = summary.get("groups", tally.levels())
+    whole |= verdict.packed()
     with reports.publication(date).writing(run_id, 0, lambda _: None) as number:
         published = PublishedRun(date, run_id, whole, files, number)
         reports.publish(published)

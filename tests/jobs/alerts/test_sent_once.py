@@ -34,6 +34,7 @@ from jobs.judge.extents import Extent
 from jobs.judge.statuses import former_findings, openness
 from jobs.reports.tables import Place, Tables
 from jobs.storage import Location, PublishedRun, Reports
+from tests.support.judged import with_problems, with_verdict
 from tests.support.written_reports import NOON, SUMMARY, TABLES, report_row
 
 FIRST = datetime(2026, 11, 1, tzinfo=UTC)
@@ -110,8 +111,10 @@ class Published(Reports):
         return use(self.resolve(date))
 
     def tables(self, published: PublishedRun) -> Tables:
+        made = with_verdict(with_problems(self.rows[published.date]))
+
         def open_table(name: str) -> Any:
-            rows = self.rows[published.date].get(name, [])
+            rows = made.get(name, [])
             return ds.dataset(pa.Table.from_pylist(rows, TABLES[name].schema))
 
         return Tables(open_table)

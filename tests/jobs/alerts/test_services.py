@@ -31,7 +31,7 @@ from jobs.alerts.services.pagerduty import incident_key
 from jobs.alerts.services.service import Access, inert
 from jobs.alerts.webhook import json_bytes
 from jobs.config.settings import Alerts
-from jobs.reports.problems import PlaceFinding
+from jobs.reports.place_findings import PlaceFinding
 from jobs.reports.tables import Place
 from tests.support import services
 from tests.support.services import SIGNING_SECRET, TOKEN, Fake, fake

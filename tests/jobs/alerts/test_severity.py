@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from jobs.commands.batch import is_closed
 from jobs.config.settings import Alerts
 from jobs.declared.kinds import FAULTS, QUEUE_FINDINGS
 from jobs.languages.language import ENGLISH
-from jobs.publish.counts import count_findings, group_levels
 from jobs.reports.ending import ending_lines
-from jobs.reports.problems import find_problems
+from jobs.reports.place_findings import read_findings
+from jobs.reports.problems import read_problems
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Reports
 from tests.support.written_reports import publish, report_row
@@ -51,8 +51,8 @@ def test_the_gate_of_the_dag_stops_for_what_the_page_counts(
     """It reads the counts of the pointer: rows of a severity, less those that are known."""
     rows = {name: [report_row(name, **each) for each in of] for name, of in tables.items()}
     published = publish(tmp_path, "2026-11-20", rows)
-    problems = find_problems(PublishedTables(Reports(Location(tmp_path)), published))
-    counts = count_findings(problems).values()
+    problems = read_problems(PublishedTables(Reports(Location(tmp_path)), published))
+    counts = published.summary["findings"].values()
     stops_for = [
         severity
         for severity in ("CRITICAL", "WARNING")
@@ -81,19 +81,21 @@ def test_no_severe_row_that_lasts_is_missing_anywhere(tmp_path: Path, severity: 
         rows[table].append(report_row(table, severity=severity, **keys, **values))
     published = publish(tmp_path, "2026-11-20", rows)
     tables = PublishedTables(Reports(Location(tmp_path)), published)
-    problems = find_problems(tables)
+    problems = read_problems(tables)
     found = {each.place.consumer_group: each for each in problems}
-    levels = group_levels(problems, tables)["clusters"]["C"]
+    levels, of_places = published.summary["groups"]["clusters"]["C"], read_findings(tables)
+    counts: Counter[tuple[str, str]] = Counter()
     for number, (table, values) in every.items():
         problem, where = found[f"G{number}"], (table, values)
-        findings = [(each.severity, each.ids) for each in problem.findings]
+        findings = [(each.severity, each.ids) for each in of_places[problem.place]]
         assert findings == [(severity, (f"{number}",))], where
         assert problem.is_counted, where
-        counts = count_findings([problem])
-        assert [name for name, of in counts.items() if of[severity]] == [table], where
+        counts[table, severity] += 1
         assert levels[f"G{number}"]["level"] == severity, where
         first, *_ = ending_lines([problem], 100, ENGLISH, is_short=False)
-        assert first.startswith(severity), where
+        assert first.startswith(f"Still there  {severity}"), where
+    of_tables = {name: of[severity] for name, of in published.summary["findings"].items()}
+    assert of_tables == {name: counts[name, severity] for name in of_tables}
     assert is_closed(published, [severity])
     digest = read_digest(published, tables)
     sent = ids_of(problems_to_send(digest, Alerts(severity=severity), {}))

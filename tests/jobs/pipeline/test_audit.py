@@ -119,6 +119,7 @@ def test_the_fault_behind_a_stacked_id_is_told_once_with_what_a_repair_moves(fol
         "queues_affected": 4,
         "findings_cleared": 4,
         "findings_left": 0,
+        "is_finding": False,
         "moves": [
             dict(zip(("broker_name", "queue_id", "before", "after"), each, strict=True))
             for each in moves

@@ -8,11 +8,10 @@ from pathlib import Path
 from jobs.commands.batch import expired_known_issues, is_closed, sum_up
 from jobs.config.known_issues import KnownIssue, KnownIssues
 from jobs.config.window import Window
-from jobs.reports.problems import find_problems
 from jobs.reports.tables import PublishedTables
 from jobs.schemas import HEARTBEATS, TOPIC_ROUTES
 from jobs.storage import Location, PublishedRun, Reports
-from jobs.verdict.verdict import make_verdict
+from jobs.verdict.verdict import read_verdict
 from tests.support.reports import PublishedReports
 from tests.support.runs import audit_locally, task
 from tests.support.snapshots import heartbeat_row, route_row, write_tables
@@ -86,5 +85,4 @@ def test_what_is_known_is_marked_and_not_counted_until_it_expires(tmp_path: Path
     (told,) = expired_known_issues(published)
     assert told.endswith("expired on 2026-01-06, its findings count again: expired")
     tables = PublishedTables(Reports(Location(reports)), published)
-    verdict = make_verdict(published.summary, tables, find_problems(tables))
-    assert "(2 of all these are known issues)" in sum_up(published, verdict, None)
+    assert "(2 of all these are known issues)" in sum_up(published, read_verdict(tables), None)

@@ -16,7 +16,7 @@ from jobs.rendering.pictures import (
     number_clients,
     timeline,
 )
-from jobs.reports.problems import PlaceFinding, PlaceQueue, find_problems
+from jobs.reports.place_findings import PlaceFinding, PlaceQueue, read_findings
 from tests.support.published import (
     RowTables,
     allocation,
@@ -39,7 +39,7 @@ def states(tables: dict[str, list[dict[str, Any]]] = TABLES) -> States:
 
 
 def found(**tables: list[dict[str, Any]]) -> tuple[PlaceFinding, ...]:
-    return find_problems(RowTables(**tables))[0].findings
+    return next(iter(read_findings(RowTables(**tables)).values()))
 
 
 def drawn(

@@ -14,6 +14,7 @@ from jobs.rendering.page import to_html
 from jobs.rendering.page_values import build_report
 from jobs.reports.tables import Place, PublishedTables
 from jobs.storage import Location, PublishedRun, Reports, TableFiles
+from tests.support.judged import JUDGED, TABLES, with_problems, with_verdict
 from tests.support.published import (
     RowTables,
     finding,
@@ -23,15 +24,20 @@ from tests.support.published import (
 )
 
 
+def table_of(name: str, rows: list[dict[str, object]]) -> pa.Table:
+    """A table with the columns that its rows have; of what is made of them with all."""
+    return pa.Table.from_pylist(rows, TABLES[name].schema if name in JUDGED else None)
+
+
 def written(
     folder: Path, tables: dict[str, list[dict[str, object]]]
 ) -> tuple[PublishedRun, Reports]:
     run = published()
     reports, files = Reports(Location(folder)), {}
-    for name, rows in tables.items():
+    for name, rows in with_verdict(with_problems(tables)).items():
         place = reports.table(name, run.date, run.run_id)
         Path(place.base).mkdir(parents=True)
-        pq.write_table(pa.Table.from_pylist(rows), f"{place.base}/part-0.parquet")
+        pq.write_table(table_of(name, rows), f"{place.base}/part-0.parquet")
         files[name] = TableFiles.written(reports.root, place, len(rows))
     return replace(run, files=files), reports
 

@@ -107,8 +107,8 @@ def test_findings_that_differ_in_nothing_but_the_queue_are_one_line_the_worst_fi
     assert told == [
         ("ORPHANED", "CRITICAL", True, "queue 5 of broker-a"),
         ("ORPHANED", "CRITICAL", True, "queues 1-3 of broker-a"),
-        ("ORPHANED", "CRITICAL", False, "queue 4 of broker-a"),
         ("ORPHANED", "WARNING", True, "queue 0 of broker-a"),
+        ("ORPHANED", "CRITICAL", False, "queue 4 of broker-a"),
         ("STALLED", "WARNING", False, "queue 7 of broker-a"),
     ]
     assert [each.waiting.messages for each in card.findings] == [None, 12, None, None, 0]
@@ -281,7 +281,12 @@ def test_coverage_tells_what_was_audited_and_how_well() -> None:
 
 
 def test_a_topic_that_was_not_audited_for_a_time_is_not_fine() -> None:
-    blind = health(topic="A", unaudited_coverage="NO_BROKER_ANSWERED")
+    blind = health(
+        topic="A",
+        unaudited_coverage="NO_BROKER_ANSWERED",
+        unaudited_since=minute(1),
+        unaudited_until=minute(2),
+    )
     (group,) = report(group_health=[blind, health(topic="B")]).health
     assert (group["audited"], group["left_out"]) == (2, 1)
 

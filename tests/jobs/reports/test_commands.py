@@ -14,7 +14,7 @@ from jobs.declared.kinds import KINDS
 from jobs.languages.language import ENGLISH
 from jobs.rendering.finding_pages import FindingPages
 from jobs.reports.commands import Commands, commands_for
-from jobs.reports.problems import find_problems
+from jobs.reports.problems import read_problems
 from jobs.texts.shown import shell_word
 from tests.support.published import RowTables, fault, finding, published
 
@@ -27,7 +27,7 @@ def commands(reports: str = "out/reports", **values: Any) -> Commands:
         "brokers": {"C": {"broker-a": "10.0.0.1:10911", "broker-b": "10.0.0.2:10911"}},
     } | values.pop("summary", {})
     tables = RowTables(orphaned_queues=[finding(**values)], group_faults=[fault(**values)])
-    (problem,) = find_problems(tables)
+    (problem,) = read_problems(tables)
     return commands_for(problem, published(**summary), reports, PAGES.checks)
 
 

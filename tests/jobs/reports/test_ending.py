@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jobs.languages.language import ENGLISH
 from jobs.reports.ending import ending_lines
-from jobs.reports.problems import Problem, find_problems
+from jobs.reports.problems import Problem, read_problems
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Reports
 from tests.support.written_reports import NOON, publish, report_row
@@ -16,7 +16,7 @@ from tests.support.written_reports import NOON, publish, report_row
 def problems_of(folder: Path, tables: dict[str, list[dict[str, object]]]) -> list[Problem]:
     publish(folder, "2026-11-20", tables)
     reports = Reports(Location(str(folder)))
-    return find_problems(PublishedTables(reports, reports.resolve(None)))
+    return read_problems(PublishedTables(reports, reports.resolve(None)))
 
 
 def orphans(group: str, **more: object) -> dict[str, object]:
@@ -42,18 +42,21 @@ def test_what_is_worst_comes_first_with_who_since_when_and_what_to_do(tmp_path: 
         "group_faults": [fault("G_BAD", client_ids=clients, remedy="use one strategy " * 5)],
     }
     lines = ending(problems_of(tmp_path, tables), 60)
-    assert lines[0] == "CRITICAL  G_BAD / T: 1 queue consumed by nobody"
+    assert lines[0] == "Still there  CRITICAL  G_BAD / T: 1 queue consumed by nobody"
     assert lines[1:3] == ["  who:    10.0.0.1@app, 10.0.0.2@app, 10.0.0.3@app and 2", "      more"]
-    assert lines[3].startswith("  since:  2026-11-20 12:00:00")
+    assert lines[3].startswith("  when:   since 2026-11-20 12:00:00")
     assert lines[4].startswith("  to do:  use one strategy use")
     assert all(len(line) <= 60 for line in lines)
-    assert next(line for line in lines if "G_LATE" in line).startswith("WARNING ")
+    assert next(line for line in lines if "G_LATE" in line).startswith("Still there  WARNING ")
 
 
 def test_of_many_the_worst_are_named_and_the_others_counted(tmp_path: Path) -> None:
     rows = [orphans(f"G{number}") for number in range(8)]
     lines = ending(problems_of(tmp_path, {"orphaned_queues": rows}), 100)
-    assert sum(line.startswith("CRITICAL") for line in lines) == 5
+    assert sum(line.startswith("Still there  CRITICAL") for line in lines) == 5
+    assert lines[0].startswith(
+        "Still there: CRITICAL 8 groups: orphaned queue, since 2026-11-20 12:00 UTC: G0"
+    )
     assert lines[-1] == "and 3 more topics with lasting faults: see the page"
 
 
@@ -71,7 +74,8 @@ def test_where_nothing_can_last_yet_what_has_begun_is_named(tmp_path: Path) -> N
     }
     problems = problems_of(tmp_path, tables)
     assert ending(problems, 200, is_short=True) == [
-        "NOW       G_DUP / T: 1 queue consumed by nobody, not seen for long yet",
+        "Still there  not counted yet  G_DUP / T: 1 queue consumed by nobody, not seen for long "
+        "yet",
         "  who:    a",
         f"  why:    {evidence}",
     ]
@@ -82,11 +86,11 @@ def test_where_nothing_can_last_yet_what_has_begun_is_named(tmp_path: Path) -> N
 def test_a_name_writes_no_line_of_its_own(tmp_path: Path) -> None:
     rows = [orphans("G\nCRITICAL  H / T: all is lost")]
     lines = ending(problems_of(tmp_path, {"orphaned_queues": rows}), 200)
-    assert sum(line.startswith("CRITICAL") for line in lines) == 1
+    assert sum(line.startswith("Still there") for line in lines) == 1
 
 
 def test_the_cluster_is_named_where_there_are_several(tmp_path: Path) -> None:
     rows = [orphans("G", cluster="A"), orphans("G", cluster="B")]
     lines = ending(problems_of(tmp_path, {"orphaned_queues": rows}), 200)
     named = [line.split(" / ")[0] for line in lines if "nobody" in line]
-    assert named == ["CRITICAL  A", "CRITICAL  B"]
+    assert named == ["Still there  CRITICAL  A", "Still there  CRITICAL  B"]

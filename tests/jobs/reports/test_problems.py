@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobs.reports.problems import Problem, find_problems
+from jobs.reports.place_findings import read_findings
+from jobs.reports.problems import Problem, read_problems
 from tests.support.published import (
     RowTables,
     fault,
@@ -16,7 +17,7 @@ from tests.support.published import (
 
 
 def only(tables: RowTables) -> Problem:
-    (problem,) = find_problems(tables)
+    (problem,) = read_problems(tables)
     return problem
 
 
@@ -106,9 +107,9 @@ def test_a_lasting_fault_that_is_too_improbable_to_warn_of_has_not_passed() -> N
 def test_a_known_issue_is_shown_and_not_counted() -> None:
     known = finding(known_issue="OPS-1: moved next week")
     problem = only(RowTables(orphaned_queues=[known], group_faults=[fault()]))
-    assert problem.is_known
+    assert problem.standing == "KNOWN"
     assert not problem.is_counted
-    assert problem.known_issues == ["OPS-1: moved next week"]
+    assert problem.known_issues == ("OPS-1: moved next week",)
     assert problem.severity == "CRITICAL"
 
 
@@ -118,13 +119,13 @@ def test_what_no_known_issue_explains_counts_as_bad_as_it_is() -> None:
     assert problem.is_counted
     assert problem.severity == "WARNING"
     assert not problem.ongoing
-    assert problem.known_issues == ["OPS-1"]
+    assert problem.known_issues == ("OPS-1",)
 
 
 def test_one_run_of_a_fault_that_nobody_knows_makes_it_count() -> None:
     of = fault("EXPRESSION_MISMATCH", queues_affected=0)
     filters = [of | {"known_issue": reason} for reason in ("OPS-1", None)]
-    assert only(RowTables(group_faults=filters[:1])).is_known
+    assert only(RowTables(group_faults=filters[:1])).standing == "KNOWN"
     assert only(RowTables(group_faults=filters)).is_counted
 
 
@@ -140,8 +141,8 @@ def test_the_worst_comes_first_and_the_known_last() -> None:
         finding(topic="warning", severity="WARNING"),
     ]
     lasted = [health(topic="long", orphan_queue_minutes=9.0)]
-    problems = find_problems(RowTables(orphaned_queues=rows, group_health=lasted))
-    order = ["long", "wide", "narrow", "over", "warning", "passed", "known"]
+    problems = read_problems(RowTables(orphaned_queues=rows, group_health=lasted))
+    order = ["long", "wide", "narrow", "warning", "over", "passed", "known"]
     assert [problem.place.topic for problem in problems] == order
 
 
@@ -175,7 +176,7 @@ def test_a_stall_that_a_fault_explains_has_the_remedy_of_that_fault() -> None:
         assert [each.fault for each in problem.faults] == ["STALLED", "FROZEN_PROCESS"]
 
 
-def test_what_is_sure_then_what_is_there_then_what_waits_comes_before_how_many_queues() -> None:
+def test_what_is_there_then_how_bad_then_what_waits_comes_before_how_many_queues() -> None:
     """A dead test group of 24 idle queues is after 3 queues with two million messages."""
     rows = [
         *(finding(n, topic="idle") for n in range(24)),
@@ -191,11 +192,11 @@ def test_what_is_sure_then_what_is_there_then_what_waits_comes_before_how_many_q
         health(topic=each, backlog=number, orphan_queue_minutes=lost.get(each, 0.0))
         for each, number in messages.items()
     ]
-    problems = find_problems(RowTables(orphaned_queues=rows, group_health=waiting))
-    assert [each.place.topic for each in problems] == ["waits", "idle", "over", "possible", "mild"]
+    problems = read_problems(RowTables(orphaned_queues=rows, group_health=waiting))
+    assert [each.place.topic for each in problems] == ["waits", "idle", "possible", "mild", "over"]
     assert problems[0].headline == "3 queues consumed by nobody; 2,000,000 messages wait"
     assert problems[1].headline == "24 queues consumed by nobody; no message waits"
-    assert [each.certainty for each in problems[2:4]] == ["CERTAIN", "POSSIBLE"]
+    assert [each.certainty for each in problems[1:3]] == ["CERTAIN", "POSSIBLE"]
 
 
 def test_messages_that_are_as_new_as_the_last_offsets_do_not_wait_since_then() -> None:
@@ -261,7 +262,7 @@ def test_a_fault_that_passed_does_not_count_and_is_told_all_the_same() -> None:
     of_both = {"queues_affected": 0, "persistence": "TRANSIENT", "severity": "INFO"}
     passed = [fault(name, **of_both) for name in ("EXPRESSION_MISMATCH", "GHOST_MEMBER")]
     problem = only(RowTables(group_faults=passed))
-    assert (problem.severity, problem.is_counted, problem.is_known) == ("INFO", False, False)
+    assert (problem.severity, problem.standing) == ("INFO", "BEGUN")
     both = "Members filter the topic differently and a member is listed and gone"
     assert problem.headline == both
     lasting = [{**row, "persistence": "PERSISTENT"} for row in passed]
@@ -288,7 +289,7 @@ def test_a_fault_is_told_by_its_worst_run_and_what_is_about_one_client_by_itself
         problem = only(RowTables(group_faults=rows))
         assert sorted(each.runs for each in problem.faults) == [1, 2]
     topics = [fault(topic=each) for each in ("T1", "T2")]
-    assert [len(each.faults) for each in find_problems(RowTables(group_faults=topics))] == [1, 1]
+    assert [len(each.faults) for each in read_problems(RowTables(group_faults=topics))] == [1, 1]
 
 
 def test_since_when_it_is_there_is_said_by_what_counts() -> None:
@@ -312,7 +313,7 @@ def test_a_finding_without_some_of_its_rows_has_the_messages_of_the_others() -> 
         finding(number, finding_id=str(number), backlog=backlog)
         for number, backlog in enumerate((100, None, 20))
     ]
-    (every,) = only(RowTables(orphaned_queues=rows)).findings
+    ((every,),) = read_findings(RowTables(orphaned_queues=rows)).values()
 
     def left(*ids: str) -> tuple[list[str], int | None, str]:
         finding = every.without(ids)
@@ -327,6 +328,6 @@ def test_a_finding_without_some_of_its_rows_has_the_messages_of_the_others() -> 
     assert every.without(["0", "1", "2"]) is None
     # A fault that no queue shows has an id and no queue.
     shown = fault("EXPRESSION_MISMATCH", queues_affected=0, finding_id="f")
-    (of_fault,) = only(RowTables(group_faults=[shown])).findings
+    ((of_fault,),) = read_findings(RowTables(group_faults=[shown])).values()
     assert of_fault.without(["0"]) == of_fault
     assert of_fault.without(["f"]) is None

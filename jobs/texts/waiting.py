@@ -8,9 +8,9 @@ from rebalance_core.english import agreeing, count
 from rebalance_core.message_queue import is_own_retry_topic
 from rebalance_core.texts import Text
 
-from ..texts.shown import day_and_time
+from .shown import day_and_time
 
-#: The columns of ``group_health`` that a ``WaitingMessages`` is made of.
+#: The columns that hold a ``WaitingMessages``, in its order.
 COLUMNS = ("backlog", "backlog_per_minute", "waiting_since", "queues", "queues_without_offsets")
 
 
@@ -29,6 +29,12 @@ class WaitingMessages(NamedTuple):
     without_offsets: int = 0
 
     @classmethod
+    def of_columns(cls, row: Mapping[str, Any]) -> "WaitingMessages":
+        """The waiting messages that the columns of a row hold."""
+        messages, per_minute, since, queues, without_offsets = (row[name] for name in COLUMNS)
+        return cls(messages, per_minute or 0.0, since, queues or 0, without_offsets or 0)
+
+    @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> "WaitingMessages":
         """The waiting messages of a topic, from its row of ``group_health``.
 
@@ -36,13 +42,16 @@ class WaitingMessages(NamedTuple):
         (``ConsumerOffsetManager.whichTopicByConsumer``), and most retry topics have none: of these
         nothing is missing.
         """
-        messages, per_minute, since, queues, without_offsets = (row[name] for name in COLUMNS)
-        is_own = is_own_retry_topic(row["topic"], row["consumer_group"])
-        if messages is None and is_own:
+        found = cls.of_columns(row)
+        if found.messages is None and is_own_retry_topic(row["topic"], row["consumer_group"]):
             return NOTHING
-        is_new = since is not None and since >= row["last_seen"]
-        since = None if is_new else since
-        return cls(messages, per_minute or 0.0, since, queues or 0, without_offsets or 0)
+        is_new = found.since is not None and found.since >= row["last_seen"]
+        return found._replace(since=None) if is_new else found
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The same as columns of a row."""
+        return dict(zip(COLUMNS, self, strict=True))
 
     @classmethod
     def of_all(cls, every: Iterable["WaitingMessages"]) -> "WaitingMessages":

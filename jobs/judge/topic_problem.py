@@ -1,0 +1,499 @@
+"""rows of a group -> problems: all that is wrong with one of its topics, as one row.
+
+A table has a row per queue and run, far too many for a person. A problem is all that the rows of a
+topic show together: what, how bad, how sure, who, since when, why, and what to do. It is judged
+here, once; the page, the ticket, the console, the message, the metrics and the gate read it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+from rebalance_core.descriptions import EXPRESSION_MISMATCH, queue_ranges
+from rebalance_core.english import agreeing, count, joined, list_of, within
+from rebalance_core.grouping import grouped
+from rebalance_core.latent import LATENT
+from rebalance_core.message_queue import MessageQueue
+from rebalance_core.texts import Text, for_slots
+
+from ..declared import kinds
+from ..declared.instants import SECOND, Instant
+from ..schemas import FAULT_FIELDS
+from ..texts.waiting import NOTHING, WaitingMessages
+from .arrow_tables import Row
+from .statuses import NEW, PERSISTING
+
+#: The ways in which a problem counts: it belongs in the verdict, for it lasts and is not a known
+#: issue; known issues explain all of it; nothing is there but what is harmless today; it is there
+#: at the end and too new, or too improbable, to count; it passed by itself.
+COUNTED, KNOWN, HARMLESS, BEGUN, PASSED = "COUNTED", "KNOWN", "HARMLESS", "BEGUN", "PASSED"
+
+#: The words for how queues are consumed, by kind, always and at times.
+_HOW = {
+    "ORPHANED": (Text("consumed by nobody"), Text("at times consumed by nobody")),
+    "DUPLICATE": (Text("consumed by several"), Text("at times consumed by several")),
+    "STALLED": (Text("stalled"), Text("at times stalled")),
+}
+_GRADES = ("severity", "persistence", "ongoing", "status", "known_issue")
+_TIMES = ("first_seen", "last_seen", "open_since", "nights_open")
+#: Columns that rows of one finding share; a table has not all of them.
+_ALIKE = (*_GRADES, *_TIMES, "certainty", "causes", "owners", "why")
+#: The columns of a fault's episode that are those of a problem's fault.
+_OF_EPISODE = ("severity", "persistence", "ongoing", "known_issue", *_TIMES, "share_of_time")
+
+
+class FoundRows(NamedTuple):
+    """Rows of a table of queues that differ in nothing but the queue; or a fault that no queue
+    shows, as one row.
+
+    ``shared`` are the columns in which they do not differ.
+    """
+
+    kind: str
+    shared: Row
+    causes: Sequence[str]
+    rows: Sequence[Row]
+
+    @property
+    def is_severe(self) -> bool:
+        """True if it counts: it is there for long, and is likely."""
+        return bool(self.shared["severity"] != kinds.INFO)
+
+    @property
+    def is_known(self) -> bool:
+        """True if a known issue explains it."""
+        return self.shared["known_issue"] is not None
+
+    @property
+    def is_of_queues(self) -> bool:
+        """True if its rows are of queues."""
+        return self.kind in _HOW
+
+    @property
+    def lasts(self) -> bool:
+        """True if it is more than a deploy or a restart."""
+        return bool(self.shared["persistence"] == kinds.PERSISTENT)
+
+    @property
+    def queues(self) -> list[tuple[str, int]]:
+        """Its queues: broker and number."""
+        return [(row["broker_name"], row["queue_id"]) for row in self.rows if self.is_of_queues]
+
+    def ids(self, status: str | None = None) -> set[str]:
+        """The ids of its rows."""
+        return {each["finding_id"] for each in self.rows if status in (None, each["status"])}
+
+
+def problem_rows(
+    tables: Mapping[str, Sequence[Row]], ended: Mapping[tuple[str, str], Instant]
+) -> list[Row]:
+    """The rows of ``problems`` of a group, but for its names, from its rows in the other tables.
+
+    Sets ``is_finding`` in those of ``group_faults``. ``ended``: by topic and kind when a problem
+    that was over in the run before was last seen.
+    """
+    findings: dict[str, list[FoundRows]] = defaultdict(list)
+    shown: dict[str, set[str]] = defaultdict(set)
+    for table, kind in kinds.QUEUE_FINDINGS.items():
+        for topic, each in _findings(kind, tables[table]):
+            findings[topic].append(each)
+            if each.is_severe:
+                is_stall = kind == kinds.STALLED
+                shown[topic].update(kinds.SHOWN_BY_STALLS if is_stall else each.causes)
+    faults = grouped((row["topic"], row) for row in tables["group_faults"])
+    for topic, rows in faults.items():
+        for row in rows:
+            # Nothing severe is left out: what affects queues and shows on none of them counts
+            # itself, as GROUP_NOT_CONSUMING does.
+            is_severe = row["severity"] != kinds.INFO and row["fault"] not in shown[topic]
+            row["is_finding"] = is_severe or not row["queues_affected"]
+            if row["is_finding"]:
+                findings[topic].append(FoundRows(row["fault"], row, (row["fault"],), [row]))
+    health = {row["topic"]: row for row in tables["group_health"]}
+    return [
+        TopicProblem(topic, findings[topic], shown_faults(faults.get(topic, ()))).row(ended)
+        | _of_health(health.get(topic))
+        for topic in dict.fromkeys((*findings, *faults))
+    ]
+
+
+def _of_health(health: Row | None) -> Row:
+    """The minutes and the waiting messages of a topic."""
+    waiting = NOTHING if health is None else WaitingMessages.of_row(health)
+    minutes = ("orphan_queue_minutes", "duplicate_queue_minutes")
+    return waiting.columns | {name: health[name] if health else 0.0 for name in minutes}
+
+
+def _findings(kind: str, rows: Iterable[Row]) -> Iterator[tuple[str, FoundRows]]:
+    """The findings of a table of queues, each with its topic."""
+
+    def shared(row: Row) -> tuple[Any, ...]:
+        values = (row.get(name) for name in _ALIKE)
+        return row["topic"], *(tuple(each) if isinstance(each, list) else each for each in values)
+
+    for (topic, *values), alike in grouped((shared(row), row) for row in rows).items():
+        of_all = dict(zip(_ALIKE, values, strict=True))
+        yield topic, FoundRows(kind, of_all, of_all["causes"] or (), alike)
+
+
+def shown_faults(rows: Iterable[Row]) -> list[Row]:
+    """The faults of a topic, each with its worst run: ``problems.faults``.
+
+    One per client id for faults about one client id (``kinds.OF_ONE_CLIENT``), one for every other
+    fault. One run that nobody knows of makes the fault one that counts.
+    """
+
+    def key(row: Row) -> tuple[str, tuple[str, ...]]:
+        fault = row["fault"]
+        return fault, tuple(row["client_ids"]) if fault in kinds.OF_ONE_CLIENT else ()
+
+    shown = []
+    for runs in grouped((key(row), row) for row in rows).values():
+        worst = max(runs, key=lambda each: (_weight(each), each["last_seen"]))
+        unknown = any(each["known_issue"] is None for each in runs)
+        opened = [each["open_since"] for each in runs if each["open_since"] is not None]
+        fault = {name: worst[name] for name in FAULT_FIELDS if name in worst}
+        shown.append(
+            fault
+            | {
+                "runs": len(runs),
+                "known_issue": None if unknown else worst["known_issue"],
+                "open_since": min(opened, default=None),
+                "nights_open": max(each["nights_open"] or 0 for each in runs) or None,
+            }
+        )
+    return shown
+
+
+def _weight(fault: Row) -> tuple[bool, bool, int]:
+    """The larger, the more it explains: whether it lasts and goes on, queues times seconds."""
+    seconds = (fault["last_seen"] - fault["first_seen"]) // SECOND + 1
+    return _lasts(fault), fault["ongoing"], fault["queues_affected"] * seconds
+
+
+def _lasts(fault: Row) -> bool:
+    return kinds.lasts(fault["fault"], fault["persistence"])
+
+
+def _passed(fault: Row) -> bool:
+    """True if it passed by itself."""
+    return bool(fault["persistence"] != kinds.PERSISTENT and not fault["ongoing"])
+
+
+def _is_latent(fault: Row) -> bool:
+    """True if members differ, and no queue shows it as long as they are so many."""
+    costs_nothing = fault["severity"] == kinds.INFO and not fault["queues_affected"]
+    return fault["fault"] in LATENT and _lasts(fault) and costs_nothing
+
+
+def explains(fault: Row, found: FoundRows) -> bool:
+    """True if the fault is the reason for the finding, at its time.
+
+    A stall names no cause: what counts itself and is about an owner of the queue, or about no
+    client, explains it; and filters that differ, of which the broker refuses any.
+    """
+    of = found.shared
+    if fault["last_seen"] < of["first_seen"] or of["last_seen"] < fault["first_seen"]:
+        return False
+    if found.kind != kinds.STALLED or fault["fault"] == EXPRESSION_MISMATCH:
+        return fault["fault"] in found.causes or found.kind == kinds.STALLED
+    others = fault["client_ids"] and set(fault["client_ids"]).isdisjoint(of["owners"])
+    return fault["severity"] != kinds.INFO and not others
+
+
+def first_what_explains(findings: Iterable[FoundRows], faults: Sequence[Row]) -> list[Row]:
+    """The faults of a topic, what explains most of what counts first.
+
+    Stalls that no fault explains are one themselves: their rows have who owns the queues, and why
+    they do not move.
+    """
+    severe = [each for each in findings if each.is_severe]
+    explaining = [each for each in faults if any(explains(each, found) for found in severe)]
+    ids = set(map(id, explaining))
+    stalls = grouped(
+        (each.shared["why"], each)
+        for each in severe
+        if each.kind == kinds.STALLED and not any(explains(fault, each) for fault in explaining)
+    )
+    first = [*explaining, *(_stalled(why, of_why) for why, of_why in stalls.items())]
+    others = [each for each in faults if id(each) not in ids]
+    by_weight = partial(sorted, key=_weight, reverse=True)
+    return [*by_weight(first), *by_weight(others)]
+
+
+#: Remedies, by two flags: the owners of the queues are known, and so is what holds them up.
+_REMEDIES_OF_STALLS = {
+    (True, True): "fix what holds up these queues at {these_clients}: {why}",
+    (True, False): "take a thread dump of {these_clients} (jstack), and find out why these queues "
+    "do not move",
+    (False, True): "find in the clients' logs which of them had messages of these queues last, and "
+    "fix what holds them up: {why}",
+    (False, False): "find in the clients' logs which of them should read these queues, and why "
+    "they do not move",
+}
+#: The most owners of stalled queues that are named.
+_MOST_OWNERS = 3
+
+
+def _stalled(why: str | None, stalls: Sequence[FoundRows]) -> Row:
+    """Stalls as a fault: the queues, who owns them, where that is known, and ``why`` they do not
+    move.
+    """
+    longest = max(
+        (each.shared for each in stalls), key=lambda each: each["last_seen"] - each["first_seen"]
+    )
+    queues = {
+        MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
+        for each in stalls
+        for row in each.rows
+    }
+    owners = sorted({client_id for each in stalls for client_id in each.shared["owners"]})
+    remedy = _REMEDIES_OF_STALLS[bool(owners), bool(why)]
+    values = {"these_clients": list_of(owners, _MOST_OWNERS), "why": why or ""}
+    still = agreeing(len(queues), "{queues} [does|do] not move", queues=queue_ranges(queues))
+    return {
+        **dict.fromkeys(FAULT_FIELDS),
+        **{name: longest.get(name) for name in _OF_EPISODE},
+        "fault": kinds.STALLED,
+        "runs": len(stalls),
+        "evidence": joined([still, why] if why else [still]),
+        "remedy": Text(remedy, **for_slots(remedy, values)),
+        "queues_affected": len(queues),
+        "findings_cleared": 0,
+        "findings_left": 0,
+        "client_ids": owners,
+        "broker_names": sorted({queue.broker_name for queue in queues}),
+    }
+
+
+@dataclass(frozen=True)
+class TopicProblem:
+    """A problem of one topic, as it is judged: its findings, and its faults, each once."""
+
+    topic: str
+    findings: Sequence[FoundRows]
+    given: Sequence[Row] = field(repr=False)
+
+    @cached_property
+    def faults(self) -> list[Row]:
+        """The faults; the one that explains most of it first."""
+        return first_what_explains(self.findings, self.given)
+
+    # ------------------------------------------------------------------ how bad
+
+    @cached_property
+    def graded(self) -> list[FoundRows]:
+        """The findings that decide how bad it is: of queues, and faults bad by themselves."""
+        return [each for each in self.findings if each.is_of_queues or each.is_severe]
+
+    @cached_property
+    def counted(self) -> list[FoundRows]:
+        """The findings that no known issue explains; all where there are no others."""
+        return [each for each in self.graded if not each.is_known] or self.graded
+
+    @cached_property
+    def leading(self) -> list[FoundRows]:
+        """The findings that it is graded and dated by: of what is severe what is still there, else
+        what is over; where nothing is severe, all.
+        """
+        severe = [each for each in self.counted if each.is_severe]
+        return [each for each in severe if each.shared["ongoing"]] or severe or self.counted
+
+    @cached_property
+    def over(self) -> list[FoundRows]:
+        """The severe findings that are over beside others, but for queues that are back."""
+        severe = [each for each in self.counted if each.is_severe]
+        ended = [each for each in severe if not each.shared["ongoing"]]
+        if len(ended) == len(severe):
+            return []
+        there = {(each.kind, queue) for each in self.leading for queue in each.queues}
+        worst = kinds.SEVERITIES.index(self.severity)
+        return [
+            each
+            for each in ended
+            if kinds.SEVERITIES.index(each.shared["severity"]) > worst
+            or not each.queues
+            or not there.issuperset((each.kind, queue) for queue in each.queues)
+        ]
+
+    @cached_property
+    def severity(self) -> str:
+        """The severity of what is still there, else of the worst that ended."""
+        return kinds.worst(each.shared["severity"] for each in self.leading)
+
+    @cached_property
+    def worst_severity(self) -> str:
+        """The worst of all of it."""
+        return kinds.worst(each.shared["severity"] for each in self.counted)
+
+    @cached_property
+    def ongoing(self) -> bool:
+        """True if it is there at the end; where nothing of it is graded, if a fault is."""
+        if self.leading:
+            return any(each.shared["ongoing"] for each in self.leading)
+        return any(each["ongoing"] for each in self.faults)
+
+    @cached_property
+    def standing(self) -> str:
+        """The way in which it counts."""
+        if self.graded and all(each.is_known for each in self.graded):
+            return KNOWN
+        if self.worst_severity != kinds.INFO:
+            return COUNTED
+        if self._is_harmless:
+            return HARMLESS
+        return BEGUN if self.ongoing else PASSED
+
+    @property
+    def _is_harmless(self) -> bool:
+        """True if nothing is there at the end but members that differ and cost no queue."""
+        there = [each for each in self.faults if each["ongoing"]]
+        is_graded = any(each.shared["ongoing"] for each in self.graded)
+        return bool(there) and not is_graded and all(map(_is_latent, there))
+
+    @cached_property
+    def certainty(self) -> str:
+        """The certainty of what it is graded by, the worst of it."""
+        worst = [each for each in self.leading if each.shared["severity"] == self.severity]
+        return "CERTAIN" if any(map(_is_certain, worst)) else "POSSIBLE"
+
+    # ------------------------------------------------------------------ what
+
+    def _queues(self, findings: Iterable[FoundRows], *, lasting: bool) -> dict[str, int]:
+        """The number of queues by kind, of the findings that last or that do not."""
+        queues: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        for each in findings:
+            if each.is_of_queues and each.lasts is lasting:
+                queues[each.kind].update(each.queues)
+        return {kind: len(of_kind) for kind, of_kind in queues.items()}
+
+    @cached_property
+    def _now(self) -> Sequence[FoundRows]:
+        """The findings that the words are about: without what is over, where more is there."""
+        ids = set(map(id, self.over))
+        return [each for each in self.findings if id(each) not in ids]
+
+    @property
+    def what(self) -> str:
+        """The problem in a few words; at last what of it is over."""
+        if not self.over:
+            return self._what
+        queues = self._queues(self.over, lasting=True)
+        was = self._consumed(queues, self.over) if queues else titles(e.kind for e in self.over)
+        ends = max(each.shared["last_seen"] for each in self.over)
+        return Text("{now}; over since {at:clock}: {was}", now=self._what, at=ends, was=was)
+
+    @property
+    def _what(self) -> str:
+        if lasting := self._queues(self._now, lasting=True):
+            return self._consumed(lasting, self._now)
+        faults = [each for each in self.faults if _lasts(each)]
+        passing = self._queues(self._now, lasting=False)
+        if passing and not faults:
+            template = (
+                "{queues}, not seen for long yet" if self.ongoing else "{queues}, for a moment"
+            )
+            return Text(template, queues=self._consumed(passing, self._now))
+        return titles([each["fault"] for each in faults or self.faults])
+
+    def _consumed(self, queues: Mapping[str, int], findings: Iterable[FoundRows]) -> str:
+        """The numbers of queues by how they are consumed: of the first kind and up to two more."""
+        certain = {each.kind for each in findings if _is_certain(each)}
+        how = {kind: _HOW[kind][kind not in certain] for kind in queues}
+        (kind, number), *others = queues.items()
+        first = Text("{queues} {how}", queues=count(number, "queue"), how=how[kind])
+        rest = [Text("{number:,} {how}", number=n, how=how[kind]) for kind, n in others]
+        if len(rest) == 2:
+            second, third = rest
+            return Text("{first}, {second} and {third}", first=first, second=second, third=third)
+        return Text("{first} and {second}", first=first, second=rest[0]) if rest else first
+
+    # ------------------------------------------------------------------ since when, why, who
+
+    @cached_property
+    def _times(self) -> list[Row]:
+        """The rows that its times are of: what it is graded by, and what explains that."""
+        faults = [
+            fault
+            for fault in self.faults
+            if fault["severity"] != kinds.INFO and any(explains(fault, of) for of in self.leading)
+        ]
+        of_leading = [each.shared for each in self.leading if each.is_severe]
+        return [*of_leading, *faults] or self._shown
+
+    @property
+    def _shown(self) -> list[Row]:
+        """All of it."""
+        return [*(each.shared for each in self.findings), *self.faults]
+
+    @cached_property
+    def there(self) -> list[Row]:
+        """The faults that last, or are too new to count: what passed by itself asks for nothing."""
+        return [each for each in self.faults if not _passed(each)]
+
+    def row(self, ended: Mapping[tuple[str, str], Instant]) -> Row:
+        """The row of ``problems``, but for what it has of ``group_health``."""
+        lasting, passing = (self._queues(self.findings, lasting=each) for each in (True, False))
+        why = self.there if lasting else self.there or self.faults
+        kind = why[0]["fault"] if why else next(iter({**lasting, **passing}))
+        is_counted = self.standing == COUNTED
+        statuses = {each.shared["status"] for each in self.graded} - {None}
+        opened = [each["open_since"] for each in self._shown if each["open_since"] is not None]
+        event_ids = {row["event_id"] for each in self.findings for row in each.rows}
+        event_ids |= {each["event_id"] for each in self.faults}
+        worst = (
+            each.ids()
+            for each in self.counted
+            if is_counted and each.shared["severity"] == self.worst_severity
+        )
+        return {
+            "topic": self.topic,
+            "standing": self.standing,
+            "severity": self.severity,
+            "worst_severity": self.worst_severity,
+            "ongoing": self.ongoing,
+            "certainty": self.certainty,
+            "kind": kind,
+            "is_explained": bool(why),
+            "what": self.what,
+            "first_seen": min(each["first_seen"] for each in self._times),
+            "last_seen": max(each["last_seen"] for each in self._times),
+            "queues_by_kind": [
+                {"kind": each, "lasting": lasting.get(each, 0), "passing": passing.get(each, 0)}
+                for each in dict.fromkeys((*lasting, *passing))
+            ],
+            "worst_findings": len(set().union(*worst)),
+            "client_ids": next(
+                (each["client_ids"] for each in self.there or self.faults if each["client_ids"]), []
+            ),
+            "remedy": self.there[0]["remedy"] if self.there else "",
+            "faults": self.faults,
+            "known_issues": sorted(
+                {each.shared["known_issue"] for each in self.graded if each.is_known}
+            ),
+            "statuses": sorted(statuses),
+            "open_since": min(opened, default=None),
+            "nights_open": max((each["nights_open"] or 0 for each in self._shown), default=0)
+            or None,
+            "returned": ended.get((self.topic, kind))
+            if is_counted and NEW in statuses and PERSISTING not in statuses
+            else None,
+            "event_ids": sorted(event_ids - {None}),
+        }
+
+
+def _is_certain(finding: FoundRows) -> bool:
+    """True if it was seen, as a stall is, or is so under every view."""
+    return bool(finding.shared.get("certainty") != "POSSIBLE")
+
+
+def titles(faults: Iterable[str]) -> str:
+    """The titles of some kinds, in one sentence.
+
+    >>> titles(["CONFIG_GAP", "STACKED"])
+    'A queue is in no CONFIG list and shared client id'
+    """
+    first, *others = (kinds.kind_of(each).title for each in dict.fromkeys(faults))
+    return list_of([first, *map(within, others)])

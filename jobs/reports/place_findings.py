@@ -1,0 +1,145 @@
+"""The findings of a run: rows of its tables that differ in nothing but the queue."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from itertools import compress, zip_longest
+from typing import Any, NamedTuple
+
+import pyarrow.compute as pc
+
+from ..declared import kinds
+from ..languages.translated_rows import TEXTS, with_texts
+from ..schemas import GROUP_FAULTS
+from ..texts.waiting import WaitingMessages
+from .tables import PLACE, TABLES, Place, Tables, place_of
+
+
+class PlaceQueue(NamedTuple):
+    """A queue of a topic."""
+
+    broker_name: str
+    queue_id: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceFinding:
+    """A finding of a place: rows of a table of queues that differ in nothing but the queue.
+
+    Or a fault that no finding of a queue shows (``group_faults.is_finding``): it has no ``queues``.
+    ``ids`` has one finding id for each row, and an id is the same from run to run. ``status``: NEW
+    or PERSISTING against the published run before, None for what passed; ``open_since`` and
+    ``nights_open`` are over the runs before. ``share_of_time`` is that between ``first_seen`` and
+    ``last_seen``. ``backlogs``: the messages of each of its queues, None where not known. Stalls
+    have ``owners`` and ``why``.
+    """
+
+    place: Place
+    kind: str
+    severity: str
+    persistence: str
+    ongoing: bool
+    first_seen: datetime
+    last_seen: datetime
+    known_issue: str | None = None
+    open_since: datetime | None = None
+    nights_open: int | None = None
+    status: str | None = None
+    certainty: str | None = None
+    #: A stall is an unbroken run of offset polls, and has no share.
+    share_of_time: float = 1.0
+    causes: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    queues: tuple[PlaceQueue, ...] = ()
+    backlogs: tuple[int | None, ...] = ()
+    owners: tuple[str, ...] = ()
+    why: str | None = None
+
+    @property
+    def is_severe(self) -> bool:
+        """True if it counts: it is there for long, and is likely."""
+        return self.severity != kinds.INFO
+
+    @property
+    def waiting(self) -> WaitingMessages:
+        """The messages of its queues."""
+        known = [each for each in self.backlogs if each is not None]
+        queues = len(self.queues)
+        return WaitingMessages(
+            sum(known) if known else None, queues=queues, without_offsets=queues - len(known)
+        )
+
+    @property
+    def rows(self) -> list[tuple[str, PlaceQueue | None]]:
+        """Its rows: the finding id, and the queue where it is of one."""
+        return list(zip_longest(self.ids, self.queues))
+
+    def without(self, ids: Iterable[str]) -> "PlaceFinding | None":
+        """The finding without the rows of some finding ids; None where no row is left."""
+        kept = [each not in ids for each in self.ids]
+        if not any(kept):
+            return None
+        return replace(
+            self,
+            ids=tuple(compress(self.ids, kept)),
+            queues=tuple(compress(self.queues, kept)),
+            backlogs=tuple(compress(self.backlogs, kept)),
+        )
+
+
+#: Columns that rows of one finding share; one that a table lacks is null.
+_SHARED_COLUMNS = (
+    *(*PLACE, "severity", "persistence", "ongoing", "status", "certainty", "known_issue"),
+    *("first_seen", "last_seen", "share_of_time", "causes", "open_since", "nights_open"),
+)
+_OF_STALLS = ("owners", "why", TEXTS)
+_LISTS = {"causes", "owners"}
+#: Columns that they have each.
+_EACH = ("finding_id", "broker_name", "queue_id", "backlog")
+_BETWEEN = "\n"
+
+
+def read_findings(
+    tables: Tables, places: Collection[Place] | None = None
+) -> dict[Place, list[PlaceFinding]]:
+    """The findings of a run, or those of some places, by place."""
+    found: dict[Place, list[PlaceFinding]] = {}
+    for each in _findings(tables, places):
+        found.setdefault(each.place, []).append(each)
+    return found
+
+
+def _findings(tables: Tables, places: Collection[Place] | None) -> Iterator[PlaceFinding]:
+    """The findings, put together by Arrow: a run may have a million rows."""
+    for table, kind in kinds.QUEUE_FINDINGS.items():
+        alike = [*_SHARED_COLUMNS, *(_OF_STALLS if kind == kinds.STALLED else ())]
+        rows = tables.read(table, [*alike, *_EACH], places)
+        for name in _LISTS.intersection(TABLES[table].schema.names):
+            lists: Any = pc.binary_join(rows[name], _BETWEEN)
+            rows = rows.set_column(rows.column_names.index(name), name, lists)
+        of_alike = rows.group_by(alike, use_threads=False).aggregate([(e, "list") for e in _EACH])
+        for row in of_alike.to_pylist():
+            row |= {name: row[f"{name}_list"] for name in _EACH}
+            for name in _LISTS:
+                row[name] = tuple(filter(None, (row.get(name) or "").split(_BETWEEN)))
+            yield _finding(
+                kind,
+                row if TEXTS not in row else with_texts(row),
+                ids=tuple(row["finding_id"]),
+                queues=tuple(map(PlaceQueue, row["broker_name"], row["queue_id"])),
+                backlogs=tuple(row["backlog"]),
+            )
+    names = {*_SHARED_COLUMNS, "fault", "finding_id", "is_finding"}
+    faults = tables.read(
+        GROUP_FAULTS.name, [*names.intersection(GROUP_FAULTS.schema.names)], places
+    )
+    for row in faults.filter(pc.field("is_finding")).to_pylist():
+        fault = row["fault"]
+        yield _finding(fault, row, causes=(fault,), ids=(row["finding_id"],))
+
+
+def _finding(kind: str, row: Mapping[str, Any], **values: Any) -> PlaceFinding:
+    there = [each.name for each in fields(PlaceFinding) if row.get(each.name) is not None]
+    return PlaceFinding(
+        place=place_of(row), kind=kind, **{each: row[each] for each in there}, **values
+    )
