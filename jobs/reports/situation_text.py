@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, TypeAlias
 import rebalance_core as core
 from rebalance_core import Evaluation, MessageQueue, Situation, TopicRoute
 from rebalance_core.descriptions import queue_ranges
-from rebalance_core.english import agreeing, count, joined, list_of, with_commas
+from rebalance_core.english import agreeing, count, joined, list_of, with_commas, within
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED, TOO_MANY_QUEUES
 from rebalance_core.grouping import grouped
 from rebalance_core.moves import shown_id
 from rebalance_core.processes import Process, find_processes
-from rebalance_core.texts import Text, for_slots
+from rebalance_core.texts import Text
 from rebalance_core.views import possible_views, readable_by_some
 
 from ..declared.kinds import QUEUE_FINDINGS
@@ -25,11 +25,11 @@ from ..judge.core_verdict import QueueKey
 from ..judge.moment import Moment
 from ..languages.language import Language
 from ..texts.shown import cut, day_and_time, display_width, padded, visible
+from ..texts.waiting import NOTHING, WaitingMessages
 from .judged import Judged
 from .problems import Problem
 from .text_templates import Reader, clock
-from .waiting import NOTHING, WaitingMessages
-from .words import begin, in_words, within
+from .words import begin, in_words
 
 _MOST_CLIENTS = 40
 _MOST_DRAWN = 120
@@ -64,7 +64,7 @@ def explain_lines(
     return reader.lines(
         "explain.txt",
         moment=moment,
-        problem=judged.problem,
+        faults=judged.faults,
         cause=judged.cause,
         evaluation=evaluation,
         standing=joined(sentences, "{before} {next}"),
@@ -90,26 +90,22 @@ def explain_lines(
 
 def _standing(judged: Judged, evaluation: Evaluation) -> Text:
     """The sentence of what was judged: whether it is over, how bad it is, what it is, how sure."""
-    problem = judged.problem
+    problem = judged.worst
     if problem is None and evaluation.coverage != AUDITED:
         return Text("Nothing was found, and who owns which queue is not known at this moment.")
     if problem is None:
         return Text("Nothing is wrong at this moment.")
     if problem.standing == "HARMLESS":
         return Text("Nothing is wrong today, but members differ: {what}.", what=problem.what)
-    first, last, ongoing = judged.times
-    template = "Over since {last}, {severity} from {first} on: {what}; {certainty}."
-    if ongoing:
-        template = "Still there, {severity} since {first}: {what}; {certainty}."
-    values = {
-        "severity": judged.severity,
-        "first": day_and_time(first),
-        "last": day_and_time(last),
-        "what": within(problem.what),
-        "certainty": in_words(problem.certainty),
-    }
-    text = Text(template, **for_slots(template, values))
-    if not problem.is_known:
+    text = Text(
+        "{now}, {severity} from {first} on: {what}; {certainty}.",
+        now=begin(problem.now),
+        severity=problem.severity,
+        first=day_and_time(problem.began),
+        what=within(problem.what),
+        certainty=in_words(problem.certainty),
+    )
+    if problem.standing != "KNOWN":
         return text
     reasons = joined(problem.known_issues)
     return Text("Known issue ({reasons}): {text}", reasons=reasons, text=text)

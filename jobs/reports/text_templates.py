@@ -32,7 +32,6 @@ from ..declared.instants import Instant
 from ..languages.language import ENGLISH, Language
 from ..texts.shown import folded, padded, share_in_words, visible
 from ..texts.templates import templates_of
-from .words import begin, within
 
 #: Wide enough for a terminal, narrow enough for a ticket.
 WIDTH = 100
@@ -68,7 +67,7 @@ def clock(time: Instant | datetime) -> Text:
 #: Functions that templates call by name.
 _FUNCTIONS = (
     *(agreeing, clock, count, joined, list_of, named_broker, names, with_commas),
-    *(share_in_words, padded, queue_ranges, shown_id, begin, within),
+    *(share_in_words, padded, queue_ranges, shown_id),
 )
 
 

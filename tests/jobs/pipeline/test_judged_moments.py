@@ -87,7 +87,7 @@ def test_explain_and_the_run_never_contradict_each_other(dump: Path) -> None:
         worst = max((each["severity"] for each in there), key=SEVERITY.index, default=None)
         assert (worst is None) == ("Nothing " in judged), judged
         if "members differ" not in judged and worst is not None:
-            said = re.search(r"(?:Still there, |Over since \S+ \S+, )(\w+)", judged)
+            said = re.search(r"(?:Still there|Over since [^,]+), (\w+)", judged)
             assert said is not None
             assert said[1] == worst
         remedies = {" ".join(each["remedy"].split()) for each in there if "remedy" in each}
@@ -117,7 +117,7 @@ def test_a_group_behind_a_proxy_is_not_told_that_nobody_reads_it(cli: CommandLin
     first, text = explained(cli, "rocketmq-10827", "fifo-cg")
     said = " ".join(" ".join(first).split())
     assert (
-        "Still there, WARNING since 2026-11-20 10:00:00: somebody reads the queues but no" in said
+        "Still there, WARNING from 2026-11-20 10:00:00 on: somebody reads the queues but no" in said
     )
     assert "0 have one by lists; no process said; 8 advance by offsets" in said
     assert (
@@ -131,7 +131,7 @@ def test_a_group_behind_a_proxy_is_not_told_that_nobody_reads_it(cli: CommandLin
     # One queue stood for five minutes: that is CRITICAL, and the warning that goes on is another.
     first, _ = explained(cli, "rocketmq-10827", "fifo-cg", "--at", "2026-11-20T10:06:00Z")
     said = " ".join(" ".join(first).split())
-    assert "Over since 2026-11-20 10:09:00, CRITICAL from 2026-11-20 10:04:00 on: 1 queue" in said
+    assert "Over since 10:09:00, CRITICAL from 2026-11-20 10:04:00 on: 1 queue" in said
     assert "7 advance by offsets" in said
     assert "Why: GROUP_OFFLINE. To do: ask the proxy" in said
 
@@ -140,7 +140,7 @@ def test_a_group_that_consumes_nothing_is_not_told_that_nothing_is_wrong(cli: Co
     first, text = explained(cli, "clients-1168", "py-cg")
     said = " ".join(" ".join(first).split())
     assert (
-        "CRITICAL since 2026-11-20 10:03:00: the group consumes nothing; certain. 2,648 mess"
+        "CRITICAL from 2026-11-20 10:03:00 on: the group consumes nothing; certain. 2,648 mess"
         in said
     )
     assert "0 advance by offsets, 0 caught up" in said
