@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
@@ -20,6 +20,7 @@ from rebalance_core.grouping import grouped
 
 from .. import __version__
 from ..declared.kinds import FAULTS, PERSISTENT, QUEUE_FINDINGS, SEVERITIES, TRANSIENT, VERDICTS
+from ..reports.problems import Standing
 from ..reports.tables import PublishedTables
 from ..texts.shown import visible
 from ..texts.waiting import WaitingMessages
@@ -95,6 +96,7 @@ def metrics_text(digest: Digest, tables: PublishedTables, worst_groups: int) -> 
         for name, (_, _, labels) in _COUNTED.items()
     }
     for metric in (
+        *_problem_metrics(digest, _shown_clusters(digest, rows)),
         *_row_metrics(digest, rows, _shown_clusters(digest, rows)),
         *_worst_group_metrics(digest, worst_groups),
         *_backlog_metrics(digest, _shown_clusters(digest, rows)),
@@ -133,6 +135,28 @@ def _counted(
     zeros = dict.fromkeys(product(*labels.values()), 0)
     found = Counter(tuple(row[label] for label in labels) for row in rows)
     return _Metric(name, what, list(labels), {**zeros, **found})
+
+
+def _problem_metrics(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_Metric]:
+    """The problems, as the page has them: a topic of a group is one."""
+    rows = [
+        {
+            "cluster": clusters[each.place.cluster],
+            "severity": each.worst_severity,
+            "standing": each.standing,
+            "ongoing": _KNOWN[each.ongoing],
+            "status": each.status,
+        }
+        for each in digest.problems
+    ]
+    of_cluster = {"cluster": clusters.values()}
+    what = "Topics of groups in which something is or was wrong, by the worst of it"
+    labels = {"severity": SEVERITIES, "standing": get_args(Standing), "ongoing": _KNOWN}
+    yield _counted("problems", what, {**of_cluster, **labels}, rows)
+    what = "Topics of groups with lasting faults, against the published run before"
+    counted = [row for row in rows if row["standing"] == "COUNTED"]
+    labels = {"status": (*_STATUSES, "RETURNED")}
+    yield _counted("problems_by_status", what, {**of_cluster, **labels}, counted)
 
 
 def _row_metrics(digest: Digest, rows: _Rows, clusters: Mapping[str, str]) -> Iterator[_Metric]:
@@ -217,6 +241,8 @@ def _backlog_metrics(digest: Digest, clusters: Mapping[str, str]) -> Iterator[_M
 def _verdict_metrics(verdict: RunVerdict) -> Iterator[_Metric]:
     what = "The state of the run: 1 is the one that it has"
     yield _counted("state", what, {"state": STATES}, [{"state": verdict.state}])
+    what = "Things that were not read or not audited: rows of the table gaps"
+    yield _Metric("missing", what, (), {(): float(len(verdict.missing))})
     what = "What was not read, by kind"
     yield _counted("gaps", what, {"kind": GAPS}, ({"kind": gap.kind} for gap in verdict.gaps))
     what = "Topics of groups that were not audited, by coverage; known issues left out"

@@ -175,6 +175,13 @@ class Problem:
         return Text("{time}, {returned}", time=time, returned=self.back) if self.back else time
 
     @property
+    def status(self) -> str:
+        """RETURNED, PERSISTING, NEW, or NONE for what passed by itself."""
+        if self.returned is not None:
+            return "RETURNED"
+        return min(self.statuses & {"PERSISTING"} or self.statuses, default="NONE")
+
+    @property
     def back(self) -> str:
         """The words for one that returned; empty where it did not, as far as is known."""
         if self.returned is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 from jobs.alerts.alerting import Sender, alert
 from jobs.alerts.message import read_digest
@@ -25,7 +27,10 @@ from jobs.rendering.nights import read_history
 from jobs.rendering.write import Look, report_text
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, PublishedRun, Reports
+from tests.support.promql import Exposed
 from tests.support.written_reports import NOON
+
+_MONITORING = Path(__file__).parents[2] / "docs" / "monitoring"
 
 
 @dataclass
@@ -39,6 +44,9 @@ class Surfaces:
     exit_codes: dict[str, int]
     alert: str
     metrics: dict[str, float]
+    #: Prometheus' rules that fire, by severity; what the tiles of the dashboard show, by title.
+    rules: dict[str, set[str]]
+    tiles: dict[str, float | str]
     gate: dict[str, int]
     in_python: str
 
@@ -100,6 +108,7 @@ def surfaces_of(folder: Path, day: str) -> Surfaces:
     missing, lines = closing_lines(tables, settings, 1_000)
     sender = Sender(Alerts(severity="WARNING"), {}, NOON, lambda _: None)
     metrics = metrics_text(read_digest(published, tables), tables, 20)
+    prometheus = Exposed.of(metrics, NOON.timestamp())
     exposed = re.findall(r"^rebalance_audit_(\S+) ([\d.e+]+)$", metrics, re.M)
     look = Look(10)
     return Surfaces(
@@ -110,9 +119,35 @@ def surfaces_of(folder: Path, day: str) -> Surfaces:
         exit_codes={gate: int(is_closed(published, [gate])) for gate in GATES},
         alert="\n".join(alert(reports, None, sender)),
         metrics={name: float(value) for name, value in exposed},
+        rules=_rules(prometheus),
+        tiles=_tiles(prometheus),
         gate=gate_of_the_dag()(str(folder), day, "pass", ",".join(GATES)),
         in_python=repr(_in_python(folder, published, settings)),
     )
+
+
+def _rules(prometheus: Exposed) -> dict[str, set[str]]:
+    """The rules about the findings of a run that fire, by severity."""
+    fires: dict[str, set[str]] = {}
+    file = yaml.safe_load((_MONITORING / "rules.yaml").read_text())
+    for rule in file["groups"][0]["rules"]:
+        if prometheus.ask(rule["expr"]):
+            fires.setdefault(rule["labels"]["severity"], set()).add(rule["alert"])
+    return fires
+
+
+def _tiles(prometheus: Exposed) -> dict[str, float | str]:
+    """The tiles of the dashboard: a number each, or the label that is its name."""
+    shown: dict[str, float | str] = {}
+    for panel in json.loads((_MONITORING / "dashboard.json").read_text())["panels"]:
+        if panel["type"] == "stat":
+            (target,) = panel["targets"]
+            series = prometheus.ask(target["expr"].replace("$cluster", ".*"))
+            ((labels, value),) = series.items()
+            label = target["legendFormat"].strip("{}")
+            is_name = panel["options"].get("textMode") == "name"
+            shown[panel["title"]] = dict(labels)[label] if is_name else value
+    return shown
 
 
 def _visible(html: str) -> str:

@@ -7,6 +7,7 @@ surface is asked what it makes of them.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +17,17 @@ import pytest
 
 from jobs.config.choices import GATES
 from jobs.config.known_issues import KNOWN_KINDS
+from jobs.declared.instants import to_instant
 from jobs.declared.kinds import FAULTS, KINDS, QUEUE_FINDINGS
+from jobs.reports.problems import read_problems
+from jobs.reports.tables import PublishedTables
+from jobs.schemas import VERDICT
+from jobs.storage import Location, Reports
 from jobs.verdict.coverage import ACTIONS, COMPLETE
 from jobs.verdict.gaps import GAPS, Gap, packed
 from rebalance_core import findings as core
 from rebalance_core.texts import Text
+from tests.support.judged import with_problems
 from tests.support.published import minute
 from tests.support.surfaces import Surfaces, surfaces_of
 from tests.support.written_reports import Row, publish, report_row
@@ -62,6 +69,8 @@ def cases() -> Iterator[Case]:
     yield from facts(healthy)
     known = report_row("orphaned_queues", known_issue="OPS-1")
     yield Case("known", {**healthy, "orphaned_queues": [known]}, "OK", "", {}, "findings", False)
+    for kind in KINDS_OF_TIME:
+        yield Case(*kind(healthy))
     passed = report_row("orphaned_queues", **PASSED)
     yield Case("passed", {**healthy, "orphaned_queues": [passed]}, "INFO", "", {}, "", False)
     for coverage in (*ACTIONS, "A_LATER_ONE"):
@@ -90,6 +99,33 @@ def cases() -> Iterator[Case]:
     words = "1 finding of the previous run was not checked"
     tables = {**healthy, "former_findings": [left]}
     yield Case("left open", tables, "INCOMPLETE", words, metric="left_open")
+
+
+def over(healthy: dict[str, list[Row]]) -> tuple[Any, ...]:
+    row = report_row("orphaned_queues", ongoing=False)
+    return "over", {**healthy, "orphaned_queues": [row]}, "CRITICAL", "CRITICAL.*G", {}, "findings"
+
+
+def over_and_there(healthy: dict[str, list[Row]]) -> tuple[Any, ...]:
+    """What is still there is a WARNING; what is over was CRITICAL, and counts."""
+    ends = {"first_seen": minute(4), "last_seen": minute(9)}
+    rows = [
+        report_row("orphaned_queues", ongoing=False, finding_id="a", **ends),
+        report_row("orphaned_queues", severity="WARNING", finding_id="b", queue_id=1),
+    ]
+    words = "Still there.*WARNING.*1 queue consumed by nobody; over since 10:09:00: 1 queue"
+    return "over and there", {**healthy, "orphaned_queues": rows}, "CRITICAL", words, {}, "findings"
+
+
+def returned(healthy: dict[str, list[Row]]) -> tuple[Any, ...]:
+    rows = with_problems(
+        {**healthy, "orphaned_queues": [report_row("orphaned_queues")]},
+        {("T", "ORPHANED"): to_instant(minute(-2000))},
+    )
+    return "returned", rows, "CRITICAL", "", {}, 'problems_by_status{cluster="C",status="RETURNED"}'
+
+
+KINDS_OF_TIME = (over, over_and_there, returned)
 
 
 def batched(kinds: Iterable[str], size: int) -> list[tuple[str, ...]]:
@@ -146,6 +182,7 @@ def test_all_surfaces_agree(case: Case, tmp_path: Path) -> None:
     state = {"CRITICAL": "WRONG", "WARNING": "WRONG", "INCOMPLETE": "INCOMPLETE"}
     right = state.get(case.level, "WELL")
     assert found.metrics[f'state{{state="{right}"}}'] == 1
+    assert_the_tables_say_so(tmp_path, case, found)
     closed = {
         "CRITICAL": {"INFO", "WARNING", "CRITICAL"},
         "WARNING": {"INFO", "WARNING"},
@@ -160,6 +197,43 @@ def test_all_surfaces_agree(case: Case, tmp_path: Path) -> None:
             assert re.search(case.words, text, re.IGNORECASE), surface
     for each in case.metric.split():
         assert [name for name, value in found.metrics.items() if value and each in name], each
+
+
+def assert_the_tables_say_so(folder: Path, case: Case, found: Surfaces) -> None:
+    """The tables ``problems``, ``verdict`` and ``gaps``, and what is made of them alone."""
+    reports = Reports(Location(folder))
+    tables = PublishedTables(reports, reports.resolve(DAY))
+    (verdict,) = tables.read("verdict", VERDICT.schema.names).to_pylist()
+    problems = read_problems(tables)
+    counted = [each for each in problems if each.is_counted]
+    topics = Counter(each.worst_severity for each in counted)
+    missing = tables.read("gaps", ["text"]).num_rows
+    assert verdict["level"] == case.level
+    assert (verdict["critical"], verdict["warning"]) == (topics["CRITICAL"], topics["WARNING"])
+    assert verdict["ongoing"] == sum(each.ongoing for each in counted)
+    assert verdict["missing"] == missing == found.metrics["missing"]
+    tiles = found.tiles
+    assert tiles["State"] == verdict["state"]
+    assert (tiles["Critical topics"], tiles["Topics with warnings"]) == (
+        (verdict["critical"], verdict["warning"])
+    )
+    assert tiles["Not read or not audited"] == missing
+    fires = {
+        "RebalanceAuditCritical": topics["CRITICAL"],
+        "RebalanceAuditWarnings": topics["WARNING"],
+        "RebalanceAuditIncomplete": missing,
+    }
+    for rule, number in fires.items():
+        assert (rule in set().union(*found.rules.values())) == bool(number), rule
+    assert ("critical" in found.rules) == bool(topics["CRITICAL"])
+    for problem in counted:
+        now = "Still there" if problem.ongoing else "Over since"
+        for surface in ("page", "ticket", "console", "in_python", *["alert"] * problem.ongoing):
+            said = found.texts[surface]
+            group = re.escape(problem.place.consumer_group)
+            assert re.search(f"{now}.{{0,60}}{group}", said), (surface, problem.place)
+        if problem.returned:
+            assert all("returned" in found.texts[each] for each in ("page", "console", "ticket"))
 
 
 def test_a_run_that_is_wrong_says_what_it_did_not_read_too(tmp_path: Path) -> None:
