@@ -18,11 +18,9 @@ from rebalance_core.descriptions import queue_ranges
 from rebalance_core.english import (
     agreeing,
     count,
-    joined,
     list_of,
     named_broker,
     names,
-    with_commas,
 )
 from rebalance_core.moves import shown_id
 from rebalance_core.texts import Text
@@ -30,7 +28,7 @@ from rebalance_core.texts import Text
 from ..config.masking import Masking
 from ..declared.instants import Instant
 from ..languages.language import ENGLISH, Language
-from ..texts.shown import folded, padded, share_in_words, visible
+from ..texts.shown import folded, visible
 from ..texts.templates import templates_of
 
 #: Wide enough for a terminal, narrow enough for a ticket.
@@ -65,10 +63,7 @@ def clock(time: Instant | datetime) -> Text:
 
 
 #: Functions that templates call by name.
-_FUNCTIONS = (
-    *(agreeing, clock, count, joined, list_of, named_broker, names, with_commas),
-    *(share_in_words, padded, queue_ranges, shown_id),
-)
+_FUNCTIONS = (*(agreeing, clock, count, list_of, named_broker, names, queue_ranges, shown_id),)
 
 
 @cache

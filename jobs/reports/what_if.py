@@ -20,7 +20,8 @@ from rebalance_core.texts import Text
 
 from ..judge.moment import Moment
 from ..languages.language import Language
-from .situation_text import draw, size_and_wrong, wrong_in_words
+from .picture import draw
+from .situation_text import size_and_wrong, wrong_in_words
 from .text_templates import Reader, clock
 from .what_if_answer import Predictions, answer, change_hands, new_faults, without_retries
 

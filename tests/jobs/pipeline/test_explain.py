@@ -337,10 +337,17 @@ def test_what_strangers_chose_commands_no_terminal(tmp_path: Path, cli: CommandL
 
 def test_many_clients_and_queues_are_cut_and_counted(tmp_path: Path, cli: CommandLine) -> None:
     clients = [f"10.0.0.{number}@app" for number in range(50)]
-    text = cli("explain", *a_dump(tmp_path, poll_line(*clients), route_line(route_body(200))))
-    assert " more queues and 10 more clients are not shown: --full shows all)\n" in text
-    assert "    and 10 more\n" in text
-    assert max(map(len, text.splitlines())) <= 100
+    question = ["explain", *a_dump(tmp_path, poll_line(*clients), route_line(route_body(200)))]
+    text = cli(*question)
+    assert " more queues are not shown: --full shows all)\n" in text
+    assert clients[0] in text
+    assert clients[-1] not in text
+    assert len(text.splitlines()) < 50, "nothing is wrong with so many"
+    whole = cli(*question, "--full")
+    assert "not shown" not in whole
+    assert "    and 10 more\n" in whole
+    assert all(client in whole for client in clients)
+    assert max(map(len, (text + whole).splitlines())) <= 100
 
 
 def of_dump(options: list[str], **asked: str) -> Moment:
