@@ -102,6 +102,25 @@ def is_within(name: str, package: str) -> bool:
     return name == package or name.startswith(package + ".")
 
 
+@pytest.mark.parametrize(
+    ("made", "maker"),
+    [
+        ("problem_rows", "judge/history.py"),
+        ("make_verdict", "publish/publish.py"),
+        ("Tally", "publish/publish.py"),
+    ],
+)
+def test_a_problem_and_a_verdict_have_one_maker(made: str, maker: str) -> None:
+    """Whoever shows them reads the tables: two that made them would disagree one day."""
+    users = {
+        str(path.relative_to(ROOT / "jobs"))
+        for path in modules("jobs")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == made
+    }
+    assert users == {maker}
+
+
 def test_nothing_but_the_entries_knows_the_command_line() -> None:
     users = {path.name for path in modules("jobs") if "jobs.cli" in imports(path)}
     assert users == {"__main__.py"}
