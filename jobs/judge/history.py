@@ -4,9 +4,10 @@ A table of contents: ``RULES`` has every rule of time, in the order in which one
 another.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from ..declared.instants import Instant
 from .arrow_tables import Row
 from .case import Case
 from .cut_off import cut_off
@@ -74,6 +75,16 @@ def judge(case: Case) -> dict[str, list[Row]]:
         found = rule(case, found)
     tables = to_rows(case, found)
     tables["events"] = find_events(case, tables)
-    group = {"cluster": case.dossier.cluster, "consumer_group": case.dossier.consumer_group}
-    found_problems = problem_rows(tables, case.dossier.ended)
-    return tables | {"problems": [group | row for row in found_problems]}
+    names = {"cluster": case.dossier.cluster, "consumer_group": case.dossier.consumer_group}
+    return tables | {"problems": problems_of(names, tables, case.dossier.ended)}
+
+
+def problems_of(
+    names: Mapping[str, str],
+    tables: Mapping[str, Sequence[Row]],
+    ended: Mapping[tuple[str, str], Instant],
+) -> list[Row]:
+    """The rows of ``problems`` of a group: of all its rows those of the night, and of the rows that
+    were there at a moment those of that moment. ``ended``: see ``problem_rows``.
+    """
+    return [{**names, **row} for row in problem_rows(tables, ended)]

@@ -13,8 +13,8 @@ import pyarrow.dataset as ds
 from ..declared.instants import Instant
 from ..declared.kinds import GRADED_TABLES, QUEUE_FINDINGS, worst
 from ..judge.arrow_tables import Row, to_table
+from ..judge.history import problems_of
 from ..judge.moment import Moment
-from ..judge.topic_problem import problem_rows
 from ..languages.translated_rows import TEXTS, with_texts
 from ..reports.judged import Judged
 from ..reports.problems import Problem, read_problems
@@ -88,6 +88,6 @@ def _problem(place: Place, rows: _TopicRows) -> Problem | None:
     """
     copies = {name: [dict(row) for row in of_table] for name, of_table in rows.items()}
     names = dict(zip(PLACE, place, strict=True))
-    made = to_table(PROBLEMS, [names | row for row in problem_rows(copies, {})])
+    made = to_table(PROBLEMS, problems_of(names, copies, {}))
     tables = Tables(lambda name: ds.dataset(made) if name == PROBLEMS.name else None)
     return next(iter(read_problems(tables)), None)
