@@ -87,9 +87,10 @@ def _moments_of(
     try:
         moments = moments_of_tables(snapshots, question, settings)
     except InputError as error:
-        raise InputError(
-            f"{error} (the run of {run.date} read {snapshots})", error.console
-        ) from error
+        if run.date == reports.resolve(None).date:
+            raise
+        read = f"the run of {run.date} read {snapshots}, which may have been replaced: {error}"
+        raise InputError(read, error.console) from error
     dated = [replace(each, date=run.date) for each in moments]
     return dated, settings, PublishedTables(reports, run)
 

@@ -144,8 +144,10 @@ def _readers(moment: Moment, evaluation: Evaluation) -> list[Text]:
         held = Text("{processes} said to hold {number:,}", processes=processes, number=number)
     offsets = Text("there are no offsets")
     if (read := moment.read) is not None:
-        template = "{advancing:,} advance by offsets, {caught_up:,} caught up"
-        offsets = Text(template, advancing=read.advancing, caught_up=read.caught_up)
+        offsets = Text("{advancing:,} advance by offsets", advancing=read.advancing)
+        if read.caught_up:
+            more = read.caught_up
+            offsets = Text("{offsets}, {more:,} are caught up", offsets=offsets, more=more)
     return [lists, held, offsets]
 
 
