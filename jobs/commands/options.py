@@ -56,6 +56,7 @@ _WHAT = """\
 _WHEN = """\
     --at TIME  as of this time, such as 2026-11-20T10:00:00Z; default: the last snapshot
     --cluster C  the cluster, if the group is in several
+    --full  show every broker, queue and client in the pictures
     --language --settings --set --quiet"""
 
 #: Commands in the order of the help: those of every day, and the others.
@@ -110,7 +111,7 @@ example: explain --group G_ORDER --topic ORDER --at 2026-11-20T10:00:00Z
 Changes apply in the order of the options. Exit code 1: not safe, see docs/what_if.md.
 example: what-if --group G --topic T --leave 10.0.0.4@app --queues 8
 {_WHAT}
-    --topic T  the topic; default: every topic (--queues: all but the retry topic)
+    --topic T  the topic; default: all (--queues: no retry topic)
 {_WHEN}
     --format {{table,json}} [table]
     changes, at least one:
@@ -226,7 +227,5 @@ USAGES: Mapping[str, str] = {
     "--snapshots DIR\n"
     "                             [--for T] [--format text|json] [--reports DIR] [--date D] ...",
     "what-if": "%(prog)s [--dumps PATH ... | --snapshots DIR] --group G [--topic T] CHANGE ...\n"
-    "                               [--format table|json] [--at TIME] [--cluster C]"
-    " [--language L]\n"
-    "                               [--settings FILE] [--set A.B=C] [--quiet] [-v]",
+    "                               [--at TIME] [--cluster C] [--full] [--format table|json] ...",
 }

@@ -4,9 +4,10 @@ A table of contents: ``RULES`` has every rule of time, in the order in which one
 another.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from ..declared.instants import Instant
 from .arrow_tables import Row
 from .case import Case
 from .cut_off import cut_off
@@ -74,9 +75,22 @@ def judge(case: Case) -> dict[str, list[Row]]:
         found = rule(case, found)
     tables = to_rows(case, found)
     tables["events"] = find_events(case, tables)
-    group = {"cluster": case.dossier.cluster, "consumer_group": case.dossier.consumer_group}
-    problems = [
-        group | row | {"unseen_since": case.unseen_since if row["ongoing"] else None}
-        for row in problem_rows(tables, case.dossier.ended)
+    names = {"cluster": case.dossier.cluster, "consumer_group": case.dossier.consumer_group}
+    found_problems = problems_of(names, tables, case.dossier.ended, case.unseen_since)
+    return tables | {"problems": found_problems}
+
+
+def problems_of(
+    names: Mapping[str, str],
+    tables: Mapping[str, Sequence[Row]],
+    ended: Mapping[tuple[str, str], Instant],
+    unseen_since: Instant | None = None,
+) -> list[Row]:
+    """The rows of ``problems`` of a group: of all its rows those of the night, and of the rows that
+    were there at a moment those of that moment. ``ended``: see ``problem_rows``. ``unseen_since``:
+    the last snapshot with an answer about the group, where others came later.
+    """
+    return [
+        {**names, **row, "unseen_since": unseen_since if row["ongoing"] else None}
+        for row in problem_rows(tables, ended)
     ]
-    return tables | {"problems": problems}

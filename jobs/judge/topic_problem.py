@@ -121,7 +121,7 @@ def problem_rows(
     health = {row["topic"]: row for row in tables["group_health"]}
     return [
         TopicProblem(topic, findings[topic], shown_faults(faults.get(topic, ()))).row(
-            ended, tables["events"]
+            ended, tables.get("events", ())
         )
         | _of_health(health.get(topic))
         for topic in dict.fromkeys((*findings, *faults))
