@@ -38,11 +38,13 @@ help: ## Show what can be made
 # All that is installed is pinned and has its hashes in requirements/*.lock: pip itself first, and
 # what builds pyspark and the project, which pip would else fetch unchecked.
 LOCKED := -m pip install --quiet --require-hashes --no-build-isolation --requirement requirements
+# What pip says of each package is in a log beside the stamp, and on the screen where it fails.
+quietly = { $(1); } > $@.log 2>&1 || { cat $@.log; echo 'Not installed, see above; the same is in $@.log'; exit 1; }
 
 $(VENV)/builds: requirements/build.lock
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(LOCKED)/build.lock
-	touch $@
+	@$(PYTHON) -m venv $(VENV)
+	@$(call quietly,$(BIN)/python $(LOCKED)/build.lock)
+	@touch $@
 
 # An audit needs a part of what the tests need: local.lock within spark.lock within dev.lock.
 $(VENV)/installed-local: CONTENTS := NumPy, PyArrow and the package, some 300 MB
@@ -56,16 +58,15 @@ $(VENV)/installed-jre: requirements/jre.lock
 $(VENV)/installed: requirements/dev.lock
 
 $(VENV)/installed-local $(VENV)/installed-spark $(VENV)/installed: pyproject.toml $(VENV)/builds
-	@echo "Installing into $(VENV), once: $(CONTENTS)"
-	$(BIN)/python $(LOCKED:--quiet=)/$(notdir $(filter %.lock,$^))
-	@# setuptools warns of every package whose name is not its folder's.
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
-	touch $@
+	@echo "Installing into $(VENV), once: $(CONTENTS); it takes some minutes ($@.log has how far it is)"
+	@$(call quietly,$(BIN)/python $(LOCKED:--quiet=)/$(notdir $(filter %.lock,$^)) && \
+		PYTHONWARNINGS=ignore $(BIN)/python -m pip install --no-deps --no-build-isolation --editable .)
+	@touch $@
 
 $(VENV)/installed-jre: $(VENV)/builds
 	@echo "Installing into $(VENV), once: $(CONTENTS)"
-	$(BIN)/python $(LOCKED)/jre.lock
-	touch $@
+	@$(call quietly,$(BIN)/python $(LOCKED)/jre.lock)
+	@touch $@
 
 install: $(VENV)/installed $(JRE) ## Make the virtual environment with everything in it
 

@@ -11,6 +11,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from html import escape
 from os import PathLike, fspath
@@ -150,16 +151,25 @@ class Report(Mapping[str, pa.Table]):
         return len(self._published.tables)
 
     def explain(
-        self, group: str, topic: str, at: Time | None = None, cluster: str | None = None
+        self,
+        group: str,
+        topic: str,
+        at: Time | None = None,
+        cluster: str | None = None,
+        *,
+        full: bool = False,
     ) -> ShellText:
-        """Explains a topic: who takes what, why, what is wrong, what repairs it, and what if.
+        """Explains a topic: what this report has of it at a moment, why, what repairs it, and who
+        takes what by lists and routes.
 
         ``at`` is a time or the text of one (UTC where it has no zone): the last snapshot up to it
-        is explained; None: the last one. Raises InputError for a group, topic, cluster or time that
-        is not there, with those that come near, and SettingsError for what is not a time.
+        is explained; None: the last one. ``full``: the pictures have every broker, queue and
+        client. Raises InputError for a group, topic, cluster or time that is not there, with those
+        that come near, and SettingsError for what is not a time.
         """
         (moment,) = self._moments(group, topic, at, cluster)
-        return explain_moment(moment, self._settings)
+        moment = replace(moment, date=self._published.date)
+        return explain_moment(moment, self._settings, published=self._tables, is_full=full)
 
     def what_if(
         self,
@@ -168,18 +178,21 @@ class Report(Mapping[str, pa.Table]):
         changes: Change | Iterable[Change],
         at: Time | None = None,
         cluster: str | None = None,
+        *,
+        full: bool = False,
     ) -> Prediction:
         """Predicts what changes do to a topic of a group, one after the other; None: to all topics.
 
         Changes are made by the functions of ``rebalance_core``: leave, join, separate_ids,
         use_strategy, subscribe_all, add_broker, remove_broker, resize, unify_list, mend. Raises as
         ``explain`` does, InputError for what is not a change, and ChangeError where one cannot be
-        made.
+        made. ``full``: the pictures have every broker, queue and client.
 
         >>> report.what_if("G", "T", [leave("10.0.0.4@app")]).safe  # doctest: +SKIP
         """
         made = _changes_of(changes)
-        return predict_moments(self._moments(group, topic, at, cluster), made, self._settings)
+        moments = self._moments(group, topic, at, cluster)
+        return predict_moments(moments, made, self._settings, is_full=full)
 
     def _moments(
         self, group: str, topic: str | None, at: Time | None, cluster: str | None

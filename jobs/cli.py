@@ -1,9 +1,10 @@
 """The command line: ``rebalance-audit`` and, with the same arguments, the spark-submit entries.
 
 The only place that reads argv (by ``console/arguments.py``), and that decides the exit code:
-0 ran, findings or not; 1 findings at or above --fail-on, or a change (what-if) that is not safe;
-2 usage or settings; 3 input missing or too much of it quarantined; 4 anything else; 130 stopped by
-Ctrl-C; 143 stopped by SIGTERM.
+0 ran, findings or not; 1 findings at or above --fail-on, a change (what-if) that is not safe, or a
+finding that is still there (check); 2 usage or settings; 3 input missing or too much of it
+quarantined; 4 anything else; 5 cannot be said yet (check); 130 stopped by Ctrl-C; 143 stopped by
+SIGTERM.
 
 A failure is one line on standard error: what happened, what is unchanged, what to do. The stack
 comes with --verbose, else it is in a file that the line names.

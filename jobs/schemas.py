@@ -163,7 +163,8 @@ language string?: the client's language
 version int?: the ordinal of the client's MQVersion
 collected_at timestamp?: when the answer came
 error_message string?: the error in words
-event_id string?: the event in whose time it began, as in events; null: none
+event_id string?: the event in whose time it began, as in events or merged_event_ids there; null:
+    none
 processes int: how many processes use it; each has what follows
 queue_count int? 0..: the length of the queue list it used
 client_count int? 0..: the length of the client list it used
@@ -383,6 +384,7 @@ open_since, nights_open
 returned timestamp?: it is new, and was COUNTED in an earlier night and then over: the last snapshot
     that showed it then; null: not in the last 7 published nights
 event_ids strings: the events in whose time something of it began
+began_with string?: the event with which what severity is of began, in words; null: none
 orphan_queue_minutes double: as in group_health
 duplicate_queue_minutes double: as in group_health
 queues int: readable queues of the topic; 0: not known
@@ -392,6 +394,8 @@ waiting_since timestamp?: as in group_health; null where all is as new as the la
 queues_without_offsets int: as in group_health; of a retry topic without any offsets 0
 backlog_over_time BACKLOGS: where it is COUNTED and backlog is known: the messages not consumed at
     up to 60 polls of the run, of each queue at its last offsets up to then; the last is backlog
+unseen_since timestamp?: it is there in this snapshot, the last with an answer about the group, and
+    its cluster was polled for longer; null: it was looked for to the end, or is over
 texts
 
 verdict: the run: one row
@@ -404,6 +408,7 @@ critical int: topics of groups with lasting faults of which the worst is CRITICA
 warning int: those of which the worst is WARNING
 groups int: the groups of both
 ongoing int: those of both that are still there at the end
+unseen int: those of both that were there when their group was last asked about, before the end
 new int: those of both with new findings
 returned int: those of both that were over before
 resolved int: findings of the previous run that are over
@@ -625,14 +630,14 @@ idle boolean: whether it subscribes and has no queue of any topic
 events: cluster, kind, subject, begins: one thing that happened, whatever was found of it
 event_id string: stable over runs: cluster, kind, subject; what happens again has it again
 cluster
-kind string: MASTER_LEFT, NAMESERVERS_DIFFER, BROKER_ADDRESS_CHANGED, COLLECTOR_AWAY, TOPIC_RESIZED,
-    GROUP_SCALED or GROUP_DEPLOYED
-subject string: the broker, nameserver, topic or group that it happened to; of COLLECTOR_AWAY the
-    cluster
+kind string: MEMBERS_LEFT, MASTER_LEFT, NAMESERVERS_DIFFER, BROKER_ADDRESS_CHANGED, COLLECTOR_AWAY,
+    TOPIC_RESIZED, GROUP_SCALED or GROUP_DEPLOYED
+subject string: the broker, nameserver, topic or group that it happened to; of COLLECTOR_AWAY and
+    MEMBERS_LEFT the cluster
 begins timestamp: the first snapshot that shows it; of COLLECTOR_AWAY the last one before
 ends timestamp?: the first snapshot that shows that it is over; null: it goes on
 last_seen
-headline string: when and what it was, and what it cost; times in UTC
+headline string: when and what it was, what it cost and what came of it; times in UTC
 what string: what happened, in words
 evidence string: what showed it, in words
 broker_names strings: the brokers that it concerns
@@ -651,6 +656,12 @@ groups_lasting strings: the first 1,000 of the groups touched in which something
     on
 groups_recovered int: the other groups touched; 0 while it goes on, and of COLLECTOR_AWAY
 recovered_at timestamp?: the first snapshot without anything that passed with it; null: nothing did
+groups_not_consuming int: groups touched that consume nothing since
+without_members_since timestamp?: of an event of one group, the first snapshot without any member;
+    null: it had one throughout
+without_members_until timestamp?: the first one with a member again; null: none
+merged_event_ids strings: of MEMBERS_LEFT the events of one group each that it was made of; findings
+    name those
 """)
 REPORT_TABLES = (*_REPORT_TABLES, QUARANTINE)
 _BY_NAME = {table.name: table for table in _REPORT_TABLES}

@@ -35,6 +35,8 @@ from .faults import find_faults as find_faults
 from .findings import Evaluation as Evaluation
 from .findings import Finding as Finding
 from .findings import evaluate as evaluate
+from .loads import Division as Division
+from .loads import divide as divide
 from .message_queue import MessageQueue as MessageQueue
 from .message_queue import java_string_key as java_string_key
 from .message_queue import sort_client_ids as sort_client_ids

@@ -1,10 +1,66 @@
-"""Queues per client, whichever view it draws."""
+"""Queues per client and per process, whichever view it draws."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
-from .findings import Allocation
+from .findings import Allocation, Evaluation
+from .message_queue import MessageQueue
+from .strategies.base import original_and_copy
+
+#: A process: its client id before it got a separate one, and its number among the copies.
+ProcessKey: TypeAlias = tuple[str, int]
+
+
+class Division(NamedTuple):
+    """The division of the queues of one topic or several among a group's processes.
+
+    ``processes`` subscribe to one of the topics at least. ``idle`` of them get no queue, ``most``
+    are the queues of the one that gets most.
+    """
+
+    queues: int
+    processes: int
+    idle: int
+    most: int
+
+    @property
+    def working(self) -> int:
+        """The number of processes that get queues."""
+        return self.processes - self.idle
+
+
+def divide(evaluations: Iterable[Evaluation]) -> Division:
+    """The division of the queues of these topics; a queue that is taken at times counts as taken.
+
+    >>> def takes(client_id, *queues):
+    ...     return Allocation(client_id, 1, True, "AVG", "assumed", ("x",), 1.0, 3, 3, queues)
+    >>> divide([Evaluation("AUDITED", "", 1.0, 3, 3, 3, allocations=(
+    ...     takes("a", 0, 1), takes("b", 2), takes("c")))])
+    Division(queues=3, processes=3, idle=1, most=2)
+    """
+    queues, taken = 0, defaultdict[ProcessKey, set[MessageQueue]](set)
+    for evaluation in evaluations:
+        queues += evaluation.queues
+        for process, of_process in queues_of_processes(evaluation).items():
+            taken[process] |= of_process
+    numbers = [len(of_process) for of_process in taken.values()]
+    return Division(queues, len(numbers), numbers.count(0), max(numbers, default=0))
+
+
+def queues_of_processes(evaluation: Evaluation) -> dict[ProcessKey, frozenset[MessageQueue]]:
+    """The queues that each process that subscribes takes, under some view at least."""
+    taken: dict[ProcessKey, set[MessageQueue]] = defaultdict(set)
+    numbered: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    for allocation in evaluation.allocations:
+        client_id, copy = original_and_copy(allocation.client_id)
+        # Processes of one id that differ have a row each, in the same order under every view.
+        of_view = (allocation.client_id, allocation.view_brokers)
+        for _ in range(allocation.processes):
+            if allocation.subscribed:
+                taken[client_id, copy + numbered[of_view]].update(allocation.queues)
+            numbered[of_view] += 1
+    return {process: frozenset(queues) for process, queues in taken.items()}
 
 
 def queues_by_client(allocations: Sequence[Allocation[Any]]) -> dict[str, float]:

@@ -11,7 +11,7 @@ Two kinds of states lie in between, and only the first last:
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
@@ -21,10 +21,11 @@ from .causes import FindingKey, key_of
 from .changes import LIST_SECONDS, Change, Step, make_plan
 from .errors import ChangeError
 from .findings import DUPLICATE, ORPHANED, Evaluation, evaluate
+from .loads import ProcessKey, queues_of_processes
 from .message_queue import MessageQueue, is_retry_topic, sort_message_queues
 from .moves import Move, find_moves, shown_id
 from .repairs import Situation
-from .strategies.base import copy_id, original_and_copy
+from .strategies.base import copy_id
 from .views import readable_by_some
 
 #: Dangers of a change, in the order in which they are shown. A state between the steps has a
@@ -38,6 +39,8 @@ MESSAGES_LEFT = "MESSAGES_LEFT"
 BACKLOG_NOT_KNOWN = "BACKLOG_NOT_KNOWN"
 #: Owners cannot be computed before or after.
 OWNERS_NOT_KNOWN = "OWNERS_NOT_KNOWN"
+#: Somebody reads whom no list shows, and whose share nobody can compute.
+READERS_NOT_LISTED = "READERS_NOT_LISTED"
 
 #: The most states in between that are looked at; fewer in groups of thousands of members.
 MOST_STATES = 512
@@ -88,16 +91,18 @@ class Ways:
 class WhatIf:
     """The effect of changes: before and after, the queues that move, and the states in between.
 
-    ``rollout`` has the subsets of ``steps``; ``settling`` the states in which each client works
-    from the lists of before or from those of after, for ``seconds`` at most. ``queues_gone`` can be
-    read before and not after. ``backlog`` has the messages that are not consumed, by queue; None
-    where no offsets were collected.
+    ``situation`` is the one before. ``rollout`` has the subsets of ``steps``; ``settling`` the
+    states in which each client works from the lists of before or from those of after, for
+    ``seconds`` at most. ``queues_gone`` can be read before and not after. ``backlog`` has the
+    messages that are not consumed, by queue; None where no offsets were collected.
+    ``is_read_unlisted``: somebody reads whom no list shows.
     """
 
     changes: tuple[str, ...]
     steps: tuple[str, ...]
     before: Evaluation
     after: Evaluation
+    situation: Situation
     situation_after: Situation
     moves: tuple[Move, ...]
     rollout: Ways
@@ -105,6 +110,7 @@ class WhatIf:
     seconds: int
     queues_gone: tuple[MessageQueue, ...] = ()
     backlog: Mapping[MessageQueue, int] | None = None
+    is_read_unlisted: bool = False
 
     @property
     def dangers(self) -> tuple[str, ...]:
@@ -125,6 +131,7 @@ class WhatIf:
             MESSAGES_LEFT: bool(self.messages_left),
             BACKLOG_NOT_KNOWN: any(queue not in backlog for queue in self.queues_gone),
             OWNERS_NOT_KNOWN: unknown,
+            READERS_NOT_LISTED: self.is_read_unlisted,
         }
         return tuple(danger for danger, is_so in reasons.items() if is_so)
 
@@ -145,6 +152,11 @@ class WhatIf:
         return _keys(self.after) - _keys(self.before)
 
     @property
+    def findings_gone(self) -> frozenset[FindingKey]:
+        """The findings from before that are not there when all is done."""
+        return _keys(self.before) - _keys(self.after)
+
+    @property
     def comparable(self) -> bool:
         """True if owners can be computed before and after."""
         return self.before.coverage == self.after.coverage == findings.AUDITED
@@ -154,10 +166,13 @@ def what_if(
     situation: Situation,
     changes: Sequence[Change],
     backlog: Mapping[MessageQueue, int] | None = None,
+    *,
+    is_read_unlisted: bool = False,
 ) -> WhatIf:
     """Predicts the effect of the changes, one after the other. ChangeError: one cannot be made.
 
     ``backlog``: messages that are not consumed, by queue; None where nobody collected offsets.
+    ``is_read_unlisted``: offsets show that somebody reads whom no list shows.
 
     >>> from rebalance_core.changes import leave
     >>> from rebalance_core.state import ClientList, Member, RouteBroker, State, TopicRoute
@@ -189,6 +204,7 @@ def what_if(
         steps=tuple(step.text for step in steps),
         before=before,
         after=after,
+        situation=situation,
         situation_after=plan.after,
         moves=find_moves(before, after) if comparable else (),
         rollout=_rollout(situation, steps, before),
@@ -196,6 +212,7 @@ def what_if(
         seconds=max((change.seconds for change in changes), default=LIST_SECONDS),
         queues_gone=tuple(sort_message_queues(gone)),
         backlog=backlog,
+        is_read_unlisted=is_read_unlisted,
     )
 
 
@@ -203,8 +220,10 @@ def what_if_of_group(
     situations: Mapping[str, Situation],
     changes: Sequence[Change],
     backlogs: Mapping[str, Mapping[MessageQueue, int] | None] | None = None,
+    unlisted: Collection[str] = (),
 ) -> dict[str, WhatIf]:
-    """Predicts the effect of the changes on every topic of a group at one time.
+    """Predicts the effect of the changes on every topic of a group at one time; somebody whom no
+    list shows reads those of the topics that are ``unlisted``.
 
     A change that one topic does not allow, such as a broker less that does not have it, leaves that
     topic as it is. A number of queues is not meant of a retry topic, whose number is a setting of
@@ -225,7 +244,12 @@ def what_if_of_group(
         if len(refusals) == len(topics):
             raise refusals[0]
     return {
-        topic: what_if(situation, possible[topic], (backlogs or {}).get(topic))
+        topic: what_if(
+            situation,
+            possible[topic],
+            (backlogs or {}).get(topic),
+            is_read_unlisted=topic in unlisted,
+        )
         for topic, situation in situations.items()
     }
 
@@ -295,16 +319,13 @@ def _parts(every: Sequence[_Each], most: int, fewest: int = 1) -> list[tuple[_Ea
 
 # ------------------------------------------------------------------ settling, client by client
 
-#: A process: its client id before it got a separate one, and its number among the copies.
-_Process = tuple[str, int]
-
 
 def _settling(before: Evaluation, after: Evaluation) -> Ways:
     """Each process claims what it did or what it will; one that leaves is gone from the start.
 
     Only those that give up or take a queue count: the others do the same either way.
     """
-    old, new = _claims(before), _claims(after)
+    old, new = queues_of_processes(before), queues_of_processes(after)
     changing = sorted(p for p in new if old.get(p, frozenset()) != new[p])
     leaves = any(old[process] for process in old.keys() - new.keys())
     queues = set[MessageQueue]().union(*[old.get(p, frozenset()) | new[p] for p in changing])
@@ -314,7 +335,7 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
     gone = before.seen_queues ^ after.seen_queues
     keys_before = _keys(before)
 
-    def between(moved: frozenset[_Process]) -> StateBetween:
+    def between(moved: frozenset[ProcessKey]) -> StateBetween:
         owners = staying.copy()
         for process in changing:
             owners.update(new[process] if process in moved else old.get(process, ()))
@@ -334,17 +355,3 @@ def _settling(before: Evaluation, after: Evaluation) -> Ways:
         harmed, key=lambda state: (-state.queues_wrong, len(state.done), state.done), default=None
     )
     return Ways(max(2 ** len(changing) - 1 - fewest, 0), len(looked_at), len(harmed), worst)
-
-
-def _claims(evaluation: Evaluation) -> dict[_Process, frozenset[MessageQueue]]:
-    """The queues that each process takes, under some view at least."""
-    claims: dict[_Process, set[MessageQueue]] = defaultdict(set)
-    numbered: Counter[tuple[str, tuple[str, ...]]] = Counter()
-    for allocation in evaluation.allocations:
-        client_id, copy = original_and_copy(allocation.client_id)
-        # Processes of one id that differ have a row each, in the same order under every view.
-        of_view = (allocation.client_id, allocation.view_brokers)
-        for _ in range(allocation.processes):
-            claims[client_id, copy + numbered[of_view]].update(allocation.queues)
-            numbered[of_view] += 1
-    return {process: frozenset(queues) for process, queues in claims.items()}

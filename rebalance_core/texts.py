@@ -8,9 +8,11 @@ from typing import Any, Self
 
 #: A name, a number, or a text again.
 TextValue = Any
-#: ``{name}``, ``{name:,}`` with how a number is written, or ``{name:clock}`` with how a time is;
-#: nothing else, for what is published may come back changed by strangers.
+#: ``{name}``, ``{name:,}`` with how a number is written, ``{name:clock}`` with how a time is, or
+#: ``{name:within}`` of a text without its capital; nothing else, for what is published may come
+#: back changed by strangers.
 _SLOT = re.compile(r"\{(\w+)(?::([,.0-9]{0,3}[df%]?|[a-z_]+Z?))?\}")
+_WITHIN = "within"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Forms of a time. With a ``Z`` its offset follows; ``offset`` is that alone.
 _TIMES = {
@@ -85,10 +87,13 @@ def fill(template: str, values: Mapping[str, TextValue]) -> str:
 
     Times are in UTC.
 
-    A value is never read as a template.
+    A value is never read as a template. One that goes on within a sentence loses its capital, which
+    English alone has.
 
     >>> fill("{client}: {share:.0%} of {n:,}", {"client": "{x}", "share": 0.5, "n": 1200})
     '{x}: 50% of 1,200'
+    >>> fill("since then {what:within}", {"what": "A queue stalled"})
+    'since then a queue stalled'
     """
     return "".join(pieces(template, values))
 
@@ -108,6 +113,8 @@ def pieces(template: str, values: Mapping[str, TextValue], zone: tzinfo = UTC) -
 
 
 def _filled(value: TextValue, form: str | None, zone: tzinfo) -> str:
+    if form == _WITHIN and isinstance(value, str):
+        return value[:1].lower() + value[1:]
     if not form or not isinstance(value, int | float | datetime):
         return str(value)
     try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 from time import sleep
+from typing import NamedTuple
 
 from rebalance_core.english import count
 
@@ -17,9 +18,10 @@ from ..languages.language import ENGLISH, Language
 from ..reports.tables import PublishedTables
 from ..storage import PublishedRun, Reports
 from ..storage.lease import lease
+from ..texts.shown import json_text
 from .delivered import Delivered, with_sent
 from .delivery import LONGEST_PAUSE, Attempts, DeliveryError
-from .destinations import Addressee, ReadyDestination, addressee_of, find_destination
+from .destinations import SERVICES, Addressee, ReadyDestination, addressee_of, find_destination
 from .message import (
     MISSING,
     OTHERS,
@@ -36,6 +38,8 @@ from .message import (
 )
 from .metrics import metrics_text
 from .note import NoteError, Notes
+from .services.mail import mail_text
+from .services.service import Access
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,17 @@ class Sender:
     language: Language = ENGLISH
 
 
+class Shown(NamedTuple):
+    """The way in which a message is shown, and not sent.
+
+    ``again``: as if nothing had been sent before. ``service``: as this service gets it; None: as
+    lines.
+    """
+
+    again: bool = False
+    service: str | None = None
+
+
 def alert(
     reports: Reports,
     date: str | None,
@@ -59,12 +74,13 @@ def alert(
     metrics: Output | None = None,
     *,
     webhook: bool = False,
+    shown: Shown | None = None,
 ) -> Iterator[str]:
     """Sends the message about the run of a date (None: the last one); yields a line a thing done.
 
     The metrics come first: no service that fails keeps them away. What was delivered is noted
     beside the reports, so that it is not delivered again, whatever the date; what was not taken is
-    not noted. With neither, the message is yielded that each destination would get.
+    not noted. With neither, the message is yielded that each destination would get, as ``shown``.
 
     Raises InputError where there is no run, SettingsError where a URL or a secret is missing,
     LeaseError where another alert does not end, DeliveryError where a destination did not take its
@@ -87,10 +103,7 @@ def alert(
     elif metrics is None:
         notes = Notes(reports, sender.warn)
         for each in alerts.destinations or (alerts,):
-            to = addressee_of(each)
-            due = _due(sender, to, digest, notes.delivered(to.name), is_on_call=False)
-            nothing = f"{to.prefix}nothing to send for {published.date}"
-            yield "\n".join([*to.prefix.split(), *due.message.lines]) if due.is_any else nothing
+            yield from _would_get(each, notes, digest, sender, shown or Shown())
 
 
 @dataclass(frozen=True)
@@ -124,6 +137,36 @@ def _due(
     return _Due(delivered, chosen, message, is_missing, is_any)
 
 
+def _addressed(due: _Due, mentions: Mapping[str, str], *, is_on_call: bool) -> Message:
+    """The message due to a destination, with those whom it calls by owner."""
+    owners = dict.fromkeys(each.owner for each in due.message.items)
+    called = tuple(dict.fromkeys(mentions[each] for each in owners if each in mentions))
+    message = replace(due.message, mentions=called)
+    return message if due.is_missing or not is_on_call else replace(message, missing="")
+
+
+def _would_get(
+    settings: Destination, notes: Notes, digest: Digest, sender: Sender, shown: Shown
+) -> Iterator[str]:
+    """The message that a destination would get, without its URL and secret."""
+    to, service = addressee_of(settings), SERVICES.get(shown.service or "")
+    is_on_call = service is not None and service.has_incidents
+    before: Delivered = {} if shown.again else notes.delivered(to.name)
+    due = _due(sender, to, digest, before, is_on_call=is_on_call)
+    if not due.is_any:
+        again = " (--again prints what it was sent)" if before else ""
+        yield f"{to.prefix}nothing to send for {digest.published.date}{again}"
+        return
+    message = _addressed(due, settings.mentions or {}, is_on_call=is_on_call)
+    if to.name:
+        yield to.prefix.strip()
+    if service is not None:
+        for request in service.requests(message, Access(""), sender.now):
+            yield json_text(request.body, indent=2)
+    else:
+        yield mail_text(message) if shown.service else "\n".join(message.lines)
+
+
 def _deliver_all(reports: Reports, digest: Digest, sender: Sender) -> Iterator[str]:
     alerts, warn = sender.alerts, sender.warn
     destinations: Sequence[Destination] = alerts.destinations or (alerts,)
@@ -153,12 +196,9 @@ def _deliver(sender: Sender, destination: ReadyDestination, digest: Digest, note
     if not (due.is_any or resolved):
         notes.set_delivered(to.name, due.delivered)
         return f"{to.prefix}nothing to send for {date}"
-    message = due.message
-    owners = dict.fromkeys(each.owner for each in message.items)
-    mentions = (destination.mentions[each] for each in owners if each in destination.mentions)
-    message = replace(message, resolved=resolved, mentions=tuple(dict.fromkeys(mentions)))
+    message = _addressed(due, destination.mentions, is_on_call=is_on_call)
+    message = replace(message, resolved=resolved)
     if is_on_call:
-        message = message if due.is_missing else replace(message, missing="")
         incidents |= {each.place for each in message.items}
         incidents |= {OTHERS} if message.left_out else set()
         incidents |= {MISSING} if message.missing else set()

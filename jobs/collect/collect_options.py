@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, IPvAnyNetwork, field_validator
 
+from rebalance_core.errors import near_names
+
 from ..config.settings import (
     NamePattern,
     Number,
@@ -202,6 +204,24 @@ class CollectOptions(Section):
         if len(names) > 1 and (len(set(names)) < len(names) or "" in names):
             raise ValueError("expected a name for each of several clusters, each another")
         return clusters
+
+    def only(self, cluster: str, group: str) -> "CollectOptions":
+        """The same of one group alone, in a cluster of this name."""
+        pattern = group if _NAME.fullmatch(group) else re.escape(group)
+        named = [
+            each.model_copy(
+                update={
+                    "groups": (pattern,),
+                    "clusters": each.clusters if each.name else re.escape(cluster),
+                }
+            )
+            for each in self.clusters
+            if each.name in ("", cluster)
+        ]
+        if not named:
+            there = near_names(cluster, {each.name for each in self.clusters})
+            raise SettingsError(f"no cluster {cluster!r} among those to collect: {there}")
+        return self.model_copy(update={"clusters": tuple(named)})
 
     @property
     def settling_seconds(self) -> int:

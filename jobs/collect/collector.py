@@ -21,7 +21,7 @@ from .client import RemotingClient
 from .collect_options import CollectOptions
 from .dump_folder import DumpFolder
 from .figures import Figures, metrics_text
-from .rounds import MOST_TROUBLES, CollectError, Round
+from .rounds import MOST_TROUBLES, CollectError, Round, StoppedError
 from .signature import find_account
 
 #: ``M_ARENA_MAX``, ``M_MMAP_THRESHOLD`` and ``M_TRIM_THRESHOLD`` of ``malloc.h``.
@@ -99,7 +99,7 @@ class Collector:
             figures,
             seconds,
             asked.troubles(),
-            tuple(asked.unknown()[0]),
+            tuple(asked.unknown().sentences),
             asked.waiting,
         )
 
@@ -177,7 +177,7 @@ async def collect(
             if not terminated.is_set():  # Ctrl-C
                 raise
             if options.every_seconds is None:
-                raise CollectError("stopped; nothing of the round was kept") from None
+                raise StoppedError("stopped; nothing of the round was kept") from None
             say("stopped; a round under way was not kept")
 
 

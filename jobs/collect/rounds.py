@@ -83,6 +83,30 @@ class CollectError(AuditError):
     """A round brought nothing, or could not be written."""
 
 
+class StoppedError(CollectError):
+    """SIGTERM came in the midst of a single round, of which nothing was kept."""
+
+
+class NoSuchGroupError(SettingsError):
+    """All brokers answered, and none knows any of the groups that were named."""
+
+
+class UnknownNames(NamedTuple):
+    """Names that were given in vain, a sentence each, with those that may have been meant.
+
+    ``is_nothing``: none of the clusters, topics or groups that were named is there.
+    """
+
+    others: list[str]
+    groups: list[str]
+    is_nothing: bool
+
+    @property
+    def sentences(self) -> list[str]:
+        """All of them."""
+        return [*self.others, *self.groups]
+
+
 #: A group in its cluster.
 _AskedGroup = tuple[str, str]
 
@@ -159,9 +183,11 @@ class Round:
         """CollectError where it has no list of a group, and can have none; SettingsError where
         nothing is there of what was named.
         """
-        unknown, is_nothing = self.unknown()
-        if is_nothing:
-            raise SettingsError("; ".join(unknown))
+        unknown = self.unknown()
+        if unknown.is_nothing:
+            # A nameserver that is silent may know other brokers.
+            is_sure = not unknown.others and not self._client.given_up
+            raise (NoSuchGroupError if is_sure else SettingsError)("; ".join(unknown.sentences))
         # A broker that refuses to answer about groups has no line about one.
         if self._has_asked_groups and (self._has_lists or not self._lines.refusing):
             return
@@ -191,11 +217,9 @@ class Round:
             *self._lines.troubles,
         )
 
-    def unknown(self) -> tuple[list[str], bool]:
-        """The names that were given in vain, each with those that may have been meant; and whether
-        none of the clusters, topics or groups that were named is there.
-
-        None where a server did not answer: it may know them.
+    def unknown(self) -> "UnknownNames":
+        """The names that were given in vain; none where a server did not answer, for it may know
+        them.
         """
         target, unknown = self._target, []
         if self._other_clusters and not self._brokers:
@@ -209,11 +233,12 @@ class Round:
         if self._is_doubtful or not self._has_lists:
             groups.clear()
         is_nothing = bool(unknown) or bool(groups and groups == set(target.groups))
+        of_groups = []
         for group in sorted(groups):
             near = nearest(group, self._known)
             meant = f"; did you mean {' or '.join(near)}?" if near else ""
-            unknown.append(f"no such group: no broker knows {group}{meant}")
-        return unknown, is_nothing
+            of_groups.append(f"no such group: no broker knows {group}{meant}")
+        return UnknownNames(unknown, of_groups, is_nothing)
 
     # What follows from an answer
 

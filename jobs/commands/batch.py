@@ -18,6 +18,7 @@ from ..console.failures import sentence_of
 from ..console.output import say
 from ..console.progress import Progress, complain
 from ..declared.kinds import QUEUE_FINDINGS
+from ..dumps.files import check_apart
 from ..engines.engine import Engine
 from ..errors import AuditError, InputError, LeaseError, QuarantineError, SettingsError
 from ..languages.language import Language
@@ -74,8 +75,10 @@ class Job:
         named = common.folder_of
         snapshots = output / "snapshots" if output else named("snapshots", args, settings)
         if window is None:
+            check_apart(dumps or (), [snapshots])
             return cls(args, settings, dumps, snapshots, None)
         reports = output / "reports" if output else named("reports", args, settings)
+        check_apart(dumps or (), [snapshots, reports])
         known_issues = load_known_issues(args.known_issues)
         began = now()
         run = Run(new_run_id(began), began)

@@ -24,10 +24,12 @@ def run(args: Options) -> int:
     return 0
 
 
-def collect_from(args: Options, given: dict[str, Any]) -> CollectOptions:
+def collect_from(
+    args: Options, given: dict[str, Any], only: tuple[str, str] | None = None
+) -> CollectOptions:
     """Collects from the servers that the arguments name; returns the options of all that.
 
-    ``given`` goes before a file's options.
+    ``given`` goes before a file's options; ``only``: a cluster and a group, and no others.
     """
     asked = {"timeout_seconds": args.timeout, "parallel": args.parallel, "rate": args.rate}
     cluster = {
@@ -43,8 +45,10 @@ def collect_from(args: Options, given: dict[str, Any]) -> CollectOptions:
     options = load_options(
         args.config,
         {**given, **{name: value for name, value in asked.items() if value is not None}},
-        {name: value for name, value in cluster.items() if value not in (None, [])},
+        {name: value for name, value in cluster.items() if value not in (None, [], ())},
     )
+    if only is not None:
+        options = options.only(*only)
     say = Progress(quiet=args.quiet).say
     asyncio.run(collect(options, os.environ, lambda: to_instant(now()), say, complain))
     return options

@@ -23,7 +23,7 @@ from ..console.output import say
 from ..console.progress import Progress, Say
 from ..console.terminal import console_on, is_terminal
 from ..errors import SettingsError
-from ..storage import Location, Reports
+from ..storage import Location, PublishedRun, Reports
 from ..storage.disk import state_folder
 from ..texts.shown import in_utc, iso
 from .clock import now
@@ -98,17 +98,33 @@ def reports_of(args: Options, settings: Settings) -> Reports:
     return Reports(folder, future(settings).date().isoformat())
 
 
-def settings_of_last_run(args: Options, settings: Settings) -> Settings:
-    """Lets a command ask the snapshots that the last run here read; the settings that it had."""
+def run_of_moment(
+    args: Options, settings: Settings, at: datetime | None
+) -> tuple[Reports, PublishedRun]:
+    """The published run here that judged a time, with its reports: the last whose snapshots begin
+    by then; without a time the last one.
+    """
     args.reports = None
     try:
-        summary = reports_of(args, settings).resolve(None).summary
+        reports = reports_of(args, settings)
     except SettingsError:
         raise SettingsError(
             "expected --dumps PATH or --snapshots DIR, or a run in this folder before, came none"
         ) from None
-    args.snapshots = summary["inputs"]["snapshots"]
-    args.set = [*summary.get("settings_set", ()), *args.set]
+    last = reports.resolve(None)
+    if at is None or _began(last) <= at:
+        return reports, last
+    early = [each for each in reports.published() if _began(each) <= at]
+    return reports, early[-1] if early else last
+
+
+def _began(published: PublishedRun) -> datetime:
+    return datetime.fromisoformat(published.summary["window"]["first_snapshot"])
+
+
+def settings_of_run(args: Options, published: PublishedRun) -> Settings:
+    """The settings that a published run had, and those that are given now."""
+    args.set = [*published.summary.get("settings_set", ()), *args.set]
     return read_settings(args)
 
 

@@ -96,6 +96,15 @@ def _dates(_prefix: str, args: Any) -> Iterable[str]:
     return _reports(args).dates()
 
 
+def _finding_ids(_prefix: str, args: Any) -> Iterable[str]:
+    from ..reports.finding_rows import read_rows
+    from ..reports.tables import PublishedTables
+
+    reports = _reports(args)
+    tables = PublishedTables(reports, reports.resolve(args.date))
+    return sorted({each.finding_id for each in read_rows(tables) if each.counts})
+
+
 def _names_in_health(column: str) -> _Names:
     def names(_prefix: str, args: Any) -> Iterable[str]:
         from ..reports.table_text import read_table
@@ -123,6 +132,7 @@ def _repairs(_prefix: str, _args: Any) -> Iterable[str]:
 
 _NAMES: Mapping[str, _Names] = {
     "table": _tables,
+    **dict.fromkeys(("finding_id", "--finding"), _finding_ids),
     "--columns": _columns,
     "--date": _dates,
     "--group": _names_in_health("consumer_group"),

@@ -3,9 +3,10 @@
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..collect.collect_options import given_namesrvs
 from ..config.choices import (
@@ -17,12 +18,14 @@ from ..config.choices import (
     WEBHOOK_SERVICES,
 )
 from ..config.settings import Settings, checked, parse_toml, shipped_text
-from ..console.arguments import Options
+from ..console.arguments import Options, UsageError, folder
 from ..console.output import say
+from ..console.progress import complain
 from ..console.terminal import ask, is_terminal
 from ..errors import SettingsError
 from ..texts.shown import shell_word
 
+_Read = TypeVar("_Read")
 _TO = ",".join((*WEBHOOK_SERVICES, NOWHERE))
 #: Templates of files beside the settings, which have the same names there, by schedule.
 _TEMPLATES: Mapping[str | None, Sequence[str]] = {
@@ -39,15 +42,16 @@ _SECRETS = dict.fromkeys(WEBHOOK_SERVICES, ("webhook", "URL of the webhook")) | 
 
 def run(args: Options) -> int:
     """Does what the options say; returns the exit code."""
-    _ask_what_is_missing(args)
     settings = Path(args.settings or DEFAULT_SETTINGS)
+    # Nobody answers five questions for nothing.
+    _check_not_there([settings], args)
+    _ask_what_is_missing(args)
     given = _given(args, settings.absolute())
     files = {settings: _filled("conf/audit.toml", given)}
     for name, template in _templates(args).items():
         files[settings.parent / name] = _filled(template, given)
     checked(Settings, str(settings), parse_toml(str(settings), files[settings]))
-    if (there := [str(path) for path in files if path.exists()]) and not args.force:
-        raise SettingsError(f"{', '.join(there)}: already there; --force replaces it")
+    _check_not_there(files, args)
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -56,6 +60,11 @@ def run(args: Options) -> int:
     for line in steps.get(args.schedule, _next_here)(args, settings, given):
         say(f"next: {line}")
     return 0
+
+
+def _check_not_there(files: Iterable[Path], args: Options) -> None:
+    if (there := [str(path) for path in files if path.exists()]) and not args.force:
+        raise SettingsError(f"{', '.join(there)}: already there; --force replaces it")
 
 
 def _templates(args: Options) -> dict[str, str]:
@@ -68,30 +77,53 @@ def _templates(args: Options) -> dict[str, str]:
 
 def _ask_what_is_missing(args: Options) -> None:
     """Puts what is typed on a terminal in the place of options that were not given."""
-    asks = is_terminal(sys.stdin)
     if args.namesrv and args.dumps:
         raise SettingsError("expected --namesrv or --dumps, came both")
     if not (args.namesrv or args.dumps):
-        source = asks and ask("Which nameservers (host:port), or which dumps (a path)?")
-        if not source:
-            raise SettingsError("expected --namesrv or --dumps, or an answer on a terminal")
-        is_path = "/" in source or Path(source).exists()
-        args.dumps, args.namesrv = (source, []) if is_path else (None, [source])
+        question = "Which nameservers (host:port), or which dumps (a path)?"
+        args.dumps, args.namesrv = _answer(question, "", _source)
     if not args.output:
-        args.output = (asks and ask("Which folder for the reports?", "out")) or "out"
+        args.output = _answer("Which folder for the reports?", "out", folder)
+    for name, question, choices, otherwise in (
+        ("messages", "Where to send alerts", _TO, NOWHERE),
+        ("schedule", "How to run it each night", f"{','.join(SCHEDULES)},{NOTHING}", NOTHING),
+        ("language", "Which language", ",".join(LANGUAGES), "en"),
+    ):
+        if not getattr(args, name):
+            choice = _answer(f"{question} ({choices})?", otherwise, partial(_one_of, choices))
+            setattr(args, name, None if choice == NOTHING else choice)
 
-    def one_of(question: str, choices: str, otherwise: str) -> str:
-        came = (asks and ask(f"{question} ({choices})?", otherwise)) or otherwise
-        for each in choices.split(","):
-            if each.lower() == came.lower():
-                return each
-        raise SettingsError(f"expected one of {choices}, came {came!r}")
 
-    args.messages = args.messages or one_of("Where to send alerts", _TO, NOWHERE)
-    if not args.schedule:
-        schedule = one_of("How to run it each night", f"{','.join(SCHEDULES)},{NOTHING}", NOTHING)
-        args.schedule = None if schedule == NOTHING else schedule
-    args.language = args.language or one_of("Which language", ",".join(LANGUAGES), "en")
+def _answer(question: str, default: str, read: Callable[[str], _Read]) -> _Read:
+    """Asks on a terminal until the answer can be read; elsewhere the default is the answer."""
+    asks = is_terminal(sys.stdin)
+    while True:
+        answer = ask(question, default) if asks else default
+        try:
+            return read(answer)
+        except (SettingsError, UsageError) as error:
+            # The input may have ended.
+            if not asks or answer == default:
+                raise
+            complain(str(error))
+
+
+def _source(answer: str) -> tuple[str | None, list[str]]:
+    """The path of dumps, or nameservers, as a path or an address."""
+    if not answer:
+        raise SettingsError("expected --namesrv or --dumps, or an answer on a terminal")
+    is_web_address = answer.startswith(("http://", "https://"))
+    if Path(answer).exists() or ("/" in answer and not is_web_address):
+        return answer, []
+    given_namesrvs([answer])
+    return None, [answer]
+
+
+def _one_of(choices: str, answer: str) -> str:
+    for each in choices.split(","):
+        if each.lower() == answer.lower():
+            return each
+    raise SettingsError(f"expected one of {choices}, came {answer!r}")
 
 
 def _given(args: Options, settings: Path) -> dict[str, Any]:

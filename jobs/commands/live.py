@@ -1,6 +1,7 @@
 """``live``: a cluster is collected and audited at once, and again."""
 
 import time
+from typing import Any
 
 from ..config.choices import LOCAL
 from ..config.settings import Settings
@@ -17,18 +18,28 @@ from .report import write_page
 _LIVE_ROUNDS, _LIVE_APART = 6, 10.0
 
 
+def seconds_apart(watched: float) -> float:
+    """The seconds from one round to the next, of so many in which a cluster is watched."""
+    return max(_LIVE_APART, watched / _LIVE_ROUNDS)
+
+
+def of_rounds(dumps: str, every: float) -> dict[str, Any]:
+    """The options of one round among those that are so far apart."""
+    return {
+        "dumps": dumps,
+        "every_seconds": None,
+        "for_seconds": None,
+        "running_infos_seconds": int(every) // 2,
+    }
+
+
 def run(args: Options) -> int:
     """Collects and audits, at once and again; returns the exit code."""
     settings = settings_of(args)
     place = f"{args.output or 'out/live'}/{now():%Y%m%dT%H%M%S.%fZ}"
     seconds = settings.persistence_seconds if args.watch is None else args.watch
-    every = max(_LIVE_APART, seconds / _LIVE_ROUNDS)
-    given = {
-        "dumps": f"{place}/dumps",
-        "every_seconds": None,
-        "for_seconds": None,
-        "running_infos_seconds": int(every) // 2,
-    }
+    every = seconds_apart(seconds)
+    given = of_rounds(f"{place}/dumps", every)
     settling = collect_from(args, given).settling_seconds
     # From the end of the first round on: what lasts is to be seen over all the time watched.
     began = time.monotonic()

@@ -56,6 +56,7 @@ _WHAT = """\
 _WHEN = """\
     --at TIME  as of this time, such as 2026-11-20T10:00:00Z; default: the last snapshot
     --cluster C  the cluster, if the group is in several
+    --full  show every broker, queue and client in the pictures
     --language --settings --set --quiet"""
 
 #: Commands in the order of the help: those of every day, and the others.
@@ -110,7 +111,7 @@ example: explain --group G_ORDER --topic ORDER --at 2026-11-20T10:00:00Z
 Changes apply in the order of the options. Exit code 1: not safe, see docs/what_if.md.
 example: what-if --group G --topic T --leave 10.0.0.4@app --queues 8
 {_WHAT}
-    --topic T  the topic; default: every topic (--queues: all but the retry topic)
+    --topic T  the topic; default: all (--queues: no retry topic)
 {_WHEN}
     --format {{table,json}} [table]
     changes, at least one:
@@ -124,18 +125,38 @@ example: what-if --group G --topic T --leave 10.0.0.4@app --queues 8
     --mend FAULT*  this fault of group_faults is repaired
     --separate-ids  every process gets a separate id
     --subscribe-all  all members subscribe to the topic, with one filter""",
-    "show": """print a published table
+    "check": """say whether a finding is gone, still there, or cannot be said yet
+A finding of the last report: the cluster is asked until there is an answer, or newer dumps are
+audited. Exit code 0: gone; 1: still there, or another fault came; 5: cannot be said yet.
+example: check 451f726011011044 --namesrv 10.0.0.1:9876
+    FINDING_ID  its finding_id, as in tables and alerts
+    --group G  all findings that count of a consumer group, in place of one
+    --topic T  of the group: only this topic
+    --cluster C  the cluster, if the group is in several
+    --namesrv A*  host:port of a nameserver; give the option once for each
+    --config FILE  a file of clusters, like docs/collect/collect.toml
+    --name C  the name of the cluster in the report; default: RocketMQ's
+    --account FILE  a file with accessKey: and secretKey:, like conf/tools.yml
+    --tls  use TLS; the --config file names the certificates
+    --for T  for so long at most; default: 75 s and twice persistence_seconds; 0: one round
+    | --dumps PATH...  newer dumps, in place of the cluster
+    | --snapshots DIR  newer snapshot tables, in place of the cluster
+    --format {text,json} [text]  json: the answer about each finding
+    --reports --date --language --settings --set --quiet""",
+    "show": """print a published table, or what is known of a group or a client
 example: show orphaned_queues --reports out/reports --group G_ORDER
-    TABLE  a table such as orphaned_queues, or summary; default: lists the tables
+    TABLE  a table such as orphaned_queues, or summary; default: lists the tables; with --group its
+            problems and topics, with --client its groups
     --format {table,json,csv} [table]  default: table
     --group G  only this consumer group
     --topic T  only this topic
+    --client ID  only this client id, or those of this address
     --columns A,B  only these columns, in this order
     --all-columns  every column; by default a table has the 8 that matter most
     --wide  one line per row, however wide; nothing is cut
     --no-pager  never show a long table in $PAGER (less)
     --reports --date --settings --set --quiet""",
-    "alert": """send a published run to chats and on-call tools, or write its metrics
+    "alert": f"""send a published run to chats and on-call tools, or write its metrics
 Without --metrics and --webhook the message is printed. [alerts] in the settings says where it goes
 and what is sent; docs/alerts.md has an example for each service. The URL comes from the environment
 (REBALANCE_AUDIT_WEBHOOK) or from the file that alerts.webhook_file names. The published run is not
@@ -144,6 +165,9 @@ example: alert --reports out/reports --metrics rebalance.prom --webhook
     --reports --date
     --metrics FILE  where to write Prometheus metrics (*.prom), in one step; -: standard output
     --webhook  send the new findings that were not sent yet
+    --again  print the message as if nothing had been sent before; sends nothing
+    --service {{{",".join((*choices.WEBHOOK_SERVICES, "EMAIL"))}}}  print the message as
+            this service gets it; sends nothing
     --language --settings --set --quiet""",
 }
 OTHERS: Mapping[str, str] = {
@@ -192,11 +216,16 @@ COMMANDS: Mapping[str, str] = {**EVERY_DAY, **OTHERS}
 #: Usages where argparse does not say it well.
 USAGES: Mapping[str, str] = {
     # The names of all services are too long for a line.
+    "alert": "%(prog)s [-h] [-v] [--reports DIR] [--date D] [--metrics FILE]\n"
+    "                             [--webhook] [--again] [--service SERVICE]\n"
+    "                             [--language L] [--settings FILE] [--set A.B=C] [--quiet]",
     "init": "%(prog)s [-h] [-v] [--namesrv A] [--dumps PATH] [--output DIR]\n"
     "                            [--messages SERVICE] [--language L] [--schedule S]\n"
     "                            [--settings FILE] [--force]",
+    "check": "%(prog)s FINDING_ID | --group G [--topic T] [--cluster C]\n"
+    "                             --namesrv A ... | --config FILE | --dumps PATH ... | "
+    "--snapshots DIR\n"
+    "                             [--for T] [--format text|json] [--reports DIR] [--date D] ...",
     "what-if": "%(prog)s [--dumps PATH ... | --snapshots DIR] --group G [--topic T] CHANGE ...\n"
-    "                               [--format table|json] [--at TIME] [--cluster C]"
-    " [--language L]\n"
-    "                               [--settings FILE] [--set A.B=C] [--quiet] [-v]",
+    "                               [--at TIME] [--cluster C] [--full] [--format table|json] ...",
 }

@@ -17,6 +17,7 @@ from ..config.choices import GATES, STANDARD_OUTPUT
 from ..declared.instants import is_date
 from ..errors import SettingsError
 from ..texts.shown import did_you_mean, shortened, visible
+from .other_words import meant_by
 from .output import write
 
 #: The classes of argparse: a parser, a group of its options, the result.
@@ -26,8 +27,8 @@ Options: TypeAlias = argparse.Namespace
 UsageError = argparse.ArgumentTypeError
 
 _EXIT_CODES = """\
-exit codes: 0 it ran, findings or not; 1 findings at or above --fail-on, or what-if: not safe;
-2 options, settings; 3 no input, too much not understood; 4 all else; 130 Ctrl-C; 143 SIGTERM"""
+exit codes: 0 it ran; 1 findings at or above --fail-on, what-if: not safe, check: still there;
+2 options, settings; 3 input; 4 all else; 5 check: not said yet; 130 Ctrl-C; 143 SIGTERM"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -43,8 +44,8 @@ class _Parser(argparse.ArgumentParser):
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
             names = {str(each).lower(): str(each) for each in action.choices or ()}
-            near = get_close_matches(str(value).lower(), names)
-            error.message += did_you_mean([names[each] for each in near])
+            near = [names[each] for each in get_close_matches(str(value).lower(), names)]
+            error.message += did_you_mean(meant_by(value) if action.dest == "command" else near)
             raise
 
     def print_help(self, _file: object = None) -> None:
@@ -209,7 +210,7 @@ def date_of(text: str) -> str:
     raise UsageError(f"expected a date as YYYY-MM-DD, came {text!r}")
 
 
-def _folder(text: str) -> str:
+def folder(text: str) -> str:
     """A folder, which standard output is none."""
     if text == STANDARD_OUTPUT:
         raise UsageError(
@@ -297,7 +298,7 @@ def _change(option: str, text: str) -> Any:
 _READERS: Mapping[str, Callable[[str], Any]] = {
     **{name: partial(_formed, name) for name in _FORMS},
     "D": date_of,
-    "DIR": _folder,
+    "DIR": folder,
     "--columns": _columns,
     "--fail-on": _gates,
     "--rate": float,

@@ -12,6 +12,9 @@ from rebalance_core import Change, ChangeError, State
 
 from ..config.masking import is_masked, shows_secret
 
+#: The most new ids that an error writes out, to be pasted; the digits of a number that are read.
+_MOST_NEW, _MOST_DIGITS = 8, 3
+
 
 def parse_client(make: Callable[[str], Change]) -> Callable[[str], Change]:
     """The change of a client that is named by its id, or as reports show an id with a secret."""
@@ -31,6 +34,19 @@ def _true_id(shown: str, state: State) -> str:
             f"expected one client that is shown as {shown!r}, there are {len(fitting)}"
         )
     return fitting.pop()
+
+
+def parse_new_client(text: str) -> Change:
+    """The change of a client that joins; how many join is no id of one."""
+    if not (text.isascii() and text.isdigit()):
+        return core.join(text)
+    number = int(text[:_MOST_DIGITS])
+    each = " ".join(f"--join new-{one}" for one in range(1, min(number, _MOST_NEW) + 1))
+    more = " and so on" if number > _MOST_NEW else ""
+    raise ChangeError(
+        f"expected a client id such as 10.0.0.9@app, came the number {text}: if so many new "
+        f"processes were meant, each with an id of its own, write {each or '--join new-1'}{more}"
+    )
 
 
 def parse_strategy(text: str) -> Change:
@@ -68,7 +84,7 @@ def _number(text: str) -> int:
 #: Readers of the value of each option.
 CHANGES: Mapping[str, Callable[[str], Change]] = {
     "--leave": parse_client(core.leave),
-    "--join": parse_client(core.join),
+    "--join": parse_client(parse_new_client),
     "--strategy": parse_strategy,
     "--add-broker": parse_new_broker,
     "--remove-broker": core.remove_broker,

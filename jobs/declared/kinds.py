@@ -178,6 +178,8 @@ UNEXPLAINED: Unexplained. None of the other faults, repaired alone or together, 
 
 #: Events, those first that touch most: in this order they are shown, and explain findings.
 _EVENTS = """
+MEMBERS_LEFT: Groups lost all their members. Several did in one moment: look for what they share,
+    such as a network, a namespace or a node pool.
 MASTER_LEFT: A broker's master left. Until it is back nobody writes to its queues, and clients that
     do not read from slaves read none of them.
 NAMESERVERS_DIFFER: Nameservers differ. One of them gives different routes: its clients divide
@@ -220,8 +222,8 @@ SHOWN_BY_STALLS = frozenset({FROZEN_PROCESS, EXPRESSION_MISMATCH})
 GRADED_TABLES = (*QUEUE_FINDINGS, "group_faults")
 VERDICTS = (STACKED, STALE_CHANNEL)
 #: The kinds of events, in their order: what happened, whatever was found of it.
-MASTER_LEFT, NAMESERVERS_DIFFER, BROKER_ADDRESS_CHANGED, COLLECTOR_AWAY, *_later = EVENT_KINDS
-TOPIC_RESIZED, GROUP_SCALED, GROUP_DEPLOYED = _later
+MEMBERS_LEFT, MASTER_LEFT, NAMESERVERS_DIFFER, BROKER_ADDRESS_CHANGED, *_later = EVENT_KINDS
+COLLECTOR_AWAY, TOPIC_RESIZED, GROUP_SCALED, GROUP_DEPLOYED = _later
 #: Events about one group, which touch no other.
 OF_ONE_GROUP = (GROUP_SCALED, GROUP_DEPLOYED)
 

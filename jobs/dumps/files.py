@@ -19,8 +19,8 @@ from urllib.parse import quote
 
 from ..console.failures import sentence_of
 from ..engines.engine import MOST_BYTES, InputFile, Slice
-from ..errors import InputError
-from ..storage.location import local_path
+from ..errors import InputError, SettingsError
+from ..storage.location import Location, local_path
 from ..texts.shown import visible
 
 _URI = re.compile(r"file:|[a-zA-Z][a-zA-Z0-9+.-]*://")
@@ -42,8 +42,7 @@ def list_local_files(paths: Sequence[str]) -> list[InputFile] | None:
         return None
     found: dict[str, str] = {}
     for path in given:
-        place = local_path(path)
-        named = [place] if _is_there(place) else _matches(place)
+        named = _named(path)
         if not named:
             raise no_dumps([path])
         for file in chain.from_iterable(map(_files_of, named)):
@@ -52,6 +51,28 @@ def list_local_files(paths: Sequence[str]) -> list[InputFile] | None:
             names = file, found.get(target, file)
             found[target] = min(names, key=lambda name: (os.path.islink(name), name))  # noqa: PTH114
     return sorted(InputFile(f"file:{name}", _size(name)) for name in found.values())
+
+
+def _named(path: str) -> list[str]:
+    """The places that a local path names: itself where it is there, else as a glob."""
+    place = local_path(path)
+    return [place] if _is_there(place) else _matches(place)
+
+
+def check_apart(paths: Sequence[str], written: Iterable[Location]) -> None:
+    """SettingsError where a folder that is written lies in one of this machine that is read.
+
+    All below that is read: the next run would take the tables for dumps.
+    """
+    for path in filter(is_local, given_paths(paths)):
+        for place in _named(path):
+            for folder in written:
+                if Location(place).holds(folder):
+                    raise SettingsError(
+                        f"{folder} would be written into {visible(place)}, where the dumps are "
+                        "read, and the next run would take it for dumps: keep the dumps in a "
+                        "folder of their own, or name another one for what is written"
+                    )
 
 
 def slices_of(files: Sequence[InputFile]) -> list[Slice]:

@@ -155,6 +155,12 @@ class Facts:
         return whole
 
     @property
+    def clusters(self) -> set[str]:
+        """The clusters that were asked, or that clients reported of."""
+        keyed = (self.routes_at, self.offsets_at, dict.fromkeys(self.asked))
+        return {*self.rounds, *(cluster for each in keyed for cluster, _ in each)}
+
+    @property
     def polled(self) -> set[ClusterGroup]:
         """The groups about which brokers were asked."""
         return set(self.list_ids)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
+import numpy as np
+
 from rebalance_core.findings import STRATEGY_NOT_KNOWN
 from rebalance_core.message_queue import is_own_retry_topic, is_retry_topic
 
@@ -17,6 +19,7 @@ from .dossier import Dossier, EarlierFinding, ListedIds, QueueOffsets
 from .drift import Drift, find_drift
 from .holdings import find_holdings
 from .holdings_index import HoldingsIndex, index_holdings
+from .intervals import longest_at_edges, usual_gap_but_for_one
 from .matching_issues import entries_of
 from .reassignments import Reassignment, find_reassignments
 from .routes import RouteChange, find_route_changes, readable_queues
@@ -78,6 +81,19 @@ class Case:
     def snapshots(self) -> Sequence[Instant]:
         """The group's snapshots, ascending."""
         return sorted({snapshot for run in self.dossier.polls for snapshot in run.times})
+
+    @cached_property
+    def unseen_since(self) -> Instant | None:
+        """The last snapshot with an answer about the group, where its cluster was asked for longer:
+        nobody knows what is still there. None: it was asked about to the end.
+        """
+        runs = (run for run in self.dossier.polls if run.answer != NO_ANSWER)
+        answered = sorted({snapshot for run in runs for snapshot in run.times})
+        ends = self.terms.last_rounds.get(self.dossier.cluster)
+        if not answered or ends is None:
+            return None
+        most = longest_at_edges(usual_gap_but_for_one(np.diff(answered)))
+        return answered[-1] if ends - answered[-1] > most else None
 
     @cached_property
     def members_in_time(self) -> Sequence[ListedIds]:

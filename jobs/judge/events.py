@@ -12,21 +12,22 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 import numpy as np
 
 from rebalance_core import repairs
-from rebalance_core.english import count, joined, named_broker, with_commas
-from rebalance_core.findings import CERTAIN, MOST_INT
+from rebalance_core.causes import UNEXPLAINED
+from rebalance_core.english import agreeing, count, joined, list_of, named_broker, with_commas
+from rebalance_core.findings import CERTAIN, DUPLICATE, MOST_INT, ORPHANED
 from rebalance_core.grouping import grouped
 from rebalance_core.message_queue import is_retry_topic
 from rebalance_core.state import RouteBroker
-from rebalance_core.texts import Text
+from rebalance_core.texts import Text, for_slots
 
 from ..declared import kinds
-from ..declared.client_intervals import FOLLOW_TIME
+from ..declared.client_intervals import FOLLOW_TIME, HEARTBEAT_INTERVAL
 from ..declared.finding_ids import event_id
 from ..declared.instants import SECOND, Instant, together
 from ..schemas import EVENTS, RUNNING_INFO
@@ -34,11 +35,12 @@ from .arrow_tables import Row
 from .brokers import address_changes, topics_by_broker
 from .case import Case
 from .dossier import ClientRun, Dossier, ListedIds
-from .in_words import clock, zoned_clock
+from .in_words import clock, fault_in_words, zoned_clock
 from .intervals import ONE_IS_MISSING, usual_gap, usual_gap_but_for_one
 from .routes import RouteChange, readable_queues
 from .situations import Period
 from .stalls import spans
+from .statuses import BY_OFFSETS
 
 #: Routes that differ are not an event before they last so long.
 _LEAST_DIFFERENCE: Instant = 60 * SECOND
@@ -49,6 +51,14 @@ _ONE_DEPLOY: Instant = 5 * 60 * SECOND
 _ROUNDS_OF_ONE = 2
 #: The collector was away where so many usual gaps passed without a round, and so much time.
 _MISSED_ROUNDS, _LEAST_AWAY = 2.5, 120 * SECOND
+#: The least number of groups that lose all their members in one moment as one event. Processes of
+#: one application may serve two or three groups, which stop with it: these have their own events.
+_LEAST_GROUPS = 5
+#: The time between two searches of a broker for members that are silent for too long
+#: (``ClientHousekeepingService`` 4.9.4).
+_HOUSEKEEPING: Instant = 10 * SECOND
+#: The most groups that a headline names: those that lost their members, or did not recover.
+_MOST_NAMED = 3
 #: A row names so many groups and findings; how many there are it has in numbers.
 MOST_GROUPS, MOST_FINDINGS = 1_000, 100
 
@@ -71,7 +81,12 @@ _RESTLESS = (kinds.FLAPPING, kinds.RECONNECTING)
 _RANKS = list(kinds.EVENT_KINDS)
 _EXPLAINING = tuple(dict.fromkeys((*_EXPLAINS, *kinds.EVENT_KINDS)))
 #: The columns that say what an event cost, and the most that each of them holds.
-_COSTS = {"queues_lost": MOST_INT, "messages_lost": 2**63 - 1, "queues_read_twice": MOST_INT}
+_COSTS = {
+    "queues_lost": MOST_INT,
+    "messages_lost": 2**63 - 1,
+    "queues_read_twice": MOST_INT,
+    "groups_not_consuming": MOST_INT,
+}
 
 
 class Event(NamedTuple):
@@ -79,7 +94,8 @@ class Event(NamedTuple):
 
     ``begins``: the first snapshot that shows it; ``last_seen``: the last one; ``ends``: the first
     that shows that it is over, None while it is not. ``what`` and ``evidence`` are sentences
-    without the time. ``topics``: those of the group that it is about.
+    without the time. ``topics``: those of the group that it is about. ``without_members_since``:
+    the first snapshot of it without any member, ``without_members_until`` the next one with one.
     """
 
     kind: str
@@ -91,6 +107,8 @@ class Event(NamedTuple):
     evidence: str
     broker_names: tuple[str, ...] = ()
     topics: frozenset[str] = frozenset()
+    without_members_since: Instant | None = None
+    without_members_until: Instant | None = None
 
 
 def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
@@ -114,9 +132,11 @@ def find_events(case: Case, tables: Mapping[str, Sequence[Row]]) -> list[Row]:
     seen = (_with_gap_before(each, snapshots, usual) for each in found)
     rows = merged(_row(dossier.cluster, each, [group]) for each in seen)
     _explain(rows, tables, snapshots)
-    # Once more, for what they cost. The topics that they are of are not a column.
-    events = [{name: row[name] for name in row if name != "topics"} for row in merged(rows)]
-    return [bounded(row) if row["kind"] in kinds.OF_ONE_GROUP else row for row in events]
+    # Once more, for what they cost.
+    events = merged(rows)
+    return [
+        bounded(row) if row["kind"] in kinds.OF_ONE_GROUP else _of_columns(row) for row in events
+    ]
 
 
 def _with_gap_before(event: Event, snapshots: Sequence[Instant], usual: Instant) -> Event:
@@ -318,7 +338,25 @@ def members_that_changed(
             (len(came_back), Text("{number:,} came back", number=len(came_back))),
         )
         why = with_commas([text for number, text in changes if number])
-        yield Event(kind, group, begins, ends, ends, what, why)
+        without = without_members(in_time, snapshots, begins, ends)
+        yield Event(kind, group, begins, ends, ends, what, why, (), frozenset(), *without)
+
+
+def without_members(
+    in_time: Sequence[ListedIds], snapshots: Sequence[Instant], begins: Instant, ends: Instant
+) -> tuple[Instant, Instant | None] | tuple[()]:
+    """The first time within these in which the group had no member: since when, and until when.
+
+    Over snapshots that follow each other for more than 30 s: a broker that has just restarted knows
+    no member until their next heartbeat.
+    """
+    for one, later in zip_longest(in_time, in_time[1:]):
+        until = later.since if later else None
+        last = snapshots[-1] if until is None else snapshots[bisect_left(snapshots, until) - 1]
+        is_long = last - one.since > HEARTBEAT_INTERVAL
+        if begins <= one.since <= ends and not one.client_ids and is_long:
+            return one.since, until
+    return ()
 
 
 def _time(step: tuple[Instant, *tuple[object, ...]]) -> tuple[Instant, Instant]:
@@ -360,6 +398,7 @@ def _row(cluster: str, event: Event, groups: Sequence[str]) -> Row:
         "finding_ids": [],
         "groups_lasting": [],
         "recovered_at": None,
+        "merged_event_ids": [],
     }
 
 
@@ -395,7 +434,7 @@ def _event(rows: Sequence[Row]) -> Row:
     event = event | {"last_seen": last_seen, "ends": None if ends < last_seen else ends}
     for column, most in _COSTS.items():
         event[column] = min(sum(row[column] for row in rows), most)
-    for column in ("groups", "groups_lasting", "broker_names", "finding_ids"):
+    for column in ("groups", "groups_lasting", "broker_names", "finding_ids", "merged_event_ids"):
         event[column] = sorted({name for row in rows for name in row[column]})
     event["topics"] = frozenset().union(*[row.get("topics", ()) for row in rows])
     event["groups_touched"], event["findings"] = len(event["groups"]), len(event["finding_ids"])
@@ -415,10 +454,68 @@ def bounded(row: Row) -> Row:
         "groups_left_out": len(row["groups"][MOST_GROUPS:]),
         "finding_ids": row["finding_ids"][:MOST_FINDINGS],
     }
-    return {name: published[name] for name in EVENTS.schema.names if name in published}
+    return _of_columns(published)
+
+
+def _of_columns(row: Row) -> Row:
+    """The row without what is no column: the topics of an event, and what came of it."""
+    return {name: row[name] for name in EVENTS.schema.names if name in row}
+
+
+def left_at_once(rows: Iterable[Row], rounds: Sequence[Instant]) -> Iterator[list[Row]]:
+    """The groups' own events of one cluster with which so many lost all their members in one moment
+    that it is one event; where most did comes first.
+
+    ``rounds``: of the cluster, ascending. A silent member is dropped within 40 s of the first that
+    is, and a round asks one group after the other: so a moment is that and a usual round.
+
+    Worked example: rounds each minute. A network is cut at 10:03:50, and of 20 groups 13 have no
+    member at 10:04 and the others from 10:05 on: one event. Five groups that end at 10:04, 10:06,
+    10:08 and so on are none.
+    """
+    moment = HEARTBEAT_INTERVAL + _HOUSEKEEPING + usual_gap_but_for_one(np.diff(rounds))
+    emptied = (row for row in rows if row["without_members_since"] is not None)
+    left = sorted(emptied, key=lambda row: (row["without_members_since"], row["subject"]))
+    while len(left) >= _LEAST_GROUPS:
+        since = np.array([row["without_members_since"] for row in left], np.int64)
+        ends = np.searchsorted(since, since + moment, side="right")
+        first = int(np.argmax(ends - np.arange(len(left))))
+        at_once = slice(first, int(ends[first]))
+        if len({row["subject"] for row in left[at_once]}) < _LEAST_GROUPS:
+            return
+        yield left[at_once]
+        del left[at_once]
+
+
+def members_left(rows: Sequence[Row], rounds: Sequence[Instant]) -> Row:
+    """The event that the groups' own ones are (``left_at_once``)."""
+    cluster = rows[0]["cluster"]
+    groups = sorted({row["subject"] for row in rows})
+    begins, latest = (each(row["without_members_since"] for row in rows) for each in (min, max))
+    named = list_of(groups, _MOST_NAMED)
+    every = count(len(groups), "group")
+    event = {
+        "event_id": event_id(cluster, kinds.MEMBERS_LEFT, cluster),
+        "kind": kinds.MEMBERS_LEFT,
+        "subject": cluster,
+        "what": Text("{groups} lost all their members ({names})", groups=every, names=named),
+        "evidence": Text(
+            "brokers listed members of each of them at {earlier}, and of none at {later}",
+            earlier=zoned_clock(rounds[max(bisect_left(rounds, begins) - 1, 0)]),
+            later=zoned_clock(latest),
+        ),
+    }
+    seen = []
+    for row in rows:
+        since, until = row["without_members_since"], row["without_members_until"]
+        last = rounds[-1] if until is None else rounds[bisect_left(rounds, until) - 1]
+        times = {"begins": since, "last_seen": last, "ends": until}
+        seen.append(row | event | times | {"merged_event_ids": [row["event_id"]]})
+    return _event(seen) | {"findings": sum(row["findings"] for row in rows)}
 
 
 _UNTIL = {
+    kinds.MEMBERS_LEFT: "{what}, back at {time}",
     kinds.MASTER_LEFT: "{what}, back at {time}",
     kinds.NAMESERVERS_DIFFER: "{what} until {time}",
     kinds.COLLECTOR_AWAY: "{what} until {time}",
@@ -426,25 +523,71 @@ _UNTIL = {
 
 
 def headline(row: Row) -> Text:
-    """The event in one line: its time, its kind and its cost."""
-    what = row["what"]
-    if row["kind"] in _UNTIL and row["ends"] is not None:
-        what = Text(_UNTIL[row["kind"]], what=what, time=clock(row["ends"]))
-    lost, unread, twice = (row[name] for name in _COSTS)
+    """The event in one line: its time, its kind, its cost, and what came of it."""
+    what, kind = row["what"], row["kind"]
+    if kind in _UNTIL and row["ends"] is not None:
+        what = Text(_UNTIL[kind], what=what, time=clock(row["ends"]))
     cost: list[str] = []
-    if row["kind"] not in kinds.OF_ONE_GROUP:
+    # How many groups lost their members is what happened.
+    if kind not in (*kinds.OF_ONE_GROUP, kinds.MEMBERS_LEFT):
         cost.append(count(row["groups_touched"], "group touched", "groups touched"))
-        if recovered := row["groups_recovered"]:
-            by = clock(max(row["recovered_at"] or 0, row["ends"]))
-            cost.append(Text("{number:,} recovered by {time}", number=recovered, time=by))
-    if row["kind"] != kinds.COLLECTOR_AWAY:
-        cost.append(count(lost, "queue lost", "queues lost") if lost else Text("no queue lost"))
-    if unread:
+    if kind not in kinds.OF_ONE_GROUP and (recovered := row["groups_recovered"]):
+        by = clock(max(row["recovered_at"] or 0, row["ends"]))
+        cost.append(Text("{number:,} recovered by {time}", number=recovered, time=by))
+        if 0 < len(lasting := row["groups_lasting"]) <= _MOST_NAMED:
+            cost.append(Text("not {groups}", groups=list_of(lasting)))
+    came_of_it = row.get("came_of_it") if kind in kinds.OF_ONE_GROUP else None
+    if kind not in kinds.OF_ONE_GROUP and (number := row["groups_not_consuming"]):
+        template = "since then {groups} [consumes|consume] nothing"
+        came_of_it = agreeing(number, template, groups=count(number, "group"))
+    if lost := row["queues_lost"]:
+        cost.append(count(lost, "queue lost", "queues lost"))
+    elif kind != kinds.COLLECTOR_AWAY and not came_of_it:
+        cost.append(Text("no queue lost"))
+    if unread := row["messages_lost"]:
         cost.append(count(unread, "message left unread", "messages left unread"))
-    if twice:
+    if twice := row["queues_read_twice"]:
         cost.append(count(twice, "queue read twice", "queues read twice"))
+    if came_of_it:
+        cost.append(came_of_it)
     every = reduce(lambda one, more: Text("{cost}, {further}", cost=one, further=more), cost)
     return Text("{time} {what}: {cost}", time=clock(row["begins"]), what=what, cost=every)
+
+
+#: The words of an event for what began with it; with COLLECTOR_AWAY nothing begins.
+IN_SHORT = {
+    kinds.MEMBERS_LEFT: "the loss of all members of {groups} at {time}",
+    kinds.MASTER_LEFT: "the loss of the master of {subject} at {time}",
+    kinds.NAMESERVERS_DIFFER: "the different routes of nameserver {subject} at {time}",
+    kinds.BROKER_ADDRESS_CHANGED: "the new address of {subject} at {time}",
+    kinds.TOPIC_RESIZED: "the other number of queues of {subject} at {time}",
+    kinds.GROUP_SCALED: "the scaling of {subject} at {time}",
+    kinds.GROUP_DEPLOYED: "the deploy of {subject} at {time}",
+}
+
+
+def in_short(row: Row) -> Text:
+    """The event as what began with it names it.
+
+    >>> in_short({"kind": "GROUP_DEPLOYED", "subject": "G", "begins": 0, "groups": ["G"]})
+    'the deploy of G at 00:00:00'
+    """
+    template = IN_SHORT[row["kind"]]
+    groups = count(len(row["groups"]), "group")
+    values = {"subject": row["subject"], "groups": groups, "time": clock(row["begins"])}
+    return Text(template, **for_slots(template, values))
+
+
+def event_of(events: Iterable[Row], finding: Row) -> Row | None:
+    """The event, of the group's in time, that a finding or fault names: of those that happened to
+    one subject the first that was not long over.
+    """
+    named = (each for each in events if each["event_id"] == finding["event_id"])
+    return next((each for each in named if not _is_long_over(each, finding["first_seen"])), None)
+
+
+def _is_long_over(event: Row, at: Instant) -> bool:
+    return event["ends"] is not None and at > event["ends"] + FOLLOW_TIME
 
 
 # ---------------------------------------------------------------- what it explains
@@ -455,14 +598,22 @@ def _explain(
 ) -> None:
     """Names in each finding the first event that explains it, and counts there what it cost."""
     in_order = sorted(events, key=lambda event: _EXPLAINING.index(event["kind"]))
+    lasting: dict[int, list[tuple[str, Row]]] = defaultdict(list)
     queues: dict[tuple[int, str], set[tuple[str, str, int]]] = defaultdict(set)
     for table in kinds.GRADED_TABLES:
         for row in tables[table]:
-            event = next((each for each in in_order if _explains(each, row)), None)
+            kind = row.get("fault") or kinds.QUEUE_FINDINGS[table]
+            since = row["first_seen"]
+            if kind == kinds.STALLED or kind in BY_OFFSETS:
+                # Two polls show it together: it began after the first of them.
+                since = next(iter(snapshots[bisect_right(snapshots, since) :][:1]), since)
+            event = next((each for each in in_order if _explains(each, row, since)), None)
             row["event_id"] = event and event["event_id"]
             if event is None:
                 continue
             event["finding_ids"].append(row["finding_id"])
+            if kind not in (ORPHANED, DUPLICATE, UNEXPLAINED) and _is_lasting(row):
+                lasting[id(event)].append((kind, row))
             column = "queues_read_twice" if table == "duplicate_queues" else "queues_lost"
             of_event = queues[id(event), column]
             if "certainty" in row and _is_sure(row):
@@ -477,15 +628,48 @@ def _explain(
                 event["groups_lasting"] = event["groups"]
             elif later := snapshots[bisect_right(snapshots, row["last_seen"]) :]:
                 event["recovered_at"] = max(event["recovered_at"] or 0, later[0])
+    for event in events:
+        faults = lasting[id(event)]
+        event["came_of_it"] = _came_of(faults)
+        event["groups_not_consuming"] = int(
+            any(kind == kinds.GROUP_NOT_CONSUMING and row["ongoing"] for kind, row in faults)
+        )
 
 
-def _explains(event: Row, finding: Row) -> bool:
+def _came_of(lasting: Sequence[tuple[str, Row]]) -> Text | None:
+    """The worst of the faults and stalls that began with an event and last, in words; None: none
+    counts. Queues without an owner have their numbers, whatever explains them.
+
+    >>> stall = {"severity": "CRITICAL", "ongoing": False, "last_seen": 60 * SECOND}
+    >>> _came_of([("STALLED", stall), ("STALLED", stall)])
+    'then 2 queues stalled until 00:01:00'
+    """
+
+    def badness(each: tuple[str, Row]) -> tuple[int, bool, int, str]:
+        kind, row = each
+        severity = kinds.SEVERITIES.index(row["severity"])
+        return severity, row["ongoing"], row.get("queues_affected", 0), kind
+
+    counted = [each for each in lasting if each[1]["severity"] != kinds.INFO]
+    if not counted:
+        return None
+    kind, worst = max(counted, key=badness)
+    of_kind = [row for each, row in counted if each == kind]
+    what = fault_in_words(kind, len(of_kind))
+    if worst["ongoing"]:
+        return Text("since then {what:within}", what=what)
+    until = max(row["last_seen"] for row in of_kind)
+    return Text("then {what:within} until {time}", what=what, time=clock(until))
+
+
+def _explains(event: Row, finding: Row, since: Instant) -> bool:
     """True if a finding began with the event: while clients followed it, at its beginning or its
-    end; a lasting event explains at any time what has the causes that it brings.
+    end; a lasting event explains at any time what has the causes that it brings. ``since``: the
+    first snapshot by which the finding may have begun.
     """
     kind, begins, ends = event["kind"], event["begins"], event["ends"]
     first_seen = finding["first_seen"]
-    if first_seen < begins or (ends is not None and first_seen > ends + FOLLOW_TIME):
+    if since < begins or _is_long_over(event, first_seen):
         return False
     if kind in kinds.OF_ONE_GROUP:
         return True

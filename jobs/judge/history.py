@@ -4,12 +4,14 @@ A table of contents: ``RULES`` has every rule of time, in the order in which one
 another.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from ..declared.instants import Instant
 from .arrow_tables import Row
 from .case import Case
 from .cut_off import cut_off
+from .dossier import QueueOffsets
 from .episodes import faults_of_states, stacked_ids
 from .events import find_events
 from .failing import failing
@@ -29,7 +31,7 @@ from .severity import graded
 from .silent import silent_clients
 from .stalls import stalled_queues
 from .still_offline import still_offline
-from .topic_problem import problem_rows
+from .topic_problem import NO_OFFSETS, problem_rows
 from .unlisted import queues_of_states
 from .why import explained, without_refused
 
@@ -74,6 +76,26 @@ def judge(case: Case) -> dict[str, list[Row]]:
         found = rule(case, found)
     tables = to_rows(case, found)
     tables["events"] = find_events(case, tables)
-    group = {"cluster": case.dossier.cluster, "consumer_group": case.dossier.consumer_group}
-    found_problems = problem_rows(tables, case.dossier.ended, case.dossier.offsets)
-    return tables | {"problems": [group | row for row in found_problems]}
+    names = {"cluster": case.dossier.cluster, "consumer_group": case.dossier.consumer_group}
+    found_problems = problems_of(
+        names, tables, case.dossier.ended, case.unseen_since, case.dossier.offsets
+    )
+    return tables | {"problems": found_problems}
+
+
+def problems_of(
+    names: Mapping[str, str],
+    tables: Mapping[str, Sequence[Row]],
+    ended: Mapping[tuple[str, str], Instant],
+    unseen_since: Instant | None = None,
+    offsets: Mapping[str, Sequence[QueueOffsets]] = NO_OFFSETS,
+) -> list[Row]:
+    """The rows of ``problems`` of a group: of all its rows those of the night, and of the rows that
+    were there at a moment those of that moment. ``ended``: see ``problem_rows``. ``unseen_since``:
+    the last snapshot with an answer about the group, where others came later. ``offsets``: of the
+    queues, by topic, of all the night.
+    """
+    return [
+        {**names, **row, "unseen_since": unseen_since if row["ongoing"] else None}
+        for row in problem_rows(tables, ended, offsets)
+    ]

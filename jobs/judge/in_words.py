@@ -7,6 +7,7 @@ from rebalance_core.english import MOST_NAMES, agreeing, list_of
 from rebalance_core.texts import Text
 
 from ..declared.instants import Instant
+from ..declared.kinds import STALLED, kind_of
 from .core_verdict import QueueKey
 
 
@@ -35,6 +36,24 @@ def zoned_clock(moment: Instant) -> Text:
     '00:01:00 UTC'
     """
     return Text("{at:clockZ}", at=moment)
+
+
+_DATED = {"{at:clock}": "{at:day}", "{at:clockZ}": "{at:dayZ}"}
+
+
+def dated(text: str) -> str:
+    """The text with the date of each time of day in it, for whoever reads of several days.
+
+    >>> dated(Text("{time} it began", time=clock(60_000_000)))
+    '1970-01-01 00:01:00 it began'
+    """
+    if not isinstance(text, Text):
+        return text
+    values = {
+        name: dated(value) if isinstance(value, Text) else value
+        for name, value in text.values.items()
+    }
+    return Text(_DATED.get(text.template, text.template), **values)
 
 
 def queues_in_words(queues: Iterable[QueueKey]) -> str:
@@ -68,3 +87,14 @@ def waiting_in_words(messages: int) -> Text:
     ('1 message waits', '1,200 messages wait')
     """
     return agreeing(messages, "{messages:,} [message waits|messages wait]", messages=messages)
+
+
+def fault_in_words(kind: str, queues: int) -> str:
+    """A kind of fault, or of stalled queues, as a clause.
+
+    >>> fault_in_words("GROUP_NOT_CONSUMING", 8), fault_in_words("STALLED", 2)
+    ('The group consumes nothing', '2 queues stalled')
+    """
+    if kind == STALLED:
+        return Text("{queues} stalled", queues=english.count(queues, "queue"))
+    return kind_of(kind).title

@@ -19,6 +19,10 @@ ONE_IS_MISSING = 1.5
 _LONGEST_UNSEEN: Instant = 30 * 60 * SECOND
 #: The number of gaps that show what is usual.
 SEVERAL = 4
+#: The rounds, and the time, that may be missing at the edges of a night: files come late, and a
+#: collector that is started anew needs a moment.
+_ROUNDS_AT_EDGES = 3
+_TIME_AT_EDGES: Instant = 600 * SECOND
 
 
 def usual_gap(gaps: NDArray[np.int64]) -> Instant:
@@ -53,6 +57,16 @@ def longest_unseen(gaps: int, usual: Instant) -> Instant:
     [1800, 5400]
     """
     return max(_LONGEST_UNSEEN, int(ONE_IS_MISSING * usual) if gaps >= SEVERAL else 0)
+
+
+def longest_at_edges(usual: Instant) -> Instant:
+    """The longest time between an edge of a night and the first or the last snapshot of something
+    that was asked about up to there.
+
+    >>> [longest_at_edges(seconds * SECOND) // SECOND for seconds in (60, 3600)]
+    [600, 10800]
+    """
+    return max(_ROUNDS_AT_EDGES * usual, _TIME_AT_EDGES)
 
 
 def watches(snapshots: Sequence[Instant]) -> list[Instant]:

@@ -6,6 +6,7 @@ history as the published tables have.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -13,19 +14,19 @@ from rebalance_core import MessageQueue, State, StrategyRules, near_names
 from rebalance_core.texts import Text
 
 from ..config.masking import Masking
-from ..declared.instants import Instant
-from ..declared.kinds import GRADED_TABLES, QUEUE_FINDINGS, SEVERITIES
+from ..declared.instants import SECOND, Instant
+from ..declared.kinds import QUEUE_FINDINGS, UNLISTED_CONSUMER
 from ..errors import InputError
 from ..schemas import RUNNING_INFO
 from .arrow_tables import Row
-from .backlog import last_up_to, shows_what_waits, still_waits
+from .backlog import last_up_to, reading, shows_what_waits, still_waits
 from .case import Case
 from .core_verdict import QueueKey, Verdict
 from .dossier import Dossier
 from .evaluation import MemberFacts, Question, answer, at_once, questions
 from .history import judge
 from .holdings import ProcessReport
-from .situations import find_situations
+from .situations import Situations
 from .terms import Terms
 
 
@@ -37,20 +38,24 @@ class LastReport(NamedTuple):
     queues: tuple[QueueKey, ...]
 
 
-class FindingsElsewhere(NamedTuple):
-    """The kinds of all that was found of a topic, the worst first, and when the worst was."""
+class ReadQueues(NamedTuple):
+    """The queues of a topic that have readers by their offsets around a moment.
 
-    kinds: tuple[str, ...]
-    first_seen: Instant
-    last_seen: Instant
+    Of ``queues`` there are offsets. Those of ``advancing`` are read by somebody, ``caught_up`` have
+    nothing to read; in the others messages wait.
+    """
+
+    queues: int
+    advancing: int
+    caught_up: int
 
 
 @dataclass(frozen=True)
 class Moment:
     """A topic of a group as of one snapshot.
 
-    ``first_seen``, ``last_seen``: of the period in which the situation held. ``episodes``: by
-    table the rows of ``history.judge`` whose time holds the snapshot. ``backlog``: messages not
+    ``first_seen``, ``last_seen``: of the period in which the situation held. ``judged``: by table
+    the rows of ``history.judge`` of the group, of all topics and times. ``backlog``: messages not
     consumed, by queue, at the last offsets polled up to the snapshot (``backlog_at``); of the
     queues of ``backlog_old`` these are old, and more may wait.
     """
@@ -60,21 +65,38 @@ class Moment:
     snapshot_time: Instant
     first_seen: Instant
     last_seen: Instant
-    episodes: Mapping[str, Sequence[Row]]
+    judged: Mapping[str, Sequence[Row]]
     held: tuple[LastReport, ...] = ()
     backlog: Mapping[MessageQueue, int] | None = None
     backlog_old: frozenset[MessageQueue] = frozenset()
     backlog_at: Instant | None = None
+    #: The queues by what their offsets show; None where there are none.
+    read: ReadQueues | None = None
     #: The first and the last snapshot that there is.
     snapshots: tuple[Instant, Instant] | None = None
-    #: The findings of the topic at other times, where it has none at the moment.
-    elsewhere: FindingsElsewhere | None = None
+    #: The date of the published run that judged it; None: it was judged for this answer.
+    date: str | None = None
     #: The masking of client ids.
     masking: Masking = field(default_factory=Masking)
+
+    @property
+    def is_last(self) -> bool:
+        """True if it is the last snapshot that there is."""
+        return self.snapshots is not None and self.snapshot_time == self.snapshots[1]
+
+    @property
+    def is_read_unlisted(self) -> bool:
+        """True if somebody reads the topic then whom no broker lists: UNLISTED_CONSUMER."""
+        return any(
+            (row["fault"], row["topic"]) == (UNLISTED_CONSUMER, self.state.topic)
+            and row["first_seen"] <= self.snapshot_time <= row["last_seen"]
+            for row in self.judged.get("group_faults", ())
+        )
 
 
 def find_moments(
     dossier: Dossier,
+    found: Situations,
     members: Mapping[str, Sequence[MemberFacts]],
     topic: str | None,
     at: Instant | None,
@@ -104,23 +126,24 @@ def find_moments(
         )
         raise InputError(Text(template, group=group, came=until, first=times[0], last=times[-1]))
     snapshot_time = early[-1]
-    found = find_situations(dossier, terms)
     evaluated: dict[str, Verdict] = {}
     for some in at_once(questions(found.distinct().values(), members)):
         evaluated |= answer(some, rules).by_id()
     judged = judge(Case(dossier, found, evaluated, terms))
     moments: list[Moment] = []
     for each in [topic] if topic is not None else sorted(topics):
-        found_of = {
-            table: [row for row in judged[table] if row["topic"] == each] for table in GRADED_TABLES
-        }
-        episodes = {
-            table: [row for row in rows if row["first_seen"] <= snapshot_time <= row["last_seen"]]
-            for table, rows in found_of.items()
+        queues = {
+            table: [
+                row
+                for row in judged[table]
+                if row["topic"] == each and row["first_seen"] <= snapshot_time <= row["last_seen"]
+            ]
+            for table in QUEUE_FINDINGS
         }
         backlog, backlog_old, backlog_at = _backlog(
-            dossier, each, snapshot_time, episodes["orphaned_queues"]
+            dossier, each, snapshot_time, queues["orphaned_queues"]
         )
+        wrong = list(chain.from_iterable(queues.values()))
         moments += [
             Moment(
                 cluster=dossier.cluster,
@@ -128,35 +151,19 @@ def find_moments(
                 snapshot_time=snapshot_time,
                 first_seen=period.first_seen,
                 last_seen=period.last_seen,
-                episodes=episodes,
+                judged=judged,
                 held=_held(dossier, each, period.first_seen, snapshot_time),
                 backlog=backlog,
                 backlog_old=backlog_old,
                 backlog_at=backlog_at,
+                read=_read(dossier, each, snapshot_time, wrong, terms),
                 snapshots=(times[0], times[-1]),
-                elsewhere=None if any(episodes.values()) else _elsewhere(found_of),
                 masking=terms.masking,
             )
             for period in found.by_topic[each]
             if period.first_seen <= snapshot_time <= period.last_seen
         ]
     return moments
-
-
-def _elsewhere(found: Mapping[str, Sequence[Row]]) -> FindingsElsewhere | None:
-    """The findings in these rows of a topic, by table; of equally bad ones the longest."""
-
-    every = (
-        (SEVERITIES.index(row["severity"]), row["last_seen"] - row["first_seen"], table, row)
-        for table in found
-        for row in found[table]
-    )
-    in_order = [each[2:] for each in sorted(every, key=itemgetter(0, 1), reverse=True)]
-    if not in_order:
-        return None
-    kinds = dict.fromkeys(QUEUE_FINDINGS.get(table) or row["fault"] for table, row in in_order)
-    _, worst = in_order[0]
-    return FindingsElsewhere(tuple(kinds), worst["first_seen"], worst["last_seen"])
 
 
 def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[LastReport, ...]:
@@ -200,3 +207,26 @@ def _backlog(
             if not is_known:
                 old.add(queue)
     return backlog or None, frozenset(old), max(polled, default=None)
+
+
+def _read(
+    dossier: Dossier, topic: str, at: Instant, wrong: Iterable[Row], terms: Terms
+) -> ReadQueues | None:
+    """The queues by their offsets: of one in which something is ``wrong`` then, in the time of
+    that; of another from ``persistence_seconds`` before the moment until so long after it.
+    """
+    around = terms.persistence_seconds * SECOND
+    times = {(row["broker_name"], row["queue_id"]): _time_of(row) for row in wrong}
+    queues = advancing = caught_up = 0
+    for each in dossier.offsets.get(topic, ()):
+        time = times.get((each.broker_name, each.queue_id), (at - around, at + around))
+        queues += 1
+        if reading(each, [time]).moved:
+            advancing += 1
+        elif (place := last_up_to(each, at)) >= 0 and not each.waiting[place]:
+            caught_up += 1
+    return ReadQueues(queues, advancing, caught_up) if queues else None
+
+
+def _time_of(row: Row) -> tuple[Instant, Instant]:
+    return row["first_seen"], row["last_seen"]

@@ -30,7 +30,7 @@ NEW = "NEW"
 PERSISTING = "PERSISTING"
 RESOLVED = "RESOLVED"
 #: The faults that offsets show.
-_BY_OFFSETS = frozenset(
+BY_OFFSETS = frozenset(
     {FROZEN_PROCESS, GROUP_NOT_CONSUMING, OFFSETS_WENT_BACK, READ_TWICE, MESSAGES_FAIL}
 )
 
@@ -78,7 +78,7 @@ def former_findings(
     rows = []
     for each in before:
         is_of_queue = each.kind in QUEUE_FINDINGS.values()
-        decides = polled if each.kind == STALLED or each.kind in _BY_OFFSETS else audited
+        decides = polled if each.kind == STALLED or each.kind in BY_OFFSETS else audited
         status = RESOLVED if each.topic in decides else NOT_AUDITED
         is_shown = (each.topic, each.kind) in shown or kind_of(each.kind).passes
         is_row = is_of_queue or (status == NOT_AUDITED and not is_shown)

@@ -5,9 +5,11 @@ PyArrow.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ..config.masking import Masking
+from ..declared.instants import Instant
 
 
 @dataclass(frozen=True)
@@ -39,3 +41,5 @@ class Terms:
     never_asked: frozenset[tuple[str, str]] = frozenset()
     #: The clusters of which most rows were refused: they are not judged.
     lost_clusters: frozenset[str] = frozenset()
+    #: The last round of each cluster, about whichever group.
+    last_rounds: Mapping[str, Instant] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 from rebalance_core.descriptions import EXPRESSION_MISMATCH, queue_ranges
@@ -16,16 +17,22 @@ from rebalance_core.english import agreeing, count, joined, list_of, within
 from rebalance_core.grouping import grouped
 from rebalance_core.latent import LATENT
 from rebalance_core.message_queue import MessageQueue
+from rebalance_core.repairs import GHOST_MEMBER, MASTER_AWAY
 from rebalance_core.texts import Text, for_slots
 
 from ..declared import kinds
+from ..declared.client_intervals import FOLLOW_TIME
 from ..declared.instants import SECOND, Instant
 from ..schemas import FAULT_FIELDS
 from ..texts.waiting import NOTHING, WaitingMessages
 from .arrow_tables import Row
 from .backlog import backlog_over_time
+from .cut_off import OUTAGES
 from .dossier import QueueOffsets
+from .events import event_of, in_short
+from .in_words import fault_in_words
 from .statuses import NEW, PERSISTING
+from .why import CUT_OFF, NOBODY_HOLDS_IT, OTHER_FILTER
 
 #: The ways in which a problem counts: it belongs in the verdict, for it lasts and is not a known
 #: issue; known issues explain all of it; nothing is there but what is harmless today; it is there
@@ -121,7 +128,7 @@ def problem_rows(
     rows = []
     for topic in dict.fromkeys((*findings, *faults)):
         problem = TopicProblem(topic, findings[topic], shown_faults(faults.get(topic, ())))
-        row = problem.row(ended) | _of_health(health.get(topic))
+        row = problem.row(ended, tables.get("events", ())) | _of_health(health.get(topic))
         rows.append(row | {"backlog_over_time": _over_time(row, offsets.get(topic, ()))})
     return rows
 
@@ -204,19 +211,31 @@ def _is_latent(fault: Row) -> bool:
     return fault["fault"] in LATENT and _lasts(fault) and costs_nothing
 
 
-def explains(fault: Row, found: FoundRows) -> bool:
-    """True if the fault is the reason for the finding, at its time.
+#: The faults that hold queues up. What the stall itself says (``why``) shows that it is by some of
+#: them; None: that it is about the owner, or of MASTER_AWAY the broker, of the queue. Any other one
+#: is beside the stall: who keeps reconnecting reads its queues all the same.
+_HOLDS_UP: Mapping[str, str | None] = {
+    **dict.fromkeys((kinds.FROZEN_PROCESS, kinds.CLIENT_NOT_ANSWERING, GHOST_MEMBER, MASTER_AWAY)),
+    EXPRESSION_MISMATCH: OTHER_FILTER,
+    kinds.QUEUE_NOT_HELD: NOBODY_HOLDS_IT,
+    **dict.fromkeys(OUTAGES, CUT_OFF),
+}
 
-    A stall names no cause: what counts itself and is about an owner of the queue, or about no
-    client, explains it; and filters that differ, of which the broker refuses any.
-    """
-    of = found.shared
+
+def explains(fault: Row, found: FoundRows) -> bool:
+    """True if the fault is the reason for the finding, at its time; a stall names no cause."""
+    kind, of = fault["fault"], found.shared
     if fault["last_seen"] < of["first_seen"] or of["last_seen"] < fault["first_seen"]:
         return False
-    if found.kind != kinds.STALLED or fault["fault"] == EXPRESSION_MISMATCH:
-        return fault["fault"] in found.causes or found.kind == kinds.STALLED
-    others = fault["client_ids"] and set(fault["client_ids"]).isdisjoint(of["owners"])
-    return fault["severity"] != kinds.INFO and not others
+    if found.kind != kinds.STALLED:
+        return kind in found.causes
+    if kind not in _HOLDS_UP or fault["severity"] == kinds.INFO:
+        return False
+    if why := _HOLDS_UP[kind]:
+        return bool(of["why"] == why)
+    if kind == MASTER_AWAY:
+        return {name for name, _ in found.queues} <= {*fault["broker_names"]}
+    return not {*of["owners"]}.isdisjoint(fault["client_ids"])
 
 
 def first_what_explains(findings: Iterable[FoundRows], faults: Sequence[Row]) -> list[Row]:
@@ -266,6 +285,7 @@ def _stalled(why: str | None, stalls: Sequence[FoundRows]) -> Row:
         for row in each.rows
     }
     owners = sorted({client_id for each in stalls for client_id in each.shared["owners"]})
+    event_ids = {row["event_id"] for each in stalls for row in each.rows}
     remedy = _REMEDIES_OF_STALLS[bool(owners), bool(why)]
     values = {"these_clients": list_of(owners, _MOST_OWNERS), "why": why or ""}
     still = agreeing(len(queues), "{queues} [does|do] not move", queues=queue_ranges(queues))
@@ -281,6 +301,7 @@ def _stalled(why: str | None, stalls: Sequence[FoundRows]) -> Row:
         "findings_left": 0,
         "client_ids": owners,
         "broker_names": sorted({queue.broker_name for queue in queues}),
+        "event_id": event_ids.pop() if len(event_ids) == 1 else None,
     }
 
 
@@ -449,7 +470,44 @@ class TopicProblem:
         """The faults that last, or are too new to count: what passed by itself asks for nothing."""
         return [each for each in self.faults if not _passed(each)]
 
-    def row(self, ended: Mapping[tuple[str, str], Instant]) -> Row:
+    @property
+    def remedy(self) -> str:
+        """The remedy of its main cause, unless it passed by itself; where stalls count, and another
+        fault that is beside them, that of both, each for what it mends.
+        """
+        if not self.there:
+            return ""
+        first = self.there[0]
+        counted = (
+            each
+            for each in self.there
+            if each["severity"] != kinds.INFO and each["ongoing"] >= first["ongoing"]
+        )
+        is_stall = first["fault"] == kinds.STALLED
+        beside = (each for each in counted if (each["fault"] == kinds.STALLED) != is_stall)
+        of_both = [
+            Text(
+                "{what:within}: {remedy}",
+                what=fault_in_words(each["fault"], each["queues_affected"]),
+                remedy=each["remedy"],
+            )
+            for each in (first, *islice(beside, 1))
+        ]
+        of_first: str = first["remedy"]
+        return joined(of_both) if len(of_both) > 1 else of_first
+
+    def _began_with(self, events: Sequence[Row]) -> Text | None:
+        """The event with which it began, in words: that of what began first, or while clients
+        followed it.
+        """
+        rows = [*self._times, *(row for each in self.leading for row in each.rows)]
+        first = min(row["first_seen"] for row in rows)
+        named = (row for row in rows if row["first_seen"] <= first + FOLLOW_TIME)
+        found = (event_of(events, row) for row in named if row.get("event_id") is not None)
+        event = next(filter(None, found), None)
+        return None if event is None else in_short(event)
+
+    def row(self, ended: Mapping[tuple[str, str], Instant], events: Sequence[Row]) -> Row:
         """The row of ``problems``, but for what it has of ``group_health``."""
         lasting, passing = (self._queues(self.findings, lasting=each) for each in (True, False))
         why = self.there if lasting else self.there or self.faults
@@ -484,7 +542,7 @@ class TopicProblem:
             "client_ids": next(
                 (each["client_ids"] for each in self.there or self.faults if each["client_ids"]), []
             ),
-            "remedy": self.there[0]["remedy"] if self.there else "",
+            "remedy": self.remedy,
             "faults": self.faults,
             "known_issues": sorted(
                 {each.shared["known_issue"] for each in self.graded if each.is_known}
@@ -497,6 +555,7 @@ class TopicProblem:
             if is_counted and NEW in statuses and PERSISTING not in statuses
             else None,
             "event_ids": sorted(event_ids - {None}),
+            "began_with": self._began_with(events),
         }
 
 

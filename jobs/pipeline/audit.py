@@ -25,7 +25,7 @@ from ..publish.run import EngineResult, Scope, Task
 from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, GAPS, QUARANTINE, REPORT_TABLES, VERDICT
 from ..storage import Reports, Snapshots
 from ..texts.shown import iso, visible
-from ..verdict.gaps import facts_missing, times_ahead
+from ..verdict.gaps import clusters_alike, facts_missing, times_ahead
 from ..verdict.silence import NEVER_ASKED, NEVER_LISTED, OFFSETS, ROUTES, AnswerTimes
 from .failed_groups import without_failures
 from .group_audit import GroupAudit, earlier_pieces
@@ -84,7 +84,12 @@ class FoldResult:
         Spark by the pandas UDF ``recompute_allocations``.
         """
         before = self.engine.given(earlier_pieces(earlier, ended or {}, self.shards))
-        terms = replace(terms, never_asked=self.never_asked, lost_clusters=self.lost_clusters)
+        terms = replace(
+            terms,
+            never_asked=self.never_asked,
+            lost_clusters=self.lost_clusters,
+            last_rounds={name: max(each) for name, each in self.facts.rounds.items() if each},
+        )
         work = GroupAudit(terms, strategy_rules(settings))
         return self.engine.ask(self.pieces.and_also(before), work)
 
@@ -120,6 +125,7 @@ class FoldResult:
         gaps = [
             *lost_rows(facts),
             *times_ahead(facts.ahead),
+            *clusters_alike(facts.clusters),
             *facts_missing(facts.indistinct, facts.never_routed()),
         ]
         return EngineResult(

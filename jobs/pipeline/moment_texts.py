@@ -10,8 +10,10 @@ from rebalance_core import what_if_of_group as predict_group
 from ..config.settings import Settings
 from ..judge.moment import Moment
 from ..reports.situation_text import explain_lines
+from ..reports.tables import Tables
 from ..reports.text_templates import WIDTH
-from ..reports.what_if import what_if_group_lines, what_if_lines, what_if_values
+from ..reports.what_if import what_if_lines, what_if_values
+from .judged_moments import judged_of
 from .terms_of_settings import strategy_rules
 
 
@@ -24,10 +26,22 @@ class ShellText(str):
         return str(self)
 
 
-def explain_moment(moment: Moment, settings: Settings, width: int = WIDTH) -> ShellText:
-    """The text of ``explain`` for a moment that was found."""
+def explain_moment(
+    moment: Moment,
+    settings: Settings,
+    width: int = WIDTH,
+    *,
+    published: Tables | None = None,
+    is_full: bool = False,
+) -> ShellText:
+    """The text of ``explain`` for a moment that was found.
+
+    ``published``: the tables of the run that judged it, if there is one (``judged_of``).
+    """
     situation = Situation(moment.state, strategy_rules(settings))
-    return _masked(explain_lines(situation, moment, settings.reader, width), settings)
+    judged = judged_of(moment, published)
+    lines = explain_lines(situation, moment, judged, settings.reader, width, is_full=is_full)
+    return _masked(lines, settings)
 
 
 @dataclass(frozen=True)
@@ -48,7 +62,12 @@ class Prediction:
 
 
 def predict_moments(
-    moments: Sequence[Moment], changes: Sequence[Change], settings: Settings, width: int = WIDTH
+    moments: Sequence[Moment],
+    changes: Sequence[Change],
+    settings: Settings,
+    width: int = WIDTH,
+    *,
+    is_full: bool = False,
 ) -> Prediction:
     """Predicts the effect of changes on the topics of a group; each moment is of one topic.
 
@@ -57,13 +76,10 @@ def predict_moments(
     rules = strategy_rules(settings)
     situations = {each.state.topic: Situation(each.state, rules) for each in moments}
     unread = {each.state.topic: each.backlog for each in moments}
-    answers = predict_group(situations, changes, unread)
+    unlisted = {each.state.topic for each in moments if each.is_read_unlisted}
+    answers = predict_group(situations, changes, unread, unlisted)
     predictions = [(each, answers[each.state.topic]) for each in moments]
-    if len(predictions) == 1:
-        ((moment, answer),) = predictions
-        lines = what_if_lines(answer, moment, settings.reader, width)
-    else:
-        lines = what_if_group_lines(predictions, settings.reader, width)
+    lines = what_if_lines(predictions, settings.reader, width, is_full=is_full)
     values = settings.masking.to_masking().mask_all(what_if_values(predictions))
     is_safe = all(each.safe for each in answers.values())
     return Prediction(_masked(lines, settings), values, is_safe)

@@ -14,22 +14,27 @@ import pyarrow.compute as pc
 from rebalance_core import near_names
 from rebalance_core.texts import Text
 
+from ..config.known_issues import KnownIssues
 from ..config.settings import Settings
 from ..config.window import Window
-from ..declared.instants import to_instant
+from ..declared.instants import to_datetime, to_instant
 from ..engines.engine import Engine
 from ..engines.local import LocalEngine
 from ..errors import InputError
 from ..fold.kernel import Cutting
 from ..fold.numbers import rows_of_group
+from ..judge.failed import Failure
 from ..judge.moment import Moment, find_moments
 from ..schemas import QUARANTINE
 from ..storage import Location, Snapshots
 from .audit import FoldResult, fold_pieces
-from .group_audit import read_dossiers_of
+from .group_audit import GroupAudit, Shard
 from .ingest import tables_of_dumps
 from .inputs import Inputs
 from .terms_of_settings import strategy_rules, terms_of
+
+#: All snapshots, and no known issue.
+ALL, NONE_KNOWN = Window(), KnownIssues()
 
 
 @dataclass(frozen=True)
@@ -37,13 +42,16 @@ class MomentQuestion:
     """A question about a moment. ``at``: the last snapshot up to it; None: the last one.
 
     ``topic`` None: every topic of the group. ``cluster`` may be None where the group is in one
-    cluster alone.
+    cluster alone. Of snapshot tables those in the ``window`` are read, as the run did whose moment
+    it is.
     """
 
     group: str
     topic: str | None
     at: datetime | None = None
     cluster: str | None = None
+    window: Window = ALL
+    known_issues: KnownIssues = NONE_KNOWN
 
 
 def moments_of_dumps(
@@ -84,7 +92,7 @@ def moments_of_inputs(
     engine: Engine, inputs: Inputs, question: MomentQuestion, groups: Callable[[], Collection[str]]
 ) -> list[Moment]:
     """The same of tables wherever they are; ``groups``: gives the names of all of them."""
-    pieces, cutting = inputs.cut(engine, Window(), question.group)
+    pieces, cutting = inputs.cut(engine, question.window, question.group)
     return _moments(fold_pieces(engine, pieces, cutting), question, inputs.settings, groups)
 
 
@@ -95,26 +103,34 @@ def _moments(
     groups: Callable[[], Collection[str]],
     aside: str = "",
 ) -> list[Moment]:
-    found, lists = read_dossiers_of(list(folded.engine.collect(folded.pieces)))
+    audit = GroupAudit(terms_of(settings), strategy_rules(settings))
+    pieces = list(folded.engine.collect(folded.pieces))
+    shard = audit.begin(pieces) if pieces else Shard(0, [], {})
     dossiers = {
-        dossier.cluster: dossier
-        for dossier in found
+        dossier.cluster: (dossier, situations)
+        for dossier, situations in shard.groups
         if dossier.consumer_group == question.group and dossier.polls
     }
     if not dossiers:
         if question.group in (names := groups()):
             raise InputError(f"no answer of a broker about {question.group} here{aside}")
         raise _unknown("group", question.group, names, aside)
-    dossier = dossiers[_one_cluster(question, dossiers)]
+    dossier, situations = dossiers[_one_cluster(question, dossiers)]
     if not dossier.list_topics:
         group = dossier.cluster, question.group
         for (cluster, *_, name, reason), _ in folded.facts.polls.refused_lists():
             if (cluster, name) == group:
                 raise InputError(f"no list of {question.group} here is evidence: {reason}")
+    if isinstance(situations, Failure):
+        raise InputError(f"the audit fails on {question.group}: {situations.sentence}")
     at = None if question.at is None else to_instant(question.at)
-    terms, rules = terms_of(settings), strategy_rules(settings)
+    last = max(time for run in dossier.polls for time in run.times)
+    known_issues = question.known_issues.in_force(to_datetime(last).date())
+    terms = terms_of(settings, known_issues)
     try:
-        return find_moments(dossier, lists, question.topic, at, terms, rules)
+        return find_moments(
+            dossier, situations, shard.members, question.topic, at, terms, audit.rules
+        )
     except InputError as error:
         raise _in_zone(error, settings) from error
 

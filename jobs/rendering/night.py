@@ -40,7 +40,7 @@ class ShownEvent(NamedTuple):
     headline: str
 
 
-class Night(NamedTuple):
+class NightPicture(NamedTuple):
     """The values of the picture, in steps of equal length from the first snapshot to the last.
 
     ``topics``: by severity, in how many topics of a group something of it was seen in a step, and
@@ -76,8 +76,7 @@ class Night(NamedTuple):
         parts = []
         if most := max(wrong):
             what = Text("lasting faults in up to {topics} at once", topics=count(most, "topic"))
-            at_end = Text("in {topics} at the end", topics=count(wrong[-1], "topic"))
-            parts += [at(what, wrong), at_end]
+            parts.append(at(what, wrong))
         if most := max(self.topics[INFO]):
             what = Text(
                 "what passed or does not count in up to {topics} at once",
@@ -104,7 +103,7 @@ class Night(NamedTuple):
         return joined(parts)
 
 
-def read_night(tables: PublishedTables, summary: Mapping[str, Any]) -> Night | None:
+def read_night(tables: PublishedTables, summary: Mapping[str, Any]) -> NightPicture | None:
     """The values of a run; None where nothing was found or happened, or in no time."""
     window = summary["window"]
     if not window.get("first_snapshot") or window["first_snapshot"] == window["last_snapshot"]:
@@ -113,7 +112,7 @@ def read_night(tables: PublishedTables, summary: Mapping[str, Any]) -> Night | N
     topics, events = _topics(tables, start, end), _events(summary)
     if not events and not any(map(any, topics.values())):
         return None
-    return Night(start, end, topics, _waiting(tables, start, end), events)
+    return NightPicture(start, end, topics, _waiting(tables, start, end), events)
 
 
 def _events(summary: Mapping[str, Any]) -> tuple[ShownEvent, ...]:
@@ -173,7 +172,7 @@ def _waiting(tables: PublishedTables, start: datetime, end: datetime) -> tuple[i
     return tuple(total.tolist()) if every else ()
 
 
-def draw_night(night: Night, frame: Canvas) -> Drawing:
+def draw_night(night: NightPicture, frame: Canvas) -> Drawing:
     """Events in a lane, below them a chart of topics, one of what passed, one of what waited."""
     left, right = frame.left, frame.width - _RIGHT
     seconds = (night.end - night.start).total_seconds()

@@ -25,19 +25,19 @@ from rebalance_core.texts import Text
 
 from ..config.choices import INCOMPLETE
 from ..declared.client_intervals import FOLLOW_TIME
-from ..declared.kinds import GRADED_TABLES, INFO, NO_GROUP, NOT_AUDITED, SEVERITIES, Kind, worst
-from ..errors import InputError
+from ..declared.kinds import INFO, NO_GROUP, NOT_AUDITED, SEVERITIES, Kind, worst
 from ..languages.translated_rows import TEXTS, with_texts
+from ..reports.finding_rows import place_of_finding
 from ..reports.place_findings import PlaceFinding, read_findings
 from ..reports.problems import Problem, Standing, heads_of, read_problems, remedies_of
 from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
+from ..reports.words import in_general
 from ..schemas import GROUP_HEALTH
 from ..storage import PublishedRun
-from ..texts.shown import shortened
 from ..texts.waiting import WaitingMessages
 from ..verdict.coverage import was_audited
 from ..verdict.verdict import RunVerdict, read_verdict
-from .night import Night, read_night
+from .night import NightPicture, read_night
 from .pictures import (
     AfterRepair,
     ShownRow,
@@ -105,7 +105,7 @@ class KindSection:
     """The problems that have one main cause, worst first.
 
     ``remedies`` are the different ones, each with how many of the groups it is for. Those that
-    differ in names alone are one, without the names.
+    differ in names alone are one, for each of these.
     """
 
     kind: Kind
@@ -143,6 +143,12 @@ class KindSection:
     def remedy(self) -> str:
         """The remedy, where it is the same for all."""
         return self.remedies[0][0] if len(self.remedies) == 1 else ""
+
+    @property
+    def shared_remedy(self) -> str:
+        """The same without the names, which each card would say again; of one card nothing."""
+        remedies = (each.remedy for each in self.problems if each.remedy)
+        return in_general(next(remedies)) if self.remedy and len(self.cards) > 1 else ""
 
 
 class PassedProblems(NamedTuple):
@@ -185,7 +191,7 @@ class PageValues:
     clients: Mapping[tuple[str, ...], str]
     coverage: ShownRow
     quarantine: ShownRow
-    night: Night | None
+    night: NightPicture | None
 
     def standing(self, standing: Standing) -> list[Problem]:
         """The problems of which this becomes."""
@@ -347,15 +353,8 @@ def card_of(tables: PublishedTables, finding_id: str) -> Card:
 
     InputError where the run has no such finding.
     """
-    for name in GRADED_TABLES:
-        for row in tables.read(name, ["finding_id", *PLACE]).to_pylist():
-            if row["finding_id"] == finding_id:
-                place = place_of(row)
-                return _cards(tables, read_problems(tables, [place]), 1, {place.cluster})[0]
-    raise InputError(
-        f"no finding {shortened(finding_id)} in this run; its finding_id is a column of "
-        f"{', '.join(GRADED_TABLES)}: show TABLE --columns finding_id,consumer_group,topic"
-    )
+    place = place_of_finding(tables, finding_id)
+    return _cards(tables, read_problems(tables, [place]), 1, {place.cluster})[0]
 
 
 # ---------------------------------------------------------------- cards

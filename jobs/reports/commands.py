@@ -15,8 +15,8 @@ from ..texts.shown import iso, shell_word
 from .problems import Problem
 
 #: The most of a fault's brokers with a line each, of the cluster's where the fault names none, and
-#: of its clients; the others are asked in the same way.
-_MOST_NAMED, _MOST_BROKERS, _MOST_CLIENTS = 12, 2, 3
+#: of its clients; the others are asked in the same way. The most nameservers in one command.
+_MOST_NAMED, _MOST_BROKERS, _MOST_CLIENTS, _MOST_NAMESERVERS = 12, 2, 3, 4
 _PLACEHOLDER = re.compile(r"\b(GROUP|TOPIC|BROKER_ADDR|CLIENT_ID)\b")
 
 
@@ -25,10 +25,13 @@ Checks = Callable[[str], Iterable[str]]
 
 
 class Commands(NamedTuple):
-    """Lines for a shell: ``confirm`` asks the servers, ``go_on`` asks the audit."""
+    """Lines for a shell: ``confirm`` asks the servers, ``go_on`` asks the audit, ``repaired``
+    whether a repair worked: of what passed by itself nobody asks.
+    """
 
     confirm: tuple[str, ...]
     go_on: tuple[str, ...]
+    repaired: tuple[str, ...] = ()
 
 
 def option(name: str, value: str) -> str:
@@ -65,7 +68,8 @@ def commands_for(
 ) -> Commands:
     """The commands for a problem: those of the pages on its main cause and on its findings.
 
-    A broker whose address the run does not have is left as ``BROKER_ADDR``.
+    A broker whose address the run does not have is left as ``BROKER_ADDR``, and a nameserver as
+    ``NAMESRV_ADDR``.
     """
     cause = problem.cause
     kinds = [*([cause.fault] if cause else []), *problem.lasting, *problem.passing]
@@ -84,9 +88,8 @@ def commands_for(
         for template in dict.fromkeys(each for kind in kinds for each in checks(kind))
         for line in _filled(template, values)
     ]
-    return Commands(
-        tuple(dict.fromkeys(confirm)), tuple(_go_on(problem, published, of_group, reports))
-    )
+    asked = problem, published, of_group, reports
+    return Commands(tuple(dict.fromkeys(confirm)), tuple(_go_on(*asked)), tuple(_repaired(*asked)))
 
 
 def _filled(template: str, values: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -116,14 +119,19 @@ def _addresses(of_cluster: Mapping[str, str], problem: Problem) -> list[str]:
     return named[:_MOST_NAMED] or every
 
 
+def _of_cluster(problem: Problem, published: PublishedRun) -> str:
+    """The option for the cluster, where there are several."""
+    groups = published.summary["groups"]
+    is_needed = len(groups["clusters"]) > 1 or groups["left_out"]
+    return f" {option('cluster', problem.place.cluster)}" if is_needed else ""
+
+
 def _go_on(problem: Problem, published: PublishedRun, of_group: str, reports: str) -> Iterator[str]:
     cause, summary = problem.cause, published.summary
     at = iso(cause.last_seen if cause else problem.last_seen)
     snapshots = beside(str(summary["inputs"]["snapshots"]), reports)
     moment = f"{option('snapshots', snapshots)} {of_group} --at {at}"
-    groups = summary["groups"]
-    if len(groups["clusters"]) > 1 or groups["left_out"]:
-        moment += f" {option('cluster', problem.place.cluster)}"
+    moment += _of_cluster(problem, published)
     # With other settings it would say something else than the page does.
     settings = [f" {option('set', each)}" for each in summary.get("settings_set", ())]
     moment += "".join(settings)
@@ -131,3 +139,15 @@ def _go_on(problem: Problem, published: PublishedRun, of_group: str, reports: st
     if cause and cause.fault in REPAIRS:
         yield f"rebalance-audit what-if {moment} --mend {cause.fault}"
     yield f"rebalance-audit show group_faults {of_group} {where_published(published, reports)}"
+
+
+def _repaired(
+    problem: Problem, published: PublishedRun, of_group: str, reports: str
+) -> Iterator[str]:
+    if problem.is_counted:
+        witnesses = published.summary.get("witnesses", {}).get("nameservers", {})
+        namesrvs = witnesses.get(problem.place.cluster, ())[:_MOST_NAMESERVERS]
+        asked = " ".join(option("namesrv", each) for each in namesrvs or ["NAMESRV_ADDR"])
+        of_group += _of_cluster(problem, published)
+        run = where_published(published, reports)
+        yield f"rebalance-audit check {of_group} {asked} {run}"

@@ -47,29 +47,40 @@ def ending_lines(
         first = every[:_MOST_PROBLEMS]
         causes = grouped((each.main_kind, each) for each in every if len(every) > len(first))
         by_cause = (cause_line(kind, of, several=several) for kind, of in causes.items())
-        for line in chain(by_cause, *(_lines(each, several) for each in first)):
+        for line in chain(by_cause, *(problem_lines(each, several) for each in first)):
             yield from folded(visible(language.of(line)), width)
         more = len(shown) - len(first)
         if more > 0:
             yield f"and {count(more, 'more topic')} {which}: see the page"
 
 
-def _lines(problem: Problem, several_clusters: bool) -> Iterator[Text]:
-    """The lines of a problem; of one that is too new to count the evidence has its queues."""
+#: The words in place of the severity of what does not count, by its standing.
+_NOT_COUNTED = {
+    "KNOWN": Text("known issue"),
+    "HARMLESS": Text("harmless today"),
+    "BEGUN": Text("not counted yet"),
+    "PASSED": Text("passed by itself"),
+}
+
+
+def problem_lines(
+    problem: Problem, several_clusters: bool, *, with_why: bool = False
+) -> Iterator[Text]:
+    """The lines of a problem; of one that does not count the evidence has its queues."""
     cluster, group, topic = problem.place
     yield Text(
         "{now}  {label}  {place} / {topic}: {headline}",
         now=begin(problem.now),
-        label=problem.severity if problem.is_counted else Text("not counted yet"),
+        label=_NOT_COUNTED.get(problem.standing, problem.severity),
         place=f"{cluster} / {group}" if several_clusters else group,
         topic=topic,
         headline=problem.headline,
     )
     if problem.client_ids:
         yield Text("  who:    {clients}", clients=list_of(problem.client_ids, _MOST_CLIENTS))
+    if problem.cause and (with_why or not problem.is_counted):
+        yield Text("  why:    {why}", why=problem.cause.evidence)
     if not problem.is_counted:
-        if problem.cause:
-            yield Text("  why:    {why}", why=problem.cause.evidence)
         return
     yield Text(
         "  when:   {time}, {certainty}", time=problem.times(), certainty=in_words(problem.certainty)

@@ -21,7 +21,7 @@ from ..schemas import FAULT_FIELDS, PROBLEMS
 from ..texts.shown import visible
 from ..texts.waiting import NOTHING, WaitingMessages
 from .tables import Place, Tables, place_of
-from .words import begin, in_general
+from .words import begin, in_general, names_of_slots
 
 #: The ways in which a problem counts: ``problems.standing``.
 Standing = Literal["COUNTED", "KNOWN", "HARMLESS", "BEGUN", "PASSED"]
@@ -107,6 +107,8 @@ class Problem:
     nights_open: int
     returned: datetime | None
     event_ids: frozenset[str]
+    began_with: str | None
+    unseen_since: datetime | None
     orphan_minutes: float
     duplicate_minutes: float
     waiting: WaitingMessages
@@ -153,13 +155,18 @@ class Problem:
     @property
     def now(self) -> Text:
         """The first words of whatever is said of it: still there, or over since when."""
-        if self.ongoing:
-            return Text("still there")
         is_same_day = self.first_seen.date() == self.last_seen.date()
-        return Text(_OVER[is_same_day], at=self.last_seen)
+        if self.unseen_since is not None:
+            return Text(_LAST_SEEN[is_same_day], at=self.unseen_since)
+        return Text("still there") if self.ongoing else Text(_OVER[is_same_day], at=self.last_seen)
+
+    @property
+    def is_there(self) -> bool:
+        """True if it is still there as far as anybody looked, and that was to the end."""
+        return self.ongoing and self.unseen_since is None
 
     def times(self, form: Literal["day", "day_minuteZ"] = "day") -> Text:
-        """The time that it was there, for how many nights, and that it came back.
+        """The time that it was there, what it began with, for how many nights, and if it came back.
 
         Worked example: "since 2026-11-20 10:00:00, open for 3 nights"; "2026-11-20 10:00:00 to
         2026-11-20 10:29:00"; ``form`` is that of its times (``rebalance_core.texts``).
@@ -169,6 +176,8 @@ class Problem:
         time = Text("since {start}", start=since)
         if not self.ongoing:
             time = Text("from {start} to {end}", start=since, end=until)
+        if self.began_with:
+            time = Text("{time}, began with {event}", time=time, event=self.began_with)
         if self.nights_open > 1:
             nights = count(self.nights_open, "night")
             time = Text("{time}, open for {nights}", time=time, nights=nights)
@@ -229,11 +238,17 @@ class Problem:
 
 _TIME_FORMS = {"day": "{at:day}", "day_minuteZ": "{at:day_minuteZ}"}
 #: The words for one that is over, by a flag: it began on the same day.
+_LAST_SEEN = {
+    True: "there when last seen at {at:clock}",
+    False: "there when last seen at {at:day}",
+}
 _OVER = {True: "over since {at:clock}", False: "over since {at:day}"}
 #: The columns of ``problems`` that are a value of a ``Problem`` as they are.
 _AS_THEY_ARE = (
     *("standing", "severity", "worst_severity", "ongoing", "certainty", "is_explained", "what"),
     *("first_seen", "last_seen", "worst_findings", "remedy", "open_since", "returned"),
+    "began_with",
+    "unseen_since",
 )
 
 
@@ -279,7 +294,7 @@ def cause_line(
 
     At most so many groups have their names in it, as ``shown``.
     """
-    there = [each for each in problems if each.ongoing]
+    there = [each for each in problems if each.is_there]
     groups = dict.fromkeys(each.place[:2] for each in problems)
     names = [" / ".join(map(shown, each[not several :])) for each in groups]
     now: str = min(there or problems, key=lambda each: each.first_seen).now
@@ -305,15 +320,41 @@ def cause_line(
 _MORE_GROUPS = ("more group", "more groups")
 
 
+#: A remedy of several problems names so many of those whom it is for.
+_MOST_NAMED = 3
+
+
 def remedies_of(problems: Iterable[Problem]) -> list[tuple[str, int]]:
     """The different remedies of problems of one cause, each with its groups; the commonest first.
 
-    Those that differ in names alone are one, without the names.
+    Those that differ in names alone are one, for each of what they name.
     """
     alike = grouped((in_general(each.remedy), each) for each in problems if each.remedy)
     remedies = []
     for general, of_general in alike.items():
         first, *others = dict.fromkeys(problem.remedy for problem in of_general)
         groups = {problem.place[:2] for problem in of_general}
-        remedies.append((general if others else first, len(groups)))
+        remedies.append((_for_each(general, of_general) if others else first, len(groups)))
     return sorted(remedies, key=lambda each: -each[1])
+
+
+def _for_each(remedy: str, problems: Sequence[Problem]) -> str:
+    """The remedy of several problems, with the first thing in it that is another for some of them:
+    clients, brokers, groups or topics.
+    """
+    every = [names_of_slots(each.remedy) for each in problems]
+    differing = (slot for slot in every[0] if len({names.get(slot) for names in every}) > 1)
+    slot = next(differing, None)
+
+    def named(problem: Problem) -> Sequence[str]:
+        fault, place = problem.there[0], problem.place
+        of_place = {"this_group": place.consumer_group, "this_topic": place.topic}
+        if slot in of_place:
+            return [of_place[slot]]
+        return fault.broker_names if slot == "these_brokers" else fault.client_ids
+
+    names = dict.fromkeys(name for each in problems for name in named(each))
+    if slot is None or not names:  # texts of another version
+        return remedy
+    for_each = list_of(names, _MOST_NAMED)
+    return Text("for each of: {names}: {remedy}", names=for_each, remedy=remedy)

@@ -1,112 +1,184 @@
-"""A situation in words and as a small picture: who takes what, why, what is wrong.
+"""A moment in words and as a small picture: what was judged of it, who takes what, and why.
 
 ``templates/explain.txt`` has how it is laid out; here is what it says.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import rebalance_core as core
 from rebalance_core import Evaluation, MessageQueue, Situation, TopicRoute
-from rebalance_core.causes import Causes
 from rebalance_core.descriptions import queue_ranges
-from rebalance_core.english import agreeing, count, list_of, with_commas
+from rebalance_core.english import agreeing, count, joined, with_commas, within
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED, TOO_MANY_QUEUES
 from rebalance_core.grouping import grouped
-from rebalance_core.moves import find_moves, shown_id
 from rebalance_core.processes import Process, find_processes
 from rebalance_core.texts import Text
 from rebalance_core.views import possible_views, readable_by_some
 
-from ..declared.kinds import GRADED_TABLES, OF_ONE_CLIENT, QUEUE_FINDINGS
+from ..declared.kinds import QUEUE_FINDINGS
 from ..judge.core_verdict import QueueKey
 from ..judge.moment import Moment
 from ..languages.language import Language
-from ..texts.shown import cut, display_width, padded, visible
+from ..texts.shown import day_and_time
+from ..texts.waiting import NOTHING, WaitingMessages
+from .judged import Judged
+from .picture import draw, id_of
+from .problems import Problem
 from .text_templates import Reader, clock
-from .words import in_words
+from .words import begin, in_words
 
 _MOST_CLIENTS = 40
-_MOST_DRAWN = 120
-_MOST_BROKERS = 40
-#: The most clients of which it is shown what their leaving would do.
-_MOST_LEAVING = 12
+#: The most brokers that a sentence names.
+_MOST_BROKERS = 8
 #: The most queues with a backlog that are named.
 _MOST_BACKLOGS = 8
 
 
 def explain_lines(
-    situation: Situation, moment: Moment, language: Language, width: int
+    situation: Situation,
+    moment: Moment,
+    judged: Judged,
+    language: Language,
+    width: int,
+    *,
+    is_full: bool = False,
 ) -> Iterator[str]:
-    """The explanation of a topic: who takes what and why, what is wrong, its causes and repairs."""
+    """The explanation of a topic: what was judged of the moment, and why; and then what the core
+    computes of lists and routes alone. ``is_full``: the pictures have every broker, queue and
+    client.
+    """
     reader = Reader(moment.masking, language, width)
     evaluation = core.evaluate(situation.state, situation.rules)
-    causes = core.find_causes(situation, evaluation)
-    holders = Counter(queue for held in moment.held for queue in held.queues)
-    waiting = sorted((moment.backlog or {}).items(), key=lambda each: (-each[1], each[0]))
+    waits = sorted((moment.backlog or {}).items(), key=lambda each: (-each[1], each[0]))
+    waiting = _waiting(moment, evaluation).text
+    sentences = [_standing(judged, evaluation)]
+    if waiting:
+        sentences.append(Text("{sentence}.", sentence=begin(waiting)))
+    wrong = {broker_name for _, broker_name, _ in judged.wrong}
     return reader.lines(
         "explain.txt",
-        state=situation.state,
         moment=moment,
+        faults=judged.faults,
+        cause=judged.cause,
         evaluation=evaluation,
+        standing=joined(sentences, "{before} {next}"),
+        at_other_times=at_other_times(judged.others),
+        readers=joined(_readers(moment, evaluation)),
         size_and_wrong=size_and_wrong,
+        refuted=queue_ranges(_refuted(evaluation, judged)),
         wrong_in_words=wrong_in_words,
-        elsewhere=elsewhere(moment),
-        draw=partial(draw, reader),
+        draw=partial(draw, reader, concerned=wrong, is_full=is_full),
+        is_full=is_full,
         most_clients=_MOST_CLIENTS,
         most_brokers=_MOST_BROKERS,
         views=None if evaluation.coverage == TOO_MANY_QUEUES else possible_views(situation.state),
         route_line=_route,
         traits=_traits(situation),
-        faults=core.find_faults(situation, evaluation, causes),
-        since=list(_since(moment)),
-        queues_of=_queues_of,
-        of_one_client=OF_ONE_CLIENT,
+        since=list(_since(judged)),
         kind_in_words=lambda table: in_words(QUEUE_FINDINGS[table]),
         ranges=partial(_ranges, moment),
-        held_by_several=[queue for queue, number in holders.items() if number > 1],
-        most_waiting=[each for each in waiting if each[1]][:_MOST_BACKLOGS],
-        without_offsets=_without_offsets(moment, evaluation),
-        cured=_cured(evaluation, causes),
-        leaving=_leaving(situation, evaluation, reader),
+        most_waiting=[each for each in waits if each[1]][:_MOST_BACKLOGS],
+        cured=_cured(situation, evaluation, judged),
     )
 
 
-def _without_offsets(moment: Moment, evaluation: Evaluation) -> int:
-    """The number of queues of the route whose offsets do not show all that waits."""
-    if evaluation.coverage == TOO_MANY_QUEUES:
-        return 0
-    known = (moment.backlog or {}).keys() - moment.backlog_old
-    return len(readable_by_some(moment.state) - known)
+def _standing(judged: Judged, evaluation: Evaluation) -> Text:
+    """The sentence of what was judged: whether it is over, how bad it is, what it is, how sure."""
+    problem = judged.worst
+    if problem is None and evaluation.coverage != AUDITED:
+        return Text("Nothing was found, and who owns which queue is not known at this moment.")
+    if problem is None:
+        return Text("Nothing is wrong at this moment.")
+    if problem.standing == "HARMLESS":
+        return Text("Nothing is wrong today, but members differ: {what}.", what=problem.what)
+    text = Text(
+        "{now}, {severity} from {first} on: {what}; {certainty}.",
+        now=begin(problem.now),
+        severity=problem.severity,
+        first=day_and_time(problem.began),
+        what=within(problem.what),
+        certainty=in_words(problem.certainty),
+    )
+    if problem.standing != "KNOWN":
+        return text
+    reasons = joined(problem.known_issues)
+    return Text("Known issue ({reasons}): {text}", reasons=reasons, text=text)
 
 
-def _cured(evaluation: Evaluation, causes: Causes) -> tuple[tuple[str, ...], Evaluation] | None:
-    """The cure of the first finding: of a group with several faults one after the other."""
-    if not (evaluation.findings and causes.after):
+def at_other_times(others: Problem | None) -> Text | None:
+    """The judgement of the topic at other times alone, in a sentence."""
+    if others is None:
         return None
-    cure = causes.cures[evaluation.findings[0].kind, evaluation.findings[0].queue][0]
-    return (cure, causes.after[cure]) if cure in causes.after else None
+    return Text(
+        "At other times, from {first} to {last}, {severity}: {what} (--at {last}).",
+        severity=others.severity,
+        first=clock(others.first_seen),
+        last=clock(others.last_seen),
+        what=within(others.what),
+    )
+
+
+def _waiting(moment: Moment, evaluation: Evaluation) -> WaitingMessages:
+    """The messages that wait then, and the queues whose offsets do not show all of them."""
+    if moment.backlog is None or evaluation.coverage == TOO_MANY_QUEUES:
+        return NOTHING
+    known = moment.backlog.keys() - moment.backlog_old
+    missing = len(readable_by_some(moment.state) - known)
+    messages = sum(moment.backlog.values())
+    return WaitingMessages(messages, queues=evaluation.queues, without_offsets=missing)
+
+
+def _readers(moment: Moment, evaluation: Evaluation) -> list[Text]:
+    """The readers by each kind of witness: lists and routes, what processes hold, offsets."""
+    lists = Text("not known by lists")
+    if evaluation.coverage == AUDITED:
+        owned = evaluation.queues - len({each.queue for each in evaluation.findings})
+        lists = Text("{owned:,} have one by lists", owned=owned)
+    held = Text("no process said")
+    if moment.held:
+        processes = count(len(moment.held), "process", "processes")
+        number = len({queue for each in moment.held for queue in each.queues})
+        held = Text("{processes} said to hold {number:,}", processes=processes, number=number)
+    offsets = Text("there are no offsets")
+    if (read := moment.read) is not None:
+        offsets = Text("{advancing:,} advance by offsets", advancing=read.advancing)
+        if read.caught_up:
+            more = read.caught_up
+            offsets = Text("{offsets}, {more:,} are caught up", offsets=offsets, more=more)
+    return [lists, held, offsets]
+
+
+def _refuted(evaluation: Evaluation, judged: Judged) -> list[MessageQueue]:
+    """The queues that lists and routes alone give to several or to nobody, where the rules know
+    better.
+    """
+    return [
+        each.queue
+        for each in evaluation.findings
+        if (each.kind, each.queue.broker_name, each.queue.queue_id) not in judged.wrong
+    ]
+
+
+def _cured(
+    situation: Situation, evaluation: Evaluation, judged: Judged
+) -> tuple[tuple[str, ...], Evaluation] | None:
+    """The cure of the first finding that was judged too: of a group with several faults one after
+    the other.
+    """
+    refuted = set(_refuted(evaluation, judged))
+    found = next((each for each in evaluation.findings if each.queue not in refuted), None)
+    if found is None:
+        return None
+    causes = core.find_causes(situation, evaluation)
+    cures = causes.cures.get((found.kind, found.queue), ())
+    cure = next(iter(cures), None)
+    return (cure, causes.after[cure]) if cure is not None and cure in causes.after else None
 
 
 # ------------------------------------------------------------------ in a few words
-
-
-def elsewhere(moment: Moment) -> Text | None:
-    """The findings of the topic at other times, where there are none at the moment."""
-    found = moment.elsewhere
-    if found is None:
-        return None
-    first, last = map(clock, found[1:])
-    return Text(
-        "nothing is wrong at this moment; at other times {topic} had {kinds}, the worst from "
-        "{first} to {last}: --at {last}",
-        topic=visible(moment.state.topic),
-        kinds=list_of(found.kinds),
-        first=first,
-        last=last,
-    )
 
 
 def size_and_wrong(evaluation: Evaluation) -> Text:
@@ -137,134 +209,6 @@ def wrong_in_words(evaluation: Evaluation) -> Text:
     )
 
 
-# ------------------------------------------------------------------ the picture
-
-
-#: A line of a picture: its label, and by queue what is below the queue's number.
-_PictureLine = tuple[str, Mapping[MessageQueue, str]]
-
-
-class TextPicture(NamedTuple):
-    """A picture: its lines, none where nobody takes anything; how much it does not show."""
-
-    lines: list[str]
-    left_out: Text | None = None
-
-
-def draw(reader: Reader, evaluation: Evaluation) -> TextPicture:
-    """Clients by queues, and a last row that marks what is wrong; ``legend.txt`` says how.
-
-    No line is wider than the reader has columns, but for a queue alone.
-    """
-    marks = _marks(evaluation)
-    queues = core.sort_message_queues(evaluation.seen_queues)
-    if not queues:
-        return TextPicture([])
-    shown = queues
-    if len(queues) > _MOST_DRAWN:
-        shown = ([queue for queue in queues if queue in marks] or queues)[:_MOST_DRAWN]
-    rows = _rows(evaluation)
-    clients = list(rows)
-    if len(clients) > _MOST_CLIENTS:
-        wanted = {c.client_id for f in evaluation.findings for c in f.claimants}
-        clients = ([row for row in clients if row[0] in wanted] or clients)[:_MOST_CLIENTS]
-    # Before a label is cut: what is left of a secret then would not be recognised.
-    labels = [reader.shown(_id_of(*row[:2])) for row in clients]
-    lines: list[_PictureLine] = [("", {queue: str(queue.queue_id) for queue in shown})]
-    for label, row in zip(labels, clients, strict=True):
-        mark = str(row[1]) if row[1] > 1 else "#"
-        lines.append((label, {queue: _cell(rows[row].get(queue, 0.0), mark) for queue in shown}))
-    lines.append((reader.language("wrong"), {queue: marks.get(queue, "") for queue in shown}))
-    width = min(max(display_width(label) for label, _ in lines), reader.width // 2)
-    drawn = [
-        line
-        for block in _blocks(shown, reader.width - width - 4)
-        for line in _block(block, lines, width)
-    ]
-    return TextPicture(drawn, _left_out(len(queues) - len(shown), len(rows) - len(clients)))
-
-
-def _left_out(queues: int, clients: int) -> Text | None:
-    parts = [count(queues, "more queue")] if queues else []
-    parts += [count(clients, "more client")] if clients else []
-    template = "({parts} [is|are] not shown)"
-    return agreeing(queues + clients, template, parts=list_of(parts)) if parts else None
-
-
-def _id_of(client_id: str, processes: int) -> str:
-    """The id as a person reads it, and how many processes have it, where there are several."""
-    shown = shown_id(client_id)
-    return Text("{client_id} (x{n})", client_id=shown, n=processes) if processes > 1 else shown
-
-
-def _rows(evaluation: Evaluation) -> dict[tuple[str, int, bool], dict[MessageQueue, float]]:
-    """The share of the views under which each queue is taken, by client id and processes."""
-    rows: dict[tuple[str, int, bool], dict[MessageQueue, float]] = {}
-    for each in evaluation.allocations:
-        row = rows.setdefault((each.client_id, each.processes, each.subscribed), defaultdict(float))
-        for queue in set(each.queues):
-            row[queue] += each.view_weight
-    return rows
-
-
-def _marks(evaluation: Evaluation) -> dict[MessageQueue, str]:
-    """The letters that mark what is wrong with each queue."""
-    marks: dict[MessageQueue, str] = defaultdict(str)
-    for finding in evaluation.findings:
-        letter = finding.kind[0]
-        marks[finding.queue] += letter if finding.certainty == "CERTAIN" else letter.lower()
-    return marks
-
-
-def _blocks(queues: Sequence[MessageQueue], width: int) -> Iterator[list[list[MessageQueue]]]:
-    """The queues broker by broker, as many as go side by side."""
-    by_broker = grouped((queue.broker_name, queue) for queue in queues)
-    most = max(1, width // _cell_width(queues) - 1)
-    parts = [of[n : n + most] for of in by_broker.values() for n in range(0, len(of), most)]
-    block: list[list[MessageQueue]] = []
-    for part in parts:
-        if block and sum(map(_part_width, [*block, part])) > width:
-            yield block
-            block = []
-        block.append(part)
-    if block:
-        yield block
-
-
-def _cell_width(queues: Sequence[MessageQueue]) -> int:
-    return max(3, 1 + len(str(max(queue.queue_id for queue in queues))))
-
-
-def _part_width(part: Sequence[MessageQueue]) -> int:
-    name_width = min(display_width(visible(part[0].broker_name)), 24)
-    return max(_cell_width(part) * len(part), name_width) + 2
-
-
-def _block(
-    parts: Sequence[Sequence[MessageQueue]], lines: Sequence[_PictureLine], width: int
-) -> Iterator[str]:
-    """The lines of some queues below the names of their brokers; none that says nothing of them."""
-    widths = [_part_width(part) - 2 for part in parts]
-
-    def line(label: str, texts: Iterable[str]) -> str:
-        cells = "  ".join(map(padded, texts, widths))
-        return f"  {padded(cut(label, width), width)}  {cells}".rstrip()
-
-    names = (visible(part[0].broker_name) for part in parts)
-    yield line("", map(cut, names, widths))
-    for label, of_queues in lines:
-        if any(of_queues[queue] for part in parts for queue in part):
-            cells = (
-                "".join(f"{of_queues[queue]:>{_cell_width(part)}}" for queue in part)
-                for part in parts
-            )
-            yield line(label, cells)
-
-
-def _cell(share: float, full: str) -> str:
-    return "." if share <= 0 else full if share > 1 - 1e-9 else "~"
-
-
 # ------------------------------------------------------------------ why
 
 
@@ -292,7 +236,7 @@ def _route(route: TopicRoute) -> Text:
 def _traits(situation: Situation) -> dict[Text, list[str]]:
     """Traits of processes in words, with the ids of those that have them."""
     processes = find_processes(situation.state, situation.rules)
-    return grouped((_trait(each), _id_of(each.client_id, each.count)) for each in processes)
+    return grouped((_trait(each), id_of(each.client_id, each.count)) for each in processes)
 
 
 #: Evidence of a strategy.
@@ -324,50 +268,18 @@ def _trait(process: Process) -> Text:
     return text
 
 
-def _leaving(
-    situation: Situation, evaluation: Evaluation, reader: Reader
-) -> list[tuple[str, int, Text]]:
-    """The effect of each client's leaving: the smallest of the what-ifs, and the commonest.
-
-    The client, how many queues move, and what is wrong then; only of a group of few clients.
-    """
-    clients = sorted({a.client_id for a in evaluation.allocations if a.subscribed})
-    if evaluation.coverage != AUDITED or not 1 < len(clients) <= _MOST_LEAVING:
-        return []
-    shown = {client_id: reader.shown(client_id) for client_id in clients}
-    width = max(map(display_width, shown.values()))
-    left = []
-    for client_id, name in shown.items():
-        changed = core.apply_change(situation, core.leave(client_id))
-        after = core.evaluate(changed.state, changed.rules)
-        left.append(
-            (padded(name, width), len(find_moves(evaluation, after)), wrong_in_words(after))
-        )
-    return left
-
-
 # ------------------------------------------------------------------ since when
 
-TableRow = Mapping[str, Any]
 #: Columns in which queues that share a line are equal.
-_EQUAL_IN_A_LINE = ("first_seen", "last_seen", "share_of_time", "persistence", "severity")
-#: Tables of which each row has a line of its own, with whom it is about.
-_ONE_A_LINE = ("stalled_queues", "group_faults")
+_EQUAL_IN_A_LINE = ("first_seen", "last_seen", "persistence", "severity")
 
 
-def _since(moment: Moment) -> Iterator[tuple[str, Sequence[TableRow]]]:
-    """The rows that share a line, with their table: the queues of an episode, a stall, a fault."""
-    for table in GRADED_TABLES:
-        rows = moment.episodes[table]
-        if table in _ONE_A_LINE:
-            yield from ((table, [row]) for row in rows)
-            continue
-        of_episode = grouped((tuple(row[name] for name in _EQUAL_IN_A_LINE), row) for row in rows)
-        yield from ((table, of_episode[alike]) for alike in sorted(of_episode))
-
-
-def _queues_of(rows: Iterable[TableRow]) -> list[QueueKey]:
-    return [(row["broker_name"], row["queue_id"]) for row in rows]
+def _since(judged: Judged) -> Iterator[tuple[str, Mapping[str, Any], list[QueueKey]]]:
+    """The findings of queues that share a line: their table, what they share, and the queues."""
+    for table, rows in judged.queues.items():
+        alike = grouped((tuple(row[name] for name in _EQUAL_IN_A_LINE), row) for row in rows)
+        for of_line in alike.values():
+            yield table, of_line[0], [(row["broker_name"], row["queue_id"]) for row in of_line]
 
 
 def _ranges(moment: Moment, queues: Iterable[QueueKey]) -> str:

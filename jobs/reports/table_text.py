@@ -6,6 +6,7 @@ are ``visible`` before: nothing in them moves the cursor.
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from operator import eq
 from typing import Any, TextIO
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from rebalance_core.errors import near_names, nearest
 from rebalance_core.findings import AUDITED
 
 from ..config.masking import Masking
+from ..console.other_words import meant_by
 from ..console.terminal import console_on, is_terminal
 from ..declared.kinds import SEVERITY_COLUMNS, badness
 from ..errors import SettingsError
@@ -29,6 +31,7 @@ from ..languages.translated_rows import TEXTS
 from ..schemas import GROUP_HEALTH, QUARANTINE, REPORT_TABLES
 from ..storage import PublishedRun, Reports
 from ..texts.shown import as_plain, csv_line, cut, json_text, padded, visible
+from .one_client import is_client
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -54,31 +57,42 @@ def read_table(
     name: str,
     group: str | None = None,
     topic: str | None = None,
+    client: str | None = None,
 ) -> pa.Table:
-    """A table of a published run, sorted; only a group's or a topic's rows where it has such.
+    """A table of a published run, sorted; only a group's, topic's or client's rows where it has
+    such.
 
     A warning names the filter that a table has no column for. SettingsError where the run has no
     table of that name.
     """
     if name not in published.tables:
         there = (*published.tables, "summary")
+        commands = (f"rebalance-audit {each}" for each in meant_by(name, there))
+        meant = [each.removeprefix("rebalance-audit show ") for each in commands]
         raise SettingsError(
-            f"no table {_with_nearest(name, there)} in the run of {published.date}; "
+            f"no table {_or_meant(name, meant)} in the run of {published.date}; "
             f"there are {', '.join(there)}"
         )
     dataset = reports.dataset(published, name)
     names = dataset.schema.names
     table = dataset.to_table()
-    for what, column, wanted in (("group", "consumer_group", group), ("topic", "topic", topic)):
+    for what, wanted, columns in (
+        ("group", group, ("consumer_group", "groups")),
+        ("topic", topic, ("topic", "topics")),
+        ("client", client, ("client_id", "client_ids", "owners", "claimants")),
+    ):
         if wanted is None:
             continue
-        if column in names:
-            table = table.filter(ds.field(column) == wanted)
-        elif _has_list(table, several := f"{what}s"):
-            keep = [wanted in (each or ()) for each in table[several].to_pylist()]
-            table = table.filter(pa.array(keep, pa.bool_()))
-        else:
+        column = next((each for each in columns if _has_names(table, each)), None)
+        if column is None:
             _LOGGER.warning("%s is not by %s: --%s was left out", name, what, what)
+        elif what != "client" and column == columns[0]:
+            table = table.filter(ds.field(column) == wanted)
+        else:
+            fits = is_client if what == "client" else eq
+            cells = map(_names_in, table[column].to_pylist())
+            keep = [any(fits(each, wanted) for each in cell) for cell in cells]
+            table = table.filter(pa.array(keep, pa.bool_()))
     keys = [key for key in _SORTED_BY if key in names]
     return table.sort_by([(key, "ascending") for key in keys]) if keys else table
 
@@ -90,9 +104,18 @@ def shown_refused(rows: Iterable[pa.Table], masking: Masking) -> pa.Table:
     return shown.sort_by([("file", "ascending"), ("line_number", "ascending")])
 
 
-def _has_list(table: pa.Table, several: str) -> bool:
-    """True if a row is of several groups or topics; ``group_load.topics`` is their number."""
-    return several in table.column_names and pa.types.is_list(table.schema.field(several).type)
+def _has_names(table: pa.Table, column: str) -> bool:
+    """True if the column has one name or several; ``group_load.topics`` is their number."""
+    if column not in table.column_names:
+        return False
+    type_ = table.schema.field(column).type
+    return pa.types.is_string(type_) or pa.types.is_list(type_)
+
+
+def _names_in(cell: Any) -> Sequence[str]:
+    if not isinstance(cell, list):
+        return (cell,) if cell else ()
+    return [each["client_id"] if isinstance(each, dict) else each for each in cell]
 
 
 _SORTED_BY = (
@@ -164,16 +187,15 @@ def select_columns(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Only these columns, in this order; SettingsError where there is no such column."""
     unknown = [name for name in columns if name not in table.column_names]
     if unknown:
+        shown = [_or_meant(each, nearest(each, table.column_names)) for each in unknown]
         raise SettingsError(
-            f"no column {', '.join(_with_nearest(name, table.column_names) for name in unknown)}; "
-            f"there are {', '.join(table.column_names)}"
+            f"no column {', '.join(shown)}; there are {', '.join(table.column_names)}"
         )
     return table.select(list(columns))
 
 
-def _with_nearest(name: str, names: Sequence[str]) -> str:
-    near = nearest(name, names)
-    return f"{name} (did you mean {' or '.join(near)}?)" if near else name
+def _or_meant(name: str, meant: Sequence[str]) -> str:
+    return f"{name} (did you mean {' or '.join(meant)}?)" if meant else name
 
 
 def why_no_rows(
@@ -185,7 +207,7 @@ def why_no_rows(
     """
     rows = read_table(reports, published, name)
     group = group if "consumer_group" in rows.column_names else None
-    topic = topic if "topic" in rows.column_names or _has_list(rows, "topics") else None
+    topic = topic if "topic" in rows.column_names or _has_names(rows, "topics") else None
     if group is None and topic is None:
         return ""
     coverage = _coverage(reports, published)
@@ -220,7 +242,7 @@ def _named(rows: pa.Table) -> set[tuple[str, str]]:
     """The groups and topics that some rows are of, '' where they have none."""
     found = set()
     names = [each for each in ("consumer_group", "topic", "topics") if each in rows.column_names]
-    lists_topics = _has_list(rows, "topics")
+    lists_topics = _has_names(rows, "topics")
     for row in rows.select(names).to_pylist():
         topics = (row["topics"] or [""]) if lists_topics else [row.get("topic") or ""]
         found |= {(row.get("consumer_group") or "", topic) for topic in topics}

@@ -7,6 +7,7 @@ reader. ``t`` in a template makes a ``Text``.
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -17,11 +18,9 @@ from rebalance_core.descriptions import queue_ranges
 from rebalance_core.english import (
     agreeing,
     count,
-    joined,
     list_of,
     named_broker,
     names,
-    with_commas,
 )
 from rebalance_core.moves import shown_id
 from rebalance_core.texts import Text
@@ -29,7 +28,7 @@ from rebalance_core.texts import Text
 from ..config.masking import Masking
 from ..declared.instants import Instant
 from ..languages.language import ENGLISH, Language
-from ..texts.shown import folded, padded, share_in_words, visible
+from ..texts.shown import folded, visible
 from ..texts.templates import templates_of
 
 #: Wide enough for a terminal, narrow enough for a ticket.
@@ -54,20 +53,17 @@ class Reader(NamedTuple):
     def lines(self, template: str, **values: Any) -> Iterator[str]:
         """The lines of a template with these values, long ones folded."""
         text = _environment().get_template(template).render(values, reader=self)
-        for line in text.removesuffix("\n").split("\n"):
+        for line in text.rstrip("\n").split("\n"):
             yield from folded(line, self.width)
 
 
-def clock(time: Instant) -> Text:
+def clock(time: Instant | datetime) -> Text:
     """The time as ISO 8601."""
     return Text("{at:iso}", at=time)
 
 
 #: Functions that templates call by name.
-_FUNCTIONS = (
-    *(agreeing, clock, count, joined, list_of, named_broker, names, with_commas),
-    *(share_in_words, padded, queue_ranges, shown_id),
-)
+_FUNCTIONS = (*(agreeing, clock, count, list_of, named_broker, names, queue_ranges, shown_id),)
 
 
 @cache

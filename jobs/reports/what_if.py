@@ -1,62 +1,58 @@
-"""Texts and JSON of a what-if: of one topic, or of every topic of a group.
+"""Text and JSON of a what-if: of one topic, or of every topic of a group.
 
-``templates/what_if.txt`` and ``templates/what_if_of_group.txt`` have how it is laid out.
+``what_if_answer`` has what comes first, ``templates/what_if.txt`` how it is laid out.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import rebalance_core as core
 from rebalance_core import Evaluation, MessageQueue, WhatIf
 from rebalance_core.descriptions import taken_by
-from rebalance_core.english import count, joined
+from rebalance_core.english import joined
 from rebalance_core.findings import AUDITED, DUPLICATE, ORPHANED
 from rebalance_core.loads import queues_by_client
-from rebalance_core.message_queue import is_own_retry_topic
 from rebalance_core.moves import shown_id
 from rebalance_core.prediction import StateBetween, Ways
 from rebalance_core.texts import Text
 
 from ..judge.moment import Moment
 from ..languages.language import Language
-from .situation_text import draw, size_and_wrong, wrong_in_words
+from .picture import draw
+from .situation_text import size_and_wrong, wrong_in_words
 from .text_templates import Reader, clock
-
-#: The moment of each topic of a group, and the effect of the changes on it.
-Predictions = Sequence[tuple[Moment, WhatIf]]
+from .what_if_answer import Predictions, answer, change_hands, new_faults, without_retries
 
 
 def what_if_lines(
-    predicted: WhatIf, moment: Moment, language: Language, width: int
+    predictions: Predictions, language: Language, width: int, *, is_full: bool = False
 ) -> Iterator[str]:
-    """The lines of a what-if of a topic: who takes what then, what moves, what lies in between."""
+    """The lines of a what-if: the answer, and then of one topic who takes what and what moves, of
+    several what comes of each. ``is_full``: the pictures have every broker, queue and client.
+    """
+    moment, predicted = predictions[0]
     reader = Reader(moment.masking, language, width)
+    concerned = {move.broker_name for move in predicted.moves}
+    for finding in (*predicted.before.findings, *predicted.after.findings):
+        concerned.add(finding.queue.broker_name)
     return reader.lines(
         "what_if.txt",
-        **_FACTS,
-        moment=moment,
-        predicted=predicted,
-        changes=predicted.changes,
-        draw=partial(draw, reader),
-        moves_by_client=core.moves_by_client,
-    )
-
-
-def what_if_group_lines(predictions: Predictions, language: Language, width: int) -> Iterator[str]:
-    """The lines of a what-if of all topics of a group, and the queues of each client then."""
-    moment = predictions[0][0]
-    return Reader(moment.masking, language, width).lines(
-        "what_if_of_group.txt",
-        **_FACTS,
+        answer=list(answer(predictions)),
         moment=moment,
         predictions=predictions,
+        predicted=predicted,
         changes=_changes(predictions),
-        changes_something=any(predicted.steps for _, predicted in predictions),
-        unsafe=[(situation.state.topic, each) for situation, each in predictions if not each.safe],
+        changes_something=any(each.steps for _, each in predictions),
+        unsafe=[(of_topic.state.topic, each) for of_topic, each in predictions if not each.safe],
+        draw=partial(draw, reader, concerned=concerned, is_full=is_full),
+        moves_by_client=core.moves_by_client,
         in_one_line=_in_one_line,
         load=list(_load(predictions).items()),
+        new_faults=new_faults,
+        size_and_wrong=size_and_wrong,
+        what_is_wrong=_what_is_wrong,
     )
 
 
@@ -66,6 +62,9 @@ def what_if_values(predictions: Predictions) -> dict[str, Any]:
     Keys are added, never removed or changed.
     """
     moment = predictions[0][0]
+    shared = without_retries(predictions)
+    before = core.divide(predicted.before for _, predicted in shared)
+    after = core.divide(predicted.after for _, predicted in shared)
     return {
         "cluster": moment.cluster,
         "consumer_group": moment.state.consumer_group,
@@ -73,6 +72,12 @@ def what_if_values(predictions: Predictions) -> dict[str, Any]:
         "changes": _changes(predictions),
         "safe": all(predicted.safe for _, predicted in predictions),
         "dangers": sorted({danger for _, predicted in predictions for danger in predicted.dangers}),
+        "processes": {
+            "before": before.processes,
+            "idle_before": before.idle,
+            "after": after.processes,
+            "idle_after": after.idle,
+        },
         "topics": [_values(moment, predicted) for moment, predicted in predictions],
         "clients": [
             {"client_id": client_id, "queues_before": before, "queues_after": after}
@@ -91,12 +96,7 @@ def _in_one_line(predicted: WhatIf) -> Text:
     template = "NOT safe, {moves}; before: {before}; after: {after}"
     if predicted.safe:
         template = "safe, {moves}; before: {before}; after: {after}"
-    return Text(template, moves=_change_hands(predicted), before=before, after=after)
-
-
-def _change_hands(predicted: WhatIf) -> Text:
-    queues = count(len(predicted.before.seen_queues | predicted.after.seen_queues), "queue")
-    return Text("{moved:,} of {queues} change hands", moved=len(predicted.moves), queues=queues)
+    return Text(template, moves=change_hands([predicted]), before=before, after=after)
 
 
 def _changes(predictions: Predictions) -> list[str]:
@@ -108,11 +108,7 @@ def _changes(predictions: Predictions) -> list[str]:
 
 def _load(predictions: Predictions) -> dict[str, tuple[float | None, float | None]]:
     """Each client id's queues of all topics, before and after; None where it is not there."""
-    no_retries = [
-        (m, predicted)
-        for m, predicted in predictions
-        if not is_own_retry_topic(m.state.topic, m.state.consumer_group)
-    ] or predictions
+    no_retries = without_retries(predictions)
     before = _sums(predicted.before for _, predicted in no_retries)
     after = _sums(predicted.after for _, predicted in no_retries)
     return {
@@ -198,20 +194,3 @@ def _queue(queue: MessageQueue) -> dict[str, Any]:
 def _what_is_wrong(between: StateBetween) -> str:
     wrong = {DUPLICATE: between.duplicates, ORPHANED: between.orphans}
     return joined(taken_by(kind, queues) for kind, queues in wrong.items() if queues)
-
-
-def _new_faults(predicted: WhatIf) -> tuple[core.Fault, ...]:
-    """The faults behind the findings after all is done."""
-    if not predicted.new_findings:
-        return ()
-    causes = core.find_causes(predicted.situation_after, predicted.after)
-    return core.find_faults(predicted.situation_after, predicted.after, causes)
-
-
-#: Values that both texts need.
-_FACTS: dict[str, Any] = {
-    "change_hands": _change_hands,
-    "new_faults": _new_faults,
-    "size_and_wrong": size_and_wrong,
-    "what_is_wrong": _what_is_wrong,
-}

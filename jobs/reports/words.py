@@ -75,6 +75,18 @@ def in_general(text: str) -> str:
     return Text.of(fill(text.template, values), text.template, values)
 
 
+def names_of_slots(text: str) -> dict[str, str]:
+    """The names that ``in_general`` leaves out of a text, by slot, in their order.
+
+    >>> names_of_slots(Text("{what} it", what=Text("restart {this_client}", this_client="a")))
+    {'this_client': 'a'}
+    """
+    names: dict[str, str] = {}
+    for slot, value in text.values.items() if isinstance(text, Text) else ():
+        names |= {slot: str(value)} if slot in _OF_SEVERAL else names_of_slots(value)
+    return names
+
+
 def sentences(parts: list[str]) -> str:
     """Sentences one after the other.
 

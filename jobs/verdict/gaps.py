@@ -4,6 +4,7 @@ answered.
 What is not there cannot be found, so an all-clear is worth no more than these gaps let it be.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -45,6 +46,8 @@ SNAPSHOT_TIME_STANDS = "SNAPSHOT_TIME_STANDS"
 ROUNDS_MISSING = "ROUNDS_MISSING"
 ROUNDS_BEGIN_LATE = "ROUNDS_BEGIN_LATE"
 ROUNDS_END_EARLY = "ROUNDS_END_EARLY"
+#: Two names of clusters that differ by blanks alone: one cluster, cut in two.
+CLUSTERS_ALIKE = "CLUSTERS_ALIKE"
 #: Facts that the lists lack: addresses that distinguish connections, a broker that clients ask.
 ADDRESSES_MISSING = "ADDRESSES_MISSING"
 BROKER_NOT_ROUTED = "BROKER_NOT_ROUTED"
@@ -68,6 +71,7 @@ GAPS = (
     LEFT_OUT,
     ROWS_LOST,
     *(TIMES_APART, TIMES_AHEAD),
+    CLUSTERS_ALIKE,
     ROUNDS_TOO_SHORT,
     SNAPSHOT_TIME_STANDS,
     *(ROUNDS_MISSING, ROUNDS_BEGIN_LATE, ROUNDS_END_EARLY),
@@ -75,10 +79,16 @@ GAPS = (
     *(BROKER_SILENT, OFFSETS_MISSING, NAMESERVER_SILENT),
     *(CLUSTER_GONE, GROUP_GONE, BROKER_GONE, NAMESERVER_GONE, NOT_NAMED),
 )
+#: Gaps in the rounds alone, of which whoever was asked in each knows more.
+OF_ROUNDS = frozenset({ROUNDS_TOO_SHORT, ROUNDS_MISSING, ROUNDS_BEGIN_LATE, ROUNDS_END_EARLY})
 #: And in the table ``gaps``: topics that were not audited, findings that nobody looked for.
 UNAUDITED_TOPICS, LEFT_OPEN = "NOT_AUDITED", "LEFT_OPEN"
 #: The most sentences that are kept of each kind; then one says how many more there are.
 _MOST_OF_A_KIND = 20
+
+
+#: A blank that distinguishes no two names: any but one between two numbers.
+_BLANK = re.compile(r"(?<!\d) | (?!\d)")
 
 
 class Gap(NamedTuple):
@@ -104,6 +114,28 @@ def times_ahead(ahead: Mapping[str, tuple[int, Instant, Instant]]) -> Iterator[G
             last=time_text(ends),
         )
         yield Gap(TIMES_AHEAD, text)
+
+
+def clusters_alike(clusters: Iterable[str]) -> Iterator[Gap]:
+    """A gap for each name of clusters that the input writes with blanks and without.
+
+    Each is audited by itself, so that members and servers of the other are missing in both.
+
+    >>> [str(gap.text)[:35] for gap in clusters_alike(["c", "c ", "r 1 11", "r 11 1"])]
+    ['clusters "c", "c␣" differ by blanks']
+    """
+    in_order = sorted(set(clusters))
+    alike = grouped((_BLANK.sub("", " ".join(each.split())), each) for each in in_order)
+    for of_one in alike.values():
+        if len(of_one) > 1:
+            shown = [re.sub(r"\s", "␣", each) for each in of_one]
+            text = Text(
+                "clusters {clusters} differ by blanks (␣) alone, so each was audited without the "
+                "members and servers of the other: if they are one, give it one name where the "
+                "dumps are made",
+                clusters=names([f'"{each}"' for each in shown], MOST_NAMES),
+            )
+            yield Gap(CLUSTERS_ALIKE, text)
 
 
 def facts_missing(

@@ -25,7 +25,7 @@ from rebalance_core.texts import Text
 
 from ..declared.instants import SECOND, Instant
 from ..judge.extents import reach
-from ..judge.intervals import ONE_IS_MISSING, SEVERAL, usual_gap
+from ..judge.intervals import ONE_IS_MISSING, SEVERAL, longest_at_edges, usual_gap
 from .gaps import (
     ROUNDS_BEGIN_LATE,
     ROUNDS_END_EARLY,
@@ -40,10 +40,6 @@ RoundTimes = Mapping[str, Collection[Instant]]
 
 #: An answer is due after nearly the usual time: rounds are not quite even.
 _NEARLY = 0.9
-#: The rounds, and the time, that may be missing at the edges of a night: files come late, and a
-#: collector that is started anew needs a moment.
-_ROUNDS_AT_EDGES = 3
-_TIME_AT_EDGES = 600 * SECOND
 #: The summary of a run is read often, and has to stay small.
 _MOST_CLUSTERS = 20
 
@@ -182,8 +178,7 @@ def short_nights(rounds: RoundTimes, since: Instant | None, until: Instant | Non
         edges = [(since or own[0], until or own[-1]), *others]
         begin = min(own[0], *(at for at, _ in edges))
         end = max(own[-1], *(at for _, at in edges))
-        most = _ROUNDS_AT_EDGES * interval if interval else (end - begin) / 2
-        most = max(most, _TIME_AT_EDGES)
+        most = max(longest_at_edges(interval or 0), 0 if interval else (end - begin) / 2)
         if own[0] - begin > most:
             text = Text(
                 "cluster {cluster}: no round from {begin} until the first one at {first}",

@@ -117,7 +117,8 @@ class RunVerdict:
 
     Lasting findings that are not known issues: ``topics`` by severity, ``kinds`` by main cause, the
     worst first, the number of their ``groups``, the number of topics that are ``ongoing``: there in
-    the last snapshot, and the messages ``waiting`` there. ``others``: the number of topics with
+    the last snapshot, and that were, ``unseen`` since, when their group was last asked about, and
+    the messages ``waiting`` there. ``others``: the number of topics with
     something that does not count, by its ``Standing`` or by a kind that has no severity. ``rows``:
     the number of rows of findings that are not known issues, by severity.
 
@@ -135,6 +136,7 @@ class RunVerdict:
     kinds: Mapping[str, int]
     groups: int
     ongoing: int
+    unseen: int
     waiting: WaitingMessages
     others: Mapping[str, int]
     rows: Mapping[str, int]
@@ -212,8 +214,13 @@ class RunVerdict:
         if self.counted and self.ongoing:
             template = "{number:,} [is|are] still there in the last snapshot."
             yield agreeing(self.ongoing, template, number=self.ongoing)
-        elif self.counted:
+        elif self.counted and not self.unseen:
             yield Text("None of them is left in the last snapshot.")
+        if self.unseen:
+            template = (
+                "{number:,} [was|were] there when the group was last asked about, before the end."
+            )
+            yield agreeing(self.unseen, template, number=self.unseen)
         if waiting := self.waiting.text:
             yield Text("In these topics {waiting}.", waiting=waiting)
         if self.missing:
@@ -325,6 +332,7 @@ _OF_PROBLEMS = (
     "standing",
     "worst_severity",
     "ongoing",
+    "unseen_since",
     "kind",
     "statuses",
     "returned",
@@ -332,7 +340,7 @@ _OF_PROBLEMS = (
 )
 #: The columns of ``verdict`` that are a value of a ``RunVerdict`` as they are.
 _SAME = (
-    *("run_id", "state", "level", "sentence", "groups", "ongoing"),
+    *("run_id", "state", "level", "sentence", "groups", "ongoing", "unseen"),
     *("new", "returned", "resolved", "left_open"),
 )
 
@@ -350,7 +358,7 @@ def read_verdict(tables: Tables) -> RunVerdict:
     kinds, others = (
         {each["kind"]: each["topics"] for each in row[name]} for name in ("kinds", "others")
     )
-    numbers = ("groups", "ongoing", "new", "returned", "resolved", "left_open")
+    numbers = ("groups", "ongoing", "unseen", "new", "returned", "resolved", "left_open")
     return RunVerdict(
         **{name: row[name] for name in ("run_id", *numbers)},
         topics={each: row[each.lower()] for each in (CRITICAL, WARNING) if row[each.lower()]},
@@ -399,7 +407,8 @@ def make_verdict(
         topics=Counter(each["worst_severity"] for each in counted),
         kinds=Counter(each["kind"] for each in counted),
         groups=len({place_of(each)[:2] for each in counted}),
-        ongoing=sum(each["ongoing"] for each in counted),
+        ongoing=sum(each["ongoing"] and each["unseen_since"] is None for each in counted),
+        unseen=sum(each["unseen_since"] is not None for each in counted),
         waiting=WaitingMessages.of_all(map(WaitingMessages.of_columns, counted)),
         others=_others(tables, problems),
         rows={

@@ -35,8 +35,8 @@ def lines(*, is_orphan_read):
 @pytest.mark.parametrize(
     ("is_orphan_read", "said"),
     [
-        (False, "at least 49 messages (no offsets of 4 of 8 queues)\n  broker-b 2: 49 messages\n"),
-        (True, "0 messages (no offsets of 4 of 8 queues)\n"),
+        (False, "At least 49 messages wait (no offsets of 4 of 8 queues)."),
+        (True, "No message is known to wait (no offsets of 4 of 8 queues)."),
     ],
 )
 def test_explain_says_what_waits_at_least(tmp_path, capsys, monkeypatch, is_orphan_read, said):
@@ -46,4 +46,7 @@ def test_explain_says_what_waits_at_least(tmp_path, capsys, monkeypatch, is_orph
     monkeypatch.chdir(tmp_path)
 
     assert main(["explain", "--dumps", str(path), "--group", "G"]) == 0
-    assert f"Not consumed at 2026-11-20T10:14:00.000Z: {said}" in capsys.readouterr().out
+    text = " ".join(capsys.readouterr().out.split())
+    assert said in text
+    queue = "Not consumed at 2026-11-20T10:14:00.000Z broker-b 2: 49 messages "
+    assert (queue in text) is not is_orphan_read

@@ -19,7 +19,7 @@ from tests.contract.test_help import parsers
 from tests.fuzz.mutations import changed_texts
 from tests.support.truth import CAPTURES
 
-EXIT_CODES = {0, 1, 2, 3, 4}
+EXIT_CODES = {0, 1, 2, 3, 4, 5}
 
 #: Values that parsers stumble over; none names a place outside of the working directory.
 NASTY = [

@@ -24,6 +24,7 @@ from rebalance_core import (
     [
         ("--leave", "a", "a leaves"),
         ("--join", "a", "a joins"),
+        ("--join", "4@app", "4@app joins"),
         ("--strategy", "AVG", "every client uses AVG"),
         ("--strategy", "CONSISTENT_HASH={virtual_node_count = 9}", "every client uses CONSISTENT"),
         ("--add-broker", "broker=c=3", "broker=c is added with 3 queues"),
@@ -41,6 +42,8 @@ def test_each_option_makes_its_change(option: str, value: str, said: str) -> Non
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
+        ("--join", "4", "write --join new-1 --join new-2 --join new-3 --join new-4"),
+        ("--join", "40", "--join new-8 and so on"),
         ("--strategy", "CONFIG={x", "expected NAME={key = value, ...}, came"),
         ("--strategy", "CONSISTENT_HASH={nodes = 9}", "nodes"),
         ("--strategy", "AVERAGE", "unknown strategy"),

@@ -32,8 +32,8 @@ STEPS = {
     },
     "reports": {"judge.core_verdict", "judge.moment"},
     "rendering": {
-        *("reports.commands", "reports.place_findings", "reports.leading_events"),
-        *("reports.problems", "reports.tables", "reports.words"),
+        *("reports.commands", "reports.finding_rows", "reports.leading_events"),
+        *("reports.place_findings", "reports.problems", "reports.tables", "reports.words"),
     },
 }
 #: Where pyspark may be imported. Else it has its place where nothing of it runs: of the API's

@@ -96,6 +96,10 @@ a file that is named .gz and is not packed: run plain.jsonl.gz
     3 plain.jsonl.gz: it is not packed by gzip: give it a name without .gz; 1 of 1 lines,
 a dump of nothing: run empty.jsonl
     3 empty.jsonl is empty (was the disk full?)
+tables among the dumps: run .
+    2 /o/snapshots would be written into ... keep the dumps in a folder of their own, or
+tables below the dumps of a glob: ingest --dumps noth* --snapshots nothing/tables
+    2 /nothing/tables would be written into ... where the dumps are read
 the text of mqadmin: run mqadmin.txt
     3 mqadmin.txt line 1: expected one JSON object, came '#Topic ... docs/dumps.md has their
 a CSV file: run rows.csv
@@ -225,6 +229,8 @@ reports as tables: explain --snapshots out/reports --group G
     3 no table heartbeats at ... expected the folder of snapshot tables ... as out/snapshots
 an unknown client leaves: what-if --dumps whole.jsonl --group G --topic T --leave 10.0.0.9@app
     2 expected a client of G to leave, came '10.0.0.9@app' ... '10.0.0.1@1'
+a number where ids are meant: what-if --dumps whole.jsonl --group G --topic T --join 2
+    2 --join: expected a client id ... came the number 2 ... write --join new-1 --join new-2; re
 a strategy that RocketMQ has not: what-if --dumps whole.jsonl --group G --topic T --strategy sticky
     2 --strategy: unknown strategy 'sticky': expected one of AVG ... what-if --help
 too many queues: what-if --dumps whole.jsonl --group G --topic T --queues 99999999

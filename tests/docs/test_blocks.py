@@ -14,6 +14,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -213,6 +214,25 @@ def test_every_block_of_a_page_runs_and_prints_what_follows_it(
         printed = _RUN[block.language](block, values)
         if block.prints is not None:
             assert shows(block.prints, printed), f"{block.where} printed:\n{printed}"
+
+
+@pytest.mark.e2e
+@pytest.mark.usefixtures("folder")
+def test_the_readme_begins_with_the_first_finding_of_make_audit() -> None:
+    made = re.search(r"rebalance-audit run (.*) \\\n\t\t(.*)", (ROOT / "Makefile").read_text())
+    assert made is not None
+    places = {"SAMPLES": "tests/data/captures", "OUT": "made", "ENGINE": "local"}
+    places["SAMPLE_SETTINGS"] = "tests/data/sample.toml"
+    words = re.sub(r"\$\((\w+)\)", lambda of: places[of[1]], " ".join(made.groups()))
+    with redirect_stdout(io.StringIO()) as printed:
+        assert main(["run", *shlex.split(words)]) == 0
+    _, first, others = re.split(
+        r"^(.* / \S+: )", printed.getvalue(), maxsplit=1, flags=re.MULTILINE
+    )
+    for page in (ROOT / "README.md", ROOT / "README.zh-CN.md"):
+        begins = blocks(page)[0]
+        assert "make audit" in begins.text
+        assert f"{first}{others}".startswith(begins.prints or "nothing")
 
 
 def test_pages_with_a_test_of_their_own_have_it() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from jobs.config.settings import Settings, load_settings
 from jobs.declared.instants import to_datetime
+from jobs.declared.kinds import GRADED_TABLES
 from jobs.judge.allocations import allocation_rows
 from jobs.judge.arrow_tables import to_table
 from jobs.pipeline.moments import MomentQuestion, moments_of_dumps, moments_of_tables
@@ -155,7 +156,13 @@ def test_every_moment_is_answered_with_what_was_published_of_it(
             made = allocation_rows([place], [evaluated.allocations])
             taken = sorted(map(str, made.rows.to_pylist()))
             assert taken == sorted(allocations[run["state_id"]])
-            for table, rows in moment.episodes.items():
+            for table in GRADED_TABLES:
+                rows = [
+                    row
+                    for row in moment.judged[table]
+                    if row["topic"] == topic
+                    and row["first_seen"] <= moment.snapshot_time <= row["last_seen"]
+                ]
                 told = to_table(TABLES[table], rows).to_pylist()
                 published = sample.at(table, group, topic, at)
                 assert sorted(map(str, told)) == sorted(map(str, published)), (table, run)

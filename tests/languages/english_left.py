@@ -11,6 +11,7 @@ CODES = {
     *("Broker", "NameServer", "Proxy", "slave", "master", "Pod", "Java", "Rebalance", "audit"),
     "secret",
     *("rebalance-audit", "what-if", "help", "at", "assign", "consumerProgress", "consume_stats"),
+    *("wipeWritePerm", "full", "explain"),
     *("instanceName", "setInstanceName", "Drocketmq.client.name", "clientIP", "lock", "failed"),
     *("mqadmin", "updateTopic", "updateSubGroup", "autoCreateSubscriptionGroup", "false"),
     *("strategies", "name", "params", "client-go", "Go"),

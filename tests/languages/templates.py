@@ -41,6 +41,7 @@ IN_ENGLISH = (
     "jobs/pipeline/plan.py",
     "jobs/console/progress.py",
     "jobs/reports/ending.py",
+    "jobs/reports/one_group.py",
     "jobs/reports/table_text.py",
     "jobs/storage/retention.py",
 )

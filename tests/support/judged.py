@@ -46,7 +46,13 @@ def with_problems(
     problems: list[Row] = []
     for (cluster, consumer_group), of_group in of_groups.items():
         group = {"cluster": cluster, "consumer_group": consumer_group}
-        problems += [group | row for row in problem_rows(of_group, ended or {}, offsets or {})]
+        events = [
+            _judged("events", row)
+            for row in found.get("events", ())
+            if row.get("cluster") == cluster and consumer_group in row["groups"]
+        ]
+        judged = problem_rows(of_group | {"events": events}, ended or {}, offsets or {})
+        problems += [group | row for row in judged]
         for row in of_group["group_faults"]:
             number = row["number"]
             found["group_faults"][number] = {

@@ -27,9 +27,18 @@ def mail_of(message: Message, email: Email, now: datetime) -> EmailMessage:
     mail["Date"] = format_datetime(now)
     mail["Message-ID"] = make_msgid(domain=email.sender.rpartition("@")[2])
     mail["Auto-Submitted"] = "auto-generated"
-    text = "".join(f"{inert(line)}\n" for line in message.lines)
-    mail.set_content(text.encode(errors="replace").decode())
+    mail.set_content(_body(message))
     return mail
+
+
+def mail_text(message: Message) -> str:
+    """The mail as its reader sees it: the subject and the text."""
+    return f"Subject: {message.heading}\n\n{_body(message)}".rstrip("\n")
+
+
+def _body(message: Message) -> str:
+    text = "".join(f"{inert(line)}\n" for line in message.lines)
+    return text.encode(errors="replace").decode()
 
 
 def send(mail: EmailMessage, email: Email, password: str, timeout_seconds: float) -> Refusal | None:

@@ -111,6 +111,44 @@ def test_a_finding_is_posted_once_however_often_the_date_is_audited(
     assert topics(chat) == [["T"], ["U"]]
 
 
+def test_what_was_sent_is_printed_again_and_not_sent(
+    chat: Fake, reports: Path, alert: Alert
+) -> None:
+    audit(reports, orphan("one"))
+    alert(chat, "--webhook")
+    posted = chat.bodies[0]
+    alert(chat)
+    assert alert.out == "nothing to send for 2026-11-20 (--again prints what it was sent)\n"
+    alert(chat, "--again")
+    assert "G / T" in alert.out
+    alert(chat, "--again", "--service", "JSON")
+    assert json.loads(alert.out) == posted
+    alert(chat, "--webhook")
+    assert (len(chat.bodies), alert.out) == (1, "nothing to send for 2026-11-20\n")
+
+
+@pytest.mark.parametrize("service", ["SLACK", "FEISHU", "PAGERDUTY", "EMAIL"])
+def test_a_message_is_printed_as_a_service_gets_it_without_its_secrets(
+    service: str, reports: Path, alert: Alert, chat: Fake
+) -> None:
+    audit(reports, orphan("one"))
+    alert(chat, "--service", service, secret=SIGNING_SECRET)
+    assert chat.bodies == []
+    assert "G / T" in alert.out
+    assert not any(each in alert.out for each in (TOKEN, SIGNING_SECRET))
+    if service == "EMAIL":
+        assert alert.out.startswith("Subject: Rebalance audit of 2026-11-20")
+    else:
+        assert isinstance(json.loads(alert.out), dict)
+
+
+@pytest.mark.parametrize("option", ["--again", "--service=JSON"])
+def test_what_is_printed_is_not_sent_as_well(option: str, reports: Path, alert: Alert) -> None:
+    audit(reports, orphan("one"))
+    alert(None, option, "--webhook", code=2)
+    assert "expected --again and --service alone" in alert.err
+
+
 def test_a_service_that_fails_loses_neither_the_metrics_nor_the_message(
     chat: Fake, reports: Path, alert: Alert
 ) -> None:

@@ -228,14 +228,15 @@ def test_a_topic_whose_findings_have_gaps_says_for_how_much_of_the_time(tmp_path
 def test_a_stall_is_told_with_the_process_that_is_frozen(tmp_path: Path) -> None:
     def frozen(hour: int = 12, **values: Any) -> dict[str, Any]:
         last_seen = datetime(2026, 11, 20, hour, tzinfo=UTC)
-        return fault("FROZEN_PROCESS", queues_affected=1, last_seen=last_seen, **values)
+        values |= {"client_ids": ["a"], "queues_affected": 1, "last_seen": last_seen}
+        return fault("FROZEN_PROCESS", **values)
 
     faults = [
         frozen(13, evidence="the last"),
         frozen(evidence="the first"),
         frozen(14, evidence="of another", topic="T2"),
     ]
-    stalls = [report_row("stalled_queues"), report_row("stalled_queues", topic="T2")]
+    stalls = [report_row("stalled_queues", topic=each, owners=["a"]) for each in ("T", "T2")]
     one = told(tmp_path / "stall", stalled_queues=stalls[:1], group_faults=faults[:2])
     assert "1 queue stalled, since" in one[0]
     assert one[1:] == ["    FROZEN_PROCESS: the last", "    Repair: "]

@@ -110,3 +110,47 @@ def test_a_member_that_flaps_and_has_an_address_at_times_only() -> None:
     tables = {"heartbeats": table(HEARTBEATS, lists), "topic_routes": table(TOPIC_ROUTES, routes)}
     (fault,) = audit(tables)["group_faults"].to_pylist()
     assert fault["fault"] == "FLAPPING"
+
+
+def two_clusters(*names: str) -> tuple[str, list[str]]:
+    """The gaps of clusters that are well by themselves."""
+    lists = [
+        heartbeat_row(
+            cluster=cluster,
+            client_id=client_id,
+            client_addr=f"{client_id}:1",
+            snapshot_time=at(60 * number),
+        )
+        for cluster in names
+        for number in ROUNDS
+        for client_id in "ab"
+    ]
+    routes = [
+        route_row(cluster=cluster, snapshot_time=at(60 * number))
+        for cluster in names
+        for number in ROUNDS
+    ]
+    tables = {"heartbeats": table(HEARTBEATS, lists), "topic_routes": table(TOPIC_ROUTES, routes)}
+    summary = audit(tables).summary
+    return summary["verdict"]["state"], [str(gap.text) for gap in gaps_of(summary)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shown"),
+    [
+        ("prod", "prod ", "prod␣"),
+        ("prod", " prod", "␣prod"),
+        ("pr od", "pr  od", "pr␣␣od"),
+        ("prod", "prod\u3000", "prod␣"),
+    ],
+)
+def test_clusters_whose_names_differ_by_blanks_are_one_that_was_cut(
+    one: str, other: str, shown: str
+) -> None:
+    state, (gap,) = two_clusters(one, other)
+    assert state == "INCOMPLETE"
+    assert f'"{shown}"' in gap
+
+
+def test_clusters_with_names_of_their_own_are_well() -> None:
+    assert two_clusters("prod", "prod-2", "prod 2 11", "prod 21 1") == ("WELL", [])

@@ -677,7 +677,8 @@ def test_where_the_remedies_differ_each_card_has_its_own() -> None:
 
 @pytest.mark.parametrize("top", [0, 10], ids=["closed", "with pictures"])
 @pytest.mark.parametrize(
-    ("clients", "shared"), [("abcd", "See to the clients"), ("aaaa", "See to a")]
+    ("clients", "shared"),
+    [("abcd", "For each of: a and c: see to the clients"), ("aaaa", "See to a")],
 )
 def test_remedies_that_differ_in_names_alone_are_one_and_the_verdict_has_the_names(
     clients: str, shared: str, top: int
@@ -685,6 +686,7 @@ def test_remedies_that_differ_in_names_alone_are_one_and_the_verdict_has_the_nam
     tables = a_night(2, 2)
     for row, client in zip(tables["group_faults"], clients, strict=True):
         row["remedy"] = Text("see to {these_clients}", these_clients=client)
+        row["client_ids"] = [client]
         row["texts"] = encode({"remedy": row["remedy"]})
     html = to_html(report(top=top, **tables), "r")
     section = html.partition('<section class="cause"')[2].partition("</section>")[0]

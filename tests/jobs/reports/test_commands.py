@@ -53,7 +53,7 @@ def test_a_name_is_one_word_of_a_shell_and_shows_what_it_contains(name: str) -> 
     assert written.isprintable()
     assert words(written) == [name]
     told = commands(consumer_group=name, topic=name, client_ids=[name])
-    for line in (*told.confirm, *told.go_on):
+    for line in (*told.confirm, *told.go_on, *told.repaired):
         assert line.isprintable()
         assert any(name in word for word in words(line)), line
 
@@ -77,6 +77,19 @@ def test_without_a_fault_that_names_brokers_all_of_the_cluster_are_asked() -> No
     assert asked == ["10.0.0.1:10911", "10.0.0.2:10911"]
     of_a_lake = commands(summary={"brokers": {}, "inputs": {"snapshots": "lake"}})
     assert "mqadmin consumerConnection -g G -b BROKER_ADDR" in of_a_lake.confirm
+
+
+def test_the_nameservers_of_the_cluster_are_asked_whether_a_repair_worked() -> None:
+    witnesses = {"nameservers": {"C": ["10.9.0.1:9876", "10.9.0.2:9876"], "D": ["10.8.0.1:9876"]}}
+    run = "--reports reports --date 2026-11-20"
+    for summary, asked in (
+        ({"witnesses": witnesses}, "--namesrv 10.9.0.1:9876 --namesrv 10.9.0.2:9876"),
+        ({}, "--namesrv NAMESRV_ADDR"),
+    ):
+        check = f"rebalance-audit check --group G --topic T {asked} {run}"
+        assert commands(summary=summary).repaired == (check,)
+    passed = commands(severity="INFO", persistence="TRANSIENT", ongoing=False)
+    assert passed.repaired == ()
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from jobs.judge.why import CUT_OFF, NOBODY_HOLDS_IT, OTHER_FILTER
 from jobs.reports.place_findings import read_findings
-from jobs.reports.problems import Problem, read_problems
+from jobs.reports.problems import Problem, read_problems, remedies_of
+from rebalance_core.texts import Text, encode, for_slots
 from tests.support.published import (
     RowTables,
     fault,
@@ -174,6 +178,102 @@ def test_a_stall_that_a_fault_explains_has_the_remedy_of_that_fault() -> None:
     at_another_time = only(RowTables(stalled_queues=[stall()], group_faults=[later]))
     for problem in (of_another, at_another_time):
         assert [each.fault for each in problem.faults] == ["STALLED", "FROZEN_PROCESS"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "explains"),
+    [
+        *(("FROZEN_PROCESS", "b"), ("CLIENT_NOT_ANSWERING", "b"), ("GHOST_MEMBER", "b")),
+        *(("RECONNECTING", ""), ("STALE_CHANNEL", ""), ("UNLISTED_CONSUMER", "")),
+        # What the stall says of itself decides.
+        *(("EXPRESSION_MISMATCH", OTHER_FILTER), ("QUEUE_NOT_HELD", NOBODY_HOLDS_IT)),
+        *(("BROKER_VIEW_DIVERGENCE", CUT_OFF), ("GROUP_NOT_ON_BROKER", CUT_OFF)),
+        *(("MASTER_AWAY", "broker-a"), ("ROUTE_DIVERGENCE", "")),
+    ],
+)
+def test_a_stall_is_explained_by_a_fault_that_holds_its_queue_up_and_by_no_other(
+    kind: str, explains: str
+) -> None:
+    """``explains``: the owner or the broker that it is about, or what the stall says."""
+
+    def causes(why: str, **about: Any) -> set[str]:
+        values = {"severity": "WARNING", "queues_affected": 0, "client_ids": ["b"]}
+        beside = fault(kind, **values | {"broker_names": ["broker-a"]} | about)
+        tables = RowTables(stalled_queues=[stall(why=why)], group_faults=[beside])
+        return {each.fault for each in only(tables).faults}
+
+    is_of_owner_or_broker = explains in ("b", "broker-a")
+    why = explains if explains and not is_of_owner_or_broker else "a listener hangs"
+    assert causes(why) == ({kind} if explains else {kind, "STALLED"})
+    if is_of_owner_or_broker:
+        assert causes(why, client_ids=["c"], broker_names=["broker-b"]) == {kind, "STALLED"}
+    else:
+        assert causes("a listener hangs") == {kind, "STALLED"}
+
+
+def test_where_a_stall_and_another_fault_count_the_remedy_says_both_each_for_its_own() -> None:
+    """A client reconnects; beside it the listener of another one hangs."""
+    beside = fault("RECONNECTING", client_ids=["c"], queues_affected=0, remedy="see to the NAT")
+
+    def remedy(*stalls: dict[str, Any], **of_fault: Any) -> str:
+        return only(RowTables(stalled_queues=[*stalls], group_faults=[beside | of_fault])).remedy
+
+    held_up = "fix what holds up these queues at b: a listener hangs"
+    assert remedy(stall()) == (
+        f"1 queue stalled: {held_up}; a client keeps reconnecting: see to the NAT"
+    )
+    assert remedy() == "see to the NAT"
+    # What passed by itself, or is over while the stall is not, asks for nothing.
+    assert remedy(stall(), severity="INFO", persistence="TRANSIENT", ongoing=False) == held_up
+    assert remedy(stall(), ongoing=False) == held_up
+
+
+def event(kind: str = "GROUP_DEPLOYED", begins: float = 10, **values: Any) -> dict[str, Any]:
+    times = {"begins": minute(begins), "ends": minute(begins + 1)}
+    of = {"event_id": "e", "cluster": "C", "kind": kind, "subject": "G", "groups": ["G"]}
+    return of | times | values
+
+
+def test_a_problem_names_the_event_with_which_it_began() -> None:
+    def began(*events: dict[str, Any], **of_finding: Any) -> str | None:
+        rows = [finding(event_id="e", **of_finding), finding(1, first_seen=minute(14))]
+        return only(RowTables(orphaned_queues=rows, events=[*events])).began_with
+
+    assert began(event()) == "the deploy of G at 10:10:00"
+    # It happened to the group before, and after.
+    assert began(*(event(begins=each) for each in (2, 10, 30))) == "the deploy of G at 10:10:00"
+    left = event("MASTER_LEFT", 9, subject="broker-a", ends=None)
+    assert began(left) == "the loss of the master of broker-a at 10:09:00"
+    assert began() is None
+    # Something of it was there before.
+    assert began(event(begins=16), first_seen=minute(16)) is None
+    tables = RowTables(orphaned_queues=[finding(event_id="e")], events=[event()])
+    assert only(tables).times().endswith("10:10:00, began with the deploy of G at 10:10:00")
+
+
+def test_remedies_that_differ_in_names_alone_are_one_for_each_of_what_they_name() -> None:
+    def remedies(template: str, *every: tuple[str, str]) -> list[tuple[str, int]]:
+        """Of groups by number, each with a client and a broker."""
+        rows = []
+        for number, (client, broker) in enumerate(every):
+            values = {"this_client": client, "these_brokers": broker, "this_group": f"G{number}"}
+            remedy = Text(template, **for_slots(template, values))
+            about = {"client_ids": [client], "broker_names": [broker]}
+            row = fault(consumer_group=f"G{number}", remedy=remedy, **about)
+            rows.append(row | {"texts": encode({"remedy": remedy})})
+        return remedies_of(read_problems(RowTables(group_faults=rows)))
+
+    restart = "restart {this_client} at {these_brokers}"
+    assert remedies(restart, *zip("abcdefa", "xxxxxxx", strict=True)) == [
+        ("for each of: a, b, c and 3 more: restart the client at the brokers", 7)
+    ]
+    assert remedies(restart, ("a", "x"), ("a", "y")) == [
+        ("for each of: x and y: restart the client at the brokers", 2)
+    ]
+    assert remedies(restart, ("a", "x"), ("a", "x")) == [("restart a at x", 2)]
+    assert remedies("create {this_group}", ("a", "x"), ("a", "x")) == [
+        ("for each of: G0 and G1: create GROUP", 2)
+    ]
 
 
 def test_what_is_there_then_how_bad_then_what_waits_comes_before_how_many_queues() -> None:

@@ -191,12 +191,12 @@ def test_json_has_whole_rows(show) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (
-            ["orphans"],
-            "no table orphans in the run of 2026-11-20; there are ",
-        ),
+        (["xyz"], "no table xyz in the run of 2026-11-20; there are "),
+        (["orphans"], "no table orphans (did you mean orphaned_queues?) in the run of 2026-11-20"),
         (["quarantine", "--columns", "a,file,b"], "no column a, b; there are file, "),
         (["Summary"], "no table Summary (did you mean summary?) in the run"),
+        (["nights"], "no table nights (did you mean rebalance-audit report --nights 30?) in the"),
+        (["deploys"], "no table deploys (did you mean events?) in the run"),
         (["Orphaned_queue"], "no table Orphaned_queue (did you mean orphaned_queues?) in the run"),
         (["quarantine", "--columns", "raeson,b"], "no column raeson (did you mean reason?), b; th"),
         (["quarantine", "--date", "2026-11-21"], "no published report of 2026-11-21"),

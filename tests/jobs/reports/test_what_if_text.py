@@ -15,8 +15,6 @@ from jobs.pipeline.moment_texts import predict_moments
 from rebalance_core import Change, ChangeError, MessageQueue, join, leave, resize, use_strategy
 from tests.support.snapshots import BROKER, at, member, one_list
 
-#: The tables that say since when something is so.
-EPISODES = ("orphaned_queues", "duplicate_queues", "stalled_queues", "group_faults")
 RETRY = "%RETRY%G"
 
 
@@ -24,12 +22,12 @@ def group(
     clients: Sequence[str], queues: Mapping[str, int], backlog: Mapping[int, int] | None = None
 ) -> list[Moment]:
     """A group's moments; the same messages wait in the queues of each topic."""
-    now, none = to_instant(at(0)), dict.fromkeys(EPISODES, ())
+    now = to_instant(at(0))
     moments = []
     for topic, number in queues.items():
         state = replace(one_list(list(clients), queues=number), topic=topic)
         waiting = backlog and {MessageQueue(topic, BROKER, n): of for n, of in backlog.items()}
-        moments.append(Moment("C", state, now, now, now, none, (), waiting, now))
+        moments.append(Moment("C", state, now, now, now, {}, (), waiting, backlog_at=now))
     return moments
 
 
@@ -47,8 +45,10 @@ def test_every_topic_has_its_line_and_every_client_its_load():
     text = str(told.text)
 
     assert told.safe
-    assert text.startswith("G on 3 topics, cluster C\nas of 2026-01-05T00:00:00.000Z\n")
-    assert "\nWhat if: c joins\n\nSafe for every topic\n" in text
+    assert text.startswith("Safe, and of use to 1 more process: 10 queues, at most 4 a process, 6 ")
+    assert (
+        "\n\nG on 3 topics, cluster C, as of 2026-01-05T00:00:00.000Z\nWhat if: c joins\n" in text
+    )
     for topic in ("T", "U"):
         assert f"\n{topic}: safe, 2 of 5 queues change hands; before: every queue has one" in text
     # 5 queues are 3 and 2, then 2, 2 and 1; the retry topic does not count.
@@ -60,19 +60,20 @@ def test_what_is_not_safe_of_one_topic_is_not_safe_of_the_group():
     text = str(told.text)
 
     assert not told.safe
-    assert "NOT safe, for 1 topic of 2: see below" in text
+    assert text.startswith("NOT safe for 1 topic of 2, T above all: 2 of 2 states between the ")
     assert "\nT: NOT safe, 2 of 4 queues change hands" in text
     assert "\nU: safe, 0 of 1 queue change hands" in text
-    assert "NOT safe in a rolling way, step by step (2 steps)" in text
+    assert "In a rolling way, step by step (2 steps), the worst state in between" in text
     assert told.values["dangers"] == ["FINDINGS_BETWEEN"]
 
 
 def test_messages_in_queues_that_go_are_counted_with_what_to_do():
     told = predicted(group(["a"], {"T": 4, "U": 2}, {0: 0, 1: 0, 2: 7, 3: 2}), resize(2))
 
-    said = "lie in queues that go: queues 2-3 of broker-a."
-    assert f"NOT safe: 9 messages that the group has not consumed {said}" in text_of(told)
-    assert "First lower the number of write queues alone" in text_of(told)
+    said = "are in 2 queues that go, and nobody reads them until these are back."
+    assert f"T above all: 9 messages that the group has not consumed {said}" in text_of(told)
+    assert "To do: let nobody write to the queues that go" in text_of(told)
+    assert "Not consumed, in queues that go: queues 2-3 of broker-a" in text_of(told)
     of_topic = told.values["topics"][0]
     assert (of_topic["safe"], of_topic["dangers"]) == (False, ["MESSAGES_LEFT"])
     assert of_topic["queues_gone"] == [
@@ -84,7 +85,7 @@ def test_messages_in_queues_that_go_are_counted_with_what_to_do():
 
 def test_where_nobody_collected_offsets_the_text_says_so():
     told = predicted(group(["a"], {"T": 4}), resize(2))
-    said = "queues 2-3 of broker-a go, and the dumps have no offsets"
+    said = "2 queues go of which there are no offsets of the group."
     assert f"NOT safe as far as the dumps show: {said}" in text_of(told)
     assert told.values["topics"][0]["queues_gone"][0]["messages_left"] is None
 
@@ -95,7 +96,9 @@ def test_the_values_are_json_with_these_keys():
 
     assert values.keys() == {
         "cluster", "consumer_group", "as_of", "changes", "safe", "dangers", "topics", "clients",
+        "processes",
     }  # fmt: skip
+    assert values["processes"] == {"before": 2, "idle_before": 0, "after": 1, "idle_after": 0}
     assert (values["changes"], values["safe"], values["dangers"]) == (["b leaves"], True, [])
     assert values["clients"] == [
         {"client_id": "a", "queues_before": 2, "queues_after": 4},
@@ -139,7 +142,7 @@ def test_a_group_that_broadcasts_has_nothing_to_fear():
 def test_nothing_to_do_is_said_in_one_line():
     told = predicted(group(["a"], {"T": 4, "U": 4}), resize(4))
     assert told.safe
-    assert str(told.text).endswith("it is already so at this time (--at asks about another one).")
+    assert str(told.text).startswith("Nothing changes: it is already so at this time (--at asks ")
 
 
 def test_what_no_topic_allows_is_an_error():

@@ -1,0 +1,303 @@
+"""``check``: a finding of the last report, against the cluster as it is now, or newer dumps."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rebalance_core.errors import near_names
+
+from ..audit import audit
+from ..collect.rounds import CollectError, NoSuchGroupError, StoppedError
+from ..config.choices import LOCAL
+from ..config.known_issues import KnownIssues, load_known_issues
+from ..config.settings import Settings
+from ..config.window import Window
+from ..console.arguments import Options
+from ..console.output import give, say
+from ..console.progress import Progress
+from ..declared.instants import to_datetime
+from ..declared.kinds import GRADED_TABLES
+from ..errors import (
+    ContractError,
+    InputError,
+    QuarantineError,
+    SettingsError,
+    TerminatedError,
+)
+from ..pipeline.engine_choice import choose_engine, open_engine
+from ..pipeline.ingest import ingest
+from ..pipeline.new_looks import Comparison, Judged, is_deleted, open_findings, read_dossiers
+from ..publish.run import Run, Task
+from ..reports.finding_rows import FindingRow, counted_rows, place_of_finding, read_rows
+from ..reports.tables import PLACE, Place, PublishedTables, place_of
+from ..schemas import FORMER_FINDINGS
+from ..storage import Location, PublishedRun, Reports, SnapshotWriter, new_run_id
+from ..texts.shown import iso, json_text, shortened, visible
+from ..verdict.check_answers import (
+    GONE,
+    NOT_YET,
+    CheckAnswer,
+    CheckAnswers,
+    Lack,
+    NewLook,
+    OpenFinding,
+    answer,
+)
+from ..verdict.gaps import Gap
+from ..verdict.verdict import read_verdict
+from .clock import now
+from .collect import collect_from
+from .common import future, read_settings, reports_of, settings_of
+from .live import of_rounds, seconds_apart
+
+#: The exit code where it cannot be said yet.
+CANNOT_BE_SAID = 5
+#: Options of ``collect`` that it has not.
+_NOT_GIVEN: Mapping[str, Any] = {
+    **dict.fromkeys(("cluster", "topic", "timeout", "parallel", "rate")),
+    **dict.fromkeys(("group", "without"), ()),
+}
+_QUIET = Progress(quiet=True)
+_PREFIX = "rebalance-audit-"
+
+
+def run(args: Options) -> int:
+    """Gives the answer; returns its exit code: 0 gone, 1 still there or other faults, 5 not yet."""
+    if (args.finding_id is None) == (args.group is None):
+        raise SettingsError("expected FINDING_ID or --group G, one of them; check --help has both")
+    if args.finding_id is not None and (args.topic or args.cluster):
+        raise SettingsError("expected --topic and --cluster with --group: an id has its own")
+    is_input, is_cluster = bool(args.dumps or args.snapshots), bool(args.namesrv or args.config)
+    if is_input == is_cluster:
+        came = "both" if is_input else "neither"
+        raise SettingsError(
+            "expected the cluster (--namesrv HOST:PORT or --config FILE) or newer snapshots of it "
+            f"(--dumps PATH or --snapshots DIR), came {came}"
+        )
+    settings = settings_of(args)
+    reports = reports_of(args, settings)
+    asked = reports.read(args.date, lambda run: _Question.of(PublishedTables(reports, run), args))
+    # With other settings the audit would say something else than the report does.
+    args.set = [*asked.published.summary.get("settings_set", ()), *args.set]
+    checking = _Checking(args, read_settings(args), load_known_issues(None), asked)
+    answers = checking.of_input() if is_input else checking.of_cluster()
+    _tell(answers, args, settings)
+    return {GONE: 0, NOT_YET: CANNOT_BE_SAID}.get(answers.state, 1)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """The findings that are asked about, all of one group, as the published run has them."""
+
+    published: PublishedRun
+    cluster: str
+    group: str
+    findings: Sequence[OpenFinding]
+    before: Judged
+
+    @classmethod
+    def of(cls, tables: PublishedTables, args: Options) -> "_Question":
+        """Looks the findings up; InputError where there are none."""
+        names = (*GRADED_TABLES, FORMER_FINDINGS.name)
+        if args.group is None:
+            place = place_of_finding(tables, args.finding_id, names)
+            every = read_rows(tables, {place}, names)
+            found = [each for each in every if each.finding_id == args.finding_id]
+            places = {place}
+        else:
+            places = _places_of_group(tables, args.group, args.topic, args.cluster)
+            found = _counted(list(read_rows(tables, places)), args.group, tables.published.date)
+            place = found[0].place
+        findings, before = open_findings(found), Judged.of(tables, places)
+        return cls(tables.published, place.cluster, place.consumer_group, findings, before)
+
+
+def _places_of_group(
+    tables: PublishedTables, group: str, topic: str | None, cluster: str | None
+) -> set[Place]:
+    """The topics of a group in the report, in one cluster; else InputError with the near names."""
+    every = {place_of(row) for row in tables.read("group_health", PLACE).to_pylist()}
+    for name, wanted in (("consumer_group", group), ("cluster", cluster), ("topic", topic)):
+        if wanted is not None:
+            there = {getattr(each, name) for each in every}
+            every = {each for each in every if getattr(each, name) == wanted}
+            if not every:
+                raise InputError(
+                    f"no {name.removeprefix('consumer_')} {shortened(wanted)} in the report of "
+                    f"{tables.published.date}: {near_names(wanted, there)}"
+                )
+    clusters = sorted({each.cluster for each in every})
+    if len(clusters) > 1:
+        names = ", ".join(map(shortened, clusters))
+        raise InputError(
+            f"{shortened(group)} is in several clusters, {names}: say which", " with --cluster"
+        )
+    return every
+
+
+def _counted(rows: Sequence[FindingRow], group: str, date: str) -> list[FindingRow]:
+    found = counted_rows(rows)
+    if not found:
+        known = sorted({each.finding_id for each in rows if each.known_issue is not None})
+        aside = f" (known issues do not, such as {known[0]}: check it by its id)" if known else ""
+        raise InputError(
+            f"nothing of {shortened(group)} counts in the report of {date}{aside}, so that nothing "
+            "could be gone",
+            "; rebalance-audit live --group audits the group as it is now",
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class _Checking:
+    """A question on its way to its answer."""
+
+    args: Options
+    settings: Settings
+    known_issues: KnownIssues
+    asked: _Question
+
+    def of_input(self) -> CheckAnswers:
+        """The answer by the dumps or the snapshot tables that the options name."""
+        with TemporaryDirectory(prefix=_PREFIX) as folder:
+            return self._answers(folder, self.args.dumps, self.args.snapshots)
+
+    def of_cluster(self) -> CheckAnswers:
+        """The answer of the cluster: round after round, until there is one, or time is over."""
+        with TemporaryDirectory(prefix=_PREFIX) as folder:
+            return self._ask(folder)
+
+    def _ask(self, folder: str) -> CheckAnswers:
+        language, only = self.settings.console_language, (self.asked.cluster, self.asked.group)
+        # Its own options of these names are no patterns.
+        args = Options(**{**vars(self.args), **_NOT_GIVEN})
+        tell = Progress(quiet=args.quiet).say
+        every = seconds_apart(self.settings.persistence_seconds)
+        rounds, longest = of_rounds(f"{folder}/dumps", every), vars(args)["for"]
+        began = time.monotonic()
+        found: CheckAnswers | None = None
+        while True:
+            at = time.monotonic()
+            try:
+                options = collect_from(args, rounds, only)
+            except NoSuchGroupError:
+                return self._deleted()
+            except StoppedError as error:
+                raise TerminatedError from error
+            except CollectError as error:
+                if found is None:
+                    raise
+                tell(f"a round failed, the next one comes at its time: {visible(str(error))}")
+            else:
+                if longest is None:
+                    longest = options.settling_seconds + 2 * self.settings.persistence_seconds
+                found = self._answers(f"{folder}/{at}", [rounds["dumps"]], None)
+            ends, following = began + longest, at + every
+            last = now() + timedelta(seconds=ends - time.monotonic())
+            is_later = found.at is not None and to_datetime(found.at) > last
+            if found.state != NOT_YET or following > ends or is_later:
+                return found
+            tell(language.of(found.sentence))
+            time.sleep(max(0.0, following - time.monotonic()))
+
+    def _deleted(self) -> CheckAnswers:
+        return self._all(lambda each: answer(each, NewLook(is_deleted=True), 0))
+
+    def _all(self, of_each: Callable[[OpenFinding], CheckAnswer]) -> CheckAnswers:
+        return CheckAnswers([*map(of_each, self.asked.findings)])
+
+    def _answers(
+        self,
+        folder: str,
+        dumps: Sequence[str] | None,
+        snapshots: str | None,
+    ) -> CheckAnswers:
+        """Audits them in a folder of its own, and compares."""
+        asked, began, place = self.asked, now(), Location(folder)
+        task = Task(
+            Run(new_run_id(began), began),
+            Location(snapshots) if snapshots else place / "snapshots",
+            place / "reports",
+            Window(future=future(self.settings)),
+            self.settings,
+            self.known_issues,
+        )
+        lacks, tables = list[Lack](), None
+        gaps: Sequence[Gap] = ()
+        choice = choose_engine(LOCAL, dumps, task.snapshots, master=None)
+        with open_engine(choice, "check", dumps, task.snapshots, None, _QUIET) as engine:
+            if dumps:
+                with SnapshotWriter.open(task.snapshots, task.run.run_id, 0, _QUIET.say) as writer:
+                    try:
+                        ingest(engine, dumps, writer, self.settings, _QUIET)
+                    except QuarantineError as error:
+                        lacks.append(Lack(str(error)))
+            try:
+                published = audit(engine, task, _QUIET)
+            except ContractError:
+                raise
+            except InputError as error:
+                lacks.append(Lack(str(error)))
+            else:
+                tables = PublishedTables(Reports(task.reports), published)
+                gaps = read_verdict(tables).gaps
+        dossiers = read_dossiers(task.snapshots, self.settings, task.window, asked.group)
+        dossier = dossiers.get(asked.cluster)
+        if dumps and is_deleted(dumps, self.settings, dossier, asked.published, asked.findings):
+            return self._deleted()
+        places = {each.place for each in asked.findings}
+        after = Judged([], {}) if tables is None else Judged.of(tables, places)
+        compared = Comparison(
+            asked.published,
+            asked.before,
+            after,
+            frozenset(each.finding_id for each in asked.findings),
+            dossier,
+            gaps,
+            self.settings.masking.to_masking(),
+            lacks,
+        )
+        least = self.settings.persistence_seconds
+        return self._all(lambda each: answer(each, compared.look_at(each), least))
+
+
+def _tell(answers: CheckAnswers, args: Options, settings: Settings) -> None:
+    """Prints the sentence; of several findings a line for each, or all of it as JSON."""
+    language = settings.reader
+    sentence = language.of(answers.sentence)
+    if args.format == "json":
+        give(json_text(_document(answers, sentence, language.of), indent=2))
+        return
+    say(visible(sentence))
+    if len(parts := answers.parts) > 1:
+        for each in parts:
+            say(f"  {visible(language.of(each.sentence))}")
+
+
+def _document(answers: CheckAnswers, sentence: str, of: Callable[[str], str]) -> dict[str, Any]:
+    def time_of(at: int | None) -> str | None:
+        return None if at is None else iso(to_datetime(at))
+
+    return {
+        "state": answers.state,
+        "sentence": sentence,
+        "can_be_said_at": time_of(answers.at),
+        "findings": [
+            {
+                "finding_id": each.finding.finding_id,
+                "kind": each.finding.kind,
+                **each.finding.place._asdict(),
+                "broker_name": each.finding.queue and each.finding.queue[0],
+                "queue_id": each.finding.queue and each.finding.queue[1],
+                "known_issue": each.finding.known_issue,
+                "state": each.state,
+                "reason": of(each.reason),
+                "now": of(each.now) or None,
+                "can_be_said_at": time_of(each.at),
+            }
+            for each in answers.answers
+        ],
+    }

@@ -1,0 +1,93 @@
+"""A moment, published tables or the rules -> the judgement of it: see ``reports/judged.py``.
+
+What a published run has of the topic leads. Where there is no such run, the same rules judged the
+group for this answer, and their rows are read as those of a run are. The problem of a moment is
+made of the rows that were there then, as that of the night is made of all.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from ..declared.instants import Instant
+from ..declared.kinds import GRADED_TABLES, QUEUE_FINDINGS, worst
+from ..judge.arrow_tables import Row, to_table
+from ..judge.history import problems_of
+from ..judge.moment import Moment
+from ..languages.translated_rows import TEXTS, with_texts
+from ..reports.judged import Judged
+from ..reports.problems import Problem, read_problems
+from ..reports.tables import PLACE, TABLES, Place, Tables, place_of
+from ..schemas import GROUP_HEALTH, LONG, PROBLEMS
+
+#: The rows of a topic, by table: its times as Instants, its texts as such.
+_TopicRows = Mapping[str, Sequence[Row]]
+#: The tables that show what was judged.
+_READ = (*GRADED_TABLES, GROUP_HEALTH.name)
+
+
+def judged_of(moment: Moment, published: Tables | None) -> Judged:
+    """The judgement of a moment: of the published run, else of the rules for this answer."""
+    mask, state = moment.masking.mask_all, moment.state
+    place = Place(*mask((moment.cluster, state.consumer_group, state.topic)))
+    rows = None if published is None else {n: [*_rows_of(published, n, place)] for n in _READ}
+    if rows is None or not rows[GROUP_HEALTH.name]:
+        rows = {
+            name: [mask(row) for row in moment.judged.get(name, ()) if row["topic"] == state.topic]
+            for name in _READ
+        }
+
+    now, others = (_of_time(rows, moment.snapshot_time, then=then) for then in (True, False))
+    whole, worst_one = _problem(place, now), _problem(place, _worst_of(now))
+    explaining = [each for problem in (worst_one, whole) if problem for each in problem.why]
+    return Judged(
+        worst=worst_one,
+        cause=next(iter(explaining), None),
+        faults=whole.faults if whole else (),
+        others=_problem(place, _worst_of(others)),
+        queues={name: now[name] for name in QUEUE_FINDINGS},
+    )
+
+
+def _of_time(rows: _TopicRows, time: Instant, *, then: bool) -> _TopicRows:
+    """The rows of what was there at the time, or of what was not."""
+
+    def is_meant(row: Row) -> bool:
+        return bool(row["first_seen"] <= time <= row["last_seen"]) is then
+
+    there = {name: [*filter(is_meant, rows[name])] for name in GRADED_TABLES}
+    return there | {GROUP_HEALTH.name: rows[GROUP_HEALTH.name]}
+
+
+def _worst_of(rows: _TopicRows) -> _TopicRows:
+    """The rows of the worst severity; known issues aside, where there is anything else."""
+    every = [row for name in GRADED_TABLES for row in rows[name]]
+    counted = [row for row in every if row["known_issue"] is None] or every
+    severity = worst(row["severity"] for row in counted) if counted else ""
+    kept = {id(row) for row in counted if row["severity"] == severity}
+    there = {name: [row for row in rows[name] if id(row) in kept] for name in GRADED_TABLES}
+    return there | {GROUP_HEALTH.name: rows[GROUP_HEALTH.name]}
+
+
+def _rows_of(tables: Tables, name: str, place: Place) -> Iterator[Row]:
+    """The rows of a place in a table of a published run."""
+    table = tables.read(name, TABLES[name].schema.names, {place})
+    for number, column in enumerate(table.schema):
+        if pa.types.is_timestamp(column.type):
+            table = table.set_column(number, column.name, table[column.name].cast(LONG))
+    for row in table.to_pylist():
+        if place_of(row) == place:
+            yield with_texts(row) if TEXTS in row else row
+
+
+def _problem(place: Place, rows: _TopicRows) -> Problem | None:
+    """The problem that these rows make, as the writer makes that of a night; None: there is none.
+
+    When a problem of before was last seen is said of the night alone.
+    """
+    copies = {name: [dict(row) for row in of_table] for name, of_table in rows.items()}
+    names = dict(zip(PLACE, place, strict=True))
+    made = to_table(PROBLEMS, problems_of(names, copies, {}))
+    tables = Tables(lambda name: ds.dataset(made) if name == PROBLEMS.name else None)
+    return next(iter(read_problems(tables)), None)

@@ -1,0 +1,329 @@
+"""Findings of a published run, and the audit of newer snapshots -> what these show of each.
+
+The audit has judged what is there. That something is not there is worth no more than who looked:
+lists, routes, offsets and running infos of the group are taken from the snapshots themselves.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from rebalance_core.descriptions import EXPRESSION_MISMATCH
+from rebalance_core.english import MOST_NAMES, named_broker, names
+from rebalance_core.findings import AUDITED, DUPLICATE, NOT_SUBSCRIBED, ORPHANED
+from rebalance_core.grouping import grouped
+from rebalance_core.texts import Text
+
+from ..config.masking import Masking
+from ..config.settings import Settings
+from ..config.window import Window
+from ..declared.instants import Instant, to_instant
+from ..declared.kinds import (
+    ALLOCATES_OTHERWISE,
+    CLIENT_NOT_ANSWERING,
+    QUEUE_NOT_HELD,
+    QUEUES_LEFT_ROUTE,
+    STALLED,
+    UNLISTED_CONSUMER,
+    kind_of,
+)
+from ..dumps.files import list_local_files, slices_of
+from ..dumps.group_configs import last_group_configs
+from ..engines.local import LocalEngine
+from ..judge.dossier import Dossier
+from ..judge.routes import queues_of, readable
+from ..judge.statuses import BY_OFFSETS
+from ..languages.translated_rows import TEXTS, with_texts
+from ..publish.gone import BROKERS, NAMESERVERS
+from ..reports.finding_rows import FindingRow, counted_rows, read_rows
+from ..reports.tables import Place, Tables, by_place
+from ..reports.words import in_words
+from ..schemas import NOT_ONLINE, RUNNING_INFO
+from ..storage import Location, PublishedRun, Snapshots
+from ..verdict.check_answers import (
+    Lack,
+    NewLook,
+    OffsetsSeen,
+    OpenFinding,
+    OtherFault,
+    Sighting,
+    kind_in_words,
+)
+from ..verdict.coverage import is_complete
+from ..verdict.gaps import OF_ROUNDS, Gap
+from .audit import fold_pieces
+from .group_audit import read_dossiers_of
+from .inputs import Inputs
+
+#: Kinds that running infos alone show (docs/collect), as findings or as causes; those that they
+#: show where no heartbeat came; and by offsets, besides what ``judge/statuses.py`` has.
+_BY_RUNNING_INFOS = frozenset(
+    {QUEUE_NOT_HELD, ALLOCATES_OTHERWISE, CLIENT_NOT_ANSWERING, "STRATEGY_MISMATCH"}
+)
+_BY_SUBSCRIPTIONS = frozenset({EXPRESSION_MISMATCH, "SUBSCRIPTION_MISMATCH"})
+_BY_OFFSETS = BY_OFFSETS | {STALLED, UNLISTED_CONSUMER}
+_ROUTE_DIVERGENCE = "ROUTE_DIVERGENCE"
+_HEALTH = (
+    *("coverage", "reason", "queues", "subscription_source"),
+    *("unaudited_coverage", "unaudited_until", TEXTS),
+)
+
+
+def is_deleted(
+    dumps: Sequence[str],
+    settings: Settings,
+    dossier: Dossier | None,
+    last: PublishedRun,
+    findings: Sequence[OpenFinding],
+) -> bool:
+    """True if no broker of the cluster has a configuration of the group any more, or lists anybody.
+
+    ``last``: the run that has the findings: the brokers that it asked have to say so, too.
+    """
+    (cluster, group, _), seen = findings[0].place, max(each.last_seen for each in findings)
+    if dossier is not None and dossier.last_listed is not None and not dossier.is_offline:
+        return False
+    files = list_local_files(dumps) or []
+    configs = last_group_configs(slices_of(files), settings.bounds, cluster)
+    brokers = witnesses_before(last, BROKERS, cluster)
+    brokers.update(name for (name, _), *_ in (dossier.polls if dossier else ()))
+    return (
+        bool(configs)
+        and brokers <= configs.keys()
+        and all(
+            each.time > seen and each.groups is not None and group not in each.groups
+            for each in configs.values()
+        )
+    )
+
+
+def witnesses_before(last: PublishedRun, kind: str, cluster: str) -> set[str]:
+    """The brokers, or the nameservers, that a run asked in a cluster."""
+    return {*last.summary.get("witnesses", {}).get(kind, {}).get(cluster, ())}
+
+
+def read_dossiers(
+    snapshots: Location, settings: Settings, window: Window, group: str
+) -> dict[str, Dossier]:
+    """All that the snapshots have of a group, by cluster."""
+    inputs = Inputs(Snapshots.open(snapshots), settings, in_driver=True)
+    with LocalEngine() as engine:
+        pieces, cutting = inputs.cut(engine, window, group)
+        folded = fold_pieces(engine, pieces, cutting)
+        found, _ = read_dossiers_of(list(engine.collect(folded.pieces)))
+    return {each.cluster: each for each in found if each.consumer_group == group}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The rows of one run at some places: its findings, and by place its row of health."""
+
+    rows: Sequence[FindingRow]
+    health: Mapping[Place, Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, tables: Tables, places: Collection[Place]) -> "Judged":
+        """Reads them."""
+        health = by_place(tables, "group_health", _HEALTH, places)
+        of_place = {place: with_texts(rows[0]) for place, rows in health.items()}
+        return cls(list(read_rows(tables, places)), of_place)
+
+    @cached_property
+    def lasting(self) -> frozenset[str]:
+        """The ids of what lasts in it, known issues among them."""
+        return frozenset(each.finding_id for each in self.rows if each.lasts)
+
+
+def open_findings(rows: Iterable[FindingRow]) -> list[OpenFinding]:
+    """The findings of rows, each once: as its last episode has it."""
+    every = grouped((each.finding_id, each) for each in rows)
+    return [_open_finding(max(each, key=lambda row: row.last_seen)) for each in every.values()]
+
+
+def _open_finding(row: FindingRow) -> OpenFinding:
+    return OpenFinding(
+        finding_id=row.finding_id,
+        kind=row.kind,
+        place=row.place,
+        last_seen=row.last_seen,
+        queue=row.queue,
+        waiting=row.backlog,
+        known_issue=row.known_issue,
+    )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The run that has the findings, ``published`` and its rows, and that of the newer snapshots.
+
+    ``asked``: the ids of all findings that are asked about. ``dossier``: what the newer snapshots
+    have of the group; None: nothing. ``lacks``: the reasons why not all of these were read.
+    """
+
+    published: PublishedRun
+    before: Judged
+    after: Judged
+    asked: Collection[str]
+    dossier: Dossier | None
+    gaps: Sequence[Gap]
+    masking: Masking
+    lacks: Sequence[Lack] = ()
+
+    def look_at(self, finding: OpenFinding) -> NewLook:
+        """All that the newer snapshots show of a finding."""
+        dossier = self.dossier or Dossier(finding.place.cluster, finding.place.consumer_group)
+        rows = [each for each in self.before.rows if each.finding_id == finding.finding_id]
+        causes = frozenset({finding.kind}).union(*(each.causes for each in rows))
+        source = self.before.health.get(finding.place, {}).get("subscription_source")
+        by_infos = (
+            any(each.is_held_alone for each in rows)
+            or not causes.isdisjoint(_BY_RUNNING_INFOS)
+            or (source == RUNNING_INFO and not causes.isdisjoint(_BY_SUBSCRIPTIONS))
+        )
+        offsets = None
+        if finding.kind in _BY_OFFSETS:
+            offsets = list(_offsets(dossier, finding))
+        left = self._left(finding, dossier)
+        return NewLook(
+            sightings=[
+                Sighting(each.first_seen, each.last_seen, each.lasts, each.ongoing)
+                for each in self.after.rows
+                if each.finding_id == finding.finding_id
+            ],
+            witnesses=dict(_witnesses(dossier, offsets if not left else None)),
+            members=self._members(dossier) if by_infos and not left else None,
+            offsets=offsets,
+            lacks=[*self.lacks, *self._lacks(finding, rows, dossier)],
+            left=left,
+            others=[*self._others(finding.place, causes)],
+        )
+
+    def _lacks(
+        self, finding: OpenFinding, rows: Sequence[FindingRow], dossier: Dossier
+    ) -> Iterator[Lack]:
+        for gap in self.gaps:
+            of_cluster = gap.text.values.get("cluster") in (None, finding.place.cluster)
+            of_group = gap.text.values.get("group") in (None, finding.place.consumer_group)
+            if of_cluster and of_group and gap.kind not in OF_ROUNDS:
+                until = gap.text.values.get("until")
+                yield Lack(gap.text, until.values["at"] if isinstance(until, Text) else None)
+        health = self.after.health.get(finding.place)
+        if not dossier.polls:
+            yield Lack(Text("no broker was asked about the group"))
+        elif health is None and (dossier.last_listed is None or dossier.is_offline):
+            yield Lack(Text("the group has no member, and nothing else shows the topic"))
+        elif health is not None and not is_complete(health["coverage"]):
+            coverage = in_words(health["coverage"])
+            template = "not audited ({coverage}), {reason}"
+            yield Lack(Text(template, coverage=coverage, reason=health["reason"]))
+        elif health is not None and health["unaudited_until"] is not None:
+            coverage = in_words(health["unaudited_coverage"])
+            reason = Text("not audited for some time ({coverage})", coverage=coverage)
+            yield Lack(reason, to_instant(health["unaudited_until"]))
+        nameservers = witnesses_before(self.published, NAMESERVERS, finding.place.cluster)
+        is_of_route = _ROUTE_DIVERGENCE in {finding.kind}.union(*(each.causes for each in rows))
+        if is_of_route and len(dossier.nameservers) < len(nameservers):
+            lost = names(sorted(nameservers - dossier.nameservers), MOST_NAMES)
+            yield Lack(Text("no route came from {nameservers}", nameservers=lost))
+        if finding.kind == QUEUES_LEFT_ROUTE:
+            # Snapshots that begin later do not show which queues were there.
+            brokers = {name for each in rows for name in each.broker_names}
+            routed = {name for name, _ in _routed(dossier, finding.place.topic)}
+            queues = self.before.health.get(finding.place, {}).get("queues") or 0
+            if brokers - routed or (health or {}).get("queues", 0) <= queues:
+                yield Lack(Text("the routes do not show that the queues are back"))
+
+    def _left(self, finding: OpenFinding, dossier: Dossier) -> str | None:
+        """The reason why there is nothing any more that the finding could be of."""
+        health = self.after.health.get(finding.place)
+        coverage = None if health is None else health["coverage"]
+        has_members = dossier.last_listed is not None and not dossier.is_offline
+        before = self.before.health.get(finding.place, {}).get("coverage")
+        if has_members and coverage in (None, NOT_SUBSCRIBED) and before != NOT_SUBSCRIBED:
+            return Text("no member subscribes to the topic any more")
+        routed = _routed(dossier, finding.place.topic)
+        if finding.queue is not None and routed and finding.queue not in routed:
+            return Text("the queue is not in the topic's route any more")
+        is_divided = finding.kind in (ORPHANED, DUPLICATE)
+        if is_divided and before == AUDITED != coverage and is_complete(coverage or ""):
+            reason: str = (health or {})["reason"]
+            return reason
+        return None
+
+    def _members(self, dossier: Dossier) -> dict[str, list[Instant]]:
+        """The client ids that are listed at the end, with the snapshots of their running infos."""
+        listed: set[str] = set()
+        for runs in grouped((each.broker, each) for each in dossier.polls).values():
+            lists = [each for each in runs if _is_list(dossier, each.answer)]
+            last = max(lists, key=lambda each: each.times[-1], default=None)
+            if last is not None and last.answer in dossier.list_members:
+                listed.update(dossier.list_members[last.answer]().client_ids)
+        answered = grouped(
+            (run.client_id, snapshot or collected)
+            for run in dossier.clients
+            if run.source == RUNNING_INFO and run.error_code is None
+            for snapshot, collected in run.times
+        )
+        return {self.masking.mask(each): sorted(answered.get(each, ())) for each in sorted(listed)}
+
+    def _others(self, place: Place, causes: frozenset[str]) -> Iterator[OtherFault]:
+        """Faults that go on at the place and were not asked about, but for what was there before of
+        other causes.
+        """
+        there = [
+            each
+            for each in self.after.rows
+            if each.place == place and each.ongoing and each.finding_id not in self.asked
+        ]
+        counted = [
+            each
+            for each in counted_rows(there)
+            if each.finding_id not in self.before.lasting
+            or not causes.isdisjoint({each.kind, *each.causes})
+        ]
+        begun = [
+            each
+            for each in there
+            if not each.lasts
+            and each.known_issue is None
+            and not kind_of(each.kind).passes
+            and each.finding_id not in self.before.lasting
+        ]
+        for rows, lasts in ((counted, True), (begun, False)):
+            for kind, of_kind in grouped((each.kind, each) for each in rows).items():
+                first = min(each.first_seen for each in of_kind)
+                words = kind_in_words(kind, (each.queue for each in of_kind))
+                yield OtherFault(words, first, lasts)
+
+
+def _is_list(dossier: Dossier, answer: str) -> bool:
+    """True if an answer says who the members are."""
+    return answer == NOT_ONLINE or answer in dossier.list_members
+
+
+def _witnesses(
+    dossier: Dossier, offsets: Sequence[OffsetsSeen] | None
+) -> Iterator[tuple[str, Sequence[Instant]]]:
+    """The snapshots of each broker's lists, and of the offsets where these decide."""
+    runs = (each for each in dossier.polls if _is_list(dossier, each.answer))
+    for broker, of_broker in grouped((each.broker, each) for each in runs).items():
+        yield named_broker(*broker), sorted({time for each in of_broker for time in each.times})
+    if offsets:
+        yield "offsets", sorted({time for each in offsets for time in each.times})
+
+
+def _offsets(dossier: Dossier, finding: OpenFinding) -> Iterator[OffsetsSeen]:
+    """The offsets of the queue; of a fault those of all queues of its topic."""
+    for each in dossier.offsets.get(finding.place.topic, ()):
+        is_asked = finding.queue in (None, (each.broker_name, each.queue_id))
+        if is_asked and each.times.size:
+            columns = each.times, each.consumer_offsets, each.waiting
+            yield OffsetsSeen(*(column.tolist() for column in columns))
+
+
+def _routed(dossier: Dossier, topic: str) -> set[tuple[str, int]]:
+    """The queues in the last route of any nameserver."""
+    runs = grouped((each.namesrv_addr, each) for each in dossier.routes.get(topic, ()))
+    last = (max(each, key=lambda run: run.times[-1]) for each in runs.values())
+    return {queue for run in last for queue in queues_of(readable(run.brokers))}
