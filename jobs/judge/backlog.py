@@ -23,7 +23,7 @@ _HALF = 0.5
 #: The time before the end in which the growth of the backlog is measured; else the last two polls.
 _RECENT: Instant = 600 * SECOND
 
-#: The most points of a curve; more cannot be told apart on a telephone.
+#: The most points of a curve; a telephone shows no more.
 _MOST_POINTS = 60
 
 

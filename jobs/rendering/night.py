@@ -19,7 +19,7 @@ from ..reports.tables import PLACE, PublishedTables
 from ..schemas import GROUP_FAULTS, PROBLEMS
 from .drawings import Canvas, Drawing, Label, Shape, clock, ticks_between
 
-#: The steps of time: so many can be told apart on a telephone.
+#: The steps of time: a telephone shows no more.
 _STEPS = 120
 #: The severities that a topic can have in a step, the worst first.
 _WORST_FIRST = (CRITICAL, WARNING, INFO)
@@ -57,7 +57,7 @@ class NightPicture(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The picture in words, whose times stand below the axis."""
+        """The picture in words, whose times are below the axis."""
         return self._said(timed=False)
 
     @property

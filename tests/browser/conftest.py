@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,17 +52,21 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="session")
 def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The page of a night of 300 groups, of which 40 have faults that last, in each language."""
-    folder = tmp_path_factory.mktemp("large")
-    night = [sys.executable, "-m", "tests.support.night", "--groups", "300", "--faults", "40"]
+    return page_of_a_fleet(tmp_path_factory.mktemp("large"), 300, LANGUAGES)
+
+
+def page_of_a_fleet(folder: Path, groups: int, languages: Sequence[str]) -> dict[str, Path]:
+    """The page of a night of so many groups, of which 40 have faults that last."""
+    night = [sys.executable, "-m", "tests.support.night", "--groups", str(groups), "--faults", "40"]
     subprocess.run([*night, "--output", str(folder)], check=True, cwd=ROOT)
 
     def audit(*options: str) -> None:
         subprocess.run(["rebalance-audit", *options, "--quiet"], check=True, cwd=folder)
 
     audit("run", "--engine", "local", "--output", "out", "--dumps", "night.jsonl.gz")
-    for each in LANGUAGES:
+    for each in languages:
         audit("report", "--reports", "out/reports", "--language", each, "--output", f"{each}.html")
-    return {each: folder / f"{each}.html" for each in LANGUAGES}
+    return {each: folder / f"{each}.html" for each in languages}
 
 
 @pytest.fixture(scope="session")

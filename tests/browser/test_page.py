@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 from playwright.sync_api import Browser
 
-from .conftest import LANGUAGES, opened
+from .conftest import LANGUAGES, opened, page_of_a_fleet
 
 FILTER = "nav input[type=search]"
 GROUPS = "#groups a"
@@ -199,6 +199,19 @@ def test_the_faults_of_300_groups_can_be_read_without_scrolling_for_long(
         # Every group with a fault that lasts has a card of its own, or a line of one.
         assert len(bottoms) >= 40
         assert max(bottoms) < 12_000
+
+
+@pytest.mark.parametrize("groups", [300, 2_000])
+def test_a_page_is_as_long_as_what_is_wrong_and_not_as_its_groups(
+    browser: Browser, large: dict[str, Path], tmp_path: Path, groups: int
+) -> None:
+    """A broker's restart touched all groups; 40 have faults, and these are what is long."""
+    file = large["en"] if groups == 300 else page_of_a_fleet(tmp_path, groups, ["en"])["en"]
+    with opened(browser, file) as seen:
+        assert cast("int", seen.ask("document.documentElement.scrollHeight")) < 15_000
+        # Whoever did well is there by name, behind a line.
+        assert seen.page.locator("#groups li").count() == groups - 40
+        assert seen.count("#groups li") == 0
 
 
 def _light(colour: str) -> float:

@@ -630,6 +630,26 @@ def test_groups_that_recovered_from_one_event_are_one_line_and_none_is_lost() ->
     assert "<summary>7 groups recovered: 10:09 broker-a left</summary>" in html
 
 
+def test_causes_are_in_the_order_of_what_waits_in_all_their_topics() -> None:
+    """One topic of the first has more than any of the second, which has more together."""
+    waiting = {"A": 50, "B0": 30, "B1": 30, "over": 900}
+    rows = [finding(topic=each, ongoing=each != "over") for each in waiting]
+    kinds = {"A": "GHOST_MEMBER", "over": "CONFIG_GAP"}
+    faults = [
+        fault(kinds.get(each, "STRATEGY_MISMATCH"), topic=each, ongoing=each != "over")
+        for each in waiting
+    ]
+    causes = {each: [kinds.get(each, "STRATEGY_MISMATCH")] for each in waiting}
+    rows = [row | {"causes": causes[row["topic"]]} for row in rows]
+    told = report(
+        orphaned_queues=rows,
+        group_faults=faults,
+        group_health=[health(topic=each, backlog=number) for each, number in waiting.items()],
+    )
+    names = [each.kind.name for each in told.causes]
+    assert names == ["STRATEGY_MISMATCH", "GHOST_MEMBER", "CONFIG_GAP"]
+
+
 def test_the_filter_knows_the_clients_of_a_group_without_a_finding() -> None:
     rows = [
         {"cluster": "C", "consumer_group": g, "topic": "", "client_id": f"{n}@{g}"}
