@@ -113,7 +113,11 @@ def test_frames_give_what_an_audit_of_the_same_files_publishes(
         offsets = tables["queue_offsets"]
         result = audit(utc, routes, tables["broker_polls"], queue_offsets=offsets, columns=columns)
         assert list(result) == published.published["tables"]
-        for name in result.keys() - {EVENTS.name, "verdict", "quarantine"}:  # the run's id is in these
+        for name in result.keys() - {
+            EVENTS.name,
+            "verdict",
+            "quarantine",
+        }:  # the run's id is in these
             came = getattr(result, name)
             assert_schema_equality(came.schema, getattr(schemas, name.upper()))
             wanted = published.rows(name)
