@@ -29,7 +29,7 @@ from ..errors import (
 )
 from ..pipeline.engine_choice import choose_engine, open_engine
 from ..pipeline.ingest import ingest
-from ..pipeline.new_looks import Comparison, Judged, is_deleted, open_findings, read_dossiers
+from ..pipeline.new_looks import Comparison, JudgedPlaces, is_deleted, open_findings, read_dossiers
 from ..publish.run import Run, Task
 from ..reports.finding_rows import FindingRow, counted_rows, place_of_finding, read_rows
 from ..reports.tables import PLACE, Place, PublishedTables, place_of
@@ -96,7 +96,7 @@ class _Question:
     cluster: str
     group: str
     findings: Sequence[OpenFinding]
-    before: Judged
+    before: JudgedPlaces
 
     @classmethod
     def of(cls, tables: PublishedTables, args: Options) -> "_Question":
@@ -111,7 +111,7 @@ class _Question:
             places = _places_of_group(tables, args.group, args.topic, args.cluster)
             found = _counted(list(read_rows(tables, places)), args.group, tables.published.date)
             place = found[0].place
-        findings, before = open_findings(found), Judged.of(tables, places)
+        findings, before = open_findings(found), JudgedPlaces.of(tables, places)
         return cls(tables.published, place.cluster, place.consumer_group, findings, before)
 
 
@@ -249,7 +249,7 @@ class _Checking:
         if dumps and is_deleted(dumps, self.settings, dossier, asked.published, asked.findings):
             return self._deleted()
         places = {each.place for each in asked.findings}
-        after = Judged([], {}) if tables is None else Judged.of(tables, places)
+        after = JudgedPlaces([], {}) if tables is None else JudgedPlaces.of(tables, places)
         compared = Comparison(
             asked.published,
             asked.before,

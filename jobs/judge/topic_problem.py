@@ -110,12 +110,12 @@ def problem_rows(
     findings: dict[str, list[FoundRows]] = defaultdict(list)
     shown: dict[str, set[str]] = defaultdict(set)
     for table, kind in kinds.QUEUE_FINDINGS.items():
-        for topic, each in _findings(kind, tables[table]):
+        for topic, each in _findings(kind, _in_order(tables[table])):
             findings[topic].append(each)
             if each.is_severe:
                 is_stall = kind == kinds.STALLED
                 shown[topic].update(kinds.SHOWN_BY_STALLS if is_stall else each.causes)
-    faults = grouped((row["topic"], row) for row in tables["group_faults"])
+    faults = grouped((row["topic"], row) for row in _in_order(tables["group_faults"]))
     for topic, rows in faults.items():
         for row in rows:
             # Nothing severe is left out: what affects queues and shows on none of them counts
@@ -140,6 +140,11 @@ def _over_time(problem: Row, offsets: Iterable[QueueOffsets]) -> list[Row]:
     points = [{"at": at, "messages": messages} for at, messages in backlog_over_time(offsets)]
     # Of queues whose last offsets are old it is not known what waits at the end.
     return [*points[:-1], points[-1] | {"messages": problem["backlog"]}] if points else []
+
+
+def _in_order(rows: Iterable[Row]) -> list[Row]:
+    """The rows in one order, whatever process made them: of two alike the first leads."""
+    return sorted(rows, key=lambda row: (row["first_seen"], row["finding_id"], row["last_seen"]))
 
 
 def _of_health(health: Row | None) -> Row:

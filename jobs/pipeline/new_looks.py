@@ -116,14 +116,14 @@ def read_dossiers(
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedPlaces:
     """The rows of one run at some places: its findings, and by place its row of health."""
 
     rows: Sequence[FindingRow]
     health: Mapping[Place, Mapping[str, Any]]
 
     @classmethod
-    def of(cls, tables: Tables, places: Collection[Place]) -> "Judged":
+    def of(cls, tables: Tables, places: Collection[Place]) -> "JudgedPlaces":
         """Reads them."""
         health = by_place(tables, "group_health", _HEALTH, places)
         of_place = {place: with_texts(rows[0]) for place, rows in health.items()}
@@ -162,8 +162,8 @@ class Comparison:
     """
 
     published: PublishedRun
-    before: Judged
-    after: Judged
+    before: JudgedPlaces
+    after: JudgedPlaces
     asked: Collection[str]
     dossier: Dossier | None
     gaps: Sequence[Gap]

@@ -399,7 +399,11 @@ def make_verdict(
     problems = tables.read(PROBLEMS.name, _OF_PROBLEMS).to_pylist()
     counted = sorted(
         (each for each in problems if each["standing"] == "COUNTED"),
-        key=lambda each: (not each["ongoing"], -SEVERITIES.index(each["worst_severity"])),
+        key=lambda each: (
+            not each["ongoing"],
+            -SEVERITIES.index(each["worst_severity"]),
+            each["kind"],
+        ),
     )
     statuses = tables.read("former_findings", ["status"])["status"].to_pylist()
     return RunVerdict(
@@ -427,7 +431,7 @@ def make_verdict(
 
 def _others(tables: Tables, problems: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """The number of topics with what does not count, by what becomes of it or by its kind."""
-    found = Counter(each["standing"] for each in problems)
+    found = Counter(sorted(each["standing"] for each in problems))
     found.pop("COUNTED", None)
     unreadable = {place_of(row) for row in tables.read("unreadable_queues", PLACE).to_pylist()}
     columns = [*PLACE[:2], "topics", "verdict", "persistence", "known_issue"]
@@ -448,7 +452,7 @@ def _others(tables: Tables, problems: Iterable[Mapping[str, Any]]) -> dict[str, 
     )
     return {
         **found,
-        **{kind: len(set(places)) for kind, places in drift.items()},
+        **{kind: len(set(places)) for kind, places in sorted(drift.items())},
         UNREADABLE: len(unreadable),
         STACKED: len(stacked),
     }

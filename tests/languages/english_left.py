@@ -8,6 +8,8 @@ from collections.abc import Iterable
 #: Names of RocketMQ and of what it runs on, options, commands and codes, as Chinese operators write
 #: them; "Rebalance audit" is the keyword that robots ask for.
 CODES = {
+    # A setting of a subscription group, what a dump has of it, and a part of RocketMQ.
+    *("consumeEnable", "true", "subscription_group", "proxy"),
     *("Broker", "NameServer", "Proxy", "slave", "master", "Pod", "Java", "Rebalance", "audit"),
     "secret",
     *("rebalance-audit", "what-if", "help", "at", "assign", "consumerProgress", "consume_stats"),

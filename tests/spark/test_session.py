@@ -62,7 +62,8 @@ def taken_for_active() -> list[Any]:
 
 def rows_of(report: Any) -> dict[str, Any]:
     """All that was found, but for what names the run."""
-    return {name: report[name].to_pylist() for name in report}
+    rows = {name: report[name].to_pylist() for name in report}
+    return rows | {"verdict": [{**row, "run_id": ""} for row in rows["verdict"]]}
 
 
 def test_audits_at_once_change_no_setting_and_find_what_one_does(caller: SparkSession) -> None:

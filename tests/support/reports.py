@@ -62,10 +62,14 @@ class PublishedReports:
             and row["first_seen"] <= time <= row["last_seen"]
         ]
 
-    def comparable(self, table: str, groups: set[str] | None = None) -> list[str]:
-        """The rows (of some groups) as sorted texts, for comparing two runs, without their ids."""
+    def comparable(
+        self, table: str, groups: set[str] | None = None, without: str = "run_id"
+    ) -> list[str]:
+        """The rows (of some groups) as sorted texts, for comparing two runs, without their ids and
+        another column.
+        """
         return sorted(
-            json.dumps({**row, "run_id": ""}, default=str, sort_keys=True)
+            json.dumps({**row, "run_id": "", without: ""}, default=str, sort_keys=True)
             for row in self.rows(table)
             if groups is None or row.get("consumer_group") in groups
         )
