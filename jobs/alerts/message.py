@@ -45,6 +45,7 @@ _LONGEST_NAME = 255
 #: Nobody reads a screen of evidence in a chat; a remedy is whole, unless a stranger made it longer.
 _LONGEST_TEXT = 400
 _LONGEST_REMEDY = 2_000
+_LONGEST_GAP = 250
 _MOST_FAULTS = 3
 _MOST_EVENTS = 3
 _MOST_ENDED = 3
@@ -135,7 +136,8 @@ class Item:
     """A problem as a message has it, with those of its findings that it is sent for.
 
     ``findings`` are those of the group's retry topic, too: what is wrong is the group's.
-    ``place`` has the exact names; ``summary`` and ``explanations`` are text of one line each;
+    ``place`` has the exact names; ``summary`` and ``explanations`` are text of one line each, and
+    so is ``brief``, below a cause that has the time and what waits of all its topics;
     ``url`` is where the page has it, "" where nothing is known of a page; ``owner`` may be "", too.
     """
 
@@ -147,6 +149,7 @@ class Item:
     findings: tuple[PlaceFinding, ...]
     url: str = ""
     owner: str = ""
+    brief: str = ""
 
     @property
     def link(self) -> list[tuple[int, str]]:
@@ -371,9 +374,10 @@ def _owner(group: str, alerts: Alerts) -> str:
 
 
 def _events(digest: Digest, language: Language) -> tuple[str, ...]:
-    """The events that lead, a line each."""
+    """The events that lead, a line each; beside one of several groups none of one alone."""
     leading, _ = leading_events(digest.published.summary, _MOST_EVENTS)
-    return tuple(shown(language.of(each.headline), _LONGEST_TEXT) for each in leading)
+    told = [each for each in leading if each.of_several] or leading
+    return tuple(shown(language.of(each.headline), _LONGEST_TEXT) for each in told)
 
 
 def _ended(digest: Digest, delivered: Delivered, language: Language) -> str:
@@ -409,7 +413,7 @@ def _missing(digest: Digest, language: Language) -> str:
     verdict = digest.verdict
     if not verdict.missing:
         return ""
-    first = shown(language.of(verdict.missing[0]), _LONGEST_TEXT)
+    first = shown(language.of(verdict.missing[0]), _LONGEST_GAP)
     if more := len(verdict.missing) - 1:
         gaps = count(more, "more gap")
         return language("Not complete: {first}; and {more}", first=first, more=gaps)
@@ -512,10 +516,30 @@ class _Writer(NamedTuple):
             found=what,
             time=self._time(problem, findings),
         )
-        summary = language.of(_with_waiting(found, [problem.shown_waiting]))
+        waiting = problem.shown_waiting
+        brief = Text(
+            "{now}: {severity} {group} / {topic}: {found}",
+            now=begin(problem.now),
+            severity=problem.severity,
+            group=f"{cluster} / {group}" if self.several else group,
+            topic=topic,
+            found=what,
+        )
+        if note := self._note(problem, findings):
+            brief = Text("{text}, {note}", text=brief, note=note)
+        summary, brief_one = (
+            language.of(text)
+            for text in (
+                _with_waiting(found, [waiting]),
+                _with_waiting(brief, [waiting._replace(per_minute=0.0, since=None)]),
+            )
+        )
         if owner:
             name = shown(owner, _LONGEST_SHORT_NAME)
-            summary = language("{summary}; owner: {owner}", summary=summary, owner=name)
+            summary, brief_one = (
+                language("{summary}; owner: {owner}", summary=each, owner=name)
+                for each in (summary, brief_one)
+            )
         return Item(
             place=problem.place,
             severity=severity,
@@ -525,20 +549,27 @@ class _Writer(NamedTuple):
             findings=findings,
             url=url and f"{url}#{anchor_of(problem.place, several=self.several)}",
             owner=owner,
+            brief=brief_one,
         )
 
     def _time(self, problem: Problem, findings: Sequence[PlaceFinding]) -> Text:
         """The time that it lasted, and what its reader was sent of it before."""
-        time, date = _lasted(problem, findings), self.message.date
+        time = _lasted(problem, findings)
+        note = self._note(problem, findings)
+        return Text("{text}, {note}", text=time, note=note) if note else time
+
+    def _note(self, problem: Problem, findings: Sequence[PlaceFinding]) -> Text | None:
+        """The words for what its reader was sent of it before, where there are any to be said."""
+        date = self.message.date
         if before := _sent_before(findings, self.delivered, date):
             severity = worst(each.severity for each in before)
             if severity != worst(each.severity for each in findings):
-                return Text("{time}, sent as {severity} before", time=time, severity=severity)
+                return Text("sent as {severity} before", severity=severity)
         elif problem.nights_open > 1 and not _sent_before(
             self.of_places[problem.place], self.delivered, date
         ):
-            return Text("{time}, first sent now", time=time)
-        return time
+            return Text("first sent now")
+        return None
 
     def cause(
         self, kind: Kind, of: Sequence[tuple[Problem, Item]], alone: Container[Item]
@@ -555,7 +586,7 @@ class _Writer(NamedTuple):
         repairs = (language.of(_repair(each, language)) for each, _ in remedies_of(problems))
         lines = [(_WHY, f"    {each}") for each in repairs]
         for each in (each for _, each in of if each in alone):
-            lines += [(_EACH, f"    {each.summary}"), *each.link]
+            lines += [(_EACH, f"    {each.brief}"), *each.link]
         return Cause(language.of(title), len(of), tuple(lines))
 
 

@@ -22,11 +22,15 @@ _NUMBERS = ("groups_touched", "queues_lost", "messages_lost", "queues_read_twice
 
 
 class LeadingEvent(NamedTuple):
-    """An event in one line: what it was and what it cost; with its evidence."""
+    """An event in one line: what it was and what it cost; with its evidence.
+
+    ``of_several``: it touched more groups than one.
+    """
 
     cluster: str
     headline: Text
     evidence: Text
+    of_several: bool = True
 
 
 def packed(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -78,7 +82,12 @@ def leading_events(summary: Mapping[str, Any], most: int) -> tuple[list[LeadingE
     """The first ``most`` events, those that touched most groups first, and the number of others."""
     events = summary[_KEY]
     found = [
-        LeadingEvent(row["cluster"], from_parts(row["headline"]), from_parts(row["evidence"]))
+        LeadingEvent(
+            row["cluster"],
+            from_parts(row["headline"]),
+            from_parts(row["evidence"]),
+            row.get("groups_touched", 2) > 1,
+        )
         for row in events["first"][:most]
     ]
     return found, events["total"] - len(found)
