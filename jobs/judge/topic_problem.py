@@ -338,10 +338,13 @@ class TopicProblem:
     @cached_property
     def leading(self) -> list[FoundRows]:
         """The findings that it is graded and dated by: of what is severe what is still there, else
-        what is over; where nothing is severe, all.
+        the worst of what is over; where nothing is severe, all.
         """
         severe = [each for each in self.counted if each.is_severe]
-        return [each for each in severe if each.shared["ongoing"]] or severe or self.counted
+        if there := [each for each in severe if each.shared["ongoing"]]:
+            return there
+        worst = kinds.worst(each.shared["severity"] for each in severe)
+        return [each for each in severe if each.shared["severity"] == worst] or self.counted
 
     @cached_property
     def over(self) -> list[FoundRows]:
@@ -432,6 +435,8 @@ class TopicProblem:
         if lasting := self._queues(self._now, lasting=True):
             return self._consumed(lasting, self._now)
         faults = [each for each in self.faults if _lasts(each)]
+        if self.ongoing:
+            faults = [each for each in faults if each["ongoing"]] or faults
         passing = self._queues(self._now, lasting=False)
         if passing and not faults:
             template = (

@@ -342,6 +342,31 @@ def test_a_problem_is_as_bad_as_its_worst_and_lasts_from_its_first_to_its_last()
         assert (problem.first_seen, problem.last_seen) == (minute(first), minute(last))
 
 
+def test_the_words_of_what_is_still_there_name_no_fault_that_is_over() -> None:
+    # forty_groups, T_OFF: the nameservers agreed again, and the group consumed nothing to the end.
+    there = fault("GROUP_NOT_CONSUMING", severity="CRITICAL", last_seen=minute(33))
+    over = fault("ROUTE_DIVERGENCE", severity="WARNING", last_seen=minute(29), ongoing=False)
+    problem = only(RowTables(group_faults=[there, over]))
+    assert problem.headline == (
+        "The group consumes nothing; over since 10:29:00: Nameservers give different routes"
+    )
+    both = only(RowTables(group_faults=[there, over | {"ongoing": True}]))
+    assert both.headline == "The group consumes nothing and nameservers give different routes"
+
+
+def test_what_is_over_has_the_time_of_its_severity() -> None:
+    # forty_groups, G_DUP: a CRITICAL ended; a while later a WARNING came and went.
+    critical = finding(0, severity="CRITICAL", last_seen=minute(13), ongoing=False)
+    warning = fault("ROUTE_DIVERGENCE", severity="WARNING", ongoing=False)
+    later = warning | {"first_seen": minute(27), "last_seen": minute(32)}
+    problem = only(RowTables(orphaned_queues=[critical], group_faults=[later]))
+    assert (problem.severity, problem.ongoing, problem.last_seen) == ("CRITICAL", False, minute(13))
+    alike = only(
+        RowTables(orphaned_queues=[critical], group_faults=[later | {"severity": "CRITICAL"}])
+    )
+    assert alike.last_seen == minute(32)
+
+
 def test_a_problem_is_open_since_its_oldest_finding_or_fault() -> None:
     """What passed, or is of an earlier version, has no such time and takes none away."""
     since = [
