@@ -508,10 +508,10 @@ class TopicProblem:
 
     def _began_with(self, events: Sequence[Row]) -> Text | None:
         """The event with which it began, in words: that of what began first, or while clients
-        followed it.
+        followed it. What is open since an earlier run began with none of this one.
         """
         rows = [*self._times, *(row for each in self.leading for row in each.rows)]
-        first = min(row["first_seen"] for row in rows)
+        first = min(row.get("open_since") or row["first_seen"] for row in rows)
         named = (row for row in rows if row["first_seen"] <= first + FOLLOW_TIME)
         found = (event_of(events, row) for row in named if row.get("event_id") is not None)
         event = next(filter(None, found), None)

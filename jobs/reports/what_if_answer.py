@@ -150,9 +150,10 @@ def _harm(predicted: WhatIf, danger: str) -> str:
         )
     if danger == MESSAGES_LEFT:
         left = predicted.messages_left
-        return Text(
-            "{messages} that the group has not consumed are in {queues} that go, and nobody reads "
-            "them until these are back",
+        return agreeing(
+            len(left),
+            "{queues} with {messages} that the group has not consumed [goes|go], and nobody reads "
+            "what is in [it|them] until [it is|they are] back",
             messages=count(sum(left.values()), "message"),
             queues=count(len(left), "queue"),
         )

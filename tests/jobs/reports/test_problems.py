@@ -247,6 +247,8 @@ def test_a_problem_names_the_event_with_which_it_began() -> None:
     assert began() is None
     # Something of it was there before.
     assert began(event(begins=16), first_seen=minute(16)) is None
+    # It is open since the night before: what happened tonight is not what it began with.
+    assert began(event(), open_since=minute(-1440)) is None
     tables = RowTables(orphaned_queues=[finding(event_id="e")], events=[event()])
     assert only(tables).times().endswith("10:10:00, began with the deploy of G at 10:10:00")
 

@@ -128,8 +128,8 @@ def test_a_second_process_of_an_id_is_of_no_use_whatever_it_reads() -> None:
 def test_queues_that_go_with_messages_are_told_with_what_to_do_and_the_use() -> None:
     topic = one_list(clients(9), queues=8)
     assert answer(*predicted(topic, resize(4), waiting=1_000)).startswith(
-        "NOT safe: 4,000 messages that the group has not consumed are in 4 queues that go, and "
-        "nobody reads them until these are back. "
+        "NOT safe: 4 queues with 4,000 messages that the group has not consumed go, and nobody "
+        "reads what is in them until they are back. "
         "4 fewer processes have queues: 4 queues, 5 of 9 processes will be idle. "
         "To do: let nobody write to the queues that go (lower the number of write queues alone"
     )
@@ -236,6 +236,6 @@ def test_of_several_topics_the_answer_is_one_and_names_the_worst() -> None:
         "Safe, and of no use: 5 queues, 2 of 5 processes will be idle."
     )
     assert told(resize(1), waiting=7).startswith(
-        "NOT safe for 2 topics of 3, U above all: 14 messages that the group has not consumed are "
-        "in 2 queues that go"
+        "NOT safe for 2 topics of 3, U above all: 2 queues with 14 messages that the group has not "
+        "consumed go"
     )
