@@ -215,7 +215,7 @@ def _use(predictions: Predictions) -> Text | None:
         template = "{number:,} fewer [process has|processes have] queues: {division}"
         return agreeing(-gain, template, number=-gain, division=division)
     if takes_away and not gain:
-        return Text("nothing is lost: {division}", division=division)
+        return Text("no fewer processes have queues: {division}", division=division)
     if gain < more:
         template = "of use to {gain:,} of {more:,} more processes: {division}"
         some = Text(template, gain=gain, more=more, division=division)

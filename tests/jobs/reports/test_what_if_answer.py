@@ -75,7 +75,7 @@ def clients(number: int, first: int = 0) -> list[str]:
         (8, 4, [join(each) for each in clients(4, 4)],
          "Safe, and of use to 4 more processes: 8 queues, at most 1 a process, 2 before."),
         (8, 9, [leave("c00")],
-         "Safe, and nothing is lost: 8 queues, at most 1 a process, as before."),
+         "Safe, and no fewer processes have queues: 8 queues, at most 1 a process, as before."),
         (8, 4, [leave("c00")],
          "Safe, and 1 fewer process has queues: 8 queues, at most 3 a process, 2 before."),
         (8, 9, [resize(9)],
@@ -84,7 +84,7 @@ def clients(number: int, first: int = 0) -> list[str]:
          "Safe, and of no use by itself: 16 queues, at most 4 a process, 2 before."),
         (8, 9, [resize(4)],
          "Safe, and 4 fewer processes have queues: 4 queues, 5 of 9 processes will be idle."),
-        (8, 4, [resize(4)], "Safe, and nothing is lost: 4 queues, at most 1 a process, 2 before."),
+        (8, 4, [resize(4)], "Safe, and no fewer processes have queues: 4 queues, at most 1 a process, 2 before."),
         (6, 4, [resize(8)],
          "Safe, and of use, more even: 8 queues, at most 2 a process, as before."),
         # What joins and what is taken away are weighed together.
