@@ -84,7 +84,8 @@ def clients(number: int, first: int = 0) -> list[str]:
          "Safe, and of no use by itself: 16 queues, at most 4 a process, 2 before."),
         (8, 9, [resize(4)],
          "Safe, and 4 fewer processes have queues: 4 queues, 5 of 9 processes will be idle."),
-        (8, 4, [resize(4)], "Safe, and no fewer processes have queues: 4 queues, at most 1 a process, 2 before."),
+        (8, 4, [resize(4)],
+         "Safe, and no fewer processes have queues: 4 queues, at most 1 a process, 2 before."),
         (6, 4, [resize(8)],
          "Safe, and of use, more even: 8 queues, at most 2 a process, as before."),
         # What joins and what is taken away are weighed together.
