@@ -427,7 +427,8 @@ class TopicProblem:
             return self._what
         queues = self._queues(self.over, lasting=True)
         was = self._consumed(queues, self.over) if queues else titles(e.kind for e in self.over)
-        ends = max(each.shared["last_seen"] for each in self.over)
+        named = [each for each in self.over if each.is_of_queues] if queues else self.over
+        ends = max(each.shared["last_seen"] for each in named)
         return Text("{now}; over since {at:clock}: {was}", now=self._what, at=ends, was=was)
 
     @property

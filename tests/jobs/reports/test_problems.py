@@ -352,6 +352,10 @@ def test_the_words_of_what_is_still_there_name_no_fault_that_is_over() -> None:
     assert problem.headline == (
         "The group consumes nothing; over since 10:29:00: Nameservers give different routes"
     )
+    # The time is that of what is named: T_STUCK had stalls before, which ended earlier.
+    stall = finding(0, severity="CRITICAL", last_seen=minute(13), ongoing=False)
+    told = only(RowTables(orphaned_queues=[stall], group_faults=[there, over])).headline
+    assert told == "The group consumes nothing; over since 10:13:00: 1 queue consumed by nobody"
     both = only(RowTables(group_faults=[there, over | {"ongoing": True}]))
     assert both.headline == "The group consumes nothing and nameservers give different routes"
 
