@@ -409,8 +409,8 @@ warning int: those of which the worst is WARNING
 groups int: the groups of both
 ongoing int: those of both that are still there at the end
 unseen int: those of both that were there when their group was last asked about, before the end
-new int: those of both with new findings
-returned int: those of both that were over before
+new int: those of both with new findings, without those that returned
+returned int: those of both with new findings that were over before
 resolved int: findings of the previous run that are over
 left_open int: findings of the previous run that nobody looked for
 missing int: rows of gaps

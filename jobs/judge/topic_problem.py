@@ -338,10 +338,13 @@ class TopicProblem:
     @cached_property
     def leading(self) -> list[FoundRows]:
         """The findings that it is graded and dated by: of what is severe what is still there, else
-        what is over; where nothing is severe, all.
+        the worst of what is over; where nothing is severe, all.
         """
         severe = [each for each in self.counted if each.is_severe]
-        return [each for each in severe if each.shared["ongoing"]] or severe or self.counted
+        if there := [each for each in severe if each.shared["ongoing"]]:
+            return there
+        worst = kinds.worst(each.shared["severity"] for each in severe)
+        return [each for each in severe if each.shared["severity"] == worst] or self.counted
 
     @cached_property
     def over(self) -> list[FoundRows]:
@@ -424,7 +427,8 @@ class TopicProblem:
             return self._what
         queues = self._queues(self.over, lasting=True)
         was = self._consumed(queues, self.over) if queues else titles(e.kind for e in self.over)
-        ends = max(each.shared["last_seen"] for each in self.over)
+        named = [each for each in self.over if each.is_of_queues] if queues else self.over
+        ends = max(each.shared["last_seen"] for each in named)
         return Text("{now}; over since {at:clock}: {was}", now=self._what, at=ends, was=was)
 
     @property
@@ -432,6 +436,8 @@ class TopicProblem:
         if lasting := self._queues(self._now, lasting=True):
             return self._consumed(lasting, self._now)
         faults = [each for each in self.faults if _lasts(each)]
+        if self.ongoing:
+            faults = [each for each in faults if each["ongoing"]] or faults
         passing = self._queues(self._now, lasting=False)
         if passing and not faults:
             template = (
@@ -503,10 +509,10 @@ class TopicProblem:
 
     def _began_with(self, events: Sequence[Row]) -> Text | None:
         """The event with which it began, in words: that of what began first, or while clients
-        followed it.
+        followed it. What is open since an earlier run began with none of this one.
         """
         rows = [*self._times, *(row for each in self.leading for row in each.rows)]
-        first = min(row["first_seen"] for row in rows)
+        first = min(row.get("open_since") or row["first_seen"] for row in rows)
         named = (row for row in rows if row["first_seen"] <= first + FOLLOW_TIME)
         found = (event_of(events, row) for row in named if row.get("event_id") is not None)
         event = next(filter(None, found), None)

@@ -156,7 +156,17 @@ _QUEUE_MINUTES = ("orphan_queue_minutes", "duplicate_queue_minutes")
 
 #: The columns that matter most, and how many of them a person gets who does not ask for all.
 _MATTER = (
-    *("consumer_group", "topic", "fault", "kind", "client_id", "broker_name", "queue_id", "drift"),
+    *(
+        "headline",
+        "consumer_group",
+        "topic",
+        "fault",
+        "kind",
+        "client_id",
+        "broker_name",
+        "queue_id",
+        "drift",
+    ),
     *("severity", "worst_severity", "verdict", "status", "coverage", "first_seen", "changed_at"),
     *("causes", "owners", "evidence", "remedy", "ongoing", "processes", "queues_moved"),
     *("orphan_queue_minutes", "duplicate_queue_minutes", "members", "strategy", "queues"),

@@ -150,9 +150,10 @@ def _harm(predicted: WhatIf, danger: str) -> str:
         )
     if danger == MESSAGES_LEFT:
         left = predicted.messages_left
-        return Text(
-            "{messages} that the group has not consumed are in {queues} that go, and nobody reads "
-            "them until these are back",
+        return agreeing(
+            len(left),
+            "{queues} with {messages} that the group has not consumed [goes|go], and nobody reads "
+            "what is in [it|them] until [it is|they are] back",
             messages=count(sum(left.values()), "message"),
             queues=count(len(left), "queue"),
         )
@@ -214,7 +215,7 @@ def _use(predictions: Predictions) -> Text | None:
         template = "{number:,} fewer [process has|processes have] queues: {division}"
         return agreeing(-gain, template, number=-gain, division=division)
     if takes_away and not gain:
-        return Text("nothing is lost: {division}", division=division)
+        return Text("no fewer processes have queues: {division}", division=division)
     if gain < more:
         template = "of use to {gain:,} of {more:,} more processes: {division}"
         some = Text(template, gain=gain, more=more, division=division)

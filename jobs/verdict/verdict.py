@@ -125,7 +125,8 @@ class RunVerdict:
     ``gaps``: what was not read. ``not_audited``: what was not audited, by coverage.
     ``slow_rounds``: the seconds between two rounds of clusters where these are many.
 
-    ``new``, ``returned``: of the topics those with new findings, and those that were over before.
+    ``new``, ``returned``: of the topics with new findings those that were not there before, and
+    those that were, and were over.
     Of the findings of the run before ``resolved`` are over, and ``left_open`` were not looked for,
     and so are still open.
     """
@@ -421,7 +422,7 @@ def make_verdict(
         },
         gaps=tuple(gaps),
         not_audited=tuple(_not_audited(tables)),
-        new=sum("NEW" in each["statuses"] for each in counted),
+        new=sum("NEW" in each["statuses"] and each["returned"] is None for each in counted),
         returned=sum(each["returned"] is not None for each in counted),
         resolved=statuses.count("RESOLVED"),
         left_open=statuses.count(NOT_AUDITED),

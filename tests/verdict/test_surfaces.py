@@ -211,6 +211,8 @@ def assert_the_tables_say_so(folder: Path, case: Case, found: Surfaces) -> None:
     assert verdict["level"] == case.level
     assert (verdict["critical"], verdict["warning"]) == (topics["CRITICAL"], topics["WARNING"])
     assert verdict["ongoing"] == sum(each.ongoing for each in counted)
+    by_status = Counter(each.status for each in counted)
+    assert (verdict["new"], verdict["returned"]) == (by_status["NEW"], by_status["RETURNED"])
     assert verdict["missing"] == missing == found.metrics["missing"]
     tiles = found.tiles
     assert tiles["State"] == verdict["state"]

@@ -247,6 +247,8 @@ def test_a_problem_names_the_event_with_which_it_began() -> None:
     assert began() is None
     # Something of it was there before.
     assert began(event(begins=16), first_seen=minute(16)) is None
+    # It is open since the night before: what happened tonight is not what it began with.
+    assert began(event(), open_since=minute(-1440)) is None
     tables = RowTables(orphaned_queues=[finding(event_id="e")], events=[event()])
     assert only(tables).times().endswith("10:10:00, began with the deploy of G at 10:10:00")
 
@@ -340,6 +342,35 @@ def test_a_problem_is_as_bad_as_its_worst_and_lasts_from_its_first_to_its_last()
         problem = only(RowTables(orphaned_queues=rows, group_faults=faults))
         assert (problem.severity, problem.ongoing) == ("WARNING", True)
         assert (problem.first_seen, problem.last_seen) == (minute(first), minute(last))
+
+
+def test_the_words_of_what_is_still_there_name_no_fault_that_is_over() -> None:
+    # forty_groups, T_OFF: the nameservers agreed again, and the group consumed nothing to the end.
+    there = fault("GROUP_NOT_CONSUMING", severity="CRITICAL", last_seen=minute(33))
+    over = fault("ROUTE_DIVERGENCE", severity="WARNING", last_seen=minute(29), ongoing=False)
+    problem = only(RowTables(group_faults=[there, over]))
+    assert problem.headline == (
+        "The group consumes nothing; over since 10:29:00: Nameservers give different routes"
+    )
+    # The time is that of what is named: T_STUCK had stalls before, which ended earlier.
+    stall = finding(0, severity="CRITICAL", last_seen=minute(13), ongoing=False)
+    told = only(RowTables(orphaned_queues=[stall], group_faults=[there, over])).headline
+    assert told == "The group consumes nothing; over since 10:13:00: 1 queue consumed by nobody"
+    both = only(RowTables(group_faults=[there, over | {"ongoing": True}]))
+    assert both.headline == "The group consumes nothing and nameservers give different routes"
+
+
+def test_what_is_over_has_the_time_of_its_severity() -> None:
+    # forty_groups, G_DUP: a CRITICAL ended; a while later a WARNING came and went.
+    critical = finding(0, severity="CRITICAL", last_seen=minute(13), ongoing=False)
+    warning = fault("ROUTE_DIVERGENCE", severity="WARNING", ongoing=False)
+    later = warning | {"first_seen": minute(27), "last_seen": minute(32)}
+    problem = only(RowTables(orphaned_queues=[critical], group_faults=[later]))
+    assert (problem.severity, problem.ongoing, problem.last_seen) == ("CRITICAL", False, minute(13))
+    alike = only(
+        RowTables(orphaned_queues=[critical], group_faults=[later | {"severity": "CRITICAL"}])
+    )
+    assert alike.last_seen == minute(32)
 
 
 def test_a_problem_is_open_since_its_oldest_finding_or_fault() -> None:

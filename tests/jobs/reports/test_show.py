@@ -9,9 +9,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from jobs.commands.common import remember_run
+from jobs.reports.table_text import columns_that_matter
+from jobs.schemas import EVENTS
 from jobs.storage import Location
 from tests.support.command_line import CommandLine
 from tests.support.written_reports import NOON, publish, report_row
@@ -284,6 +287,9 @@ def test_a_person_gets_columns_that_matter_and_a_program_all(tmp_path: Path, sai
         *("causes", "severity"),
     }
     assert columns("--date", "2026-11-19")[0] == "cluster"
+    # An event says in one sentence what it was and what came of it.
+    events = pa.Table.from_pylist([{"cluster": each} for each in "AB"], EVENTS.schema)
+    assert "headline" in columns_that_matter(events).column_names
     assert len(columns("--all-columns")) == len(columns("--format", "csv")) > 20
 
 

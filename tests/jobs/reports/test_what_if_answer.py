@@ -75,7 +75,7 @@ def clients(number: int, first: int = 0) -> list[str]:
         (8, 4, [join(each) for each in clients(4, 4)],
          "Safe, and of use to 4 more processes: 8 queues, at most 1 a process, 2 before."),
         (8, 9, [leave("c00")],
-         "Safe, and nothing is lost: 8 queues, at most 1 a process, as before."),
+         "Safe, and no fewer processes have queues: 8 queues, at most 1 a process, as before."),
         (8, 4, [leave("c00")],
          "Safe, and 1 fewer process has queues: 8 queues, at most 3 a process, 2 before."),
         (8, 9, [resize(9)],
@@ -84,7 +84,8 @@ def clients(number: int, first: int = 0) -> list[str]:
          "Safe, and of no use by itself: 16 queues, at most 4 a process, 2 before."),
         (8, 9, [resize(4)],
          "Safe, and 4 fewer processes have queues: 4 queues, 5 of 9 processes will be idle."),
-        (8, 4, [resize(4)], "Safe, and nothing is lost: 4 queues, at most 1 a process, 2 before."),
+        (8, 4, [resize(4)],
+         "Safe, and no fewer processes have queues: 4 queues, at most 1 a process, 2 before."),
         (6, 4, [resize(8)],
          "Safe, and of use, more even: 8 queues, at most 2 a process, as before."),
         # What joins and what is taken away are weighed together.
@@ -128,8 +129,8 @@ def test_a_second_process_of_an_id_is_of_no_use_whatever_it_reads() -> None:
 def test_queues_that_go_with_messages_are_told_with_what_to_do_and_the_use() -> None:
     topic = one_list(clients(9), queues=8)
     assert answer(*predicted(topic, resize(4), waiting=1_000)).startswith(
-        "NOT safe: 4,000 messages that the group has not consumed are in 4 queues that go, and "
-        "nobody reads them until these are back. "
+        "NOT safe: 4 queues with 4,000 messages that the group has not consumed go, and nobody "
+        "reads what is in them until they are back. "
         "4 fewer processes have queues: 4 queues, 5 of 9 processes will be idle. "
         "To do: let nobody write to the queues that go (lower the number of write queues alone"
     )
@@ -236,6 +237,6 @@ def test_of_several_topics_the_answer_is_one_and_names_the_worst() -> None:
         "Safe, and of no use: 5 queues, 2 of 5 processes will be idle."
     )
     assert told(resize(1), waiting=7).startswith(
-        "NOT safe for 2 topics of 3, U above all: 14 messages that the group has not consumed are "
-        "in 2 queues that go"
+        "NOT safe for 2 topics of 3, U above all: 2 queues with 14 messages that the group has not "
+        "consumed go"
     )

@@ -70,8 +70,13 @@ def test_what_is_not_safe_of_one_topic_is_not_safe_of_the_group():
 def test_messages_in_queues_that_go_are_counted_with_what_to_do():
     told = predicted(group(["a"], {"T": 4, "U": 2}, {0: 0, 1: 0, 2: 7, 3: 2}), resize(2))
 
-    said = "are in 2 queues that go, and nobody reads them until these are back."
-    assert f"T above all: 9 messages that the group has not consumed {said}" in text_of(told)
+    said = "go, and nobody reads what is in them until they are back."
+    assert f"T above all: 2 queues with 9 messages that the group has not consumed {said}" in (
+        text_of(told)
+    )
+    one = predicted(group(["a"], {"T": 4}, {0: 0, 1: 0, 2: 0, 3: 1}), resize(3))
+    said = "goes, and nobody reads what is in it until it is back."
+    assert f"1 queue with 1 message that the group has not consumed {said}" in text_of(one)
     assert "To do: let nobody write to the queues that go" in text_of(told)
     assert "Not consumed, in queues that go: queues 2-3 of broker-a" in text_of(told)
     of_topic = told.values["topics"][0]
