@@ -14,8 +14,7 @@ from ..console.progress import Progress
 from ..declared.instants import to_instant
 from ..engines.pieces import FOR_ALL, Piece, pack_rows
 from ..languages.translated_rows import TEXTS, texts_of
-from ..reports.leading_events import packed as packed_events
-from ..schemas import EVENTS, GAPS, QUARANTINE, SNAPSHOT_TABLES, VERDICT
+from ..schemas import GAPS, QUARANTINE, SNAPSHOT_TABLES, VERDICT
 from ..storage import Location, PublishedRun, Reports, Snapshots, TableFiles
 from ..texts.shown import iso
 from ..verdict.gaps import Gap, first, gaps_of, packed
@@ -88,7 +87,6 @@ def publish(
             "rows": counts,
             "findings": tally.findings(),
             **tally.groups(made.asked),
-            **packed_events(tally.counted(EVENTS.name)),
             "groups": tally.levels(),
             "known_issues": _known_issues(scope, task.known_issues, tally, masking),
             "previous": previous and {"date": previous.date, "run_id": previous.run_id},
@@ -102,7 +100,6 @@ def publish(
                 "ingested": masking.mask_all(inputs.ingested),
             },
             **packed(gaps),
-            "slow_rounds": slow,
             "witnesses": witnesses_of(scope.witnesses, masking),
             "brokers": broker_addresses(scope.polls, scope.last, masking),
             "versions": dict(made.versions),

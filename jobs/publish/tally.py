@@ -16,7 +16,6 @@ from ..languages.translated_rows import TEXTS
 from ..reports.tables import PLACE, Tables
 from ..schemas import (
     ALLOCATION_DRIFT,
-    EVENTS,
     FORMER_FINDINGS,
     GROUP_FAULTS,
     GROUP_HEALTH,
@@ -59,8 +58,6 @@ _KEPT: Mapping[str, Sequence[str]] = {
     ),
     FORMER_FINDINGS.name: (*PLACE, "status", "severity"),
     "stacked_client_ids": (*PLACE[:2], "topics", "verdict", "persistence", "known_issue"),
-    EVENTS.name: [each for each in EVENTS.schema.names if not each.startswith("groups_")]
-    + ["groups_touched"],
 }
 
 

@@ -28,6 +28,7 @@ from ..declared.client_intervals import FOLLOW_TIME
 from ..declared.kinds import INFO, NO_GROUP, NOT_AUDITED, SEVERITIES, Kind, worst
 from ..languages.translated_rows import TEXTS, with_texts
 from ..reports.finding_rows import place_of_finding
+from ..reports.leading_events import LeadingEvent, leading_events
 from ..reports.place_findings import PlaceFinding, read_findings
 from ..reports.problems import Problem, Standing, heads_of, read_problems, remedies_of
 from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
@@ -59,6 +60,8 @@ MOST_LISTED = 50
 _MOST_CARDS = 450
 #: The most open cards, each the worst of its cause; the others open when they are asked for.
 _MOST_OPEN = 2
+#: The most events in the list of what happened, and in the picture of the night.
+_MOST_EVENTS, _MOST_DRAWN = 5, 20
 #: The most groups in the table of health, worst first: half a page of 1,280 pixels.
 MOST_GROUPS = 100
 #: The most characters of client ids that the filter of the page knows besides those in findings.
@@ -177,7 +180,8 @@ class PageValues:
     ``cards`` has every problem that did not pass, but those of retry topics that are in the card of
     their group; ``passed`` has the others, those of the event that touched most groups first.
     ``health`` has a row a group, ``former`` and ``unreadable`` one for the queues of a place.
-    ``clients`` has the client ids of each group, by cluster and group.
+    ``clients`` has the client ids of each group, by cluster and group. ``events`` are those that
+    lead, ``more_events`` is the number of the others.
     """
 
     published: PublishedRun
@@ -192,6 +196,8 @@ class PageValues:
     coverage: ShownRow
     quarantine: ShownRow
     night: NightPicture | None
+    events: tuple[LeadingEvent, ...]
+    more_events: int
 
     def standing(self, standing: Standing) -> list[Problem]:
         """The problems of which this becomes."""
@@ -332,6 +338,7 @@ def build_report(published: PublishedRun, tables: PublishedTables, top: int) -> 
     rows = list(map(with_texts, read.to_pylist()))
     health = _health(rows, problems)
     there = [each for each in problems if each.standing != "PASSED"]
+    events, more_events = leading_events(tables, _MOST_DRAWN)
     return PageValues(
         published=published,
         verdict=read_verdict(tables),
@@ -344,7 +351,9 @@ def build_report(published: PublishedRun, tables: PublishedTables, top: int) -> 
         clients=_clients(tables, health),
         coverage=_coverage(rows),
         quarantine=_quarantine(published, tables),
-        night=read_night(tables, published.summary),
+        night=read_night(tables, published.summary, events),
+        events=tuple(events[:_MOST_EVENTS]),
+        more_events=more_events + len(events[_MOST_EVENTS:]),
     )
 
 

@@ -77,7 +77,6 @@ SUMMARY: dict[str, Any] = {
     "assumptions": {"groups": 0, "asked": 0, "strategy": 0, "subscriptions": 0},
     "rounds": {"groups_too_wide": 0},
     "incomplete": [],
-    "events": {"total": 0, "kinds": {}, "first": []},
     "brokers": {},
     "known_issues": [],
 }
