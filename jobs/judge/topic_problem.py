@@ -92,10 +92,6 @@ class FoundRows(NamedTuple):
         """Its queues: broker and number."""
         return [(row["broker_name"], row["queue_id"]) for row in self.rows if self.is_of_queues]
 
-    def ids(self, status: str | None = None) -> set[str]:
-        """The ids of its rows."""
-        return {each["finding_id"] for each in self.rows if status in (None, each["status"])}
-
 
 def problem_rows(
     tables: Mapping[str, Sequence[Row]],
@@ -203,11 +199,6 @@ def _weight(fault: Row) -> tuple[bool, bool, int]:
 
 def _lasts(fault: Row) -> bool:
     return kinds.lasts(fault["fault"], fault["persistence"])
-
-
-def _passed(fault: Row) -> bool:
-    """True if it passed by itself."""
-    return bool(fault["persistence"] != kinds.PERSISTENT and not fault["ongoing"])
 
 
 def _is_latent(fault: Row) -> bool:
@@ -473,7 +464,8 @@ class TopicProblem:
     @cached_property
     def there(self) -> list[Row]:
         """The faults that last, or are too new to count: what passed by itself asks for nothing."""
-        return [each for each in self.faults if not _passed(each)]
+        lasting = kinds.PERSISTENT
+        return [each for each in self.faults if each["persistence"] == lasting or each["ongoing"]]
 
     @property
     def remedy(self) -> str:
@@ -522,11 +514,12 @@ class TopicProblem:
         opened = [each["open_since"] for each in self._shown if each["open_since"] is not None]
         event_ids = {row["event_id"] for each in self.findings for row in each.rows}
         event_ids |= {each["event_id"] for each in self.faults}
-        worst = (
-            each.ids()
+        worst = {
+            row["finding_id"]
             for each in self.counted
             if is_counted and each.shared["severity"] == self.worst_severity
-        )
+            for row in each.rows
+        }
         return {
             "topic": self.topic,
             "standing": self.standing,
@@ -543,7 +536,7 @@ class TopicProblem:
                 {"kind": each, "lasting": lasting.get(each, 0), "passing": passing.get(each, 0)}
                 for each in dict.fromkeys((*lasting, *passing))
             ],
-            "worst_findings": len(set().union(*worst)),
+            "worst_findings": len(worst),
             "client_ids": next(
                 (each["client_ids"] for each in self.there or self.faults if each["client_ids"]), []
             ),

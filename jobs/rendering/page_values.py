@@ -266,7 +266,7 @@ class PageValues:
         shown = {id(row) for row in self.unwell[:MOST_GROUPS]}
 
         def state(row: ShownRow) -> tuple[str, str]:
-            group = (row["cluster"], row["consumer_group"])
+            group = row["group"]
             if _is_unwell(row):
                 return "UNWELL", ""
             if group in there:
@@ -280,10 +280,7 @@ class PageValues:
     @cached_property
     def numbers_of_groups(self) -> dict[tuple[str, ...], int]:
         """The number of each group, by which the page finds its cards and its client ids."""
-        return {
-            (row["cluster"], row["consumer_group"]): number
-            for number, row in enumerate(self.health, 1)
-        }
+        return {row["group"]: number for number, row in enumerate(self.health, 1)}
 
     @cached_property
     def levels_of_groups(self) -> dict[tuple[str, ...], str]:
@@ -292,20 +289,15 @@ class PageValues:
         found: dict[tuple[str, ...], str] = {each.place[:2]: INFO for each in passing}
         counted = grouped((each.place[:2], each.worst_severity) for each in self.counted)
         found |= {group: worst(severities) for group, severities in counted.items()}
-        for row in self.health:
-            group = (row["cluster"], row["consumer_group"])
-            if row["left_out"] and found.get(group, INFO) == INFO:
-                found[group] = INCOMPLETE
-        return found
+        left_out = (row["group"] for row in self.health if row["left_out"])
+        return found | {each: INCOMPLETE for each in left_out if found.get(each, INFO) == INFO}
 
     @property
     def anchors_of_groups(self) -> Mapping[tuple[str, ...], str]:
         """The anchor of each group: its worst card, else its row, else what passed of it."""
         found = {place[:2]: anchor for place, anchor in self.anchors.items()}
-        found |= {
-            (row["cluster"], row["consumer_group"]): f"group-{number}"
-            for number, row in enumerate(self.unwell[:MOST_GROUPS], 1)
-        }
+        shown = enumerate(self.unwell[:MOST_GROUPS], 1)
+        found |= {row["group"]: f"group-{number}" for number, row in shown}
         return found | {each.problem.place[:2]: each.anchor for each in reversed(self.cards)}
 
     @property
@@ -547,9 +539,10 @@ def _health(rows: ShownRows, problems: Sequence[Problem]) -> tuple[ShownRow, ...
     most = ("members", "processes", "idle_clients", "imbalance")
     health = [
         {
-            "cluster": cluster,
-            "consumer_group": group,
-            "severity": worst(severities.get((cluster, group), ()), ""),
+            "group": group,
+            "cluster": group[0],
+            "consumer_group": group[1],
+            "severity": worst(severities.get(group, ()), ""),
             "topics": len(topics),
             "audited": sum(row["coverage"] == AUDITED for row in topics),
             "left_out": sum(not was_audited(row) for row in topics),
@@ -560,19 +553,18 @@ def _health(rows: ShownRows, problems: Sequence[Problem]) -> tuple[ShownRow, ...
             "duplicate_minutes": sum(row["duplicate_queue_minutes"] for row in topics),
             "completeness": min(row["completeness"] for row in topics),
         }
-        for (cluster, group), topics in by_group.items()
+        for group, topics in by_group.items()
     ]
     return tuple(
         sorted(
             health,
             key=lambda row: (
-                ranks.get((row["cluster"], row["consumer_group"]), len(problems)),
+                ranks.get(row["group"], len(problems)),
                 -("", *SEVERITIES).index(row["severity"]),
                 -row["left_out"],
                 -(row["orphan_minutes"] + row["duplicate_minutes"]),
                 row["completeness"],
-                row["cluster"],
-                row["consumer_group"],
+                row["group"],
             ),
         )
     )
@@ -586,12 +578,11 @@ def _clients(tables: PublishedTables, health: ShownRows) -> dict[tuple[str, ...]
     found: dict[tuple[str, ...], str] = {}
     room = _MOST_OF_CLIENTS
     for row in health:
-        group = (row["cluster"], row["consumer_group"])
-        text = " ".join(sorted(ids.get(group, ())))
+        text = " ".join(sorted(ids.get(row["group"], ())))
         room -= len(text)
         if room < 0:
             break
-        found[group] = text
+        found[row["group"]] = text
     return found
 
 

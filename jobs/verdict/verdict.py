@@ -266,7 +266,6 @@ class RunVerdict:
         """The verdict as a summary has it, for readers that have no tables."""
         topics = self.not_audited
         every = grouped((each.coverage, place) for each in topics for place in each.places)
-        numbers = ("new", "returned", "resolved", "left_open")
         return {
             _KEY: {
                 "state": self.state,
@@ -280,15 +279,14 @@ class RunVerdict:
                     for coverage, places in every.items()
                 },
                 "gaps": dict(Counter(gap.kind for gap in self.gaps)),
-                **{name: getattr(self, name) for name in numbers},
+                **{name: getattr(self, name) for name in _AGAINST_BEFORE},
             }
         }
 
     def row(self) -> dict[str, Any]:
         """The row of ``verdict``."""
-        same = {name: getattr(self, name) for name in _SAME}
         return {
-            **same,
+            **{name: getattr(self, name) for name in _SAME},
             **{severity.lower(): self.topics.get(severity, 0) for severity in (CRITICAL, WARNING)},
             **{f"rows_{each.lower()}": self.rows.get(each, 0) for each in SEVERITIES},
             "missing": len(self.missing),
@@ -328,21 +326,15 @@ class RunVerdict:
 
 #: The columns of ``problems`` that a verdict is made of.
 _OF_PROBLEMS = (
-    *PLACE,
-    "standing",
-    "worst_severity",
-    "ongoing",
-    "unseen_since",
-    "kind",
-    "statuses",
-    "returned",
-    *COLUMNS,
+    *("standing", "worst_severity", "ongoing", "unseen_since", "kind", "statuses", "returned"),
+    *(*PLACE, *COLUMNS),
 )
-#: The columns of ``verdict`` that are a value of a ``RunVerdict`` as they are.
-_SAME = (
-    *("run_id", "state", "level", "sentence", "groups", "ongoing", "unseen"),
-    *("new", "returned", "resolved", "left_open"),
-)
+#: The numbers against the run before.
+_AGAINST_BEFORE = ("new", "returned", "resolved", "left_open")
+#: The columns of ``verdict`` that are a value of a ``RunVerdict`` as they are: those that it is
+#: read from, and what follows from them.
+_GIVEN = ("run_id", "groups", "ongoing", "unseen", *_AGAINST_BEFORE)
+_SAME = (*_GIVEN, "state", "level", "sentence")
 
 
 def read_verdict(tables: Tables) -> RunVerdict:
@@ -358,9 +350,8 @@ def read_verdict(tables: Tables) -> RunVerdict:
     kinds, others = (
         {each["kind"]: each["topics"] for each in row[name]} for name in ("kinds", "others")
     )
-    numbers = ("groups", "ongoing", "unseen", "new", "returned", "resolved", "left_open")
     return RunVerdict(
-        **{name: row[name] for name in ("run_id", *numbers)},
+        **{name: row[name] for name in _GIVEN},
         topics={each: row[each.lower()] for each in (CRITICAL, WARNING) if row[each.lower()]},
         kinds=kinds,
         others=others,
