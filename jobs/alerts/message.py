@@ -345,7 +345,7 @@ def make_message(
         left_out=len(chosen) - len(shown_alone),
         url=(alerts.report_url or "").replace("{date}", digest.published.date),
         language=language,
-        events=_events(digest, language),
+        events=tuple(shown(language.of(each.headline), _LONGEST_TEXT) for each in digest.events),
         ended=_ended(digest, delivered, language),
         missing=_missing(digest, language),
         state=digest.verdict.state,
@@ -370,11 +370,6 @@ def _owner(group: str, alerts: Alerts) -> str:
     """
     matching = (name for pattern, name in alerts.owners.items() if re.fullmatch(pattern, group))
     return next(matching, "")
-
-
-def _events(digest: Digest, language: Language) -> tuple[str, ...]:
-    """The events that lead, a line each."""
-    return tuple(shown(language.of(each.headline), _LONGEST_TEXT) for each in digest.events)
 
 
 def _ended(digest: Digest, delivered: Delivered, language: Language) -> str:

@@ -107,7 +107,7 @@ def publish(
             "settings_set": masking.mask_all(task.settings.overrides()),
             # Which files they and the known issues came from: nobody may have named them.
             "sources": masking.mask_all(dict(task.sources)),
-            **verdict.packed(),
+            "verdict": verdict.packed(),
         }
         published = PublishedRun(scope.date, run_id, summary, files, number)
         folder.publish(published)

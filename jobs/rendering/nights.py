@@ -21,7 +21,6 @@ from ..declared.kinds import CRITICAL, INFO, LEVELS, NOT_AUDITED, OK, SEVERITIES
 from ..errors import AuditError
 from ..reports.words import in_words
 from ..storage import Reports
-from ..verdict.verdict import packed_verdict
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -168,7 +167,7 @@ class Night:
     @property
     def verdict(self) -> Mapping[str, Any] | None:
         """Its verdict; None where it has none, as a run of an earlier version."""
-        return None if self.summary is None else packed_verdict(self.summary)
+        return None if self.summary is None else self.summary.get("verdict")
 
     def number_of(self, name: str) -> int | None:
         """The number of topics that are ``new`` or ``returned``, or of findings ``resolved``; None

@@ -47,8 +47,6 @@ from .gaps import LEFT_OPEN, UNAUDITED_TOPICS, Gap, time_text
 #: The states of a run.
 WRONG, WELL = "WRONG", "WELL"
 STATES = (WRONG, INCOMPLETE, WELL)
-#: The key of the summary.
-_KEY = "verdict"
 
 
 class UnauditedTopics(NamedTuple):
@@ -263,24 +261,22 @@ class RunVerdict:
         return dict(zip((*worst_first, INCOMPLETE), (*at_or_above, len(self.missing)), strict=True))
 
     def packed(self) -> dict[str, Any]:
-        """The verdict as a summary has it, for readers that have no tables."""
+        """The verdict as a summary has it (``verdict``), for readers that have no tables."""
         topics = self.not_audited
         every = grouped((each.coverage, place) for each in topics for place in each.places)
         return {
-            _KEY: {
-                "state": self.state,
-                "level": self.level,
-                "gates": self.gates,
-                "topics": dict(self.topics),
-                "kinds": dict(self.kinds),
-                "others": dict(self.others),
-                "not_audited": {
-                    coverage: {"groups": len({each[:2] for each in places}), "topics": len(places)}
-                    for coverage, places in every.items()
-                },
-                "gaps": dict(Counter(gap.kind for gap in self.gaps)),
-                **{name: getattr(self, name) for name in _AGAINST_BEFORE},
-            }
+            "state": self.state,
+            "level": self.level,
+            "gates": self.gates,
+            "topics": dict(self.topics),
+            "kinds": dict(self.kinds),
+            "others": dict(self.others),
+            "not_audited": {
+                coverage: {"groups": len({each[:2] for each in places}), "topics": len(places)}
+                for coverage, places in every.items()
+            },
+            "gaps": dict(Counter(gap.kind for gap in self.gaps)),
+            **{name: getattr(self, name) for name in _AGAINST_BEFORE},
         }
 
     def row(self) -> dict[str, Any]:
@@ -466,8 +462,3 @@ def _not_audited(tables: Tables) -> Iterator[UnauditedTopics]:
     for coverage, of_coverage in sorted(partly.items()):
         times = tuple(of_coverage[0][name] for name in UNAUDITED[1:])
         yield UnauditedTopics(coverage, tuple(map(place_of, of_coverage)), "", times)
-
-
-def packed_verdict(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The verdict in a summary (``RunVerdict.packed``); None in one of an earlier version."""
-    return summary.get(_KEY)

@@ -120,7 +120,7 @@ def publish(
     }
     whole["findings"] = tally.findings()
     whole["groups"] = summary.get("groups", tally.levels())
-    whole |= verdict.packed()
+    whole["verdict"] = verdict.packed()
     with reports.publication(date).writing(run_id, 0, lambda _: None) as number:
         published = PublishedRun(date, run_id, whole, files, number)
         reports.publish(published)
