@@ -32,7 +32,6 @@ class ShownFault:
     """One fault of a problem: its worst run, and how many ``runs`` of it there were."""
 
     fault: str
-    severity: str
     persistence: str
     ongoing: bool
     first_seen: datetime
