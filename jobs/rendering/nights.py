@@ -169,13 +169,6 @@ class Night:
         """Its verdict; None where it has none, as a run of an earlier version."""
         return None if self.summary is None else self.summary.get("verdict")
 
-    def number_of(self, name: str) -> int | None:
-        """The number of topics that are ``new`` or ``returned``, or of findings ``resolved``; None
-        where the verdict does not have it.
-        """
-        found = (self.verdict or {}).get(name)
-        return None if found is None else int(found)
-
     @property
     def lacks(self) -> str:
         """All that was not read, not audited or not looked for; empty: nothing is known to lack."""
