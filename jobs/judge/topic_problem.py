@@ -83,11 +83,6 @@ class FoundRows(NamedTuple):
         return self.kind in _HOW
 
     @property
-    def lasts(self) -> bool:
-        """True if it is more than a deploy or a restart."""
-        return bool(self.shared["persistence"] == kinds.PERSISTENT)
-
-    @property
     def queues(self) -> list[tuple[str, int]]:
         """Its queues: broker and number."""
         return [(row["broker_name"], row["queue_id"]) for row in self.rows if self.is_of_queues]
@@ -398,7 +393,8 @@ class TopicProblem:
         """The number of queues by kind, of the findings that last or that do not."""
         queues: dict[str, set[tuple[str, int]]] = defaultdict(set)
         for each in findings:
-            if each.is_of_queues and each.lasts is lasting:
+            is_lasting = each.shared["persistence"] == kinds.PERSISTENT
+            if each.is_of_queues and is_lasting is lasting:
                 queues[each.kind].update(each.queues)
         return {kind: len(of_kind) for kind, of_kind in queues.items()}
 

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
+from rebalance_core.grouping import grouped
+
 from ..declared import kinds
 from ..schemas import GROUP_FAULTS
 from ..texts.waiting import WaitingMessages
@@ -97,10 +99,7 @@ def read_findings(
     tables: Tables, places: Collection[Place] | None = None
 ) -> dict[Place, list[PlaceFinding]]:
     """The findings of a run, or those of some places, by place."""
-    found: dict[Place, list[PlaceFinding]] = {}
-    for each in _findings(tables, places):
-        found.setdefault(each.place, []).append(each)
-    return found
+    return grouped((each.place, each) for each in _findings(tables, places))
 
 
 def _findings(tables: Tables, places: Collection[Place] | None) -> Iterator[PlaceFinding]:
