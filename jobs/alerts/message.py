@@ -23,7 +23,7 @@ from rebalance_core.texts import Text
 from ..config.settings import Alerts
 from ..declared.kinds import CRITICAL, NOT_AUDITED, PERSISTENT, SEVERITIES, WARNING, Kind, worst
 from ..languages.language import ENGLISH, Language
-from ..reports.leading_events import leading_events
+from ..reports.leading_events import LeadingEvent, leading_events
 from ..reports.place_findings import PlaceFinding, read_findings
 from ..reports.problems import Problem, cause_line, heads_of, read_problems, remedies_of
 from ..reports.tables import Place, PublishedTables, anchor_of, place_of
@@ -83,6 +83,7 @@ class Digest:
     judged: frozenset[Place]
     resolved: frozenset[str]
     left_open: frozenset[Place]
+    events: tuple[LeadingEvent, ...]
 
     def about(self, groups: str) -> "Digest":
         """The part about the groups that a pattern matches."""
@@ -128,6 +129,7 @@ def read_digest(published: PublishedRun, tables: PublishedTables) -> Digest:
         frozenset(place_of(row) for row in health if is_complete(row["coverage"])),
         frozenset(row["finding_id"] for row in former if row["status"] == "RESOLVED"),
         frozenset(place_of(row) for row in former if row["status"] == NOT_AUDITED),
+        tuple(leading_events(tables, _MOST_EVENTS)[0]),
     )
 
 
@@ -363,6 +365,12 @@ def make_message(
     return replace(message, items=alone, causes=causes)
 
 
+def _events(digest: Digest, language: Language) -> tuple[str, ...]:
+    """The events that lead, a line each; beside one of several groups none of one alone."""
+    told = [each for each in digest.events if each.groups_touched > 1] or digest.events
+    return tuple(shown(language.of(each.headline), _LONGEST_TEXT) for each in told)
+
+
 def _owner(group: str, alerts: Alerts) -> str:
     """The name of whom a group belongs to; empty: nobody is named.
 
@@ -371,13 +379,6 @@ def _owner(group: str, alerts: Alerts) -> str:
     """
     matching = (name for pattern, name in alerts.owners.items() if re.fullmatch(pattern, group))
     return next(matching, "")
-
-
-def _events(digest: Digest, language: Language) -> tuple[str, ...]:
-    """The events that lead, a line each; beside one of several groups none of one alone."""
-    leading, _ = leading_events(digest.published.summary, _MOST_EVENTS)
-    told = [each for each in leading if each.of_several] or leading
-    return tuple(shown(language.of(each.headline), _LONGEST_TEXT) for each in told)
 
 
 def _ended(digest: Digest, delivered: Delivered, language: Language) -> str:

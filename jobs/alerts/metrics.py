@@ -95,11 +95,12 @@ def metrics_text(digest: Digest, tables: PublishedTables, worst_groups: int) -> 
         name: tables.read(name, ["cluster", "known_issue", "completeness", *labels]).to_pylist()
         for name, (_, _, labels) in _COUNTED.items()
     }
+    clusters = _shown_clusters(digest, rows)
     for metric in (
-        *_problem_metrics(digest, _shown_clusters(digest, rows)),
-        *_row_metrics(digest, rows, _shown_clusters(digest, rows)),
+        *_problem_metrics(digest, clusters),
+        *_row_metrics(digest, rows, clusters),
         *_worst_group_metrics(digest, worst_groups),
-        *_backlog_metrics(digest, _shown_clusters(digest, rows)),
+        *_backlog_metrics(digest, clusters),
         *_verdict_metrics(digest.verdict),
         *_run_metrics(digest.published.summary),
     ):

@@ -31,7 +31,7 @@ from ..reports.commands import option
 from ..reports.ending import ending_lines
 from ..reports.leading_events import leading_events
 from ..reports.problems import read_problems
-from ..reports.tables import PublishedTables
+from ..reports.tables import PublishedTables, Tables
 from ..reports.words import sentences
 from ..storage import Location, PublishedRun, Reports, SnapshotWriter, new_run_id
 from ..storage.retention import Retention, prune_reports
@@ -212,7 +212,7 @@ def closing_lines(
     language = settings.console_language
     return what_is_missing(verdict, language), [
         *([] if language.zone is UTC else [f"times: {language.zone}"]),
-        *what_happened(published, language),
+        *what_happened(tables, language),
         *ending_lines(problems, width, language, is_short=is_short),
         *none_lasts(published, settings),
         sum_up(published, verdict, reports),
@@ -255,9 +255,9 @@ def _what_stands(task: Task, error: BaseException) -> str:
     return f"the report of {published.date} that was published before is unchanged"
 
 
-def what_happened(published: PublishedRun, language: Language) -> list[str]:
+def what_happened(tables: Tables, language: Language) -> list[str]:
     """A line for each event that leads, and one for the others."""
-    events, others = leading_events(published.summary, _MOST_EVENTS)
+    events, others = leading_events(tables, _MOST_EVENTS)
     lines = [visible(language.of(each.headline)) for each in events]
     if lines and others:
         lines.append(f"and {count(others, 'more event')}: rebalance-audit show events")

@@ -29,7 +29,7 @@ from ..errors import (
 )
 from ..pipeline.engine_choice import choose_engine, open_engine
 from ..pipeline.ingest import ingest
-from ..pipeline.new_looks import Comparison, JudgedPlaces, is_deleted, open_findings, read_dossiers
+from ..pipeline.new_looks import Comparison, JudgedPlaces, is_deleted, last_episodes, read_dossiers
 from ..publish.run import Run, Task
 from ..reports.finding_rows import FindingRow, counted_rows, place_of_finding, read_rows
 from ..reports.tables import PLACE, Place, PublishedTables, place_of
@@ -43,7 +43,6 @@ from ..verdict.check_answers import (
     CheckAnswers,
     Lack,
     NewLook,
-    OpenFinding,
     answer,
 )
 from ..verdict.gaps import Gap
@@ -95,7 +94,7 @@ class _Question:
     published: PublishedRun
     cluster: str
     group: str
-    findings: Sequence[OpenFinding]
+    findings: Sequence[FindingRow]
     before: JudgedPlaces
 
     @classmethod
@@ -111,7 +110,7 @@ class _Question:
             places = _places_of_group(tables, args.group, args.topic, args.cluster)
             found = _counted(list(read_rows(tables, places)), args.group, tables.published.date)
             place = found[0].place
-        findings, before = open_findings(found), JudgedPlaces.of(tables, places)
+        findings, before = last_episodes(found), JudgedPlaces.of(tables, places)
         return cls(tables.published, place.cluster, place.consumer_group, findings, before)
 
 
@@ -206,7 +205,7 @@ class _Checking:
     def _deleted(self) -> CheckAnswers:
         return self._all(lambda each: answer(each, NewLook(is_deleted=True), 0))
 
-    def _all(self, of_each: Callable[[OpenFinding], CheckAnswer]) -> CheckAnswers:
+    def _all(self, of_each: Callable[[FindingRow], CheckAnswer]) -> CheckAnswers:
         return CheckAnswers([*map(of_each, self.asked.findings)])
 
     def _answers(

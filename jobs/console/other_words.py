@@ -35,6 +35,7 @@ _WORDS_OF: Mapping[str, str] = {
     "show quarantine": "refused rejected bad badline",
     "explain": "why diagnose describe detail reason moment",
     "what-if": "simulate predict scale plan try shrink grow add remove",
+    "check": "fix fixed verify recheck confirm",
     "alert": "send notify notification message mail slack dingtalk webhook",
     "alert --metrics FILE": "metric prometheus prom grafana",
     "live": "now watch status monitor current",

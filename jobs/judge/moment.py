@@ -41,11 +41,10 @@ class LastReport(NamedTuple):
 class ReadQueues(NamedTuple):
     """The queues of a topic that have readers by their offsets around a moment.
 
-    Of ``queues`` there are offsets. Those of ``advancing`` are read by somebody, ``caught_up`` have
-    nothing to read; in the others messages wait.
+    Those of ``advancing`` are read by somebody, ``caught_up`` have nothing to read; in the others
+    of which there are offsets messages wait.
     """
 
-    queues: int
     advancing: int
     caught_up: int
 
@@ -217,15 +216,15 @@ def _read(
     """
     around = terms.persistence_seconds * SECOND
     times = {(row["broker_name"], row["queue_id"]): _time_of(row) for row in wrong}
-    queues = advancing = caught_up = 0
-    for each in dossier.offsets.get(topic, ()):
+    advancing = caught_up = 0
+    offsets = dossier.offsets.get(topic, ())
+    for each in offsets:
         time = times.get((each.broker_name, each.queue_id), (at - around, at + around))
-        queues += 1
         if reading(each, [time]).moved:
             advancing += 1
         elif (place := last_up_to(each, at)) >= 0 and not each.waiting[place]:
             caught_up += 1
-    return ReadQueues(queues, advancing, caught_up) if queues else None
+    return ReadQueues(advancing, caught_up) if offsets else None
 
 
 def _time_of(row: Row) -> tuple[Instant, Instant]:

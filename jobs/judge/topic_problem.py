@@ -83,18 +83,9 @@ class FoundRows(NamedTuple):
         return self.kind in _HOW
 
     @property
-    def lasts(self) -> bool:
-        """True if it is more than a deploy or a restart."""
-        return bool(self.shared["persistence"] == kinds.PERSISTENT)
-
-    @property
     def queues(self) -> list[tuple[str, int]]:
         """Its queues: broker and number."""
         return [(row["broker_name"], row["queue_id"]) for row in self.rows if self.is_of_queues]
-
-    def ids(self, status: str | None = None) -> set[str]:
-        """The ids of its rows."""
-        return {each["finding_id"] for each in self.rows if status in (None, each["status"])}
 
 
 def problem_rows(
@@ -203,11 +194,6 @@ def _weight(fault: Row) -> tuple[bool, bool, int]:
 
 def _lasts(fault: Row) -> bool:
     return kinds.lasts(fault["fault"], fault["persistence"])
-
-
-def _passed(fault: Row) -> bool:
-    """True if it passed by itself."""
-    return bool(fault["persistence"] != kinds.PERSISTENT and not fault["ongoing"])
 
 
 def _is_latent(fault: Row) -> bool:
@@ -410,7 +396,8 @@ class TopicProblem:
         """The number of queues by kind, of the findings that last or that do not."""
         queues: dict[str, set[tuple[str, int]]] = defaultdict(set)
         for each in findings:
-            if each.is_of_queues and each.lasts is lasting:
+            is_lasting = each.shared["persistence"] == kinds.PERSISTENT
+            if each.is_of_queues and is_lasting is lasting:
                 queues[each.kind].update(each.queues)
         return {kind: len(of_kind) for kind, of_kind in queues.items()}
 
@@ -479,7 +466,8 @@ class TopicProblem:
     @cached_property
     def there(self) -> list[Row]:
         """The faults that last, or are too new to count: what passed by itself asks for nothing."""
-        return [each for each in self.faults if not _passed(each)]
+        lasting = kinds.PERSISTENT
+        return [each for each in self.faults if each["persistence"] == lasting or each["ongoing"]]
 
     @property
     def remedy(self) -> str:
@@ -528,11 +516,12 @@ class TopicProblem:
         opened = [each["open_since"] for each in self._shown if each["open_since"] is not None]
         event_ids = {row["event_id"] for each in self.findings for row in each.rows}
         event_ids |= {each["event_id"] for each in self.faults}
-        worst = (
-            each.ids()
+        worst = {
+            row["finding_id"]
             for each in self.counted
             if is_counted and each.shared["severity"] == self.worst_severity
-        )
+            for row in each.rows
+        }
         return {
             "topic": self.topic,
             "standing": self.standing,
@@ -549,7 +538,7 @@ class TopicProblem:
                 {"kind": each, "lasting": lasting.get(each, 0), "passing": passing.get(each, 0)}
                 for each in dict.fromkeys((*lasting, *passing))
             ],
-            "worst_findings": len(set().union(*worst)),
+            "worst_findings": len(worst),
             "client_ids": next(
                 (each["client_ids"] for each in self.there or self.faults if each["client_ids"]), []
             ),

@@ -45,7 +45,6 @@ from ..verdict.check_answers import (
     Lack,
     NewLook,
     OffsetsSeen,
-    OpenFinding,
     OtherFault,
     Sighting,
     kind_in_words,
@@ -75,7 +74,7 @@ def is_deleted(
     settings: Settings,
     dossier: Dossier | None,
     last: PublishedRun,
-    findings: Sequence[OpenFinding],
+    findings: Sequence[FindingRow],
 ) -> bool:
     """True if no broker of the cluster has a configuration of the group any more, or lists anybody.
 
@@ -135,22 +134,10 @@ class JudgedPlaces:
         return frozenset(each.finding_id for each in self.rows if each.lasts)
 
 
-def open_findings(rows: Iterable[FindingRow]) -> list[OpenFinding]:
-    """The findings of rows, each once: as its last episode has it."""
+def last_episodes(rows: Iterable[FindingRow]) -> list[FindingRow]:
+    """The last episode of each finding."""
     every = grouped((each.finding_id, each) for each in rows)
-    return [_open_finding(max(each, key=lambda row: row.last_seen)) for each in every.values()]
-
-
-def _open_finding(row: FindingRow) -> OpenFinding:
-    return OpenFinding(
-        finding_id=row.finding_id,
-        kind=row.kind,
-        place=row.place,
-        last_seen=row.last_seen,
-        queue=row.queue,
-        waiting=row.backlog,
-        known_issue=row.known_issue,
-    )
+    return [max(each, key=lambda row: row.last_seen) for each in every.values()]
 
 
 @dataclass(frozen=True)
@@ -170,7 +157,7 @@ class Comparison:
     masking: Masking
     lacks: Sequence[Lack] = ()
 
-    def look_at(self, finding: OpenFinding) -> NewLook:
+    def look_at(self, finding: FindingRow) -> NewLook:
         """All that the newer snapshots show of a finding."""
         dossier = self.dossier or Dossier(finding.place.cluster, finding.place.consumer_group)
         rows = [each for each in self.before.rows if each.finding_id == finding.finding_id]
@@ -200,7 +187,7 @@ class Comparison:
         )
 
     def _lacks(
-        self, finding: OpenFinding, rows: Sequence[FindingRow], dossier: Dossier
+        self, finding: FindingRow, rows: Sequence[FindingRow], dossier: Dossier
     ) -> Iterator[Lack]:
         for gap in self.gaps:
             of_cluster = gap.text.values.get("cluster") in (None, finding.place.cluster)
@@ -234,7 +221,7 @@ class Comparison:
             if brokers - routed or (health or {}).get("queues", 0) <= queues:
                 yield Lack(Text("the routes do not show that the queues are back"))
 
-    def _left(self, finding: OpenFinding, dossier: Dossier) -> str | None:
+    def _left(self, finding: FindingRow, dossier: Dossier) -> str | None:
         """The reason why there is nothing any more that the finding could be of."""
         health = self.after.health.get(finding.place)
         coverage = None if health is None else health["coverage"]
@@ -313,7 +300,7 @@ def _witnesses(
         yield "offsets", sorted({time for each in offsets for time in each.times})
 
 
-def _offsets(dossier: Dossier, finding: OpenFinding) -> Iterator[OffsetsSeen]:
+def _offsets(dossier: Dossier, finding: FindingRow) -> Iterator[OffsetsSeen]:
     """The offsets of the queue; of a fault those of all queues of its topic."""
     for each in dossier.offsets.get(finding.place.topic, ()):
         is_asked = finding.queue in (None, (each.broker_name, each.queue_id))

@@ -1,7 +1,7 @@
 """The runs before -> by group what was open in the last one, and what was over in it."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import pyarrow.dataset as ds
@@ -12,6 +12,7 @@ from ..declared.instants import Instant
 from ..declared.kinds import GRADED_TABLES, NOT_AUDITED, QUEUE_FINDINGS
 from ..errors import DamagedError
 from ..judge.dossier import EarlierFinding
+from ..reports.tables import PLACE, place_of
 from ..schemas import FORMER_FINDINGS, GROUP_FAULTS, LONG, PROBLEMS
 from ..storage import PublishedRun, Reports
 
@@ -30,7 +31,7 @@ _EarlierRows: TypeAlias = dict[tuple[str, str], tuple[tuple[str, str], EarlierFi
 #: kind.
 EndedProblems: TypeAlias = dict[tuple[str, str], dict[tuple[str, str], Instant]]
 _KEY = ("cluster", "consumer_group", "topic", "kind")
-_TIMES = ("first_seen", "last_seen", "open_since")
+_TIMES = {"first_seen", "last_seen", "open_since"}
 
 
 def open_findings(
@@ -73,31 +74,36 @@ def ended_problems(folder: Reports, previous: PublishedRun | None) -> EndedProbl
         if run is None:
             break
         try:
-            rows = _rows_of(folder, run, PROBLEMS.name, [*_KEY, "last_seen"], is_counted)
+            rows = _rows_of(folder, run, PROBLEMS.name, is_counted, [*_KEY, "last_seen"])
         except (DamagedError, OSError) as error:
             _LOGGER.warning("%s: nothing is known to have returned since", error)
             break
-        for *key, last_seen in rows:
+        for row in rows:
+            key = tuple(row[name] for name in _KEY)
             if run is previous:
-                there.add(tuple(key))
-            elif tuple(key) not in there:
+                there.add(key)
+            elif key not in there:
                 cluster, group, topic, kind = key
-                ended.setdefault((cluster, group), {}).setdefault((topic, kind), last_seen)
+                ended.setdefault((cluster, group), {}).setdefault((topic, kind), row["last_seen"])
         run = folder.before(run.date)
     return ended
 
 
 def _rows_of(
-    folder: Reports, run: PublishedRun, name: str, columns: Sequence[str], filter_: ds.Expression
-) -> Iterator[tuple[Any, ...]]:
-    """The values of some columns of a table of a run, row by row; times as Instants."""
+    folder: Reports,
+    run: PublishedRun,
+    name: str,
+    filter_: ds.Expression,
+    columns: Sequence[str] | None = None,
+) -> list[dict[str, Any]]:
+    """The rows of a table of a run, with some of its columns or all; times as Instants."""
     if name not in run.tables:
-        return iter(())
-    shown = {
-        each: ds.field(each).cast(LONG) if each in _TIMES else ds.field(each) for each in columns
-    }
-    written = folder.dataset(run, name).to_table(columns=shown, filter=filter_)
-    return zip(*(column.to_pylist() for column in written.columns), strict=True)
+        return []
+    written = folder.dataset(run, name)
+    shown = {each: ds.field(each) for each in columns or written.schema.names}
+    shown |= {each: shown[each].cast(LONG) for each in shown.keys() & _TIMES}
+    rows: list[dict[str, Any]] = written.to_table(columns=shown, filter=filter_).to_pylist()
+    return rows
 
 
 def _lasting(folder: Reports, previous: PublishedRun) -> _EarlierRows:
@@ -105,12 +111,7 @@ def _lasting(folder: Reports, previous: PublishedRun) -> _EarlierRows:
     rows: _EarlierRows = {}
     is_open = (ds.field("persistence") == "PERSISTENT") & ds.field("ongoing")
     for name in GRADED_TABLES:
-        if name not in previous.tables:
-            continue
-        written = folder.dataset(previous, name)
-        columns = {each: ds.field(each) for each in written.schema.names}
-        instants = {each: columns[each].cast(LONG) for each in _TIMES}
-        for row in written.to_table(columns={**columns, **instants}, filter=is_open).to_pylist():
+        for row in _rows_of(folder, previous, name, is_open):
             finding = _finding(name, row)
             key = (finding.finding_id, finding.kind)
             if key not in rows or rows[key][1].last_seen < finding.last_seen:
@@ -120,10 +121,9 @@ def _lasting(folder: Reports, previous: PublishedRun) -> _EarlierRows:
 
 def _not_audited(folder: Reports, previous: PublishedRun) -> tuple[set[str], set[tuple[str, ...]]]:
     """The ids of findings and the topics that a run found open before it and did not audit."""
-    names = ["finding_id", "cluster", "consumer_group", "topic"]
     is_left = ds.field("status") == NOT_AUDITED
-    left = list(_rows_of(folder, previous, FORMER_FINDINGS.name, names, is_left))
-    return {each[0] for each in left}, {each[1:] for each in left}
+    left = _rows_of(folder, previous, FORMER_FINDINGS.name, is_left, [*PLACE, "finding_id"])
+    return {row["finding_id"] for row in left}, {place_of(row) for row in left}
 
 
 def _finding(table: str, row: dict[str, Any]) -> EarlierFinding:

@@ -14,8 +14,7 @@ from ..console.progress import Progress
 from ..declared.instants import to_instant
 from ..engines.pieces import FOR_ALL, Piece, pack_rows
 from ..languages.translated_rows import TEXTS, texts_of
-from ..reports.leading_events import packed as packed_events
-from ..schemas import EVENTS, GAPS, QUARANTINE, SNAPSHOT_TABLES, VERDICT
+from ..schemas import GAPS, QUARANTINE, SNAPSHOT_TABLES, VERDICT
 from ..storage import Location, PublishedRun, Reports, Snapshots, TableFiles
 from ..texts.shown import iso
 from ..verdict.gaps import Gap, first, gaps_of, packed
@@ -88,7 +87,7 @@ def publish(
             "rows": counts,
             "findings": tally.findings(),
             **tally.groups(made.asked),
-            **packed_events(tally.counted(EVENTS.name)),
+            "events": tally.events(),
             "groups": tally.levels(),
             "known_issues": _known_issues(scope, task.known_issues, tally, masking),
             "previous": previous and {"date": previous.date, "run_id": previous.run_id},
@@ -110,7 +109,7 @@ def publish(
             "settings_set": masking.mask_all(task.settings.overrides()),
             # Which files they and the known issues came from: nobody may have named them.
             "sources": masking.mask_all(dict(task.sources)),
-            **verdict.packed(),
+            "verdict": verdict.packed(),
         }
         published = PublishedRun(scope.date, run_id, summary, files, number)
         folder.publish(published)

@@ -11,7 +11,16 @@ from rebalance_core.findings import AUDITED
 from rebalance_core.state import GROUP_TABLE
 
 from ..config.choices import SEVERITIES
-from ..declared.kinds import GRADED_TABLES, INFO, LEVELS, NOT_AUDITED, OK, PERSISTENT, worst
+from ..declared.kinds import (
+    EVENT_KINDS,
+    GRADED_TABLES,
+    INFO,
+    LEVELS,
+    NOT_AUDITED,
+    OK,
+    PERSISTENT,
+    worst,
+)
 from ..languages.translated_rows import TEXTS
 from ..reports.tables import PLACE, Tables
 from ..schemas import (
@@ -46,6 +55,7 @@ _COUNTED: Mapping[str, Sequence[str]] = {
     GROUP_FAULTS.name: (*_GRADES, "is_finding"),
     "unreadable_queues": PLACE,
     ALLOCATION_DRIFT.name: _DRIFT,
+    EVENTS.name: ("kind",),
 }
 #: The tables of which these columns are kept.
 _KEPT: Mapping[str, Sequence[str]] = {
@@ -59,8 +69,6 @@ _KEPT: Mapping[str, Sequence[str]] = {
     ),
     FORMER_FINDINGS.name: (*PLACE, "status", "severity"),
     "stacked_client_ids": (*PLACE[:2], "topics", "verdict", "persistence", "known_issue"),
-    EVENTS.name: [each for each in EVENTS.schema.names if not each.startswith("groups_")]
-    + ["groups_touched"],
 }
 
 
@@ -146,6 +154,14 @@ class Tally(Tables):
                 "groups_too_wide": len(groups(rows, "rounds_too_wide", True)),
             },
         }
+
+    def events(self) -> dict[str, Any]:
+        """The number of events: in all, and of each kind that there is."""
+        kinds: Counter[str] = Counter()
+        for row in self.counted(EVENTS.name):
+            kinds[row["kind"]] += row["rows"]
+        in_order = {kind: kinds[kind] for kind in EVENT_KINDS if kinds[kind]}
+        return {"total": kinds.total(), "kinds": in_order}
 
     def marked(self) -> dict[str, dict[str, int]]:
         """The number of rows of each table that the reason of a known issue marked."""

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rebalance_core.english import agreeing, count, joined
-from rebalance_core.texts import Text, from_parts
+from rebalance_core.texts import Text
 
 from ..declared.kinds import CRITICAL, GRADED_TABLES, INFO, WARNING
+from ..reports.leading_events import LeadingEvent
 from ..reports.tables import PLACE, PublishedTables
 from ..schemas import GROUP_FAULTS, PROBLEMS
 from .drawings import Canvas, Drawing, Label, Shape, clock, ticks_between
@@ -32,14 +33,6 @@ _RIGHT = 24.0
 _LEAST = 3.0
 
 
-class ShownEvent(NamedTuple):
-    """An event of the picture; ``ends`` is None where it goes on."""
-
-    begins: datetime
-    ends: datetime | None
-    headline: str
-
-
 class NightPicture(NamedTuple):
     """The values of the picture, in steps of equal length from the first snapshot to the last.
 
@@ -53,7 +46,7 @@ class NightPicture(NamedTuple):
     end: datetime
     topics: Mapping[str, tuple[int, ...]]
     waiting: tuple[int, ...]
-    events: tuple[ShownEvent, ...]
+    events: Sequence[LeadingEvent]
 
     @property
     def sentence(self) -> str:
@@ -103,28 +96,18 @@ class NightPicture(NamedTuple):
         return joined(parts)
 
 
-def read_night(tables: PublishedTables, summary: Mapping[str, Any]) -> NightPicture | None:
+def read_night(
+    tables: PublishedTables, summary: Mapping[str, Any], events: Sequence[LeadingEvent]
+) -> NightPicture | None:
     """The values of a run; None where nothing was found or happened, or in no time."""
     window = summary["window"]
     if not window.get("first_snapshot") or window["first_snapshot"] == window["last_snapshot"]:
         return None
     start, end = (datetime.fromisoformat(window[f"{each}_snapshot"]) for each in ("first", "last"))
-    topics, events = _topics(tables, start, end), _events(summary)
+    topics = _topics(tables, start, end)
     if not events and not any(map(any, topics.values())):
         return None
     return NightPicture(start, end, topics, _waiting(tables, start, end), events)
-
-
-def _events(summary: Mapping[str, Any]) -> tuple[ShownEvent, ...]:
-    """The events that lead, those that touched most first (``reports/leading_events.py``)."""
-    return tuple(
-        ShownEvent(
-            datetime.fromisoformat(row["begins"]),
-            row["ends"] and datetime.fromisoformat(row["ends"]),
-            from_parts(row["headline"]),
-        )
-        for row in summary["events"]["first"]
-    )
 
 
 def _topics(tables: PublishedTables, start: datetime, end: datetime) -> dict[str, tuple[int, ...]]:

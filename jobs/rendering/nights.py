@@ -21,7 +21,6 @@ from ..declared.kinds import CRITICAL, INFO, LEVELS, NOT_AUDITED, OK, SEVERITIES
 from ..errors import AuditError
 from ..reports.words import in_words
 from ..storage import Reports
-from ..verdict.verdict import packed_verdict
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -168,14 +167,7 @@ class Night:
     @property
     def verdict(self) -> Mapping[str, Any] | None:
         """Its verdict; None where it has none, as a run of an earlier version."""
-        return None if self.summary is None else packed_verdict(self.summary)
-
-    def number_of(self, name: str) -> int | None:
-        """The number of topics that are ``new`` or ``returned``, or of findings ``resolved``; None
-        where the verdict does not have it.
-        """
-        found = (self.verdict or {}).get(name)
-        return None if found is None else int(found)
+        return None if self.summary is None else self.summary.get("verdict")
 
     @property
     def lacks(self) -> str:

@@ -30,7 +30,6 @@ from ..declared.kinds import kind_of
 from ..errors import InputError
 from ..languages.language import ENGLISH, Language
 from ..reports.commands import commands_for, where_published
-from ..reports.leading_events import leading_events
 from ..reports.place_findings import PlaceQueue
 from ..reports.words import begin, in_general, in_words, sentences
 from ..texts.shown import day_and_time, ends_at, folded, iso, share_in_words, visible
@@ -41,7 +40,6 @@ from .night import draw_night
 from .nights import INDEX, SHOWN_LEVELS, History, Nights
 from .page_values import MOST_GROUPS, MOST_LISTED, Card, PageValues, ranges
 
-_MOST_EVENTS = 5
 #: The most names of groups without numbers.
 _MOST_NAMES = 5_000
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~#])")
@@ -225,7 +223,6 @@ def _values(report: PageValues, reports: str, finding_pages: str | None) -> dict
         "report": report,
         "finding_pages": finding_pages and finding_pages.rstrip("/"),
         "several_clusters": len(report.clusters) > 1,
-        "events": leading_events(report.published.summary, _MOST_EVENTS),
         "run_options": where_published(report.published, reports),
     }
 

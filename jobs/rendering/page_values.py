@@ -28,6 +28,7 @@ from ..declared.client_intervals import FOLLOW_TIME
 from ..declared.kinds import INFO, NO_GROUP, NOT_AUDITED, SEVERITIES, Kind, worst
 from ..languages.translated_rows import TEXTS, with_texts
 from ..reports.finding_rows import place_of_finding
+from ..reports.leading_events import LeadingEvent, leading_events
 from ..reports.place_findings import PlaceFinding, read_findings
 from ..reports.problems import Problem, Standing, heads_of, read_problems, remedies_of
 from ..reports.tables import PLACE, Place, PublishedTables, anchor_of, by_place, place_of
@@ -59,6 +60,8 @@ MOST_LISTED = 50
 _MOST_CARDS = 450
 #: The most open cards, each the worst of its cause; the others open when they are asked for.
 _MOST_OPEN = 2
+#: The most events in the list of what happened, and in the picture of the night.
+_MOST_EVENTS, _MOST_DRAWN = 5, 20
 #: The most groups in the table of health, worst first: half a page of 1,280 pixels.
 MOST_GROUPS = 100
 #: The most characters of client ids that the filter of the page knows besides those in findings.
@@ -177,7 +180,8 @@ class PageValues:
     ``cards`` has every problem that did not pass, but those of retry topics that are in the card of
     their group; ``passed`` has the others, those of the event that touched most groups first.
     ``health`` has a row a group, ``former`` and ``unreadable`` one for the queues of a place.
-    ``clients`` has the client ids of each group, by cluster and group.
+    ``clients`` has the client ids of each group, by cluster and group. ``events`` are those that
+    lead, ``more_events`` is the number of the others.
     """
 
     published: PublishedRun
@@ -192,6 +196,8 @@ class PageValues:
     coverage: ShownRow
     quarantine: ShownRow
     night: NightPicture | None
+    events: tuple[LeadingEvent, ...]
+    more_events: int
 
     def standing(self, standing: Standing) -> list[Problem]:
         """The problems of which this becomes."""
@@ -260,7 +266,7 @@ class PageValues:
         shown = {id(row) for row in self.unwell[:MOST_GROUPS]}
 
         def state(row: ShownRow) -> tuple[str, str]:
-            group = (row["cluster"], row["consumer_group"])
+            group = row["group"]
             if _is_unwell(row):
                 return "UNWELL", ""
             if group in there:
@@ -274,10 +280,7 @@ class PageValues:
     @cached_property
     def numbers_of_groups(self) -> dict[tuple[str, ...], int]:
         """The number of each group, by which the page finds its cards and its client ids."""
-        return {
-            (row["cluster"], row["consumer_group"]): number
-            for number, row in enumerate(self.health, 1)
-        }
+        return {row["group"]: number for number, row in enumerate(self.health, 1)}
 
     @cached_property
     def levels_of_groups(self) -> dict[tuple[str, ...], str]:
@@ -286,20 +289,15 @@ class PageValues:
         found: dict[tuple[str, ...], str] = {each.place[:2]: INFO for each in passing}
         counted = grouped((each.place[:2], each.worst_severity) for each in self.counted)
         found |= {group: worst(severities) for group, severities in counted.items()}
-        for row in self.health:
-            group = (row["cluster"], row["consumer_group"])
-            if row["left_out"] and found.get(group, INFO) == INFO:
-                found[group] = INCOMPLETE
-        return found
+        left_out = (row["group"] for row in self.health if row["left_out"])
+        return found | {each: INCOMPLETE for each in left_out if found.get(each, INFO) == INFO}
 
     @property
     def anchors_of_groups(self) -> Mapping[tuple[str, ...], str]:
         """The anchor of each group: its worst card, else its row, else what passed of it."""
         found = {place[:2]: anchor for place, anchor in self.anchors.items()}
-        found |= {
-            (row["cluster"], row["consumer_group"]): f"group-{number}"
-            for number, row in enumerate(self.unwell[:MOST_GROUPS], 1)
-        }
+        shown = enumerate(self.unwell[:MOST_GROUPS], 1)
+        found |= {row["group"]: f"group-{number}" for number, row in shown}
         return found | {each.problem.place[:2]: each.anchor for each in reversed(self.cards)}
 
     @property
@@ -332,6 +330,7 @@ def build_report(published: PublishedRun, tables: PublishedTables, top: int) -> 
     rows = list(map(with_texts, read.to_pylist()))
     health = _health(rows, problems)
     there = [each for each in problems if each.standing != "PASSED"]
+    events, more_events = leading_events(tables, _MOST_DRAWN)
     return PageValues(
         published=published,
         verdict=read_verdict(tables),
@@ -344,7 +343,9 @@ def build_report(published: PublishedRun, tables: PublishedTables, top: int) -> 
         clients=_clients(tables, health),
         coverage=_coverage(rows),
         quarantine=_quarantine(published, tables),
-        night=read_night(tables, published.summary),
+        night=read_night(tables, published.summary, events),
+        events=tuple(events[:_MOST_EVENTS]),
+        more_events=more_events + len(events[_MOST_EVENTS:]),
     )
 
 
@@ -538,9 +539,10 @@ def _health(rows: ShownRows, problems: Sequence[Problem]) -> tuple[ShownRow, ...
     most = ("members", "processes", "idle_clients", "imbalance")
     health = [
         {
-            "cluster": cluster,
-            "consumer_group": group,
-            "severity": worst(severities.get((cluster, group), ()), ""),
+            "group": group,
+            "cluster": group[0],
+            "consumer_group": group[1],
+            "severity": worst(severities.get(group, ()), ""),
             "topics": len(topics),
             "audited": sum(row["coverage"] == AUDITED for row in topics),
             "left_out": sum(not was_audited(row) for row in topics),
@@ -551,19 +553,18 @@ def _health(rows: ShownRows, problems: Sequence[Problem]) -> tuple[ShownRow, ...
             "duplicate_minutes": sum(row["duplicate_queue_minutes"] for row in topics),
             "completeness": min(row["completeness"] for row in topics),
         }
-        for (cluster, group), topics in by_group.items()
+        for group, topics in by_group.items()
     ]
     return tuple(
         sorted(
             health,
             key=lambda row: (
-                ranks.get((row["cluster"], row["consumer_group"]), len(problems)),
+                ranks.get(row["group"], len(problems)),
                 -("", *SEVERITIES).index(row["severity"]),
                 -row["left_out"],
                 -(row["orphan_minutes"] + row["duplicate_minutes"]),
                 row["completeness"],
-                row["cluster"],
-                row["consumer_group"],
+                row["group"],
             ),
         )
     )
@@ -577,12 +578,11 @@ def _clients(tables: PublishedTables, health: ShownRows) -> dict[tuple[str, ...]
     found: dict[tuple[str, ...], str] = {}
     room = _MOST_OF_CLIENTS
     for row in health:
-        group = (row["cluster"], row["consumer_group"])
-        text = " ".join(sorted(ids.get(group, ())))
+        text = " ".join(sorted(ids.get(row["group"], ())))
         room -= len(text)
         if room < 0:
             break
-        found[group] = text
+        found[row["group"]] = text
     return found
 
 

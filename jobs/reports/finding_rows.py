@@ -13,17 +13,9 @@ from ..texts.shown import shortened
 from .tables import PLACE, Place, Tables, by_place, place_of
 
 _COLUMNS = (
-    *(
-        "finding_id",
-        "fault",
-        "kind",
-        "broker_name",
-        "queue_id",
-        "broker_names",
-        "causes",
-        "severity",
-    ),
-    *("persistence", "ongoing", "first_seen", "last_seen", "known_issue", "backlog", "computed"),
+    *("finding_id", "fault", "kind", "broker_name", "queue_id", "broker_names", "causes"),
+    *("severity", "persistence", "ongoing", "first_seen", "last_seen"),
+    *("known_issue", "backlog", "computed"),
 )
 
 

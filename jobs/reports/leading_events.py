@@ -1,74 +1,48 @@
 """The events that lead: which of a run's events the page, a message and the console name first.
 
-They lie in the summary, so that whoever shows them reads no table. An event leads that explains a
-finding, or touched more than its own group: of a healthy day's deploys only their number is there.
+An event leads that explains a finding, or touched more than its own group: of a healthy day's
+deploys only their number is shown.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
+from datetime import datetime
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
-from rebalance_core.texts import Text, from_parts
+import pyarrow.compute as pc
 
-from ..declared.kinds import EVENT_KINDS, OF_ONE_GROUP
-from ..languages.translated_rows import with_texts
-from ..texts.shown import iso
+from ..declared.kinds import OF_ONE_GROUP
+from ..languages.translated_rows import TEXTS, with_texts
+from ..schemas import EVENTS
+from .tables import Tables
 
-_KEY = "events"
-#: A summary has so many of them.
-_MOST_EVENTS = 20
-_NUMBERS = ("groups_touched", "queues_lost", "messages_lost", "queues_read_twice", "findings")
+_COLUMNS = (
+    *("event_id", "cluster", "kind", "begins", "ends", "headline", "evidence", "findings"),
+    *("groups_touched", "queues_lost", "queues_read_twice", TEXTS),
+)
 
 
 class LeadingEvent(NamedTuple):
     """An event in one line: what it was and what it cost; with its evidence.
 
-    ``of_several``: it touched more groups than one.
+    ``ends`` is None where it goes on. ``groups_touched``: how many.
     """
 
     cluster: str
-    headline: Text
-    evidence: Text
-    of_several: bool = True
+    begins: datetime
+    ends: datetime | None
+    headline: str
+    evidence: str
+    groups_touched: int
 
 
-def packed(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The rows of ``events``, as published and taken one by one, as a summary has them.
-
-    ``total``; ``kinds``: how many of each kind; ``first``: those that lead, in the order in which
-    they are shown.
-    """
-    kinds: Counter[str] = Counter()
-
-    def leading() -> Iterator[Mapping[str, Any]]:
-        for row in rows:
-            kinds[row["kind"]] += 1
-            if row["findings"] or row["kind"] not in OF_ONE_GROUP:
-                yield row
-
-    first = map(with_texts, nsmallest(_MOST_EVENTS, leading(), key=_weight))
-    return {
-        _KEY: {
-            "total": kinds.total(),
-            "kinds": {kind: kinds[kind] for kind in EVENT_KINDS if kinds[kind]},
-            "first": [
-                {
-                    **{name: row[name] for name in ("event_id", "cluster", "kind", "subject")},
-                    "begins": iso(row["begins"]),
-                    "ends": row["ends"] and iso(row["ends"]),
-                    **{name: row[name] for name in _NUMBERS},
-                    **{name: _parts(row[name]) for name in ("headline", "evidence")},
-                }
-                for row in first
-            ],
-        }
-    }
-
-
-def _parts(text: str) -> list[Any]:
-    """The parts of a text; for one that was masked as a whole, its English."""
-    return (text if isinstance(text, Text) else Text("{text}", text=text)).parts()
+def leading_events(tables: Tables, most: int) -> tuple[list[LeadingEvent], int]:
+    """The first ``most`` events, those that touched most groups first, and the number of others."""
+    rows = tables.read(EVENTS.name, _COLUMNS)
+    leading = rows.filter((pc.field("findings") > 0) | ~pc.field("kind").isin(OF_ONE_GROUP))
+    first = map(with_texts, nsmallest(most, leading.to_pylist(), key=_weight))
+    found = [LeadingEvent(*(row[name] for name in LeadingEvent._fields)) for row in first]
+    return found, rows.num_rows - len(found)
 
 
 def _weight(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -76,18 +50,3 @@ def _weight(row: Mapping[str, Any]) -> tuple[Any, ...]:
     cost, touched = row["queues_lost"] + row["queues_read_twice"], row["groups_touched"]
     many = -touched if touched > 1 else 0
     return many, -cost, -row["findings"], row["begins"], row["event_id"]
-
-
-def leading_events(summary: Mapping[str, Any], most: int) -> tuple[list[LeadingEvent], int]:
-    """The first ``most`` events, those that touched most groups first, and the number of others."""
-    events = summary[_KEY]
-    found = [
-        LeadingEvent(
-            row["cluster"],
-            from_parts(row["headline"]),
-            from_parts(row["evidence"]),
-            row.get("groups_touched", 2) > 1,
-        )
-        for row in events["first"][:most]
-    ]
-    return found, events["total"] - len(found)

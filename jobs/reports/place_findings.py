@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
+from rebalance_core.grouping import grouped
+
 from ..declared import kinds
-from ..languages.translated_rows import TEXTS, with_texts
 from ..schemas import GROUP_FAULTS
 from ..texts.waiting import WaitingMessages
-from .tables import PLACE, TABLES, Place, Tables, place_of
+from .tables import PLACE, Place, Tables, place_of
 
 
 class PlaceQueue(NamedTuple):
@@ -30,8 +31,7 @@ class PlaceFinding:
     ``ids`` has one finding id for each row, and an id is the same from run to run. ``status``: NEW
     or PERSISTING against the published run before, None for what passed; ``open_since`` and
     ``nights_open`` are over the runs before. ``share_of_time`` is that between ``first_seen`` and
-    ``last_seen``. ``backlogs``: the messages of each of its queues, None where not known. Stalls
-    have ``owners`` and ``why``.
+    ``last_seen``. ``backlogs``: the messages of each of its queues, None where not known.
     """
 
     place: Place
@@ -52,8 +52,6 @@ class PlaceFinding:
     ids: tuple[str, ...] = ()
     queues: tuple[PlaceQueue, ...] = ()
     backlogs: tuple[int | None, ...] = ()
-    owners: tuple[str, ...] = ()
-    why: str | None = None
 
     @property
     def is_severe(self) -> bool:
@@ -92,8 +90,6 @@ _SHARED_COLUMNS = (
     *(*PLACE, "severity", "persistence", "ongoing", "status", "certainty", "known_issue"),
     *("first_seen", "last_seen", "share_of_time", "causes", "open_since", "nights_open"),
 )
-_OF_STALLS = ("owners", "why", TEXTS)
-_LISTS = {"causes", "owners"}
 #: Columns that they have each.
 _EACH = ("finding_id", "broker_name", "queue_id", "backlog")
 _BETWEEN = "\n"
@@ -103,32 +99,22 @@ def read_findings(
     tables: Tables, places: Collection[Place] | None = None
 ) -> dict[Place, list[PlaceFinding]]:
     """The findings of a run, or those of some places, by place."""
-    found: dict[Place, list[PlaceFinding]] = {}
-    for each in _findings(tables, places):
-        found.setdefault(each.place, []).append(each)
-    return found
+    return grouped((each.place, each) for each in _findings(tables, places))
 
 
 def _findings(tables: Tables, places: Collection[Place] | None) -> Iterator[PlaceFinding]:
     """The findings, put together by Arrow: a run may have a million rows."""
     for table, kind in kinds.QUEUE_FINDINGS.items():
-        alike = [*_SHARED_COLUMNS, *(_OF_STALLS if kind == kinds.STALLED else ())]
-        rows = tables.read(table, [*alike, *_EACH], places)
-        for name in _LISTS.intersection(TABLES[table].schema.names):
-            lists: Any = pc.binary_join(rows[name], _BETWEEN)
-            rows = rows.set_column(rows.column_names.index(name), name, lists)
-        of_alike = rows.group_by(alike, use_threads=False).aggregate([(e, "list") for e in _EACH])
-        for row in of_alike.to_pylist():
-            row |= {name: row[f"{name}_list"] for name in _EACH}
-            for name in _LISTS:
-                row[name] = tuple(filter(None, (row.get(name) or "").split(_BETWEEN)))
-            yield _finding(
-                kind,
-                row if TEXTS not in row else with_texts(row),
-                ids=tuple(row["finding_id"]),
-                queues=tuple(map(PlaceQueue, row["broker_name"], row["queue_id"])),
-                backlogs=tuple(row["backlog"]),
-            )
+        rows = tables.read(table, [*_SHARED_COLUMNS, *_EACH], places)
+        if kind != kinds.STALLED:  # a stall names no cause
+            causes: Any = pc.binary_join(rows["causes"], _BETWEEN)
+            rows = rows.set_column(rows.column_names.index("causes"), "causes", causes)
+        alike = rows.group_by(list(_SHARED_COLUMNS), use_threads=False)
+        for row in alike.aggregate([(each, "list") for each in _EACH]).to_pylist():
+            ids, brokers, numbers, backlogs = (row[f"{each}_list"] for each in _EACH)
+            row["causes"] = tuple(filter(None, (row["causes"] or "").split(_BETWEEN)))
+            queues = tuple(map(PlaceQueue, brokers, numbers))
+            yield _finding(kind, row, ids=tuple(ids), queues=queues, backlogs=tuple(backlogs))
     names = {*_SHARED_COLUMNS, "fault", "finding_id", "is_finding"}
     faults = tables.read(
         GROUP_FAULTS.name, [*names.intersection(GROUP_FAULTS.schema.names)], places

@@ -5,7 +5,7 @@ so that no two can disagree. ``judge/topic_problem.py`` has judged it; here are 
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from rebalance_core.texts import Text
 
 from ..declared import kinds
 from ..languages.translated_rows import with_texts
-from ..schemas import FAULT_FIELDS, PROBLEMS
+from ..schemas import PROBLEMS
 from ..texts.shown import visible
 from ..texts.waiting import NOTHING, WaitingMessages
 from .tables import Place, Tables, place_of
@@ -29,13 +29,9 @@ Standing = Literal["COUNTED", "KNOWN", "HARMLESS", "BEGUN", "PASSED"]
 
 @dataclass(frozen=True, kw_only=True)
 class ShownFault:
-    """One fault of a problem: its worst run, and how many ``runs`` of it there were.
-
-    ``open_since`` and ``nights_open`` are over the runs before, None for what passed.
-    """
+    """One fault of a problem: its worst run, and how many ``runs`` of it there were."""
 
     fault: str
-    severity: str
     persistence: str
     ongoing: bool
     first_seen: datetime
@@ -43,22 +39,18 @@ class ShownFault:
     runs: int
     evidence: str
     remedy: str
-    queues_affected: int
     client_ids: tuple[str, ...] = ()
     broker_names: tuple[str, ...] = ()
     findings_cleared: int = 0
     findings_left: int = 0
     share_of_time: float | None = None
     known_issue: str | None = None
-    open_since: datetime | None = None
-    nights_open: int | None = None
-    event_id: str | None = None
 
     @classmethod
     def of(cls, fault: Mapping[str, Any]) -> "ShownFault":
         """The fault of a struct of ``problems.faults``."""
         lists = {name: tuple(fault[name] or ()) for name in ("client_ids", "broker_names")}
-        return cls(**{name: fault[name] for name in FAULT_FIELDS} | lists)
+        return cls(**{each.name: fault[each.name] for each in fields(cls)} | lists)
 
     @property
     def kind(self) -> kinds.Kind:
@@ -97,7 +89,6 @@ class Problem:
     last_seen: datetime
     lasting: Mapping[str, int]
     passing: Mapping[str, int]
-    worst_findings: int
     client_ids: tuple[str, ...]
     remedy: str
     faults: tuple[ShownFault, ...]
@@ -246,9 +237,7 @@ _OVER = {True: "over since {at:clock}", False: "over since {at:day}"}
 #: The columns of ``problems`` that are a value of a ``Problem`` as they are.
 _AS_THEY_ARE = (
     *("standing", "severity", "worst_severity", "ongoing", "certainty", "is_explained", "what"),
-    *("first_seen", "last_seen", "worst_findings", "remedy", "open_since", "returned"),
-    "began_with",
-    "unseen_since",
+    *("first_seen", "last_seen", "remedy", "open_since", "returned", "began_with", "unseen_since"),
 )
 
 

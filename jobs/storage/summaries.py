@@ -12,11 +12,6 @@ def _is_time(value: Any) -> bool:
         return False
 
 
-def _are_seconds(value: Any) -> bool:
-    """Summaries of earlier versions have none."""
-    return value is None or not [*_differing(value, {...: (int, float)}, "")]
-
-
 #: Shapes by key: a type, a list of one shape, a shape of all values (under ``...``), or more keys.
 _SHAPE: Any = {
     "started_at": _is_time,
@@ -25,15 +20,10 @@ _SHAPE: Any = {
     "rows": {...: int},
     "inputs": {"snapshots": str, "ingested": (dict, type(None))},
     "incomplete": [list],
-    "slow_rounds": _are_seconds,
     "brokers": {...: {...: str}},
     "groups": {"clusters": {...: {...: {"level": str}}}, "left_out": int},
     "assumptions": {"groups": int, "asked": int},
     "rounds": {"groups_too_wide": int},
-    "events": {
-        "total": int,
-        "first": [{"begins": _is_time, "cluster": str, "headline": list, "evidence": list}],
-    },
     "known_issues": [{"reason": str, "expires": str, "expired": bool, "marked": dict}],
 }
 

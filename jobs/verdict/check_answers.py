@@ -23,6 +23,7 @@ from rebalance_core.texts import Text
 from ..declared.instants import SECOND, Instant
 from ..declared.kinds import STALLED, kind_of
 from ..judge.extents import reach
+from ..reports.finding_rows import FindingRow
 from ..reports.tables import Place
 
 #: The answers, the one that decides over several findings first. OTHER_FAULT: it is gone, and
@@ -34,23 +35,7 @@ STILL_THERE, OTHER_FAULT, NOT_YET, GONE = STATES
 _MOST_NAMED = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class OpenFinding:
-    """A finding as the report has it: of a queue (broker name, queue id), or a fault.
-
-    ``last_seen``: its last snapshot there. ``waiting``: the messages that waited in it then.
-    """
-
-    finding_id: str
-    kind: str
-    place: Place
-    last_seen: Instant
-    queue: tuple[str, int] | None = None
-    waiting: int = 0
-    known_issue: str | None = None
-
-
-def in_words(findings: Sequence[OpenFinding]) -> str:
+def in_words(findings: Sequence[FindingRow]) -> str:
     """Findings in words: of each topic each kind, with its queues."""
     alike = grouped(((each.kind, each.place), each.queue) for each in findings)
     return list_of((_named(*key, queues) for key, queues in alike.items()), _MOST_NAMED)
@@ -131,14 +116,14 @@ class CheckAnswer(NamedTuple):
     ``now``: the faults that came instead.
     """
 
-    finding: OpenFinding
+    finding: FindingRow
     state: CheckState
     reason: str
     at: Instant | None = None
     now: str = ""
 
 
-def answer(finding: OpenFinding, look: NewLook, persistence_seconds: int) -> CheckAnswer:
+def answer(finding: FindingRow, look: NewLook, persistence_seconds: int) -> CheckAnswer:
     """The answer about a finding."""
     least = persistence_seconds * SECOND
 
@@ -180,9 +165,9 @@ def answer(finding: OpenFinding, look: NewLook, persistence_seconds: int) -> Che
         return not_yet(Text(template, last=last, since=since, until=until), at)
     if counted := [each.words for each in look.others if each.lasts]:
         return CheckAnswer(finding, "OTHER_FAULT", last, now=list_of(counted, _MOST_NAMED))
-    if look.left and finding.waiting and finding.kind in (ORPHANED, STALLED):
+    if look.left and finding.backlog and finding.kind in (ORPHANED, STALLED):
         # Nobody reads them until the queue is back.
-        waiting = count(finding.waiting, "message")
+        waiting = count(finding.backlog, "message")
         now = Text("{waiting} left unread, for {left}", waiting=waiting, left=look.left)
         return CheckAnswer(finding, "OTHER_FAULT", last, now=now)
     if begun := [each for each in look.others if not each.lasts]:

@@ -47,8 +47,6 @@ from .gaps import LEFT_OPEN, UNAUDITED_TOPICS, Gap, time_text
 #: The states of a run.
 WRONG, WELL = "WRONG", "WELL"
 STATES = (WRONG, INCOMPLETE, WELL)
-#: The key of the summary.
-_KEY = "verdict"
 
 
 class UnauditedTopics(NamedTuple):
@@ -264,32 +262,28 @@ class RunVerdict:
         return dict(zip((*worst_first, INCOMPLETE), (*at_or_above, len(self.missing)), strict=True))
 
     def packed(self) -> dict[str, Any]:
-        """The verdict as a summary has it, for readers that have no tables."""
+        """The verdict as a summary has it (``verdict``), for readers that have no tables."""
         topics = self.not_audited
         every = grouped((each.coverage, place) for each in topics for place in each.places)
-        numbers = ("new", "returned", "resolved", "left_open")
         return {
-            _KEY: {
-                "state": self.state,
-                "level": self.level,
-                "gates": self.gates,
-                "topics": dict(self.topics),
-                "kinds": dict(self.kinds),
-                "others": dict(self.others),
-                "not_audited": {
-                    coverage: {"groups": len({each[:2] for each in places}), "topics": len(places)}
-                    for coverage, places in every.items()
-                },
-                "gaps": dict(Counter(gap.kind for gap in self.gaps)),
-                **{name: getattr(self, name) for name in numbers},
-            }
+            "state": self.state,
+            "level": self.level,
+            "gates": self.gates,
+            "topics": dict(self.topics),
+            "kinds": dict(self.kinds),
+            "others": dict(self.others),
+            "not_audited": {
+                coverage: {"groups": len({each[:2] for each in places}), "topics": len(places)}
+                for coverage, places in every.items()
+            },
+            "gaps": dict(Counter(gap.kind for gap in self.gaps)),
+            **{name: getattr(self, name) for name in _AGAINST_BEFORE},
         }
 
     def row(self) -> dict[str, Any]:
         """The row of ``verdict``."""
-        same = {name: getattr(self, name) for name in _SAME}
         return {
-            **same,
+            **{name: getattr(self, name) for name in _SAME},
             **{severity.lower(): self.topics.get(severity, 0) for severity in (CRITICAL, WARNING)},
             **{f"rows_{each.lower()}": self.rows.get(each, 0) for each in SEVERITIES},
             "missing": len(self.missing),
@@ -329,21 +323,15 @@ class RunVerdict:
 
 #: The columns of ``problems`` that a verdict is made of.
 _OF_PROBLEMS = (
-    *PLACE,
-    "standing",
-    "worst_severity",
-    "ongoing",
-    "unseen_since",
-    "kind",
-    "statuses",
-    "returned",
-    *COLUMNS,
+    *("standing", "worst_severity", "ongoing", "unseen_since", "kind", "statuses", "returned"),
+    *(*PLACE, *COLUMNS),
 )
-#: The columns of ``verdict`` that are a value of a ``RunVerdict`` as they are.
-_SAME = (
-    *("run_id", "state", "level", "sentence", "groups", "ongoing", "unseen"),
-    *("new", "returned", "resolved", "left_open"),
-)
+#: The numbers against the run before.
+_AGAINST_BEFORE = ("new", "returned", "resolved", "left_open")
+#: The columns of ``verdict`` that are a value of a ``RunVerdict`` as they are: those that it is
+#: read from, and what follows from them.
+_GIVEN = ("run_id", "groups", "ongoing", "unseen", *_AGAINST_BEFORE)
+_SAME = (*_GIVEN, "state", "level", "sentence")
 
 
 def read_verdict(tables: Tables) -> RunVerdict:
@@ -359,9 +347,8 @@ def read_verdict(tables: Tables) -> RunVerdict:
     kinds, others = (
         {each["kind"]: each["topics"] for each in row[name]} for name in ("kinds", "others")
     )
-    numbers = ("groups", "ongoing", "unseen", "new", "returned", "resolved", "left_open")
     return RunVerdict(
-        **{name: row[name] for name in ("run_id", *numbers)},
+        **{name: row[name] for name in _GIVEN},
         topics={each: row[each.lower()] for each in (CRITICAL, WARNING) if row[each.lower()]},
         kinds=kinds,
         others=others,
@@ -476,8 +463,3 @@ def _not_audited(tables: Tables) -> Iterator[UnauditedTopics]:
     for coverage, of_coverage in sorted(partly.items()):
         times = tuple(of_coverage[0][name] for name in UNAUDITED[1:])
         yield UnauditedTopics(coverage, tuple(map(place_of, of_coverage)), "", times)
-
-
-def packed_verdict(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The verdict in a summary (``RunVerdict.packed``); None in one of an earlier version."""
-    return summary.get(_KEY)

@@ -27,7 +27,6 @@ STEPS = {
     "publish": {
         "fold.polled",
         "judge.dossier",
-        "reports.leading_events",
         "reports.tables",
     },
     "reports": {"judge.core_verdict", "judge.moment"},

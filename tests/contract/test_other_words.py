@@ -37,6 +37,7 @@ def test_every_table_is_led_to_and_no_word_is_a_name_of_its_own_or_stands_twice(
     [
         ("nights", ["report --nights 30"]),
         ("Deploys", ["show events"]),
+        ("fixed", ["check"]),
         ("events", ["show events"]),
         ("what_if", ["what-if"]),
         ("quarantin", ["show quarantine"]),

@@ -6,26 +6,24 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from jobs.alerts.message import make_message, problems_to_send, read_digest
 from jobs.commands.batch import what_happened
 from jobs.config.settings import Alerts
 from jobs.languages.language import ENGLISH, language
+from jobs.languages.translated_rows import texts_of
 from jobs.rendering.page import to_html, to_markdown
 from jobs.rendering.page_values import build_report
-from jobs.reports.leading_events import leading_events, packed
+from jobs.reports.leading_events import leading_events
 from jobs.reports.tables import PublishedTables
 from jobs.storage import Location, Reports
-from jobs.storage.summaries import check_summary
 from rebalance_core.texts import Text
 from tests.support.published import RowTables, published
-from tests.support.written_reports import NOON, SUMMARY, publish, report_row
+from tests.support.written_reports import NOON, publish, report_row
 
 
 def event(kind: str = "MASTER_LEFT", minute: int = 0, **values: Any) -> dict[str, Any]:
     subject = values.get("subject", "broker-a")
-    return {
+    row = {
         "event_id": f"id {minute}",
         "cluster": "C",
         "kind": kind,
@@ -39,9 +37,9 @@ def event(kind: str = "MASTER_LEFT", minute: int = 0, **values: Any) -> dict[str
         "findings": 0,
         "headline": Text("the master of {broker} left", broker=f"{subject} {minute}"),
         "evidence": Text("no route names the master"),
-        "texts": None,
         **values,
     }
+    return row | {"texts": texts_of(row)}
 
 
 DAY = [
@@ -53,46 +51,28 @@ DAY = [
 ]
 
 
-def headlines(summary: dict[str, Any], most: int) -> list[str]:
-    found, _ = leading_events(summary, most)
+def headlines(tables: Any, most: int) -> list[str]:
+    found, _ = leading_events(tables, most)
     return [str(each.headline).removeprefix("the master of broker-a ") for each in found]
 
 
 def test_what_touched_many_groups_leads_then_what_cost_most_and_no_mere_deploy() -> None:
-    summary = packed(DAY)
-    assert summary["events"]["total"] == 44
-    expected = {"MASTER_LEFT": 2, "COLLECTOR_AWAY": 1, "GROUP_DEPLOYED": 41}
-    assert summary["events"]["kinds"] == expected
-    assert headlines(summary, 1) == ["52 left"]
-    assert headlines(summary, 2) == ["52 left", "51 left"]
-    assert headlines(summary, 99) == ["52 left", "51 left", "50 left", "53 left"]
-    assert leading_events(summary, 99)[1] == 40
-
-
-def test_a_summary_has_the_first_ones_of_very_many() -> None:
-    summary = packed([event(minute=n) for n in range(30)])
-    assert len(summary["events"]["first"]) == 20
-    assert leading_events(summary, 99)[1] == 10
-
-
-def test_what_is_no_list_of_events_is_refused() -> None:
-    check_summary(SUMMARY)
-    check_summary({**SUMMARY, **packed(DAY)})
-    for wrong in ([], {"total": 1}, {"total": 1, "first": [{"begins": "soon"}]}):
-        with pytest.raises(ValueError, match="events"):
-            check_summary({**SUMMARY, "events": wrong})
+    tables: Any = RowTables(events=DAY)
+    assert headlines(tables, 1) == ["52 left"]
+    assert headlines(tables, 2) == ["52 left", "51 left"]
+    assert headlines(tables, 99) == ["52 left", "51 left", "50 left", "53 left"]
+    assert leading_events(tables, 99)[1] == 40
 
 
 def test_a_text_that_was_masked_as_a_whole_is_english() -> None:
-    summary = packed([event(evidence="(secret 3f2a9c) left")])
-    assert [str(each.evidence) for each in leading_events(summary, 1)[0]] == [
-        "(secret 3f2a9c) left"
-    ]
+    tables: Any = RowTables(events=[event(evidence="(secret 3f2a9c) left")])
+    (found,), _ = leading_events(tables, 1)
+    assert found.evidence == "(secret 3f2a9c) left"
 
 
 def test_a_page_and_a_ticket_begin_with_what_happened() -> None:
-    run = published(**packed([event(subject="<b>|x", groups_touched=2), *DAY[:3]]))
-    report = build_report(run, RowTables(), 1)
+    events = [event(subject="<b>|x", groups_touched=2), *DAY[:3]]
+    report = build_report(published(), RowTables(events=events), 1)
     html = to_html(report, "out/reports")
     assert html.index('id="verdict"') < html.index('id="events"') < html.index('id="findings"')
     assert "<strong>the master of &lt;b&gt;|x 0 left</strong> (no route names the master)" in html
@@ -104,8 +84,9 @@ def test_a_page_and_a_ticket_begin_with_what_happened() -> None:
 
 
 def test_a_message_begins_with_the_events_that_lead(tmp_path: Path) -> None:
-    tables = {"orphaned_queues": [report_row("orphaned_queues")]}
-    run = publish(tmp_path, "2026-11-20", tables, **packed(DAY))
+    events = [report_row("events", **each) for each in DAY]
+    tables = {"orphaned_queues": [report_row("orphaned_queues")], "events": events}
+    run = publish(tmp_path, "2026-11-20", tables)
     digest = read_digest(run, PublishedTables(Reports(Location(tmp_path)), run))
     message = make_message(digest, problems_to_send(digest, Alerts(), {}), Alerts(), ENGLISH, {})
     heading, *lines = message.lines
@@ -118,9 +99,11 @@ def test_a_message_begins_with_the_events_that_lead(tmp_path: Path) -> None:
 
 
 def test_the_console_begins_with_the_events_that_lead() -> None:
-    assert what_happened(published(**packed(DAY)), ENGLISH) == [
+    tables: Any = RowTables(events=DAY)
+    assert what_happened(tables, ENGLISH) == [
         *(f"the master of broker-a {n} left" for n in (52, 51, 50)),
         "and 41 more events: rebalance-audit show events",
     ]
     # Of a healthy day's deploys there is nothing to say.
-    assert what_happened(published(**packed(DAY[:40])), ENGLISH) == []
+    healthy: Any = RowTables(events=DAY[:40])
+    assert what_happened(healthy, ENGLISH) == []

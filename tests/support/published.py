@@ -59,7 +59,6 @@ def published(**summary: Any) -> PublishedRun:
         "assumptions": {"groups": 0, "asked": 0, "strategy": 0, "subscriptions": 0},
         "rounds": {"groups_too_wide": 0},
         "brokers": {},
-        "events": {"total": 0, "kinds": {}, "first": []},
         "started_at": "2026-11-21T01:00:00Z",
     }
     return PublishedRun("2026-11-20", "run-1", {**told, **summary}, {})

@@ -77,7 +77,6 @@ SUMMARY: dict[str, Any] = {
     "assumptions": {"groups": 0, "asked": 0, "strategy": 0, "subscriptions": 0},
     "rounds": {"groups_too_wide": 0},
     "incomplete": [],
-    "events": {"total": 0, "kinds": {}, "first": []},
     "brokers": {},
     "known_issues": [],
 }
@@ -121,7 +120,7 @@ def publish(
     }
     whole["findings"] = tally.findings()
     whole["groups"] = summary.get("groups", tally.levels())
-    whole |= verdict.packed()
+    whole["verdict"] = verdict.packed()
     with reports.publication(date).writing(run_id, 0, lambda _: None) as number:
         published = PublishedRun(date, run_id, whole, files, number)
         reports.publish(published)

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from jobs.declared.instants import SECOND
+from jobs.reports.finding_rows import FindingRow
 from jobs.reports.tables import Place
 from jobs.verdict.check_answers import (
     CheckAnswers,
     Lack,
     NewLook,
     OffsetsSeen,
-    OpenFinding,
     OtherFault,
     Sighting,
     answer,
@@ -27,9 +27,10 @@ LEAST, MINUTES = 180, 3
 TEN = [n * MINUTE for n in range(1, 11)]
 
 
-def finding(kind: str = "ORPHANED", **values: Any) -> OpenFinding:
-    values = {"queue": ("a", 0), "last_seen": 0, **values}
-    return OpenFinding(finding_id="1", kind=kind, place=Place("C", "G", "T"), **values)
+def finding(kind: str = "ORPHANED", **values: Any) -> FindingRow:
+    place, causes = Place("C", "G", "T"), frozenset[str]()
+    how_bad = "CRITICAL", True, True, 0, 0, None, 0, False
+    return FindingRow("1", kind, place, ("a", 0), (), causes, *how_bad)._replace(**values)
 
 
 def look(times: list[int] = TEN, **values: Any) -> NewLook:
@@ -106,7 +107,7 @@ def test_gone_is_what_all_who_could_show_it_have_not_shown_for_long_enough(
 def test_messages_that_nobody_read_are_not_well_because_their_queue_left(
     kind: str, waiting: int, state: str
 ) -> None:
-    said = answer(finding(kind, waiting=waiting), look(left=Text("the queue left")), LEAST)
+    said = answer(finding(kind, backlog=waiting), look(left=Text("the queue left")), LEAST)
     assert said.state == state
     assert ("7 messages" in said.now) == (state == "OTHER_FAULT")
 

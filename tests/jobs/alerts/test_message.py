@@ -29,6 +29,7 @@ from jobs.alerts.services.service import inert
 from jobs.config.settings import Alerts
 from jobs.languages.language import ENGLISH, Language
 from jobs.languages.language import language as language_of
+from jobs.reports.leading_events import LeadingEvent
 from jobs.reports.problems import Problem, read_problems
 from jobs.reports.tables import Place, PublishedTables
 from jobs.storage import Location, Reports
@@ -392,17 +393,14 @@ BESIDE = Alerts(
     owners={".*": "team payments, Wang Wei"},
     report_url="https://audit.example.org/report/dt={date}.html",
 )
-EVENTS = [
-    {"begins": "2026-11-20T02:14:29Z", "cluster": "C", "headline": [text], "evidence": ["x"]}
+EVENTS = tuple(
+    LeadingEvent("C", NOON, None, text, "x")
     for text in ("the collector was away until 02:14:28: 13 groups touched", "e" * 500, "third")
-]
+)
 
 
 def of_payments(folder: Path, number: int, **values: Any) -> Digest:
-    found = digest(folder, **payments(number, **values))
-    events = {"events": {"total": 3, "kinds": {}, "first": EVENTS}}
-    summary = {**found.published.summary, **events}
-    return replace(found, published=replace(found.published, summary=summary))
+    return replace(digest(folder, **payments(number, **values)), events=EVENTS)
 
 
 def test_the_problems_of_one_cause_are_one_line_with_all_names_and_a_remedy(tmp_path: Path) -> None:

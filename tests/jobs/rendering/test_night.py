@@ -14,14 +14,14 @@ from jobs.rendering.page_values import build_report
 from tests.support.published import RowTables, fault, finding, health, minute, published
 
 WINDOW = {"first_snapshot": "2026-11-20T10:00:00Z", "last_snapshot": "2026-11-20T11:00:00Z"}
-EVENT = {"begins": "2026-11-20T10:30:00Z", "headline": ["{what}", {"what": "<b> left"}]}
+EVENT = {"kind": "MASTER_LEFT", "begins": minute(30), "headline": "<b> left", "findings": 0}
+COSTS = {"event_id": "e", "groups_touched": 2, "queues_lost": 0, "queues_read_twice": 0}
 PASSED = {"severity": "INFO", "persistence": "TRANSIENT", "ongoing": False}
 
 
 def night(events: int = 0, **tables: list[dict[str, Any]]) -> NightPicture | None:
-    first = [EVENT | {"ends": None, "evidence": ["e"], "cluster": "C"}] * events
-    run = published(window=WINDOW, events={"total": events, "kinds": {}, "first": first})
-    return build_report(run, RowTables(**({"group_health": [health()]} | tables)), 10).night
+    given = {"group_health": [health()], "events": [EVENT | COSTS] * events} | tables
+    return build_report(published(window=WINDOW), RowTables(**given), 10).night
 
 
 def between(first: int, last: int, **values: Any) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def test_what_waits_is_that_of_the_polls_of_offsets() -> None:
         over_time(),
     ]
     tables._tables["problems"] = of_topics
-    found = read_night(tables, published(window=WINDOW).summary)  # type: ignore[arg-type]
+    found = read_night(tables, published(window=WINDOW).summary, ())  # type: ignore[arg-type]
     assert found is not None
     assert [found.waiting[minutes * 2] for minutes in (0, 19, 31, 59)] == [17, 17, 507, 1_007]
     assert found.waiting[-1] == 1_008

@@ -299,6 +299,8 @@ def test_what_passed_is_one_list_by_event_and_asks_for_nothing() -> None:
     events = [
         {
             "event_id": event_id,
+            "kind": "GROUP_DEPLOYED",
+            "findings": 0,
             "headline": f"{event_id} at {begins}",
             "begins": minute(begins),
             "ends": minute(begins + 2),
@@ -609,7 +611,7 @@ def test_groups_that_recovered_from_one_event_are_one_line_and_none_is_lost() ->
     ]
     groups = [*(f"R{n}" for n in range(8)), "lonely", "accepted", "well"]
     event = {"event_id": "e1", "headline": "10:09 broker-a left", "begins": minute(9)}
-    event |= {"ends": minute(12), "groups_touched": 8}
+    event |= {"ends": minute(12), "groups_touched": 8, "kind": "GROUP_DEPLOYED", "findings": 0}
     told = report(
         orphaned_queues=rows,
         group_health=[health(consumer_group=each) for each in groups],
