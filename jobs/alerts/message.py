@@ -367,8 +367,9 @@ def make_message(
 
 def _events(digest: Digest, language: Language) -> tuple[str, ...]:
     """The events that lead, a line each; beside one of several groups none of one alone."""
-    told = [each for each in digest.events if each.groups_touched > 1] or digest.events
-    return tuple(shown(language.of(each.headline), _LONGEST_TEXT) for each in told)
+    shared = [each for each in digest.events if each.groups_touched > 1]
+    leading = shared or digest.events
+    return tuple(shown(language.of(each.headline), _LONGEST_TEXT) for each in leading)
 
 
 def _owner(group: str, alerts: Alerts) -> str:

@@ -394,7 +394,7 @@ BESIDE = Alerts(
     report_url="https://audit.example.org/report/dt={date}.html",
 )
 EVENTS = tuple(
-    LeadingEvent("C", NOON, None, text, "x")
+    LeadingEvent("C", NOON, None, text, "x", 2)
     for text in ("the collector was away until 02:14:28: 13 groups touched", "e" * 500, "third")
 )
 
