@@ -216,7 +216,7 @@ def check_markdown(text: str) -> None:
     assert not re.search(r"<\w|(?<!\\)\]\((?!http://pages)|!\[", outside.replace("\\[", ""))
     assert not re.search(r"(?<![\w\\])@(channel|all|here)", outside)
     for row in (each for each in text.splitlines() if each.startswith("| ")):
-        assert len(re.findall(r"(?<!\\)\|", row)) == 7, row
+        assert len(re.findall(r"(?<!\\)\|", row)) == 8, row
 
 
 @pytest.mark.parametrize("key", NAMES)
