@@ -506,6 +506,14 @@ class TopicProblem:
         event = next(filter(None, found), None)
         return None if event is None else in_short(event)
 
+    @property
+    def _client_ids(self) -> list[str]:
+        """The client ids that it is about: where it is still there, of a fault that is, too."""
+        faults = self.there or self.faults
+        if self.ongoing:
+            faults = [each for each in faults if each["ongoing"]]
+        return next((each["client_ids"] for each in faults if each["client_ids"]), [])
+
     def row(self, ended: Mapping[tuple[str, str], Instant], events: Sequence[Row]) -> Row:
         """The row of ``problems``, but for what it has of ``group_health``."""
         lasting, passing = (self._queues(self.findings, lasting=each) for each in (True, False))
@@ -539,9 +547,7 @@ class TopicProblem:
                 for each in dict.fromkeys((*lasting, *passing))
             ],
             "worst_findings": len(worst),
-            "client_ids": next(
-                (each["client_ids"] for each in self.there or self.faults if each["client_ids"]), []
-            ),
+            "client_ids": self._client_ids,
             "remedy": self.remedy,
             "faults": self.faults,
             "known_issues": sorted(

@@ -47,6 +47,19 @@ def test_who_it_is_about_is_not_of_a_fault_that_passed() -> None:
     assert only(RowTables(group_faults=[passed])).client_ids == ("c",)
 
 
+def test_who_it_is_about_is_of_a_fault_that_is_still_there_where_it_is() -> None:
+    """Two processes shared an id until minute 13; since minute 20 the group has no member."""
+    over = {"ongoing": False, "first_seen": minute(6), "last_seen": minute(13)}
+    shared = fault("DUPLICATE_CLIENT_ID", client_ids=["a"], **over)
+    offline = fault("GROUP_OFFLINE", client_ids=[], first_seen=minute(20), last_seen=minute(30))
+    orphan = finding(first_seen=minute(20), last_seen=minute(30), causes=["GROUP_OFFLINE"])
+    tables = {"orphaned_queues": [orphan], "group_faults": [shared, offline]}
+    problem = only(RowTables(**tables))
+    assert (problem.main_kind.name, problem.client_ids) == ("GROUP_OFFLINE", ())
+    ended = {**tables, "orphaned_queues": [orphan | over], "group_faults": [shared]}
+    assert only(RowTables(**ended)).client_ids == ("a",)
+
+
 def test_a_queue_with_several_runs_counts_once() -> None:
     runs = [finding(0), finding(0, first_seen=minute(30), last_seen=minute(40))]
     problem = only(RowTables(orphaned_queues=runs))
