@@ -39,6 +39,7 @@ from ..engines.batches import in_worker
 from ..engines.engine import Work
 from ..engines.pieces import pack_value, unpack_value
 from ..errors import InputError
+from .session import fitting_workers
 
 #: A pandas UDF: from columns, or their names, to a column.
 Udf: TypeAlias = Callable[..., Column]
@@ -104,12 +105,12 @@ def allocate(
     ``rebalance_core.make_strategy``; ``parameters`` has those of each row, as JSON.
 
     Raises AllocationError for a strategy that is named here and unknown, or not made with these
-    parameters.
+    parameters, SparkError where the workers' Python cannot run it.
 
     >>> groups.select("consumer_group", allocate("AVG", "queues", "ids"))  # doctest: +SKIP
     >>> groups.select(allocate(F.col("strategy"), "queues", "ids"))  # doctest: +SKIP
     """
-    return _allocate()(*_columns(strategy, queues, client_ids, parameters, named))
+    return _called(_allocate, _columns(strategy, queues, client_ids, parameters, named))
 
 
 def queue_findings(
@@ -126,18 +127,26 @@ def queue_findings(
     >>> found = queue_findings("AVG", "queues", "ids").alias("found")  # doctest: +SKIP
     >>> groups.select(found).where("size(found.orphaned) > 0").show()  # doctest: +SKIP
     """
-    return _queue_findings()(*_columns(strategy, queues, client_ids, parameters, named))
+    return _called(_queue_findings, _columns(strategy, queues, client_ids, parameters, named))
 
 
 def register(spark: SparkSession) -> None:
-    """Both for SQL of this session, the parameters, if any, as JSON.
+    """Both for SQL of this session, the parameters, if any, as JSON. Raises SparkError where the
+    workers' Python cannot run them.
 
     >>> register(spark)  # doctest: +SKIP
     >>> spark.sql("SELECT rocketmq_allocate('AVG', queues, ids) FROM groups")  # doctest: +SKIP
     """
     udfs: Any = spark.udf
-    udfs.register("rocketmq_allocate", _allocate())
-    udfs.register("rocketmq_queue_findings", _queue_findings())
+    with fitting_workers(spark):
+        udfs.register("rocketmq_allocate", _allocate())
+        udfs.register("rocketmq_queue_findings", _queue_findings())
+
+
+def _called(make: Callable[[], Udf], columns: list[str | Column]) -> Column:
+    """The column of a UDF that is made where the workers' Python fits."""
+    with fitting_workers():
+        return make()(*columns)
 
 
 def _columns(

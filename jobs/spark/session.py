@@ -22,6 +22,7 @@ from tempfile import gettempdir, mkdtemp, mkstemp
 from threading import RLock
 from typing import Any, cast
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 from pyspark import RDD, SparkConf, SparkContext
@@ -104,6 +105,8 @@ _DEFAULT = "python3"
 _LOCK = RLock()
 #: The contexts whose workers take this Python, once for each audit that is under way.
 _WITH_THIS_PYTHON: list[SparkContext] = []
+#: The Python of each context of which a worker has shown that it can run the audit.
+_FITTING: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -208,27 +211,30 @@ def unnoticed(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def fitting_workers(spark: SparkSession) -> Iterator[None]:
-    """Lets Spark's workers run in a Python that fits this one, within the block.
+def fitting_workers(spark: SparkSession | None = None) -> Iterator[None]:
+    """Lets Spark's workers run in a Python that fits this one, for all that is made in the block:
+    a UDF keeps the Python of the moment in which it is made. None: the session that there is.
 
     Workers take the Python that PYSPARK_PYTHON names when the session starts, else the first
     ``python3`` on their PATH. In a notebook whose environment is not activated that is another one.
     Workers on this machine get this Python then, for the block. A Python that was named, or that is
-    on another machine, is asked with one small task. Raises SparkError where it does not fit.
+    on another machine, is asked once with one small task. Raises SparkError where it does not fit.
     """
     check_packages()
     if is_remote():  # Spark Connect: the server chooses the Python, and checks its version.
         yield
         return
-    context = spark.sparkContext
+    context = SparkContext.getOrCreate() if spark is None else spark.sparkContext
     is_here = str(context.master).startswith("local")
     with _LOCK:
         is_lent = is_here and (context.pythonExec == _DEFAULT or context in _WITH_THIS_PYTHON)
         if is_lent:
             context.pythonExec = sys.executable
             _WITH_THIS_PYTHON.append(context)
-    if not is_here or context.pythonExec != sys.executable:
+    is_known = is_here and context.pythonExec == sys.executable
+    if not is_known and _FITTING.get(context) != context.pythonExec:
         _ask_a_worker(context)
+        _FITTING[context] = context.pythonExec
     try:
         yield
     finally:

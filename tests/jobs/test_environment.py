@@ -162,9 +162,13 @@ def test_the_last_of_several_audits_gives_the_python_back() -> None:
 )
 def test_a_python_named_or_elsewhere_is_asked_once(python: str, master: str, tasks: int) -> None:
     context = Context(python, master)
+    for _ in range(2):
+        with fitting_workers(session(context)):
+            assert context.pythonExec == python
+        assert context.tasks == tasks
+    context.pythonExec = "/yet/another/python"
     with fitting_workers(session(context)):
-        assert context.pythonExec == python
-    assert context.tasks == tasks
+        assert context.tasks == tasks + 1
 
 
 def test_a_worker_that_does_not_fit_is_one_sentence_before_anything_runs() -> None:
@@ -174,6 +178,9 @@ def test_a_worker_that_does_not_fit_is_one_sentence_before_anything_runs() -> No
     with pytest.raises(SparkError) as refused, fitting_workers(session(context)):
         ran = True
     assert not ran
+    with pytest.raises(SparkError), fitting_workers(session(context)):
+        pass  # what does not fit is asked again
+    assert context.tasks == 2
     assert "./env/bin/python: the workers' Python has no module pandas" in str(refused.value)
     assert "\n" not in str(refused.value)
 
