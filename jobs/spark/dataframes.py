@@ -36,10 +36,12 @@ def _given(batches: list[pa.RecordBatch]) -> Callable[[Any], Iterator[pa.RecordB
     return lambda _: iter(batches)
 
 
-def rows_of_pieces(pieces: DataFrame, table: str) -> DataFrame:
-    """The rows of a table that are packed in pieces, unpacked where they lie."""
+def rows_of_pieces(pieces: DataFrame, table: str, schema: StructType | None = None) -> DataFrame:
+    """The rows of a table that are packed in pieces, unpacked where they lie; without a schema
+    those of a report table.
+    """
     of_table = pieces.where(pieces["kind"] == table).select("data")
-    return of_table.mapInArrow(unpacked_rows, spark_schema(declared_table(table)))
+    return of_table.mapInArrow(unpacked_rows, schema or spark_schema(declared_table(table)))
 
 
 # ---------------------------------------------------------------- tables of a catalogue
