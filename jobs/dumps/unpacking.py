@@ -31,8 +31,8 @@ READ = SimpleNamespace(bytes=0)
 class Line(NamedTuple):
     """A line without its line feed, and its bytes; of one that is too long the beginning alone.
 
-    ``has_end``: whether there is a line feed; the last line of a text may have none. ``file``, where
-    it comes from, and ``order``, its place among all lines: of a row, which no slice says it of.
+    ``has_end``: whether there is a line feed; the last line of a text may have none. Of a row ``file``
+    is where it comes from, and ``order`` its place among all lines, which no slice says.
     """
 
     text: bytes
