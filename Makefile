@@ -150,7 +150,7 @@ $(SPARK_3_VENV)/installed $(SPARK_4_VENV)/installed: pyproject.toml requirements
 	$(if $(JAVA),,$(@D)/bin/python $(LOCKED)/jre.lock)
 	touch $@
 
-test-spark-versions: $(SPARK_3_VENV)/installed $(SPARK_4_VENV)/installed ## Hold the engines to their contract and audit the sample on Spark 3.5 with pandas 2 and the newest 4.x with pandas 3
+test-spark-versions: $(SPARK_3_VENV)/installed $(SPARK_4_VENV)/installed ## Hold the engines to their contract and audit the sample on Spark 3.5 and the newest 4.x
 	for spark in $(SPARK_3_VENV) $(SPARK_4_VENV); do \
 		$$spark/bin/python -m pytest tests/spark tests/engines/test_engines.py tests/engines/test_travelling.py \
 			&& $$spark/bin/rebalance-audit run --dumps '$(SAMPLES)/*/dump.jsonl.gz' --engine spark \

@@ -5,12 +5,14 @@
 Nothing is staged: the rows go from their plan to the fold by Arrow, where Spark reads them.
 """
 
+import warnings
 import weakref
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date as Date
 from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -21,11 +23,12 @@ from ..audit import audit as publish_audit
 from ..config.settings import Settings
 from ..config.window import Window
 from ..engines.environment import sentence_of_spark
-from ..errors import InputError
+from ..errors import InputError, QuarantineError
 from ..fold.kernel import Cutting
 from ..fold.slices import TableStep
 from ..judge.moment import Moment
 from ..pipeline.audit import with_window
+from ..pipeline.ingest import check_quarantine
 from ..pipeline.inputs import Inputs
 from ..pipeline.moments import MomentQuestion, moments_of_inputs
 from ..publish.run import Task
@@ -52,8 +55,10 @@ from ..shell.asked import (
 from ..shell.given_tables import as_arrow, check_named
 from ..shell.report import Report
 from ..storage import Location, PublishedRun, Snapshots
+from ..texts.shown import visible
 from .dataframe_rows import Names, RowsStep, prepared
 from .dataframes import replace_date, rows_of_pieces, to_frame
+from .dump_lines import LINES, ReadLines, are_lines, as_lines, read_lines
 from .schemas import spark_schema
 from .session import adopted, fitting_workers, for_rows, suited
 from .spark_engine import SparkEngine
@@ -66,10 +71,11 @@ _MOST_BYTES = 8 << 30
 
 
 def audit(
-    heartbeats: Any,
+    heartbeats: Any = None,
     topic_routes: Any = None,
     broker_polls: Any = None,
     *,
+    lines: Any = None,
     settings: GivenSettings = None,
     known_issues: GivenIssues = None,
     date: Day | None = None,
@@ -81,6 +87,10 @@ def audit(
     **further: Any,
 ) -> "SparkReport":
     """Audits snapshot tables: DataFrames, names of tables or views, or of pandas, Polars, Arrow.
+
+    ``lines``, in place of tables, are the lines of dumps, one a row: ``spark.read.text("dumps/")``,
+    or what a sink of raw answers has. ``columns`` may name the column, ``{"line": "value"}``, and
+    that of the file that a refused line is named with, ``"file"``.
 
     ``further`` snapshot tables by their names, as ``queue_offsets``. The audit runs in the session
     of the first DataFrame, or in the active one.
@@ -94,7 +104,11 @@ def audit(
     ``settings``, ``known_issues``, ``date``, ``since`` and ``until`` are those of
     ``rebalance_audit.audit``; of files that have statistics Spark reads what lies in the window.
 
-    A row whose values break the contract is left out, and named in ``quarantine``. Raises
+    With a window Spark also leaves out the partitions of other days, where a table has a column
+    ``dt`` or ``date``: see ``days``.
+
+    A row whose values break the contract is left out, and named in ``quarantine``, and so is a line
+    that is not understood; it warns where these are more than the settings allow. Raises
     ContractError, before anything runs, where columns are missing or of a wrong type, InputError
     for what is not a table or a name, SettingsError for settings that are wrong.
 
@@ -113,8 +127,10 @@ def audit(
         **further,
     }
     tables = {name: rows for name, rows in given.items() if rows is not None}
+    if lines is not None and tables:
+        raise InputError(f"expected lines or snapshot tables, came both: {', '.join(tables)}")
     asked = Asked.of(settings, known_issues, date, since, until)
-    return audit_tables(tables, asked, history, spark, columns)
+    return audit_tables(tables, asked, history, spark, columns, lines)
 
 
 def audit_tables(
@@ -123,29 +139,61 @@ def audit_tables(
     history: GivenHistory | None = None,
     spark: SparkSession | None = None,
     columns: Names | None = None,
+    lines: Any = None,
 ) -> "SparkReport":
-    """The same of tables by their names."""
-    check_named(tables)
-    spark = spark or _session_of(tables.values())
+    """The same of tables by their names, or of lines."""
+    spark = spark or _session_of([*tables.values(), lines])
+    given = tables if lines is None else {LINES: lines}
     with fitting_workers(spark):
-        frames = {name: _as_frame(spark, name, rows) for name, rows in tables.items()}
+        frames = {name: _as_frame(spark, name, rows) for name, rows in given.items()}
+    if lines is None:
+        _check_no_lines(frames)
+        check_named(tables)
     with temporary_folder() as folder, suited(spark) as own:
         engine = SparkEngine(own)
         task = with_window(asked.task(folder, history_of(history)))
         settings = task.settings
-        in_window = prepared(frames, columns, task.window, settings.route_max_age_seconds)
-        rows = {name: adopted(own, each) for name, each in in_window.items()}
         try:
+            read = None
+            if lines is not None:
+                of_lines = adopted(own, as_lines(frames[LINES], columns or {}))
+                read = read_lines(engine, of_lines, _size_of(of_lines), settings)
+                frames, columns = dict(read.tables), None
+            in_window = prepared(frames, columns, task.window, settings.route_max_age_seconds)
+            rows = {name: adopted(own, each) for name, each in in_window.items()}
             inputs = FrameInputs.read(engine, rows, settings, task.window, folder)
+            if read is not None:
+                inputs = inputs.with_lines(read)
             published = publish_audit(engine, task, QUIET, inputs)
         except BaseException:
             engine.close()
             raise
+    if read is not None:
+        _warn_of_quarantine(read, settings)
     report = SparkReport(task, published, engine, rows, spark)
     weakref.finalize(report, folder.delete)
     # At the end of Python its Java may be gone, with all that it kept.
     weakref.finalize(report, engine.close).atexit = False
     return report
+
+
+def _check_no_lines(frames: Mapping[str, DataFrame]) -> None:
+    """InputError, with the call that takes them, for lines of dumps in place of lists."""
+    lists = frames.get(HEARTBEATS.name)
+    if lists is not None and TOPIC_ROUTES.name not in frames and are_lines(lists):
+        there = ", ".join(f"{visible(name)} {type_}" for name, type_ in lists.dtypes)
+        raise InputError(
+            "heartbeats: expected a row for each connection in a broker's list, came the columns "
+            f"{there}; lines of dumps go in as audit(lines=...), as audit(lines=spark.read.text("
+            '"dumps/"))'
+        )
+
+
+def _warn_of_quarantine(read: ReadLines, settings: Settings) -> None:
+    try:
+        check_quarantine(read.counts, read.refused, "the table quarantine", settings)
+    except QuarantineError as error:
+        warnings.warn(str(error), stacklevel=4)
 
 
 def _session_of(tables: Iterable[Any]) -> SparkSession:
@@ -178,6 +226,13 @@ class FrameTables(Snapshots):
     """The tables that the engine has, by their names; the driver reads none."""
 
     names: frozenset[str] = frozenset()
+    #: The summary of the ingest of lines; None: they came as tables.
+    of_lines: Mapping[str, Any] | None = None
+
+    @property
+    def ingested(self) -> dict[str, Any] | None:
+        """The summary of the ingest of lines; None: they came as tables."""
+        return None if self.of_lines is None else dict(self.of_lines)
 
     def files(self, *_: str) -> list[Any]:
         """None: the rows came by Arrow."""
@@ -193,6 +248,8 @@ class FrameInputs(Inputs):
     """Snapshot tables that are DataFrames; they are read once."""
 
     made: tuple[Any, Cutting]
+    #: The lines that were not understood.
+    refused: Sequence[pa.Table] = ()
 
     @classmethod
     def read(
@@ -221,6 +278,17 @@ class FrameInputs(Inputs):
         with for_rows(engine.spark):
             pieces = engine.map_rows(wanted, RowsStep(step))
         return cls(FrameTables(folder, names=frozenset(wanted)), settings, made=(pieces, cutting))
+
+    def with_lines(self, read: ReadLines) -> "FrameInputs":
+        """The same of tables that were made of lines: with what was refused and is lacking."""
+        tables = FrameTables(
+            self.snapshots.root, names=frozenset(read.tables), of_lines=read.ingested
+        )
+        return replace(self, snapshots=tables, refused=read.refused)
+
+    def quarantine(self) -> Iterator[pa.Table]:
+        """The rows of the lines that were not understood."""
+        return iter(self.refused)
 
     def cut(self, *_: Any, **__: Any) -> tuple[Any, Cutting]:
         """The pieces that were made as the rows were read."""

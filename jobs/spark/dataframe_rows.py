@@ -33,6 +33,7 @@ from ..errors import ContractError, InputError
 from ..fold.numbers import pc
 from ..fold.slices import NO_TIME, ROUTES, TableStep
 from ..schemas import NESTED_VALUES, SNAPSHOT_TABLES, Table
+from .days import of_days
 from .what_to_type import Misfits, what_to_type
 
 #: Our name of a column to theirs, or to a column that is made of theirs; or by table such names.
@@ -59,13 +60,15 @@ def prepared(
     """The declared columns of each table, as they travel; those that are missing are null.
 
     Of the ``window`` alone, as far as Spark sees that a row is not in it (``TableStep`` decides):
-    so files whose statistics are outside of it are not read.
+    so files whose statistics are outside of it are not read, nor partitions of other days.
 
     Raises ContractError with all that is missing or of a wrong type in any of the tables, and what
     to type; InputError for a name in ``columns`` that no table has.
     """
     columns = columns or {}
     _check_names(columns)
+    age = route_max_age_seconds
+    frames = {name: of_days(_TABLES[name], rows, window, age) for name, rows in frames.items()}
     named = {
         name: _by_our_names(_TABLES[name], rows, {**columns, **columns.get(name, {})})
         for name, rows in frames.items()
@@ -83,7 +86,7 @@ def prepared(
     if problems:
         raise ContractError("\n".join(problems))
     return {
-        name: _in_window(_TABLES[name], each.rows, window, route_max_age_seconds).selectExpr(
+        name: _in_window(_TABLES[name], each.rows, window, age).selectExpr(
             *_travelling(_TABLES[name], each.rows)
         )
         for name, each in named.items()

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import traceback
-import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -96,7 +95,6 @@ def _rows_of_a_batch(version: str) -> str:
 
 #: Packages that every worker needs.
 _OF_A_WORKER = ("numpy", "pandas", "pyarrow", __package__, "rebalance_core")
-_OF_PANDAS_3 = "PySpark does not yet fully support pandas"
 #: The Python that Spark takes where PYSPARK_PYTHON is not set.
 _DEFAULT = "python3"
 
@@ -273,8 +271,6 @@ def spark_session(
     Raises JavaError where there is no Java to start one, and SparkError for every failure of Spark
     in the block: the cause in one line, and where the file is.
     """
-    # It says so at each call that looks; the audit is tried with pandas 3.
-    warnings.filterwarnings("ignore", _OF_PANDAS_3, FutureWarning)
     # Workers would else take whatever python3 is first on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ

@@ -1,6 +1,6 @@
 """Columns that do not fit -> the argument ``columns`` that mends them.
 
-A line is tried before it is told: Spark has analysed it over the caller's own table, and what it
+A line is tried before it is shown: Spark has analysed it over the caller's own table, and what it
 makes fits. What no line mends is said in a sentence.
 """
 

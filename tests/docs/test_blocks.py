@@ -99,8 +99,6 @@ def _check_installs(word: str) -> None:
     requirement = Requirement(word)
     assert requirement.extras <= set(extras)
     if requirement.name != project["name"]:
-        # A Spark before 4.3 needs an older pandas than pip would take.
-        word = word.replace("pandas>=2.2,<3", "pandas>=2.2,<4")
         assert word in [*project["dependencies"], *(each for e in extras.values() for each in e)]
 
 

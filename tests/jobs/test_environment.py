@@ -40,7 +40,7 @@ def test_the_ranges_are_those_that_pip_is_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pyspark", "pandas"), [("3.5.0", "2.2.0"), ("4.1.0.dev1", "2.3.3"), ("4.12.1", "3.0.0")]
+    ("pyspark", "pandas"), [("3.5.0", "2.2.0"), ("4.1.0.dev1", "2.3.3"), ("4.12.1", "2.4.0")]
 )
 def test_versions_in_range_fit(monkeypatch: pytest.MonkeyPatch, pyspark: str, pandas: str) -> None:
     install(monkeypatch, pyspark=pyspark, pandas=pandas)
@@ -54,7 +54,7 @@ def test_versions_in_range_fit(monkeypatch: pytest.MonkeyPatch, pyspark: str, pa
         ({"pyspark": "3.4.9"}, "expected pyspark 3.5 or later and before 5, came 3.4.9"),
         ({"pyspark": "5.0.0"}, "expected pyspark 3.5 or later and before 5, came 5.0.0"),
         ({"pandas": None}, "Spark needs the Python package pandas, which "),
-        ({"pandas": "4.0.1"}, "expected pandas 2.2 or later and before 4, came 4.0.1"),
+        ({"pandas": "3.0.0"}, "expected pandas 2.2 or later and before 3, came 3.0.0"),
     ],
 )
 def test_what_does_not_fit_is_one_sentence_with_what_to_install(

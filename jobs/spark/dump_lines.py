@@ -27,7 +27,8 @@ from .schemas import spark_schema
 from .session import for_rows
 from .spark_engine import PieceFrame, SparkEngine
 
-_NAME = "lines"
+#: The name of the argument.
+LINES = "lines"
 #: The names by which a column is taken for the lines: ours, and that of ``spark.read.text``.
 _LINE = ("line", "value")
 #: An audit reads lists by the rows of their members.
@@ -48,11 +49,11 @@ def read_lines(engine: SparkEngine, rows: DataFrame, size: int, settings: Settin
 
     def map_lines(step: DumpStep) -> PieceFrame:
         with for_rows(engine.spark):
-            return engine.map_rows({_NAME: rows}, step.of_rows)
+            return engine.map_rows({LINES: rows}, step.of_rows)
 
-    read = read_all(engine, [slice_of_rows(_NAME)], size, settings, map_lines)
+    read = read_all(engine, [slice_of_rows(LINES)], size, settings, map_lines)
     if not read.lines:
-        raise InputError(f"{_NAME}: expected lines of dumps, came no row")
+        raise InputError(f"{LINES}: expected lines of dumps, came no row")
     pieces = read.snapshot_pieces(settings).rows
     tables = {each.name: rows_of_pieces(pieces, each.name, spark_schema(each)) for each in _MADE}
     refused = [unpack_rows(piece.data) for piece in read.quarantine()]
@@ -72,17 +73,18 @@ def as_lines(rows: DataFrame, columns: Mapping[str, Any]) -> DataFrame:
     ``value``, or the only one of text, and ``file`` the file that Spark reads it from, where it is
     one. InputError where no column of text or bytes is the one.
     """
-    line = columns.get("line") or _line_of(rows)
-    file = columns.get("file") or next(filter(rows.columns.__contains__, ["file"]), None)
-    of_spark = F.col("_metadata.file_path")
-    if file is None:
-        file = of_spark if _type_of(rows, of_spark) else F.lit(_NAME)
+    if wrong := columns.keys() - {"line", "file"}:
+        raise InputError(
+            f"columns: lines have the columns line and file, came {visible(', '.join(wrong))}"
+        )
+    line = columns["line"] if "line" in columns else _line_of(rows)
+    file = columns["file"] if "file" in columns else _file_of(rows)
     for name, column in (("line", line), ("file", file)):
         type_ = _type_of(rows, _column(column))
         if not isinstance(type_, T.StringType | T.BinaryType):
             came = "nothing that Spark can make" if type_ is None else type_.simpleString()
             raise InputError(
-                f"{_NAME}: expected text in the column {name}, one JSON object of a dump in each "
+                f"{LINES}: expected text in the column {name}, one JSON object of a dump in each "
                 f"row (docs/dumps.md has their form), came {came}; {_advice(rows)}"
             )
     return rows.select(
@@ -106,8 +108,15 @@ def _line_of(rows: DataFrame) -> str:
     texts = _texts(rows)
     named = [name for wanted in _LINE for name in texts if name.lower() == wanted]
     if not named and len(texts) != 1:
-        raise InputError(f"{_NAME}: no column is known to have the lines; {_advice(rows)}")
+        raise InputError(f"{LINES}: no column is known to have the lines; {_advice(rows)}")
     return next(iter(named), texts[0])
+
+
+def _file_of(rows: DataFrame) -> str | Column:
+    if "file" in rows.columns:
+        return "file"
+    of_spark = F.col("_metadata.file_path")
+    return F.lit(LINES) if _type_of(rows, of_spark) is None else of_spark
 
 
 def _advice(rows: DataFrame) -> str:
