@@ -27,6 +27,7 @@ from ..storage import Reports, Snapshots
 from ..texts.shown import iso, visible
 from ..verdict.gaps import clusters_alike, facts_missing, times_ahead
 from ..verdict.silence import NEVER_ASKED, NEVER_LISTED, OFFSETS, ROUTES, AnswerTimes
+from .event_times import without_events
 from .failed_groups import without_failures
 from .group_audit import GroupAudit, earlier_pieces
 from .inputs import Inputs, window_of_last
@@ -118,7 +119,9 @@ class FoldResult:
         if not inputs.snapshots.has(CLIENT_STATES.name):
             tables.remove(ALLOCATION_DRIFT)  # it needs what clients report of themselves
         polled = [each for each in self.facts.polled if each[0] not in self.lost_clusters]
-        of_groups = without_failures(self.engine.collect(judged), polled)
+        expiry = task.settings.heartbeat_expiry_seconds
+        in_rounds = without_events(self.engine.collect(judged), expiry)
+        of_groups = without_failures(in_rounds, polled)
         pieces = with_events(of_groups, self.facts, terms.masking)
         refused = chain([self.refused], inputs.quarantine())
         facts, engine = self.facts, self.engine
