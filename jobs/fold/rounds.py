@@ -19,7 +19,7 @@ What a round shows depends on what came before it, so it is only told where that
 The other tables only get the time of the round in which they would have been collected.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..declared.instants import SECOND, Instant
+from ..engines.pieces import in_parts
 from ..errors import InputError, SettingsError
 from ..schemas import (
     ANSWERED,
@@ -52,8 +53,14 @@ _QUEUE = ("cluster", "consumer_group", "topic", "broker_name", "queue_id")
 #: whenever that is.
 IN_ROUNDS = (HEARTBEATS, BROKER_POLLS, CLIENT_STATES, QUEUE_OFFSETS)
 
-KEPT = None
 _LONGEST_ROUND = 3600
+_FOREVER: Instant = 1 << 62
+#: The columns of the polls that are made.
+POLLS = pa.schema(
+    field.with_nullable(True)
+    for field in BROKER_POLLS.schema
+    if field.name in {*OF_A_BROKER, "snapshot_time", "outcome", "connections"}
+)
 #: How heartbeats recur is measured over so long, in the middle of the table.
 _MEASURED: Instant = 2 * _LONGEST_ROUND * SECOND
 
@@ -196,7 +203,7 @@ def as_rounds(
         if table.name in tables:
             found[table.name] = in_rounds(table.name, tables[table.name], rounds)
     if BROKER_POLLS.name not in tables:
-        found[BROKER_POLLS.name] = polls_of(found[HEARTBEATS.name], rounds)
+        found[BROKER_POLLS.name] = polls_of(connections(found[HEARTBEATS.name]), rounds)
     return found
 
 
@@ -308,7 +315,7 @@ def listed(heartbeats: pa.Table, rounds: Rounds, within: Stretch | None = None) 
     keys = _keys(rows, CONNECTION)
     order = np.lexsort([times, *keys[::-1]])
     in_order = times[order]
-    since, until = rounds.after(in_order), in_order + (KEPT or rounds.expiry)
+    since, until = rounds.after(in_order), in_order + rounds.expiry
     starts = segments([key[order] for key in keys], len(order))
     is_last = np.zeros(len(order), np.bool_)
     is_last[[*(starts[1:] - 1), *([-1] if len(order) else [])]] = True
@@ -359,24 +366,57 @@ def _with_nulls(rows: Rows, name: str, where: Any) -> Rows:
     return rows.set_column(place, rows.schema.field(place), column)
 
 
+def listed_in_parts(
+    batches: Iterable[pa.RecordBatch], rounds: Rounds, most: int = 1 << 19
+) -> Iterator[pa.Table]:
+    """The same of rows that come by groups, brokers and times, about so many at a time: of a giant
+    group some rounds at a time, with the heartbeats that still count for the next ones.
+    """
+    held, since = None, -_FOREVER
+    for some in in_parts(batches, most, lambda batch: batch.num_rows):
+        came = pa.Table.from_batches(some)
+        held = came if held is None else pa.concat_tables([held, came])
+        starts = segments(_keys(held, OF_A_BROKER), held.num_rows)
+        if len(starts) > 1:
+            # Of the first some rounds may have been told.
+            yield listed(held.slice(0, int(starts[1])), rounds, Stretch(since, _FOREVER))
+            yield listed(held.slice(int(starts[1]), int(starts[-1] - starts[1])), rounds)
+            held, since = held.slice(int(starts[-1])), -_FOREVER
+        if held.num_rows >= most:
+            times, timed = _with_times(held)
+            until = int(times.max(initial=since))
+            yield listed(held, rounds, Stretch(since, until))
+            held, since = timed.filter(pa.array(times >= until - rounds.expiry)), until
+    if held is not None:
+        yield listed(held, rounds, Stretch(since, _FOREVER))
+
+
 # ---------------------------------------------------------------- polls
 
 
-def polls_of(listed_rows: pa.Table, rounds: Rounds) -> pa.Table:
+def connections(listed_rows: pa.Table) -> pa.Table:
+    """The number of connections in each list, of rows as ``listed`` gives them."""
+    times, rows = _with_times(listed_rows.select([*OF_A_BROKER, "snapshot_time"]))
+    starts = segments([*_keys(rows, OF_A_BROKER), times], len(times))
+    sizes = np.diff(np.append(starts, len(times)))
+    return rows.take(pa.array(starts)).append_column("connections", pa.array(sizes))
+
+
+def polls_of(lists: pa.Table, rounds: Rounds) -> pa.Table:
     """What each broker answered about each group, from the first round on in which it listed a
-    member of it, as rows of ``broker_polls``; ``listed_rows``: as ``listed`` gives them.
+    member of it, as rows of ``broker_polls``; ``lists``: their ``connections``.
     """
-    at, rows = _with_times(listed_rows)
-    starts = segments(_keys(rows, OF_A_BROKER), len(at))
-    #: Of each poll the place of a row of its list, its round, its connections, and its outcome.
+    times, rows = _with_times(lists)
+    starts = segments(_keys(rows, OF_A_BROKER), len(times))
+    sizes = int64(rows["connections"])
+    #: Of each poll the place of a list of its broker, its round, its connections, its outcome.
     polls = [(np.zeros(0, np.int64),) * 4]
-    for start, end in pairwise([*starts.tolist(), len(at)]):
-        came, connections = np.unique(at[start:end], return_counts=True)
-        broker = broker_of(rows, start)
+    for start, end in pairwise([*starts.tolist(), len(times)]):
+        came, broker = times[start:end], broker_of(rows, start)
         asked = rounds.times(rounds.asked[broker[0]])
-        asked = asked[asked >= came[0]]
+        asked = asked[asked >= came.min()]
         number = np.zeros(len(asked), np.int64)
-        number[np.searchsorted(asked, came)] = connections
+        number[np.searchsorted(asked, came)] = sizes[start:end]
         answered = np.isin(asked, rounds.times(rounds.answered(broker)))
         outcome = np.select([number > 0, answered], [0, 1], 2)
         polls.append((np.full(len(asked), start), asked, number, outcome))
@@ -385,5 +425,4 @@ def polls_of(listed_rows: pa.Table, rounds: Rounds) -> pa.Table:
     values["snapshot_time"] = pa.array(asked)
     values["outcome"] = pa.array([ANSWERED, NOT_ONLINE, NO_ANSWER]).take(pa.array(outcome))
     values["connections"] = pa.array(number)
-    columns = [f.with_nullable(True) for f in BROKER_POLLS.schema if f.name in values]
-    return pa.table([values[f.name].cast(f.type) for f in columns], schema=pa.schema(columns))
+    return pa.table([values[f.name].cast(f.type) for f in POLLS], schema=POLLS)
