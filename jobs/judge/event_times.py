@@ -24,9 +24,9 @@ from .dossier import Dossier, PollRun
 
 #: From so many times on a unit recurs.
 _RECURS = 3
-#: In rounds connections have more company than this ...
+#: The least company of connections in rounds ...
 _OF_CONNECTIONS = 0.5
-#: ... and so have brokers, also where two collectors ask some brokers each, at times of their own.
+#: ... and that of brokers, also where two collectors ask some brokers each, at their own times.
 _OF_BROKERS = 0.25
 
 #: Units that were there together, by number, and at which times.
@@ -34,9 +34,7 @@ _Meetings: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class GroupTimes(NamedTuple):
-    """What a group shows of its times: whether they are those of events, and after how long a unit
-    comes again as a rule.
-    """
+    """A group's times: whether they are those of events, and after how long a unit comes again."""
 
     are_events: bool
     period: Instant
@@ -48,7 +46,7 @@ class _Company(NamedTuple):
 
 
 def times_of_group(dossier: Dossier) -> GroupTimes | None:
-    """What the group shows; None: too little recurs, as where a single connection is listed."""
+    """Tells what the group shows; None: too little recurs, as where a single connection is listed."""
     listed = [run for run in dossier.polls if run.answer in dossier.list_members]
     by_broker = [runs for _, runs in sorted(grouped((run.broker, run) for run in listed).items())]
     if _are_whole(by_broker):

@@ -27,12 +27,12 @@ from ..storage import Reports, Snapshots
 from ..texts.shown import iso, visible
 from ..verdict.gaps import clusters_alike, facts_missing, times_ahead
 from ..verdict.silence import NEVER_ASKED, NEVER_LISTED, OFFSETS, ROUTES, AnswerTimes
-from .event_times import without_events
 from .failed_groups import without_failures
 from .group_audit import GroupAudit, earlier_pieces
 from .inputs import Inputs, window_of_last
 from .lost_rows import lost_clusters, lost_rows, without_content
 from .merged_events import with_events
+from .refused_events import without_events
 from .terms_of_settings import strategy_rules, terms_of
 
 _LOGGER = logging.getLogger(__name__)

@@ -28,8 +28,8 @@ from ..judge.situations import Situations, find_situations
 from ..judge.terms import Terms
 from ..publish.earlier import EndedProblems
 from ..schemas import ALLOCATIONS, REPORT_TABLES
-from .event_times import REASON, TimesShown, pack_times
 from .failed_groups import pack_failures
+from .refused_events import REASON, TimesShown, pack_times
 
 #: The piece with the open findings of the run before, of a shard.
 EARLIER = "earlier"

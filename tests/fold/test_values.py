@@ -22,9 +22,9 @@ from jobs.errors import ContractError
 from jobs.fold.checked_rows import TableReading
 from jobs.fold.kernel import Cutting
 from jobs.pipeline.audit import FoldResult, fold_pieces
-from jobs.pipeline.event_times import without_events
 from jobs.pipeline.ingest import tables_of_dumps
 from jobs.pipeline.lost_rows import lost_rows
+from jobs.pipeline.refused_events import without_events
 from jobs.pipeline.terms_of_settings import terms_of
 from jobs.schemas import BROKER_POLLS, QUARANTINE, SNAPSHOT_TABLES, Table
 from jobs.verdict.gaps import ROWS_LOST

@@ -23,14 +23,14 @@ _TIMES = "times of groups"
 #: Collectors ask once a minute as a rule.
 _USUAL_ROUND = 60
 
-#: What a group of events lacks, in one sentence.
+#: The reason why a group of events is not audited.
 REASON = (
     "each of its heartbeats has a time of its own in place of the time of a round; "
     "audit(..., round_seconds=60) puts them into rounds"
 )
 
 
-#: How many groups show the same, by cluster and what it is.
+#: The number of groups that show the same, by cluster and what it is.
 TimesShown: TypeAlias = Counter[tuple[str, GroupTimes]]
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from jobs.contract import check_tables
 from jobs.errors import InputError, SettingsError
-from jobs.fold.rounds import (
+from jobs.fold.heartbeat_rounds import (
     OF_A_BROKER,
     as_rounds,
     connections,

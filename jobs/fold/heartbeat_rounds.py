@@ -44,8 +44,7 @@ from ..schemas import (
 from .numbers import Array, Numbers, Rows, int64, key_numbers, micros, pc, segments
 from .polled import BROKER
 
-#: What the lists of one broker about one group have in common: they are put into rounds by
-#: themselves.
+#: The key of a broker's lists of a group: these are put into rounds by themselves.
 OF_A_BROKER = ("cluster", "consumer_group", "broker_name", "broker_id")
 CONNECTION = (*OF_A_BROKER, "client_id", "client_addr")
 _QUEUE = ("cluster", "consumer_group", "topic", "broker_name", "queue_id")
@@ -61,11 +60,11 @@ POLLS = pa.schema(
     for field in BROKER_POLLS.schema
     if field.name in {*OF_A_BROKER, "snapshot_time", "outcome", "connections"}
 )
-#: How heartbeats recur is measured over so long, in the middle of the table.
+#: The time over which it is measured how heartbeats recur, in the middle of the table.
 _MEASURED: Instant = 2 * _LONGEST_ROUND * SECOND
 
 #: The name of a broker: cluster, broker name, broker id.
-Broker = tuple[str, str, int]
+ClusterBroker = tuple[str, str, int]
 
 
 class Stretch(NamedTuple):
@@ -76,7 +75,7 @@ class Stretch(NamedTuple):
 
 
 class Recurrence(NamedTuple):
-    """How connections send heartbeats: the longest time between two of one connection within the
+    """Intervals between heartbeats: the longest time between two of one connection within the
     expiry, and how many were within it and beyond it; ``lasts``: the time in which that was looked
     for.
     """
@@ -98,7 +97,7 @@ def checked_round_seconds(given: Any) -> int:
 
 
 @dataclass(frozen=True)
-class Rounds:
+class HeartbeatRounds:
     """The rounds of a collector that would have asked all brokers each ``length``.
 
     ``streams``: of each broker the stretches in which heartbeats of it came, ascending.
@@ -107,16 +106,16 @@ class Rounds:
     length: Instant
     expiry: Instant
     warm_up: Instant
-    streams: Mapping[Broker, Sequence[Stretch]]
+    streams: Mapping[ClusterBroker, Sequence[Stretch]]
 
     @classmethod
     def of(
         cls,
         round_seconds: int,
         expiry_seconds: int,
-        streams: Mapping[Broker, Sequence[Stretch]],
+        streams: Mapping[ClusterBroker, Sequence[Stretch]],
         recurrence: Recurrence,
-    ) -> "Rounds":
+    ) -> "HeartbeatRounds":
         """The rounds by what was measured.
 
         InputError where connections send their heartbeats more seldom than a broker waits for them.
@@ -152,7 +151,7 @@ class Rounds:
         ends = (s.until for s in stretches if 0 <= whole.until - s.until <= self.expiry)
         return self._rounds_in(max(begins) + self.warm_up, min(ends))
 
-    def answered(self, broker: Broker) -> list[Stretch]:
+    def answered(self, broker: ClusterBroker) -> list[Stretch]:
         """The stretches in which the broker answered, from round to round."""
         return [
             self._rounds_in(
@@ -194,7 +193,7 @@ def as_rounds(
     """The snapshot tables by rounds, ``broker_polls`` among them, where the heartbeats and other
     rows have times of their own.
 
-    SettingsError for a length that is none; InputError: see ``Rounds.of``.
+    SettingsError for a length that is none; InputError: see ``HeartbeatRounds.of``.
     """
     length = checked_round_seconds(round_seconds)
     rounds = rounds_of(tables[HEARTBEATS.name], length, expiry_seconds)
@@ -207,15 +206,15 @@ def as_rounds(
     return found
 
 
-def rounds_of(heartbeats: pa.Table, round_seconds: int, expiry_seconds: int) -> Rounds:
-    """The rounds that a table of events allows. InputError: see ``Rounds.of``."""
+def rounds_of(heartbeats: pa.Table, round_seconds: int, expiry_seconds: int) -> HeartbeatRounds:
+    """The rounds that a table of events allows. InputError: see ``HeartbeatRounds.of``."""
     times, rows = _with_times(heartbeats)
     brokers = _keys(rows, BROKER)
     # By broker and time.
     order = np.lexsort([times, *brokers])
     starts = segments([each[order] for each in brokers], len(order))
     apart = expiry_seconds * SECOND
-    streams: dict[Broker, list[Stretch]] = {}
+    streams: dict[ClusterBroker, list[Stretch]] = {}
     for start, end in pairwise([*starts.tolist(), len(order)]):
         of_broker = times[order[start:end]]
         cuts = [0, *(np.flatnonzero(np.diff(of_broker) > apart) + 1).tolist(), len(of_broker)]
@@ -227,7 +226,7 @@ def rounds_of(heartbeats: pa.Table, round_seconds: int, expiry_seconds: int) -> 
     recurrence = _recurrence(
         [each[within] for each in _keys(rows, CONNECTION)], times[within], apart
     )
-    return Rounds.of(round_seconds, expiry_seconds, streams, recurrence)
+    return HeartbeatRounds.of(round_seconds, expiry_seconds, streams, recurrence)
 
 
 def _middle(times: Numbers) -> Stretch:
@@ -274,13 +273,13 @@ def _column(rows: Rows, name: str) -> Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def broker_of(rows: Rows, place: int) -> Broker:
+def broker_of(rows: Rows, place: int) -> ClusterBroker:
     """The broker of a row."""
     cluster, name, id_ = (rows[each][place].as_py() for each in BROKER)
     return cluster, name, id_
 
 
-def in_rounds(name: str, rows: pa.Table, rounds: Rounds) -> pa.Table:
+def in_rounds(name: str, rows: pa.Table, rounds: HeartbeatRounds) -> pa.Table:
     """The rows of a snapshot table at the times of rounds; heartbeats as ``listed`` has them."""
     if name == HEARTBEATS.name:
         return listed(rows, rounds)
@@ -304,7 +303,9 @@ def _without_time(rows: Rows) -> Rows:
     return rows.filter(pc.is_null(rows["snapshot_time"]))
 
 
-def listed(heartbeats: pa.Table, rounds: Rounds, within: Stretch | None = None) -> pa.Table:
+def listed(
+    heartbeats: pa.Table, rounds: HeartbeatRounds, within: Stretch | None = None
+) -> pa.Table:
     """The connections that each broker listed in each round, by groups, brokers and rounds.
 
     ``within``: only the rounds from its beginning on and before its end. Rows without a time come
@@ -337,7 +338,7 @@ def listed(heartbeats: pa.Table, rounds: Rounds, within: Stretch | None = None) 
     return pa.concat_tables([made, _without_time(heartbeats)])
 
 
-def _is_known(rows: Rows, places: Numbers, at: Numbers, rounds: Rounds) -> Any:
+def _is_known(rows: Rows, places: Numbers, at: Numbers, rounds: HeartbeatRounds) -> Any:
     """True where the broker of the row answered in the round."""
     known = np.zeros(len(places), np.bool_)
     keys = [each[places] for each in _keys(rows, BROKER)]
@@ -367,7 +368,7 @@ def _with_nulls(rows: Rows, name: str, where: Any) -> Rows:
 
 
 def listed_in_parts(
-    batches: Iterable[pa.RecordBatch], rounds: Rounds, most: int = 1 << 19
+    batches: Iterable[pa.RecordBatch], rounds: HeartbeatRounds, most: int = 1 << 19
 ) -> Iterator[pa.Table]:
     """The same of rows that come by groups, brokers and times, about so many at a time: of a giant
     group some rounds at a time, with the heartbeats that still count for the next ones.
@@ -399,17 +400,18 @@ def connections(listed_rows: pa.Table) -> pa.Table:
     times, rows = _with_times(listed_rows.select([*OF_A_BROKER, "snapshot_time"]))
     starts = segments([*_keys(rows, OF_A_BROKER), times], len(times))
     sizes = np.diff(np.append(starts, len(times)))
-    return rows.take(pa.array(starts)).append_column("connections", pa.array(sizes))
+    lists: Rows = rows.take(pa.array(starts)).append_column("connections", pa.array(sizes))
+    return lists
 
 
-def polls_of(lists: pa.Table, rounds: Rounds) -> pa.Table:
-    """What each broker answered about each group, from the first round on in which it listed a
+def polls_of(lists: pa.Table, rounds: HeartbeatRounds) -> pa.Table:
+    """Polls: what each broker answered about each group, from the first round on in which it listed a
     member of it, as rows of ``broker_polls``; ``lists``: their ``connections``.
     """
     times, rows = _with_times(lists)
     starts = segments(_keys(rows, OF_A_BROKER), len(times))
     sizes = int64(rows["connections"])
-    #: Of each poll the place of a list of its broker, its round, its connections, its outcome.
+    # Of each poll the place of a list of its broker, its round, its connections, its outcome.
     polls = [(np.zeros(0, np.int64),) * 4]
     for start, end in pairwise([*starts.tolist(), len(times)]):
         came, broker = times[start:end], broker_of(rows, start)
