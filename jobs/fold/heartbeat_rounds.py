@@ -47,13 +47,15 @@ from .polled import BROKER
 #: The key of a broker's lists of a group: these are put into rounds by themselves.
 OF_A_BROKER = ("cluster", "consumer_group", "broker_name", "broker_id")
 CONNECTION = (*OF_A_BROKER, "client_id", "client_addr")
-_QUEUE = ("cluster", "consumer_group", "topic", "broker_name", "queue_id")
+A_QUEUE = ("cluster", "consumer_group", "topic", "broker_name", "queue_id")
 #: The tables whose times have to be those of rounds. A route holds until the next one comes,
 #: whenever that is.
 IN_ROUNDS = (HEARTBEATS, BROKER_POLLS, CLIENT_STATES, QUEUE_OFFSETS)
 
 _LONGEST_ROUND = 3600
 _FOREVER: Instant = 1 << 62
+#: The rows that are put into rounds at a time, where they come in parts.
+_MOST_ROWS = 1 << 19
 #: The columns of the polls that are made.
 POLLS = pa.schema(
     field.with_nullable(True)
@@ -292,7 +294,7 @@ def in_rounds(name: str, rows: pa.Table, rounds: HeartbeatRounds) -> pa.Table:
             came = _with_nulls(came, column, at != times)
     if name == QUEUE_OFFSETS.name:
         # Of several polls in a round the last one is what the round shows.
-        keys = [*_keys(came, _QUEUE), at]
+        keys = [*_keys(came, A_QUEUE), at]
         order = np.lexsort([times, *keys])
         ends = np.append(segments([each[order] for each in keys], len(order)), len(order))[1:]
         came = came.take(pa.array(np.sort(order[ends - 1])))
@@ -367,8 +369,24 @@ def _with_nulls(rows: Rows, name: str, where: Any) -> Rows:
     return rows.set_column(place, rows.schema.field(place), column)
 
 
+def whole_parts(
+    batches: Iterable[pa.RecordBatch], key: Sequence[str], most: int = _MOST_ROWS
+) -> Iterator[pa.Table]:
+    """Rows that come by a key, about so many at a time, those of a key in one part."""
+    held: Rows = None
+    for some in in_parts(batches, most, lambda batch: batch.num_rows):
+        came = pa.Table.from_batches(some)
+        held = came if held is None else pa.concat_tables([held, came])
+        last = int(segments(_keys(held, key), held.num_rows)[-1])
+        if last:
+            yield held.slice(0, last)
+            held = held.slice(last)
+    if held is not None:
+        yield held
+
+
 def listed_in_parts(
-    batches: Iterable[pa.RecordBatch], rounds: HeartbeatRounds, most: int = 1 << 19
+    batches: Iterable[pa.RecordBatch], rounds: HeartbeatRounds, most: int = _MOST_ROWS
 ) -> Iterator[pa.Table]:
     """The same of rows that come by groups, brokers and times, about so many at a time: of a giant
     group some rounds at a time, with the heartbeats that still count for the next ones.
@@ -400,13 +418,13 @@ def connections(listed_rows: pa.Table) -> pa.Table:
     times, rows = _with_times(listed_rows.select([*OF_A_BROKER, "snapshot_time"]))
     starts = segments([*_keys(rows, OF_A_BROKER), times], len(times))
     sizes = np.diff(np.append(starts, len(times)))
-    lists: Rows = rows.take(pa.array(starts)).append_column("connections", pa.array(sizes))
-    return lists
+    lists: pa.Table = rows.take(pa.array(starts))
+    return lists.append_column("connections", pa.array(sizes))
 
 
 def polls_of(lists: pa.Table, rounds: HeartbeatRounds) -> pa.Table:
-    """Polls: what each broker answered about each group, from the first round on in which it listed a
-    member of it, as rows of ``broker_polls``; ``lists``: their ``connections``.
+    """Answers of each broker about each group, from the first round on in which it listed a member,
+    as rows of ``broker_polls``; ``lists``: their ``connections``.
     """
     times, rows = _with_times(lists)
     starts = segments(_keys(rows, OF_A_BROKER), len(times))

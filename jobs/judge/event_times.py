@@ -22,7 +22,7 @@ from rebalance_core.grouping import grouped
 from ..declared.instants import Instant
 from .dossier import Dossier, PollRun
 
-#: From so many times on a unit recurs.
+#: A unit recurs that is there so many times.
 _RECURS = 3
 #: The least company of connections in rounds ...
 _OF_CONNECTIONS = 0.5
@@ -46,7 +46,7 @@ class _Company(NamedTuple):
 
 
 def times_of_group(dossier: Dossier) -> GroupTimes | None:
-    """Tells what the group shows; None: too little recurs, as where a single connection is listed."""
+    """Tells what the group shows; None: too little recurs, as of a single connection."""
     listed = [run for run in dossier.polls if run.answer in dossier.list_members]
     by_broker = [runs for _, runs in sorted(grouped((run.broker, run) for run in listed).items())]
     if _are_whole(by_broker):

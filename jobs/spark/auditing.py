@@ -22,6 +22,7 @@ from ..config.settings import Settings
 from ..config.window import Window
 from ..engines.environment import sentence_of_spark
 from ..errors import InputError
+from ..fold.heartbeat_rounds import checked_round_seconds
 from ..fold.kernel import Cutting
 from ..fold.slices import TableStep
 from ..judge.moment import Moment
@@ -54,6 +55,7 @@ from ..shell.report import Report
 from ..storage import Location, PublishedRun, Snapshots
 from .dataframe_rows import Names, RowsStep, prepared
 from .dataframes import replace_date, rows_of_pieces, to_frame
+from .heartbeat_frames import FramesInRounds
 from .schemas import spark_schema
 from .session import adopted, fitting_workers, for_rows, suited
 from .spark_engine import SparkEngine
@@ -77,6 +79,7 @@ def audit(
     until: Time | None = None,
     history: GivenHistory | None = None,
     columns: Names | None = None,
+    round_seconds: int | None = None,
     spark: SparkSession | None = None,
     **further: Any,
 ) -> "SparkReport":
@@ -93,6 +96,10 @@ def audit(
 
     ``settings``, ``known_issues``, ``date``, ``since`` and ``until`` are those of
     ``rebalance_audit.audit``; of files that have statistics Spark reads what lies in the window.
+
+    ``round_seconds``, as 60: each heartbeat has a time of its own, as in a sink of events. They are
+    put into rounds of so many seconds, as a collector would have been given them: a client is
+    listed from its heartbeat until it expires. Without it tables of rounds are expected.
 
     A row whose values break the contract is left out, and named in ``quarantine``. Raises
     ContractError, before anything runs, where columns are missing or of a wrong type, InputError
@@ -114,7 +121,7 @@ def audit(
     }
     tables = {name: rows for name, rows in given.items() if rows is not None}
     asked = Asked.of(settings, known_issues, date, since, until)
-    return audit_tables(tables, asked, history, spark, columns)
+    return audit_tables(tables, asked, history, spark, columns, round_seconds)
 
 
 def audit_tables(
@@ -123,9 +130,11 @@ def audit_tables(
     history: GivenHistory | None = None,
     spark: SparkSession | None = None,
     columns: Names | None = None,
+    round_seconds: int | None = None,
 ) -> "SparkReport":
     """The same of tables by their names."""
     check_named(tables)
+    length = None if round_seconds is None else checked_round_seconds(round_seconds)
     spark = spark or _session_of(tables.values())
     with fitting_workers(spark):
         frames = {name: _as_frame(spark, name, rows) for name, rows in tables.items()}
@@ -133,15 +142,22 @@ def audit_tables(
         engine = SparkEngine(own)
         task = with_window(asked.task(folder, history_of(history)))
         settings = task.settings
-        in_window = prepared(frames, columns, task.window, settings.route_max_age_seconds)
+        expiry = settings.heartbeat_expiry_seconds
+        # A heartbeat from before the window is listed in its first rounds.
+        window = task.window if length is None else task.window.earlier(expiry)
+        in_window = prepared(frames, columns, window, settings.route_max_age_seconds)
         rows = {name: adopted(own, each) for name, each in in_window.items()}
         try:
-            inputs = FrameInputs.read(engine, rows, settings, task.window, folder)
+            in_rounds = None
+            if length is not None:
+                in_rounds = FramesInRounds.of(rows[HEARTBEATS.name], length, expiry)
+            read = rows if in_rounds is None else in_rounds(rows)
+            inputs = FrameInputs.read(engine, read, settings, task.window, folder)
             published = publish_audit(engine, task, QUIET, inputs)
         except BaseException:
             engine.close()
             raise
-    report = SparkReport(task, published, engine, rows, spark)
+    report = SparkReport(task, published, engine, rows, spark, in_rounds)
     weakref.finalize(report, folder.delete)
     # At the end of Python its Java may be gone, with all that it kept.
     weakref.finalize(report, engine.close).atexit = False
@@ -256,8 +272,10 @@ class SparkReport(Report):
         engine: SparkEngine,
         rows: Mapping[str, DataFrame],
         spark: SparkSession,
+        in_rounds: FramesInRounds | None = None,
     ) -> None:
         super().__init__(task, published)
+        self._in_rounds = in_rounds
         self._engine = engine
         self._rows = rows
         self._spark = spark
@@ -286,10 +304,14 @@ class SparkReport(Report):
             replace_date(getattr(self, name), f"{schema}.{name}", day)
 
     def _moments(self, question: MomentQuestion) -> list[Moment]:
+        rows = self._rows
+        if self._in_rounds is not None:
+            of_group = {name: _of_group(each, question.group) for name, each in rows.items()}
+            rows = self._in_rounds(of_group)
         with fitting_workers(self._spark), SparkEngine(self._engine.spark) as engine:
             inputs = FrameInputs.read(
                 engine,
-                self._rows,
+                rows,
                 self._settings,
                 question.window,
                 self._task.snapshots,
