@@ -24,6 +24,7 @@ from ..config.settings import Settings
 from ..config.window import Window
 from ..engines.environment import sentence_of_spark
 from ..errors import InputError, QuarantineError
+from ..fold.heartbeat_rounds import checked_round_seconds
 from ..fold.kernel import Cutting
 from ..fold.slices import TableStep
 from ..judge.moment import Moment
@@ -59,6 +60,7 @@ from ..texts.shown import visible
 from .dataframe_rows import Names, RowsStep, prepared
 from .dataframes import replace_date, rows_of_pieces, to_frame
 from .dump_lines import LINES, ReadLines, are_lines, as_lines, read_lines
+from .heartbeat_frames import FramesInRounds
 from .schemas import spark_schema
 from .session import adopted, fitting_workers, for_rows, suited
 from .spark_engine import SparkEngine
@@ -83,6 +85,7 @@ def audit(
     until: Time | None = None,
     history: GivenHistory | None = None,
     columns: Names | None = None,
+    round_seconds: int | None = None,
     spark: SparkSession | None = None,
     **further: Any,
 ) -> "SparkReport":
@@ -107,6 +110,10 @@ def audit(
     With a window Spark also leaves out the partitions of other days, where a table has a column
     ``dt`` or ``date``: see ``days``.
 
+    ``round_seconds``, as 60: each heartbeat has a time of its own, as in a sink of events. They are
+    put into rounds of so many seconds, as a collector would have been given them: a client is
+    listed from its heartbeat until it expires. Without it tables of rounds are expected.
+
     A row whose values break the contract is left out, and named in ``quarantine``, and so is a line
     that is not understood; it warns where these are more than the settings allow. Raises
     ContractError, before anything runs, where columns are missing or of a wrong type, InputError
@@ -127,10 +134,11 @@ def audit(
         **further,
     }
     tables = {name: rows for name, rows in given.items() if rows is not None}
-    if lines is not None and tables:
-        raise InputError(f"expected lines or snapshot tables, came both: {', '.join(tables)}")
+    if lines is not None and (tables or round_seconds is not None):
+        beside = ", ".join(tables) or "round_seconds: lines have their rounds"
+        raise InputError(f"expected lines or snapshot tables, came lines and {beside}")
     asked = Asked.of(settings, known_issues, date, since, until)
-    return audit_tables(tables, asked, history, spark, columns, lines)
+    return audit_tables(tables, asked, history, spark, columns, round_seconds, lines)
 
 
 def audit_tables(
@@ -139,9 +147,11 @@ def audit_tables(
     history: GivenHistory | None = None,
     spark: SparkSession | None = None,
     columns: Names | None = None,
+    round_seconds: int | None = None,
     lines: Any = None,
 ) -> "SparkReport":
     """The same of tables by their names, or of lines."""
+    length = None if round_seconds is None else checked_round_seconds(round_seconds)
     spark = spark or _session_of([*tables.values(), lines])
     given = tables if lines is None else {LINES: lines}
     with fitting_workers(spark):
@@ -153,24 +163,30 @@ def audit_tables(
         engine = SparkEngine(own)
         task = with_window(asked.task(folder, history_of(history)))
         settings = task.settings
+        expiry = settings.heartbeat_expiry_seconds
+        # A heartbeat from before the window is listed in its first rounds.
+        window = task.window if length is None else task.window.earlier(expiry)
         try:
-            read = None
+            of_lines = in_rounds = None
             if lines is not None:
-                of_lines = adopted(own, as_lines(frames[LINES], columns or {}))
-                read = read_lines(engine, of_lines, _size_of(of_lines), settings)
-                frames, columns = dict(read.tables), None
-            in_window = prepared(frames, columns, task.window, settings.route_max_age_seconds)
+                came = adopted(own, as_lines(frames[LINES], columns or {}))
+                of_lines = read_lines(engine, came, _size_of(came), settings)
+                frames, columns = dict(of_lines.tables), None
+            in_window = prepared(frames, columns, window, settings.route_max_age_seconds)
             rows = {name: adopted(own, each) for name, each in in_window.items()}
-            inputs = FrameInputs.read(engine, rows, settings, task.window, folder)
-            if read is not None:
-                inputs = inputs.with_lines(read)
+            if length is not None:
+                in_rounds = FramesInRounds.of(rows[HEARTBEATS.name], length, expiry)
+            read = rows if in_rounds is None else in_rounds(rows)
+            inputs = FrameInputs.read(engine, read, settings, task.window, folder)
+            if of_lines is not None:
+                inputs = inputs.with_lines(of_lines)
             published = publish_audit(engine, task, QUIET, inputs)
         except BaseException:
             engine.close()
             raise
-    if read is not None:
-        _warn_of_quarantine(read, settings)
-    report = SparkReport(task, published, engine, rows, spark)
+    if of_lines is not None:
+        _warn_of_quarantine(of_lines, settings)
+    report = SparkReport(task, published, engine, rows, spark, in_rounds)
     weakref.finalize(report, folder.delete)
     # At the end of Python its Java may be gone, with all that it kept.
     weakref.finalize(report, engine.close).atexit = False
@@ -324,8 +340,10 @@ class SparkReport(Report):
         engine: SparkEngine,
         rows: Mapping[str, DataFrame],
         spark: SparkSession,
+        in_rounds: FramesInRounds | None = None,
     ) -> None:
         super().__init__(task, published)
+        self._in_rounds = in_rounds
         self._engine = engine
         self._rows = rows
         self._spark = spark
@@ -354,10 +372,14 @@ class SparkReport(Report):
             replace_date(getattr(self, name), f"{schema}.{name}", day)
 
     def _moments(self, question: MomentQuestion) -> list[Moment]:
+        rows = self._rows
+        if self._in_rounds is not None:
+            of_group = {name: _of_group(each, question.group) for name, each in rows.items()}
+            rows = self._in_rounds(of_group)
         with fitting_workers(self._spark), SparkEngine(self._engine.spark) as engine:
             inputs = FrameInputs.read(
                 engine,
-                self._rows,
+                rows,
                 self._settings,
                 question.window,
                 self._task.snapshots,

@@ -98,8 +98,10 @@ def test_lines_in_place_of_lists_are_told_how_they_go_in(spark: SparkSession, du
     told = r"came the columns value string; lines of dumps go in as audit\(lines=\.\.\.\), as "
     with pytest.raises(InputError, match=told + r'audit\(lines=spark\.read\.text\("dumps/"\)\)'):
         audit(rows)
-    with pytest.raises(InputError, match="expected lines or snapshot tables, came both: heart"):
+    with pytest.raises(InputError, match="came lines and heartbeats"):
         audit(rows, lines=rows)
+    with pytest.raises(InputError, match="came lines and round_seconds: lines have their rounds"):
+        audit(lines=rows, round_seconds=60)
     with pytest.raises(InputError, match="lines: expected lines of dumps, came no row"):
         audit(lines=rows.limit(0))
     with pytest.raises(InputError, match=r"expected text in the column line, .* came int"):
