@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 import tomllib
 from contextlib import nullcontext
@@ -45,6 +46,15 @@ def test_the_ranges_are_those_that_pip_is_given() -> None:
 def test_versions_in_range_fit(monkeypatch: pytest.MonkeyPatch, pyspark: str, pandas: str) -> None:
     install(monkeypatch, pyspark=pyspark, pandas=pandas)
     check_packages()
+
+
+def test_what_is_installed_is_what_pyspark_is_tested_with() -> None:
+    """With pandas 3 pyspark 4.3 warns as it looks for pandas, and its tests' module needs one."""
+    looks = "from pyspark.sql.pandas.utils import require_minimum_pandas_version as look; look()"
+    imports = "from pyspark.testing import assertDataFrameEqual"
+    program = [sys.executable, "-W", "error::FutureWarning", "-c", f"{looks}; {imports}"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
