@@ -82,7 +82,7 @@ def as_lines(rows: DataFrame, columns: Mapping[str, Any]) -> DataFrame:
     for name, column in (("line", line), ("file", file)):
         type_ = _type_of(rows, _column(column))
         if not isinstance(type_, T.StringType | T.BinaryType):
-            came = "nothing that Spark can make" if type_ is None else type_.simpleString()
+            came = "nothing that Spark can make" if type_ is None else visible(type_.simpleString())
             raise InputError(
                 f"{LINES}: expected text in the column {name}, one JSON object of a dump in each "
                 f"row (docs/dumps.md has their form), came {came}; {_advice(rows)}"
@@ -120,9 +120,7 @@ def _file_of(rows: DataFrame) -> str | Column:
 
 
 def _advice(rows: DataFrame) -> str:
-    there = ", ".join(
-        f"{visible(each.name)} {each.dataType.simpleString()}" for each in rows.schema
-    )
+    there = visible(", ".join(f"{name} {type_}" for name, type_ in rows.dtypes))
     return f'audit(lines=..., columns={{"line": "..."}}) names it, of the columns {there}'
 
 

@@ -75,11 +75,11 @@ def _parts(came: Misfits, fits: Fits) -> tuple[list[str], list[str]]:
         else:
             notes.append(
                 f"{came.table.name}.{ours}: no line is known that makes {expected} of "
-                f"{visible(theirs)}, which is {types[theirs].simpleString()}"
+                f"{visible(f'{theirs}, which is {types[theirs].simpleString()}')}"
             )
     if any(part.endswith('"..."') for part in parts):
         left = [name for name in free if name not in near.values()]
-        there = ", ".join(f"{visible(name)} {types[name].simpleString()}" for name in left)
+        there = visible(", ".join(f"{name} {types[name].simpleString()}" for name in left))
         notes.append(
             f'"..." is the name of a column, or a column that is made, as F.lit("prod"); '
             f"{came.table.name} has besides: {there or 'no other column'}"
