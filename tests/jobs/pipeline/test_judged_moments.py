@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,7 @@ from jobs.pipeline.moment_texts import explain_moment
 from jobs.pipeline.moments import MomentQuestion, moments_of_dumps
 from jobs.storage import Reports
 from jobs.storage.location import Location
+from tests.cases.small_dumps import OFFLINE, rounds
 from tests.support.command_line import CommandLine
 
 DATA = Path(__file__).parents[2] / "data"
@@ -87,9 +90,8 @@ def test_explain_and_the_run_never_contradict_each_other(dump: Path) -> None:
         worst = max((each["severity"] for each in there), key=SEVERITY.index, default=None)
         assert (worst is None) == ("Nothing " in judged), judged
         if "members differ" not in judged and worst is not None:
-            said = re.search(r"(?:Still there|Over since [^,]+), (\w+)", judged)
-            assert said is not None
-            assert said[1] == worst
+            begins = r"(?:Still there|Over since [^,]+|Interrupted at this moment), (\w+)"
+            assert max(re.findall(begins, judged), key=SEVERITY.index) == worst
         remedies = {" ".join(each["remedy"].split()) for each in there if "remedy" in each}
         repairs = re.findall(r"To do: (.*?)(?= At other times|  |$)", judged)
         for each in repairs:
@@ -199,3 +201,47 @@ def test_what_a_run_does_not_have_is_judged_for_the_answer() -> None:
     other = audited(DATA / "captures" / "S1" / "dump.jsonl.gz")._tables
     for moment in moments(dump):
         assert judged_of(moment, other) == judged_of(moment, None)
+
+
+SHARED, APART = ["10.0.0.1@app", "10.0.0.1@app"], ["10.0.0.1@1", "10.0.0.1@2"]
+
+
+def shared_then_apart_then_gone(minute: int, _broker: str) -> Any:
+    """Two processes that share a client id from 10:06 to 10:13, and are gone from 10:20 on."""
+    if minute >= 20:
+        return OFFLINE
+    return SHARED if 6 <= minute <= 13 else APART
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path) -> Path:
+    dump = tmp_path / "dump.jsonl"
+    lines = rounds(shared_then_apart_then_gone, minutes=range(30))
+    dump.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    return dump
+
+
+@pytest.mark.parametrize("at", ["2026-11-20T10:14:00Z", "2026-11-20T10:16:00Z"])
+def test_in_a_gap_of_an_episode_nothing_is_said_to_be_there(
+    interrupted: Path, cli: CommandLine, at: str
+) -> None:
+    """The lists of that moment give each queue its owner."""
+    told = cli("explain", "--dumps", interrupted, "--group", "G", "--topic", "T", "--at", at)
+    text = " ".join(told.split())
+    assert "8 have one by lists" in text
+    assert "Interrupted at this moment, CRITICAL from 2026-11-20 10:06:00 to" in text
+    assert "Still there" not in text
+    chinese = cli(
+        *("explain", "--dumps", interrupted, "--group", "G", "--topic", "T", "--at", at),
+        *("--language", "zh"),
+    )
+    assert "此刻中断" in chinese
+
+
+@pytest.mark.parametrize("at", ["2026-11-20T10:10:00Z", "2026-11-20T10:25:00Z"])
+def test_on_both_sides_of_the_gap_it_is_there(
+    interrupted: Path, cli: CommandLine, at: str
+) -> None:
+    told = cli("explain", "--dumps", interrupted, "--group", "G", "--topic", "T", "--at", at)
+    assert "Interrupted" not in told
+    assert "Still there, CRITICAL" in " ".join(told.split())
