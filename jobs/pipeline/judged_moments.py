@@ -11,6 +11,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from ..declared.instants import Instant
 from ..declared.kinds import GRADED_TABLES, QUEUE_FINDINGS, STALLED, worst
 from ..judge.arrow_tables import Row, to_table
 from ..judge.history import problems_of
@@ -38,8 +39,7 @@ def judged_of(moment: Moment, published: Tables | None) -> Judged:
             for name in _READ
         }
 
-    time = moment.snapshot_time
-    is_in_time = partial(_where, rows, lambda row: row["first_seen"] <= time <= row["last_seen"])
+    is_in_time = partial(_where, rows, lambda row: _is_in_time(row, moment.snapshot_time))
     in_time, others = is_in_time(is_so=True), is_in_time(is_so=False)
     gaps = _interrupted(in_time, moment)
     is_gap = partial(_where, in_time, lambda row: id(row) in gaps)
@@ -61,6 +61,13 @@ def _where(rows: _TopicRows, is_meant: Callable[[Row], bool], *, is_so: bool) ->
     """The graded rows of which something is so, or is not."""
     kept = {name: [row for row in rows[name] if is_meant(row) is is_so] for name in GRADED_TABLES}
     return kept | {GROUP_HEALTH.name: rows[GROUP_HEALTH.name]}
+
+
+def _is_in_time(row: Row, time: Instant) -> bool:
+    """True if the time is in that of the row; what goes on at the end may have been seen last
+    before it.
+    """
+    return bool(row["first_seen"] <= time and (row["ongoing"] or time <= row["last_seen"]))
 
 
 def _interrupted(rows: _TopicRows, moment: Moment) -> set[int]:

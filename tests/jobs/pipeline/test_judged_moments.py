@@ -14,16 +14,19 @@ import pytest
 
 import jobs
 from jobs.config.settings import Settings
-from jobs.declared.instants import to_datetime
+from jobs.declared.instants import to_datetime, to_instant
 from jobs.declared.kinds import GRADED_TABLES
 from jobs.judge.moment import Moment
 from jobs.pipeline.judged_moments import judged_of
 from jobs.pipeline.moment_texts import explain_moment
 from jobs.pipeline.moments import MomentQuestion, moments_of_dumps
+from jobs.reports.problems import ShownFault, read_problems
+from jobs.reports.tables import Place, Tables
 from jobs.storage import Reports
 from jobs.storage.location import Location
 from tests.cases.small_dumps import OFFLINE, rounds
 from tests.support.command_line import CommandLine
+from tests.support.published import RowTables, fault, finding, health, minute
 
 DATA = Path(__file__).parents[2] / "data"
 SETTINGS = Settings(persistence_seconds=60)
@@ -77,6 +80,8 @@ def test_explain_and_the_run_never_contradict_each_other(dump: Path) -> None:
     for moment in moments(dump):
         text = str(explain_moment(moment, SETTINGS, published=published))
         assert str(explain_moment(moment, SETTINGS)) == text
+        if (of_run := main_cause(published, moment)) and moment.is_last:
+            assert judged_of(moment, published).cause == of_run
         judged, alone = parts(text)
         state, time = moment.state, to_datetime(moment.snapshot_time)
         there = [
@@ -85,7 +90,8 @@ def test_explain_and_the_run_never_contradict_each_other(dump: Path) -> None:
             for row in of_table
             if (row["consumer_group"], row["topic"]) == (state.consumer_group, state.topic)
             and row["cluster"] == moment.cluster
-            and row["first_seen"] <= time <= row["last_seen"]
+            and row["first_seen"] <= time
+            and (row["ongoing"] or time <= row["last_seen"])
         ]
         worst = max((each["severity"] for each in there), key=SEVERITY.index, default=None)
         assert (worst is None) == ("Nothing " in judged), judged
@@ -100,6 +106,37 @@ def test_explain_and_the_run_never_contradict_each_other(dump: Path) -> None:
         # What the core finds of lists and routes is below, and asks nobody to do anything.
         assert "repair" not in alone
         assert "To do" not in alone
+
+
+def main_cause(tables: Tables, moment: Moment) -> ShownFault | None:
+    """What the run says that the problem of the topic comes of, where it is still there."""
+    place = Place(moment.cluster, moment.state.consumer_group, moment.state.topic)
+    (problem, *_) = [*read_problems(tables, {place}), None]
+    return problem.cause if problem is not None and problem.ongoing else None
+
+
+def test_of_two_faults_explain_names_the_same_cause_as_the_run() -> None:
+    """One is worse, the other has more queues."""
+    tables = RowTables(
+        duplicate_queues=[finding(n, severity="WARNING") for n in range(6)],
+        stalled_queues=[finding(7, causes=None, owners=["b"])],
+        group_faults=[
+            fault("DUPLICATE_CLIENT_ID", queues_affected=6),
+            fault("FROZEN_PROCESS", severity="CRITICAL", client_ids=["b"], queues_affected=1),
+        ],
+        group_health=[health()],
+    )
+    (some, *_) = moments(DATA / "captures" / "S2" / "dump.jsonl.gz")
+    state = replace(some.state, consumer_group="G", topic="T")
+    moment = replace(
+        some, cluster="C", state=state, snapshot_time=to_instant(minute(15)), computed=None
+    )
+    of_run = main_cause(tables, moment)
+    assert of_run is not None
+    assert of_run.fault == "FROZEN_PROCESS"
+    cause = judged_of(moment, tables).cause
+    assert cause is not None
+    assert (cause.fault, cause.remedy) == (of_run.fault, of_run.remedy)
 
 
 SEVERITY = ["INFO", "WARNING", "CRITICAL"]
