@@ -19,8 +19,8 @@ class Judged:
     make a CRITICAL go on that was over at 10:09; None: nothing was. ``interrupted``: that of the
     worst that was there before and after, and not then. ``cause``: what explains ``worst``, else
     ``interrupted``. ``faults``: all of both. ``others``: the problem of the worst that was there at
-    other times alone. ``queues``: by table the findings of queues in whose time the moment is, their
-    times as Instants.
+    other times alone. ``queues``: by table the findings of queues in whose time the moment is, with
+    their times as Instants.
     """
 
     worst: Problem | None = None

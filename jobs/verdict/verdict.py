@@ -244,9 +244,10 @@ class RunVerdict:
     @property
     def _still_there(self) -> Text:
         """The number of topics that are still there; of critical ones, where some were."""
-        number, critical, was_critical = self.ongoing, self.ongoing_critical, self.topics.get(CRITICAL, 0)
-        is_said = critical is None or (was_critical == self.counted and critical == number)
-        if is_said or not was_critical:
+        number, critical = self.ongoing, self.ongoing_critical
+        was_critical = self.topics.get(CRITICAL, 0)
+        is_said = was_critical == self.counted and critical == number
+        if critical is None or is_said or not was_critical:
             template = "{number:,} [is|are] still there in the last snapshot."
             return agreeing(number, template, number=number)
         if not critical:
@@ -283,6 +284,7 @@ class RunVerdict:
         return {
             "state": self.state,
             "level": self.level,
+            "sentence": self.sentence,
             "gates": self.gates,
             "topics": dict(self.topics),
             "kinds": dict(self.kinds),

@@ -276,9 +276,7 @@ def test_in_a_gap_of_an_episode_nothing_is_said_to_be_there(
 
 
 @pytest.mark.parametrize("at", ["2026-11-20T10:10:00Z", "2026-11-20T10:25:00Z"])
-def test_on_both_sides_of_the_gap_it_is_there(
-    interrupted: Path, cli: CommandLine, at: str
-) -> None:
+def test_on_both_sides_of_the_gap_it_is_there(interrupted: Path, cli: CommandLine, at: str) -> None:
     told = cli("explain", "--dumps", interrupted, "--group", "G", "--topic", "T", "--at", at)
     assert "Interrupted" not in told
     assert "Still there, CRITICAL" in " ".join(told.split())
