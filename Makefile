@@ -134,8 +134,9 @@ $(BROWSER_VENV)/installed $(AIRFLOW_VENV)/installed $(AIRFLOW_2_VENV)/installed:
 	$(@D)/bin/pip install --quiet --requirement $(filter %.txt,$^)
 	touch $@
 
-test-airflow: install package $(AIRFLOW_VENV)/installed $(AIRFLOW_2_VENV)/installed ## Run the DAG on the sample dumps, on Airflow 2.10 and 3, each in an environment of its own
+test-airflow: install wheel $(AIRFLOW_VENV)/installed $(AIRFLOW_2_VENV)/installed ## Run DAGs of the wheel on the sample dumps, on Airflow 2.10 and 3, each in an environment of its own
 	for airflow in $(AIRFLOW_2_VENV) $(AIRFLOW_VENV); do \
+		$$airflow/bin/pip install --quiet --no-deps --force-reinstall $(DIST)/*.whl || exit 1; \
 		PATH="$(abspath $(BIN)):$$PATH" $$airflow/bin/python -m pytest --confcutdir tests/airflow \
 			tests/airflow || exit 1; \
 	done

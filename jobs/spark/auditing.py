@@ -197,7 +197,7 @@ def _check_no_lines(frames: Mapping[str, DataFrame]) -> None:
     """InputError, with the call that takes them, for lines of dumps in place of lists."""
     lists = frames.get(HEARTBEATS.name)
     if lists is not None and TOPIC_ROUTES.name not in frames and are_lines(lists):
-        there = visible(", ".join(f"{name} {type_}" for name, type_ in lists.dtypes))
+        there = ", ".join(f"{visible(name)} {type_}" for name, type_ in lists.dtypes)
         raise InputError(
             "heartbeats: expected a row for each connection in a broker's list, came the columns "
             f"{there}; lines of dumps go in as audit(lines=...), as audit(lines=spark.read.text("
