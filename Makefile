@@ -282,6 +282,7 @@ bench: install ## Measure all there is to measure; BENCH=S, M, L or XL is the la
 	$(BIN)/python -m tests.bench.ingest --gigabyte
 	$(BIN)/python -m tests.bench.small
 	$(BIN)/python -m tests.bench.giant
+	$(BIN)/python -m tests.bench.driver
 	$(BIN)/python -m tests.bench.curves
 	$(BIN)/python -m tests.bench.standalone --size $(BENCH:XL=L)
 

@@ -166,6 +166,9 @@ class Engine(Protocol):
     def map(self, slices: Sequence[Slice], step: SliceStep) -> Any:
         """The pieces of all slices."""
 
+    def plan_tasks(self, rows: int, groups: int) -> None:
+        """Plans the tasks of the shards, of which so many rows and groups were read."""
+
     def given(self, pieces: Iterable[Piece]) -> Any:
         """Pieces that the driver has."""
 
@@ -177,3 +180,6 @@ class Engine(Protocol):
 
     def collect(self, pieces: Any) -> Iterator[Piece]:
         """The pieces, one after the other, in the driver."""
+
+    def gather(self, pieces: Any, merge: ShardStep) -> Iterator[Piece]:
+        """The pieces in the driver, where many of them are few that ``merge`` made."""

@@ -130,6 +130,13 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
         for shard in pieces.numbers():
             yield from pieces.of(shard)
 
+    def gather(self, pieces: Spool, _: ShardStep) -> Iterator[Piece]:
+        """The pieces: they are in this process, and the driver merges them itself."""
+        return self.collect(pieces)
+
+    def plan_tasks(self, rows: int, groups: int) -> None:
+        """A process takes one shard after the other."""
+
     def _run(self, task: Callable[[Any], Iterator[Piece]], items: Iterable[Any]) -> Spool:
         if self._workers == 1:
             with tuned():

@@ -301,6 +301,11 @@ class Facts:
         return dossiers.subscribers(self.list_ids, self.topics_of_lists, self.offsets)
 
 
+def merge_facts(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """The facts of several slices as one piece: what many of them know comes once."""
+    yield pack_value(FOR_ALL, FACTS, Facts.of(all_values(pieces, FACTS)))
+
+
 def _times(runs: Rows, name: str) -> Iterator[tuple[str, str, list[Instant]]]:
     """The snapshots of the runs of each cluster and value of another column."""
     for cluster, value in distinct(runs, "cluster", name):

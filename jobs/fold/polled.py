@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..declared.instants import Instant
 from ..schemas import BOOLEAN, BROKER_POLLS, LONG, NO_ANSWER, STRING
 from .numbers import Rows, int64, pc
-from .runs import REFUSED
+from .runs import REFUSED, merge_runs
 
 BROKER = ("cluster", "broker_name", "broker_id")
 _ROUND, _OF_GROUP = (*BROKER, "snapshot_time"), (*BROKER, "consumer_group")
@@ -46,8 +46,9 @@ class BrokerPolls:
         """Merges those of all slices."""
         every = list(parts)
         rounds = _distinct(each.rounds for each in every)
-        unanswered = [runs for each in every for runs in each.unanswered]
-        return cls(rounds, unanswered, [runs for each in every for runs in each.refused])
+        unanswered = _together(runs for each in every for runs in each.unanswered)
+        refused = _together(runs for each in every for runs in each.refused)
+        return cls(rounds, unanswered, refused)
 
     def add(self, runs: Rows) -> None:
         """Adds runs of polls, as rows of ``runs.POLL_RUNS``."""
@@ -79,6 +80,12 @@ class BrokerPolls:
         names = [*_OF_GROUP, "error_message"]
         for runs in self.refused:
             yield from self.rows(names, _each_poll(runs, names))
+
+
+def _together(parts: Iterable[Rows]) -> list[Rows]:
+    """Each run once: the slices of many tasks have parts of the same ones."""
+    every = list(parts)
+    return [merge_runs(pa.concat_tables(every))] if every else []
 
 
 def _each_poll(runs: Rows, names: Sequence[str]) -> Rows:

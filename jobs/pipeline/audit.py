@@ -17,7 +17,7 @@ from ..console.progress import Progress
 from ..engines.engine import Engine
 from ..engines.pieces import all_rows, all_values
 from ..errors import InputError
-from ..fold.kernel import FACTS, OF_GROUPS, OF_TOPICS, Cutting, Dealing, Facts
+from ..fold.kernel import FACTS, OF_GROUPS, OF_TOPICS, Cutting, Dealing, Facts, merge_facts
 from ..judge.terms import Terms
 from ..publish.earlier import EndedProblems, ended_problems, open_findings
 from ..publish.gone import BROKERS, NAMESERVERS
@@ -177,7 +177,8 @@ def fold_pieces(engine: Engine, pieces: Any, cutting: Cutting) -> FoldResult:
 
     ContractError where most rows of a table break its contract, of each cluster.
     """
-    facts = Facts.of(all_values(engine.collect(pieces.only(FACTS)), FACTS))
+    facts = Facts.of(all_values(engine.gather(pieces.only(FACTS), merge_facts), FACTS))
+    engine.plan_tasks(facts.rows.total(), len(facts.polled))
     rows = list(engine.collect(pieces.only(QUARANTINE.name)))
     read = all_rows(rows, QUARANTINE.name, QUARANTINE.schema)
     refused = pa.concat_tables([read, without_content(facts, cutting)])

@@ -197,7 +197,7 @@ def _check_no_lines(frames: Mapping[str, DataFrame]) -> None:
     """InputError, with the call that takes them, for lines of dumps in place of lists."""
     lists = frames.get(HEARTBEATS.name)
     if lists is not None and TOPIC_ROUTES.name not in frames and are_lines(lists):
-        there = ", ".join(f"{visible(name)} {type_}" for name, type_ in lists.dtypes)
+        there = visible(", ".join(f"{name} {type_}" for name, type_ in lists.dtypes))
         raise InputError(
             "heartbeats: expected a row for each connection in a broker's list, came the columns "
             f"{there}; lines of dumps go in as audit(lines=...), as audit(lines=spark.read.text("
@@ -284,11 +284,7 @@ class FrameInputs(Inputs):
         expiry = settings.heartbeat_expiry_seconds
         cutting = Cutting(shards, expiry, False, has_route_ids, most)
         step = TableStep(cutting, window, settings.route_max_age_seconds)
-        wanted = {
-            table.name: rows[table.name].select(*cutting.columns(table))
-            for table in cutting.tables()
-            if table.name in rows
-        }
+        wanted = {table.name: rows[table.name] for table in cutting.tables() if table.name in rows}
         if group is not None:
             wanted = {name: _of_group(each, group) for name, each in wanted.items()}
         with for_rows(engine.spark):

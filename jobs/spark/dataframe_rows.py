@@ -30,10 +30,10 @@ from ..contract import check_tables, type_name
 from ..declared.instants import to_instant
 from ..engines.pieces import Piece
 from ..errors import ContractError, InputError
-from ..fold.numbers import pc
 from ..fold.slices import NO_TIME, ROUTES, TableStep
-from ..schemas import NESTED_VALUES, SNAPSHOT_TABLES, Table
+from ..schemas import SNAPSHOT_TABLES, Table
 from .days import of_days
+from .packed_rows import packed, unpacked
 from .what_to_type import Misfits, what_to_type
 
 #: Our name of a column to theirs, or to a column that is made of theirs; or by table such names.
@@ -237,22 +237,13 @@ def _fits(came: T.DataType, expected: Any) -> bool:
 
 def _travelling(table: Table, rows: DataFrame) -> Iterator[str]:
     there = {field.name: field.dataType for field in rows.schema}
-    for field in table.schema:
-        name = f"`{field.name}`"
-        made = _travels(there.get(field.name, T.NullType()), field.type, name)
-        if _is_marked(field):
-            # Java's Arrow takes a time that grows with the square of a batch for lists of null.
-            is_one_null = f"size({name}) = 1 AND get({name}, 0) IS NULL"
-            if isinstance(there.get(field.name), T.ArrayType):
-                made = f"IF({is_one_null}, array(NULL, NULL), {made})"
-            made = f"coalesce({made}, array(NULL))"
-        yield name if made == name else f"{made} AS {name}"
-
-
-def _is_marked(field: "pa.Field[Any]") -> bool:
-    """True if null travels as a list of one null: in lists that have no null themselves."""
-    elements = NESTED_VALUES.get(field.name, {}).get("", "")
-    return pa.types.is_list(field.type) and not elements.startswith("null")
+    made = {
+        field.name: str(
+            _travels(there.get(field.name, T.NullType()), field.type, f"`{field.name}`")
+        )
+        for field in table.schema
+    }
+    return packed(table, made)
 
 
 def _travels(came: T.DataType, expected: Any, x: str, depth: int = 0) -> str | None:
@@ -309,9 +300,6 @@ def _held(x: str, made: str, type_: str) -> str:
 
 # ---------------------------------------------------------------- in a worker
 
-#: The key of a list: its broker is not part of it, since few have more than one list of a group.
-OF_A_LIST = ("cluster", "consumer_group", "topic", "snapshot_time")
-
 
 @dataclass(frozen=True)
 class RowsStep:
@@ -321,31 +309,4 @@ class RowsStep:
 
     def __call__(self, name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
         """The pieces of the rows."""
-        declared = pa.schema(field.with_nullable(True) for field in _TABLES[name].schema)
-
-        def came() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                of_batch = pa.schema(declared.field(each) for each in batch.schema.names)
-                rows = _unmarked(pa.Table.from_batches([batch]).cast(of_batch))
-                yield from rows.to_batches()
-
-        return self.step.of_batches(name, came())
-
-
-def _unmarked(rows: pa.Table) -> pa.Table:
-    """The rows with null in place of the lists that mark it."""
-    for place, field in enumerate(rows.schema):
-        if _is_marked(field):
-            column = pa.chunked_array(map(_unmarked_lists, rows[field.name].chunks), field.type)
-            rows = rows.set_column(place, field, column)
-    return rows
-
-
-def _unmarked_lists(lists: Any) -> Any:
-    is_one = pc.equal(pc.list_value_length(lists), 1).fill_null(False).to_numpy(False)
-    if not lists.values.null_count or not is_one.any():
-        return lists
-    is_null = lists.values.is_null().to_numpy(False)
-    is_mark = is_one.copy()
-    is_mark[is_one] = is_null[lists.offsets.to_numpy()[:-1][is_one]]
-    return pc.if_else(pa.array(is_mark), pa.scalar(None, lists.type), lists)
+        return self.step.of_batches(name, unpacked(_TABLES[name], batches))

@@ -52,7 +52,6 @@ from ..engines.pieces import Piece
 from ..errors import InputError, SparkError
 from ..storage import Location
 from ..texts.shown import visible
-from .dataframe_rows import OF_A_LIST
 from .functions import recompute_allocations
 from .session import unnoticed
 
@@ -66,11 +65,14 @@ _BY_NAME = {"__globPaths__": "false", "recursiveFileLookup": "true"}
 #: The most bytes that are collected at once; more come in parts of so many.
 _COLLECTED_AT_ONCE = 64 << 20
 _COLLECTED_PART = 16 << 20
-#: A task costs as much as a megabyte of input. For each core there are two, so that it seldom waits
-#: for another one; of a large input each holds about so many bytes.
-_LEAST_BYTES_OF_A_SHARD = 1 << 20
+#: A task costs as much as a megabyte of input, or so many rows or groups. For each core there are
+#: two, so that it seldom waits for another one; of a large input a shard has about so many bytes.
+_LEAST_BYTES_OF_A_TASK = 1 << 20
+_LEAST_ROWS_OF_A_TASK, _LEAST_GROUPS_OF_A_TASK = 25_000, 10
 _MOST_BYTES_OF_A_SHARD = 32 << 20
 _TASKS_OF_A_CORE = 2
+#: The pieces that the driver gathers as they are; more are merged, so many at a time.
+_GATHERED = 16
 
 
 @dataclass(frozen=True)
@@ -118,11 +120,19 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             rows.unpersist()
 
     def shards(self, input_bytes: int) -> int:
-        """Plans some per core, fewer of a small input, more of a large one: a task holds one."""
-        least = max(1, input_bytes // _LEAST_BYTES_OF_A_SHARD)
-        self._tasks = min(self._most_tasks, least)
+        """Plans some per core, more of a large input: a task holds one at a time."""
+        self._tasks = self._at_most(input_bytes // _LEAST_BYTES_OF_A_TASK)
         self._input_bytes = input_bytes
-        return max(self._tasks, -(-input_bytes // _MOST_BYTES_OF_A_SHARD))
+        return max(self._most_tasks, -(-input_bytes // _MOST_BYTES_OF_A_SHARD))
+
+    def plan_tasks(self, rows: int, groups: int) -> None:
+        """Plans the tasks of the shards by what was read: bytes say little of either."""
+        self._tasks = self._at_most(
+            max(rows // _LEAST_ROWS_OF_A_TASK, groups // _LEAST_GROUPS_OF_A_TASK)
+        )
+
+    def _at_most(self, tasks: int) -> int:
+        return min(self._most_tasks, max(1, tasks))
 
     def list_files(self, paths: Sequence[str]) -> list[InputFile]:
         """Lists this machine's files as every engine does, others as Spark does, with globs."""
@@ -174,16 +184,12 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
 
     def map_rows(self, tables: Mapping[str, DataFrame], step: batches.RowStep) -> PieceFrame:
         """The pieces of the rows of tables, which go from Spark to the step as batches of Arrow."""
-        mapped = [self._mapped(name, each, step) for name, each in tables.items()]
+        mapped = [
+            each.mapInArrow(batches.rows_step(name, step), _DDL) for name, each in tables.items()
+        ]
         rows = reduce(DataFrame.unionAll, mapped)
         what = f"rows -> pieces: {', '.join(tables)}"
         return self._keep(rows.coalesce(1) if self._tasks == 1 else rows, self._input_bytes, what)
-
-    def _mapped(self, name: str, rows: DataFrame, step: batches.RowStep) -> DataFrame:
-        if self._tasks > 1:
-            # A list that lies in several places would come as several.
-            rows = rows.repartition(self._tasks, *[c for c in OF_A_LIST if c in rows.columns])
-        return rows.mapInArrow(batches.rows_step(name, step), _DDL)
 
     def given(self, pieces: Iterable[Piece]) -> PieceFrame:
         """Pieces that the caller has."""
@@ -261,6 +267,19 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             )
         for row in rows:
             yield Piece(row[0], row[1], bytes(row[2]))
+
+    def gather(self, pieces: PieceFrame, merge: ShardStep) -> Iterator[Piece]:
+        """The pieces in the driver, few and distinct however many tasks made them: they are merged
+        in the workers, by a tree.
+        """
+        # One task makes one of each table.
+        number = 1 if self._tasks == 1 else pieces.rows.count()
+        while number > _GATHERED:
+            number = -(-number // _GATHERED)
+            part = F.pmod(F.xxhash64("data"), F.lit(number)).cast("int")
+            parts = replace(pieces, rows=pieces.rows.withColumn("shard", part))
+            pieces = self.by_shard(parts, merge)
+        return self.collect(pieces)
 
     def _size_of(self, pieces: PieceFrame) -> int:
         row = pieces.rows.select(F.sum(F.length("data"))).first()

@@ -49,10 +49,15 @@ class Measured:
 
 
 def measure(
-    name: str, work: Work, warm_up: Work | None, *, uses_spark: bool, is_floor: bool = False
+    name: str,
+    work: Work,
+    warm_up: Work | None,
+    *,
+    uses_spark: bool,
+    java_options: str | None = None,
 ) -> Measured:
-    """Does the work in this process, after the warm-up; Spark is set as the commands set it, or as
-    it was for every contender in 0.2.0: a floor does not move with what the audit asks of Java.
+    """Does the work in this process, after the warm-up; Spark is set as the commands set it, or
+    Java gets these options and no other.
     """
     started = time.perf_counter()
     with Watch(os.getpid()) as watch, ExitStack() as stack:
@@ -60,10 +65,10 @@ def measure(
         if uses_spark:
             from jobs.spark.session import spark_session  # noqa: PLC0415 - only where it is used
 
-            if is_floor:
-                spark = stack.enter_context(floor_session(name))
-            else:
+            if java_options is None:
                 spark = stack.enter_context(spark_session(f"bench {name}"))
+            else:
+                spark = stack.enter_context(other_session(name, java_options))
         ready = time.perf_counter()
         if warm_up is not None:
             warm_up(spark)
@@ -84,17 +89,22 @@ def measure(
     )
 
 
+#: As it was for every contender in 0.2.0, and is best for so short a work: a floor does not move
+#: with what the audit asks of Java.
+OF_FLOORS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+
+
 @contextmanager
-def floor_session(name: str) -> Iterator[SparkSession]:
-    """Spark with Java's usual collector and, as is best for so short a work, its first compiler."""
+def other_session(name: str, java_options: str) -> Iterator[SparkSession]:
+    """Spark as it comes, but for its memory and these options of Java."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - only where it is used
 
     os.environ.update(find_java(os.environ))
-    compiler = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[*]").appName(f"bench {name}")
     spark = (
         builder.config("spark.driver.memory", "3g")
-        .config("spark.driver.extraJavaOptions", compiler)
+        .config("spark.driver.extraJavaOptions", java_options)
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
         .getOrCreate()
@@ -121,7 +131,7 @@ def measure_contender(name: str, snapshots: Path, output: Path, warm_up: Path | 
         work,
         None if warm_up is None else warm,
         uses_spark=contender.uses_spark,
-        is_floor=not contender.finds,
+        java_options="" if contender.is_usual else None if contender.finds else OF_FLOORS,
     )
     if contender.finds and hasattr(module, "to_findings"):
         module.to_findings(output)

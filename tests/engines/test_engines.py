@@ -221,6 +221,34 @@ def test_more_input_makes_more_shards(engine: Any) -> None:
     assert (10 << 30) / many <= 64 << 20
 
 
+@pytest.mark.parametrize("number", [0, 1, 40])
+def test_what_the_driver_gathers_is_few_however_many_tasks_made_it(
+    engine: Any, number: int
+) -> None:
+    engine.shards(64 << 20)
+    given_ = engine.given([pack_value(FOR_ALL, "number", each) for each in range(number)])
+    gathered = list(engine.gather(given_, summed))
+    # In one process the driver has them already.
+    assert len(gathered) <= (16 if engine.name == "spark" else number)
+    assert sum(unpack_value(piece.data) for piece in gathered) == sum(range(number))
+
+
+def summed(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    yield pack_value(FOR_ALL, "number", sum(unpack_value(each.data) for each in pieces))
+
+
+@pytest.mark.spark
+def test_tasks_follow_what_was_read(spark: Any) -> None:
+    from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
+
+    with SparkEngine(spark) as engine:
+        most = engine.shards(1)
+        assert (engine._most_tasks, engine._tasks) == (most, 1)
+        for rows, groups, tasks in ((0, 0, 1), (10_000, 5, 1), (50_000, 5, 2), (9, 10_000, most)):
+            engine.plan_tasks(rows, groups)
+            assert engine._tasks == min(tasks, most)
+
+
 def test_an_engine_has_a_name_and_versions(engine: Any) -> None:
     assert engine.name in ("local", "spark")
     assert all(engine.versions.values())

@@ -21,10 +21,18 @@ from pyarrow.fs import LocalFileSystem
 
 from jobs.config.window import Window
 from jobs.engines.engine import Slice
-from jobs.engines.pieces import FOR_ALL, pack_rows, shard_of, unpack_rows, unpack_value
+from jobs.engines.pieces import (
+    FOR_ALL,
+    all_values,
+    pack_rows,
+    pack_value,
+    shard_of,
+    unpack_rows,
+    unpack_value,
+)
 from jobs.fold import kernel, numbers, runs_of_slices
 from jobs.fold.dossiers import group_of_nobody
-from jobs.fold.kernel import Cutting, Facts, runs_of
+from jobs.fold.kernel import FACTS, Cutting, Facts, merge_facts, runs_of
 from jobs.fold.slices import TableStep
 from jobs.schemas import BROKER_POLLS, HEARTBEATS, SNAPSHOT_TABLES
 from tests.fold.fleets import EXPIRY_SECONDS, HEARTBEAT, START, fleet
@@ -331,6 +339,21 @@ def _told(facts):
 
 def micros(time):
     return int(time.timestamp()) * 1_000_000
+
+
+def test_what_many_tasks_know_alike_is_merged_to_what_one_knows():
+    polls = whole(fleet(3, groups=3), Cutting(2, EXPIRY_SECONDS))
+    parts = [
+        pack_value(FOR_ALL, FACTS, fold_slices(polls, Cutting(2, EXPIRY_SECONDS)).facts)
+        for _ in range(40)
+    ]
+    (one,) = all_values(merge_facts(parts[:1]), FACTS)
+    (merged,) = all_values(merge_facts(parts), FACTS)
+    assert merged == one
+    assert merged.polls.rounds.num_rows == one.polls.rounds.num_rows
+    for name in ("unanswered", "refused"):
+        runs = [sum(each.num_rows for each in getattr(of.polls, name)) for of in (merged, one)]
+        assert runs[0] == runs[1]
 
 
 def test_facts_of_nothing_and_of_one_part():

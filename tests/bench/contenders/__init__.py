@@ -27,6 +27,8 @@ class Contender:
     finds: bool = True
     #: Reads the tables with content ids, as ``ingest`` writes them, and not the rows alone.
     has_ids: bool = False
+    #: In a session with Java's usual options, as a notebook has, and not with those of the command.
+    is_usual: bool = False
 
     @property
     def on_xl(self) -> bool:
@@ -39,6 +41,8 @@ class Contender:
 
 
 CONTENDERS = (
+    Contender("frames", "the audit of DataFrames, Java as it comes", is_usual=True),
+    Contender("files", "the audit of their files, Java as it comes", "audit", is_usual=True),
     Contender("audit", "the audit on Spark, from rows"),
     Contender("audit_ids", "the audit on Spark, with ids", "audit", has_ids=True),
     Contender("driver", "the audit in one process, from rows", "audit", uses_spark=False),

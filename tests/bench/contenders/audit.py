@@ -6,6 +6,7 @@ It finds more than the others are asked for (causes, certainty, allocations, rea
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,9 +60,24 @@ def to_findings(output: Path) -> None:
     """What the audit published, in the shape that all contenders write; not part of the audit."""
     reports = Reports(Location(output / "reports"))
     published = reports.resolve(None)
+    write_findings(
+        {
+            name: reports.table(name, published.date, published.run_id).parquet().to_table()
+            for name in KINDS
+        },
+        output,
+    )
+
+
+#: The tables that have what all contenders find, and the kind of it.
+KINDS = {"orphaned_queues": "ORPHANED", "duplicate_queues": "DUPLICATE"}
+
+
+def write_findings(found: Mapping[str, pa.Table], output: Path) -> None:
+    """The two tables of an audit as its findings."""
     tables = []
-    for kind, name in (("ORPHANED", "orphaned_queues"), ("DUPLICATE", "duplicate_queues")):
-        table = reports.table(name, published.date, published.run_id).parquet().to_table()
+    for name, kind in KINDS.items():
+        table = found[name]
         if not pc.all(pc.equal(table["certainty"], "CERTAIN")).as_py() and table.num_rows:
             raise ValueError(f"{name}: all brokers list the same, and yet not all is CERTAIN")
         kinds = pa.array([kind] * table.num_rows, pa.string())
