@@ -22,6 +22,8 @@ from rebalance_core.grouping import grouped
 from ..declared.instants import Instant
 from .dossier import Dossier, PollRun
 
+#: The units of which it is measured after how long they come again.
+_SOME = 8
 #: A unit recurs that is there so many times.
 _RECURS = 3
 #: The least company of connections in rounds ...
@@ -140,5 +142,11 @@ def _company(meetings: Sequence[_Meetings], units: int) -> _Company | None:
     meets = recur & (looks > 0)
     if np.count_nonzero(meets) < 2:
         return None
-    periods = (times[lasts] - times[firsts])[meets] / (counts[meets] - 1)
-    return _Company(float(np.mean(sums[meets] / looks[meets])), int(np.median(periods)))
+    some = np.flatnonzero(meets)[:_SOME]
+    gaps = [np.diff(np.sort(np.concatenate(_times_of(unit, meetings)))) for unit in some]
+    period = int(np.median(np.concatenate(gaps)))
+    return _Company(float(np.mean(sums[meets] / looks[meets])), period)
+
+
+def _times_of(unit: int, meetings: Sequence[_Meetings]) -> list[NDArray[np.int64]]:
+    return [at for there, at in meetings if unit in there]

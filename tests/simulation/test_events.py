@@ -25,9 +25,9 @@ from tests.support.events import SHARE, late
 from tests.support.snapshots import Row
 
 SEED = 7
-#: Situations in which one process after the other is gone and stays in a list for two minutes: a row
-#: of such a list, taken for a heartbeat, makes it stay for two more. And those in which all is over
-#: so soon that a minute decides whether it lasts.
+#: Situations in which one process after the other is gone and stays in a list for two minutes: a
+#: row of such a list, taken for a heartbeat, makes it stay for two more. And those in which all is
+#: over so soon that a minute decides whether it lasts.
 BY_LISTS_ALONE = {
     "stateful_set_silent",
     "vm_and_broker_restarts",
