@@ -120,12 +120,12 @@ def read_tables(
     if saved is None:
         saved = spark.createDataFrame([], "date date")
     elif not is_runs:
-        saved = saved.join(F.broadcast(runs.select(*_KEYS.names)), _KEYS.names, "left_semi")
+        saved = saved.join(F.broadcast(runs.select(*_KEYS)), _KEYS, "left_semi")
     columns = {each.name: _column(each, saved.columns) for each in struct}
     return saved.select(columns.pop("date", F.col("date")), *columns.values())
 
 
-_KEYS = T.StructType().add("date", "date").add("run_id", "string")
+_KEYS = ["date", "run_id"]
 
 
 def _column(field: T.StructField, there: Sequence[str]) -> Column:
@@ -241,11 +241,12 @@ class SavedReports(ReportHistory):
         for column, value in where.items():
             rows = rows.where(F.col(column) == value)
         shown = [
-            F.unix_micros(each.name).alias(each.name)
+            F.unix_micros(column).alias(each.name)
             if isinstance(each.dataType, T.TimestampType)
-            else F.col(each.name)
+            else column
             for each in spark_schema(declared_table(name))
-            if each.name in (columns or saved.columns)
+            if columns is None or each.name in columns
+            for column in [_column(each, saved.columns)]
         ]
         found: dict[str, list[dict[str, Any]]] = {run_id: [] for run_id in runs}
         for run_id, values in rows.select("run_id", F.struct(*shown)).collect():

@@ -54,4 +54,4 @@ def backfill(*tables: Any, first: Day, last: Day, schema: str, **asked: Any) -> 
         raise AuditError(f"{len(saved)} dates were saved to {schema}, others failed: {several}")
     if not saved:
         raise NothingToAuditError(f"no date from {start} to {end} has a list of members")
-    return read_tables(result.runs.sparkSession, schema, RUNS.name, saved)
+    return read_tables(result.runs.sparkSession, schema, RUNS.name, saved).orderBy("date")

@@ -149,7 +149,6 @@ def test_in_spark_a_backfill_gives_what_the_command_published(
     frames = {name: spark.read.parquet(str(lake / name)) for name in TABLES}
     with pytest.warns(UserWarning, match=f"{DATES[2]} is left out"):
         runs = backfill(
-            *(frames.pop(name) for name in ("heartbeats", "topic_routes", "broker_polls")),
             **frames,
             first=DATES[0],
             last=DATES[-1],
