@@ -42,6 +42,7 @@ for cluster, gate in (("orders", "fail"), ("payments", "skip")):
             "execution_timeout": timedelta(hours=2),
             "pool": "audits",
             "on_failure_callback": tell,
+            "retry_delay": timedelta(seconds=1),
         }},
         tags=["payment" if cluster == "payments" else "order"],
     )
@@ -83,9 +84,10 @@ def airflow() -> Airflow:
 
 
 @pytest.fixture(scope="session")
-def dag_file() -> Path:
-    """The file of the DAGs, alone in its folder."""
+def dag_file(airflow: Airflow) -> Path:
+    """The file of the DAGs, alone in its folder, which the scheduler has read."""
     file = PLACE / "dags" / "audits.py"
     file.parent.mkdir()
     file.write_text(DAG_FILE)
+    airflow("dags", "reserialize")
     return file

@@ -6,10 +6,10 @@ Airflow 3.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
-import shutil
 import sqlite3
 import sys
 from contextlib import closing
@@ -372,12 +372,14 @@ def test_a_day_is_out_of_order_where_the_next_was_compared_with_another_run(
 
 
 def give_dumps(place: Path, cluster: str, day: str, *situations: str) -> None:
+    """Dumps of the cluster as of that day."""
     for situation in situations:
-        folder = place / cluster / "dumps" / day / situation
-        folder.mkdir(parents=True)
-        shutil.copy(DATA / situation / "dump.jsonl.gz", folder)
+        file = place / cluster / "dumps" / day / situation / "dump.jsonl.gz"
+        file.parent.mkdir(parents=True)
+        lines = gzip.decompress((DATA / situation / "dump.jsonl.gz").read_bytes())
+        file.write_bytes(gzip.compress(lines.replace(DAY.encode(), day.encode())))
         at = (datetime.now(UTC) - timedelta(hours=1)).timestamp()
-        os.utime(folder / "dump.jsonl.gz", (at, at))
+        os.utime(file, (at, at))
 
 
 @pytest.fixture(scope="module")
