@@ -19,6 +19,7 @@ from .english import count, named_broker, with_commas
 from .grouping import grouped
 from .message_queue import bytewise_order_differs
 from .state import BROADCASTING, SURE, Member, ProcessCount, State
+from .strategies.base import AllocationStrategy
 from .strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
 from .texts import Text
 from .views import asked_brokers
@@ -356,21 +357,42 @@ def _processes_by(
     state: State, rules: StrategyRules, observed: Iterable[str | None]
 ) -> Callable[[str, _Traits], Process]:
     """A function that makes a process of an id and traits, by the strategies that were observed."""
-    distinct = set(observed) - {None, ""}
-    of_group = distinct.pop() if len(distinct) == 1 else None
-    orders_differ = _orders_differ(state)
+    resolved = _resolver(state, rules, observed)
 
     def process(client_id: str, traits: _Traits) -> Process:
         subscribed, model, chooses, strategy, language, version, percent, silent = traits
-        client = KnownClient(
-            state.consumer_group, client_id, strategy, of_group, language, version, orders_differ
-        )
+        of_client = resolved(client_id, strategy, language, version)
         share = percent / SURE if subscribed else 1.0
-        shown = subscribed, model == BROADCASTING, rules.resolve(client), chooses, silent
+        shown = subscribed, model == BROADCASTING, of_client, chooses, silent
         reads_slaves = language != "GO" and not state.locks_at_master
         return Process(client_id, 1, *shown, share=share, reads_slaves=reads_slaves)
 
     return process
+
+
+def _resolver(
+    state: State, rules: StrategyRules, observed: Iterable[str | None]
+) -> Callable[[str, str | None, str | None, int | None], ResolvedStrategy]:
+    """A function of a client id, the strategy that was observed of it, its language and version."""
+    distinct = set(observed) - {None, ""}
+    of_group = distinct.pop() if len(distinct) == 1 else None
+    orders_differ = _orders_differ(state)
+
+    def resolved(
+        client_id: str, strategy: str | None, language: str | None, version: int | None
+    ) -> ResolvedStrategy:
+        known = state.consumer_group, client_id, strategy, of_group, language, version
+        return rules.resolve(KnownClient(*known, orders_differ))
+
+    return resolved
+
+
+def common_strategy(state: State, rules: StrategyRules) -> AllocationStrategy | None:
+    """The strategy that all members use; None where they differ, or that of one is not known."""
+    resolved = _resolver(state, rules, (member.strategy for member in state.members))
+    shown = {(m.client_id, m.strategy, m.language, m.version) for m in state.members}
+    used = {resolved(*each).strategy for each in shown}
+    return used.pop() if len(used) == 1 else None
 
 
 # Nearly all members of all groups show one of a few things.

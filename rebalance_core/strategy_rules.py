@@ -113,6 +113,11 @@ class StrategyRules:
             self._resolved[key] = self._resolve(key)
         return self._resolved[key]
 
+    def parameters_of(self, strategy: AllocationStrategy) -> Mapping[str, Any]:
+        """The parameters with which a strategy that ``resolve`` gave was made."""
+        number = next((rule for (_, rule, _), made in self._made.items() if made is strategy), None)
+        return {} if number is None else self._rules[number].params
+
     def _matching(self, consumer_group: str, client_id: str) -> int | None:
         if consumer_group != self._group:
             self._group = consumer_group

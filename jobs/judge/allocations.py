@@ -25,7 +25,7 @@ from rebalance_core.message_queue import MessageQueue
 
 from ..config.masking import Masking
 from ..engines.pieces import Piece, all_rows, pack_rows
-from ..schemas import ALLOCATIONS, QUEUES, STRING
+from ..schemas import ALLOCATIONS, QUEUES, SHARE_FIELDS, STRING
 from .core_verdict import QueueAllocation
 
 _SCHEMA = ALLOCATIONS.schema
@@ -33,12 +33,13 @@ _SCHEMA = ALLOCATIONS.schema
 _PLACE = ("cluster", "consumer_group", "topic", "state_id")
 #: The fields of an allocation that are a column each, in the order of both.
 _SCALARS = Allocation._fields[:-1]
+#: The type of the shares of a situation: its rows, without the columns that they have alike.
+SHARES = pa.list_(pa.struct(list(SHARE_FIELDS)))
 
 
 @dataclass(frozen=True, eq=False)
 class AllocationRows:
-    """Rows of ``allocations`` with the true client ids, of the situations of one question, one
-    after the other.
+    """Rows of ``allocations`` of some situations, one after the other; ids are the true ones.
 
     ``ends``: of each situation where its rows end.
     """
@@ -74,6 +75,24 @@ def allocation_rows(
     return AllocationRows(pa.table(columns, schema=_SCHEMA), np.cumsum(lengths).tolist())
 
 
+def shares_of(allocations: Sequence[Allocation[MessageQueue]]) -> list[tuple[Any, ...]]:
+    """The shares of a situation as a value of ``SHARES``."""
+    return [
+        (*each[:-1], [(queue.broker_name, queue.queue_id) for queue in each.queues])
+        for each in allocations
+    ]
+
+
+def rows_of_shares(places: pa.RecordBatch, shares: Any) -> AllocationRows:
+    """The rows of some situations; ``places``: as above, by column; ``shares``: of ``SHARES``."""
+    lengths = shares.value_lengths().fill_null(0).to_numpy()
+    of_rows: Any = pa.array(np.repeat(np.arange(len(lengths)), lengths))
+    columns = [places.column(name).take(of_rows) for name in _PLACE]
+    columns += shares.flatten().flatten()
+    cast = [each.cast(field.type) for each, field in zip(columns, _SCHEMA, strict=True)]
+    return AllocationRows(pa.Table.from_arrays(cast, schema=_SCHEMA), np.cumsum(lengths).tolist())
+
+
 def _queues(allocations: Sequence[Allocation[MessageQueue]]) -> pa.Array[Any]:
     ends = np.cumsum([0, *[len(each.queues) for each in allocations]])
     queues = [queue for each in allocations for queue in each.queues]
@@ -88,8 +107,8 @@ def _part(packed: tuple[Piece, ...], start: int, end: int) -> tuple[QueueAllocat
     return _read(packed)[start:end]
 
 
-# A group is judged situation by situation: the next one is mostly of the same question. To take
-# few rows out of columns costs nearly as much as to take all of a question.
+# A group is judged situation by situation: the next one was mostly evaluated with it. To take few
+# rows out of columns costs nearly as much as to take all of them.
 @lru_cache(maxsize=2)
 def _read(packed: tuple[Piece, ...]) -> tuple[QueueAllocation, ...]:
     rows = all_rows(packed, ALLOCATIONS.name, _SCHEMA)

@@ -224,7 +224,7 @@ class ReadDumps:
         terms = SnapshotTerms(
             settings.heartbeat_expiry_seconds, settings.client_log_time_zone, offsets
         )
-        made = self.engine.by_shard(self.pieces.only(STATEMENTS), SubjectTables(terms).make)
+        made = self.engine.by_shard(self.pieces.only(STATEMENTS), SubjectTables(terms).make_tables)
         yield from self.engine.collect(made)
         yield from self._quarantine()
 

@@ -256,8 +256,8 @@ class SparkReport(Report):
             raise AttributeError(f"no report table {name!r}: {near_names(name, self)}")
         spark = self._spark
         with fitting_workers(spark):
-            if name in _BY_SHARD and self._engine.answered is not None:
-                return rows_of_pieces(adopted(spark, self._engine.answered.rows), name)
+            if name in _BY_SHARD and self._engine.judged is not None:
+                return rows_of_pieces(adopted(spark, self._engine.judged.rows), name)
             return to_frame(spark, self[name], spark_schema(declared_table(name)))
 
     def save_as_tables(self, schema: str, date: str | Date | None = None) -> None:

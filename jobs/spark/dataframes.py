@@ -1,8 +1,7 @@
 """Tables of Arrow as DataFrames, and published reports. Nothing here starts or stops a session."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -11,7 +10,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..contract import as_plain
-from ..engines.batches import unpacked_rows
+from ..engines.batches import unpacking_step
 from ..reports.tables import declared_table, published_runs
 from ..storage import Location, Reports
 from .schemas import spark_schema
@@ -29,17 +28,17 @@ def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType | None = No
     plain = as_plain(rows)
     schema = schema or from_arrow_schema(plain.schema, prefer_timestamp_ntz=True)
     batches = plain.to_batches()
-    return spark.range(0, 1, 1, 1).mapInArrow(_given(batches), schema)
 
+    def rows_of_the_driver(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return iter(batches)
 
-def _given(batches: list[pa.RecordBatch]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-    return lambda _: iter(batches)
+    return spark.range(0, 1, 1, 1).mapInArrow(rows_of_the_driver, schema)
 
 
 def rows_of_pieces(pieces: DataFrame, table: str) -> DataFrame:
     """The rows of a table that are packed in pieces, unpacked where they lie."""
     of_table = pieces.where(pieces["kind"] == table).select("data")
-    return of_table.mapInArrow(unpacked_rows, spark_schema(declared_table(table)))
+    return of_table.mapInArrow(unpacking_step(table), spark_schema(declared_table(table)))
 
 
 # ---------------------------------------------------------------- tables of a catalogue
