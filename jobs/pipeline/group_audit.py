@@ -151,7 +151,7 @@ class GroupAudit:
         return to_row(situation, self.rules)
 
     def recompute(self, row: Sequence[Any]) -> tuple[list[Any], bytes]:
-        """The shares and the verdict, packed, that ``evaluate_one`` gives for the situation of a row.
+        """The shares of the situation of a row, and the verdict, packed: see ``evaluate_one``.
 
         Where the row has a strategy, all members use it.
         """

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date as Date
+from functools import cached_property
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -29,8 +30,10 @@ from ..api import (
 )
 from ..audit import audit as publish_audit
 from ..commands.common import time_of
+from ..config.masking import Masking
 from ..config.settings import Settings
 from ..config.window import Window
+from ..declared.kinds import MEMBERS_LEFT
 from ..engines.environment import sentence_of_spark
 from ..errors import InputError
 from ..fold.kernel import Cutting
@@ -42,21 +45,35 @@ from ..reports.tables import declared_table
 from ..schemas import (
     ALLOCATIONS,
     BROKER_POLLS,
+    EVENTS,
     HEARTBEATS,
+    PROBLEMS,
     ROUTE_CONTENTS,
     ROUTE_POLLS,
     TOPIC_ROUTES,
 )
 from ..storage import Location, PublishedRun, Snapshots
 from .dataframe_rows import Names, RowsStep, prepared
-from .dataframes import replace_date, rows_of_pieces, to_frame
+from .dataframes import (
+    allocations_of,
+    replace_date,
+    rows_of_pieces,
+    situations_of,
+    to_frame,
+)
 from .schemas import spark_schema
 from .session import adopted, fitting_workers, for_rows, suited
 from .spark_engine import SparkEngine
 
-#: Tables of many rows, which no page and no verdict wants whole: they are read where they were
-#: made.
-_BY_SHARD = (ALLOCATIONS.name, "state_runs")
+#: The tables of which the driver makes the rows, and why; those of the others are read where the
+#: tasks of their groups made them.
+MADE_BY_THE_DRIVER = {
+    "events": "groups of several tasks see one event: their sightings are merged, and problems"
+    " that began with one that several groups saw are given its name",
+    "quarantine": "each step adds the rows that it refuses",
+    "gaps": "most are found in all that was published",
+    "verdict": "it is made of all that was published",
+}
 #: An input of which Spark knows no size counts as one of so many bytes, and none as larger.
 _MOST_BYTES = 8 << 30
 
@@ -254,11 +271,37 @@ class SparkReport(Report):
     def __getattr__(self, name: str) -> DataFrame:
         if name.startswith("_") or name not in list(self):
             raise AttributeError(f"no report table {name!r}: {near_names(name, self)}")
-        spark = self._spark
-        with fitting_workers(spark):
-            if name in _BY_SHARD and self._engine.judged is not None:
-                return rows_of_pieces(adopted(spark, self._engine.judged.rows), name)
-            return to_frame(spark, self[name], spark_schema(declared_table(name)))
+        with fitting_workers(self._spark):
+            if name == ALLOCATIONS.name:
+                return allocations_of(self._recomputed, self._masking)
+            if self._is_of_the_driver(name):
+                return to_frame(self._spark, self[name], spark_schema(declared_table(name)))
+            return rows_of_pieces(self._pieces, name)
+
+    @property
+    def situations(self) -> DataFrame:
+        """The distinct situations, as the UDF ``recompute_allocations`` has them: a row for all
+        that the members of a group could see of a topic. ``state_runs`` has when it was so.
+        """
+        with fitting_workers(self._spark):
+            return situations_of(self._recomputed, self._masking)
+
+    @cached_property
+    def _recomputed(self) -> DataFrame:
+        return adopted(self._spark, self._engine.recomputed_again())
+
+    @cached_property
+    def _pieces(self) -> DataFrame:
+        return adopted(self._spark, self._engine.judged_again())
+
+    @property
+    def _masking(self) -> Masking:
+        return self._settings.masking.to_masking()
+
+    def _is_of_the_driver(self, name: str) -> bool:
+        # Problems that began with it are given its name.
+        is_renamed = name == PROBLEMS.name and MEMBERS_LEFT in self[EVENTS.name]["kind"].to_pylist()
+        return is_renamed or name in MADE_BY_THE_DRIVER
 
     def save_as_tables(self, schema: str, date: str | Date | None = None) -> None:
         """Writes every report table to ``schema``, as ``catalog.schema``, with the column ``date``.

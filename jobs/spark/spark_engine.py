@@ -236,6 +236,11 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             self.judged = self.judged.and_also(self._keep(rows, inf, f"large {what}"))
         return self.judged
 
+    def recomputed_again(self) -> DataFrame:
+        """``recomputed``, which is kept from where it is read first: a run reads it only once."""
+        assert self.recomputed is not None  # noqa: S101 - whoever asks has judged groups
+        return self._keep(self.recomputed, inf, "situations").rows
+
     def _recomputed(self, rows: DataFrame, work: Work) -> DataFrame:
         recompute = recompute_allocations(work)(*batches.SITUATION.names)
         return rows.select("*", recompute.alias("recomputed")).drop("rest")
