@@ -19,9 +19,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import Report, audit
+    from .api import audit
     from .config.settings import Settings, load_settings
     from .reports.tables import report_rows
+    from .shell.report import Report
     from .spark.dataframes import read_reports
 
 #: The version of the package; the zip of spark-submit has no other place for it.
@@ -30,7 +31,7 @@ __version__ = "0.2.0"
 __all__ = ["Report", "Settings", "audit", "load_settings", "read_reports", "report_rows"]
 
 _HOMES = {
-    "Report": ".api",
+    "Report": ".shell.report",
     "audit": ".api",
     "read_reports": ".spark.dataframes",
     "report_rows": ".reports.tables",

@@ -12,7 +12,7 @@ from ..audit import audit
 from ..config.choices import LAST_RUN
 from ..config.known_issues import load_known_issues
 from ..config.settings import Settings
-from ..config.window import Window
+from ..config.window import Window, asked_window
 from ..console.arguments import Options
 from ..console.failures import sentence_of
 from ..console.output import say
@@ -20,7 +20,7 @@ from ..console.progress import Progress, complain
 from ..declared.kinds import QUEUE_FINDINGS
 from ..dumps.files import check_apart
 from ..engines.engine import Engine
-from ..errors import AuditError, InputError, LeaseError, QuarantineError, SettingsError
+from ..errors import AuditError, InputError, LeaseError, QuarantineError
 from ..languages.language import Language
 from ..pipeline.engine_choice import choose_engine, open_engine
 from ..pipeline.ingest import ingest
@@ -170,16 +170,11 @@ class Job:
 
 
 def _window(args: Options, settings: Settings) -> Window:
-    since_text = None if args.since == LAST_RUN else args.since
-    if args.date and (since_text or args.until):
-        raise SettingsError("expected --date or --since/--until, came both")
-    if args.date:
-        return Window.of_date(date.fromisoformat(args.date))
-    since = since_text and common.time_of_option("since", args, settings, f", or {LAST_RUN}")
+    is_last = args.since == LAST_RUN
+    since = None if is_last else common.time_of_option("since", args, settings, f", or {LAST_RUN}")
     until = common.time_of_option("until", args, settings)
-    if since and until and since >= until:
-        raise SettingsError(f"expected --since before --until, came {args.since} and {args.until}")
-    return Window(since, until, common.future(settings))
+    day = date.fromisoformat(args.date) if args.date else None
+    return asked_window(day, since, until, common.future(settings), "--")
 
 
 def _conclude(published: PublishedRun, task: Task, progress: Progress) -> None:

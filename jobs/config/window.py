@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import SettingsError
 from ..schemas import CLIENT_STATES, Table
 from ..texts.shown import iso
 
@@ -110,6 +111,29 @@ class Window:
         )
         is_line = pc.field("snapshot_time").is_null()
         return (is_line & lines) | (~is_line & at_snapshot)
+
+
+def asked_window(
+    day: date | None,
+    since: datetime | None,
+    until: datetime | None,
+    future: datetime,
+    option: str = "",
+) -> Window:
+    """The window that is asked for: a day, or from and up to a time.
+
+    Raises SettingsError where both are named, or the end is not after the beginning; ``option``
+    comes before each name.
+    """
+    if day and (since or until):
+        raise SettingsError(f"expected {option}date or {option}since/{option}until, came both")
+    if day:
+        return Window.of_date(day)
+    if since and until and since >= until:
+        raise SettingsError(
+            f"expected {option}since before {option}until, came {iso(since)} and {iso(until)}"
+        )
+    return Window(since, until, future)
 
 
 def future_after(now: datetime, days: int) -> datetime:

@@ -28,9 +28,14 @@ from .kernel import Cutting
 from .numbers import TableSource, open_files, rows_of_group
 
 _TABLES = {table.name: table for table in SNAPSHOT_TABLES}
-_OF_ROUTES = (TOPIC_ROUTES, ROUTE_POLLS)
+#: Tables of which rows hold for a time after they were polled.
+ROUTES = (TOPIC_ROUTES, ROUTE_POLLS)
 #: Tables of which rows of the future are counted: what brokers and nameservers said.
-_SAID = (HEARTBEATS, BROKER_POLLS, *_OF_ROUTES)
+_SAID = (HEARTBEATS, BROKER_POLLS, *ROUTES)
+
+
+#: A time that is refused, in microseconds: what a text becomes that is none.
+NO_TIME = -(1 << 63)
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,9 @@ class TableStep:
         counted = self._counted(table, first.schema)
         every = chain([first], batches)
         if counted is not None:
+            is_time = (each for each in first.schema if each.type == TIMESTAMP)
+            none = pa.scalar(NO_TIME, pa.int64()).cast(TIMESTAMP)
+            counted = reduce(or_, (pc.field(each.name) == none for each in is_time), counted)
             kept = (pa.Table.from_batches([batch]).filter(counted) for batch in every)
             every = chain.from_iterable(rows.to_batches() for rows in kept)
         rows = pa.RecordBatchReader.from_batches(first.schema, every)
@@ -91,7 +99,7 @@ class TableStep:
     def _counted(self, table: Table, came: pa.Schema) -> Any:
         """The filter for the rows that count; None: all count."""
         # A route that was polled shortly before the window still holds when it begins.
-        is_route = table in _OF_ROUTES
+        is_route = table in ROUTES
         window = self.window.earlier(self.route_max_age_seconds) if is_route else self.window
         # A content has no time of its own: it counts where a poll names it.
         if window == Window() or "snapshot_time" not in table.schema.names:

@@ -23,7 +23,7 @@ from ..publish.earlier import EndedProblems, ended_problems, open_findings
 from ..publish.gone import BROKERS, NAMESERVERS
 from ..publish.run import EngineResult, Scope, Task
 from ..schemas import ALLOCATION_DRIFT, CLIENT_STATES, GAPS, QUARANTINE, REPORT_TABLES, VERDICT
-from ..storage import Reports, Snapshots
+from ..storage import Snapshots
 from ..texts.shown import iso, visible
 from ..verdict.gaps import clusters_alike, facts_missing, times_ahead
 from ..verdict.silence import NEVER_ASKED, NEVER_LISTED, OFFSETS, ROUTES, AnswerTimes
@@ -38,21 +38,26 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def opened(task: Task, inputs: Inputs | None, progress: Progress) -> tuple[Task, Inputs]:
-    """The tables of a task, and the task with its window.
+    """The tables of a task, and the task with its window."""
+    inputs = inputs or Inputs(Snapshots.open(task.snapshots), task.settings)
+    progress.say(inputs.sentence())
+    return with_window(task), inputs
+
+
+def with_window(task: Task) -> Task:
+    """The task with the window that its snapshots are read by.
 
     With ``since_last`` a window without a beginning begins where that of the last published run
     did. Whoever asks for a date of the future means it: of another window what lies in the future
     is counted.
     """
-    inputs = inputs or Inputs(Snapshots.open(task.snapshots), task.settings)
-    progress.say(inputs.sentence())
     window = task.window
     if task.since_last:
-        window = window_of_last(Reports(task.reports).last(window.newest_date), window)
+        window = window_of_last(task.history.last(window.newest_date), window)
     future = future_after(task.run.started_at, task.settings.bounds.future_days)
     if window.future is None and window.until is not None and window.until <= future:
         window = replace(window, future=future)
-    return replace(task, window=window), inputs
+    return replace(task, window=window)
 
 
 @dataclass(frozen=True)
@@ -110,9 +115,8 @@ class FoldResult:
     def allocations(self, task: Task, scope: Scope, inputs: Inputs) -> EngineResult:
         """The rows of the report tables, as they come."""
         terms = terms_of(task.settings, scope.known_issues)
-        reports = Reports(task.reports)
-        earlier = open_findings(reports, scope.previous)
-        ended = ended_problems(reports, scope.previous)
+        earlier = open_findings(task.history, scope.previous)
+        ended = ended_problems(task.history, scope.previous)
         judged = self.judge(terms, earlier, task.settings, ended)
         tables = [each for each in REPORT_TABLES if each not in (QUARANTINE, VERDICT, GAPS)]
         if not inputs.snapshots.has(CLIENT_STATES.name):

@@ -143,7 +143,7 @@ def _gaps(
         *too_short(scope.rounds, persistence_seconds),
         *missed_rounds(scope.rounds, persistence_seconds),
         *_short_nights(task, scope),
-        *gone(Reports(task.reports), scope.previous, written, scope.witnesses, masking),
+        *gone(task.history, scope.previous, written, scope.witnesses, masking),
         *refused_lists(scope.polls, persistence_seconds),
         *silences(scope.polls, scope.rounds, scope.given, task.settings),
     ]

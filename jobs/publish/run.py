@@ -44,6 +44,13 @@ class Task:
     sources: Mapping[str, str | None] = field(default_factory=dict)
     #: True if the snapshot tables lie there for this run alone, so that nobody knows the files.
     are_staged: bool = False
+    #: The reports that it compares itself with; None: those where it writes.
+    compared_with: Reports | None = None
+
+    @property
+    def history(self) -> Reports:
+        """The reports of earlier dates, with which the run compares itself."""
+        return self.compared_with or Reports(self.reports)
 
     @property
     def where(self) -> str:
@@ -99,7 +106,7 @@ class Scope:
             )
         first, last = to_datetime(min(times)), to_datetime(max(times))
         published = task.window.last_date or last.date().isoformat()
-        previous = Reports(task.reports).before(published)
+        previous = task.history.before(published)
         known_issues = task.known_issues.in_force(date.fromisoformat(published))
         return cls(first, last, rounds, witnesses, given, polls, published, previous, known_issues)
 

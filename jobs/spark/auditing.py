@@ -18,18 +18,7 @@ from pyspark.sql import functions as F
 
 from rebalance_core.errors import near_names
 
-from ..api import (
-    QUIET,
-    GivenSettings,
-    Report,
-    as_arrow,
-    check_named,
-    new_task,
-    settings_of,
-    temporary_folder,
-)
 from ..audit import audit as publish_audit
-from ..commands.common import time_of
 from ..config.masking import Masking
 from ..config.settings import Settings
 from ..config.window import Window
@@ -39,8 +28,10 @@ from ..errors import InputError
 from ..fold.kernel import Cutting
 from ..fold.slices import TableStep
 from ..judge.moment import Moment
+from ..pipeline.audit import with_window
 from ..pipeline.inputs import Inputs
 from ..pipeline.moments import MomentQuestion, moments_of_inputs
+from ..publish.run import Task
 from ..reports.tables import declared_table
 from ..schemas import (
     ALLOCATIONS,
@@ -52,6 +43,19 @@ from ..schemas import (
     ROUTE_POLLS,
     TOPIC_ROUTES,
 )
+from ..shell.asked import (
+    QUIET,
+    Asked,
+    Day,
+    GivenHistory,
+    GivenIssues,
+    GivenSettings,
+    Time,
+    history_of,
+    temporary_folder,
+)
+from ..shell.given_tables import as_arrow, check_named
+from ..shell.report import Report
 from ..storage import Location, PublishedRun, Snapshots
 from .dataframe_rows import Names, RowsStep, prepared
 from .dataframes import (
@@ -84,6 +88,11 @@ def audit(
     broker_polls: Any = None,
     *,
     settings: GivenSettings = None,
+    known_issues: GivenIssues = None,
+    date: Day | None = None,
+    since: Time | None = None,
+    until: Time | None = None,
+    history: GivenHistory | None = None,
     columns: Names | None = None,
     spark: SparkSession | None = None,
     **further: Any,
@@ -98,6 +107,9 @@ def audit(
     ``{"heartbeats": {"client_id": "clientId"}}``. Case does not matter. Whole numbers of any width,
     decimals without digits behind the point and times as ISO 8601, UTC where they have no zone, are
     taken.
+
+    ``settings``, ``known_issues``, ``date``, ``since`` and ``until`` are those of
+    ``rebalance_audit.audit``; of files that have statistics Spark reads what lies in the window.
 
     A row whose values break the contract is left out, and named in ``quarantine``. Raises
     ContractError, before anything runs, where columns are missing or of a wrong type, InputError
@@ -118,12 +130,14 @@ def audit(
         **further,
     }
     tables = {name: rows for name, rows in given.items() if rows is not None}
-    return audit_tables(tables, settings_of(settings), spark, columns)
+    asked = Asked.of(settings, known_issues, date, since, until)
+    return audit_tables(tables, asked, history, spark, columns)
 
 
 def audit_tables(
     tables: Mapping[str, Any],
-    settings: Settings,
+    asked: Asked,
+    history: GivenHistory | None = None,
     spark: SparkSession | None = None,
     columns: Names | None = None,
 ) -> "SparkReport":
@@ -134,15 +148,17 @@ def audit_tables(
         frames = {name: _as_frame(spark, name, rows) for name, rows in tables.items()}
     with temporary_folder() as folder, suited(spark) as own:
         engine = SparkEngine(own)
-        task = new_task(folder, settings)
-        rows = {name: adopted(own, each) for name, each in prepared(frames, columns).items()}
+        task = with_window(asked.task(folder, history_of(history)))
+        settings = task.settings
+        in_window = prepared(frames, columns, task.window, settings.route_max_age_seconds)
+        rows = {name: adopted(own, each) for name, each in in_window.items()}
         try:
             inputs = FrameInputs.read(engine, rows, settings, task.window, folder)
             published = publish_audit(engine, task, QUIET, inputs)
         except BaseException:
             engine.close()
             raise
-    report = SparkReport(folder, published, settings, engine, rows, spark)
+    report = SparkReport(task, published, engine, rows, spark)
     weakref.finalize(report, folder.delete)
     # At the end of Python its Java may be gone, with all that it kept.
     weakref.finalize(report, engine.close).atexit = False
@@ -252,18 +268,16 @@ class SparkReport(Report):
 
     def __init__(
         self,
-        folder: Location,
+        task: Task,
         published: PublishedRun,
-        settings: Settings,
         engine: SparkEngine,
         rows: Mapping[str, DataFrame],
         spark: SparkSession,
     ) -> None:
-        super().__init__(folder, published, settings)
+        super().__init__(task, published)
         self._engine = engine
         self._rows = rows
         self._spark = spark
-        self._folder = folder
 
     def __dir__(self) -> Iterable[str]:
         return [*super().__dir__(), *self]
@@ -273,10 +287,10 @@ class SparkReport(Report):
             raise AttributeError(f"no report table {name!r}: {near_names(name, self)}")
         with fitting_workers(self._spark):
             if name == ALLOCATIONS.name:
-                return allocations_of(self._recomputed, self._masking)
+                return allocations_of(self._made[1], self._masking)
             if self._is_of_the_driver(name):
                 return to_frame(self._spark, self[name], spark_schema(declared_table(name)))
-            return rows_of_pieces(self._pieces, name)
+            return rows_of_pieces(self._made[0], name)
 
     @property
     def situations(self) -> DataFrame:
@@ -284,15 +298,12 @@ class SparkReport(Report):
         that the members of a group could see of a topic. ``state_runs`` has when it was so.
         """
         with fitting_workers(self._spark):
-            return situations_of(self._recomputed, self._masking)
+            return situations_of(self._made[1], self._masking)
 
     @cached_property
-    def _recomputed(self) -> DataFrame:
-        return adopted(self._spark, self._engine.recomputed_again())
-
-    @cached_property
-    def _pieces(self) -> DataFrame:
-        return adopted(self._spark, self._engine.judged_again())
+    def _made(self) -> list[DataFrame]:
+        """The pieces of the report tables, and the situations with what came of each."""
+        return [adopted(self._spark, each) for each in self._engine.read_again()]
 
     @property
     def _masking(self) -> Masking:
@@ -314,13 +325,15 @@ class SparkReport(Report):
         for name in self:
             replace_date(getattr(self, name), f"{schema}.{name}", day)
 
-    def _moments(self, group: str, topic: str | None, at: Any, cluster: str | None) -> list[Moment]:
-        question = MomentQuestion(
-            group, topic, time_of("at", None if at is None else str(at)), cluster
-        )
+    def _moments(self, question: MomentQuestion) -> list[Moment]:
         with fitting_workers(self._spark), SparkEngine(self._engine.spark) as engine:
             inputs = FrameInputs.read(
-                engine, self._rows, self._settings, Window(), self._folder, group
+                engine,
+                self._rows,
+                self._settings,
+                question.window,
+                self._task.snapshots,
+                question.group,
             )
             return moments_of_inputs(engine, inputs, question, self._groups)
 

@@ -14,6 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import get_close_matches
 from inspect import signature
 from typing import Any, NamedTuple, TypeAlias
@@ -25,17 +26,23 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from ..config.window import Window
 from ..contract import check_tables, type_name
+from ..declared.instants import to_instant
 from ..engines.pieces import Piece
 from ..errors import ContractError, InputError
 from ..fold.numbers import pc
-from ..fold.slices import TableStep
+from ..fold.slices import NO_TIME, ROUTES, TableStep
 from ..schemas import NESTED_VALUES, SNAPSHOT_TABLES, TIMESTAMP, Table
 
 #: Our name of a column to theirs, or to a column that is made of theirs; or by table such names.
 Names: TypeAlias = Mapping[str, Any]
 
+#: All snapshots.
+_ALL = Window()
+
 _TABLES = {table.name: table for table in SNAPSHOT_TABLES}
+_TIME = "snapshot_time"
 #: No backslash: whether it escapes is a setting of the session.
 _HAS_ZONE = "(Z|[+-][0-9][0-9]:?[0-9][0-9])$"
 _LEAST = {"tinyint": -(1 << 7), "smallint": -(1 << 15), "int": -(1 << 31)}
@@ -43,8 +50,16 @@ _LEAST = {"tinyint": -(1 << 7), "smallint": -(1 << 15), "int": -(1 << 31)}
 # ---------------------------------------------------------------- the contract of columns
 
 
-def prepared(frames: Mapping[str, DataFrame], columns: Names | None = None) -> dict[str, DataFrame]:
+def prepared(
+    frames: Mapping[str, DataFrame],
+    columns: Names | None = None,
+    window: Window = _ALL,
+    route_max_age_seconds: int = 0,
+) -> dict[str, DataFrame]:
     """The declared columns of each table, as they travel; those that are missing are null.
+
+    Of the ``window`` alone, as far as Spark sees that a row is not in it (``TableStep`` decides):
+    so files whose statistics are outside of it are not read.
 
     Raises ContractError with all that is missing or of a wrong type in any of the tables, and what
     to type; InputError for a name in ``columns`` that no table has.
@@ -67,9 +82,38 @@ def prepared(frames: Mapping[str, DataFrame], columns: Names | None = None) -> d
     if problems:
         raise ContractError("\n".join(problems))
     return {
-        name: each.rows.selectExpr(*_travelling(_TABLES[name], each.rows))
+        name: _in_window(_TABLES[name], each.rows, window, route_max_age_seconds).selectExpr(
+            *_travelling(_TABLES[name], each.rows)
+        )
         for name, each in named.items()
     }
+
+
+def _in_window(table: Table, rows: DataFrame, window: Window, age: int) -> DataFrame:
+    """The rows that may count: besides those of the window all without a time, which are refused or
+    are lines of a log, and those of the future, which are counted.
+    """
+    if _TIME not in rows.columns or window == _ALL:
+        return rows
+    came, declared = rows.schema[_TIME].dataType, table.schema.field(_TIME).type
+    is_time = isinstance(came, T.TimestampType)
+    # The column as it is, so that statistics of files are asked. Others as they travel.
+    time = F.col(_TIME) if is_time else F.expr(str(_travels(came, declared, _TIME)))
+    bounds = window.earlier(age) if table in ROUTES else window
+
+    def moment(at: datetime) -> Column:
+        micros = to_instant(at)
+        return F.timestamp_micros(F.lit(micros)) if is_time else F.lit(micros)
+
+    is_in = F.lit(True)
+    if bounds.since is not None:
+        is_in &= time >= moment(bounds.since)
+    if bounds.end is not None:
+        is_in &= time < moment(bounds.end)
+    if window.future is not None:
+        is_in |= time >= moment(window.future)
+    is_none = time.isNull() if is_time else time.isNull() | (time == NO_TIME)
+    return rows.where(is_in | is_none)
 
 
 def _check_names(columns: Names) -> None:
@@ -285,7 +329,7 @@ def _struct_travels(came: T.DataType, expected: Any, x: str, depth: int) -> str 
 def _held(x: str, made: str, type_: str) -> str:
     """The expression ``made``; the least number there is where the type cannot hold it."""
     least = _LEAST.get(type_)
-    worst = "(-9223372036854775807L - 1L)" if least is None else f"CAST({least} AS {type_})"
+    worst = f"({NO_TIME + 1}L - 1L)" if least is None else f"CAST({least} AS {type_})"
     return f"IF({x} IS NULL, NULL, coalesce({made}, {worst}))"
 
 

@@ -236,10 +236,12 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
             self.judged = self.judged.and_also(self._keep(rows, inf, f"large {what}"))
         return self.judged
 
-    def recomputed_again(self) -> DataFrame:
-        """``recomputed``, which is kept from where it is read first: a run reads it only once."""
-        assert self.recomputed is not None  # noqa: S101 - whoever asks has judged groups
-        return self._keep(self.recomputed, inf, "situations").rows
+    def read_again(self) -> tuple[DataFrame, DataFrame]:
+        """The pieces of the groups that were judged last, and their situations with what came of
+        each, which are kept from where they are read first: the audit itself reads them once.
+        """
+        assert self.judged and self.recomputed  # noqa: S101 - whoever asks has judged groups
+        return self.judged.rows, self._keep(self.recomputed, inf, "situations").rows
 
     def _recomputed(self, rows: DataFrame, work: Work) -> DataFrame:
         recompute = recompute_allocations(work)(*batches.SITUATION.names)

@@ -173,6 +173,14 @@ def test_spark_is_imported_in_its_own_room_alone() -> None:
     assert {name for name in found if not name.startswith(ON_SPARK)} == FOR_TYPES
 
 
+def test_the_two_audits_from_python_share_a_room_and_do_not_know_each_other() -> None:
+    """A shell without Spark has the one, and goes to the other where it is given a session."""
+    assert "jobs.spark.auditing" in imports(ROOT / "jobs" / "api.py")
+    for folder in ("spark", "shell"):
+        for path in modules(f"jobs/{folder}"):
+            assert "jobs.api" not in imports(path), path
+
+
 def test_the_room_of_spark_is_entered_by_the_functions_that_need_it() -> None:
     """Spark takes its time to import, and may not be there."""
     for path in modules("jobs"):

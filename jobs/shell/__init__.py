@@ -1,0 +1,1 @@
+"""The room that the audits from Python share: the request, tables that are given, the answer."""

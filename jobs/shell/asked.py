@@ -1,0 +1,140 @@
+"""A request for an audit from Python, checked before anything runs -> the task of a run."""
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date as Date
+from datetime import datetime
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from ..commands.clock import now
+from ..commands.common import time_of
+from ..config.choices import LAST_RUN
+from ..config.known_issues import KnownIssues, load_known_issues
+from ..config.settings import Settings, checked, load_settings
+from ..config.window import Window, asked_window, future_after
+from ..console.progress import Progress
+from ..declared.instants import is_date
+from ..errors import SettingsError
+from ..publish.run import Run, Task
+from ..storage import Location, Reports, new_run_id
+
+GivenSettings = Settings | Mapping[str, Any] | str | Path | None
+GivenIssues = KnownIssues | Mapping[str, Any] | str | Path | None
+#: A date, or its text as YYYY-MM-DD, in UTC.
+Day = Date | str
+#: A time, or its text as ISO 8601; UTC where it has no zone.
+Time = datetime | str
+#: The folder of the reports of earlier runs; on Spark also a schema that has them as tables.
+GivenHistory = str | PathLike[str]
+
+QUIET = Progress(quiet=True)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request: the settings, the known issues and the window of a run."""
+
+    run: Run
+    settings: Settings
+    known_issues: KnownIssues
+    window: Window
+    since_last: bool
+
+    @classmethod
+    def of(
+        cls,
+        settings: GivenSettings,
+        known_issues: GivenIssues,
+        date: Day | None,
+        since: Time | None,
+        until: Time | None,
+    ) -> "Asked":
+        """Checks it; SettingsError where it is none, or does not fit."""
+        began = now()
+        made = settings_of(settings)
+        is_last = since == LAST_RUN
+        window = asked_window(
+            _day_of(date),
+            None if is_last else time_in_utc("since", since, f", or {LAST_RUN}"),
+            time_in_utc("until", until),
+            future_after(began, made.bounds.future_days),
+        )
+        run = Run(new_run_id(began), began)
+        return cls(run, made, issues_of(known_issues), window, is_last)
+
+    def task(self, folder: Location, history: Reports | None) -> Task:
+        """The run, of tables that are there for it alone, with its reports in a folder.
+
+        ``history``: the reports that it compares itself with; None: with no other run.
+        """
+        return Task(
+            self.run,
+            folder / "snapshots",
+            folder / "reports",
+            self.window,
+            self.settings,
+            self.known_issues,
+            self.since_last,
+            are_staged=True,
+            compared_with=history,
+        )
+
+
+def settings_of(given: GivenSettings) -> Settings:
+    """The settings, in whichever form they are given."""
+    if isinstance(given, Settings):
+        return given
+    if given is None or isinstance(given, str | Path):
+        return load_settings(given)
+    if isinstance(given, Mapping):
+        return checked(Settings, "of audit()", dict(given))
+    raise SettingsError(f"expected a file of settings or a mapping of their names, came {given!r}")
+
+
+def issues_of(given: GivenIssues) -> KnownIssues:
+    """The known issues, in whichever form they are given; None: there are none."""
+    if isinstance(given, KnownIssues):
+        return given
+    if given is None:
+        return KnownIssues()
+    if isinstance(given, str | Path):
+        return load_known_issues(given)
+    if isinstance(given, Mapping):
+        return checked(KnownIssues, "known_issues of audit()", dict(given))
+    raise SettingsError(
+        "known_issues: expected a file, or what it has, as {'known_issues': [{'groups': 'G', "
+        f"'reason': '...', 'expires': '2026-12-31'}}]}}, came {given!r}"
+    )
+
+
+def _day_of(given: Day | None) -> Date | None:
+    if given is None:
+        return None
+    if isinstance(given, datetime) or not is_date(str(given)):
+        raise SettingsError(f"date: expected a date as YYYY-MM-DD, came {given!r}")
+    return Date.fromisoformat(str(given))
+
+
+def time_in_utc(name: str, given: Time | None, otherwise: str = "") -> datetime | None:
+    """The time of an argument; SettingsError for what is none."""
+    return time_of(name, None if given is None else str(given), otherwise)
+
+
+def history_of(given: GivenHistory | None) -> Reports | None:
+    """The reports in a folder, which may be yet to come."""
+    return None if given is None else Reports(Location(fspath(given)))
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Location]:
+    """A new folder, which stays, unless the block fails."""
+    folder = Location(tempfile.mkdtemp(prefix="rebalance-audit-"))
+    try:
+        yield folder
+    except BaseException:
+        folder.delete()
+        raise
