@@ -90,6 +90,11 @@ class SeenState(NamedTuple):
     state_id: str
     state: State | Failure
 
+    @classmethod
+    def failed(cls, place: tuple[str, str, str, str], error: Exception) -> "SeenState":
+        """The situation of a place, while the error is handled."""
+        return cls(*place, Failure.of(place[0], place[1], error))
+
     def size(self) -> int:
         """The members of all its lists."""
         return 0 if isinstance(self.state, Failure) else sum(1 for _ in self.state.members)
@@ -101,12 +106,11 @@ def seen_states(
     """The state of each situation; ``members`` by list id."""
     subscribed = TopicSubscriptions()
     for each in situations:
-        state: State | Failure
+        place = each.cluster, each.consumer_group, each.topic, each.situation_id
         try:
-            state = state_of(each, members, subscribed)
+            yield SeenState(*place, state_of(each, members, subscribed))
         except Exception as error:
-            state = Failure.of(each.cluster, each.consumer_group, error)
-        yield SeenState(each.cluster, each.consumer_group, each.topic, each.situation_id, state)
+            yield SeenState.failed(place, error)
 
 
 def state_of(

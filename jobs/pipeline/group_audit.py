@@ -148,7 +148,10 @@ class GroupAudit:
 
     def to_row(self, situation: SeenState) -> SituationRow:
         """The situation as a row."""
-        return to_row(situation, self.rules)
+        try:
+            return to_row(situation, self.rules)
+        except Exception as error:
+            return to_row(SeenState.failed(situation[:4], error), self.rules)
 
     def recompute(self, row: Sequence[Any]) -> tuple[list[Any], bytes]:
         """The shares of the situation of a row, and the verdict, packed: see ``evaluate_one``.
@@ -156,7 +159,12 @@ class GroupAudit:
         Where the row has a strategy, all members use it.
         """
         of_row = SituationRow._make(row)
-        verdict, allocations = evaluate_one(from_row(of_row), rules_of(of_row, self.rules))
+        rules = self.rules
+        try:
+            seen, rules = from_row(of_row), rules_of(of_row, self.rules)
+        except Exception as error:
+            seen = SeenState.failed(of_row[:4], error)
+        verdict, allocations = evaluate_one(seen, rules)
         return shares_of(allocations), pack_value(0, "", verdict).data
 
     def verdicts(self, rows: pa.RecordBatch) -> Verdicts:

@@ -240,7 +240,7 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         """The pieces of the groups that were judged last, and their situations with what came of
         each, which are kept from where they are read first: the audit itself reads them once.
         """
-        assert self.judged and self.recomputed  # noqa: S101 - whoever asks has judged groups
+        assert self.judged is not None and self.recomputed is not None  # noqa: S101 - judged
         return self.judged.rows, self._keep(self.recomputed, inf, "situations").rows
 
     def _recomputed(self, rows: DataFrame, work: Work) -> DataFrame:

@@ -140,7 +140,7 @@ def test_frames_give_what_an_audit_of_the_same_files_publishes(
         assert silent == {"G3", None}
         plan = plan_of(result.allocations)
         assert re.search(
-            "(?s)unpacked.*ArrowEvalPython .recompute_allocations.*Exchange.*Scan", plan
+            r"(?s)inline.*ArrowEvalPython .recompute_allocations.*Exchange.*Scan", plan
         )
         found = result.orphaned_queues.join(result.group_health, ["cluster", "consumer_group"])
         assert found.where("queue_id = 0").count() == 1
