@@ -6,6 +6,7 @@ The session is not reset between these tests: the pieces of one audit are kept i
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +14,15 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.schemas import REPORT_TABLES, SITUATIONS
+from jobs.config.masking import Masking
+from jobs.engines import batches
+from jobs.schemas import HEARTBEATS, REPORT_TABLES, SITUATIONS, TOPIC_ROUTES
 from jobs.spark import audit, register, schemas
 from jobs.spark.auditing import MADE_BY_THE_DRIVER
 from jobs.spark.dataframes import to_frame
 from jobs.storage import Location, Snapshots
 from tests.support.runs import ingest_locally
+from tests.support.snapshots import frame, heartbeat_row, route_row
 from tests.support.truth import CAPTURES, SAMPLE_SETTINGS
 
 pytestmark = pytest.mark.spark
@@ -31,8 +35,12 @@ def result(_spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactor
     """The audit of all captures together."""
     folder = tmp_path_factory.mktemp("captures")
     ingest_locally([str(CAPTURES)], folder)
+    return audited(_spark_session, folder)
+
+
+def audited(spark: SparkSession, folder: Path) -> Any:
     snapshots = Snapshots.open(Location(folder))
-    tables = {name: _spark_session.read.parquet(snapshots.table(name).uri) for name in NAMES}
+    tables = {name: spark.read.parquet(snapshots.table(name).uri) for name in NAMES}
     return audit(**tables, settings=SAMPLE_SETTINGS)
 
 
@@ -118,3 +126,37 @@ def test_which_lists_were_seen_at_a_time(result: Any) -> None:
     assert {each.topic for each in row.queues} == {"T_S2"}
     assert len(row.queues) == 12
     assert (row.other_routes, row.other_lists) == ([], [])
+
+
+def test_of_a_large_shard_too_all_situations_and_allocations_are_there(
+    _spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingest_locally([str(CAPTURES / "S2")], tmp_path)
+    monkeypatch.setattr(batches, "_MEMBERS_OF_A_LARGE_SHARD", 1)
+    result = audited(_spark_session, tmp_path)
+    assert "spread_situations" in plan_of(result.situations)
+    of_runs = {row["state_id"] for row in result["state_runs"].to_pylist()}
+    assert sorted(row.state_id for row in result.situations.collect()) == sorted(of_runs)
+    published = to_frame(_spark_session, result["allocations"], schemas.ALLOCATIONS)
+    assert published.count() > 0
+    options = {"ignore_row_order": True, "ignore_nullable": True}
+    assert_df_equality(result.allocations, published, **options)
+
+
+def test_secrets_are_masked_in_situations_and_allocations(_spark_session: SparkSession) -> None:
+    client_id = "10.0.0.1@RocketMQ|12345678|order-topic|1"
+    shown = Masking().mask(client_id)
+    assert shown != client_id
+    lists = [
+        heartbeat_row(broker_name=name, client_id=client_id) for name in ("broker-a", "broker-b")
+    ]
+    lists.append(heartbeat_row(broker_name="broker-b", client_id=client_id, client_addr="h:2"))
+    routes = [route_row(broker_name=name) for name in ("broker-a", "broker-b")]
+    result = audit(
+        frame(_spark_session, HEARTBEATS, lists), frame(_spark_session, TOPIC_ROUTES, routes)
+    )
+    rows = result.situations.collect()
+    ids = {each for row in rows for each in row.client_ids}
+    ids |= {each for row in rows for other in row.other_lists for each in other.client_ids}
+    assert any(row.other_lists for row in rows)
+    assert ids == {row.client_id for row in result.allocations.collect()} == {shown}
