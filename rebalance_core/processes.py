@@ -387,12 +387,18 @@ def _resolver(
     return resolved
 
 
-def common_strategy(state: State, rules: StrategyRules) -> AllocationStrategy | None:
-    """The strategy that all members use; None where they differ, or that of one is not known."""
+def strategies_of(state: State, rules: StrategyRules) -> dict[str, AllocationStrategy]:
+    """The strategy of each client id; none at all where that of one is not known, or its members
+    show several.
+    """
     resolved = _resolver(state, rules, (member.strategy for member in state.members))
     shown = {(m.client_id, m.strategy, m.language, m.version) for m in state.members}
-    used = {resolved(*each).strategy for each in shown}
-    return used.pop() if len(used) == 1 else None
+    found: dict[str, AllocationStrategy] = {}
+    for each in shown:
+        strategy = resolved(*each).strategy
+        if strategy is None or found.setdefault(each[0], strategy) is not strategy:
+            return {}
+    return found
 
 
 # Nearly all members of all groups show one of a few things.

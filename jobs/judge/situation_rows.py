@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 from rebalance_core import ClientList, Member, RouteBroker, StrategyRules, TopicRoute
 from rebalance_core.findings import most_queues
-from rebalance_core.processes import common_strategy
+from rebalance_core.grouping import grouped
+from rebalance_core.processes import strategies_of
 from rebalance_core.repairs import overridden
+from rebalance_core.strategies.base import AllocationStrategy, original_id
 from rebalance_core.strategies.factory import strategy_of
 from rebalance_core.views import possible_views, readable_queues
 
@@ -35,6 +37,7 @@ class SituationRow(NamedTuple):
     parameters: str | None
     queues: Sequence[Mapping[str, Any]] | None
     client_ids: Sequence[str]
+    other_strategies: Sequence[Mapping[str, Any]]
     other_routes: Sequence[Mapping[str, Any]]
     other_lists: Sequence[Mapping[str, Any]]
     connections: int
@@ -50,7 +53,7 @@ def to_row(seen: SeenState, rules: StrategyRules) -> SituationRow:
     """The row of a situation; of one that the core cannot be given, the failure is the rest."""
     place, state = seen[:4], seen.state
     if isinstance(state, Failure):
-        return SituationRow(*place, None, None, None, (), (), (), 0, None, _packed(state))
+        return SituationRow(*place, None, None, None, (), (), (), (), 0, None, _packed(state))
     ids = {each.broker: tuple(m.client_id for m in each.members) for each in state.client_lists}
     ((client_ids, _),) = Counter(ids.values()).most_common(1) or [((), 0)]
     routes = {}
@@ -58,10 +61,7 @@ def to_row(seen: SeenState, rules: StrategyRules) -> SituationRow:
         routes = {r.namesrv_addr: readable_queues(state.topic, r) for r in state.topic_routes}
     given = list(routes.values())
     queues = max(given, key=given.count) if given else None
-    strategy = common_strategy(state, rules)
-    if strategy is not None and strategy.variant:
-        strategy = None
-    parameters = strategy and rules.parameters_of(strategy)
+    strategies = _strategies(strategies_of(state, rules), rules)
     lists = [(each.broker, _facts(each.members)) for each in state.client_lists]
     stripped = [
         (route.namesrv_addr, [_without_queues(b) if is_divided else b for b in route.brokers])
@@ -70,11 +70,13 @@ def to_row(seen: SeenState, rules: StrategyRules) -> SituationRow:
     bare = replace(state, consumer_group="", topic="", client_lists=(), topic_routes=())
     return SituationRow(
         *place,
-        strategy.name if strategy else None,
-        # A queue of CONFIG may be one of the core's.
-        json.dumps(dict(parameters), default=astuple) if parameters else None,
+        *strategies[0][:2],
         None if queues is None else list(map(_struct, queues)),
         client_ids,
+        [
+            {"strategy": name, "parameters": parameters, "client_ids": each}
+            for name, parameters, each in strategies[1:]
+        ],
         [
             {"namesrv_addr": addr, "queues": list(map(_struct, each))}
             for addr, each in routes.items()
@@ -118,14 +120,39 @@ def from_row(row: SituationRow) -> SeenState:
 
 
 def rules_of(row: SituationRow, rules: StrategyRules) -> StrategyRules:
-    """The rules by which all members whose strategy is known use that of the row, if it has one.
+    """The rules by which members whose strategy is known use that of the row, if it has one.
 
     Raises AllocationError for a strategy that is unknown, or not made with such parameters.
     """
     if row.strategy is None:
         return rules
-    strategy = strategy_of(row.strategy, row.parameters)
-    return overridden(rules, lambda *_: strategy)
+    most = strategy_of(row.strategy, row.parameters)
+    others = {
+        client_id: strategy_of(each["strategy"], each["parameters"])
+        for each in row.other_strategies
+        for client_id in each["client_ids"]
+    }
+    return overridden(rules, lambda client_id, _: others.get(original_id(client_id), most))
+
+
+#: A strategy, its parameters as JSON, and who uses it.
+_Use = tuple[str | None, str | None, Sequence[str]]
+
+
+def _strategies(by_id: Mapping[str, AllocationStrategy], rules: StrategyRules) -> list[_Use]:
+    """The strategies by client id in use, that of most clients first. One of no name where none is
+    known, where an SDK computes something else under a name, or two have a name alike.
+    """
+    users = grouped((strategy, client_id) for client_id, strategy in by_id.items())
+    uses: list[_Use] = []
+    for strategy, client_ids in users.items():
+        # A queue of CONFIG may be one of the core's.
+        parameters = json.dumps(dict(rules.parameters_of(strategy)), default=astuple)
+        uses.append((strategy.name, None if parameters == "{}" else parameters, sorted(client_ids)))
+    is_named = not any(strategy.variant for strategy in users)
+    if not uses or not is_named or len({each[:2] for each in uses}) < len(uses):
+        return [(None, None, ())]
+    return sorted(uses, key=lambda each: (-len(each[2]), str(each)))
 
 
 def _packed(value: Any) -> bytes:

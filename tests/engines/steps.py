@@ -146,11 +146,11 @@ class Squares:
         what, number = situation
         place = ("c", f"G{number // 2}", "T", str(number))
         ids = [str(number)]
-        return (*place, None, None, None, ids, [], [], 19_000, 1, what.encode())
+        return (*place, None, None, None, ids, [], [], [], 19_000, 1, what.encode())
 
     def recompute(self, row: Sequence[Any]) -> tuple[list[object], bytes]:
         """Nobody takes anything."""
-        *_, ids, _, _, _, _, what = row
+        *_, ids, _, _, _, _, _, what = row
         found = self.evaluate_one((what.decode(), int(ids[0])))
         return [], pack_value(0, "", found).data
 

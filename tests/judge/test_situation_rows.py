@@ -57,7 +57,8 @@ def test_what_all_witnesses_gave_is_there_once() -> None:
     assert names(row.queues) == "a0 a1 b0"
     assert {each["topic"] for each in row.queues or ()} == {"T"}
     assert (*row.client_ids,) == ("x", "y", "z")
-    assert (row.other_routes, row.other_lists, row.connections) == ([], [], 6)
+    assert (row.other_strategies, row.other_routes, row.other_lists) == ([], [], [])
+    assert row.connections == 6
 
 
 def test_the_rest_has_no_client_id() -> None:
@@ -99,32 +100,44 @@ def test_what_is_in_a_column_is_what_the_state_is_made_of() -> None:
     )
 
 
-#: Members and the group; the strategy and the parameters of the row.
+def using(strategy: str | None, ids: str, **facts: Any) -> ClientList:
+    """A list whose clients use a strategy."""
+    return listed(f"of-{strategy}-{ids}", ids, strategy=strategy, **facts)
+
+
+#: Lists and the group; the strategy and the parameters of the row, and the others with their users.
 STRATEGIES = [
-    ([listed("a", "xy", strategy="AVG_BY_CIRCLE")], "G", "AVG_BY_CIRCLE", None),
+    ([using("AVG_BY_CIRCLE", "xy")], "G", "AVG_BY_CIRCLE", None, []),
     # Where nothing is seen of one, it is what was seen of the others.
-    ([listed("a", "x", strategy="AVG_BY_CIRCLE"), listed("b", "xy")], "G", "AVG_BY_CIRCLE", None),
-    ([listed("a", "xy")], "G_RING", "CONSISTENT_HASH", '{"virtual_node_count": 3}'),
-    # They differ; nobody knows its parameters; this SDK computes something else under the name.
-    (
-        [listed("a", "x", strategy="AVG"), listed("b", "y", strategy="AVG_BY_CIRCLE")],
-        "G",
-        *[None] * 2,
-    ),
-    ([listed("a", "x", strategy="CONFIG")], "G", None, None),
-    ([listed("a", "x", strategy="CONSISTENT_HASH", language="GO")], "G", None, None),
-    ([listed("a", "x", strategy="AVG", language="GO")], "G", "AVG", None),
-    ([], "G", None, None),
+    ([using("AVG_BY_CIRCLE", "x"), using(None, "xy")], "G", "AVG_BY_CIRCLE", None, []),
+    ([using(None, "xy")], "G_RING", "CONSISTENT_HASH", '{"virtual_node_count": 3}', []),
+    ([using("AVG", "z"), using("AVG_BY_CIRCLE", "xy")], "G", "AVG_BY_CIRCLE", None, ["AVG: z"]),
+    ([using("AVG", "x", language="GO")], "G", "AVG", None, []),
+    # Nobody knows its parameters; this SDK computes something else under the name; a client shows
+    # two; nobody is there.
+    ([using("CONFIG", "x"), using("AVG", "y")], "G", None, None, []),
+    ([using("CONSISTENT_HASH", "x", language="GO"), using("AVG", "y")], "G", None, None, []),
+    ([using("AVG", "x"), using("AVG_BY_CIRCLE", "xy")], "G", None, None, []),
+    ([], "G", None, None, []),
 ]
 
 
-@pytest.mark.parametrize(("lists", "group", "strategy", "parameters"), STRATEGIES)
-def test_the_strategy_is_that_of_all_members(
-    lists: list[ClientList], group: str, strategy: str | None, parameters: str | None
+@pytest.mark.parametrize(("lists", "group", "strategy", "parameters", "others"), STRATEGIES)
+def test_the_strategies_are_those_of_all_clients(
+    lists: list[ClientList], group: str, strategy: str | None, parameters: str | None, others: Any
 ) -> None:
     row = row_of(state(*lists, group=group))
     assert (row.strategy, row.parameters) == (strategy, parameters)
+    found = [f"{each['strategy']}: {' '.join(each['client_ids'])}" for each in row.other_strategies]
+    assert found == others
     assert (rules_of(row, RULES) is RULES) == (strategy is None)
+
+
+def test_two_rules_that_say_the_same_stay_two_strategies() -> None:
+    """The core takes them for two, and finds a fault: by one name they would be one."""
+    each = {"virtual_node_count": 3}
+    rules = [StrategyRule(".*", "CONSISTENT_HASH", client, each) for client in "xy"]
+    assert row_of(state(listed("a", "xy")), StrategyRules(rules)).strategy is None
 
 
 def test_a_queue_of_config_may_be_one_of_the_cores() -> None:

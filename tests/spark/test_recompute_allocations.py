@@ -109,13 +109,15 @@ class Counted(Squares):
         return super().find_groups(pieces)
 
 
-#: The columns strategy, parameters, queues and client_ids of a situation, and who takes what.
+#: The columns strategy, parameters, who uses AVG_BY_CIRCLE besides, queues and client ids of a
+#: situation, and who takes what.
 ASKED = [
-    ("AVG", None, "a0 a1 b0", "x y z", "x: a0, y: a1, z: b0"),
-    ("AVG", None, "a0 a1 b0", "x x z", "x*2: a0, z: b0"),
-    ("AVG_BY_CIRCLE", None, "a0 a1 a2 b0 b1", "x y z", "x: a0 b0, y: a1 b1, z: a2"),
-    ("MACHINE_ROOM", '{"consumeridcs": ["b"]}', "b@a0 b@a1", "x y z", "x: b@a0, y: b@a1, z:"),
-    ("CONFIG", '{"config_queues": [["T", "a", 1]]}', "a0 a1", "x y z", "x: a1, y: a1, z: a1"),
+    ("AVG", None, "", "a0 a1 b0", "x y z", "x: a0, y: a1, z: b0"),
+    ("AVG", None, "", "a0 a1 b0", "x x z", "x*2: a0, z: b0"),
+    ("AVG_BY_CIRCLE", None, "", "a0 a1 a2 b0 b1", "x y z", "x: a0 b0, y: a1 b1, z: a2"),
+    ("AVG", None, "y", "a0 a1 b0 b1", "x y", "x: a0 a1, y: a1 b1"),
+    ("MACHINE_ROOM", '{"consumeridcs": ["b"]}', "", "b@a0 b@a1", "x y z", "x: b@a0, y: b@a1, z:"),
+    ("CONFIG", '{"config_queues": [["T", "a", 1]]}', "", "a0 a1", "x y", "x: a1, y: a1"),
 ]
 
 
@@ -124,11 +126,13 @@ def test_the_core_computes_from_the_columns_that_a_person_reads(spark: Any) -> N
     of what is in the columns it has nothing.
     """
     rows = []
-    for number, (strategy, parameters, queues, ids, _) in enumerate(ASKED):
+    for number, (strategy, parameters, others, queues, ids, _) in enumerate(ASKED):
         asked = [queue_of(each) for each in queues.split()]
         rest = other_rest({broker for broker, _ in asked}, len(ids.split()))
         row = ["c", "G", "T", str(number), strategy, parameters]
-        row += [[("T", *each) for each in asked], ids.split(), [], [], 3, 1, bytearray(rest)]
+        by_circle = [("AVG_BY_CIRCLE", None, others.split())] if others else []
+        row += [[("T", *each) for each in asked], ids.split(), by_circle, [], []]
+        row += [3, 1, bytearray(rest)]
         rows.append(row)
     schema = from_arrow_schema(batches.SITUATION)
     recompute = recompute_allocations(GroupAudit(TERMS, RULES))(*batches.SITUATION.names)
