@@ -134,8 +134,9 @@ $(BROWSER_VENV)/installed $(AIRFLOW_VENV)/installed $(AIRFLOW_2_VENV)/installed:
 	$(@D)/bin/pip install --quiet --requirement $(filter %.txt,$^)
 	touch $@
 
-test-airflow: install package $(AIRFLOW_VENV)/installed $(AIRFLOW_2_VENV)/installed ## Run the DAG on the sample dumps, on Airflow 2.10 and 3, each in an environment of its own
+test-airflow: install wheel $(AIRFLOW_VENV)/installed $(AIRFLOW_2_VENV)/installed ## Run DAGs of the wheel on the sample dumps, on Airflow 2.10 and 3, each in an environment of its own
 	for airflow in $(AIRFLOW_2_VENV) $(AIRFLOW_VENV); do \
+		$$airflow/bin/pip install --quiet --no-deps --force-reinstall $(DIST)/*.whl || exit 1; \
 		PATH="$(abspath $(BIN)):$$PATH" $$airflow/bin/python -m pytest --confcutdir tests/airflow \
 			tests/airflow || exit 1; \
 	done
@@ -150,7 +151,7 @@ $(SPARK_3_VENV)/installed $(SPARK_4_VENV)/installed: pyproject.toml requirements
 	$(if $(JAVA),,$(@D)/bin/python $(LOCKED)/jre.lock)
 	touch $@
 
-test-spark-versions: $(SPARK_3_VENV)/installed $(SPARK_4_VENV)/installed ## Hold the engines to their contract and audit the sample on Spark 3.5 with pandas 2 and the newest 4.x with pandas 3
+test-spark-versions: $(SPARK_3_VENV)/installed $(SPARK_4_VENV)/installed ## Hold the engines to their contract and audit the sample on Spark 3.5 and the newest 4.x
 	for spark in $(SPARK_3_VENV) $(SPARK_4_VENV); do \
 		$$spark/bin/python -m pytest tests/spark tests/engines/test_engines.py tests/engines/test_travelling.py \
 			&& $$spark/bin/rebalance-audit run --dumps '$(SAMPLES)/*/dump.jsonl.gz' --engine spark \

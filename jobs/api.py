@@ -21,6 +21,7 @@ from .contract import as_plain, check_tables, with_declared_nulls
 from .engines.engine import Engine
 from .engines.local import LocalEngine
 from .errors import InputError, QuarantineError
+from .fold.heartbeat_rounds import as_rounds
 from .pipeline.audit import with_window
 from .pipeline.ingest import ingest
 from .pipeline.inputs import Inputs
@@ -56,6 +57,7 @@ def audit(
     since: Time | None = None,
     until: Time | None = None,
     history: GivenHistory | None = None,
+    round_seconds: int | None = None,
     spark: SparkSession | None = None,
 ) -> Report:
     """Audits dumps, or snapshot tables by their names.
@@ -77,6 +79,10 @@ def audit(
     earlier date, every finding is NEW. With a session it may be a schema that ``save_as_tables``
     wrote: see ``spark.auditing``.
 
+    ``round_seconds``, as 60: each heartbeat has a time of its own, as in a sink of events. They are
+    put into rounds of so many seconds, as a collector would have been given them: a client is
+    listed from its heartbeat until it expires. Without it tables of rounds are expected.
+
     Warns where more lines were not understood than the settings allow, and of snapshots that are
     left out because they lie in the future. Raises SettingsError for settings that are wrong,
     InputError where there is nothing to audit, ContractError, before anything runs, where a table
@@ -91,12 +97,18 @@ def audit(
         if spark is not None or any(hasattr(rows, "sparkSession") for rows in source.values()):
             from .spark.auditing import audit_tables  # noqa: PLC0415 - Spark takes its time
 
-            return audit_tables(source, asked, history, spark)
+            return audit_tables(source, asked, history, spark, round_seconds=round_seconds)
+    elif round_seconds is not None:
+        raise InputError(
+            "round_seconds: expected tables, as audit({'heartbeats': ..., 'topic_routes': ...}, "
+            "round_seconds=60), came dumps, whose lines have the times of their rounds"
+        )
     elif not isinstance(source, str | PathLike | Sequence):
         raise InputError(
             "expected dumps, or snapshot tables by name, as audit({'heartbeats': ..., "
             f"'topic_routes': ...}}), came {type(source).__name__}; "
-            "rebalance_audit.spark.audit(heartbeats, topic_routes) takes DataFrames"
+            "rebalance_audit.spark.audit takes DataFrames: (heartbeats, topic_routes) or "
+            "(lines=...)"
         )
     with temporary_folder() as folder, _engine_on(spark) as engine:
         task = with_window(asked.task(folder, history_of(history)))
@@ -107,8 +119,11 @@ def audit(
                 if table.name in source
             ]
             check_tables((table, rows.schema) for table, rows in given)
-            for table, rows in given:
-                _write(rows, task.snapshots / table.name)
+            tables = {table.name: rows for table, rows in given}
+            if round_seconds is not None:
+                tables = as_rounds(tables, round_seconds, task.settings.heartbeat_expiry_seconds)
+            for name, rows in tables.items():
+                _write(rows, task.snapshots / name)
         else:
             _ingest(engine, source, task)
         inputs = Inputs(

@@ -414,6 +414,7 @@ warning int: those of which the worst is WARNING
 groups int: the groups of both
 ongoing int: those of both that are still there at the end
 unseen int: those of both that were there when their group was last asked about, before the end
+ongoing_critical int: those of ongoing of which what is still there is CRITICAL
 new int: those of both with new findings, without those that returned
 returned int: those of both with new findings that were over before
 resolved int: findings of the previous run that are over

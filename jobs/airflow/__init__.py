@@ -1,1 +1,5 @@
-"""The DAG that ships: a file for the scheduler's folder, apart from the project."""
+"""The nightly audit as a DAG of Airflow's, for a file in the folder of the DAGs."""
+
+from .dag import rebalance_audit_dag
+
+__all__ = ["rebalance_audit_dag"]

@@ -31,7 +31,7 @@ _TO = ",".join((*WEBHOOK_SERVICES, NOWHERE))
 _TEMPLATES: Mapping[str | None, Sequence[str]] = {
     None: (),
     "cron": ("docs/deploy/crontab",),
-    "dag": ("jobs/airflow/rebalance_audit.py",),
+    "dag": ("docs/deploy/nightly_audit.py",),
     "kubernetes": ("docs/deploy/kubernetes/nightly.yaml", "conf/known_issues.toml"),
 }
 #: The name of what a service needs, and what that is.
@@ -141,7 +141,7 @@ def _given(args: Options, settings: Path) -> dict[str, Any]:
         "NAMESRV": ";".join(given_namesrvs(args.namesrv)),
     }
     if args.messages != NOWHERE:
-        given["service"] = args.messages
+        given |= {"service": args.messages, "ALERT": "post"}
         # The other schedules run where no file of this machine is.
         if args.schedule in (None, "cron"):
             secret, _ = _SECRETS[args.messages]
@@ -195,32 +195,26 @@ def _next_here(args: Options, settings: Path, given: Mapping[str, Any]) -> Itera
 
 
 def _next_on_airflow(args: Options, settings: Path, given: Mapping[str, Any]) -> Iterator[str]:
-    variable = {
-        "home": "CHECKOUT",
-        "settings": given["SETTINGS"],
-        "dumps": given["DUMPS"],
-        "snapshots": f"{given['OUTPUT']}/snapshots",
-        "reports": given["reports"],
-    }
     if args.messages != NOWHERE:
         name, what = _SECRETS[args.messages]
         yield (
             f"set REBALANCE_AUDIT_{name.upper()} to the {what} in the environment of Airflow's "
             "workers"
         )
-        variable["alert"] = "post"
-    text = shell_word(json.dumps(variable, ensure_ascii=False))
-    yield (
-        f"airflow variables set rebalance_audit {text}  # CHECKOUT: a checkout after make package; "
-        "Spark has to reach the folders"
-    )
     if args.namesrv:
         yield (
             f"keep a collector running, with --namesrv {shell_word(given['NAMESRV'])}, that writes "
-            "into the dumps folder of the variable rebalance_audit"
+            f"into {shell_word(given['DUMPS'])}"
         )
+    yield (
+        "install the wheel into Airflow's environment: pip install --no-deps "
+        "rocketmq_rebalance_audit-*.whl"
+    )
     folder = shell_word(str(settings.parent))
-    yield f"review {folder}/rebalance_audit.py and copy it into the folder of the DAGs"
+    yield (
+        f"review {folder}/nightly_audit.py and copy it into the folder of the DAGs; Spark has to "
+        "reach its folders"
+    )
 
 
 def _next_on_kubernetes(args: Options, settings: Path, _given: object) -> Iterator[str]:

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
 from rebalance_core.english import agreeing
 from rebalance_core.grouping import grouped
 from rebalance_core.texts import Text
@@ -41,7 +43,7 @@ from .statement import (
 )
 from .statements import RefusedLine, StatementReader, as_quarantined
 from .times import PlausibleTimes, day_of
-from .unpacking import BEGINNING, Archive, Line, SliceLines, too_long
+from .unpacking import BEGINNING, Archive, Line, RowLines, SliceLines, too_long
 
 #: Kinds of pieces.
 STATEMENTS, COUNTS = "statements", "counts"
@@ -124,17 +126,28 @@ class Counts:
             whole.refused_bytes += part.refused_bytes
             whole.kinds.update(part.kinds)
             whole.refused_kinds.update(part.refused_kinds)
-            whole.refused_by |= part.refused_by
+            for number, by_sender in part.refused_by.items():
+                whole.add_refused(number, by_sender)
             whole.answers.update(part.answers)
             for key, of_rounds in part.left_out.items():
                 for round_, number in of_rounds.items():
                     whole.add_left_out(key, round_, number)
-            whole.damage |= part.damage
+            for number, damage in part.damage.items():
+                whole.damage.setdefault(number, Damage()).add(damage)
             whole.endings |= part.endings
             whole.days.update(part.days)
             for log, by in part.ahead.items():
                 whole.ahead[log] = max(whole.ahead.get(log, by), by)
         return whole
+
+    def add_refused(self, number: int, by_sender: "dict[LineSender, RefusedLines]") -> None:
+        """Adds what was refused of a slice, or of some of its rows."""
+        there = self.refused_by.setdefault(number, {})
+        for sender, refused in by_sender.items():
+            of_sender = there.setdefault(sender, RefusedLines(0, 0, refused.reason))
+            of_sender.lines += refused.lines
+            of_sender.polls += refused.polls
+            of_sender.reason = min(of_sender.reason, refused.reason)
 
     def add_left_out(self, key: tuple[str, str], round_: Instant, number: int) -> None:
         """Adds what a collector left out; of two collectors in a round the larger number counts."""
@@ -157,6 +170,15 @@ class DumpStep:
         for slice_, content in opened:
             yield from _Reading(self, slice_).pieces(SliceLines(slice_, self.bounds, content))
 
+    def of_rows(self, name: str, batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
+        """The pieces of lines that are rows of the named table, as ``RowLines``: one slice."""
+        yield from _Reading(self, slice_of_rows(name)).pieces(RowLines(batches))
+
+
+def slice_of_rows(name: str) -> Slice:
+    """The one slice of all rows of a table of lines."""
+    return Slice(0, "dump", name, 0)
+
 
 class _Reading:
     """One slice, while it is read."""
@@ -174,13 +196,14 @@ class _Reading:
         self._refused: list[dict[str, Any]] = []
         self._refused_bytes = 0
 
-    def pieces(self, lines: SliceLines) -> Iterator[Piece]:
+    def pieces(self, lines: SliceLines | RowLines) -> Iterator[Piece]:
         archive = Archive(self._slice.size, self._bounds) if lines.is_archive else None
         begins = place = self._slice.number << _PLACE_BITS
         number, line, refused = 0, Line(b"", 0), None
         for number, line in enumerate(lines, 1):
             over = None if archive is None else archive.refuses(line.size)
-            refused = self._read(number, line, place, over)
+            order = place if line.order is None else line.order
+            refused = self._read(number, line, order, over)
             place += line.size + 1
             if self._held >= _STATEMENTS_AT_ONCE:
                 yield from self._take()
@@ -207,7 +230,7 @@ class _Reading:
                 f"{more:,} more lines of this file, up to this one, were not understood "
                 "(bounds.quarantined_lines)"
             )
-            self._keep(number, reason, b"")
+            self._keep(number, reason, line._replace(text=b""))
         self._counts.lines[self._slice.number] = number
         yield from self._take()
         yield self._take_refused()
@@ -219,13 +242,13 @@ class _Reading:
         yield pack_value(FOR_ALL, COUNTS, self._counts)
         yield pack_value(FOR_ALL, UNDERSTOOD, understood)
 
-    def _read(self, number: int, line: Line, place: int, over: str | None) -> RefusedLine | None:
+    def _read(self, number: int, line: Line, order: int, over: str | None) -> RefusedLine | None:
         if over is None and line.size > self._bounds.line_bytes:
             over = too_long(line.size, self._bounds)
         if over is not None:
             beginning = line._replace(text=line.text[:BEGINNING])
             return self._refuse(number, RefusedLine(over), beginning)
-        found = self._reader.read(line.text, place)
+        found = self._reader.read(line.text, order)
         if isinstance(found, RefusedLine):
             self._hold(found.polls)
             return self._refuse(number, found, line)
@@ -275,16 +298,18 @@ class _Reading:
             self._damage.bytes += size
             self._damage.nul_bytes += line.text.count(0)
         if self._counts.refused <= self._bounds.quarantined_lines:
-            self._keep(number, refused.reason, line.text)
+            self._keep(number, refused.reason, line)
         return refused
 
-    def _keep(self, number: int, reason: str, line: bytes) -> None:
-        text, exact = as_quarantined(line)
-        self._refused_bytes += len(line)
+    def _keep(self, number: int, reason: str, line: Line) -> None:
+        text, exact = as_quarantined(line.text)
+        self._refused_bytes += len(line.text)
+        is_row = line.order is not None
         self._refused.append(
             {
-                "file": file_uri(self._slice.path),
-                "line_number": number,
+                "file": file_uri(self._slice.path) if line.file is None else line.file,
+                # A row has no number that another run would give it again.
+                "line_number": 0 if is_row else number,
                 "reason": reason,
                 "line": text,
                 "line_bytes": exact,

@@ -1,10 +1,11 @@
-"""files -> lines, in bounded memory: plain files and archives, sound or not."""
+"""files, or rows -> lines, in bounded memory: plain files and archives, sound or not."""
 
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from hashlib import blake2b
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -30,12 +31,15 @@ READ = SimpleNamespace(bytes=0)
 class Line(NamedTuple):
     """A line without its line feed, and its bytes; of one that is too long the beginning alone.
 
-    ``has_end``: whether there is a line feed; the last line of a text may have none.
+    ``has_end``: whether there is a line feed; the last line of a text may have none. Of a row
+    ``file`` is where it comes from, and ``order`` its place among all lines, which no slice says.
     """
 
     text: bytes
     size: int
     has_end: bool = True
+    file: str | None = None
+    order: int | None = None
 
 
 class Archive:
@@ -151,6 +155,28 @@ class SliceLines:
             )
 
 
+class RowLines:
+    """The lines that are rows: of a column ``line``, of text or bytes, and one of files, ``file``.
+
+    Rows have no order, and a task any of them. So the order of lines is made of what they say: of
+    statements of one moment the same one counts, however the rows lie.
+    """
+
+    is_archive = False
+    problem: Text | None = None
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[Line]:
+        for batch in self._batches:
+            files: list[Any] = batch.column("file").to_pylist()
+            for value, file in zip(batch.column("line").to_pylist(), files, strict=True):
+                text = value or b""
+                order = int.from_bytes(blake2b(text, digest_size=7).digest())
+                yield Line(text, len(text), True, file, order)
+
+
 def _before_damage(member: "zlib._Decompress", packed: bytes) -> Iterator[bytes]:
     """The text of damaged bytes up to the damage, byte by byte: what fails gives nothing of what it
     had so far.
@@ -168,7 +194,7 @@ def _before_damage(member: "zlib._Decompress", packed: bytes) -> Iterator[bytes]
 def split_lines(chunks: Iterable[bytes], most_bytes: int) -> Iterator[Line]:
     """The lines of a text that comes in chunks; no more than a chunk and ``most_bytes`` are held.
 
-    >>> [tuple(line) for line in split_lines([b"a", b"b\\n\\nc"], 10)]
+    >>> [line[:3] for line in split_lines([b"a", b"b\\n\\nc"], 10)]
     [(b'ab', 2, True), (b'', 0, True), (b'c', 1, False)]
     """
     begun: list[bytes] = []

@@ -17,7 +17,7 @@ from ..errors import SparkError
 
 #: The version from which on, and the one before which, a package runs the jobs.
 SPARK_PACKAGE = "pyspark"
-RANGES = {SPARK_PACKAGE: ("3.5", "5"), "pandas": ("2.2", "4")}
+RANGES = {SPARK_PACKAGE: ("3.5", "5"), "pandas": ("2.2", "3")}
 
 _WHAT_TO_INSTALL = "pip install 'rocketmq-rebalance-audit[spark]'"
 

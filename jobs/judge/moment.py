@@ -71,6 +71,9 @@ class Moment:
     backlog_at: Instant | None = None
     #: The queues by what their offsets show; None where there are none.
     read: ReadQueues | None = None
+    #: The kind and the queue of all that the core finds wrong at the moment; None: it does not know
+    #: who owns what.
+    computed: frozenset[tuple[str, QueueKey]] | None = None
     #: The first and the last snapshot that there is.
     snapshots: tuple[Instant, Instant] | None = None
     #: The date of the published run that judged it; None: it was judged for this answer.
@@ -156,6 +159,7 @@ def find_moments(
                 backlog_old=backlog_old,
                 backlog_at=backlog_at,
                 read=_read(dossier, each, snapshot_time, wrong, terms),
+                computed=_computed(evaluated[period.situation.situation_id]),
                 snapshots=(times[0], times[-1]),
                 masking=terms.masking,
             )
@@ -163,6 +167,12 @@ def find_moments(
             if period.first_seen <= snapshot_time <= period.last_seen
         ]
     return moments
+
+
+def _computed(verdict: Verdict) -> frozenset[tuple[str, QueueKey]] | None:
+    if not verdict.verdict.shows_owners:
+        return None
+    return frozenset((each.kind, each.queue) for each in verdict.findings)
 
 
 def _held(dossier: Dossier, topic: str, since: Instant, until: Instant) -> tuple[LastReport, ...]:

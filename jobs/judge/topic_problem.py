@@ -186,10 +186,13 @@ def shown_faults(rows: Iterable[Row]) -> list[Row]:
     return shown
 
 
-def _weight(fault: Row) -> tuple[bool, bool, int]:
-    """The larger, the more it explains: whether it lasts and goes on, queues times seconds."""
+def _weight(fault: Row) -> tuple[bool, bool, int, int]:
+    """The larger, the more it explains: whether it lasts and goes on, its severity, queues times
+    seconds.
+    """
     seconds = (fault["last_seen"] - fault["first_seen"]) // SECOND + 1
-    return _lasts(fault), fault["ongoing"], fault["queues_affected"] * seconds
+    badness = kinds.SEVERITIES.index(fault["severity"])
+    return _lasts(fault), fault["ongoing"], badness, fault["queues_affected"] * seconds
 
 
 def _lasts(fault: Row) -> bool:

@@ -32,6 +32,7 @@ from .group_audit import GroupAudit, earlier_pieces
 from .inputs import Inputs, window_of_last
 from .lost_rows import lost_clusters, lost_rows, without_content
 from .merged_events import with_events
+from .refused_events import without_events
 from .terms_of_settings import strategy_rules, terms_of
 
 _LOGGER = logging.getLogger(__name__)
@@ -122,7 +123,9 @@ class FoldResult:
         if not inputs.snapshots.has(CLIENT_STATES.name):
             tables.remove(ALLOCATION_DRIFT)  # it needs what clients report of themselves
         polled = [each for each in self.facts.polled if each[0] not in self.lost_clusters]
-        of_groups = without_failures(self.engine.collect(judged), polled)
+        expiry = task.settings.heartbeat_expiry_seconds
+        in_rounds = without_events(self.engine.collect(judged), expiry)
+        of_groups = without_failures(in_rounds, polled)
         pieces = with_events(of_groups, self.facts, terms.masking)
         refused = chain([self.refused], inputs.quarantine())
         facts, engine = self.facts, self.engine

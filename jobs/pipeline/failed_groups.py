@@ -53,11 +53,12 @@ def without_failures(
             f"{of_one.sentence}"
         ) from StackError(of_one.stack)
     for each in failures[:_MOST_REPORTED]:
+        # Without a stack it is the input's: no defect to report.
         _LOGGER.warning(
-            "group %s of cluster %s was not audited: %s; %s",
+            "group %s of cluster %s was not audited: %s%s",
             *map(visible, (each.consumer_group, each.cluster, each.sentence)),
-            keep_stack(each.stack),
-            exc_info=StackError(each.stack),
+            each.stack and f"; {keep_stack(each.stack)}",
+            exc_info=StackError(each.stack) if each.stack else None,
         )
     if more := len(failures[_MOST_REPORTED:]):
         _LOGGER.warning("%s more failed likewise", count(more, "group"))

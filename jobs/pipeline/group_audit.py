@@ -1,7 +1,8 @@
 """A shard of groups: pieces of runs -> dossiers -> situations -> report tables."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -20,7 +21,7 @@ from ..engines.pieces import (
     unpack_value,
 )
 from ..fold.dossiers import make_dossiers
-from ..fold.kernel import runs_of
+from ..fold.kernel import LISTED, runs_of
 from ..fold.runs import Records
 from ..judge.allocations import rows_of_shares, shares_of
 from ..judge.arrow_tables import Row, to_table
@@ -35,6 +36,7 @@ from ..judge.evaluation import (
     evaluate_one,
     seen_states,
 )
+from ..judge.event_times import GroupTimes, times_of_group
 from ..judge.failed import Failure, rows_of_failed
 from ..judge.history import judge
 from ..judge.situation_rows import SituationRow, from_row, rules_of, to_row
@@ -43,6 +45,7 @@ from ..judge.terms import Terms
 from ..publish.earlier import EndedProblems
 from ..schemas import ALLOCATIONS, REPORT_TABLES
 from .failed_groups import pack_failures
+from .refused_events import REASON, TimesShown, pack_times
 
 #: The piece with the open findings of the run before, of a shard.
 EARLIER = "earlier"
@@ -54,17 +57,18 @@ _ROWS_AT_ONCE = 20_000
 
 @dataclass(frozen=True)
 class Shard:
-    """The groups of a shard with their situations, or the failure to find them; and by id the lists
-    that these name.
+    """The groups of a shard with their situations, or the failure to find them; by id the lists
+    that these name; and what the groups show of their times.
     """
 
     number: int
     groups: list[tuple[Dossier, Situations | Failure]]
     members: Mapping[str, Records]
+    times: TimesShown = field(default_factory=Counter)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The lists are for the situations alone, which have theirs with them.
-        return Shard, (self.number, self.groups, {})
+        return Shard, (self.number, self.groups, {}, self.times)
 
 
 #: The rows of a group in every report table.
@@ -123,10 +127,17 @@ class GroupAudit:
                     and not each.nameservers.isdisjoint(other.nameservers)
                     and (last := other.last_listed)
                 }
-        groups = [(dossier, self._situations(dossier)) for dossier in dossiers.values()]
-        return Shard(pieces[0].shard, groups, members)
+        # Lists that come by ids are those of a collector.
+        by_rows = any(each.kind == LISTED for each in pieces)
+        times = [times_of_group(each) if by_rows else None for each in dossiers.values()]
+        of_groups = list(zip(dossiers.values(), times, strict=True))
+        groups = [(dossier, self._situations(dossier, each)) for dossier, each in of_groups]
+        shown = Counter((dossier.cluster, each) for dossier, each in of_groups if each)
+        return Shard(pieces[0].shard, groups, members, shown)
 
-    def _situations(self, dossier: Dossier) -> Situations | Failure:
+    def _situations(self, dossier: Dossier, times: GroupTimes | None) -> Situations | Failure:
+        if times is not None and times.are_events:
+            return Failure(dossier.cluster, dossier.consumer_group, REASON, "")
         try:
             return find_situations(dossier, self.terms)
         except Exception as error:
@@ -207,6 +218,7 @@ class GroupAudit:
                 yield from pack_rows(groups.number, name, rows)
             part.clear()
         yield from pack_failures(failures.values())
+        yield from pack_times(groups.times)
 
     def _tables(
         self,

@@ -2,12 +2,11 @@
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from operator import itemgetter
 from statistics import mode
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -89,7 +88,8 @@ def ingest(
     counts = read.counts
     result = IngestCounts(len(files), size, read.lines, counts.refused, incomplete, counts.left_out)
     published = publish_ingest(result, rows, writer, settings, progress)
-    check_quarantine(counts, published, settings)
+    refused = checked_rows(published, QUARANTINE, ["file", "line_number", "reason", "line"])
+    check_quarantine(counts, refused, str(published.table(QUARANTINE.name)), settings)
     return result
 
 
@@ -112,19 +112,24 @@ def publish_ingest(
     return published
 
 
-def check_quarantine(counts: Counts, snapshots: Snapshots, settings: Settings) -> None:
-    """QuarantineError where more lines, or bytes, were not understood than the settings allow."""
+def check_quarantine(
+    counts: Counts, refused: Iterable[pa.Table], place: str, settings: Settings
+) -> None:
+    """QuarantineError where more lines, or bytes, were not understood than the settings allow.
+
+    ``refused``: the rows of the quarantine, of which a person finds all at ``place``.
+    """
     allowed = settings.allowed_quarantine_share
     if lost := too_much(counts, allowed):
         kinds = ", ".join(filter(None, lost.kinds))
         of_kinds = f"most lines of {kinds}, " if kinds else ""
-        where, remedy = _commonest(snapshots)
+        where, remedy = _commonest(refused)
         size = counts.bytes.total()
         in_bytes = f" {counts.refused_bytes:,} of {size:,} bytes," if size else ""
         raise QuarantineError(
             f"{where}{counts.refused:,} of {counts.lines.total():,} lines,{in_bytes} were not "
             f"understood ({lost.share:.1%}; {allowed:.1%} is allowed), "
-            f"{of_kinds}see {snapshots.table(QUARANTINE.name)}: {remedy}, and run again"
+            f"{of_kinds}see {place}: {remedy}, and run again"
         )
 
 
@@ -147,24 +152,25 @@ _HOW_TO_MEND = {
 }
 
 
-def _commonest(snapshots: Snapshots) -> tuple[str, str]:
+def _commonest(refused: Iterable[pa.Table]) -> tuple[str, str]:
     """The reason that most of the refused lines have, with the first line that has it; a remedy."""
     remedy = "mend what writes such lines (docs/dumps.md has their form)"
-    read = checked_rows(snapshots, QUARANTINE, ["file", "line_number", "reason"])
-    rows = chain.from_iterable(batch.to_pylist() for batch in read)
-    in_order = sorted(islice(rows, _MOST_REASONS), key=itemgetter("file", "line_number"))
+    rows = chain.from_iterable(batch.to_pylist() for batch in refused)
+    in_order = sorted(islice(rows, _MOST_REASONS), key=itemgetter("file", "line_number", "line"))
     if not in_order:
         return "", remedy
     reasons = [row["reason"].partition(", came ")[0] for row in in_order]
     first = in_order[reasons.index(mode(reasons))]
     line = f" line {first['line_number']}" if first["line_number"] else ""
-    if not first["line_number"]:
+    is_row = not first["line_number"] and first["line"]
+    if not first["line_number"] and not is_row:
         remedy = "copy the file again"
     for begin, advice in _HOW_TO_MEND.items():
         if first["reason"].startswith(begin):
             remedy = advice
     where = f"{visible(first['file'].removeprefix('file:'))}{line}: {visible(first['reason'])}; "
-    return where, _OTHER_FILES.get(first["file"].rpartition(".")[2].lower(), remedy)
+    ending = "" if is_row else first["file"].rpartition(".")[2].lower()
+    return where, _OTHER_FILES.get(ending, remedy)
 
 
 def _meter(size: int) -> Callable[[], StepShare | None]:
@@ -220,15 +226,19 @@ class ReadDumps:
 
     def tables(self, settings: Settings) -> Iterator[Piece]:
         """The pieces of all snapshot tables, the kind of each its table's name."""
+        yield from self.engine.collect(self.snapshot_pieces(settings))
+        yield from self.quarantine()
+
+    def snapshot_pieces(self, settings: Settings) -> Any:
+        """The same, where they are made and without the quarantine."""
         offsets = {log: log_offset(by) for log, by in self.counts.ahead.items()}
         terms = SnapshotTerms(
             settings.heartbeat_expiry_seconds, settings.client_log_time_zone, offsets
         )
-        made = self.engine.by_shard(self.pieces.only(STATEMENTS), SubjectTables(terms).make_tables)
-        yield from self.engine.collect(made)
-        yield from self._quarantine()
+        return self.engine.by_shard(self.pieces.only(STATEMENTS), SubjectTables(terms).make_tables)
 
-    def _quarantine(self) -> Iterator[Piece]:
+    def quarantine(self) -> Iterator[Piece]:
+        """The pieces of the refused lines."""
         before = _lines_before(self.slices, self.counts.lines)
         for piece in self.engine.collect(self.pieces.only(QUARANTINE.name)):
             number, rows = unpack_value(piece.data)
@@ -249,23 +259,29 @@ def _lines_before(slices: Sequence[Slice], lines: Mapping[int, int]) -> dict[int
 
 
 def read_dumps(engine: Engine, files: Sequence[InputFile], settings: Settings) -> ReadDumps:
-    """Reads all lines; twice where the times of some contradict those of most."""
+    """Reads all lines of files; twice where the times of some contradict those of most."""
     slices = slices_of(files)
-    shards = engine.shards(sum(file.unpacked_size for file in files))
-    bounds = settings.bounds
-    read = _read(engine, slices, DumpStep(shards, bounds))
-    plausible = PlausibleTimes.of(read.counts.days, bounds)
-    if apart := plausible.apart(read.counts.days):
-        return _read(engine, slices, DumpStep(shards, bounds, plausible), apart)
-    return read
+    size = sum(file.unpacked_size for file in files)
+    return read_all(engine, slices, size, settings, lambda step: engine.map(slices, step))
 
 
-def _read(
+def read_all(
     engine: Engine,
     slices: Sequence[Slice],
-    step: DumpStep,
-    apart: Mapping[str, ImplausibleLines] = MappingProxyType({}),
+    size: int,
+    settings: Settings,
+    map_lines: Callable[[DumpStep], Any],
 ) -> ReadDumps:
-    pieces = engine.map(slices, step)
-    counts = Counts.of(all_values(engine.collect(pieces.only(COUNTS)), COUNTS))
-    return ReadDumps(engine, slices, pieces, counts, apart)
+    """The same of lines that ``map_lines`` brings to a step; ``size``: about so many bytes."""
+    shards, bounds = engine.shards(size), settings.bounds
+
+    def read(step: DumpStep, apart: Mapping[str, ImplausibleLines]) -> ReadDumps:
+        pieces = map_lines(step)
+        counts = Counts.of(all_values(engine.collect(pieces.only(COUNTS)), COUNTS))
+        return ReadDumps(engine, slices, pieces, counts, apart)
+
+    found = read(DumpStep(shards, bounds), {})
+    plausible = PlausibleTimes.of(found.counts.days, bounds)
+    if apart := plausible.apart(found.counts.days):
+        return read(DumpStep(shards, bounds, plausible), apart)
+    return found

@@ -5,13 +5,14 @@ group for this answer, and their rows are read as those of a run are. The proble
 made of the rows that were there then, as that of the night is made of all.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from ..declared.instants import Instant
-from ..declared.kinds import GRADED_TABLES, QUEUE_FINDINGS, worst
+from ..declared.kinds import GRADED_TABLES, QUEUE_FINDINGS, STALLED, worst
 from ..judge.arrow_tables import Row, to_table
 from ..judge.history import problems_of
 from ..judge.moment import Moment
@@ -38,26 +39,58 @@ def judged_of(moment: Moment, published: Tables | None) -> Judged:
             for name in _READ
         }
 
-    now, others = (_of_time(rows, moment.snapshot_time, then=then) for then in (True, False))
+    is_in_time = partial(_where, rows, lambda row: _is_in_time(row, moment.snapshot_time))
+    in_time, others = is_in_time(is_so=True), is_in_time(is_so=False)
+    gaps = _interrupted(in_time, moment)
+    is_gap = partial(_where, in_time, lambda row: id(row) in gaps)
+    now, interrupted = is_gap(is_so=False), is_gap(is_so=True)
     whole, worst_one = _problem(place, now), _problem(place, _worst_of(now))
-    explaining = [each for problem in (worst_one, whole) if problem for each in problem.why]
+    paused, worst_paused = _problem(place, interrupted), _problem(place, _worst_of(interrupted))
+    explaining = (worst_one, whole, worst_paused)
     return Judged(
         worst=worst_one,
-        cause=next(iter(explaining), None),
-        faults=whole.faults if whole else (),
+        interrupted=worst_paused,
+        cause=next((each for problem in explaining if problem for each in problem.why), None),
+        faults=[each for problem in (whole, paused) if problem for each in problem.faults],
         others=_problem(place, _worst_of(others)),
-        queues={name: now[name] for name in QUEUE_FINDINGS},
+        queues={name: in_time[name] for name in QUEUE_FINDINGS},
     )
 
 
-def _of_time(rows: _TopicRows, time: Instant, *, then: bool) -> _TopicRows:
-    """The rows of what was there at the time, or of what was not."""
+def _where(rows: _TopicRows, is_meant: Callable[[Row], bool], *, is_so: bool) -> _TopicRows:
+    """The graded rows of which something is so, or is not."""
+    kept = {name: [row for row in rows[name] if is_meant(row) is is_so] for name in GRADED_TABLES}
+    return kept | {GROUP_HEALTH.name: rows[GROUP_HEALTH.name]}
 
-    def is_meant(row: Row) -> bool:
-        return bool(row["first_seen"] <= time <= row["last_seen"]) is then
 
-    there = {name: [*filter(is_meant, rows[name])] for name in GRADED_TABLES}
-    return there | {GROUP_HEALTH.name: rows[GROUP_HEALTH.name]}
+def _is_in_time(row: Row, time: Instant) -> bool:
+    """True if the time is in that of the row; what goes on at the end may have been seen last
+    before it.
+    """
+    return bool(row["first_seen"] <= time and (row["ongoing"] or time <= row["last_seen"]))
+
+
+def _interrupted(rows: _TopicRows, moment: Moment) -> set[int]:
+    """The ids of the rows in a gap of whose episode the moment is.
+
+    An episode of a queue that was computed has its gaps where the core finds nothing; a fault has
+    them where all that it causes has.
+    """
+    if moment.computed is None:
+        return set()
+    found = {*map(moment.masking.mask_all, moment.computed)}
+    queues = [
+        (row, row["computed"] and (kind, (row["broker_name"], row["queue_id"])) not in found)
+        for table, kind in QUEUE_FINDINGS.items()
+        for row in rows[table]
+        if kind != STALLED
+    ]
+    gaps = [row for row, is_absent in queues if is_absent and row["share_of_time"] < 1]
+    ids = {*map(id, gaps)}
+    causes = {cause for row in gaps for cause in row["causes"]}
+    causes -= {cause for row, _ in queues if id(row) not in ids for cause in row["causes"]}
+    faults = rows["group_faults"]
+    return ids | {id(row) for row in faults if row["fault"] in causes and row["share_of_time"] < 1}
 
 
 def _worst_of(rows: _TopicRows) -> _TopicRows:

@@ -16,13 +16,15 @@ class Judged:
     """The judgement of a topic at one moment.
 
     ``worst``: the problem of the worst that was there then, so that a WARNING that goes on does not
-    make a CRITICAL go on that was over at 10:09; None: nothing was. ``cause``: what explains it.
-    ``faults``: all that were there then. ``others``: the problem of the worst that was there at
-    other times alone. ``queues``: by table the findings of queues that were there then, their times
-    as Instants.
+    make a CRITICAL go on that was over at 10:09; None: nothing was. ``interrupted``: that of the
+    worst that was there before and after, and not then. ``cause``: what explains ``worst``, else
+    ``interrupted``. ``faults``: all of both. ``others``: the problem of the worst that was there at
+    other times alone. ``queues``: by table the findings of queues in whose time the moment is, with
+    their times as Instants.
     """
 
     worst: Problem | None = None
+    interrupted: Problem | None = None
     cause: ShownFault | None = None
     faults: Sequence[ShownFault] = ()
     others: Problem | None = None
@@ -30,7 +32,7 @@ class Judged:
 
     @property
     def wrong(self) -> set[tuple[str, str, int]]:
-        """The queues that were found wrong then, by kind."""
+        """The queues in the time of whose findings the moment is, by kind."""
         return {
             (QUEUE_FINDINGS[table], row["broker_name"], row["queue_id"])
             for table, rows in self.queues.items()

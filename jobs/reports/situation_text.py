@@ -54,7 +54,7 @@ def explain_lines(
     evaluation = core.evaluate(situation.state, situation.rules)
     waits = sorted((moment.backlog or {}).items(), key=lambda each: (-each[1], each[0]))
     waiting = _waiting(moment, evaluation).text
-    sentences = [_standing(judged, evaluation)]
+    sentences = [*_standings(judged, evaluation)]
     if waiting:
         sentences.append(Text("{sentence}.", sentence=begin(waiting)))
     wrong = {broker_name for _, broker_name, _ in judged.wrong}
@@ -85,23 +85,48 @@ def explain_lines(
     )
 
 
-def _standing(judged: Judged, evaluation: Evaluation) -> Text:
-    """The sentence of what was judged: whether it is over, how bad it is, what it is, how sure."""
-    problem = judged.worst
+def _standings(judged: Judged, evaluation: Evaluation) -> Iterator[Text]:
+    """The sentences of what was judged: of what was there, and of what was interrupted."""
+    if judged.interrupted is None or judged.worst is not None:
+        yield _standing(judged.worst, evaluation)
+    if (problem := judged.interrupted) is not None:
+        yield _as_known(
+            problem,
+            Text(
+                "Interrupted at this moment, {severity} from {first} to {last}: {what}; "
+                "{certainty}.",
+                severity=problem.severity,
+                first=day_and_time(problem.began),
+                last=day_and_time(problem.last_seen),
+                what=within(problem.what),
+                certainty=in_words(problem.certainty),
+            ),
+        )
+
+
+def _standing(problem: Problem | None, evaluation: Evaluation) -> Text:
+    """The sentence of what was there: whether it is over, how bad it is, what it is, how sure."""
     if problem is None and evaluation.coverage != AUDITED:
         return Text("Nothing was found, and who owns which queue is not known at this moment.")
     if problem is None:
         return Text("Nothing is wrong at this moment.")
     if problem.standing == "HARMLESS":
         return Text("Nothing is wrong today, but members differ: {what}.", what=problem.what)
-    text = Text(
-        "{now}, {severity} from {first} on: {what}; {certainty}.",
-        now=begin(problem.now),
-        severity=problem.severity,
-        first=day_and_time(problem.began),
-        what=within(problem.what),
-        certainty=in_words(problem.certainty),
+    return _as_known(
+        problem,
+        Text(
+            "{now}, {severity} from {first} on: {what}; {certainty}.",
+            now=begin(problem.now),
+            severity=problem.severity,
+            first=day_and_time(problem.began),
+            what=within(problem.what),
+            certainty=in_words(problem.certainty),
+        ),
     )
+
+
+def _as_known(problem: Problem, text: Text) -> Text:
+    """The sentence; of a known issue with the reasons."""
     if problem.standing != "KNOWN":
         return text
     reasons = joined(problem.known_issues)

@@ -5,6 +5,9 @@ spark_engine.py   the engine: slices, shards, and the UDF that every situation g
 session.py     the session of a command, and what the jobs need of one
 auditing.py    ``audit``: DataFrames in, DataFrames out
 dataframe_rows.py   what a snapshot table must have, and how its rows travel to the fold
+what_to_type.py   what to type where it has not that, tried by Spark before it is shown
+days.py        of tables by days those of the window
+dump_lines.py   lines of dumps that are rows, as snapshot tables
 dataframes.py   tables of Arrow and published reports as DataFrames, and as tables of a catalogue
 schemas.py     the snapshot tables as Spark's types
 daemon.py      what all workers have imported, of a session that is started here

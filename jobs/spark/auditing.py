@@ -5,13 +5,15 @@
 Nothing is staged: the rows go from their plan to the fold by Arrow, where Spark reads them.
 """
 
+import warnings
 import weakref
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date as Date
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,11 +26,13 @@ from ..config.settings import Settings
 from ..config.window import Window
 from ..declared.kinds import MEMBERS_LEFT
 from ..engines.environment import sentence_of_spark
-from ..errors import InputError
+from ..errors import InputError, QuarantineError
+from ..fold.heartbeat_rounds import checked_round_seconds
 from ..fold.kernel import Cutting
 from ..fold.slices import TableStep
 from ..judge.moment import Moment
 from ..pipeline.audit import with_window
+from ..pipeline.ingest import check_quarantine
 from ..pipeline.inputs import Inputs
 from ..pipeline.moments import MomentQuestion, moments_of_inputs
 from ..publish.run import Task
@@ -57,6 +61,7 @@ from ..shell.asked import (
 from ..shell.given_tables import as_arrow, check_named
 from ..shell.report import Report
 from ..storage import Location, PublishedRun, Snapshots
+from ..texts.shown import visible
 from .dataframe_rows import Names, RowsStep, prepared
 from .dataframes import (
     allocations_of,
@@ -65,6 +70,8 @@ from .dataframes import (
     situations_of,
     to_frame,
 )
+from .dump_lines import LINES, ReadLines, are_lines, as_lines, read_lines
+from .heartbeat_frames import FramesInRounds
 from .schemas import spark_schema
 from .session import adopted, fitting_workers, for_rows, suited
 from .spark_engine import SparkEngine
@@ -83,10 +90,11 @@ _MOST_BYTES = 8 << 30
 
 
 def audit(
-    heartbeats: Any,
+    heartbeats: Any = None,
     topic_routes: Any = None,
     broker_polls: Any = None,
     *,
+    lines: Any = None,
     settings: GivenSettings = None,
     known_issues: GivenIssues = None,
     date: Day | None = None,
@@ -94,10 +102,15 @@ def audit(
     until: Time | None = None,
     history: GivenHistory | None = None,
     columns: Names | None = None,
+    round_seconds: int | None = None,
     spark: SparkSession | None = None,
     **further: Any,
 ) -> "SparkReport":
     """Audits snapshot tables: DataFrames, names of tables or views, or of pandas, Polars, Arrow.
+
+    ``lines``, in place of tables, are the lines of dumps, one a row: ``spark.read.text("dumps/")``,
+    or what a sink of raw answers has. ``columns`` may name the column, ``{"line": "value"}``, and
+    that of the file that a refused line is named with, ``"file"``.
 
     ``further`` snapshot tables by their names, as ``queue_offsets``. The audit runs in the session
     of the first DataFrame, or in the active one.
@@ -111,7 +124,15 @@ def audit(
     ``settings``, ``known_issues``, ``date``, ``since`` and ``until`` are those of
     ``rebalance_audit.audit``; of files that have statistics Spark reads what lies in the window.
 
-    A row whose values break the contract is left out, and named in ``quarantine``. Raises
+    With a window Spark also leaves out the partitions of other days, where a table has a column
+    ``dt`` or ``date``: see ``days``.
+
+    ``round_seconds``, as 60: each heartbeat has a time of its own, as in a sink of events. They are
+    put into rounds of so many seconds, as a collector would have been given them: a client is
+    listed from its heartbeat until it expires. Without it tables of rounds are expected.
+
+    A row whose values break the contract is left out, and named in ``quarantine``, and so is a line
+    that is not understood; it warns where these are more than the settings allow. Raises
     ContractError, before anything runs, where columns are missing or of a wrong type, InputError
     for what is not a table or a name, SettingsError for settings that are wrong.
 
@@ -130,8 +151,11 @@ def audit(
         **further,
     }
     tables = {name: rows for name, rows in given.items() if rows is not None}
+    if lines is not None and (tables or round_seconds is not None):
+        beside = ", ".join(tables) or "round_seconds: lines have their rounds"
+        raise InputError(f"expected lines or snapshot tables, came lines and {beside}")
     asked = Asked.of(settings, known_issues, date, since, until)
-    return audit_tables(tables, asked, history, spark, columns)
+    return audit_tables(tables, asked, history, spark, columns, round_seconds, lines)
 
 
 def audit_tables(
@@ -140,29 +164,69 @@ def audit_tables(
     history: GivenHistory | None = None,
     spark: SparkSession | None = None,
     columns: Names | None = None,
+    round_seconds: int | None = None,
+    lines: Any = None,
 ) -> "SparkReport":
-    """The same of tables by their names."""
-    check_named(tables)
-    spark = spark or _session_of(tables.values())
+    """The same of tables by their names, or of lines."""
+    length = None if round_seconds is None else checked_round_seconds(round_seconds)
+    spark = spark or _session_of([*tables.values(), lines])
+    given = tables if lines is None else {LINES: lines}
     with fitting_workers(spark):
-        frames = {name: _as_frame(spark, name, rows) for name, rows in tables.items()}
+        frames = {name: _as_frame(spark, name, rows) for name, rows in given.items()}
+    if lines is None:
+        _check_no_lines(frames)
+        check_named(tables)
     with temporary_folder() as folder, suited(spark) as own:
         engine = SparkEngine(own)
         task = with_window(asked.task(folder, history_of(history)))
         settings = task.settings
-        in_window = prepared(frames, columns, task.window, settings.route_max_age_seconds)
-        rows = {name: adopted(own, each) for name, each in in_window.items()}
+        expiry = settings.heartbeat_expiry_seconds
+        # A heartbeat from before the window is listed in its first rounds.
+        window = task.window if length is None else task.window.earlier(expiry)
         try:
-            inputs = FrameInputs.read(engine, rows, settings, task.window, folder)
+            of_lines = in_rounds = None
+            if lines is not None:
+                came = adopted(own, as_lines(frames[LINES], columns or {}))
+                of_lines = read_lines(engine, came, _size_of(came), settings)
+                frames, columns = dict(of_lines.tables), None
+            in_window = prepared(frames, columns, window, settings.route_max_age_seconds)
+            rows = {name: adopted(own, each) for name, each in in_window.items()}
+            if length is not None:
+                in_rounds = FramesInRounds.of(rows[HEARTBEATS.name], length, expiry)
+            read = rows if in_rounds is None else in_rounds(rows)
+            inputs = FrameInputs.read(engine, read, settings, task.window, folder)
+            if of_lines is not None:
+                inputs = inputs.with_lines(of_lines)
             published = publish_audit(engine, task, QUIET, inputs)
         except BaseException:
             engine.close()
             raise
-    report = SparkReport(task, published, engine, rows, spark)
+    if of_lines is not None:
+        _warn_of_quarantine(of_lines, settings)
+    report = SparkReport(task, published, engine, rows, spark, in_rounds)
     weakref.finalize(report, folder.delete)
     # At the end of Python its Java may be gone, with all that it kept.
     weakref.finalize(report, engine.close).atexit = False
     return report
+
+
+def _check_no_lines(frames: Mapping[str, DataFrame]) -> None:
+    """InputError, with the call that takes them, for lines of dumps in place of lists."""
+    lists = frames.get(HEARTBEATS.name)
+    if lists is not None and TOPIC_ROUTES.name not in frames and are_lines(lists):
+        there = ", ".join(f"{visible(name)} {type_}" for name, type_ in lists.dtypes)
+        raise InputError(
+            "heartbeats: expected a row for each connection in a broker's list, came the columns "
+            f"{there}; lines of dumps go in as audit(lines=...), as audit(lines=spark.read.text("
+            '"dumps/"))'
+        )
+
+
+def _warn_of_quarantine(read: ReadLines, settings: Settings) -> None:
+    try:
+        check_quarantine(read.counts, read.refused, "the table quarantine", settings)
+    except QuarantineError as error:
+        warnings.warn(str(error), stacklevel=4)
 
 
 def _session_of(tables: Iterable[Any]) -> SparkSession:
@@ -195,6 +259,13 @@ class FrameTables(Snapshots):
     """The tables that the engine has, by their names; the driver reads none."""
 
     names: frozenset[str] = frozenset()
+    #: The summary of the ingest of lines; None: they came as tables.
+    of_lines: Mapping[str, Any] | None = None
+
+    @property
+    def ingested(self) -> dict[str, Any] | None:
+        """The summary of the ingest of lines; None: they came as tables."""
+        return None if self.of_lines is None else dict(self.of_lines)
 
     def files(self, *_: str) -> list[Any]:
         """None: the rows came by Arrow."""
@@ -210,6 +281,8 @@ class FrameInputs(Inputs):
     """Snapshot tables that are DataFrames; they are read once."""
 
     made: tuple[Any, Cutting]
+    #: The lines that were not understood.
+    refused: Sequence[pa.Table] = ()
 
     @classmethod
     def read(
@@ -238,6 +311,17 @@ class FrameInputs(Inputs):
         with for_rows(engine.spark):
             pieces = engine.map_rows(wanted, RowsStep(step))
         return cls(FrameTables(folder, names=frozenset(wanted)), settings, made=(pieces, cutting))
+
+    def with_lines(self, read: ReadLines) -> "FrameInputs":
+        """The same of tables that were made of lines: with what was refused and is lacking."""
+        tables = FrameTables(
+            self.snapshots.root, names=frozenset(read.tables), of_lines=read.ingested
+        )
+        return replace(self, snapshots=tables, refused=read.refused)
+
+    def quarantine(self) -> Iterator[pa.Table]:
+        """The rows of the lines that were not understood."""
+        return iter(self.refused)
 
     def cut(self, *_: Any, **__: Any) -> tuple[Any, Cutting]:
         """The pieces that were made as the rows were read."""
@@ -273,8 +357,10 @@ class SparkReport(Report):
         engine: SparkEngine,
         rows: Mapping[str, DataFrame],
         spark: SparkSession,
+        in_rounds: FramesInRounds | None = None,
     ) -> None:
         super().__init__(task, published)
+        self._in_rounds = in_rounds
         self._engine = engine
         self._rows = rows
         self._spark = spark
@@ -326,10 +412,14 @@ class SparkReport(Report):
             replace_date(getattr(self, name), f"{schema}.{name}", day)
 
     def _moments(self, question: MomentQuestion) -> list[Moment]:
+        rows = self._rows
+        if self._in_rounds is not None:
+            of_group = {name: _of_group(each, question.group) for name, each in rows.items()}
+            rows = self._in_rounds(of_group)
         with fitting_workers(self._spark), SparkEngine(self._engine.spark) as engine:
             inputs = FrameInputs.read(
                 engine,
-                self._rows,
+                rows,
                 self._settings,
                 question.window,
                 self._task.snapshots,

@@ -9,7 +9,6 @@ What is lossless is taken: whole numbers of any width, decimals without digits b
 times as text of ISO 8601 (UTC where it has no zone).
 """
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -33,7 +32,9 @@ from ..engines.pieces import Piece
 from ..errors import ContractError, InputError
 from ..fold.numbers import pc
 from ..fold.slices import NO_TIME, ROUTES, TableStep
-from ..schemas import NESTED_VALUES, SNAPSHOT_TABLES, TIMESTAMP, Table
+from ..schemas import NESTED_VALUES, SNAPSHOT_TABLES, Table
+from .days import of_days
+from .what_to_type import Misfits, what_to_type
 
 #: Our name of a column to theirs, or to a column that is made of theirs; or by table such names.
 Names: TypeAlias = Mapping[str, Any]
@@ -59,13 +60,15 @@ def prepared(
     """The declared columns of each table, as they travel; those that are missing are null.
 
     Of the ``window`` alone, as far as Spark sees that a row is not in it (``TableStep`` decides):
-    so files whose statistics are outside of it are not read.
+    so files whose statistics are outside of it are not read, nor partitions of other days.
 
     Raises ContractError with all that is missing or of a wrong type in any of the tables, and what
     to type; InputError for a name in ``columns`` that no table has.
     """
     columns = columns or {}
     _check_names(columns)
+    age = route_max_age_seconds
+    frames = {name: of_days(_TABLES[name], rows, window, age) for name, rows in frames.items()}
     named = {
         name: _by_our_names(_TABLES[name], rows, {**columns, **columns.get(name, {})})
         for name, rows in frames.items()
@@ -78,11 +81,12 @@ def prepared(
     try:
         check_tables(came)
     except ContractError as error:
-        problems = [str(error), *problems, *_what_to_type(came, frames, named)]
+        misfits = (_misfits(*each, frames[each[0].name], named[each[0].name]) for each in came)
+        problems = [str(error), *problems, *what_to_type(misfits, _fits)]
     if problems:
         raise ContractError("\n".join(problems))
     return {
-        name: _in_window(_TABLES[name], each.rows, window, route_max_age_seconds).selectExpr(
+        name: _in_window(_TABLES[name], each.rows, window, age).selectExpr(
             *_travelling(_TABLES[name], each.rows)
         )
         for name, each in named.items()
@@ -198,8 +202,9 @@ def _not_found(columns: Names, named: Mapping[str, _NamedColumns]) -> Iterator[s
 def _came(table: Table, struct: T.StructType) -> Iterator["pa.Field[Any]"]:
     for field in struct:
         expected = table.schema.field(field.name).type
-        fits = _travels(field.dataType, expected, "x") is not None
-        yield pa.field(field.name, expected if fits else _arrow_type(field))
+        yield pa.field(
+            field.name, expected if _fits(field.dataType, expected) else _arrow_type(field)
+        )
 
 
 def _arrow_type(field: T.StructField) -> pa.DataType:
@@ -213,49 +218,18 @@ def _arrow_type(field: T.StructField) -> pa.DataType:
     return type_
 
 
-def _what_to_type(
-    came: list[tuple[Table, pa.Schema]],
-    frames: Mapping[str, DataFrame],
-    named: Mapping[str, _NamedColumns],
-) -> Iterator[str]:
-    """The argument that mends the columns, as far as names and types show it."""
-    lines, there = [], []
-    for table, schema in came:
-        taken, theirs = named[table.name].theirs, frames[table.name].columns
-        missing = [f.name for f in table.schema if not f.nullable and f.name not in schema.names]
-        near = _alike(missing, [name for name in theirs if name not in taken.values()])
-        parts = [f'"{name}": "{near.get(name, "...")}"' for name in missing]
-        for field in table.schema:
-            if schema.names.count(field.name) != 1 or schema.field(field.name).type == field.type:
-                continue
-            # A text of a time without a zone is one of UTC.
-            type_ = "string" if field.type == TIMESTAMP else type_name(field.type)
-            name = taken[field.name]
-            column = "(...)" if name is None else f"F.col({json.dumps(_quoted(name))})"
-            made = f'{column}.cast("{type_}")'
-            if field.type == TIMESTAMP and pa.types.is_integer(schema.field(field.name).type):
-                made = f"F.timestamp_millis({column})"
-            parts.append(f'"{field.name}": {made}')
-        if parts:
-            lines.append(f'"{table.name}": {{{", ".join(parts)}}}')
-        if len(near) < len(missing):
-            there.append(f"{table.name} has the columns {', '.join(theirs)}")
-    yield f"name, or make, what is there: audit(..., columns={{{', '.join(lines)}}})"
-    yield from there
+def _misfits(table: Table, schema: pa.Schema, rows: DataFrame, named: _NamedColumns) -> Misfits:
+    missing = [f.name for f in table.schema if not f.nullable and f.name not in schema.names]
+    wrong = [
+        field.name
+        for field in table.schema
+        if schema.names.count(field.name) == 1 and schema.field(field.name).type != field.type
+    ]
+    return Misfits(table, rows, named.theirs, missing, wrong)
 
 
-def _alike(missing: list[str], theirs: list[str]) -> dict[str, str]:
-    """Maps our names to theirs that are spelled alike or are the end of ours; each once."""
-    plain = {re.sub(r"[\W_]", "", name).lower(): name for name in theirs}
-    found: dict[str, str] = {}
-    for is_alike in (
-        lambda ours: get_close_matches(ours, plain, 1, 0.8),
-        lambda ours: [each for each in plain if len(each) > 3 and ours.endswith(each)],
-    ):
-        for name in missing:
-            if name not in found and (near := is_alike(name.replace("_", ""))):
-                found[name] = plain.pop(near[0])
-    return found
+def _fits(came: T.DataType, expected: Any) -> bool:
+    return _travels(came, expected, "x") is not None
 
 
 # ---------------------------------------------------------------- how a column travels

@@ -42,10 +42,12 @@ def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType | None = No
     return spark.range(0, 1, 1, 1).mapInArrow(rows_of_the_driver, schema)
 
 
-def rows_of_pieces(pieces: DataFrame, table: str) -> DataFrame:
-    """The rows of a table that are packed in pieces, unpacked where they lie."""
+def rows_of_pieces(pieces: DataFrame, table: str, schema: StructType | None = None) -> DataFrame:
+    """The rows of a table that are packed in pieces, unpacked where they lie; without a schema
+    those of a report table.
+    """
     of_table = pieces.where(pieces["kind"] == table).select("data")
-    return of_table.mapInArrow(unpacking_step(table), spark_schema(declared_table(table)))
+    return of_table.mapInArrow(unpacking_step(table), schema or spark_schema(declared_table(table)))
 
 
 def allocations_of(recomputed: DataFrame, masking: Masking) -> DataFrame:

@@ -42,6 +42,7 @@ from ..engines.pieces import in_parts
 from ..errors import InputError
 from ..judge.allocations import SHARES as SHARES_OF_A_SITUATION
 from ..judge.evaluation import MEMBERS_AT_ONCE
+from .session import fitting_workers
 
 #: A pandas UDF: from columns, or their names, to a column.
 Udf: TypeAlias = Callable[..., Column]
@@ -119,12 +120,12 @@ def allocate(
     ``rebalance_core.make_strategy``; ``parameters`` has those of each row, as JSON.
 
     Raises AllocationError for a strategy that is named here and unknown, or not made with these
-    parameters.
+    parameters, SparkError where the workers' Python cannot run it.
 
     >>> groups.select("consumer_group", allocate("AVG", "queues", "ids"))  # doctest: +SKIP
     >>> groups.select(allocate(F.col("strategy"), "queues", "ids"))  # doctest: +SKIP
     """
-    return _allocate()(*_columns(strategy, queues, client_ids, parameters, named))
+    return _called(_allocate, _columns(strategy, queues, client_ids, parameters, named))
 
 
 def queue_findings(
@@ -141,18 +142,26 @@ def queue_findings(
     >>> found = queue_findings("AVG", "queues", "ids").alias("found")  # doctest: +SKIP
     >>> groups.select(found).where("size(found.orphaned) > 0").show()  # doctest: +SKIP
     """
-    return _queue_findings()(*_columns(strategy, queues, client_ids, parameters, named))
+    return _called(_queue_findings, _columns(strategy, queues, client_ids, parameters, named))
 
 
 def register(spark: SparkSession) -> None:
-    """Both for SQL of this session, the parameters, if any, as JSON.
+    """Both for SQL of this session, the parameters, if any, as JSON. Raises SparkError where the
+    workers' Python cannot run them.
 
     >>> register(spark)  # doctest: +SKIP
     >>> spark.sql("SELECT rocketmq_allocate('AVG', queues, ids) FROM groups")  # doctest: +SKIP
     """
     udfs: Any = spark.udf
-    udfs.register("rocketmq_allocate", _allocate())
-    udfs.register("rocketmq_queue_findings", _queue_findings())
+    with fitting_workers(spark):
+        udfs.register("rocketmq_allocate", _allocate())
+        udfs.register("rocketmq_queue_findings", _queue_findings())
+
+
+def _called(make: Callable[[], Udf], columns: list[str | Column]) -> Column:
+    """The column of a UDF that is made where the workers' Python fits."""
+    with fitting_workers():
+        return make()(*columns)
 
 
 def _columns(

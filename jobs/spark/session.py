@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import traceback
-import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +21,7 @@ from tempfile import gettempdir, mkdtemp, mkstemp
 from threading import RLock
 from typing import Any, cast
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
 from pyspark import RDD, SparkConf, SparkContext
@@ -95,7 +95,6 @@ def _rows_of_a_batch(version: str) -> str:
 
 #: Packages that every worker needs.
 _OF_A_WORKER = ("numpy", "pandas", "pyarrow", __package__, "rebalance_core")
-_OF_PANDAS_3 = "PySpark does not yet fully support pandas"
 #: The Python that Spark takes where PYSPARK_PYTHON is not set.
 _DEFAULT = "python3"
 
@@ -104,6 +103,8 @@ _DEFAULT = "python3"
 _LOCK = RLock()
 #: The contexts whose workers take this Python, once for each audit that is under way.
 _WITH_THIS_PYTHON: list[SparkContext] = []
+#: The Python of each context of which a worker has shown that it can run the audit.
+_FITTING: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -208,27 +209,30 @@ def unnoticed(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def fitting_workers(spark: SparkSession) -> Iterator[None]:
-    """Lets Spark's workers run in a Python that fits this one, within the block.
+def fitting_workers(spark: SparkSession | None = None) -> Iterator[None]:
+    """Lets Spark's workers run in a Python that fits this one, for all that is made in the block:
+    a UDF keeps the Python of the moment in which it is made. None: the session that there is.
 
     Workers take the Python that PYSPARK_PYTHON names when the session starts, else the first
     ``python3`` on their PATH. In a notebook whose environment is not activated that is another one.
     Workers on this machine get this Python then, for the block. A Python that was named, or that is
-    on another machine, is asked with one small task. Raises SparkError where it does not fit.
+    on another machine, is asked once with one small task. Raises SparkError where it does not fit.
     """
     check_packages()
     if is_remote():  # Spark Connect: the server chooses the Python, and checks its version.
         yield
         return
-    context = spark.sparkContext
+    context = SparkContext.getOrCreate() if spark is None else spark.sparkContext
     is_here = str(context.master).startswith("local")
     with _LOCK:
         is_lent = is_here and (context.pythonExec == _DEFAULT or context in _WITH_THIS_PYTHON)
         if is_lent:
             context.pythonExec = sys.executable
             _WITH_THIS_PYTHON.append(context)
-    if not is_here or context.pythonExec != sys.executable:
+    is_known = is_here and context.pythonExec == sys.executable
+    if not is_known and _FITTING.get(context) != context.pythonExec:
         _ask_a_worker(context)
+        _FITTING[context] = context.pythonExec
     try:
         yield
     finally:
@@ -267,8 +271,6 @@ def spark_session(
     Raises JavaError where there is no Java to start one, and SparkError for every failure of Spark
     in the block: the cause in one line, and where the file is.
     """
-    # It says so at each call that looks; the audit is tried with pandas 3.
-    warnings.filterwarnings("ignore", _OF_PANDAS_3, FutureWarning)
     # Workers would else take whatever python3 is first on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ

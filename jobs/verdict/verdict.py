@@ -135,6 +135,8 @@ class RunVerdict:
     kinds: Mapping[str, int]
     groups: int
     ongoing: int
+    #: None: the run of an earlier version does not say.
+    ongoing_critical: int | None
     unseen: int
     waiting: WaitingMessages
     others: Mapping[str, int]
@@ -211,8 +213,7 @@ class RunVerdict:
 
     def _remarks(self) -> Iterator[Text]:
         if self.counted and self.ongoing:
-            template = "{number:,} [is|are] still there in the last snapshot."
-            yield agreeing(self.ongoing, template, number=self.ongoing)
+            yield self._still_there
         elif self.counted and not self.unseen:
             yield Text("None of them is left in the last snapshot.")
         if self.unseen:
@@ -239,6 +240,21 @@ class RunVerdict:
                 # It is in two rounds.
                 surely=2 * seconds,
             )
+
+    @property
+    def _still_there(self) -> Text:
+        """The number of topics that are still there; of critical ones, where some were."""
+        number, critical = self.ongoing, self.ongoing_critical
+        was_critical = self.topics.get(CRITICAL, 0)
+        is_said = was_critical == self.counted and critical == number
+        if critical is None or is_said or not was_critical:
+            template = "{number:,} [is|are] still there in the last snapshot."
+            return agreeing(number, template, number=number)
+        if not critical:
+            template = "{number:,} [is|are] still there in the last snapshot, none critical."
+            return agreeing(number, template, number=number)
+        template = "{number:,} [is|are] still there in the last snapshot, {critical:,} critical."
+        return agreeing(number, template, number=number, critical=critical)
 
     @property
     def facts(self) -> list[Text]:
@@ -268,6 +284,7 @@ class RunVerdict:
         return {
             "state": self.state,
             "level": self.level,
+            "sentence": self.sentence,
             "gates": self.gates,
             "topics": dict(self.topics),
             "kinds": dict(self.kinds),
@@ -323,14 +340,14 @@ class RunVerdict:
 
 #: The columns of ``problems`` that a verdict is made of.
 _OF_PROBLEMS = (
-    *("standing", "worst_severity", "ongoing", "unseen_since", "kind", "statuses", "returned"),
-    *(*PLACE, *COLUMNS),
+    *("standing", "severity", "worst_severity", "ongoing", "unseen_since", "kind", "statuses"),
+    *("returned", *PLACE, *COLUMNS),
 )
 #: The numbers against the run before.
 _AGAINST_BEFORE = ("new", "returned", "resolved", "left_open")
 #: The columns of ``verdict`` that are a value of a ``RunVerdict`` as they are: those that it is
 #: read from, and what follows from them.
-_GIVEN = ("run_id", "groups", "ongoing", "unseen", *_AGAINST_BEFORE)
+_GIVEN = ("run_id", "groups", "ongoing", "ongoing_critical", "unseen", *_AGAINST_BEFORE)
 _SAME = (*_GIVEN, "state", "level", "sentence")
 
 
@@ -393,13 +410,15 @@ def make_verdict(
             each["kind"],
         ),
     )
+    there = [each for each in counted if each["ongoing"] and each["unseen_since"] is None]
     statuses = tables.read("former_findings", ["status"])["status"].to_pylist()
     return RunVerdict(
         run_id=run_id,
         topics=Counter(each["worst_severity"] for each in counted),
         kinds=Counter(each["kind"] for each in counted),
         groups=len({place_of(each)[:2] for each in counted}),
-        ongoing=sum(each["ongoing"] and each["unseen_since"] is None for each in counted),
+        ongoing=len(there),
+        ongoing_critical=sum(each["severity"] == CRITICAL for each in there),
         unseen=sum(each["unseen_since"] is not None for each in counted),
         waiting=WaitingMessages.of_all(map(WaitingMessages.of_columns, counted)),
         others=_others(tables, problems),

@@ -316,11 +316,11 @@ def test_the_clock_is_read_in_one_place() -> None:
         if any(text in path.read_text() for text in ("datetime.now", "time.time(", "utcnow"))
     }
     # The DAG asks how old the dumps are.
-    assert readers == {"clock.py", "rebalance_audit.py"}
+    assert readers == {"clock.py", "dag.py"}
 
 
 def test_the_dag_imports_nothing_of_the_project() -> None:
-    for name in imports(ROOT / "jobs" / "airflow" / "rebalance_audit.py"):
+    for name in imports(ROOT / "jobs" / "airflow" / "dag.py"):
         assert name.split(".")[0] in STANDARD | {"airflow"}, name
 
 

@@ -16,7 +16,6 @@ from jobs.engines.engine import Slice
 from jobs.engines.local import LocalEngine
 from jobs.errors import QuarantineError
 from jobs.pipeline.ingest import check_quarantine, read_dumps
-from jobs.storage import Location, Snapshots
 
 DATA = Path(__file__).parents[1] / "data"
 WHOLE = gzip.decompress((DATA / "captures" / "S5" / "dump.jsonl.gz").read_bytes())
@@ -38,7 +37,7 @@ class Read:
         assert len(self.texts) == len(found)
         self.is_error = False
         try:
-            check_quarantine(read.counts, Snapshots.open(Location(folder)), settings)
+            check_quarantine(read.counts, [], str(folder), settings)
         except QuarantineError:
             self.is_error = True
 

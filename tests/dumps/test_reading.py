@@ -287,3 +287,58 @@ def test_a_memory_forgets_when_it_is_full() -> None:
     for number in range(4):
         assert memory.remember(number, number, 10) == number
     assert memory == {3: 3}
+
+
+# ---------------------------------------------------------------- rows
+
+ROWS = [
+    *(line(kind) for kind in BODIES),
+    # Two answers of one moment: which of them counts must not depend on where they lie.
+    line("consumer_connection", body='{"connectionSet":[]}'),
+    line("consumer_connection", cluster=None),
+    "no line",
+    "[1]",
+    "",
+]
+
+
+def batch(rows: list[str | None]) -> pa.RecordBatch:
+    lines = [None if each is None else each.encode() for each in rows]
+    columns = {"line": pa.array(lines, pa.binary()), "file": pa.array(["f"] * len(rows))}
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def of_tasks(tasks: list[list[str | None]]) -> list[Piece]:
+    """The pieces of rows that lie in tasks, two rows in a batch."""
+    step = DumpStep(4, BOUNDS)
+    return [
+        piece
+        for rows in tasks
+        for piece in step.of_rows("lines", [batch(rows[n : n + 2]) for n in range(0, len(rows), 2)])
+    ]
+
+
+def of_rows(pieces: list[Piece]) -> dict[str, object]:
+    """What an ingest makes of them."""
+    statements = [
+        found
+        for shard in range(4)
+        for _, found in sorted(statements_of([p for p in pieces if p.shard == shard]).items())
+    ]
+    rows = sorted(map(repr, refused(pieces)))
+    return {"statements": statements, "quarantine": rows, "counts": counted(pieces)}
+
+
+@given(st.permutations(ROWS), st.lists(st.integers(0, len(ROWS)), max_size=3))
+def test_rows_give_the_same_however_they_lie(rows: list[str], places: list[int]) -> None:
+    edges = [0, *sorted(places), len(rows)]
+    tasks: list[list[str | None]] = [list(rows[one:two]) for one, two in pairwise(edges)]
+    assert of_rows(of_tasks(tasks)) == of_rows(of_tasks([[*ROWS]]))
+
+
+def test_rows_that_are_refused_have_their_file_and_no_number() -> None:
+    pieces = of_tasks([["no line"], [None]])
+    assert [(row["file"], row["line_number"]) for row in refused(pieces)] == [("f", 0)] * 2
+    counts = counted(pieces)
+    assert (counts.lines, counts.refused, counts.damage[0].lines) == ({0: 2}, 2, 2)
+    assert counts.bytes[0] == len("no line") + 2

@@ -24,6 +24,7 @@ from jobs.fold.kernel import Cutting
 from jobs.pipeline.audit import FoldResult, fold_pieces
 from jobs.pipeline.ingest import tables_of_dumps
 from jobs.pipeline.lost_rows import lost_rows
+from jobs.pipeline.refused_events import without_events
 from jobs.pipeline.terms_of_settings import terms_of
 from jobs.schemas import BROKER_POLLS, QUARANTINE, SNAPSHOT_TABLES, Table
 from jobs.verdict.gaps import ROWS_LOST
@@ -110,7 +111,8 @@ def judged(engine: LocalEngine, folded: FoldResult) -> Mapping[str, list[Any]]:
     key = (folded.never_asked, *engine.collect(folded.pieces))
     if key not in JUDGED:
         rows: dict[str, list[Any]] = {}
-        for piece in engine.collect(folded.judge(terms_of(SETTINGS), {}, SETTINGS)):
+        judged = engine.collect(folded.judge(terms_of(SETTINGS), {}, SETTINGS))
+        for piece in without_events(judged, SETTINGS.heartbeat_expiry_seconds):
             rows.setdefault(piece.kind, []).extend(unpack_rows(piece.data).to_pylist())
         JUDGED[key] = {name: sorted(of_table, key=str) for name, of_table in rows.items()}
     return JUDGED[key]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 import tomllib
 from contextlib import nullcontext
@@ -40,11 +41,20 @@ def test_the_ranges_are_those_that_pip_is_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pyspark", "pandas"), [("3.5.0", "2.2.0"), ("4.1.0.dev1", "2.3.3"), ("4.12.1", "3.0.0")]
+    ("pyspark", "pandas"), [("3.5.0", "2.2.0"), ("4.1.0.dev1", "2.3.3"), ("4.12.1", "2.4.0")]
 )
 def test_versions_in_range_fit(monkeypatch: pytest.MonkeyPatch, pyspark: str, pandas: str) -> None:
     install(monkeypatch, pyspark=pyspark, pandas=pandas)
     check_packages()
+
+
+def test_what_is_installed_is_what_pyspark_is_tested_with() -> None:
+    """With pandas 3 pyspark 4.3 warns as it looks for pandas, and its tests' module needs one."""
+    looks = "from pyspark.sql.pandas.utils import require_minimum_pandas_version as look; look()"
+    imports = "from pyspark.testing import assertDataFrameEqual"
+    program = [sys.executable, "-W", "error::FutureWarning", "-c", f"{looks}; {imports}"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -54,7 +64,7 @@ def test_versions_in_range_fit(monkeypatch: pytest.MonkeyPatch, pyspark: str, pa
         ({"pyspark": "3.4.9"}, "expected pyspark 3.5 or later and before 5, came 3.4.9"),
         ({"pyspark": "5.0.0"}, "expected pyspark 3.5 or later and before 5, came 5.0.0"),
         ({"pandas": None}, "Spark needs the Python package pandas, which "),
-        ({"pandas": "4.0.1"}, "expected pandas 2.2 or later and before 4, came 4.0.1"),
+        ({"pandas": "3.0.0"}, "expected pandas 2.2 or later and before 3, came 3.0.0"),
     ],
 )
 def test_what_does_not_fit_is_one_sentence_with_what_to_install(
@@ -162,9 +172,13 @@ def test_the_last_of_several_audits_gives_the_python_back() -> None:
 )
 def test_a_python_named_or_elsewhere_is_asked_once(python: str, master: str, tasks: int) -> None:
     context = Context(python, master)
+    for _ in range(2):
+        with fitting_workers(session(context)):
+            assert context.pythonExec == python
+        assert context.tasks == tasks
+    context.pythonExec = "/yet/another/python"
     with fitting_workers(session(context)):
-        assert context.pythonExec == python
-    assert context.tasks == tasks
+        assert context.tasks == tasks + 1
 
 
 def test_a_worker_that_does_not_fit_is_one_sentence_before_anything_runs() -> None:
@@ -174,6 +188,9 @@ def test_a_worker_that_does_not_fit_is_one_sentence_before_anything_runs() -> No
     with pytest.raises(SparkError) as refused, fitting_workers(session(context)):
         ran = True
     assert not ran
+    with pytest.raises(SparkError), fitting_workers(session(context)):
+        pass  # what does not fit is asked again
+    assert context.tasks == 2
     assert "./env/bin/python: the workers' Python has no module pandas" in str(refused.value)
     assert "\n" not in str(refused.value)
 

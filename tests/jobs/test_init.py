@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 from pathlib import Path
 
 import pytest
@@ -245,19 +243,23 @@ def test_on_kubernetes_the_collector_is_a_deployment_with_the_nameservers(init: 
     assert not any(line.startswith("rebalance-audit ") for line in said)
 
 
-def test_for_a_dag_its_variable_is_printed(init: Init) -> None:
+def test_a_dag_has_the_folders_and_is_else_the_one_of_the_docs(init: Init) -> None:
     said = init("--namesrv 10.0.0.1 --messages SLACK --schedule dag")
-    (line,) = [line for line in said if line.startswith("airflow variables set ")]
-    name, text = shlex.split(line, comments=True)[3:]
-    values = json.loads(text)
-    dag = (ROOT / "jobs/airflow/rebalance_audit.py").read_text()
-    assert f"Variable `{name}`" in dag
-    (example,) = re.findall(r"^ {8}(\{.*?\})$", dag, re.M | re.S)
-    assert values.keys() <= json.loads(example).keys()
-    assert values["dumps"] == f"{init.folder}/out/dumps"
-    assert values["settings"] == f"{init.conf}/audit.toml"
-    assert values["alert"] == "post"
+    written = init.written("nightly_audit.py")
+    given: dict[str, str] = {}
+    exec(written.partition("\nrebalance_audit_dag(")[0].partition("_dag\n")[2], given)  # noqa: S102
+    assert {name: given[name] for name in ("DUMPS", "OUTPUT", "SETTINGS", "ALERT")} == {
+        "DUMPS": f"{init.folder}/out/dumps",
+        "OUTPUT": f"{init.folder}/out",
+        "SETTINGS": f"{init.conf}/audit.toml",
+        "ALERT": "post",
+    }
+    shipped = (ROOT / "docs" / "deploy" / "nightly_audit.py").read_text()
+    assert (
+        written.partition("rebalance_audit_dag(")[2] == shipped.partition("rebalance_audit_dag(")[2]
+    )
+    assert any("pip install --no-deps" in line for line in said)
+    assert any(f"writes into {init.folder}/out/dumps" in line for line in said)
     assert not any("rebalance-audit collect" in line for line in said)
-    assert any(f"dumps folder of the variable {name}" in line for line in said)
-    # It is the one that ships.
-    assert init.written("rebalance_audit.py") == dag
+    init("--dumps dumps/ --schedule dag --force")
+    assert 'ALERT = "print"' in init.written("nightly_audit.py")

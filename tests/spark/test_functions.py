@@ -13,7 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs import schemas as declared
+from jobs.errors import SparkError
 from jobs.spark import allocate, queue_findings, register, schemas
+from jobs.spark import session as sessions
 from rebalance_core import (
     InvalidParameterError,
     MessageQueue,
@@ -221,6 +223,36 @@ def test_queues_of_another_form_are_one_sentence(spark: SparkSession) -> None:
     rows = table(spark).selectExpr("array(named_struct('brokerName', 'a')) AS queues", "ids")
     with pytest.raises(PySparkException, match="expected queues as an array of structs with"):
         rows.select(allocate("AVG", "queues", "ids")).collect()
+
+
+def test_a_python_that_nobody_named_is_lent_and_kept_by_what_is_made(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = spark.sparkContext
+    for owner, name in ((sessions, "_DEFAULT"), (context, "pythonExec")):
+        monkeypatch.setattr(owner, name, "no-such-python")
+    # No Python is needed to make the rows.
+    queue = "named_struct('broker_name', 'a', 'queue_id', 0)"
+    rows = spark.sql(f"SELECT array({queue}) AS queues, array('x') AS ids")
+    rows.createOrReplaceTempView("lent")
+    register(spark)
+    found = queue_findings("AVG", "queues", "ids")
+    columns = rows.select(F.size(allocate("AVG", "queues", "ids")), found["stacked"])
+    text = "SELECT size(rocketmq_allocate('AVG', queues, ids)), "
+    of_sql = spark.sql(f"{text} rocketmq_queue_findings('AVG', queues, ids).stacked FROM lent")
+    assert context.pythonExec == "no-such-python"
+    for lazy in (columns, of_sql):
+        assert list(map(tuple, lazy.collect())) == [(1, [])]
+
+
+@pytest.mark.parametrize("is_sql", [True, False])
+def test_a_python_that_cannot_run_them_is_one_sentence(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, is_sql: bool
+) -> None:
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "no-such-python")
+    said = "cannot run the audit with no-such-python: the workers cannot run no-such-python: set"
+    with pytest.raises(SparkError, match=said):
+        register(spark) if is_sql else allocate("AVG", "queues", "ids")
 
 
 def test_a_null_within_a_list_has_no_result(spark: SparkSession) -> None:

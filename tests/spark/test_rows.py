@@ -96,9 +96,13 @@ def test_one_error_has_every_column_of_all_tables_and_what_to_type(spark: SparkS
         "  perm: expected int, came string",
         "  snapshot_time: expected timestamp, came timestamp without a zone",
         'audit(..., columns={"heartbeats": {"consumer_group": "...", "client_id": "clientId", '
-        '"last_heartbeat_at": F.timestamp_millis(F.col("last_heartbeat_at"))}, '
-        '"topic_routes": {"snapshot_time": F.col("snapshot_time").cast("string"), '
-        '"perm": F.col("perm").cast("int")}})',
+        '"last_heartbeat_at": F.expr("timestamp_millis(`last_heartbeat_at`)")}, '
+        '"topic_routes": {"snapshot_time": F.expr("CAST(`snapshot_time` AS string)"), '
+        '"perm": F.expr("try_cast(`perm` AS int)")}})',
+        "last_heartbeat_at: timestamp_seconds or timestamp_micros if it does not count",
+        "snapshot_time: its times are taken for UTC",
+        '"..." is the name of a column, or a column that is made, as F.lit("prod"); heartbeats has '
+        "besides: grp string",
     ):
         assert part in said
     with pytest.raises(InputError, match="no snapshot table has a column 'clientid': client_id"):
@@ -121,7 +125,8 @@ def test_what_columns_has_and_no_table_has_is_refused_by_name(spark: SparkSessio
     for part in (
         "heartbeats.client_id: columns names 'clientIdd', which is not there",
         "heartbeats.cluster: Spark refuses what columns has for it: [UNRESOLVED_COLUMN",
-        '{"heartbeats": {"client_addr": "addr", "version": (...).cast("int")}}',
+        '{"heartbeats": {"client_addr": "addr"}}',
+        "heartbeats.version: make of it int in columns",
     ):
         assert part in said
     mended = {"client_addr": "addr", "version": F.col("ver"), "client_id": "clientIdd"}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,12 +57,15 @@ class Surfaces:
 
 
 @cache
-def gate_of_the_dag() -> Callable[..., dict[str, int]]:
-    """The gate of the DAG, without Airflow: its imports are replaced by what does nothing."""
+def verdict_of_the_dag() -> Callable[..., dict[str, Any]]:
+    """The task of the DAG that its gate judges, without Airflow: its imports are replaced by what
+    does nothing.
+    """
 
-    def decorator(*_: Any, **__: Any) -> Callable[[Any], Any]:
-        return lambda function: function
+    def task(function: Any = None, **_: Any) -> Any:
+        return function or (lambda of: of)
 
+    vars(task)["sensor"] = task
     stub: dict[str, ModuleType] = {}
     for name in (
         *("airflow", "airflow.sdk", "airflow.sdk.exceptions", "airflow.providers"),
@@ -77,18 +80,17 @@ def gate_of_the_dag() -> Callable[..., dict[str, int]]:
     spark = stub["airflow.providers.apache.spark.operators.spark_submit"]
     vars(spark)["SparkSubmitOperator"] = operator
     vars(stub["airflow.providers.common.compat.lineage.hook"])["get_hook_lineage_collector"] = None
-    task = type("task", (), {"sensor": decorator, "__new__": lambda *_, **__: lambda of: of})
     of_sdk = {
         **dict.fromkeys(("BaseHook", "Param", "CronTriggerTimetable", "chain"), lambda *_, **__: 0),
         **{"Asset": str, "ObjectStoragePath": Path, "task": task},
-        "dag": lambda **_: lambda _: lambda: None,
+        "DAG": None,
     }
     vars(stub["airflow.sdk"]).update(of_sdk)
     errors = ("AirflowFailException", "AirflowNotFoundException", "AirflowSkipException")
     vars(stub["airflow.sdk.exceptions"]).update(
         {name: type(name, (Exception,), {}) for name in errors}
     )
-    file = Path(__file__).parents[2] / "jobs" / "airflow" / "rebalance_audit.py"
+    file = Path(__file__).parents[2] / "jobs" / "airflow" / "dag.py"
     spec = importlib.util.spec_from_file_location("the_dag", file)
     assert spec is not None
     assert spec.loader is not None
@@ -97,7 +99,7 @@ def gate_of_the_dag() -> Callable[..., dict[str, int]]:
         for name, each in stub.items():
             patch.setitem(sys.modules, name, each)
         spec.loader.exec_module(module)
-    return module.gate  # type: ignore[no-any-return]
+    return module.verdict  # type: ignore[no-any-return]
 
 
 def surfaces_of(folder: Path, day: str) -> Surfaces:
@@ -121,7 +123,7 @@ def surfaces_of(folder: Path, day: str) -> Surfaces:
         metrics={name: float(value) for name, value in exposed},
         rules=_rules(prometheus),
         tiles=_tiles(prometheus),
-        gate=gate_of_the_dag()(str(folder), day, "pass", ",".join(GATES)),
+        gate=verdict_of_the_dag()(str(folder), day, task=SimpleNamespace(outlets=[]))["counts"],
         in_python=repr(_in_python(folder, published, settings)),
     )
 

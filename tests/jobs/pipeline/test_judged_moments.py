@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import jobs
 from jobs.config.settings import Settings
-from jobs.declared.instants import to_datetime
+from jobs.declared.instants import to_datetime, to_instant
 from jobs.declared.kinds import GRADED_TABLES
 from jobs.judge.moment import Moment
 from jobs.pipeline.judged_moments import judged_of
 from jobs.pipeline.moment_texts import explain_moment
 from jobs.pipeline.moments import MomentQuestion, moments_of_dumps
+from jobs.reports.problems import ShownFault, read_problems
+from jobs.reports.tables import Place, Tables
 from jobs.storage import Reports
 from jobs.storage.location import Location
+from tests.cases.small_dumps import OFFLINE, rounds
 from tests.support.command_line import CommandLine
+from tests.support.published import RowTables, fault, finding, health, minute
 
 DATA = Path(__file__).parents[2] / "data"
 SETTINGS = Settings(persistence_seconds=60)
@@ -74,6 +80,8 @@ def test_explain_and_the_run_never_contradict_each_other(dump: Path) -> None:
     for moment in moments(dump):
         text = str(explain_moment(moment, SETTINGS, published=published))
         assert str(explain_moment(moment, SETTINGS)) == text
+        if (of_run := main_cause(published, moment)) and moment.is_last:
+            assert judged_of(moment, published).cause == of_run
         judged, alone = parts(text)
         state, time = moment.state, to_datetime(moment.snapshot_time)
         there = [
@@ -82,14 +90,14 @@ def test_explain_and_the_run_never_contradict_each_other(dump: Path) -> None:
             for row in of_table
             if (row["consumer_group"], row["topic"]) == (state.consumer_group, state.topic)
             and row["cluster"] == moment.cluster
-            and row["first_seen"] <= time <= row["last_seen"]
+            and row["first_seen"] <= time
+            and (row["ongoing"] or time <= row["last_seen"])
         ]
         worst = max((each["severity"] for each in there), key=SEVERITY.index, default=None)
         assert (worst is None) == ("Nothing " in judged), judged
         if "members differ" not in judged and worst is not None:
-            said = re.search(r"(?:Still there|Over since [^,]+), (\w+)", judged)
-            assert said is not None
-            assert said[1] == worst
+            begins = r"(?:Still there|Over since [^,]+|Interrupted at this moment), (\w+)"
+            assert max(re.findall(begins, judged), key=SEVERITY.index) == worst
         remedies = {" ".join(each["remedy"].split()) for each in there if "remedy" in each}
         repairs = re.findall(r"To do: (.*?)(?= At other times|  |$)", judged)
         for each in repairs:
@@ -98,6 +106,37 @@ def test_explain_and_the_run_never_contradict_each_other(dump: Path) -> None:
         # What the core finds of lists and routes is below, and asks nobody to do anything.
         assert "repair" not in alone
         assert "To do" not in alone
+
+
+def main_cause(tables: Tables, moment: Moment) -> ShownFault | None:
+    """What the run says that the problem of the topic comes of, where it is still there."""
+    place = Place(moment.cluster, moment.state.consumer_group, moment.state.topic)
+    (problem, *_) = [*read_problems(tables, {place}), None]
+    return problem.cause if problem is not None and problem.ongoing else None
+
+
+def test_of_two_faults_explain_names_the_same_cause_as_the_run() -> None:
+    """One is worse, the other has more queues."""
+    tables = RowTables(
+        duplicate_queues=[finding(n, severity="WARNING") for n in range(6)],
+        stalled_queues=[finding(7, causes=None, owners=["b"])],
+        group_faults=[
+            fault("DUPLICATE_CLIENT_ID", queues_affected=6),
+            fault("FROZEN_PROCESS", severity="CRITICAL", client_ids=["b"], queues_affected=1),
+        ],
+        group_health=[health()],
+    )
+    (some, *_) = moments(DATA / "captures" / "S2" / "dump.jsonl.gz")
+    state = replace(some.state, consumer_group="G", topic="T")
+    moment = replace(
+        some, cluster="C", state=state, snapshot_time=to_instant(minute(15)), computed=None
+    )
+    of_run = main_cause(tables, moment)
+    assert of_run is not None
+    assert of_run.fault == "FROZEN_PROCESS"
+    cause = judged_of(moment, tables).cause
+    assert cause is not None
+    assert (cause.fault, cause.remedy) == (of_run.fault, of_run.remedy)
 
 
 SEVERITY = ["INFO", "WARNING", "CRITICAL"]
@@ -199,3 +238,45 @@ def test_what_a_run_does_not_have_is_judged_for_the_answer() -> None:
     other = audited(DATA / "captures" / "S1" / "dump.jsonl.gz")._tables
     for moment in moments(dump):
         assert judged_of(moment, other) == judged_of(moment, None)
+
+
+SHARED, APART = ["10.0.0.1@app", "10.0.0.1@app"], ["10.0.0.1@1", "10.0.0.1@2"]
+
+
+def shared_then_apart_then_gone(minute: int, _broker: str) -> Any:
+    """Two processes that share a client id from 10:06 to 10:13, and are gone from 10:20 on."""
+    if minute >= 20:
+        return OFFLINE
+    return SHARED if 6 <= minute <= 13 else APART
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path) -> Path:
+    dump = tmp_path / "dump.jsonl"
+    lines = rounds(shared_then_apart_then_gone, minutes=range(30))
+    dump.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    return dump
+
+
+@pytest.mark.parametrize("at", ["2026-11-20T10:14:00Z", "2026-11-20T10:16:00Z"])
+def test_in_a_gap_of_an_episode_nothing_is_said_to_be_there(
+    interrupted: Path, cli: CommandLine, at: str
+) -> None:
+    """The lists of that moment give each queue its owner."""
+    told = cli("explain", "--dumps", interrupted, "--group", "G", "--topic", "T", "--at", at)
+    text = " ".join(told.split())
+    assert "8 have one by lists" in text
+    assert "Interrupted at this moment, CRITICAL from 2026-11-20 10:06:00 to" in text
+    assert "Still there" not in text
+    chinese = cli(
+        *("explain", "--dumps", interrupted, "--group", "G", "--topic", "T", "--at", at),
+        *("--language", "zh"),
+    )
+    assert "此刻中断" in chinese
+
+
+@pytest.mark.parametrize("at", ["2026-11-20T10:10:00Z", "2026-11-20T10:25:00Z"])
+def test_on_both_sides_of_the_gap_it_is_there(interrupted: Path, cli: CommandLine, at: str) -> None:
+    told = cli("explain", "--dumps", interrupted, "--group", "G", "--topic", "T", "--at", at)
+    assert "Interrupted" not in told
+    assert "Still there, CRITICAL" in " ".join(told.split())

@@ -58,7 +58,13 @@ KNOWN = "In 1 topic something is a known issue, which does not count."
             [finding(), finding(topic="T2", severity="WARNING", ongoing=False)],
             "CRITICAL",
             "2 topics of 1 group have lasting faults, 1 critical.",
-            ["1 is still there in the last snapshot."],
+            ["1 is still there in the last snapshot, 1 critical."],
+        ),
+        (
+            [finding(ongoing=False), finding(1, severity="WARNING")],
+            "CRITICAL",
+            "1 topic of 1 group has lasting faults, 1 critical.",
+            ["1 is still there in the last snapshot, none critical."],
         ),
         (
             [finding(), finding(consumer_group="G2")],

@@ -1,0 +1,448 @@
+"""Heartbeats, each with a time of its own -> the lists of brokers, round by round.
+
+A sink of events has a row for each heartbeat, at the time at which it came; the audit reads rounds:
+whom each broker listed when it was asked. A broker lists a connection from its heartbeat on until
+it was silent for too long (``heartbeat_expiry_seconds``). So a round has the connections whose last
+heartbeat up to then is no older than that, as that heartbeat has them. A client that stops in order
+leaves a broker at once, and sends nothing: here it stays until it expires.
+
+What a round shows depends on what came before it, so it is only told where that is known:
+
+- ``warm_up``: after the beginning of a broker's stream each connection needs the time to send its
+  heartbeat; until then those that did not would look as if they joined.
+- A stream ends, and nobody has left: no round is later than the first of the streams that end
+  together.
+- A broker of which nothing came for longer than the expiry, while others went on, gave no answer;
+  where nothing came of any, nobody asked.
+- A group that has nobody left on a broker of which others' heartbeats come is not online there.
+
+The other tables only get the time of the round in which they would have been collected.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ..declared.instants import SECOND, Instant
+from ..engines.pieces import in_parts
+from ..errors import InputError, SettingsError
+from ..schemas import (
+    ANSWERED,
+    BROKER_POLLS,
+    CLIENT_STATES,
+    HEARTBEATS,
+    NO_ANSWER,
+    NOT_ONLINE,
+    QUEUE_OFFSETS,
+    TIMESTAMP,
+)
+from .numbers import Array, Numbers, Rows, int64, key_numbers, micros, pc, segments
+from .polled import BROKER
+
+#: The key of a broker's lists of a group: these are put into rounds by themselves.
+OF_A_BROKER = ("cluster", "consumer_group", "broker_name", "broker_id")
+CONNECTION = (*OF_A_BROKER, "client_id", "client_addr")
+A_QUEUE = ("cluster", "consumer_group", "topic", "broker_name", "queue_id")
+#: The tables whose times have to be those of rounds. A route holds until the next one comes,
+#: whenever that is.
+IN_ROUNDS = (HEARTBEATS, BROKER_POLLS, CLIENT_STATES, QUEUE_OFFSETS)
+
+_LONGEST_ROUND = 3600
+_FOREVER: Instant = 1 << 62
+#: The rows that are put into rounds at a time, where they come in parts.
+_MOST_ROWS = 1 << 19
+#: The columns of the polls that are made.
+POLLS = pa.schema(
+    field.with_nullable(True)
+    for field in BROKER_POLLS.schema
+    if field.name in {*OF_A_BROKER, "snapshot_time", "outcome", "connections"}
+)
+#: The time over which it is measured how heartbeats recur, in the middle of the table.
+_MEASURED: Instant = 2 * _LONGEST_ROUND * SECOND
+
+#: The name of a broker: cluster, broker name, broker id.
+ClusterBroker = tuple[str, str, int]
+
+
+class Stretch(NamedTuple):
+    """A time, with both its ends."""
+
+    since: Instant
+    until: Instant
+
+
+class Recurrence(NamedTuple):
+    """Intervals between heartbeats: the longest time between two of one connection within the
+    expiry, and how many were within it and beyond it; ``lasts``: the time in which that was looked
+    for.
+    """
+
+    longest: Instant
+    within: int
+    beyond: int
+    lasts: Instant
+
+
+def checked_round_seconds(given: Any) -> int:
+    """The length of a round. SettingsError for what is no whole number from 1 to 3600."""
+    if type(given) is not int or not 1 <= given <= _LONGEST_ROUND:
+        raise SettingsError(
+            f"round_seconds: expected a whole number of seconds from 1 to {_LONGEST_ROUND}, "
+            f"as 60, came {given!r}"
+        )
+    return given
+
+
+@dataclass(frozen=True)
+class HeartbeatRounds:
+    """The rounds of a collector that would have asked all brokers each ``length``.
+
+    ``streams``: of each broker the stretches in which heartbeats of it came, ascending.
+    """
+
+    length: Instant
+    expiry: Instant
+    warm_up: Instant
+    streams: Mapping[ClusterBroker, Sequence[Stretch]]
+
+    @classmethod
+    def of(
+        cls,
+        round_seconds: int,
+        expiry_seconds: int,
+        streams: Mapping[ClusterBroker, Sequence[Stretch]],
+        recurrence: Recurrence,
+    ) -> "HeartbeatRounds":
+        """The rounds by what was measured.
+
+        InputError where connections send their heartbeats more seldom than a broker waits for them.
+        """
+        expiry = expiry_seconds * SECOND
+        if recurrence.lasts > expiry and recurrence.beyond >= max(recurrence.within, 1):
+            raise InputError(
+                "heartbeats: expected each connection at least once in "
+                f"heartbeat_expiry_seconds = {expiry_seconds}, for a broker drops it then; most "
+                "come again later than that. Give every heartbeat that came; or, if the table has "
+                "only some of them, set heartbeat_expiry_seconds to more than the time between two "
+                "of one connection, as settings={'heartbeat_expiry_seconds': 600}"
+            )
+        warm_up = recurrence.longest if recurrence.within else expiry
+        return cls(round_seconds * SECOND, expiry, warm_up, streams)
+
+    @cached_property
+    def asked(self) -> Mapping[str, Sequence[Stretch]]:
+        """The stretches of each cluster in which its brokers were asked, from round to round."""
+        every: dict[str, list[Stretch]] = {}
+        for (cluster, *_), stretches in self.streams.items():
+            every.setdefault(cluster, []).extend(stretches)
+        return {
+            cluster: [self._together(whole, stretches) for whole in merged(stretches, self.expiry)]
+            for cluster, stretches in every.items()
+        }
+
+    def _together(self, whole: Stretch, stretches: Sequence[Stretch]) -> Stretch:
+        """The rounds of a stretch of a cluster: as long as all those brokers send that begin, and
+        end, together, for none does so at the same moment.
+        """
+        begins = (s.since for s in stretches if 0 <= s.since - whole.since <= self.expiry)
+        ends = (s.until for s in stretches if 0 <= whole.until - s.until <= self.expiry)
+        return self._rounds_in(max(begins) + self.warm_up, min(ends))
+
+    def answered(self, broker: ClusterBroker) -> list[Stretch]:
+        """The stretches in which the broker answered, from round to round."""
+        return [
+            self._rounds_in(
+                max(known.since + self.warm_up, asked.since), min(known.until, asked.until)
+            )
+            for asked in self.asked.get(broker[0], ())
+            for known in self.streams.get(broker, ())
+        ]
+
+    def _rounds_in(self, since: Instant, until: Instant) -> Stretch:
+        return Stretch(self.after(since), until // self.length * self.length)
+
+    def after(self, time: Any) -> Any:
+        """The first round that is not before a time, or of each of some times."""
+        return -(-time // self.length) * self.length
+
+    def times(self, stretches: Iterable[Stretch]) -> Numbers:
+        """All rounds of the stretches."""
+        every = [np.arange(each.since, each.until + 1, self.length) for each in stretches]
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *every]))
+
+
+def merged(stretches: Iterable[Stretch], apart: Instant) -> list[Stretch]:
+    """The stretches in time, as one where they are no further apart than that.
+
+    >>> merged([Stretch(7, 8), Stretch(0, 3), Stretch(4, 5)], 1)
+    [Stretch(since=0, until=5), Stretch(since=7, until=8)]
+    """
+    in_order = sorted(stretches)
+    begins = np.array([each.since for each in in_order], np.int64)
+    ends = np.maximum.accumulate(np.array([each.until for each in in_order], np.int64))
+    cuts = [0, *(np.flatnonzero(begins[1:] - ends[:-1] > apart) + 1).tolist(), len(in_order)]
+    return [Stretch(int(begins[a]), int(ends[b - 1])) for a, b in pairwise(cuts) if a < b]
+
+
+def as_rounds(
+    tables: Mapping[str, pa.Table], round_seconds: int, expiry_seconds: int
+) -> dict[str, pa.Table]:
+    """The snapshot tables by rounds, ``broker_polls`` among them, where the heartbeats and other
+    rows have times of their own.
+
+    SettingsError for a length that is none; InputError: see ``HeartbeatRounds.of``.
+    """
+    length = checked_round_seconds(round_seconds)
+    rounds = rounds_of(tables[HEARTBEATS.name], length, expiry_seconds)
+    found = dict(tables)
+    for table in IN_ROUNDS:
+        if table.name in tables:
+            found[table.name] = in_rounds(table.name, tables[table.name], rounds)
+    if BROKER_POLLS.name not in tables:
+        found[BROKER_POLLS.name] = polls_of(connections(found[HEARTBEATS.name]), rounds)
+    return found
+
+
+def rounds_of(heartbeats: pa.Table, round_seconds: int, expiry_seconds: int) -> HeartbeatRounds:
+    """The rounds that a table of events allows. InputError: see ``HeartbeatRounds.of``."""
+    times, rows = _with_times(heartbeats)
+    brokers = _keys(rows, BROKER)
+    # By broker and time.
+    order = np.lexsort([times, *brokers])
+    starts = segments([each[order] for each in brokers], len(order))
+    apart = expiry_seconds * SECOND
+    streams: dict[ClusterBroker, list[Stretch]] = {}
+    for start, end in pairwise([*starts.tolist(), len(order)]):
+        of_broker = times[order[start:end]]
+        cuts = [0, *(np.flatnonzero(np.diff(of_broker) > apart) + 1).tolist(), len(of_broker)]
+        streams[broker_of(rows, int(order[start]))] = [
+            Stretch(int(of_broker[a]), int(of_broker[b - 1])) for a, b in pairwise(cuts)
+        ]
+    measured = _middle(times)
+    within = (times >= measured.since) & (times <= measured.until)
+    recurrence = _recurrence(
+        [each[within] for each in _keys(rows, CONNECTION)], times[within], apart
+    )
+    return HeartbeatRounds.of(round_seconds, expiry_seconds, streams, recurrence)
+
+
+def _middle(times: Numbers) -> Stretch:
+    return measured_around(int(np.median(times))) if times.size else Stretch(0, 0)
+
+
+def measured_around(time: Instant) -> Stretch:
+    """The stretch over which the recurrence of heartbeats is measured, of a table that has half of
+    its rows before this time.
+    """
+    return Stretch(time - _MEASURED // 2, time + _MEASURED // 2)
+
+
+def _recurrence(keys: Sequence[Numbers], times: Numbers, expiry: Instant) -> Recurrence:
+    if not times.size:
+        return Recurrence(0, 0, 0, 0)
+    order = np.lexsort([times, *keys])
+    is_same = np.ones(max(len(order) - 1, 0), np.bool_)
+    for key in keys:
+        is_same &= np.diff(key[order]) == 0
+    gaps = np.diff(times[order])[is_same]
+    short = gaps[gaps <= expiry]
+    lasts = int(times.max() - times.min())
+    return Recurrence(int(short.max(initial=0)), len(short), len(gaps) - len(short), lasts)
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _with_times(rows: pa.Table) -> tuple[Numbers, Rows]:
+    """The rows that have a time, and these."""
+    rows = rows.filter(pc.is_valid(rows["snapshot_time"])).combine_chunks()
+    return int64(micros(rows["snapshot_time"])), rows
+
+
+def _keys(rows: Rows, names: Sequence[str]) -> list[Numbers]:
+    """The numbers of the columns of a key; of one that is not there the same for all."""
+    there = [name for name in names if name in rows.column_names]
+    return [each for name in there for each in key_numbers(_column(rows, name))]
+
+
+def _column(rows: Rows, name: str) -> Array:
+    column = rows[name].combine_chunks()
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def broker_of(rows: Rows, place: int) -> ClusterBroker:
+    """The broker of a row."""
+    cluster, name, id_ = (rows[each][place].as_py() for each in BROKER)
+    return cluster, name, id_
+
+
+def in_rounds(name: str, rows: pa.Table, rounds: HeartbeatRounds) -> pa.Table:
+    """The rows of a snapshot table at the times of rounds; heartbeats as ``listed`` has them."""
+    if name == HEARTBEATS.name:
+        return listed(rows, rounds)
+    times, timed = _with_times(rows)
+    at = rounds.after(times)
+    came = _at(timed, at)
+    if name == BROKER_POLLS.name:
+        # What was collected before its round would count for the round before.
+        for column in ("collected_at", "first_collected_at"):
+            came = _with_nulls(came, column, at != times)
+    if name == QUEUE_OFFSETS.name:
+        # Of several polls in a round the last one is what the round shows.
+        keys = [*_keys(came, A_QUEUE), at]
+        order = np.lexsort([times, *keys])
+        ends = np.append(segments([each[order] for each in keys], len(order)), len(order))[1:]
+        came = came.take(pa.array(np.sort(order[ends - 1])))
+    return pa.concat_tables([came, _without_time(rows)])
+
+
+def _without_time(rows: Rows) -> Rows:
+    return rows.filter(pc.is_null(rows["snapshot_time"]))
+
+
+def listed(
+    heartbeats: pa.Table, rounds: HeartbeatRounds, within: Stretch | None = None
+) -> pa.Table:
+    """The connections that each broker listed in each round, by groups, brokers and rounds.
+
+    ``within``: only the rounds from its beginning on and before its end. Rows without a time come
+    as they are, last: what breaks its contract is refused where it is read. ``last_heartbeat_at``
+    is null: who is listed here was heard, and its age would make each round's list another one.
+    """
+    times, rows = _with_times(heartbeats)
+    keys = _keys(rows, CONNECTION)
+    order = np.lexsort([times, *keys[::-1]])
+    in_order = times[order]
+    since, until = rounds.after(in_order), in_order + rounds.expiry
+    starts = segments([key[order] for key in keys], len(order))
+    is_last = np.zeros(len(order), np.bool_)
+    is_last[[*(starts[1:] - 1), *([-1] if len(order) else [])]] = True
+    following = np.append(in_order[1:], 0) - 1
+    until = np.where(is_last, until, np.minimum(until, following))
+    if within is not None:
+        since = np.maximum(since, rounds.after(within.since))
+        until = np.minimum(until, within.until - 1)
+    number = np.maximum((until - since) // rounds.length + 1, 0)
+    of_row = np.repeat(np.arange(len(order)), number)
+    nth = np.arange(len(of_row)) - np.repeat(np.cumsum(number) - number, number)
+    places, at = order[of_row], since[of_row] + nth * rounds.length
+    known = _is_known(rows, places, at, rounds)
+    places, at = places[known], at[known]
+    of_lists = [key[places] for key in _keys(rows, OF_A_BROKER)]
+    by_list = np.lexsort([at, *of_lists[::-1]])
+    made = _at(rows.take(pa.array(places[by_list])), at[by_list])
+    made = _with_nulls(made, "last_heartbeat_at", np.ones(made.num_rows, np.bool_))
+    return pa.concat_tables([made, _without_time(heartbeats)])
+
+
+def _is_known(rows: Rows, places: Numbers, at: Numbers, rounds: HeartbeatRounds) -> Any:
+    """True where the broker of the row answered in the round."""
+    known = np.zeros(len(places), np.bool_)
+    keys = [each[places] for each in _keys(rows, BROKER)]
+    order = np.lexsort(keys)
+    starts = segments([each[order] for each in keys], len(order))
+    for start, end in pairwise([*starts.tolist(), len(order)]):
+        some = order[start:end]
+        broker = broker_of(rows, int(places[some[0]]))
+        for since, until in rounds.answered(broker):
+            known[some] |= (at[some] >= since) & (at[some] <= until)
+    return known
+
+
+def _at(rows: Rows, at: Numbers) -> Rows:
+    place = rows.column_names.index("snapshot_time")
+    field = rows.schema.field(place)
+    return rows.set_column(place, field, pa.array(at).cast(TIMESTAMP).cast(field.type))
+
+
+def _with_nulls(rows: Rows, name: str, where: Any) -> Rows:
+    """The rows with null in a column where that is true; as they are without the column."""
+    if name not in rows.column_names:
+        return rows
+    place = rows.column_names.index(name)
+    column = pc.if_else(pa.array(where), pa.scalar(None, rows[name].type), rows[name])
+    return rows.set_column(place, rows.schema.field(place), column)
+
+
+def whole_parts(
+    batches: Iterable[pa.RecordBatch], key: Sequence[str], most: int = _MOST_ROWS
+) -> Iterator[pa.Table]:
+    """Rows that come by a key, about so many at a time, those of a key in one part."""
+    held: Rows = None
+    for some in in_parts(batches, most, lambda batch: batch.num_rows):
+        came = pa.Table.from_batches(some)
+        held = came if held is None else pa.concat_tables([held, came])
+        last = int(segments(_keys(held, key), held.num_rows)[-1])
+        if last:
+            yield held.slice(0, last)
+            held = held.slice(last)
+    if held is not None:
+        yield held
+
+
+def listed_in_parts(
+    batches: Iterable[pa.RecordBatch], rounds: HeartbeatRounds, most: int = _MOST_ROWS
+) -> Iterator[pa.Table]:
+    """The same of rows that come by groups, brokers and times, about so many at a time: of a giant
+    group some rounds at a time, with the heartbeats that still count for the next ones.
+    """
+    held, since = None, -_FOREVER
+    for some in in_parts(batches, most, lambda batch: batch.num_rows):
+        came = pa.Table.from_batches(some)
+        held = came if held is None else pa.concat_tables([held, came])
+        starts = segments(_keys(held, OF_A_BROKER), held.num_rows)
+        if len(starts) > 1:
+            # Of the first some rounds may have been told.
+            yield listed(held.slice(0, int(starts[1])), rounds, Stretch(since, _FOREVER))
+            yield listed(held.slice(int(starts[1]), int(starts[-1] - starts[1])), rounds)
+            held, since = held.slice(int(starts[-1])), -_FOREVER
+        if held.num_rows >= most:
+            times, timed = _with_times(held)
+            until = int(times.max(initial=since))
+            yield listed(held, rounds, Stretch(since, until))
+            held, since = timed.filter(pa.array(times >= until - rounds.expiry)), until
+    if held is not None:
+        yield listed(held, rounds, Stretch(since, _FOREVER))
+
+
+# ---------------------------------------------------------------- polls
+
+
+def connections(listed_rows: pa.Table) -> pa.Table:
+    """The number of connections in each list, of rows as ``listed`` gives them."""
+    times, rows = _with_times(listed_rows.select([*OF_A_BROKER, "snapshot_time"]))
+    starts = segments([*_keys(rows, OF_A_BROKER), times], len(times))
+    sizes = np.diff(np.append(starts, len(times)))
+    lists: pa.Table = rows.take(pa.array(starts))
+    return lists.append_column("connections", pa.array(sizes))
+
+
+def polls_of(lists: pa.Table, rounds: HeartbeatRounds) -> pa.Table:
+    """Answers of each broker about each group, from the first round on in which it listed a member,
+    as rows of ``broker_polls``; ``lists``: their ``connections``.
+    """
+    times, rows = _with_times(lists)
+    starts = segments(_keys(rows, OF_A_BROKER), len(times))
+    sizes = int64(rows["connections"])
+    # Of each poll the place of a list of its broker, its round, its connections, its outcome.
+    polls = [(np.zeros(0, np.int64),) * 4]
+    for start, end in pairwise([*starts.tolist(), len(times)]):
+        came, broker = times[start:end], broker_of(rows, start)
+        asked = rounds.times(rounds.asked[broker[0]])
+        asked = asked[asked >= came.min()]
+        number = np.zeros(len(asked), np.int64)
+        number[np.searchsorted(asked, came)] = sizes[start:end]
+        answered = np.isin(asked, rounds.times(rounds.answered(broker)))
+        outcome = np.select([number > 0, answered], [0, 1], 2)
+        polls.append((np.full(len(asked), start), asked, number, outcome))
+    places, asked, number, outcome = map(np.concatenate, zip(*polls, strict=True))
+    values = dict(zip(OF_A_BROKER, rows.select([*OF_A_BROKER]).take(pa.array(places)), strict=True))
+    values["snapshot_time"] = pa.array(asked)
+    values["outcome"] = pa.array([ANSWERED, NOT_ONLINE, NO_ANSWER]).take(pa.array(outcome))
+    values["connections"] = pa.array(number)
+    return pa.table([values[f.name].cast(f.type) for f in POLLS], schema=POLLS)

@@ -1,0 +1,241 @@
+"""Columns that do not fit -> the argument ``columns`` that mends them.
+
+A line is tried before it is shown: Spark has analysed it over the caller's own table, and what it
+makes fits. What no line mends is said in a sentence.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ..contract import type_name
+from ..declared.contents import SUBSCRIPTIONS
+from ..schemas import Table
+from ..texts.shown import visible
+
+#: True if a column of this type of Spark is taken for one of that type of ours.
+Fits: TypeAlias = Callable[[T.DataType, Any], bool]
+
+
+class Misfits(NamedTuple):
+    """The columns of a table that are missing, or of a wrong type, by our names."""
+
+    table: Table
+    #: The table as the caller has it.
+    rows: DataFrame
+    #: The caller's name of each column of ours that is there; None of one that ``columns`` makes.
+    theirs: Mapping[str, str | None]
+    missing: Sequence[str]
+    wrong: Sequence[str]
+
+
+def what_to_type(tables: Iterable[Misfits], fits: Fits) -> Iterator[str]:
+    """The argument that mends the columns, as far as names and types show it, then what it needs to
+    be said beside it.
+    """
+    of_tables, notes = [], []
+    for each in tables:
+        parts, of_table = _parts(each, fits)
+        if parts:
+            of_tables.append(f'"{each.table.name}": {{{", ".join(parts)}}}')
+        notes += of_table
+    if of_tables:
+        yield f"name, or make, what is there: audit(..., columns={{{', '.join(of_tables)}}})"
+    yield from dict.fromkeys(notes)
+
+
+def _parts(came: Misfits, fits: Fits) -> tuple[list[str], list[str]]:
+    """The entries of a table in ``columns``, and notes on them."""
+    types = {field.name: field.dataType for field in came.rows.schema}
+    free = [name for name in types if name not in came.theirs.values()]
+    near = _alike(came.missing, free)
+    parts, notes = [], []
+    for field in came.table.schema:
+        ours = field.name
+        if ours not in came.missing and ours not in came.wrong:
+            continue
+        theirs = near.get(ours) if ours in came.missing else came.theirs[ours]
+        expected = type_name(field.type)
+        if theirs is None and ours in came.missing:
+            parts.append(f'"{ours}": "..."')
+        elif theirs is None:
+            notes.append(f"{came.table.name}.{ours}: make of it {expected} in columns")
+        elif fits(types[theirs], field.type):
+            parts.append(f'"{ours}": {_literal(theirs)}')
+        elif sql := _tried(came.rows, theirs, types[theirs], field.type, fits):
+            parts.append(f'"{ours}": F.expr({_literal(sql)})')
+            notes += _notes(ours, types[theirs], field.type)
+        else:
+            notes.append(
+                f"{came.table.name}.{ours}: no line is known that makes {expected} of "
+                f"{visible(f'{theirs}, which is {types[theirs].simpleString()}')}"
+            )
+    if any(part.endswith('"..."') for part in parts):
+        left = [name for name in free if name not in near.values()]
+        there = visible(", ".join(f"{name} {types[name].simpleString()}" for name in left))
+        notes.append(
+            f'"..." is the name of a column, or a column that is made, as F.lit("prod"); '
+            f"{came.table.name} has besides: {there or 'no other column'}"
+        )
+    return parts, notes
+
+
+def _tried(
+    rows: DataFrame, name: str, came: T.DataType, expected: pa.DataType, fits: Fits
+) -> str | None:
+    """The SQL that makes the type of the column; None where there is none that Spark takes."""
+    quoted = f"`{name.replace('`', '``')}`"
+    if (sql := _made(came, expected, quoted, fits)) is None:
+        return None
+    try:
+        made = rows.select(F.expr(sql).alias("made")).schema["made"]
+    except PySparkException:
+        return None
+    return sql if fits(made.dataType, expected) else None
+
+
+def _notes(ours: str, came: T.DataType, expected: pa.DataType) -> Iterator[str]:
+    if pa.types.is_timestamp(expected) and isinstance(came, T.IntegralType):
+        yield f"{ours}: timestamp_seconds or timestamp_micros if it does not count milliseconds"
+    if pa.types.is_timestamp(expected) and isinstance(came, T.TimestampNTZType):
+        yield f"{ours}: its times are taken for UTC"
+    if expected == SUBSCRIPTIONS and isinstance(came, T.StringType):
+        yield (
+            f"{ours}: its text is taken for JSON as RocketMQ writes subscriptionDataSet or "
+            'subscriptionTable, for {"topic": "expression"}, or for an array with our names'
+        )
+
+
+def _literal(text: str) -> str:
+    """The text as Python has it, in one line and printable whatever is in it."""
+    quoted = ascii(text)
+    return f'"{quoted[1:-1]}"' if quoted[0] == "'" and '"' not in text else quoted
+
+
+# ---------------------------------------------------------------- SQL that makes a type
+
+#: The fields of RocketMQ's SubscriptionData that have another name with us.
+_OF_ROCKETMQ = {"expression": "substring", "expression_type": "expressiontype"}
+_OF_JSON = "topic:string,expression_type:string,expressionType:string,expression:string"
+_JSON_ARRAY = (
+    f"transform(from_json({{x}}, 'array<struct<{_OF_JSON},subString:string>>'), s -> "
+    "named_struct('topic', s.topic, 'expression_type', coalesce(s.expression_type, "
+    "s.expressionType), 'expression', coalesce(s.expression, s.subString)))"
+)
+_JSON_OBJECT = (
+    "transform(map_entries(from_json({x}, 'map<string,string>')), e -> named_struct('topic', "
+    "e.key, 'expression_type', get_json_object(e.value, '$.expressionType'), 'expression', "
+    "coalesce(get_json_object(e.value, '$.subString'), e.value)))"
+)
+
+
+def _made(came: T.DataType, expected: Any, x: str, fits: Fits, depth: int = 0) -> str | None:
+    """The SQL that makes the expected type of ``x``; None: there is none."""
+    if fits(came, expected):
+        return x
+    if pa.types.is_list(expected):
+        return _list_made(came, expected, x, fits, depth)
+    if pa.types.is_struct(expected):
+        return _struct_made(came, expected, x, fits, depth)
+    if pa.types.is_timestamp(expected):
+        return _time_made(came, x)
+    is_plain = isinstance(came, T.StringType | T.NumericType | T.BooleanType)
+    # What is no number becomes null, which the contract refuses row by row where one must be.
+    return f"try_cast({x} AS {type_name(expected)})" if is_plain else None
+
+
+def _time_made(came: T.DataType, x: str) -> str | None:
+    if isinstance(came, T.IntegralType):
+        return f"timestamp_millis({x})"
+    if isinstance(came, T.FractionalType):
+        return f"timestamp_seconds({x})"
+    # A text of a time without a zone is one of UTC.
+    return f"CAST({x} AS string)" if isinstance(came, T.TimestampNTZType) else None
+
+
+def _list_made(came: T.DataType, expected: Any, x: str, fits: Fits, depth: int) -> str | None:
+    is_of_topics = expected == SUBSCRIPTIONS
+    if isinstance(came, T.StringType):
+        if not is_of_topics:
+            return f"from_json({x}, '{type_name(expected).replace('timestamp', 'string')}')"
+        forms = (each.format(x=x) for each in (_JSON_OBJECT, _JSON_ARRAY))
+        return f"IF({x} LIKE '{{%', {', '.join(forms)})"
+    each = f"each{depth}"
+    if isinstance(came, T.ArrayType):
+        if is_of_topics and isinstance(came.elementType, T.StringType):
+            return f"transform({x}, {each} -> {_subscription(each, 'NULL')})"
+        made = _made(came.elementType, expected.value_type, each, fits, depth + 1)
+        return made and f"transform({x}, {each} -> {made})"
+    if isinstance(came, T.StructType):
+        made = _made(came, expected.value_type, x, fits, depth)
+        return made and f"IF({x} IS NULL, NULL, array({made}))"
+    if is_of_topics and isinstance(came, T.MapType):
+        if isinstance(came.valueType, T.StructType):
+            made = _made(came.valueType, expected.value_type, each, fits, depth + 1)
+            return made and f"transform(map_values({x}), {each} -> {made})"
+        if isinstance(came.valueType, T.StringType):
+            made = _subscription(f"{each}.key", f"{each}.value")
+            return f"transform(map_entries({x}), {each} -> {made})"
+    return None
+
+
+def _subscription(topic: str, expression: str) -> str:
+    """A subscription; without a type it is one by tags, and without an expression one to all."""
+    return f"named_struct('topic', {topic}, 'expression_type', NULL, 'expression', {expression})"
+
+
+def _struct_made(came: T.DataType, expected: Any, x: str, fits: Fits, depth: int) -> str | None:
+    """The struct of the fields that have our names, names that are like them, or RocketMQ's."""
+    if not isinstance(came, T.StructType):
+        return None
+    types = {field.name: field.dataType for field in came}
+    plain = {_plain(name): name for name in types}
+    of_ours = {name: plain.get(_OF_ROCKETMQ.get(name, ""), "") for name in _names_of(expected)}
+    found = _alike(_names_of(expected), list(types)) | {k: v for k, v in of_ours.items() if v}
+    fields = []
+    for field in expected:
+        if (theirs := found.get(field.name)) is None:
+            return None
+        path = f"{x}.`{theirs.replace('`', '``')}`"
+        if (made := _made(types[theirs], field.type, path, fits, depth)) is None:
+            return None
+        fields.append(f"'{field.name}', {made}")
+    return f"IF({x} IS NULL, NULL, named_struct({', '.join(fields)}))"
+
+
+def _names_of(struct: Any) -> list[str]:
+    return [field.name for field in struct]
+
+
+# ---------------------------------------------------------------- names that are like ours
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).lower()
+
+
+def _alike(ours: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
+    """Maps our names to theirs that are spelled alike, or are the end or the beginning of ours;
+    each once.
+
+    >>> _alike(["consumer_group", "client_id", "subscriptions"], ["group", "clientId", "subs"])
+    {'client_id': 'clientId', 'consumer_group': 'group', 'subscriptions': 'subs'}
+    """
+    plain = {_plain(name): name for name in theirs}
+    found: dict[str, str] = {}
+    for is_alike in (
+        lambda name: get_close_matches(name, plain, 1, 0.8),
+        lambda name: [each for each in plain if len(each) > 3 and name.endswith(each)],
+        lambda name: [each for each in plain if len(each) > 3 and name.startswith(each)],
+    ):
+        for name in ours:
+            if name not in found and (near := is_alike(_plain(name))):
+                found[name] = plain.pop(near[0])
+    return found

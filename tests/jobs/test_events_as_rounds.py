@@ -1,0 +1,42 @@
+"""The audit from Python of heartbeats with times of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jobs.api import audit
+from jobs.errors import InputError, SettingsError
+from tests.support.events import DUPLICATE, ORPHANED, SHARE, lasting_queues, late, three_groups
+
+
+@pytest.mark.parametrize("by", SHARE)
+@pytest.mark.parametrize("step_ms", [1, 1000])
+def test_events_have_the_findings_of_rounds_or_are_refused(by: str, step_ms: int) -> None:
+    tables = three_groups()
+    tables["heartbeats"] = late(tables["heartbeats"], by, step_ms=step_ms)
+    with pytest.raises(InputError, match=r"topic_routes': \.\.\.\}, round_seconds=60\)"):
+        audit(tables)
+    found = audit(tables, round_seconds=60)
+    assert lasting_queues(found["orphaned_queues"]) == ORPHANED
+    assert lasting_queues(found["duplicate_queues"]) == DUPLICATE
+    assert [row["client_id"] for row in found["stacked_client_ids"].to_pylist()] == ["a"]
+    others = {row["fault"] for row in found["group_faults"].to_pylist()}
+    assert others == {"DUPLICATE_CLIENT_ID", "STRATEGY_MISMATCH"}
+    assert "round" not in str(found.summary["incomplete"])
+    assert "T_TWICE" in found.explain("TWICE", "T_TWICE")
+
+
+@pytest.mark.parametrize(
+    ("source", "seconds", "error", "words"),
+    [
+        ("dumps/", 60, InputError, "round_seconds: expected tables"),
+        (three_groups(), 0.5, SettingsError, "a whole number of seconds from 1 to 3600"),
+    ],
+)
+def test_what_is_no_length_or_no_table_is_an_error(
+    source: Any, seconds: Any, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        audit(source, round_seconds=seconds)
