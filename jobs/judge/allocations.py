@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import chain, pairwise
-from operator import attrgetter
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from rebalance_core.message_queue import MessageQueue
 
 from ..config.masking import Masking
 from ..engines.pieces import Piece, all_rows, pack_rows
-from ..schemas import ALLOCATIONS, QUEUES, SHARE_FIELDS, STRING
+from ..schemas import ALLOCATIONS, SHARE_FIELDS, STRING
 from .core_verdict import QueueAllocation
 
 _SCHEMA = ALLOCATIONS.schema
@@ -65,14 +64,9 @@ def allocation_rows(
     allocations: Sequence[Sequence[Allocation[MessageQueue]]],
 ) -> AllocationRows:
     """The rows of some situations; ``places``: of each its cluster, group, topic and state id."""
-    lengths = [len(of_situation) for of_situation in allocations]
-    every = list(chain.from_iterable(allocations))
-    of_rows: Any = pa.array(np.repeat(np.arange(len(lengths)), lengths))
-    columns: dict[str, Any] = {name: list(map(attrgetter(name), every)) for name in _SCALARS}
-    for number, name in enumerate(_PLACE):
-        columns[name] = pa.array([place[number] for place in places], STRING).take(of_rows)
-    columns["queues"] = _queues(every)
-    return AllocationRows(pa.table(columns, schema=_SCHEMA), np.cumsum(lengths).tolist())
+    columns = [pa.array(each, STRING) for each in zip(*places, strict=True)]
+    shares = pa.array(list(map(shares_of, allocations)), SHARES)
+    return rows_of_shares(pa.RecordBatch.from_arrays(columns, list(_PLACE)), shares)
 
 
 def shares_of(allocations: Sequence[Allocation[MessageQueue]]) -> list[tuple[Any, ...]]:
@@ -91,16 +85,6 @@ def rows_of_shares(places: pa.RecordBatch, shares: Any) -> AllocationRows:
     columns += shares.flatten().flatten()
     cast = [each.cast(field.type) for each, field in zip(columns, _SCHEMA, strict=True)]
     return AllocationRows(pa.Table.from_arrays(cast, schema=_SCHEMA), np.cumsum(lengths).tolist())
-
-
-def _queues(allocations: Sequence[Allocation[MessageQueue]]) -> pa.Array[Any]:
-    ends = np.cumsum([0, *[len(each.queues) for each in allocations]])
-    queues = [queue for each in allocations for queue in each.queues]
-    names, numbers = QUEUES.value_type
-    brokers = pa.array([queue.broker_name for queue in queues], names.type)
-    ids = pa.array([queue.queue_id for queue in queues], numbers.type)
-    structs = pa.StructArray.from_arrays([brokers, ids], fields=[names, numbers])
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), structs, type=QUEUES)
 
 
 def _part(packed: tuple[Piece, ...], start: int, end: int) -> tuple[QueueAllocation, ...]:
