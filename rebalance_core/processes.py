@@ -6,7 +6,7 @@ channel of one that reconnected, which the broker closes within about 130 s. So 
 many processes use a client id; where it does not, the id itself and what most lists confirm do.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -387,18 +387,24 @@ def _resolver(
     return resolved
 
 
-def strategies_of(state: State, rules: StrategyRules) -> dict[str, AllocationStrategy]:
-    """The strategy of each client id; none at all where that of one is not known, or its members
-    show several.
+def strategies_of(state: State, rules: StrategyRules) -> dict[AllocationStrategy, set[str]]:
+    """The strategies with the client ids that use them; none at all where that of one client is not
+    known, or its members show several.
     """
     resolved = _resolver(state, rules, (member.strategy for member in state.members))
-    shown = {(m.client_id, m.strategy, m.language, m.version) for m in state.members}
-    found: dict[str, AllocationStrategy] = {}
-    for each in shown:
-        strategy = resolved(*each).strategy
-        if strategy is None or found.setdefault(each[0], strategy) is not strategy:
+    looks_at_ids = rules.looks_at_ids(state.consumer_group)
+    alike = grouped(
+        ((looks_at_ids and m.client_id, m.strategy, m.language, m.version), m.client_id)
+        for m in state.members
+    )
+    found: dict[AllocationStrategy, set[str]] = defaultdict(set)
+    for (_, observed, language, version), client_ids in alike.items():
+        strategy = resolved(client_ids[0], observed, language, version).strategy
+        if strategy is None:
             return {}
-    return found
+        found[strategy].update(client_ids)
+    several = len(found) > 1 and len(set().union(*found.values())) < sum(map(len, found.values()))
+    return {} if several else dict(found)
 
 
 # Nearly all members of all groups show one of a few things.

@@ -27,6 +27,10 @@ STRATEGY_SOURCES: tuple[StrategySource, ...] = ("observed", "configured", "group
 NEED_PARAMETERS = ("CONFIG", "MACHINE_ROOM", NEARBY)
 
 
+#: The expression of all clients.
+_EVERY = ".*"
+
+
 @dataclass(frozen=True, slots=True)
 class StrategyRule:
     """The strategy that the clients of some groups use, and its parameters.
@@ -36,7 +40,7 @@ class StrategyRule:
 
     groups: str
     name: str
-    clients: str = ".*"
+    clients: str = _EVERY
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -113,12 +117,24 @@ class StrategyRules:
             self._resolved[key] = self._resolve(key)
         return self._resolved[key]
 
+    def looks_at_ids(self, consumer_group: str) -> bool:
+        """True if clients of the group that are alike but for their ids may use two strategies."""
+        self._look_at(consumer_group)
+        return any(clients.pattern != _EVERY for _, clients in self._of_group)
+
     def parameters_of(self, strategy: AllocationStrategy) -> Mapping[str, Any]:
         """The parameters with which a strategy that ``resolve`` gave was made."""
         number = next((rule for (_, rule, _), made in self._made.items() if made is strategy), None)
         return {} if number is None else self._rules[number].params
 
     def _matching(self, consumer_group: str, client_id: str) -> int | None:
+        self._look_at(consumer_group)
+        for number, clients in self._of_group:
+            if clients.fullmatch(client_id):
+                return number
+        return None
+
+    def _look_at(self, consumer_group: str) -> None:
         if consumer_group != self._group:
             self._group = consumer_group
             self._of_group = [
@@ -126,10 +142,6 @@ class StrategyRules:
                 for number, (groups, clients) in enumerate(self._patterns)
                 if groups.fullmatch(consumer_group)
             ]
-        for number, clients in self._of_group:
-            if clients.fullmatch(client_id):
-                return number
-        return None
 
     def _resolve(self, key: _Key) -> ResolvedStrategy:
         rule_number, observed, of_group, sdk, bytewise = key

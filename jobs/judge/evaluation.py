@@ -195,9 +195,12 @@ def _each_once(members: Iterable[Member]) -> tuple[Member, ...]:
     """The members of one list, in order. A connection is once in a broker's list: a row that
     repeats one is dropped. Copies of an id have different addresses, and stay.
     """
+    every = list(members)
+    if len({each[:2] for each in every if each.client_addr}) == len(every):
+        return tuple(sorted(every))  # as it nearly always is: these two decide
     found: dict[tuple[str, Any], Member] = {}
     unaddressed: list[Member] = []
-    for member in members:
+    for member in every:
         if not member.client_addr:
             unaddressed.append(member)
             continue

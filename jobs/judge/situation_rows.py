@@ -7,14 +7,13 @@ queues, so a row has one list and one route, and those that differ beside them.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from itertools import repeat
 from typing import Any, NamedTuple
 
 from rebalance_core import ClientList, Member, RouteBroker, StrategyRules, TopicRoute
 from rebalance_core.findings import most_queues
-from rebalance_core.grouping import grouped
 from rebalance_core.processes import strategies_of
 from rebalance_core.repairs import overridden
 from rebalance_core.strategies.base import AllocationStrategy, original_id
@@ -139,20 +138,22 @@ def rules_of(row: SituationRow, rules: StrategyRules) -> StrategyRules:
 _Use = tuple[str | None, str | None, Sequence[str]]
 
 
-def _strategies(by_id: Mapping[str, AllocationStrategy], rules: StrategyRules) -> list[_Use]:
-    """The strategies by client id in use, that of most clients first. One of no name where none is
+def _strategies(
+    users: Mapping[AllocationStrategy, Collection[str]], rules: StrategyRules
+) -> list[_Use]:
+    """The strategies in use, that of most clients first. One of no name where none is
     known, where an SDK computes something else under a name, or two have a name alike.
     """
-    users = grouped((strategy, client_id) for client_id, strategy in by_id.items())
     uses: list[_Use] = []
     for strategy, client_ids in users.items():
         # A queue of CONFIG may be one of the core's.
         parameters = json.dumps(dict(rules.parameters_of(strategy)), default=astuple)
-        uses.append((strategy.name, None if parameters == "{}" else parameters, sorted(client_ids)))
+        uses.append((strategy.name, None if parameters == "{}" else parameters, [*client_ids]))
     is_named = not any(strategy.variant for strategy in users)
     if not uses or not is_named or len({each[:2] for each in uses}) < len(uses):
         return [(None, None, ())]
-    return sorted(uses, key=lambda each: (-len(each[2]), str(each)))
+    most, *others = sorted(uses, key=lambda each: (-len(each[2]), str(each[:2])))
+    return [most, *((*each[:2], sorted(each[2])) for each in others)]
 
 
 def _packed(value: Any) -> bytes:
