@@ -408,17 +408,12 @@ def _with_strategies(situation: Situation, override: _Override) -> Situation:
 
 def overridden(rules: StrategyRules, override: _Override) -> StrategyRules:
     """The rules by which clients whose strategy is known use another one."""
-    # Thousands of clients are asked for, again and again, and a few things are answered.
-    made: dict[tuple[ResolvedStrategy, AllocationStrategy], ResolvedStrategy] = {}
 
     def answer(client: KnownClient, rules: StrategyRules) -> ResolvedStrategy:
         now = rules.resolve(client)
         if now.strategy is None:
             return now
-        key = now, override(client.client_id, now.strategy)
-        if key not in made:
-            made[key] = replace(now, strategy=key[1])
-        return made[key]
+        return replace(now, strategy=override(client.client_id, now.strategy))
 
     return ChangedRules(rules, answer)
 

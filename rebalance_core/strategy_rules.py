@@ -8,6 +8,7 @@ SDK: its language and version.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -106,6 +107,7 @@ class StrategyRules:
         self._resolved: dict[_Key, ResolvedStrategy] = {}
         self._made: dict[tuple[str, int | None, Sdk], AllocationStrategy | str] = {}
         self._bytewise: dict[AllocationStrategy, AllocationStrategy] = {}
+        self._instead: AllocationStrategy | None = None
 
     def resolve(self, client: KnownClient) -> ResolvedStrategy:
         """The strategy of one client."""
@@ -116,6 +118,12 @@ class StrategyRules:
         if key not in self._resolved:
             self._resolved[key] = self._resolve(key)
         return self._resolved[key]
+
+    def using(self, strategy: AllocationStrategy) -> "StrategyRules":
+        """These rules, by which every client whose strategy is known uses this one."""
+        rules = copy(self)
+        rules._instead, rules._resolved = strategy, {}
+        return rules
 
     def looks_at_ids(self, consumer_group: str) -> bool:
         """True if clients of the group that are alike but for their ids may use two strategies."""
@@ -159,7 +167,7 @@ class StrategyRules:
             return ResolvedStrategy(None, source, made)
         if bytewise:
             made = self._bytewise.setdefault(made, made.sorting_bytewise())
-        return ResolvedStrategy(made, source)
+        return ResolvedStrategy(self._instead or made, source)
 
     def _make(self, name: str, rule_number: int | None, sdk: Sdk) -> AllocationStrategy | str:
         key = (name, rule_number, sdk)

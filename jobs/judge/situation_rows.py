@@ -125,13 +125,15 @@ def rules_of(row: SituationRow, rules: StrategyRules) -> StrategyRules:
     """
     if row.strategy is None:
         return rules
-    most = strategy_of(row.strategy, row.parameters)
+    rules = rules.using(strategy_of(row.strategy, row.parameters))
     others = {
         client_id: strategy_of(each["strategy"], each["parameters"])
         for each in row.other_strategies
         for client_id in each["client_ids"]
     }
-    return overridden(rules, lambda client_id, _: others.get(original_id(client_id), most))
+    if not others:
+        return rules
+    return overridden(rules, lambda client_id, most: others.get(original_id(client_id), most))
 
 
 #: A strategy, its parameters as JSON, and who uses it.
