@@ -120,7 +120,7 @@ class StrategyRules:
         return self._resolved[key]
 
     def using(self, strategy: AllocationStrategy) -> "StrategyRules":
-        """These rules, by which every client whose strategy is known uses this one."""
+        """Rules as these, by which every client whose strategy is known uses this one."""
         rules = copy(self)
         rules._instead, rules._resolved = strategy, {}
         return rules
