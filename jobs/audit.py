@@ -6,9 +6,9 @@ session      that of spark-submit; the job runs in a copy of it (spark/session.p
 snapshots    rows of heartbeats, topic routes, polls (schemas.py) -> pieces of groups, each in the
              shard of its group: mapInArrow, repartition("shard")
 allocations  each distinct situation is a row of the pandas UDF ``recompute_allocations`` around
-             rebalance_core (spark/functions.py), between what its shard begins and what it comes
-             to: mapInArrow -> select(recompute_allocations("question")) -> mapInArrow, in ``ask``
-             (spark/spark_engine.py)
+             rebalance_core (spark/functions.py): mapInArrow(find_situations) ->
+             select(recompute_allocations("strategy", "queues", "client_ids", ...)) ->
+             mapInArrow(judge_groups), in ``judge_groups`` (spark/spark_engine.py)
 reports      the rows of orphaned_queues, duplicate_queues, allocations, ..., published as one run
              under the date of the last snapshot (publish/)
 

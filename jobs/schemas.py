@@ -55,6 +55,7 @@ TIMESTAMP = pa.timestamp("us", "UTC")
 _STRINGS = pa.list_(STRING)
 
 QUEUES = _structs(broker_name=STRING, queue_id=INT)
+_TOPIC_QUEUES = _structs(topic=STRING, broker_name=STRING, queue_id=INT)
 #: A member of a broker's list, without the broker and the time.
 MEMBERS = _structs(**dict(MEMBER_FACTS))
 #: A fault of a problem: its worst run, and how many runs of it there were.
@@ -109,6 +110,10 @@ _TYPES = {
     "MEMBERS": MEMBERS,
     # A broker of a route, without the nameserver and the time.
     "ROUTE_BROKERS": _structs(**dict(ROUTE_FACTS)),
+    "TOPIC_QUEUES": _TOPIC_QUEUES,
+    "OTHER_STRATEGIES": _structs(strategy=STRING, parameters=STRING, client_ids=_STRINGS),
+    "OTHER_ROUTES": _structs(namesrv_addr=STRING, queues=_TOPIC_QUEUES),
+    "OTHER_LISTS": _structs(broker_name=STRING, broker_id=LONG, client_ids=_STRINGS),
     "SUBSCRIPTIONS": SUBSCRIPTIONS,
     "DOUBTFUL_TOPICS": DOUBTFUL_TOPICS,
 }
@@ -704,3 +709,23 @@ GROUP_HEALTH = _BY_NAME["group_health"]
 UNAUDITED = ("unaudited_coverage", "unaudited_since", "unaudited_until")
 EVENTS = _BY_NAME["events"]
 PROBLEMS, VERDICT, GAPS = (_BY_NAME[name] for name in ("problems", "verdict", "gaps"))
+
+#: The columns of the UDF ``recompute_allocations``, but for one that no person reads. No run
+#: publishes them.
+(SITUATIONS,) = _tables("""
+situations: state_id: one distinct situation: all that the members of a group could see of a topic
+cluster, consumer_group, topic, state_id
+strategy string?: the strategy of most clients, as rocketmq_allocate takes it; null: that of one is
+    not known, or its SDK computes something else under the name
+parameters string?: the strategy's parameters from the settings, as JSON; null: it has none
+queues TOPIC_QUEUES?: the readable queues, by the route that most nameservers gave; null: nobody
+    gave one, or it has more than bounds.topic_queues
+client_ids strings: the list that most brokers gave, a client id as often as connections use it
+other_strategies OTHER_STRATEGIES: strategies that other clients use
+other_routes OTHER_ROUTES: the nameservers that gave other queues
+other_lists OTHER_LISTS: the brokers that gave another list
+connections int: the length of all brokers' lists together
+views int?: the distinct pairs of lists that a client may work from; null: too many queues
+""")
+#: The columns of ``allocations`` that are fields of a share in the answer of that UDF.
+SHARE_FIELDS = tuple(ALLOCATIONS.schema)[len(SITUATIONS.schema.names[:4]) :]

@@ -168,7 +168,7 @@ def evaluate(state: State, rules: StrategyRules) -> Evaluation:
         is_filtered=_is_filtered(state),
         subscription_source=_weakest(SUBSCRIPTION_SOURCES, sources),
     )
-    queues = _most_queues(state)
+    queues = most_queues(state)
     if queues > rules.most_queues:
         # Anybody who can write a route chooses its numbers, and a lake's tables came through no
         # ingest: of so many queues none is made.
@@ -218,7 +218,7 @@ def _is_filtered(state: State) -> bool:
     return all(member.expression not in (None, NO_FILTER) for member in subscribed)
 
 
-def _most_queues(state: State) -> int:
+def most_queues(state: State) -> int:
     """The queues of the largest route, read or only written, without making any of them."""
     of_routes = (
         sum(max(broker.read_queue_nums, broker.write_queue_nums, 0) for broker in route.brokers)

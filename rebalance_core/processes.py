@@ -6,7 +6,7 @@ channel of one that reconnected, which the broker closes within about 130 s. So 
 many processes use a client id; where it does not, the id itself and what most lists confirm do.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -19,6 +19,7 @@ from .english import count, named_broker, with_commas
 from .grouping import grouped
 from .message_queue import bytewise_order_differs
 from .state import BROADCASTING, SURE, Member, ProcessCount, State
+from .strategies.base import AllocationStrategy
 from .strategy_rules import KnownClient, ResolvedStrategy, StrategyRules
 from .texts import Text
 from .views import asked_brokers
@@ -356,21 +357,54 @@ def _processes_by(
     state: State, rules: StrategyRules, observed: Iterable[str | None]
 ) -> Callable[[str, _Traits], Process]:
     """A function that makes a process of an id and traits, by the strategies that were observed."""
-    distinct = set(observed) - {None, ""}
-    of_group = distinct.pop() if len(distinct) == 1 else None
-    orders_differ = _orders_differ(state)
+    resolved = _resolver(state, rules, observed)
 
     def process(client_id: str, traits: _Traits) -> Process:
         subscribed, model, chooses, strategy, language, version, percent, silent = traits
-        client = KnownClient(
-            state.consumer_group, client_id, strategy, of_group, language, version, orders_differ
-        )
+        of_client = resolved(client_id, strategy, language, version)
         share = percent / SURE if subscribed else 1.0
-        shown = subscribed, model == BROADCASTING, rules.resolve(client), chooses, silent
+        shown = subscribed, model == BROADCASTING, of_client, chooses, silent
         reads_slaves = language != "GO" and not state.locks_at_master
         return Process(client_id, 1, *shown, share=share, reads_slaves=reads_slaves)
 
     return process
+
+
+def _resolver(
+    state: State, rules: StrategyRules, observed: Iterable[str | None]
+) -> Callable[[str, str | None, str | None, int | None], ResolvedStrategy]:
+    """A function of a client id, the strategy that was observed of it, its language and version."""
+    distinct = set(observed) - {None, ""}
+    of_group = distinct.pop() if len(distinct) == 1 else None
+    orders_differ = _orders_differ(state)
+
+    def resolved(
+        client_id: str, strategy: str | None, language: str | None, version: int | None
+    ) -> ResolvedStrategy:
+        known = state.consumer_group, client_id, strategy, of_group, language, version
+        return rules.resolve(KnownClient(*known, orders_differ))
+
+    return resolved
+
+
+def strategies_of(state: State, rules: StrategyRules) -> dict[AllocationStrategy, set[str]]:
+    """The strategies with the client ids that use them; none at all where that of one client is not
+    known, or its members show several.
+    """
+    resolved = _resolver(state, rules, (member.strategy for member in state.members))
+    looks_at_ids = rules.looks_at_ids(state.consumer_group)
+    alike = grouped(
+        ((looks_at_ids and m.client_id, m.strategy, m.language, m.version), m.client_id)
+        for m in state.members
+    )
+    found: dict[AllocationStrategy, set[str]] = defaultdict(set)
+    for (_, observed, language, version), client_ids in alike.items():
+        strategy = resolved(client_ids[0], observed, language, version).strategy
+        if strategy is None:
+            return {}
+        found[strategy].update(client_ids)
+    several = len(found) > 1 and len(set().union(*found.values())) < sum(map(len, found.values()))
+    return {} if several else dict(found)
 
 
 # Nearly all members of all groups show one of a few things.

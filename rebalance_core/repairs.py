@@ -391,6 +391,8 @@ def strategies_in_use(situation: Situation) -> list[tuple[str, AllocationStrateg
 
 
 _Kind = TypeVar("_Kind", bound=AllocationStrategy)
+#: The strategy that a client uses instead, by its id and what it uses now.
+_Override = Callable[[str, AllocationStrategy], AllocationStrategy]
 
 
 def users_of(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
@@ -399,10 +401,13 @@ def users_of(situation: Situation, kind: type[_Kind]) -> dict[str, _Kind]:
     return {client_id: each for client_id, each in in_use if isinstance(each, kind)}
 
 
-def _with_strategies(
-    situation: Situation, override: Callable[[str, AllocationStrategy], AllocationStrategy]
-) -> Situation:
+def _with_strategies(situation: Situation, override: _Override) -> Situation:
     """The situation in which clients use other strategies, by their id and what they use now."""
+    return replace(situation, rules=overridden(situation.rules, override))
+
+
+def overridden(rules: StrategyRules, override: _Override) -> StrategyRules:
+    """The rules by which clients whose strategy is known use another one."""
 
     def answer(client: KnownClient, rules: StrategyRules) -> ResolvedStrategy:
         now = rules.resolve(client)
@@ -410,7 +415,7 @@ def _with_strategies(
             return now
         return replace(now, strategy=override(client.client_id, now.strategy))
 
-    return replace(situation, rules=ChangedRules(situation.rules, answer))
+    return ChangedRules(rules, answer)
 
 
 #: Repairs in the order in which they are tried and shown: the plainest explanation first.

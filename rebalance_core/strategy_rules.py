@@ -8,6 +8,7 @@ SDK: its language and version.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -27,6 +28,10 @@ STRATEGY_SOURCES: tuple[StrategySource, ...] = ("observed", "configured", "group
 NEED_PARAMETERS = ("CONFIG", "MACHINE_ROOM", NEARBY)
 
 
+#: The expression of all clients.
+_EVERY = ".*"
+
+
 @dataclass(frozen=True, slots=True)
 class StrategyRule:
     """The strategy that the clients of some groups use, and its parameters.
@@ -36,7 +41,7 @@ class StrategyRule:
 
     groups: str
     name: str
-    clients: str = ".*"
+    clients: str = _EVERY
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -102,6 +107,7 @@ class StrategyRules:
         self._resolved: dict[_Key, ResolvedStrategy] = {}
         self._made: dict[tuple[str, int | None, Sdk], AllocationStrategy | str] = {}
         self._bytewise: dict[AllocationStrategy, AllocationStrategy] = {}
+        self._instead: AllocationStrategy | None = None
 
     def resolve(self, client: KnownClient) -> ResolvedStrategy:
         """The strategy of one client."""
@@ -113,7 +119,30 @@ class StrategyRules:
             self._resolved[key] = self._resolve(key)
         return self._resolved[key]
 
+    def using(self, strategy: AllocationStrategy) -> "StrategyRules":
+        """Rules as these, by which every client whose strategy is known uses this one."""
+        rules = copy(self)
+        rules._instead, rules._resolved = strategy, {}
+        return rules
+
+    def looks_at_ids(self, consumer_group: str) -> bool:
+        """True if clients of the group that are alike but for their ids may use two strategies."""
+        self._look_at(consumer_group)
+        return any(clients.pattern != _EVERY for _, clients in self._of_group)
+
+    def parameters_of(self, strategy: AllocationStrategy) -> Mapping[str, Any]:
+        """The parameters with which a strategy that ``resolve`` gave was made."""
+        number = next((rule for (_, rule, _), made in self._made.items() if made is strategy), None)
+        return {} if number is None else self._rules[number].params
+
     def _matching(self, consumer_group: str, client_id: str) -> int | None:
+        self._look_at(consumer_group)
+        for number, clients in self._of_group:
+            if clients.fullmatch(client_id):
+                return number
+        return None
+
+    def _look_at(self, consumer_group: str) -> None:
         if consumer_group != self._group:
             self._group = consumer_group
             self._of_group = [
@@ -121,10 +150,6 @@ class StrategyRules:
                 for number, (groups, clients) in enumerate(self._patterns)
                 if groups.fullmatch(consumer_group)
             ]
-        for number, clients in self._of_group:
-            if clients.fullmatch(client_id):
-                return number
-        return None
 
     def _resolve(self, key: _Key) -> ResolvedStrategy:
         rule_number, observed, of_group, sdk, bytewise = key
@@ -142,7 +167,7 @@ class StrategyRules:
             return ResolvedStrategy(None, source, made)
         if bytewise:
             made = self._bytewise.setdefault(made, made.sorting_bytewise())
-        return ResolvedStrategy(made, source)
+        return ResolvedStrategy(self._instead or made, source)
 
     def _make(self, name: str, rule_number: int | None, sdk: Sdk) -> AllocationStrategy | str:
         key = (name, rule_number, sdk)

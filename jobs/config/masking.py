@@ -50,8 +50,19 @@ class Masking(Secrets):
             return self.mask(str(text))
         return of_values
 
-    def mask_column(self, column: "pa.Array[Any]") -> "pa.Array[Any]":
-        """A column of texts, or of bytes, masked; each distinct one is looked at once."""
+    def mask_column(self, column: Any) -> Any:
+        """A column with every text, and all bytes, in it masked; each distinct one is looked at
+        once.
+        """
+        type_, nulls = column.type, column.is_null() if column.null_count else None
+        if pa.types.is_list(type_):
+            values = self.mask_column(column.values)
+            return pa.ListArray.from_arrays(column.offsets, values, type=type_, mask=nulls)
+        if pa.types.is_struct(type_):
+            fields = [self.mask_column(column.field(n)) for n in range(type_.num_fields)]
+            return pa.StructArray.from_arrays(fields, fields=list(type_), mask=nulls)
+        if type_ not in (pa.string(), pa.binary()):
+            return column
         encoded: Any = column.dictionary_encode()
         texts = encoded.dictionary.to_pylist()
         masked = self.mask_all(texts)

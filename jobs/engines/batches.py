@@ -1,8 +1,10 @@
 """Pieces as batches of Arrow: what the workers of an engine that sends rows make of them.
 
-A row is a piece, but around the UDF: there it is a question, so a situation, with the columns of
-``QuestionSubject``, which a person reads. Nothing of Spark or of pandas is imported here: each
+A row is a piece, but around the UDF: there it is a situation, with the columns of
+``schemas.SITUATIONS``, which a person reads. Nothing of Spark or of pandas is imported here: each
 worker would spend more time on that than on its shards.
+
+A step is a function with a name, which Spark shows in its plans.
 """
 
 import gc
@@ -14,11 +16,13 @@ from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rebalance_core.grouping import grouped
 
+from ..schemas import SITUATIONS
 from .engine import Opened, ShardStep, Slice, SliceStep, Work, tuned
-from .pieces import Piece, in_parts, pack_value, unpack_rows, unpack_value
+from .pieces import Piece, in_parts, pack_rows, pack_value, unpack_rows, unpack_value
 
 _Made = TypeVar("_Made")
 
@@ -32,25 +36,21 @@ PIECE_COLUMNS: dict[str, pa.DataType] = {
     "data": pa.binary(),
 }
 _SCHEMA = pa.schema(PIECE_COLUMNS)
-#: The row that rides with a question: what its shard began, which then ends beside it, or ...
-_BEGINS = "begins"
-#: ... what waits for answers from elsewhere: what a large shard began, questions of it, an answer.
-BEGUN, QUESTIONS, ANSWER = WAITING = "begun", "questions", "answer"
-#: A row of the UDF.
-_ASKED_COLUMNS: dict[str, pa.DataType] = {
-    **dict.fromkeys(("cluster", "consumer_group", "topic", "situation"), pa.string()),
-    **dict.fromkeys(("members", "queues"), pa.int64()),
-    **PIECE_COLUMNS,
-    "question": pa.binary(),
-}
-ASKED = pa.schema(_ASKED_COLUMNS)
-_ENDED = [*PIECE_COLUMNS, "answer"]
-#: A shard with fewer members in all its questions has them answered beside it: some seconds of one
-#: core.
+#: A row of situations, and the rest of it, which no person reads.
+SITUATION = pa.schema([*SITUATIONS.schema, pa.field("rest", pa.binary())])
+#: The rows of ``find_situations``: the groups of a shard, as a piece, then its situations.
+FOUND = pa.schema([*_SCHEMA, *(each.with_nullable(True) for each in SITUATION)])
+#: A row of a situation that was spread.
+SPREAD_ROWS = pa.schema([_SCHEMA.field("shard"), *SITUATION])
+GROUPS = "groups"
+#: The pieces of a large shard, whose situations are spread: its groups, and these rows.
+LARGE_GROUPS, SPREAD = OF_LARGE_SHARDS = "large groups", SITUATIONS.name
+#: A shard with fewer members in all its situations has them evaluated beside it: some seconds of
+#: one core.
 _MEMBERS_OF_A_LARGE_SHARD = 320_000
-#: The approximate bytes of a batch of rows that a step makes, and of a row of questions.
+#: The approximate bytes of a batch of rows that a step makes; of a queue or a client id in it.
 _BATCH = 1 << 20
-_ROW_OF_QUESTIONS = 16 << 20
+_BYTES_OF_A_NAME = 64
 
 
 def in_worker(made: Iterable[_Made]) -> Iterator[_Made]:
@@ -79,7 +79,10 @@ def contents_step(slices: Sequence[Slice], step: SliceStep) -> Callable[[Batches
                 )
                 yield slice_, content.as_buffer()
 
-    return lambda batches: in_worker(_rows(step(opened(batches))))
+    def read_files(batches: Batches) -> Batches:
+        return in_worker(_rows(step(opened(batches))))
+
+    return read_files
 
 
 _URI = re.compile(r"(?:[a-zA-Z][\w+.-]*:)?(?://(?P<authority>[^/]*))?(?P<path>/.*)", re.DOTALL)
@@ -108,117 +111,124 @@ def task_numbers_step(
             for slice_ in chain.from_iterable(of_tasks[number] for number in numbers):
                 yield slice_, None if slice_.size else pa.py_buffer(b"")
 
-    return lambda batches: in_worker(_rows(step(opened(batches))))
+    def read_slices(batches: Batches) -> Batches:
+        return in_worker(_rows(step(opened(batches))))
+
+    return read_slices
 
 
-def unpacked_rows(batches: Batches) -> Batches:
-    """Pieces of rows -> the rows."""
-    for batch in batches:
-        for data in batch.column("data"):
-            yield from unpack_rows(data.as_buffer()).to_batches()
+def unpacking_step(table: str) -> Callable[[Batches], Batches]:
+    """Pieces of rows of a table -> the rows."""
+
+    def unpack(batches: Batches) -> Batches:
+        for batch in batches:
+            for data in batch.column("data"):
+                yield from unpack_rows(data.as_buffer()).to_batches()
+
+    return _named(unpack, f"unpack_{table}")
 
 
 def rows_step(name: str, step: RowStep) -> Callable[[Batches], Batches]:
     """Rows of a table -> pieces."""
-    return lambda batches: in_worker(_rows(step(name, batches)))
+    return _named(lambda batches: in_worker(_rows(step(name, batches))), f"fold_{name}")
 
 
 def shards_step(step: ShardStep) -> Callable[[Batches], Batches]:
     """Pieces, those of a shard next to each other -> what each shard becomes."""
 
     def run(batches: Batches) -> Batches:
-        for _, pieces in groupby(_pieces(batches), attrgetter("shard")):
-            yield from _rows(step(list(pieces)))
+        shards = groupby(_pieces(batches), attrgetter("shard"))
+        return in_worker(_rows(chain.from_iterable(step(list(each)) for _, each in shards)))
 
-    return lambda batches: in_worker(run(batches))
+    return _named(run, getattr(step, "__name__", type(step).__name__))
 
 
-def begun(work: Work) -> Callable[[Batches], Batches]:
-    """A row for each question of a shard; with the first one rides what the shard began.
+def _named(step: Callable[[Batches], Batches], name: str) -> Callable[[Batches], Batches]:
+    """The step by a name that says in a plan what is done there."""
+    step.__name__ = name
+    return step
 
-    The questions of a large shard, which are to be spread, ride with few others.
+
+def situations_step(work: Work) -> Callable[[Batches], Batches]:
+    """Pieces, those of a shard next to each other -> ``FOUND``: its groups, then its situations.
+
+    The situations of a large shard, which are to be spread, are pieces too.
     """
 
-    def row(shard: int, question: Any) -> dict[str, Any]:
-        packed = pack_value(shard, "", question).data
-        return {**work.about(question)._asdict(), "shard": shard, "question": packed}
-
-    def rows(pieces: Sequence[Piece]) -> Iterator[dict[str, Any]]:
-        shard, begun = pieces[0].shard, work.begin(pieces)
-        questions = work.questions(begun)
-        in_place = in_parts(
-            questions, _MEMBERS_OF_A_LARGE_SHARD, lambda each: work.about(each).members
-        )
-        few = next(in_place, [])
-        asked = (row(shard, each) for each in chain(few, questions))
-        is_large = sum(work.about(each).members for each in few) >= _MEMBERS_OF_A_LARGE_SHARD
-        riding = pack_value(shard, BEGUN if is_large else _BEGINS, begun)._asdict()
-        del begun, few
-        yield next(asked, {}) | riding
-        for each in asked:
-            if is_large:
-                spread = next(in_parts(asked, _ROW_OF_QUESTIONS, _size_of_row), [])
-                each |= pack_value(shard, QUESTIONS, spread)._asdict()  # noqa: PLW2901
-            yield each
-
-    def run(batches: Batches) -> Batches:
-        shards = groupby(_pieces(batches), attrgetter("shard"))
-        return _batches(chain.from_iterable(rows(list(pieces)) for _, pieces in shards))
-
-    return lambda batches: in_worker(run(batches))
-
-
-def ended(work: Work) -> Callable[[Batches], Batches]:
-    """Ends each shard with the answers as they come; a large one waits for the others."""
-
-    def end(rows: Iterator[dict[str, Any]]) -> Iterator[Piece]:
-        first = next(rows)
-        every = chain([first], rows)
-        if first["kind"] == _BEGINS:
-            answers = (unpack_value(each["answer"]) for each in every if each["answer"])
-            yield from work.end(unpack_value(first["data"]), answers)
+    def found(pieces: Sequence[Piece]) -> Iterator[dict[str, Any]]:
+        shard, groups = pieces[0].shard, work.find_groups(pieces)
+        every = map(work.to_row, work.situations(groups))
+        rows: Iterator[dict[str, Any]]
+        rows = (dict(zip(SITUATION.names, each, strict=True)) for each in every)
+        few = next(in_parts(rows, _MEMBERS_OF_A_LARGE_SHARD, itemgetter("connections")), [])
+        is_large = sum(each["connections"] for each in few) >= _MEMBERS_OF_A_LARGE_SHARD
+        yield pack_value(shard, LARGE_GROUPS if is_large else GROUPS, groups)._asdict()
+        rows = chain(few, rows)
+        del groups, few
+        if not is_large:
+            yield from ({"shard": shard, **each} for each in rows)
             return
-        for each in every:
-            if each["data"]:
-                yield Piece(each["shard"], each["kind"], each["data"])
-            if each["answer"]:
-                yield Piece(each["shard"], ANSWER, each["answer"])
+        for some in in_parts(rows, _BATCH, _size_of_row):
+            table = pa.Table.from_pylist(some, SITUATION)
+            yield from (each._asdict() for each in pack_rows(shard, SPREAD, table))
 
-    def run(batches: Batches) -> Iterator[Piece]:
-        # The columns that a person reads are not needed here.
-        rows = (row for batch in batches for row in batch.select(_ENDED).to_pylist())
-        for _, of_shard in groupby(rows, itemgetter("shard")):
-            yield from end(of_shard)
+    def find_situations(batches: Batches) -> Batches:
+        shards = groupby(_pieces(batches), attrgetter("shard"))
+        rows = chain.from_iterable(found(list(pieces)) for _, pieces in shards)
+        return in_worker(
+            pa.RecordBatch.from_pylist(some, FOUND) for some in in_parts(rows, _BATCH, _size_of_row)
+        )
 
-    return lambda batches: in_worker(_rows(run(batches)))
-
-
-def unpacked_questions(batches: Batches) -> Batches:
-    """The questions that are to be spread, each a row again."""
-    return in_worker(_batches(chain.from_iterable(unpack_value(p.data) for p in _pieces(batches))))
+    return find_situations
 
 
-def end_large(work: Work, pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Ends a large shard."""
-    answers = [each.data for each in pieces if each.kind == ANSWER and each.data]
-    (begun,) = [unpack_value(each.data) for each in pieces if each.kind == BEGUN]
-    del pieces
-    return work.end(begun, _unpacked(answers))
+def spread_situations(batches: Batches) -> Batches:
+    """The situations of large shards, each a row again."""
+    for batch in batches:
+        for shard, data in zip(batch.column("shard"), batch.column("data"), strict=True):
+            rows = unpack_rows(data.as_buffer())
+            numbers = pa.array([shard.as_py()] * rows.num_rows, pa.int32())
+            yield from rows.add_column(0, "shard", numbers).to_batches()
 
 
-def _unpacked(answers: list[bytes]) -> Iterator[Any]:
-    """The answers; each is let go as it is taken."""
-    while answers:
-        yield unpack_value(answers.pop())
+def verdicts_step(work: Work) -> Callable[[Batches], Batches]:
+    """``FOUND``, and in ``recomputed`` what came of each situation -> what each shard becomes.
+
+    The groups of a shard come first. The pieces of a large one are as they were.
+    """
+
+    def judged(parts: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
+        first = next(parts)
+        every = chain([first], parts)
+        if first.column("kind")[0].as_py() != GROUPS:
+            return _pieces(every)
+        groups = unpack_value(first.column("data")[0].as_py())
+        rows = (each.filter(pc.is_null(each.column("data"))) for each in every)
+        return work.judge(groups, (work.verdicts(each) for each in rows if each.num_rows))
+
+    def judge_groups(batches: Batches) -> Batches:
+        shards = groupby(_by_shard(batches), itemgetter(0))
+        return in_worker(
+            _rows(chain.from_iterable(judged(each for _, each in parts) for _, parts in shards))
+        )
+
+    return judge_groups
+
+
+def _by_shard(batches: Batches) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows that follow each other in a batch and are of one shard."""
+    for batch in batches:
+        shards: list[Any] = batch.column("shard").to_pylist()
+        start = 0
+        for shard, rows in groupby(shards):
+            length = sum(1 for _ in rows)
+            yield shard, batch.slice(start, length)
+            start += length
 
 
 def _size_of_row(row: Mapping[str, Any]) -> int:
-    return len(row.get("data") or b"") + len(row.get("question") or b"")
-
-
-def _batches(rows: Iterable[dict[str, Any]]) -> Batches:
-    for some in in_parts(rows, _BATCH, _size_of_row):
-        yield pa.RecordBatch.from_pylist(some, schema=ASKED)
+    named = sum(len(row.get(name) or ()) for name in ("queues", "client_ids"))
+    return len(row.get("data") or b"") + len(row.get("rest") or b"") + _BYTES_OF_A_NAME * named
 
 
 def _pieces(batches: Batches) -> Iterator[Piece]:

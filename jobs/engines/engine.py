@@ -92,44 +92,37 @@ SliceStep: TypeAlias = Callable[[Iterable[Opened]], Iterator[Piece]]
 ShardStep: TypeAlias = Callable[[Sequence[Piece]], Iterator[Piece]]
 
 
-class QuestionSubject(NamedTuple):
-    """The subject of a question, for a person: whose situation it is, and how large.
-
-    ``members``: connections of all lists that it names; ``queues``: of the topic, for readers.
-    """
-
-    cluster: str
-    consumer_group: str
-    topic: str
-    situation: str
-    members: int
-    queues: int
-
-
 class Work(Protocol):
-    """The work on a shard that has questions: it begins, its questions are answered, on any core,
-    and with the answers it ends. It travels to where it is done, and holds plain values.
+    """The work on a shard of groups: their situations are found, each is evaluated, on any core,
+    and by the verdicts the groups are judged. It travels to where it is done, and holds plain
+    values.
+
+    Between machines a situation travels as a row (``schemas.SITUATIONS``), and so does its verdict.
     """
 
-    def begin(self, pieces: Sequence[Piece]) -> Any:
-        """Builds what the questions need. It can be pickled, for the end."""
+    def find_groups(self, pieces: Sequence[Piece]) -> Any:
+        """The groups of a shard, with their situations. They can be pickled."""
 
-    def questions(self, begun: Any) -> Iterator[Any]:
-        """The questions: all that takes long, as values that can be pickled. A group is in one
-        shard, and its questions follow each other.
-        """
+    def situations(self, groups: Any) -> Iterator[Any]:
+        """The situations of the groups, as they are evaluated."""
 
-    def about(self, question: Any) -> QuestionSubject:
-        """The subject of a question, for a person."""
+    def at_once(self, situations: Iterable[Any]) -> Iterator[Sequence[Any]]:
+        """The situations in parts, each of which is evaluated at a time."""
 
-    def at_once(self, questions: Iterable[Any]) -> Iterator[Sequence[Any]]:
-        """The questions in parts, as they follow each other: each part has one answer."""
+    def evaluate(self, situations: Sequence[Any]) -> Any:
+        """The verdicts on a part of the situations."""
 
-    def answer(self, questions: Sequence[Any]) -> Any:
-        """The answer to a part of the questions, which can be pickled."""
+    def to_row(self, situation: Any) -> tuple[Any, ...]:
+        """The situation as a row: the columns of ``situations``, and the rest of it as bytes."""
 
-    def end(self, begun: Any, answers: Iterable[Any]) -> Iterator[Piece]:
-        """Makes the pieces of the shard; the answers come in any order."""
+    def recompute(self, row: Sequence[Any]) -> tuple[list[Any], bytes]:
+        """The situation of such a row, evaluated: who takes what, and the rest of the verdict."""
+
+    def verdicts(self, rows: pa.RecordBatch) -> Any:
+        """The verdicts of rows of situations, which have in ``recomputed`` what came of each."""
+
+    def judge(self, groups: Any, verdicts: Iterable[Any]) -> Iterator[Piece]:
+        """The pieces of the shard; the verdicts come in parts, and in any order."""
 
 
 @contextmanager
@@ -175,8 +168,8 @@ class Engine(Protocol):
     def by_shard(self, pieces: Any, step: ShardStep) -> Any:
         """Runs the step on the pieces of each shard."""
 
-    def ask(self, pieces: Any, work: Work) -> Any:
-        """Does the work on shards whose questions are answered on any core."""
+    def judge_groups(self, pieces: Any, work: Work) -> Any:
+        """Does the work on the groups of all shards; a situation is evaluated on any core."""
 
     def collect(self, pieces: Any) -> Iterator[Piece]:
         """The pieces, one after the other, in the driver."""

@@ -121,9 +121,9 @@ class LocalEngine(AbstractContextManager["LocalEngine"]):
         shards = (found for number in numbers if (found := list(pieces.of(number))))
         return self._run(step, shards)
 
-    def ask(self, pieces: Spool, work: Work) -> Spool:
-        """A shard after the other: its questions are answered where they come up."""
-        return self.by_shard(pieces, partial(_answered, work))
+    def judge_groups(self, pieces: Spool, work: Work) -> Spool:
+        """A shard after the other: its situations are evaluated where they are found."""
+        return self.by_shard(pieces, partial(_judged, work))
 
     def collect(self, pieces: Spool) -> Iterator[Piece]:
         """The pieces of all shards, in their order."""
@@ -183,9 +183,9 @@ def _run_closed(step: SliceStep, slices: Iterable[Slice]) -> Iterator[Piece]:
     return step((slice_, None) for slice_ in slices)
 
 
-def _answered(work: Work, pieces: Sequence[Piece]) -> Iterator[Piece]:
-    begun = work.begin(pieces)
-    return work.end(begun, map(work.answer, work.at_once(work.questions(begun))))
+def _judged(work: Work, pieces: Sequence[Piece]) -> Iterator[Piece]:
+    groups = work.find_groups(pieces)
+    return work.judge(groups, map(work.evaluate, work.at_once(work.situations(groups))))
 
 
 def _listed(task: Callable[[Any], Iterator[Piece]], item: Any) -> list[Piece]:

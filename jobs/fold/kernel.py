@@ -433,7 +433,7 @@ class Dealing:
     shards: int
     subscribers: Mapping[ClusterTopic, Sequence[str]]
 
-    def deal(self, pieces: Sequence[Piece]) -> Iterator[Piece]:
+    def deal_routes(self, pieces: Sequence[Piece]) -> Iterator[Piece]:
         """The routes, each topic's once for every shard that has a group for it."""
         by_rows = reunite(
             Contents(all_rows(pieces, ROUTED, ROUTE_RUNS), _records(pieces, ROUTES_BY_ID))

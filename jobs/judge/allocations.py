@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import chain, pairwise
-from operator import attrgetter
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from rebalance_core.message_queue import MessageQueue
 
 from ..config.masking import Masking
 from ..engines.pieces import Piece, all_rows, pack_rows
-from ..schemas import ALLOCATIONS, QUEUES, STRING
+from ..schemas import ALLOCATIONS, SHARE_FIELDS, STRING
 from .core_verdict import QueueAllocation
 
 _SCHEMA = ALLOCATIONS.schema
@@ -33,12 +32,13 @@ _SCHEMA = ALLOCATIONS.schema
 _PLACE = ("cluster", "consumer_group", "topic", "state_id")
 #: The fields of an allocation that are a column each, in the order of both.
 _SCALARS = Allocation._fields[:-1]
+#: The type of the shares of a situation: its rows, without the columns that they have alike.
+SHARES = pa.list_(pa.struct(list(SHARE_FIELDS)))
 
 
 @dataclass(frozen=True, eq=False)
 class AllocationRows:
-    """Rows of ``allocations`` with the true client ids, of the situations of one question, one
-    after the other.
+    """Rows of ``allocations`` of some situations, one after the other; ids are the true ones.
 
     ``ends``: of each situation where its rows end.
     """
@@ -64,32 +64,35 @@ def allocation_rows(
     allocations: Sequence[Sequence[Allocation[MessageQueue]]],
 ) -> AllocationRows:
     """The rows of some situations; ``places``: of each its cluster, group, topic and state id."""
-    lengths = [len(of_situation) for of_situation in allocations]
-    every = list(chain.from_iterable(allocations))
+    columns = [pa.array(each, STRING) for each in zip(*places, strict=True)]
+    shares = pa.array(list(map(shares_of, allocations)), SHARES)
+    return rows_of_shares(pa.RecordBatch.from_arrays(columns, list(_PLACE)), shares)
+
+
+def shares_of(allocations: Sequence[Allocation[MessageQueue]]) -> list[tuple[Any, ...]]:
+    """The shares of a situation as a value of ``SHARES``."""
+    return [
+        (*each[:-1], [(queue.broker_name, queue.queue_id) for queue in each.queues])
+        for each in allocations
+    ]
+
+
+def rows_of_shares(places: pa.RecordBatch, shares: Any) -> AllocationRows:
+    """The rows of some situations; ``places``: as above, by column; ``shares``: of ``SHARES``."""
+    lengths = shares.value_lengths().fill_null(0).to_numpy()
     of_rows: Any = pa.array(np.repeat(np.arange(len(lengths)), lengths))
-    columns: dict[str, Any] = {name: list(map(attrgetter(name), every)) for name in _SCALARS}
-    for number, name in enumerate(_PLACE):
-        columns[name] = pa.array([place[number] for place in places], STRING).take(of_rows)
-    columns["queues"] = _queues(every)
-    return AllocationRows(pa.table(columns, schema=_SCHEMA), np.cumsum(lengths).tolist())
-
-
-def _queues(allocations: Sequence[Allocation[MessageQueue]]) -> pa.Array[Any]:
-    ends = np.cumsum([0, *[len(each.queues) for each in allocations]])
-    queues = [queue for each in allocations for queue in each.queues]
-    names, numbers = QUEUES.value_type
-    brokers = pa.array([queue.broker_name for queue in queues], names.type)
-    ids = pa.array([queue.queue_id for queue in queues], numbers.type)
-    structs = pa.StructArray.from_arrays([brokers, ids], fields=[names, numbers])
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), structs, type=QUEUES)
+    columns = [places.column(name).take(of_rows) for name in _PLACE]
+    columns += shares.flatten().flatten()
+    cast = [each.cast(field.type) for each, field in zip(columns, _SCHEMA, strict=True)]
+    return AllocationRows(pa.Table.from_arrays(cast, schema=_SCHEMA), np.cumsum(lengths).tolist())
 
 
 def _part(packed: tuple[Piece, ...], start: int, end: int) -> tuple[QueueAllocation, ...]:
     return _read(packed)[start:end]
 
 
-# A group is judged situation by situation: the next one is mostly of the same question. To take
-# few rows out of columns costs nearly as much as to take all of a question.
+# A group is judged situation by situation: the next one was mostly evaluated with it. To take few
+# rows out of columns costs nearly as much as to take all of them.
 @lru_cache(maxsize=2)
 def _read(packed: tuple[Piece, ...]) -> tuple[QueueAllocation, ...]:
     rows = all_rows(packed, ALLOCATIONS.name, _SCHEMA)

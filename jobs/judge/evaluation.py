@@ -1,18 +1,19 @@
 """situations -> the core's verdict on each, once however often it was so.
 
-Each situation is a ``Question``, which travels with the lists that it names, and its state is made
-where it is answered. In one process ``answer`` is called; on Spark it is within the pandas UDF
-``recompute_allocations``, which has a row for each question.
+Each situation becomes a state of the core, with the lists that it names. In one process it is
+evaluated as it is; on Spark it is a row (``situation_rows``) of the pandas UDF
+``recompute_allocations``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import rebalance_core as core
-from rebalance_core import Member, State
+from rebalance_core import Member, MessageQueue, State
+from rebalance_core.findings import Allocation
 from rebalance_core.state import CLUSTERING, SURE, ProcessCount
 from rebalance_core.texts import Text
 
@@ -72,25 +73,6 @@ class TopicSubscriptions:
             return False, SURE, None
         return True, dict(doubtful or ()).get(topic, SURE), core.normalise_expression(*expression)
 
-    def narrowed(
-        self, topic: str, lists: Mapping[str, Sequence[MemberFacts]]
-    ) -> dict[str, list[MemberFacts]]:
-        """The lists, of whose members what concerns other topics is left out."""
-        found: dict[tuple[int, int], tuple[Any, Any]] = {}
-
-        def narrow(member: MemberFacts) -> MemberFacts:
-            *facts, doubtful, subscriptions = member
-            key = id(doubtful), id(subscriptions)
-            if key not in found:
-                expression = self._expression(topic, subscriptions)
-                found[key] = (
-                    tuple([each for each in doubtful or () if each[0] == topic]),
-                    () if expression is None else ((topic, *expression),),
-                )
-            return (*facts, *found[key])
-
-        return {list_id: list(map(narrow, of_list)) for list_id, of_list in lists.items()}
-
     def _expression(self, topic: str, subscriptions: Any) -> tuple[Any, ...] | None:
         if id(subscriptions) not in self._found:
             # The first of equal topics counts.
@@ -99,66 +81,78 @@ class TopicSubscriptions:
         return self._found[id(subscriptions)][1].get(topic)
 
 
-@dataclass(frozen=True)
-class Question:
-    """A situation that is to be evaluated; ``members`` has the lists that it names, and others.
+class SeenState(NamedTuple):
+    """A situation as the core has it; a failure where it cannot be made."""
 
-    It travels with its own lists alone, and of what their members subscribe to with its topic: of a
-    group with thousands of topics each question would else have all of them.
-    """
+    cluster: str
+    consumer_group: str
+    topic: str
+    state_id: str
+    state: State | Failure
 
-    situation: TopicSituation
-    #: The members of each list, by list id.
-    members: Mapping[str, Sequence[MemberFacts]]
-    #: The same for all questions about these members.
-    subscribed: TopicSubscriptions = field(default_factory=TopicSubscriptions, compare=False)
-
-    def lists(self) -> Mapping[str, Sequence[MemberFacts]]:
-        """The lists that the situation names, by id."""
-        return {part.list_id: self.members[part.list_id] for part in listed(self.situation)}
+    @classmethod
+    def failed(cls, place: tuple[str, str, str, str], error: Exception) -> "SeenState":
+        """The situation of a place, while the error is handled."""
+        return cls(*place, Failure.of(place[0], place[1], error))
 
     def size(self) -> int:
-        """The members of all these lists."""
-        return sum(map(len, self.lists().values()))
+        """The members of all its lists."""
+        return 0 if isinstance(self.state, Failure) else sum(1 for _ in self.state.members)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        situation = self.situation
-        return Question, (situation, self.subscribed.narrowed(situation.topic, self.lists()))
 
-    def state(self) -> State:
-        """The core's state of the situation."""
-        situation, topic = self.situation, self.situation.topic
-        lists: dict[Broker, list[Member]] = {}
-        for part in listed(situation):
-            chosen = [each for each in self.members[part.list_id] if part.has(each[_CLIENT_ID])]
-            if chosen:
-                found = _members_in(chosen, topic, self.subscribed)
-                lists.setdefault(part.broker, []).extend(found)
-        patched = {patch.broker: patch.later for patch in situation.patches}
-        answers = dict(situation.answers) | patched
-        return State(
-            consumer_group=situation.consumer_group,
-            topic=topic,
-            # In order, for the order in which rows come, or a broker prints a set, has no meaning.
-            client_lists=tuple(
-                core.ClientList(*broker, _each_once(of_list))
-                for broker, of_list in sorted(lists.items())
-            ),
-            topic_routes=tuple(
-                # Each name once.
-                core.TopicRoute(addr, tuple({each.broker_name: each for each in brokers}.values()))
-                for addr, brokers in sorted(situation.routes, key=itemgetter(0))
-            ),
-            offline_brokers=tuple(each for each in answers if answers[each] == NOT_ONLINE),
-            process_counts=tuple(
-                # Every reason is a template without slots, so that a column needs no more than it.
-                ProcessCount(client_id, processes, Text(because))
-                for client_id, processes, because in situation.process_counts
-            ),
-            unreachable=situation.unreachable,
-            request_mode=situation.request_mode,
-            locks_at_master=situation.locks_at_master,
-        )
+def seen_states(
+    situations: Iterable[TopicSituation], members: Mapping[str, Sequence[MemberFacts]]
+) -> Iterator[SeenState]:
+    """The state of each situation; ``members`` by list id."""
+    subscribed = TopicSubscriptions()
+    for each in situations:
+        place = each.cluster, each.consumer_group, each.topic, each.situation_id
+        try:
+            yield SeenState(*place, state_of(each, members, subscribed))
+        except Exception as error:
+            yield SeenState.failed(place, error)
+
+
+def state_of(
+    situation: TopicSituation,
+    members: Mapping[str, Sequence[MemberFacts]],
+    subscribed: TopicSubscriptions | None = None,
+) -> State:
+    """The core's state of a situation; ``members`` has the lists that it names, by id, and others.
+
+    ``subscribed``: the same for all situations of these members.
+    """
+    subscribed, topic = subscribed or TopicSubscriptions(), situation.topic
+    lists: dict[Broker, list[Member]] = {}
+    for part in listed(situation):
+        chosen = [each for each in members[part.list_id] if part.has(each[_CLIENT_ID])]
+        if chosen:
+            lists.setdefault(part.broker, []).extend(_members_in(chosen, topic, subscribed))
+    patched = {patch.broker: patch.later for patch in situation.patches}
+    answers = dict(situation.answers) | patched
+    return State(
+        consumer_group=situation.consumer_group,
+        topic=topic,
+        # In order, for the order in which rows come, or a broker prints a set, has no meaning.
+        client_lists=tuple(
+            core.ClientList(*broker, _each_once(of_list))
+            for broker, of_list in sorted(lists.items())
+        ),
+        topic_routes=tuple(
+            # Each name once.
+            core.TopicRoute(addr, tuple({each.broker_name: each for each in brokers}.values()))
+            for addr, brokers in sorted(situation.routes, key=itemgetter(0))
+        ),
+        offline_brokers=tuple(each for each in answers if answers[each] == NOT_ONLINE),
+        process_counts=tuple(
+            # Every reason is a template without slots, so that a column needs no more than it.
+            ProcessCount(client_id, processes, Text(because))
+            for client_id, processes, because in situation.process_counts
+        ),
+        unreachable=situation.unreachable,
+        request_mode=situation.request_mode,
+        locks_at_master=situation.locks_at_master,
+    )
 
 
 _CLIENT_ID = [fact.name for fact in MEMBER_FACTS].index("client_id")
@@ -201,9 +195,12 @@ def _each_once(members: Iterable[Member]) -> tuple[Member, ...]:
     """The members of one list, in order. A connection is once in a broker's list: a row that
     repeats one is dropped. Copies of an id have different addresses, and stay.
     """
+    every = list(members)
+    if len({each[:2] for each in every if each.client_addr}) == len(every):
+        return tuple(sorted(every))  # as it nearly always is: these two decide
     found: dict[tuple[str, Any], Member] = {}
     unaddressed: list[Member] = []
-    for member in members:
+    for member in every:
         if not member.client_addr:
             unaddressed.append(member)
             continue
@@ -220,55 +217,59 @@ def _each_once(members: Iterable[Member]) -> tuple[Member, ...]:
 
 
 class Verdicts(NamedTuple):
-    """The core's verdicts on some situations, in their order; and the groups on which it failed."""
+    """The core's verdicts on some situations, in their order, or its failures."""
 
-    evaluated: list[tuple[str, Verdict]]
+    state_ids: Sequence[str]
+    verdicts: Sequence[Verdict | Failure]
     allocations: AllocationRows
-    failed: list[Failure]
 
     def by_id(self) -> dict[str, Verdict]:
         """The verdict of each situation, with its allocations."""
-        of_each = zip(self.evaluated, self.allocations.loaders(), strict=True)
-        return {id_: replace(each, allocations=rows) for (id_, each), rows in of_each}
+        every = zip(self.state_ids, self.verdicts, self.allocations.loaders(), strict=True)
+        return {
+            state_id: replace(verdict, allocations=rows)
+            for state_id, verdict, rows in every
+            if not isinstance(verdict, Failure)
+        }
 
-
-def questions(
-    situations: Iterable[TopicSituation], members: Mapping[str, Sequence[MemberFacts]]
-) -> Iterator[Question]:
-    """A question for each situation; ``members`` by list id."""
-    subscribed = TopicSubscriptions()
-    return (Question(each, members, subscribed) for each in situations)
+    def failed(self) -> Iterator[Failure]:
+        """The groups on which it failed."""
+        return (each for each in self.verdicts if isinstance(each, Failure))
 
 
 #: The number of members, of however many situations, that are evaluated at a time: some 100 ms of
 #: work, and no more than some megabytes of members and of what each of them takes.
-_MEMBERS_AT_ONCE = 20_000
+MEMBERS_AT_ONCE = 20_000
 
 
-def at_once(asked: Iterable[Question]) -> Iterator[list[Question]]:
-    """The questions in parts of about equal work."""
-    return in_parts(asked, _MEMBERS_AT_ONCE, Question.size)
+def at_once(states: Iterable[SeenState]) -> Iterator[list[SeenState]]:
+    """The states in parts of about equal work."""
+    return in_parts(states, MEMBERS_AT_ONCE, SeenState.size)
 
 
-def answer(asked: Iterable[Question], rules: core.StrategyRules) -> Verdicts:
-    """The core's verdicts on some situations; a group on which it fails is among the failures."""
-    found: list[tuple[str, Verdict]] = []
-    failed: list[Failure] = []
-    places: list[Any] = []
-    allocations = []
-    for each in asked:
-        situation_id, *subject = each.situation[:4]
-        try:
-            state = each.state()
-            evaluation = core.evaluate(state, rules)
-            evaluated = to_verdict(evaluation, core.Situation(state, rules))
-        except Exception as error:
-            failed.append(Failure.of(subject[0], subject[1], error))
-            continue
-        found.append((situation_id, evaluated))
-        places.append((*subject, situation_id))
-        allocations.append(evaluation.allocations)
-    return Verdicts(found, allocation_rows(places, allocations), failed)
+def evaluate(states: Iterable[SeenState], rules: core.StrategyRules) -> Verdicts:
+    """The core's verdicts on some situations."""
+    some = list(states)
+    verdicts, allocations = zip(*(evaluate_one(each, rules) for each in some), strict=True)
+    return Verdicts(
+        [each.state_id for each in some],
+        verdicts,
+        allocation_rows([each[:4] for each in some], allocations),
+    )
+
+
+def evaluate_one(
+    seen: SeenState, rules: core.StrategyRules
+) -> tuple[Verdict | Failure, Sequence[Allocation[MessageQueue]]]:
+    """The core's verdict on a situation, or its failure, and who takes what under which view."""
+    if isinstance(seen.state, Failure):
+        return seen.state, ()
+    try:
+        evaluation = core.evaluate(seen.state, rules)
+        verdict = to_verdict(evaluation, core.Situation(seen.state, rules))
+    except Exception as error:
+        return Failure.of(seen.cluster, seen.consumer_group, error), ()
+    return verdict, evaluation.allocations
 
 
 def to_verdict(evaluation: core.Evaluation, situation: core.Situation) -> Verdict:

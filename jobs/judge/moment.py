@@ -23,7 +23,7 @@ from .backlog import last_up_to, reading, shows_what_waits, still_waits
 from .case import Case
 from .core_verdict import QueueKey, Verdict
 from .dossier import Dossier
-from .evaluation import MemberFacts, Question, answer, at_once, questions
+from .evaluation import MemberFacts, at_once, evaluate, seen_states, state_of
 from .history import judge
 from .holdings import ProcessReport
 from .situations import Situations
@@ -129,8 +129,8 @@ def find_moments(
         raise InputError(Text(template, group=group, came=until, first=times[0], last=times[-1]))
     snapshot_time = early[-1]
     evaluated: dict[str, Verdict] = {}
-    for some in at_once(questions(found.distinct().values(), members)):
-        evaluated |= answer(some, rules).by_id()
+    for some in at_once(seen_states(found.distinct().values(), members)):
+        evaluated |= evaluate(some, rules).by_id()
     judged = judge(Case(dossier, found, evaluated, terms))
     moments: list[Moment] = []
     for each in [topic] if topic is not None else sorted(topics):
@@ -149,7 +149,7 @@ def find_moments(
         moments += [
             Moment(
                 cluster=dossier.cluster,
-                state=Question(period.situation, members).state(),
+                state=state_of(period.situation, members),
                 snapshot_time=snapshot_time,
                 first_seen=period.first_seen,
                 last_seen=period.last_seen,

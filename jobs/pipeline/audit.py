@@ -97,7 +97,7 @@ class FoldResult:
             last_rounds={name: max(each) for name, each in self.facts.rounds.items() if each},
         )
         work = GroupAudit(terms, strategy_rules(settings))
-        return self.engine.ask(self.pieces.and_also(before), work)
+        return self.engine.judge_groups(self.pieces.and_also(before), work)
 
     def scope(self, task: Task, inputs: Inputs) -> Scope:
         """The scope of the audit, and what earlier runs left open."""
@@ -184,6 +184,6 @@ def fold_pieces(engine: Engine, pieces: Any, cutting: Cutting) -> FoldResult:
     refused = pa.concat_tables([read, without_content(facts, cutting)])
     lost_clusters(facts)  # ContractError
     dealing = Dealing(cutting.shards, facts.subscribers())
-    routes = engine.by_shard(pieces.only(*OF_TOPICS), dealing.deal)
+    routes = engine.by_shard(pieces.only(*OF_TOPICS), dealing.deal_routes)
     every = pieces.only(*OF_GROUPS).and_also(routes)
     return FoldResult(engine, every, facts, cutting.shards, refused)

@@ -11,19 +11,35 @@ import pyarrow as pa
 from rebalance_core import StrategyRules
 from rebalance_core.grouping import grouped
 
-from ..engines.engine import QuestionSubject
-from ..engines.pieces import Piece, all_values, in_parts, pack_rows, pack_value, shard_of
+from ..engines.pieces import (
+    Piece,
+    all_values,
+    in_parts,
+    pack_rows,
+    pack_value,
+    shard_of,
+    unpack_value,
+)
 from ..fold.dossiers import make_dossiers
 from ..fold.kernel import LISTED, runs_of
 from ..fold.runs import Records
+from ..judge.allocations import rows_of_shares, shares_of
 from ..judge.arrow_tables import Row, to_table
 from ..judge.case import Case
 from ..judge.core_verdict import Verdict
 from ..judge.dossier import Dossier, EarlierFinding
-from ..judge.evaluation import Question, Verdicts, answer, at_once, questions
+from ..judge.evaluation import (
+    SeenState,
+    Verdicts,
+    at_once,
+    evaluate,
+    evaluate_one,
+    seen_states,
+)
 from ..judge.event_times import GroupTimes, times_of_group
 from ..judge.failed import Failure, rows_of_failed
 from ..judge.history import judge
+from ..judge.situation_rows import SituationRow, from_row, rules_of, to_row
 from ..judge.situations import Situations, find_situations
 from ..judge.terms import Terms
 from ..publish.earlier import EndedProblems
@@ -51,7 +67,7 @@ class Shard:
     times: TimesShown = field(default_factory=Counter)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The lists are for the questions alone, which have theirs with them.
+        # The lists are for the situations alone, which have theirs with them.
         return Shard, (self.number, self.groups, {}, self.times)
 
 
@@ -85,7 +101,7 @@ class GroupAudit:
     terms: Terms
     rules: StrategyRules
 
-    def begin(self, pieces: Sequence[Piece]) -> Shard:
+    def find_groups(self, pieces: Sequence[Piece]) -> Shard:
         """The groups with their situations, those among them that the run before alone knows."""
         found, members = read_dossiers_of(pieces)
         dossiers = {
@@ -127,41 +143,64 @@ class GroupAudit:
         except Exception as error:
             return Failure.of(dossier.cluster, dossier.consumer_group, error)
 
-    def questions(self, begun: Shard) -> Iterator[Question]:
-        """One for each distinct situation of the groups."""
-        found = (each for _, each in begun.groups if isinstance(each, Situations))
+    def situations(self, groups: Shard) -> Iterator[SeenState]:
+        """Each distinct situation of the groups."""
+        found = (each for _, each in groups.groups if isinstance(each, Situations))
         distinct = (each.distinct().values() for each in found)
-        return questions(chain.from_iterable(distinct), begun.members)
+        return seen_states(chain.from_iterable(distinct), groups.members)
 
-    def about(self, question: Question) -> QuestionSubject:
-        """The subject of the question's situation, and its size."""
-        situation = question.situation
-        routes = (sum(each.read_queue_nums for each in route) for _, route in situation.routes)
-        subject = situation.cluster, situation.consumer_group, situation.topic
-        return QuestionSubject(
-            *subject, situation.situation_id, question.size(), max(routes, default=0)
+    def at_once(self, situations: Iterable[SeenState]) -> Iterator[list[SeenState]]:
+        """Parts of about equal work."""
+        return at_once(situations)
+
+    def evaluate(self, situations: Sequence[SeenState]) -> Verdicts:
+        """The core's verdicts."""
+        return evaluate(situations, self.rules)
+
+    def to_row(self, situation: SeenState) -> SituationRow:
+        """The situation as a row."""
+        try:
+            return to_row(situation, self.rules)
+        except Exception as error:
+            return to_row(SeenState.failed(situation[:4], error), self.rules)
+
+    def recompute(self, row: Sequence[Any]) -> tuple[list[Any], bytes]:
+        """The shares of the situation of a row, and the verdict, packed: see ``evaluate_one``.
+
+        Where the row has a strategy, all members use it.
+        """
+        of_row = SituationRow._make(row)
+        rules = self.rules
+        try:
+            seen, rules = from_row(of_row), rules_of(of_row, self.rules)
+        except Exception as error:
+            seen = SeenState.failed(of_row[:4], error)
+        verdict, allocations = evaluate_one(seen, rules)
+        return shares_of(allocations), pack_value(0, "", verdict).data
+
+    def verdicts(self, rows: pa.RecordBatch) -> Verdicts:
+        """The verdicts of rows."""
+        recomputed: Any = rows.column("recomputed")
+        ids: Any = rows.column("state_id")
+        shares, packed = recomputed.flatten()
+        return Verdicts(
+            ids.to_pylist(),
+            list(map(unpack_value, packed.to_pylist())),
+            rows_of_shares(rows, shares),
         )
 
-    def at_once(self, questions: Iterable[Question]) -> Iterator[list[Question]]:
-        """Parts of about equal work."""
-        return at_once(questions)
-
-    def answer(self, questions: Sequence[Question]) -> Verdicts:
-        """The core's verdicts."""
-        return answer(questions, self.rules)
-
-    def end(self, begun: Shard, answers: Iterable[Verdicts]) -> Iterator[Piece]:
+    def judge(self, groups: Shard, verdicts: Iterable[Verdicts]) -> Iterator[Piece]:
         """The rows of all report tables but ``quarantine``, and the groups on which it failed."""
         evaluated: dict[str, Verdict] = {}
         failures: dict[tuple[str, str], Failure] = {}
-        for verdicts in answers:
-            evaluated |= verdicts.by_id()
-            failures |= {failure[:2]: failure for failure in verdicts.failed}
-            allocations = verdicts.allocations.masked(self.terms.masking)
-            yield from pack_rows(begun.number, ALLOCATIONS.name, allocations)
+        for some in verdicts:
+            evaluated |= some.by_id()
+            failures |= {failure[:2]: failure for failure in some.failed()}
+            allocations = some.allocations.masked(self.terms.masking)
+            yield from pack_rows(groups.number, ALLOCATIONS.name, allocations)
 
         def judged() -> Iterator[tuple[Dossier, _GroupRows]]:
-            for dossier, situations in begun.groups:
+            for dossier, situations in groups.groups:
                 group = dossier.cluster, dossier.consumer_group
                 try:
                     if isinstance(situations, Failure):
@@ -174,12 +213,12 @@ class GroupAudit:
                     failures[group] = Failure.of(*group, error)
                 yield dossier, rows_of_failed(dossier, failures[group], self.terms)
 
-        for some in in_parts(judged(), _ROWS_AT_ONCE, _size):
-            for name, rows in self._tables(some, failures):
-                yield from pack_rows(begun.number, name, rows)
-            some.clear()
+        for part in in_parts(judged(), _ROWS_AT_ONCE, _size):
+            for name, rows in self._tables(part, failures):
+                yield from pack_rows(groups.number, name, rows)
+            part.clear()
         yield from pack_failures(failures.values())
-        yield from pack_times(begun.times)
+        yield from pack_times(groups.times)
 
     def _tables(
         self,

@@ -235,7 +235,7 @@ class ReadDumps:
         terms = SnapshotTerms(
             settings.heartbeat_expiry_seconds, settings.client_log_time_zone, offsets
         )
-        return self.engine.by_shard(self.pieces.only(STATEMENTS), SubjectTables(terms).make)
+        return self.engine.by_shard(self.pieces.only(STATEMENTS), SubjectTables(terms).make_tables)
 
     def quarantine(self) -> Iterator[Piece]:
         """The pieces of the refused lines."""

@@ -105,7 +105,7 @@ def _moments(
 ) -> list[Moment]:
     audit = GroupAudit(terms_of(settings), strategy_rules(settings))
     pieces = list(folded.engine.collect(folded.pieces))
-    shard = audit.begin(pieces) if pieces else Shard(0, [], {})
+    shard = audit.find_groups(pieces) if pieces else Shard(0, [], {})
     dossiers = {
         dossier.cluster: (dossier, situations)
         for dossier, situations in shard.groups

@@ -14,7 +14,6 @@ from ..engines.pieces import FOR_ALL, Piece, pack_rows, unpack_rows
 from ..schemas import Table
 from ..storage import Location
 
-_TEXTS = (pa.string(), pa.binary())
 #: A file is ended at about this size: whoever reads it may hold it whole.
 _BYTES_OF_A_FILE = 128 << 20
 #: Rows are gathered up to about this size before they are written as a group.
@@ -49,8 +48,7 @@ def write_tables(
 def masked_pieces(table: Table, rows: pa.Table, masking: Masking) -> Iterator[Piece]:
     """The rows of a table, their texts masked, as pieces."""
     columns = [
-        masking.mask_column(column.combine_chunks()) if column.type in _TEXTS else column
-        for column in rows.cast(table.schema).columns
+        masking.mask_column(column.combine_chunks()) for column in rows.cast(table.schema).columns
     ]
     masked = pa.Table.from_arrays(columns, schema=table.schema)
     yield from pack_rows(FOR_ALL, table.name, masked)

@@ -22,7 +22,7 @@ class SubjectTables:
 
     terms: SnapshotTerms
 
-    def make(self, pieces: Sequence[Piece]) -> Iterator[Piece]:
+    def make_tables(self, pieces: Sequence[Piece]) -> Iterator[Piece]:
         """The pieces of the tables."""
         made = self._tables(pieces)
         for tables in in_parts(made, _BYTES_AT_ONCE, lambda each: each[1].nbytes):

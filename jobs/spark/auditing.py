@@ -9,6 +9,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -19,8 +20,10 @@ from pyspark.sql import functions as F
 from rebalance_core.errors import near_names
 
 from ..audit import audit as publish_audit
+from ..config.masking import Masking
 from ..config.settings import Settings
 from ..config.window import Window
+from ..declared.kinds import MEMBERS_LEFT
 from ..engines.environment import sentence_of_spark
 from ..errors import InputError, QuarantineError
 from ..fold.heartbeat_rounds import checked_round_seconds
@@ -36,7 +39,9 @@ from ..reports.tables import declared_table
 from ..schemas import (
     ALLOCATIONS,
     BROKER_POLLS,
+    EVENTS,
     HEARTBEATS,
+    PROBLEMS,
     ROUTE_CONTENTS,
     ROUTE_POLLS,
     RUNS,
@@ -57,7 +62,7 @@ from ..shell.report import Report
 from ..storage import Location, PublishedRun, Snapshots
 from ..texts.shown import visible
 from .dataframe_rows import Names, RowsStep, prepared
-from .dataframes import rows_of_pieces, to_frame
+from .dataframes import allocations_of, rows_of_pieces, situations_of, to_frame
 from .dump_lines import LINES, ReadLines, are_lines, as_lines, read_lines
 from .heartbeat_frames import FramesInRounds
 from .saved_tables import history_in, save
@@ -65,9 +70,16 @@ from .schemas import spark_schema
 from .session import adopted, fitting_workers, for_rows, suited
 from .spark_engine import SparkEngine
 
-#: Tables of many rows, which no page and no verdict wants whole: they are read where they were
-#: made.
-_BY_SHARD = (ALLOCATIONS.name, "state_runs")
+#: The tables of which the driver makes the rows, and why; those of the others are read where the
+#: tasks of their groups made them.
+MADE_BY_THE_DRIVER = {
+    "events": "groups of several tasks see one event: their sightings are merged, and problems"
+    " that began with one that several groups saw are given its name",
+    "quarantine": "each step adds the rows that it refuses",
+    "gaps": "most are found in all that was published",
+    "verdict": "it is made of all that was published",
+    "runs": "it names what was published",
+}
 #: An input of which Spark knows no size counts as one of so many bytes, and none as larger.
 _MOST_BYTES = 8 << 30
 
@@ -352,12 +364,35 @@ class SparkReport(Report):
     def __getattr__(self, name: str) -> DataFrame:
         if name.startswith("_") or name not in list(self):
             raise AttributeError(f"no report table {name!r}: {near_names(name, self)}")
-        spark = self._spark
-        with fitting_workers(spark):
-            if name in _BY_SHARD and self._engine.answered is not None:
-                return rows_of_pieces(adopted(spark, self._engine.answered.rows), name)
-            table = RUNS if name == RUNS.name else declared_table(name)
-            return to_frame(spark, self[name], spark_schema(table))
+        with fitting_workers(self._spark):
+            if name == ALLOCATIONS.name:
+                return allocations_of(self._made[1], self._masking)
+            if self._is_of_the_driver(name):
+                table = RUNS if name == RUNS.name else declared_table(name)
+                return to_frame(self._spark, self[name], spark_schema(table))
+            return rows_of_pieces(self._made[0], name)
+
+    @property
+    def situations(self) -> DataFrame:
+        """The distinct situations, as the UDF ``recompute_allocations`` has them: a row for all
+        that the members of a group could see of a topic. ``state_runs`` has when it was so.
+        """
+        with fitting_workers(self._spark):
+            return situations_of(self._made[1], self._masking)
+
+    @cached_property
+    def _made(self) -> list[DataFrame]:
+        """The pieces of the report tables, and the situations with what came of each."""
+        return [adopted(self._spark, each) for each in self._engine.read_again()]
+
+    @property
+    def _masking(self) -> Masking:
+        return self._settings.masking.to_masking()
+
+    def _is_of_the_driver(self, name: str) -> bool:
+        # Problems that began with it are given its name.
+        is_renamed = name == PROBLEMS.name and MEMBERS_LEFT in self[EVENTS.name]["kind"].to_pylist()
+        return is_renamed or name in MADE_BY_THE_DRIVER
 
     def save_as_tables(self, schema: str) -> None:
         """Writes every report table to ``schema``, as ``catalog.schema``, with the columns ``date``

@@ -1,20 +1,27 @@
 """Tables of Arrow as DataFrames, and published reports. Nothing here starts or stops a session."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from ..config.masking import Masking
 from ..contract import as_plain
-from ..engines.batches import unpacked_rows
+from ..engines.batches import unpacking_step
 from ..reports.tables import declared_table, published_runs
+from ..schemas import ALLOCATIONS, SITUATIONS
 from ..storage import Location, Reports
 from .schemas import spark_schema
 from .session import AS_NAMED
+
+_PLACE = SITUATIONS.schema.names[:4]
 
 # ---------------------------------------------------------------- tables of Arrow
 
@@ -28,11 +35,11 @@ def to_frame(spark: SparkSession, rows: pa.Table, schema: StructType | None = No
     plain = as_plain(rows)
     schema = schema or from_arrow_schema(plain.schema, prefer_timestamp_ntz=True)
     batches = plain.to_batches()
-    return spark.range(0, 1, 1, 1).mapInArrow(_given(batches), schema)
 
+    def rows_of_the_driver(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return iter(batches)
 
-def _given(batches: list[pa.RecordBatch]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-    return lambda _: iter(batches)
+    return spark.range(0, 1, 1, 1).mapInArrow(rows_of_the_driver, schema)
 
 
 def rows_of_pieces(pieces: DataFrame, table: str, schema: StructType | None = None) -> DataFrame:
@@ -40,7 +47,38 @@ def rows_of_pieces(pieces: DataFrame, table: str, schema: StructType | None = No
     those of a report table.
     """
     of_table = pieces.where(pieces["kind"] == table).select("data")
-    return of_table.mapInArrow(unpacked_rows, schema or spark_schema(declared_table(table)))
+    return of_table.mapInArrow(unpacking_step(table), schema or spark_schema(declared_table(table)))
+
+
+def allocations_of(recomputed: DataFrame, masking: Masking) -> DataFrame:
+    """The table ``allocations``: the shares that the UDF gave for each situation, a row each."""
+
+    def mask_secrets(client_id: pd.Series) -> pd.Series:
+        masked = masking.mask_column(pa.array(client_id, pa.string()))
+        return pd.Series(masked.to_pylist(), dtype=object)
+
+    mask: Any = pandas_udf(mask_secrets, "string")  # type: ignore[call-overload]
+    shares = recomputed.selectExpr(*_PLACE, "inline(recomputed.shares)")
+    made = {"client_id": mask("client_id")}
+    return shares.select(
+        *[
+            made.get(each.name, F.col(each.name)).alias(each.name, metadata=each.metadata)
+            for each in spark_schema(ALLOCATIONS)
+        ]
+    )
+
+
+def situations_of(recomputed: DataFrame, masking: Masking) -> DataFrame:
+    """The table ``situations``: the columns of the UDF that a person reads."""
+    schema = spark_schema(SITUATIONS)
+
+    def mask_secrets(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            columns = list(map(masking.mask_column, batch.columns))
+            yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+    there = recomputed.where("state_id IS NOT NULL").select(*schema.names)
+    return there.mapInArrow(mask_secrets, schema)
 
 
 # ---------------------------------------------------------------- published reports

@@ -16,29 +16,32 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
-from functools import lru_cache
-from itertools import chain, groupby
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import pandas_udf
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from rebalance_core import (
     AllocationError,
-    AllocationStrategy,
     MessageQueue,
     UnknownStrategyError,
     make_strategy,
     sort_client_ids,
     sort_message_queues,
 )
+from rebalance_core.strategies.factory import strategy_of
 
-from ..engines.batches import in_worker
+from ..engines.batches import SITUATION, in_worker
 from ..engines.engine import Work
-from ..engines.pieces import pack_value, unpack_value
+from ..engines.pieces import in_parts
 from ..errors import InputError
+from ..judge.allocations import SHARES as SHARES_OF_A_SITUATION
+from ..judge.evaluation import MEMBERS_AT_ONCE
 from .session import fitting_workers
 
 #: A pandas UDF: from columns, or their names, to a column.
@@ -49,32 +52,44 @@ _pandas_udf = cast("Callable[..., Udf]", pandas_udf)
 # ---------------------------------------------------------------- of the audit
 
 
-def recompute_allocations(work: Work) -> Udf:
-    """The UDF of the audit. ``question``: a situation, packed, with the lists that it names.
+#: The answer for a situation: the shares of each client, typed, and the rest of the verdict.
+RECOMPUTED = from_arrow_schema(pa.schema({"shares": SHARES_OF_A_SITUATION, "verdict": pa.binary()}))
 
-    The core computes who takes which queue. Questions of a group that follow each other are
-    answered in parts: the first row of a part has the answer, packed, the others have null. So has
-    a row without a question.
+
+def recompute_allocations(work: Work) -> Udf:
+    """The UDF of the audit: ``RECOMPUTED`` of each situation.
+
+    Its columns are those of ``batches.SITUATION``: strategy, queues, client ids and what else a
+    person reads of a situation, and the rest of it, packed. The core computes from all of them who
+    takes which queue. A row without a situation, as that with the groups of a shard, has null.
     """
 
-    def group(question: Any) -> tuple[str, str] | None:
-        return None if question is None else work.about(question)[:2]
+    def recomputed(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (None, None) if row[-1] is None else work.recompute(row)
 
-    def answers(rows: Iterator[bytes | None]) -> Iterator[pd.Series]:
-        questions = (None if row is None else unpack_value(row) for row in rows)
-        for of_group, asked in groupby(questions, group):
-            if of_group is None:
-                yield pd.Series([None for _ in asked], dtype=object)
-                continue
-            for some in work.at_once(asked):
-                answer = pack_value(0, "", work.answer(some)).data
-                yield pd.Series([answer, *[None] * (len(some) - 1)], dtype=object)
+    def connections(row: tuple[Any, ...]) -> int:
+        return int(row[_CONNECTIONS] or 0)
 
     # Spark shows the name in plans, and takes the kind of the UDF from the hints.
-    def recompute_allocations(question: Iterator[pd.Series]) -> Iterator[pd.Series]:
-        return in_worker(answers(chain.from_iterable(question)))
+    def recompute_allocations(
+        batches: Iterator[tuple[pd.Series, ...]],
+    ) -> Iterator[pd.DataFrame]:
+        rows = chain.from_iterable(zip(*map(_plain, columns), strict=True) for columns in batches)
+        parts = in_parts(rows, MEMBERS_AT_ONCE, connections)
+        names = RECOMPUTED.names
+        return in_worker(
+            pd.DataFrame(list(map(recomputed, part)), columns=names, dtype=object) for part in parts
+        )
 
-    return _pandas_udf(recompute_allocations, "binary")
+    return _pandas_udf(recompute_allocations, RECOMPUTED)
+
+
+_CONNECTIONS = SITUATION.names.index("connections")
+
+
+def _plain(column: pd.Series) -> pd.Series:
+    """The column with None for null: a null of a text is NaN from pandas 3 on."""
+    return column.astype(object).where(column.notna(), None)
 
 
 # ---------------------------------------------------------------- of columns
@@ -196,7 +211,7 @@ class _GroupRow(NamedTuple):
 
     def taken(self) -> list[tuple[str, int, list[MessageQueue]]]:
         """Each id, in RocketMQ's order, with its processes and the queues that each one takes."""
-        strategy = _made(self.strategy, self.parameters)
+        strategy = strategy_of(self.strategy, self.parameters)
         # CONSISTENT_HASH hashes the topic of a queue, CONFIG names it.
         looks_at_topics = self.strategy.endswith(("CONSISTENT_HASH", "CONFIG"))
         if looks_at_topics and not all(queue.topic for queue in self.queues):
@@ -253,9 +268,7 @@ def _groups(columns: Sequence[pd.Series]) -> Iterator[_GroupRow | None]:
             "expected strategy, queues, client_ids and, if any, parameters as JSON: came "
             f"{len(columns)} columns"
         )
-    # A null of a text is NaN from pandas 3 on.
-    plain = [each.astype(object).where(each.notna(), None) for each in columns]
-    for strategy, queues, client_ids, *parameters in zip(*plain, strict=True):
+    for strategy, queues, client_ids, *parameters in zip(*map(_plain, columns), strict=True):
         lists = (strategy, queues, client_ids)
         if any(each is None for each in lists) or any(each is None for each in client_ids):
             yield None
@@ -290,12 +303,3 @@ def _struct(queue: MessageQueue) -> dict[str, Any]:
         "broker_name": queue.broker_name,
         "queue_id": queue.queue_id,
     }
-
-
-@lru_cache(maxsize=256)
-def _made(strategy: str, parameters: str | None) -> AllocationStrategy:
-    try:
-        given = None if parameters is None else json.loads(parameters)
-    except ValueError as error:
-        raise AllocationError(f"expected parameters as JSON, came {parameters!r}") from error
-    return make_strategy(strategy, given)

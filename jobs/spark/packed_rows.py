@@ -7,6 +7,7 @@ distinct one is read once.
 """
 
 from collections.abc import Iterator, Mapping
+from io import BytesIO
 
 import pyarrow as pa
 import pyarrow.json
@@ -85,11 +86,11 @@ def _facts(table: Table, texts: "pa.StringArray") -> Rows:
     """A row for each of the texts."""
     names = packed_columns(table)
     declared = pa.schema([table.schema.field(name).with_nullable(True) for name in names])
-    lines = "\n".join(texts.to_pylist()).encode()
+    lines = "\n".join(map(str, texts.to_pylist())).encode()
     options = pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
     as_travelling = pa.schema([(each.name, _travelling(each.type)) for each in declared])
     parsed = pyarrow.json.ParseOptions(as_travelling, unexpected_field_behavior="error")
-    read = pyarrow.json.read_json(pa.BufferReader(lines), options, parsed)
+    read = pyarrow.json.read_json(BytesIO(lines), options, parsed)
     return read.select(names).cast(declared)
 
 

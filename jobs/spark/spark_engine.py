@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from math import inf
 from typing import Any
 
@@ -40,7 +40,6 @@ from ..engines import batches
 from ..engines.engine import (
     MOST_BYTES,
     InputFile,
-    QuestionSubject,
     ShardStep,
     Slice,
     SliceStep,
@@ -56,7 +55,8 @@ from .functions import recompute_allocations
 from .session import unnoticed
 
 _DDL = "shard int, kind string, data binary"
-_ASKED_DDL = from_arrow_schema(batches.ASKED)
+_FOUND = from_arrow_schema(batches.FOUND)
+_SPREAD = from_arrow_schema(batches.SPREAD_ROWS)
 
 _DESCRIPTION = "spark.job.description"
 
@@ -108,8 +108,10 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         self._most_tasks = _TASKS_OF_A_CORE * cores_of(spark)
         self._tasks = self._most_tasks
         self._input_bytes = inf
-        #: The pieces of the shards that were asked last.
-        self.answered: PieceFrame | None = None
+        #: The situations of the groups that were judged last, with what came of each.
+        self.recomputed: DataFrame | None = None
+        #: The pieces of their report tables.
+        self.judged: PieceFrame | None = None
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -210,45 +212,46 @@ class SparkEngine(AbstractContextManager["SparkEngine"]):
         """All pieces of a shard next to each other."""
         return rows.repartition(self._tasks, "shard").sortWithinPartitions("shard")
 
-    def ask(self, pieces: PieceFrame, work: Work) -> PieceFrame:
-        """Every question goes through the UDF ``recompute_allocations``, beside its shard: a shard
-        begins, its questions are answered, and it ends, in one stage.
+    def judge_groups(self, pieces: PieceFrame, work: Work) -> PieceFrame:
+        """Every situation goes through the UDF ``recompute_allocations``, beside its shard: its
+        groups are found, their situations evaluated, and the groups judged, in one stage.
 
-        The questions of a large shard are spread over all cores: a giant group has all the cores
-        there are. What the shard has begun waits for the answers.
+        The situations of a large shard are spread over all cores: a giant group has all the cores
+        there are. Its groups wait for the verdicts.
         """
-        self.answered = self._ask(pieces, work)
-        return self.answered
-
-    def _ask(self, pieces: PieceFrame, work: Work) -> PieceFrame:
-        recompute = recompute_allocations(work)
-        asked = self._grouped(pieces.rows).mapInArrow(batches.begun(work), _ASKED_DDL)
-        answered = asked.select(
-            *QuestionSubject._fields, *batches.PIECE_COLUMNS, recompute("question").alias("answer")
-        )
+        found = self._grouped(pieces.rows).mapInArrow(batches.situations_step(work), _FOUND)
+        self.recomputed = recomputed = self._recomputed(found, work)
         what = "shards of groups: situations -> allocations -> rows of tables"
-        made = self._keep(answered.mapInArrow(batches.ended(work), _DDL), pieces.most_bytes, what)
-        is_waiting = F.col("kind").isin(*batches.WAITING)
+        rows = recomputed.mapInArrow(batches.verdicts_step(work), _DDL)
+        made = self._keep(rows, pieces.most_bytes, what)
+        is_waiting = F.col("kind").isin(*batches.OF_LARGE_SHARDS)
         # Told apart here: Spark would do it in tasks of its own, by default 200 of them.
         with self._described(what):
             sizes = made.rows.select(is_waiting, F.length("data")).collect()
         size = sum(size for waits, size in sizes if not waits)
-        done = PieceFrame(made.rows.where(~is_waiting), size, what)
-        if not any(waits for waits, _ in sizes):
-            return done
-        spread = made.only(batches.QUESTIONS).rows.mapInArrow(
-            batches.unpacked_questions, _ASKED_DDL
-        )
-        answers = spread.repartition(self._most_tasks).select(
-            *QuestionSubject._fields,
-            "shard",
-            F.lit(batches.ANSWER).alias("kind"),
-            recompute("question").alias("data"),
-        )
-        of_large = made.only(batches.BEGUN, batches.ANSWER).rows.unionAll(
-            answers.select(*batches.PIECE_COLUMNS)
-        )
-        return done.and_also(self.by_shard(PieceFrame(of_large), partial(batches.end_large, work)))
+        self.judged = PieceFrame(made.rows.where(~is_waiting), size, what)
+        if any(waits for waits, _ in sizes):
+            spread = made.only(batches.SPREAD).rows.mapInArrow(batches.spread_situations, _SPREAD)
+            of_large = self._recomputed(spread.repartition(self._most_tasks), work)
+            self.recomputed = recomputed.unionByName(of_large, allowMissingColumns=True)
+            groups = made.only(batches.LARGE_GROUPS).rows.withColumn("kind", F.lit(batches.GROUPS))
+            rows = groups.unionByName(of_large, allowMissingColumns=True)
+            rows = rows.repartition(self._tasks, "shard")
+            rows = rows.sortWithinPartitions("shard", F.col("data").isNull())
+            rows = rows.mapInArrow(batches.verdicts_step(work), _DDL)
+            self.judged = self.judged.and_also(self._keep(rows, inf, f"large {what}"))
+        return self.judged
+
+    def read_again(self) -> tuple[DataFrame, DataFrame]:
+        """The pieces of the groups that were judged last, and their situations with what came of
+        each, which are kept from where they are read first: the audit itself reads them once.
+        """
+        assert self.judged is not None and self.recomputed is not None  # noqa: S101 - judged
+        return self.judged.rows, self._keep(self.recomputed, inf, "situations").rows
+
+    def _recomputed(self, rows: DataFrame, work: Work) -> DataFrame:
+        recompute = recompute_allocations(work)(*batches.SITUATION.names)
+        return rows.select("*", recompute.alias("recomputed")).drop("rest")
 
     def collect(self, pieces: PieceFrame) -> Iterator[Piece]:
         """The pieces; few of them are held in the driver at a time.

@@ -1,8 +1,15 @@
 """Strategies made from a name and parameters, as settings hold them."""
 
+import json
 from collections.abc import Mapping
+from functools import lru_cache
 
-from ..errors import InvalidParameterError, MissingParameterError, UnknownStrategyError
+from ..errors import (
+    AllocationError,
+    InvalidParameterError,
+    MissingParameterError,
+    UnknownStrategyError,
+)
 from ..texts import Text
 from .averagely import Averagely, AveragelyByCircle
 from .base import AllocationStrategy
@@ -100,3 +107,17 @@ def make_strategy(
             Text("{strategy} needs consumeridcs: expected a list, got none", strategy=name)
         )
     return nearby
+
+
+@lru_cache(maxsize=256)
+def strategy_of(name: str, parameters: str | None = None) -> AllocationStrategy:
+    """The strategy of a row: its name, and its parameters as JSON. Raises as ``make_strategy``.
+
+    >>> strategy_of("CONSISTENT_HASH", '{"virtual_node_count": 3}').name
+    'CONSISTENT_HASH'
+    """
+    try:
+        given = None if parameters is None else json.loads(parameters)
+    except ValueError as error:
+        raise AllocationError(f"expected parameters as JSON, came {parameters!r}") from error
+    return make_strategy(name, given)

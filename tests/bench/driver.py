@@ -1,4 +1,4 @@
-"""What the driver of Spark is sent of a large input, and what it takes: with few tasks and with many.
+"""What the driver of Spark is sent of a large input, and what it takes: of few tasks and of many.
 
     python -m tests.bench.driver --tasks 16,400
 
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -63,10 +64,7 @@ def facts_of_task(groups: range) -> Facts:
 def gathered(tasks: int, at_once: int = 16) -> list[Piece]:
     """The pieces that the driver gets of so many tasks, as ``SparkEngine.gather`` merges them."""
     edges = [GROUPS * task // tasks for task in range(tasks + 1)]
-    pieces = [
-        pack_value(FOR_ALL, FACTS, facts_of_task(range(*part)))
-        for part in zip(edges, edges[1:], strict=False)
-    ]
+    pieces = [pack_value(FOR_ALL, FACTS, facts_of_task(range(*part))) for part in pairwise(edges)]
     while len(pieces) > at_once:
         parts = -(-len(pieces) // at_once)
         pieces = [piece for part in range(parts) for piece in merge_facts(pieces[part::parts])]

@@ -31,7 +31,7 @@ from jobs.declared.kinds import (
 from jobs.judge import topic_problem
 from jobs.judge.case import Case
 from jobs.judge.dossier import Dossier
-from jobs.judge.evaluation import Question
+from jobs.judge.evaluation import state_of
 from jobs.judge.history import judge
 from jobs.judge.situations import Situations, TopicSituation
 from jobs.judge.terms import Terms
@@ -144,7 +144,7 @@ def test_a_fact_makes_another_list_and_reaches_the_core(changed: str) -> None:
         record = (*facts.values(), None, (("T", "TAG", "*"),))
         ids.append(content_id([record_text(MEMBER_FACTS, record)]))
         situation = TopicSituation("", "c", "G", "T", ((("x", 0), "list"),), (), (), (), ())
-        of_state = Question(situation, {"list": [record]}).state()
+        of_state = state_of(situation, {"list": [record]})
         members.append(of_state.client_lists[0].members[0])
     assert ids[0] != ids[1]
     before, after = members

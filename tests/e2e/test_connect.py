@@ -58,6 +58,7 @@ in_sql = spark.sql("SELECT rocketmq_allocate('AVG', queues, ids) AS shares FROM 
 shares = groups.select(allocate("AVG", "queues", "ids").alias("shares")).unionAll(in_sql)
 shares = shares.selectExpr("inline(shares)")
 repaired = report.what_if("G_S2", "T_S2", [separate_ids()], at)
+state_ids = [each.select("state_id") for each in (report.situations, report.state_runs)]
 
 
 print(json.dumps({
@@ -67,6 +68,7 @@ print(json.dumps({
     "lazily": sorted(map(list, lazily)),
     "of_texts": of_texts["orphaned_queues"].equals(report["orphaned_queues"]),
     "allocations": [report.allocations.count(), len(report["allocations"])],
+    "situations": [ids.distinct().count() for ids in state_ids],
     "shares": [list(row) for row in shares.collect()],
     "audited": sorted(list(row.values()) for row in audited),
 }))
@@ -93,6 +95,7 @@ def test_a_session_of_spark_connect_reads_explains_and_audits(
     assert said["lazily"] == said["audited"]
     assert said["of_texts"]
     assert said["allocations"][0] == said["allocations"][1] > 0
+    assert said["situations"][0] == said["situations"][1] > 0
     # Two processes have the id x: both take queue 0, and nobody takes queue 1.
     shares = [["x", 2, [[None, "a", 0]]], ["y", 1, [[None, "a", 2]]]]
     assert said["shares"] == shares * 2

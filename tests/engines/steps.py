@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import chain, starmap
+from typing import Any
 
 import pyarrow as pa
 
-from jobs.engines.engine import Opened, QuestionSubject, Slice, SliceStep
+from jobs.engines.engine import Opened, Slice, SliceStep
 from jobs.engines.pieces import Piece, in_parts, pack_value, unpack_value
 from jobs.storage import Location
 
@@ -103,47 +104,66 @@ def fail_on_shard(pieces: Sequence[Piece]) -> Iterator[Piece]:
     raise StepError(pieces[0].kind)
 
 
+#: A situation of the work below: what it is, and its number.
+Situation = tuple[str, int]
+
+
 @dataclass(frozen=True)
 class Squares:
-    """Work: the squares of a shard's numbers, asked one by one, each plus ``more``."""
+    """Work: the squares of a shard's numbers, evaluated one by one, each plus ``more``."""
 
     more: int
 
-    def begin(self, pieces: Sequence[Piece]) -> list[int]:
+    def find_groups(self, pieces: Sequence[Piece]) -> list[int]:
         """The numbers; an error where the pieces are not those of one shard's numbers."""
         assert {piece.kind for piece in pieces} == {"number"}
         assert len({piece.shard for piece in pieces}) == 1
         return sorted(int(unpack_value(piece.data)) for piece in pieces)
 
-    def questions(self, begun: list[int]) -> Iterator[tuple[str, int]]:
+    def situations(self, groups: list[int]) -> Iterator[Situation]:
         """One for each number that is not negative."""
-        return (("square of", number) for number in begun if number >= 0)
+        return (("square of", number) for number in groups if number >= 0)
 
-    def about(self, question: tuple[str, int]) -> QuestionSubject:
-        """Two numbers are of one group. 16 questions are few, 17 are many."""
-        _, number = question
-        return QuestionSubject("c", f"G{number // 2}", "T", str(number), 19_000, 1)
-
-    def at_once(self, questions: Iterable[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
+    def at_once(self, situations: Iterable[Situation]) -> Iterator[list[Situation]]:
         """Three at a time."""
-        return in_parts(questions, 3)
+        return in_parts(situations, 3)
 
-    def answer(self, questions: Sequence[tuple[str, int]]) -> list[Found]:
-        """The answer to some questions."""
-        assert 0 < len(questions) <= 3
-        return list(map(self.answer_one, questions))
+    def evaluate(self, situations: Sequence[Situation]) -> list[Found]:
+        """The verdicts on some situations."""
+        assert 0 < len(situations) <= 3
+        return list(map(self.evaluate_one, situations))
 
-    def answer_one(self, question: tuple[str, int]) -> Found:
+    def evaluate_one(self, situation: Situation) -> Found:
         """The number, its square, and the process that found it."""
-        asked, number = question
-        assert asked == "square of"
+        what, number = situation
+        assert what == "square of"
         return number, number * number + self.more, _task()
 
-    def end(self, begun: list[int], answers: Iterable[list[Found]]) -> Iterator[Piece]:
+    def to_row(self, situation: Situation) -> tuple[object, ...]:
+        """The number is the list of client ids, and not in the rest. 16 situations are few, 17 are
+        many.
+        """
+        what, number = situation
+        place = ("c", f"G{number // 2}", "T", str(number))
+        ids = [str(number)]
+        return (*place, None, None, None, ids, [], [], [], 19_000, 1, what.encode())
+
+    def recompute(self, row: Sequence[Any]) -> tuple[list[object], bytes]:
+        """Nobody takes anything."""
+        *_, ids, _, _, _, _, _, what = row
+        found = self.evaluate_one((what.decode(), int(ids[0])))
+        return [], pack_value(0, "", found).data
+
+    def verdicts(self, rows: pa.RecordBatch) -> list[Found]:
+        """The verdicts of rows."""
+        recomputed: Any = rows.column("recomputed")
+        return [unpack_value(each["verdict"]) for each in recomputed.to_pylist()]
+
+    def judge(self, groups: list[int], verdicts: Iterable[list[Found]]) -> Iterator[Piece]:
         """The numbers with their squares, and how many tasks were at it."""
-        found = list(chain.from_iterable(answers))
+        found = list(chain.from_iterable(verdicts))
         squares = sorted((number, square) for number, square, _ in found)
-        yield pack_value(len(begun) % SHARDS, "squares", (begun, squares))
+        yield pack_value(len(groups) % SHARDS, "squares", (groups, squares))
         yield pack_value(-1, "tasks", sorted({task for *_, task in found}))
 
 
@@ -158,22 +178,22 @@ def _task() -> int:
 class Failing(Squares):
     """Work that fails at one of its steps."""
 
-    where: str = "answer"
+    where: str = "evaluate"
 
-    def begin(self, pieces: Sequence[Piece]) -> list[int]:
-        """Fails at ``begin``."""
-        self._fail("begin")
-        return super().begin(pieces)
+    def find_groups(self, pieces: Sequence[Piece]) -> list[int]:
+        """Fails at ``find``."""
+        self._fail("find")
+        return super().find_groups(pieces)
 
-    def answer_one(self, question: tuple[str, int]) -> Found:
-        """Fails at ``answer``."""
-        self._fail("answer")
-        return super().answer_one(question)
+    def evaluate_one(self, situation: Situation) -> Found:
+        """Fails at ``evaluate``."""
+        self._fail("evaluate")
+        return super().evaluate_one(situation)
 
-    def end(self, begun: list[int], answers: Iterable[list[Found]]) -> Iterator[Piece]:
-        """Fails at ``end``."""
-        self._fail("end")
-        return super().end(begun, answers)
+    def judge(self, groups: list[int], verdicts: Iterable[list[Found]]) -> Iterator[Piece]:
+        """Fails at ``judge``."""
+        self._fail("judge")
+        return super().judge(groups, verdicts)
 
     def _fail(self, where: str) -> None:
         if where == self.where:

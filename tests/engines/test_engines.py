@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def test_nothing_comes_to_nothing(engine: Any, tmp_path: Path) -> None:
     ):
         assert collected(engine, pieces) == []
         assert collected(engine, engine.by_shard(pieces, count)) == []
-        assert collected(engine, engine.ask(pieces, Squares(0))) == []
+        assert collected(engine, engine.judge_groups(pieces, Squares(0))) == []
         assert collected(engine, pieces.only("line").and_also(pieces)) == []
 
 
@@ -200,12 +201,14 @@ def test_steps_over_shards_follow_each_other(engine: Any) -> None:
     assert [piece.shard for piece in counted] == [0, 2]
 
 
-def test_the_questions_of_a_shard_are_answered_and_it_ends_with_the_answers(engine: Any) -> None:
+def test_the_situations_of_a_shard_are_evaluated_and_its_groups_judged_by_the_verdicts(
+    engine: Any,
+) -> None:
     numbers = {0: [3, 1, 2], 5: [-1], 7: list(range(10, 110)), 8: [200, 200]}
     pieces = [
         pack_value(shard, "number", number) for shard, each in numbers.items() for number in each
     ]
-    found = collected(engine, engine.ask(engine.given(pieces), Squares(more=7)))
+    found = collected(engine, engine.judge_groups(engine.given(pieces), Squares(more=7)))
     assert values(found, "squares") == sorted(
         (sorted(each), sorted((number, number**2 + 7) for number in each if number >= 0))
         for each in numbers.values()
@@ -268,13 +271,13 @@ def test_a_step_fails_with_its_own_error(
     numbers = engine.given([pack_value(0, "number", 1)])
     with pytest.raises(StepError, match=r"^number$"):
         engine.by_shard(numbers, fail_on_shard)
-    for where in ("begin", "answer", "end"):
+    for where in ("find", "evaluate", "judge"):
         with pytest.raises(StepError, match=f"^{where}$"):
-            engine.ask(numbers, Failing(0, where))
+            engine.judge_groups(numbers, Failing(0, where))
     with pytest.raises(FileNotFoundError):
         engine.map([Slice(0, "x", str(tmp_path / "gone"), 1)], read_lines)
     # It goes on after an error.
-    assert collected(engine, engine.ask(numbers, Squares(0)))
+    assert collected(engine, engine.judge_groups(numbers, Squares(0)))
 
 
 @pytest.mark.spark
@@ -374,24 +377,24 @@ def test_pieces_are_rows_of_three_columns_and_let_go_with_the_engine(
 
 
 @pytest.mark.spark
-def test_the_questions_of_one_shard_are_spread_over_all_cores(spark: Any) -> None:
+def test_the_situations_of_one_shard_are_spread_over_all_cores(spark: Any) -> None:
     from jobs.spark.spark_engine import SparkEngine, cores_of  # noqa: PLC0415
 
     with SparkEngine(spark) as engine:
         pieces = engine.given(pack_value(0, "number", number) for number in range(100))
-        (tasks,) = values(collected(engine, engine.ask(pieces, Squares(0))), "tasks")
+        (tasks,) = values(collected(engine, engine.judge_groups(pieces, Squares(0))), "tasks")
     assert len(tasks) >= cores_of(spark) == 2
 
 
 @pytest.mark.spark
-def test_the_few_questions_of_a_shard_are_answered_beside_it(spark: Any) -> None:
+def test_the_few_situations_of_a_shard_are_evaluated_beside_it(spark: Any) -> None:
     from jobs.spark.spark_engine import SparkEngine  # noqa: PLC0415
 
     with SparkEngine(spark) as engine:
         pieces = engine.given(
             pack_value(shard, "number", number) for shard in range(3) for number in range(16)
         )
-        done = engine.ask(pieces, Squares(0))
+        done = engine.judge_groups(pieces, Squares(0))
         found = collected(engine, done)
     assert [len(tasks) for tasks in values(found, "tasks")] == [1, 1, 1]
     assert len(values(found, "squares")) == 3

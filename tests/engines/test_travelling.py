@@ -6,15 +6,19 @@ import pickle
 import re
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from jobs.config.masking import Masking
 from jobs.config.window import Window
+from jobs.engines.batches import SITUATION
 from jobs.engines.pieces import in_parts, pack_value, unpack_value
 from jobs.fold.kernel import Cutting, runs_of
 from jobs.fold.slices import TableStep
+from jobs.judge.allocations import SHARES
 from jobs.judge.dossier import EarlierFinding
-from jobs.judge.evaluation import Question, Verdicts, answer, questions
+from jobs.judge.evaluation import SeenState, Verdicts, evaluate, seen_states
+from jobs.judge.failed import Failure
 from jobs.judge.situations import find_situations
 from jobs.judge.terms import KnownIssueTerms, Terms
 from jobs.languages.language import language
@@ -50,42 +54,33 @@ def folded() -> FoldedShards:
 
 
 @pytest.fixture(scope="module")
-def asked(folded: FoldedShards) -> list[Question]:
-    """The questions about a fleet in which everything happens."""
+def seen(folded: FoldedShards) -> list[SeenState]:
+    """The situations of a fleet in which everything happens."""
     records = runs_of(folded.pieces[0]).lists.records
     situations = [
         situation
         for dossier in folded.all()
         for situation in find_situations(dossier, TERMS).distinct().values()
     ]
-    return list(questions(situations, records))
-
-
-def test_a_question_is_answered_alike_wherever_it_is_asked(asked: list[Question]) -> None:
-    for some in in_parts(asked, 7):
-        there = [travelled(question) for question in some]
-        assert [each.situation for each in there] == [each.situation for each in some]
-        here, far = (answer(each, RULES) for each in (some, there))
-        assert here.evaluated == far.evaluated
-        assert here.allocations.rows.equals(far.allocations.rows)
-        assert here.allocations.ends == far.allocations.ends
+    return list(seen_states(situations, records))
 
 
 def texts_of(verdicts: Verdicts) -> list[Text]:
-    found = [each.verdict.reason for _, each in verdicts.evaluated]
-    for _, each in verdicts.evaluated:
+    every = [each for each in verdicts.verdicts if not isinstance(each, Failure)]
+    found = [each.verdict.reason for each in every]
+    for each in every:
         for of_group in (*each.faults, *each.verdict.stacked):
             found += [of_group.evidence, of_group.remedy]
     return [text for text in found if isinstance(text, Text)]
 
 
-def test_verdicts_keep_what_their_texts_are_made_of(asked: list[Question]) -> None:
+def test_verdicts_keep_what_their_texts_are_made_of(seen: list[SeenState]) -> None:
     chinese = language("zh")
     number = 0
-    for some in in_parts(asked, 7):
-        here = answer(some, RULES)
+    for some in in_parts(seen, 7):
+        here = evaluate(some, RULES)
         there = travelled(here)
-        assert there.evaluated == here.evaluated
+        assert there.verdicts == here.verdicts
         texts, came = texts_of(here), texts_of(there)
         assert [each.parts() for each in came] == [each.parts() for each in texts]
         assert [chinese.of(each) for each in came] == [chinese.of(each) for each in texts]
@@ -93,9 +88,29 @@ def test_verdicts_keep_what_their_texts_are_made_of(asked: list[Question]) -> No
         number += len(texts)
         wanted, by_id = here.by_id(), there.by_id()
         assert by_id.keys() == wanted.keys()
-        for situation_id, each in by_id.items():
-            assert each.allocations() == wanted[situation_id].allocations()
+        for state_id, each in by_id.items():
+            assert each.allocations() == wanted[state_id].allocations()
     assert number > 50
+
+
+def by_rows(work: GroupAudit, states: list[SeenState]) -> Verdicts:
+    """The verdicts by way of rows, as an engine that sends rows has them."""
+    rows = [work.to_row(each) for each in states]
+    recomputed = [work.recompute(each) for each in rows]
+    columns = dict(zip(SITUATION.names, zip(*rows, strict=True), strict=True))
+    struct = pa.struct({"shares": SHARES, "verdict": pa.binary()})
+    schema = SITUATION.append(pa.field("recomputed", struct))
+    columns["recomputed"] = [{"shares": s, "verdict": verdict} for s, verdict in recomputed]
+    return work.verdicts(pa.RecordBatch.from_pydict(columns, schema))
+
+
+def test_by_rows_the_verdicts_are_the_same(seen: list[SeenState]) -> None:
+    for some in in_parts(seen, 7):
+        here, there = evaluate(some, RULES), by_rows(GroupAudit(TERMS, RULES), some)
+        assert there.state_ids == here.state_ids
+        assert tuple(there.verdicts) == here.verdicts
+        assert there.allocations.rows.equals(here.allocations.rows)
+        assert there.allocations.ends == here.allocations.ends
 
 
 def test_the_work_on_a_shard_does_the_same_wherever_it_is_done(folded: FoldedShards) -> None:
@@ -104,11 +119,11 @@ def test_the_work_on_a_shard_does_the_same_wherever_it_is_done(folded: FoldedSha
     pieces = [*folded.pieces[0], *earlier_pieces({("c", "G_GONE"): [before]}, {}, 1)]
     made = []
     for each in (work, travelled(work)):
-        begun = each.begin(pieces)
-        answers = [each.answer(some) for some in in_parts(each.questions(begun), 7)]
-        # What ends a shard may have travelled, and has the answers in any order.
-        made.append(sorted(each.end(travelled(begun), answers)))
-        assert sorted(each.end(begun, answers[::-1]))
+        groups = each.find_groups(pieces)
+        verdicts = [each.evaluate(some) for some in in_parts(each.situations(groups), 7)]
+        # The groups may have travelled, and have the verdicts in any order.
+        made.append(sorted(each.judge(travelled(groups), verdicts)))
+        assert sorted(each.judge(groups, verdicts[::-1]))
     assert made[0] == made[1]
     assert {"group_health", "allocations", "group_faults"} <= {piece.kind for piece in made[0]}
 

@@ -177,6 +177,18 @@ def test_a_column_keeps_its_nulls_and_its_type() -> None:
     assert MASKING.mask_column(plain) is plain
 
 
+def test_texts_within_lists_and_structs_of_a_column_are_masked() -> None:
+    type_ = pa.list_(pa.struct([("ids", pa.list_(pa.string())), ("n", pa.int64())]))
+    id_ = "10.0.0.1@RocketMQ|12345678|order-topic|1"
+    rows = [[{"ids": [id_, "plain", None], "n": 1}, {"ids": None, "n": None}], None, []]
+    masked = MASKING.mask_column(pa.array(rows, type_))
+    assert masked.type == type_
+    assert masked.to_pylist() == MASKING.mask_all(rows)
+    assert "12345678" not in str(masked)
+    sliced = MASKING.mask_column(pa.array([[], *rows[::2]], type_).slice(1))
+    assert sliced.to_pylist() == MASKING.mask_all(rows[::2])
+
+
 def test_it_travels_to_workers() -> None:
     assert pickle.loads(pickle.dumps(Masking(key=b"k"))) == Masking(key=b"k")  # noqa: S301
 

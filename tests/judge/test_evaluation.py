@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 from jobs.declared.contents import MEMBER_FACTS
-from jobs.judge.evaluation import Question
+from jobs.judge.evaluation import state_of
 from jobs.judge.situations import TopicSituation
 
 
@@ -16,7 +16,7 @@ def connection(client_id, addr, version):
 
 def members(rows):
     situation = TopicSituation("s", "c", "G", "T", ((("x", 0), "list"),), (), (), (), ())
-    (of_broker,) = Question(situation, {"list": rows}).state().client_lists
+    (of_broker,) = state_of(situation, {"list": rows}).client_lists
     return of_broker.members
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.evaluation import Question, listed
+from jobs.judge.evaluation import listed, state_of
 from jobs.judge.situations import find_situations
 from tests.judge.lists import NO_ANSWER, NOT_ONLINE, group
 from tests.judge.phases import TERMS, at, broker, route
@@ -170,7 +170,7 @@ def test_missing_polls_change_nothing():
 
 def test_a_broker_that_empties_within_a_round_has_no_member_at_its_end():
     found = situations({"x": rounds("220"), "y": rounds("200", late=8)})[60]
-    assert sorted(Question(found, {}).state().offline_brokers) == [("x", 0), ("y", 0)]
+    assert sorted(state_of(found, {}).offline_brokers) == [("x", 0), ("y", 0)]
     assert listed(found) == []
 
 

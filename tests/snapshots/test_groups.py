@@ -173,7 +173,7 @@ def test_a_shard_makes_the_tables_of_each_of_its_groups_and_topics(monkeypatch, 
         for part in (mixed[:2], mixed[2:])
     ]
 
-    made = list(SubjectTables(SnapshotTerms(130, "UTC")).make(shard))
+    made = list(SubjectTables(SnapshotTerms(130, "UTC")).make_tables(shard))
 
     assert {piece.shard for piece in made} == {3}
     expected = [

@@ -7,15 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chispa import assert_df_equality
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.engines import batches
-from jobs.engines.engine import QuestionSubject
-from jobs.engines.pieces import pack_value
-from jobs.judge.evaluation import Question
+from jobs.engines.pieces import pack_value, unpack_value
+from jobs.judge.evaluation import SeenState
+from jobs.judge.situation_rows import to_row
 from jobs.pipeline.failed_groups import AllGroupsFailedError
 from jobs.pipeline.group_audit import GroupAudit
+from jobs.schemas import SITUATIONS
 from jobs.spark import spark_engine as on_spark
+from jobs.spark.functions import recompute_allocations
+from rebalance_core import ClientList, Member, RouteBroker, State, TopicRoute
 from tests.engines.steps import Squares
+from tests.engines.test_travelling import RULES, TERMS
 from tests.support.reports import PublishedReports
 from tests.support.runs import audit_by, audit_by_spark, audit_locally, ingest_locally, task
 from tests.support.truth import CAPTURES
@@ -58,11 +65,10 @@ def test_a_situation_is_a_row_of_the_udf(spark: Any, tmp_path: Path, capture: st
     ingest_locally([str(CAPTURES / capture)], tmp_path / "snapshots")
     reports, engine = audited(spark, tmp_path)
     situations = {row["state_id"] for row in reports.rows("state_runs")}
-    assert engine.rows_of_udfs == [len(situations)]
-    # What a person reads of a row, in the plan.
-    (asked,) = set(re.findall(r"MapInArrow _begun.*?, \[(.*?)\]", engine.texts)) or {engine.texts}
-    for name in QuestionSubject._fields:
-        assert f"{name}#" in asked
+    # And a row of the shard, with its groups.
+    assert engine.rows_of_udfs == [len(situations) + 1]
+    (asked,) = set(re.findall(r"recompute_allocations\((.*?)\)", engine.texts))
+    assert re.sub(r"#\d+L?", "", asked).split(", ") == [*SITUATIONS.schema.names, "rest"]
 
 
 def test_of_a_large_shard_too_each_situation_is_one_row(
@@ -72,34 +78,93 @@ def test_of_a_large_shard_too_each_situation_is_one_row(
     monkeypatch.setattr(batches, "_MEMBERS_OF_A_LARGE_SHARD", 1)
     reports, engine = audited(spark, tmp_path)
     beside, spread = engine.rows_of_udfs
-    assert beside and spread
-    assert beside + spread == len({row["state_id"] for row in reports.rows("state_runs")})
+    # The groups of the shard, and a piece of situations.
+    assert beside == 2
+    assert spread == len({row["state_id"] for row in reports.rows("state_runs")})
     here = audit_locally(task(tmp_path / "snapshots", tmp_path / "here"))
     for name in here.published["tables"]:
         assert reports.comparable(name) == here.comparable(name), name
 
 
-def test_what_a_shard_began_travels_and_is_not_begun_again(spark: Any, tmp_path: Path) -> None:
+def test_the_groups_of_a_shard_are_found_once(spark: Any, tmp_path: Path) -> None:
     with on_spark.SparkEngine(spark) as engine:
         for many in (3, 100):
-            begins = tmp_path / str(many)
+            finds = tmp_path / str(many)
             pieces = engine.given(pack_value(0, "number", number) for number in range(many))
-            list(engine.collect(engine.ask(pieces, Counted(0, str(begins)))))
-            assert begins.read_text() == "begun\n"
+            list(engine.collect(engine.judge_groups(pieces, Counted(0, str(finds)))))
+            assert finds.read_text() == "found\n"
 
 
 class Counted(Squares):
-    """Work that notes each begin in a file."""
+    """Work that notes in a file each time that it finds groups."""
 
     def __init__(self, more: int, path: str) -> None:
         super().__init__(more)
         object.__setattr__(self, "path", path)
 
-    def begin(self, pieces: Any) -> list[int]:
+    def find_groups(self, pieces: Any) -> list[int]:
         """Notes that it was called."""
         with Path(self.path).open("a") as file:
-            file.write("begun\n")
-        return super().begin(pieces)
+            file.write("found\n")
+        return super().find_groups(pieces)
+
+
+#: The columns strategy, parameters, who uses AVG_BY_CIRCLE besides, queues and client ids of a
+#: situation, and who takes what.
+ASKED = [
+    ("AVG", None, "", "a0 a1 b0", "x y z", "x: a0, y: a1, z: b0"),
+    ("AVG", None, "", "a0 a1 b0", "x x z", "x*2: a0, z: b0"),
+    ("AVG_BY_CIRCLE", None, "", "a0 a1 a2 b0 b1", "x y z", "x: a0 b0, y: a1 b1, z: a2"),
+    ("AVG", None, "y", "a0 a1 b0 b1", "x y", "x: a0 a1, y: a1 b1"),
+    ("MACHINE_ROOM", '{"consumeridcs": ["b"]}', "", "b@a0 b@a1", "x y z", "x: b@a0, y: b@a1, z:"),
+    ("CONFIG", '{"config_queues": [["T", "a", 1]]}', "", "a0 a1", "x y", "x: a1, y: a1"),
+]
+
+
+def test_the_core_computes_from_the_columns_that_a_person_reads(spark: Any) -> None:
+    """The rest of each row is of other ids and queues, and of a group that uses another strategy:
+    of what is in the columns it has nothing.
+    """
+    rows = []
+    for number, (strategy, parameters, others, queues, ids, _) in enumerate(ASKED):
+        asked = [queue_of(each) for each in queues.split()]
+        rest = other_rest({broker for broker, _ in asked}, len(ids.split()))
+        row = ["c", "G", "T", str(number), strategy, parameters]
+        by_circle = [("AVG_BY_CIRCLE", None, others.split())] if others else []
+        row += [[("T", *each) for each in asked], ids.split(), by_circle, [], []]
+        row += [3, 1, bytearray(rest)]
+        rows.append(row)
+    schema = from_arrow_schema(batches.SITUATION)
+    recompute = recompute_allocations(GroupAudit(TERMS, RULES))(*batches.SITUATION.names)
+    shares = spark.createDataFrame(rows, schema).select(
+        "state_id", F.inline(recompute.getField("shares"))
+    )
+    processes = "IF(processes > 1, concat('*', processes), '')"
+    taken = "array_join(transform(queues, q -> concat(' ', q.broker_name, q.queue_id)), '')"
+    each = F.expr(f"concat(client_id, {processes}, ':', {taken})")
+    of_row = F.concat_ws(", ", F.sort_array(F.collect_list(each))).alias("shares")
+    found = shares.groupBy(F.col("state_id").cast("int").alias("number")).agg(of_row)
+    wanted = [(number, shares) for number, (*_, shares) in enumerate(ASKED)]
+    expected = spark.createDataFrame(wanted, "number int, shares string")
+    assert_df_equality(found, expected, ignore_row_order=True, ignore_nullable=True)
+
+
+def queue_of(text: str) -> tuple[str, int]:
+    return text[:-1], int(text[-1])
+
+
+def other_rest(brokers: set[str], members: int) -> bytes:
+    """The rest of a situation with as many members and other names, whose queues are another one's
+    number.
+    """
+    listed = tuple(
+        Member(f"other-{number}", f"h:{number}", strategy="CONSISTENT_HASH")
+        for number in range(members)
+    )
+    route = tuple(RouteBroker(name, read_queue_nums=7) for name in sorted(brokers))
+    lists = tuple(ClientList(name, 0, listed) for name in sorted(brokers))
+    state = State("OTHER", "OTHER", lists, (TopicRoute("ns", route),))
+    return to_row(SeenState("c", "G", "T", "s", state), RULES).rest
 
 
 def test_a_core_that_fails_on_every_group_ends_the_run_and_names_one(
@@ -107,23 +172,19 @@ def test_a_core_that_fails_on_every_group_ends_the_run_and_names_one(
 ) -> None:
     ingest_locally([str(CAPTURES / "S2")], tmp_path / "snapshots")
     monkeypatch.setattr("jobs.pipeline.audit.GroupAudit", TornAudit)
-    with pytest.raises(AllGroupsFailedError, match="every group, as on G_S2: IndexError"):
+    with pytest.raises(AllGroupsFailedError, match="every group, as on G_S2: TypeError"):
         audit_by_spark(spark, task(tmp_path / "snapshots", tmp_path / "reports"))
 
 
 class TornAudit(GroupAudit):
-    """An audit in which a situation cannot be evaluated."""
+    """An audit whose members lose their facts on the way."""
 
-    def questions(self, begun: Any) -> Any:
-        """The questions, torn."""
-        return (Torn(each.situation, each.members) for each in super().questions(begun))
-
-
-class Torn(Question):
-    """A question whose members have lost their facts on the way."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Question, (self.situation, {list_id: [()] for list_id in self.lists()})
+    def to_row(self, situation: Any) -> Any:
+        """The row, torn."""
+        row = super().to_row(situation)
+        bare, lists, routes = unpack_value(row.rest)
+        torn = bare, [(broker, ()) for broker, _ in lists], routes
+        return row._replace(rest=pack_value(0, "", torn).data)
 
 
 def test_the_jobs_have_descriptions_and_the_caller_has_its_own_again(

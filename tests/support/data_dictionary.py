@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from jobs.contract import Values, type_name, values_of
 from jobs.declared.kinds import FAULTS, KINDS
-from jobs.schemas import REPORT_TABLES, RUNS, SNAPSHOT_TABLES, Table, comment_of
+from jobs.schemas import REPORT_TABLES, RUNS, SITUATIONS, SNAPSHOT_TABLES, Table, comment_of
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGE = DOCS / "data_dictionary.md"
@@ -35,12 +35,14 @@ table has the columns of its grain, its own ones, and those after "Also".
 """
 
 
-def dictionary(snapshots: Iterable[Table], reports: Iterable[Table]) -> str:
+def dictionary(
+    snapshots: Iterable[Table], reports: Iterable[Table], others: Iterable[Table]
+) -> str:
     """The page, as Markdown: what several tables have alike is described once."""
-    read, published = list(snapshots), list(reports)
+    read, published, unpublished = list(snapshots), list(reports), list(others)
     # The first table that has these very columns.
     first: dict[tuple[str, ...], Table] = {}
-    for table in (*read, *published):
+    for table in (*read, *published, *unpublished):
         first.setdefault(_columns(table), table)
     counted = Counter(column for columns in first for column in columns)
     shared: dict[str, str] = {}
@@ -56,6 +58,7 @@ def dictionary(snapshots: Iterable[Table], reports: Iterable[Table]) -> str:
     sections = [
         ("Snapshot tables", read),
         ("Report tables", published),
+        ("Of the audit of DataFrames alone", unpublished),
     ]
     return "\n".join(
         [
@@ -145,7 +148,7 @@ def main() -> None:
     """Writes the pages."""
     # A table that is read and published is described once.
     reports = [*(table for table in REPORT_TABLES if table not in SNAPSHOT_TABLES), RUNS]
-    PAGE.write_text(dictionary(SNAPSHOT_TABLES, reports), encoding="utf-8")
+    PAGE.write_text(dictionary(SNAPSHOT_TABLES, reports, [SITUATIONS]), encoding="utf-8")
     INDEX.write_text(index(INDEX.read_text(encoding="utf-8")), encoding="utf-8")
 
 

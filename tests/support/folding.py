@@ -69,7 +69,7 @@ def fold_slices(slices: Slices, cutting: Cutting, tasks: int | None = None) -> F
     )
     dealing = Dealing(cutting.shards, facts.subscribers())
     topics = by_shard(pieces, OF_TOPICS)
-    routes = [piece for of_shard in topics.values() for piece in dealing.deal(of_shard)]
+    routes = [piece for of_shard in topics.values() for piece in dealing.deal_routes(of_shard)]
     groups = by_shard([*pieces, *routes], (*OF_GROUPS, ROUTES, ROUTES_DEALT))
     return FoldedShards(
         groups, {shard: make_dossiers(runs_of(each)) for shard, each in groups.items()}, facts
