@@ -10,7 +10,7 @@ In a shell or a notebook, of dumps, Arrow tables or DataFrames of Spark::
     report["orphaned_queues"].to_pandas()
     report.explain("G_ORDER", "ORDER")
 
-Of what was published: ``report_rows``, and in Spark ``read_reports``.
+Of what was published: ``report_rows``, and in Spark ``read_reports`` and ``read_tables``.
 """
 
 from __future__ import annotations
@@ -24,16 +24,26 @@ if TYPE_CHECKING:
     from .reports.tables import report_rows
     from .shell.report import Report
     from .spark.dataframes import read_reports
+    from .spark.saved_tables import read_tables
 
 #: The version of the package; the zip of spark-submit has no other place for it.
 __version__ = "0.2.0"
 
-__all__ = ["Report", "Settings", "audit", "load_settings", "read_reports", "report_rows"]
+__all__ = [
+    "Report",
+    "Settings",
+    "audit",
+    "load_settings",
+    "read_reports",
+    "read_tables",
+    "report_rows",
+]
 
 _HOMES = {
     "Report": ".shell.report",
     "audit": ".api",
     "read_reports": ".spark.dataframes",
+    "read_tables": ".spark.saved_tables",
     "report_rows": ".reports.tables",
     "Settings": ".config.settings",
     "load_settings": ".config.settings",

@@ -40,7 +40,7 @@ from .shell.asked import (
 )
 from .shell.given_tables import as_arrow, check_named
 from .shell.report import Report
-from .storage import Location, Snapshots, SnapshotWriter
+from .storage import Location, ReportHistory, Snapshots, SnapshotWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,7 +110,7 @@ def audit(
             "rebalance_audit.spark.audit takes DataFrames, of tables or as lines=..."
         )
     with temporary_folder() as folder, _engine_on(spark) as engine:
-        task = with_window(asked.task(folder, history_of(history)))
+        task = with_window(asked.task(folder, _history(history, spark)))
         if isinstance(source, Mapping):
             given = [
                 (table, with_declared_nulls(as_arrow(table.name, source[table.name]), table))
@@ -145,6 +145,14 @@ def _engine_on(spark: SparkSession | None) -> Iterator[Engine]:
 
     with in_a_sentence(), suited(spark) as own, SparkEngine(own) as engine:
         yield engine
+
+
+def _history(given: GivenHistory | None, spark: SparkSession | None) -> ReportHistory | None:
+    if spark is None:
+        return history_of(given)
+    from .spark.saved_tables import history_in  # noqa: PLC0415 - Spark takes its time
+
+    return history_in(spark, given)
 
 
 def _is_here(spark: SparkSession | None) -> bool:

@@ -149,6 +149,7 @@ _NAMES = {
     pa.float32(): "float",
     pa.float64(): "double",
     pa.bool_(): "boolean",
+    pa.date32(): "date",
     pa.large_string(): "string",
     pa.large_binary(): "binary",
 }

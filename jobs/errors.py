@@ -7,6 +7,7 @@ AuditError                 4  anything else
 |-- LeaseError             4  another run is writing, or took over
 |-- SettingsError          2  the settings or the command line
 `-- InputError             3  the input
+    |-- NothingToAuditError   no list of members lies in the window
     |-- ContractError         a snapshot table has not the columns that it must have
     `-- QuarantineError       more lines were not understood than is allowed
 """
@@ -67,6 +68,10 @@ class InputError(AuditError):
     """The input is missing or cannot be read."""
 
     exit_code = 3
+
+
+class NothingToAuditError(InputError):
+    """No list of members lies in the window; nothing was published."""
 
 
 class ContractError(InputError):

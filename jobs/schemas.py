@@ -91,6 +91,7 @@ _TYPES = {
     "double": DOUBLE,
     "boolean": BOOLEAN,
     "timestamp": TIMESTAMP,
+    "date": pa.date32(),
     "binary": pa.binary(),
     "QUEUES": QUEUES,
     "HELD_QUEUES": _structs(
@@ -102,6 +103,7 @@ _TYPES = {
     "KINDS": _structs(kind=STRING, lasting=INT, passing=INT),
     "TOPICS_OF_KINDS": _structs(kind=STRING, topics=INT),
     "PLACES": _structs(cluster=STRING, consumer_group=STRING, topic=STRING),
+    "ROWS_OF_TABLES": _structs(name=STRING, rows=LONG),
     "SECONDS_OF_CLUSTERS": _structs(cluster=STRING, seconds=DOUBLE),
     "CLAIMANTS": _structs(client_id=STRING, processes=INT, probability=DOUBLE),
     "MEMBERS": MEMBERS,
@@ -664,6 +666,31 @@ merged_event_ids strings: of MEMBERS_LEFT the events of one group each that it w
     name those
 """)
 REPORT_TABLES = (*_REPORT_TABLES, QUARANTINE)
+
+#: A folder of reports has a pointer and a summary in its place.
+(RUNS,) = _tables("""
+runs: date: the run that counts for a date, beside the report tables that save_as_tables wrote: it
+    is written last, and rows of another run_id count for nothing
+date date: the date of the report
+run_id string: the run
+started_at timestamp: the beginning of the run
+duration_seconds double: how long it took
+engine string: the engine, with which the run was made
+state string: as in verdict
+level string: as in verdict
+sentence string: as in verdict
+critical int: as in verdict
+warning int: as in verdict
+missing int: as in verdict
+since timestamp?: the beginning of the window that was asked for; null: none
+until timestamp?: its end, exclusive; null: none
+first_snapshot timestamp: the first snapshot of members in the window
+last_snapshot timestamp: the last one
+previous_date date?: the date with which the run was compared; null: none came before
+previous_run_id string?: the run of that date
+tables ROWS_OF_TABLES: the report tables of the run, and the rows of each
+summary string: the whole summary, as JSON: what summary.json is in a folder of reports
+""")
 _BY_NAME = {table.name: table for table in _REPORT_TABLES}
 
 FORMER_FINDINGS = _BY_NAME["former_findings"]

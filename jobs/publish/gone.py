@@ -10,9 +10,9 @@ fewer of them than before.
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rebalance_core.english import count, names
 from rebalance_core.grouping import grouped
@@ -21,9 +21,9 @@ from rebalance_core.texts import Text
 from ..config.masking import Masking
 from ..declared.kinds import NO_GROUP, NOT_AUDITED
 from ..errors import DamagedError
-from ..reports.tables import PublishedTables, Tables
+from ..reports.tables import Tables
 from ..schemas import FORMER_FINDINGS, GROUP_HEALTH
-from ..storage import PublishedRun, Reports
+from ..storage import PublishedRun, ReportHistory
 from ..verdict.gaps import BROKER_GONE, CLUSTER_GONE, GROUP_GONE, NAMESERVER_GONE, Gap
 
 _LOGGER = logging.getLogger(__name__)
@@ -34,6 +34,7 @@ Witnesses: TypeAlias = Mapping[str, Mapping[str, Collection[str]]]
 #: The summary of a run is read often, and has to stay small.
 _MOST_WITNESSES = 1_000
 _MOST_NAMES = 20
+_OF_GROUPS = ("cluster", "consumer_group", "coverage")
 
 
 def witnesses_of(witnesses: Witnesses, masking: Masking) -> dict[str, dict[str, list[str]]]:
@@ -49,7 +50,7 @@ def witnesses_of(witnesses: Witnesses, masking: Masking) -> dict[str, dict[str, 
 
 
 def gone(
-    folder: Reports,
+    history: ReportHistory,
     previous: PublishedRun | None,
     written: Tables,
     witnesses: Witnesses,
@@ -61,7 +62,7 @@ def gone(
     """
     if previous is None:
         return
-    seen = _groups(written)
+    seen = _groups(written.read(GROUP_HEALTH.name, _OF_GROUPS).to_pylist())
     asked = {
         kind: {
             masking.mask(cluster): set(map(masking.mask, names))
@@ -71,7 +72,7 @@ def gone(
     }
     before: Witnesses = previous.summary.get("witnesses", {})
     there = {cluster for cluster, _ in seen}.union(*asked.values())
-    lost = grouped(sorted((_groups_before(folder, previous) | _not_audited(written)) - seen))
+    lost = grouped(sorted((_groups_before(history, previous) | _not_audited(written)) - seen))
     clusters = set(lost).union(*(before.get(kind, ()) for kind in asked))
     for cluster in sorted(clusters - there):
         yield Gap(CLUSTER_GONE, Text("cluster {cluster} is no longer in any dump", cluster=cluster))
@@ -100,15 +101,14 @@ def gone(
                 yield Gap(kind, text)
 
 
-def _groups(tables: Tables) -> set[tuple[str, str]]:
-    """The groups that a run saw."""
-    rows = tables.read(GROUP_HEALTH.name, ["cluster", "consumer_group", "coverage"]).to_pylist()
+def _groups(rows: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    """The groups that a run saw, by the rows of its group_health."""
     return {(row["cluster"], row["consumer_group"]) for row in rows if row["coverage"] != NO_GROUP}
 
 
-def _groups_before(folder: Reports, previous: PublishedRun) -> set[tuple[str, str]]:
+def _groups_before(history: ReportHistory, previous: PublishedRun) -> set[tuple[str, str]]:
     try:
-        return _groups(PublishedTables(folder, previous))
+        return _groups(history.rows(previous, GROUP_HEALTH.name, {}, _OF_GROUPS))
     except (DamagedError, OSError) as error:
         _LOGGER.warning("%s: no group is compared with that run", error)
         return set()

@@ -12,10 +12,10 @@ from ..config.settings import Settings
 from ..config.window import Window
 from ..declared.instants import Instant, to_datetime
 from ..engines.pieces import Piece
-from ..errors import InputError
+from ..errors import NothingToAuditError
 from ..fold.polled import BrokerPolls
 from ..schemas import Table
-from ..storage import Location, PublishedRun, Reports
+from ..storage import Location, PublishedRun, ReportHistory, Reports
 from ..verdict.gaps import Gap, gaps_of
 from ..verdict.silence import AnswerTimes
 from .gone import Witnesses
@@ -45,10 +45,10 @@ class Task:
     #: True if the snapshot tables lie there for this run alone, so that nobody knows the files.
     are_staged: bool = False
     #: The reports that it compares itself with; None: those where it writes.
-    compared_with: Reports | None = None
+    compared_with: ReportHistory | None = None
 
     @property
-    def history(self) -> Reports:
+    def history(self) -> ReportHistory:
         """The reports of earlier dates, with which the run compares itself."""
         return self.compared_with or Reports(self.reports)
 
@@ -88,7 +88,7 @@ class Scope:
         polls: BrokerPolls,
         ingested: Mapping[str, Any] | None = None,
     ) -> "Scope":
-        """Finds the scope; InputError with the gaps of the ingest where there are no snapshots.
+        """Finds the scope. NothingToAuditError with the ingest's gaps where there are no snapshots.
 
         The date is the window's last one, else that of the last snapshot: the same input gives the
         same date.
@@ -98,7 +98,7 @@ class Scope:
             window, gaps = task.window, [f"{text}; " for _, text in gaps_of(ingested)]
             is_bounded = window.since is not None or window.until is not None
             when = f" from {window.words}," if is_bounded else ""
-            raise InputError(
+            raise NothingToAuditError(
                 f"{''.join(gaps[:1])}no list of members{when} {task.where}: expected rows of "
                 "heartbeats, in dumps lines of the kind consumer_connection, came none; collect "
                 "asks brokers for them",

@@ -14,6 +14,7 @@ from rebalance_core.errors import near_names
 from ..errors import InputError
 from ..schemas import REPORT_TABLES, Table
 from ..storage import Location, PublishedRun, Reports
+from ..storage.reports import check_date
 
 
 class Place(NamedTuple):
@@ -161,8 +162,12 @@ def declared_table(name: str) -> Table:
 
 def published_runs(reports: Reports, dates: Date | Iterable[Date] | None) -> list[PublishedRun]:
     """The runs that count for some dates; None: for all that are published."""
-    if isinstance(dates, str | datetime.date):
-        dates = [dates]
     if dates is not None:
-        return [reports.resolve(each) for each in sorted({str(each) for each in dates})]
+        return [reports.resolve(each) for each in dates_of(dates)]
     return reports.published()
+
+
+def dates_of(dates: Date | Iterable[Date]) -> list[str]:
+    """The dates that are named, as texts, ascending."""
+    named = [dates] if isinstance(dates, str | datetime.date) else dates
+    return sorted({check_date(str(each)) for each in named})

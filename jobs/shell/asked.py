@@ -20,7 +20,7 @@ from ..console.progress import Progress
 from ..declared.instants import is_date
 from ..errors import SettingsError
 from ..publish.run import Run, Task
-from ..storage import Location, Reports, new_run_id
+from ..storage import Location, ReportHistory, Reports, new_run_id
 
 GivenSettings = Settings | Mapping[str, Any] | str | Path | None
 GivenIssues = KnownIssues | Mapping[str, Any] | str | Path | None
@@ -58,7 +58,7 @@ class Asked:
         made = settings_of(settings)
         is_last = since == LAST_RUN
         window = asked_window(
-            _day_of(date),
+            None if date is None else day_of("date", date),
             None if is_last else time_in_utc("since", since, f", or {LAST_RUN}"),
             time_in_utc("until", until),
             future_after(began, made.bounds.future_days),
@@ -66,7 +66,7 @@ class Asked:
         run = Run(new_run_id(began), began)
         return cls(run, made, issues_of(known_issues), window, is_last)
 
-    def task(self, folder: Location, history: Reports | None) -> Task:
+    def task(self, folder: Location, history: ReportHistory | None) -> Task:
         """The run, of tables that are there for it alone, with its reports in a folder.
 
         ``history``: the reports that it compares itself with; None: with no other run.
@@ -111,11 +111,10 @@ def issues_of(given: GivenIssues) -> KnownIssues:
     )
 
 
-def _day_of(given: Day | None) -> Date | None:
-    if given is None:
-        return None
+def day_of(name: str, given: Day) -> Date:
+    """The date of an argument; SettingsError for what is none."""
     if isinstance(given, datetime) or not is_date(str(given)):
-        raise SettingsError(f"date: expected a date as YYYY-MM-DD, came {given!r}")
+        raise SettingsError(f"{name}: expected a date as YYYY-MM-DD, came {given!r}")
     return Date.fromisoformat(str(given))
 
 

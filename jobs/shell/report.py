@@ -17,9 +17,12 @@ from ..pipeline.moment_texts import Prediction, ShellText, explain_moment, predi
 from ..pipeline.moments import MomentQuestion, moments_of_tables
 from ..publish.run import Task
 from ..rendering.write import Look, report_text
+from ..reports.run_table import table_of_run
 from ..reports.tables import PublishedTables, declared_table
 from ..reports.text_templates import WIDTH
+from ..schemas import RUNS
 from ..storage import PublishedRun, Reports
+from ..verdict.verdict import read_verdict
 from .asked import Time, time_in_utc
 
 #: The number of topics with pictures on the page in a notebook, as on that of ``report``.
@@ -28,6 +31,8 @@ _TOP = 10
 
 class Report(Mapping[str, pa.Table]):
     """The result of an audit: the report tables by name, as Arrow, and answers about its moments.
+
+    ``runs`` has the run itself, in one row.
 
     A shell shows the worst that was found, a notebook the page of ``rebalance-audit report``.
     """
@@ -41,15 +46,17 @@ class Report(Mapping[str, pa.Table]):
         self._tables = PublishedTables(self._reports, published)
 
     def __getitem__(self, name: str) -> pa.Table:
+        if name == RUNS.name:
+            return table_of_run(self._published, read_verdict(self._tables))
         if name not in self._published.tables:
             raise KeyError(f"no report table {name!r}: {near_names(name, self)}")
         return self._tables.read(name, declared_table(name).schema.names)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._published.tables)
+        return iter((*self._published.tables, RUNS.name))
 
     def __len__(self) -> int:
-        return len(self._published.tables)
+        return len(self._published.tables) + 1
 
     def explain(
         self,

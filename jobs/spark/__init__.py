@@ -4,11 +4,13 @@ functions.py   the pandas UDFs around the core: the audit's, ``allocate``, ``que
 spark_engine.py   the engine: slices, shards, and the UDF that every situation goes through
 session.py     the session of a command, and what the jobs need of one
 auditing.py    ``audit``: DataFrames in, DataFrames out
+several_dates.py  ``backfill``: the same of several dates, one after the other
 dataframe_rows.py   what a snapshot table must have, and how its rows travel to the fold
 what_to_type.py   what to type where it has not that, tried by Spark before it is shown
 days.py        of tables by days those of the window
 dump_lines.py   lines of dumps that are rows, as snapshot tables
-dataframes.py   tables of Arrow and published reports as DataFrames, and as tables of a catalogue
+dataframes.py   tables of Arrow and published reports as DataFrames
+saved_tables.py   report tables in a schema of a catalogue: saved, read, compared with
 schemas.py     the snapshot tables as Spark's types
 daemon.py      what all workers have imported, of a session that is started here
 
@@ -29,9 +31,10 @@ if TYPE_CHECKING:
     from . import schemas
     from .auditing import audit
     from .functions import allocate, queue_findings, register
+    from .several_dates import backfill
 
-__all__ = ["allocate", "audit", "queue_findings", "register", "schemas"]
-_MODULES = {"audit": "auditing", "schemas": "schemas"}
+__all__ = ["allocate", "audit", "backfill", "queue_findings", "register", "schemas"]
+_MODULES = {"audit": "auditing", "backfill": "several_dates", "schemas": "schemas"}
 
 
 def __getattr__(name: str) -> Any:

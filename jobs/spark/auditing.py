@@ -9,7 +9,6 @@ import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date as Date
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +39,7 @@ from ..schemas import (
     HEARTBEATS,
     ROUTE_CONTENTS,
     ROUTE_POLLS,
+    RUNS,
     TOPIC_ROUTES,
 )
 from ..shell.asked import (
@@ -50,7 +50,6 @@ from ..shell.asked import (
     GivenIssues,
     GivenSettings,
     Time,
-    history_of,
     temporary_folder,
 )
 from ..shell.given_tables import as_arrow, check_named
@@ -58,9 +57,10 @@ from ..shell.report import Report
 from ..storage import Location, PublishedRun, Snapshots
 from ..texts.shown import visible
 from .dataframe_rows import Names, RowsStep, prepared
-from .dataframes import replace_date, rows_of_pieces, to_frame
+from .dataframes import rows_of_pieces, to_frame
 from .dump_lines import LINES, ReadLines, are_lines, as_lines, read_lines
 from .heartbeat_frames import FramesInRounds
+from .saved_tables import history_in, save
 from .schemas import spark_schema
 from .session import adopted, fitting_workers, for_rows, suited
 from .spark_engine import SparkEngine
@@ -106,6 +106,8 @@ def audit(
 
     ``settings``, ``known_issues``, ``date``, ``since`` and ``until`` are those of
     ``rebalance_audit.audit``; of files that have statistics Spark reads what lies in the window.
+    ``history`` is the schema that ``save_as_tables`` writes to, or a folder of reports: what has a
+    slash. A schema without any run is one before the first night.
 
     With a window Spark also leaves out the partitions of other days, where a table has a column
     ``dt`` or ``date``: see ``days``.
@@ -161,7 +163,7 @@ def audit_tables(
         check_named(tables)
     with temporary_folder() as folder, suited(spark) as own:
         engine = SparkEngine(own)
-        task = with_window(asked.task(folder, history_of(history)))
+        task = with_window(asked.task(folder, history_in(spark, history)))
         settings = task.settings
         expiry = settings.heartbeat_expiry_seconds
         # A heartbeat from before the window is listed in its first rounds.
@@ -358,18 +360,18 @@ class SparkReport(Report):
         with fitting_workers(spark):
             if name in _BY_SHARD and self._engine.answered is not None:
                 return rows_of_pieces(adopted(spark, self._engine.answered.rows), name)
-            return to_frame(spark, self[name], spark_schema(declared_table(name)))
+            table = RUNS if name == RUNS.name else declared_table(name)
+            return to_frame(spark, self[name], spark_schema(table))
 
-    def save_as_tables(self, schema: str, date: str | Date | None = None) -> None:
-        """Writes every report table to ``schema``, as ``catalog.schema``, with the column ``date``.
+    def save_as_tables(self, schema: str) -> None:
+        """Writes every report table to ``schema``, as ``catalog.schema``, with the columns ``date``
+        and ``run_id``; ``runs`` last, which names the run that counts for each date.
 
-        A date that is there is replaced, the others stay: ``date``, or the one of the last
-        snapshot. A table that is not there is made, in the catalogue's own format, by ``date`` as
-        partitions.
+        A date that is there is replaced, the others stay. A table that is not there is made, in the
+        catalogue's own format, by ``date`` as partitions. ``read_tables`` reads them, and
+        ``audit(..., history=schema)`` compares the next run with them.
         """
-        day = Date.fromisoformat(str(date or self._published.date))
-        for name in self:
-            replace_date(getattr(self, name), f"{schema}.{name}", day)
+        save(schema, self._published, self, lambda name: getattr(self, name))
 
     def _moments(self, question: MomentQuestion) -> list[Moment]:
         rows = self._rows

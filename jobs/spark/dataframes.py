@@ -6,7 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -42,48 +41,6 @@ def rows_of_pieces(pieces: DataFrame, table: str, schema: StructType | None = No
     """
     of_table = pieces.where(pieces["kind"] == table).select("data")
     return of_table.mapInArrow(unpacked_rows, schema or spark_schema(declared_table(table)))
-
-
-# ---------------------------------------------------------------- tables of a catalogue
-
-#: Providers without a transaction: a partition is a folder.
-_OF_FOLDERS = {"parquet", "orc", "avro", "json", "csv", "hive"}
-
-
-def replace_date(rows: DataFrame, table: str, day: date) -> None:
-    """Writes rows as those of a date of a table, in place of those that it has; others stay.
-
-    A table that is not there is made, with the date as partitions, in the catalogue's own format.
-    """
-    spark = rows.sparkSession
-    dated = rows.withColumn("date", F.lit(day))
-    if not spark.catalog.tableExists(table):
-        writer = dated.writeTo(table).partitionedBy(F.col("date"))
-        provider = _provider_of_spark(spark, table)
-        (writer.using(provider) if provider else writer).create()
-        return
-    there = spark.table(table).columns
-    if new := [field for field in rows.schema if field.name not in there]:
-        named = ", ".join(f"`{each.name}` {each.dataType.simpleString()}" for each in new)
-        spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({named})")
-    details = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Provider'").first()
-    if details is not None and details["data_type"].lower() not in _OF_FOLDERS:
-        dated.writeTo(table).overwrite(F.col("date") == F.lit(day))
-        return
-    # Also of no row: to overwrite partitions dynamically would leave those of the date.
-    names = [name for name in spark.table(table).columns if name != "date"]
-    columns = ", ".join(f"`{name}`" for name in names)
-    into = f"INSERT OVERWRITE TABLE {table} PARTITION (date = '{day}')"
-    spark.sql(f"{into} SELECT {columns} FROM {{rows}}", rows=rows)  # noqa: S608 - the caller's own
-
-
-def _provider_of_spark(spark: SparkSession, table: str) -> str | None:
-    """The format of new tables in Spark's own catalogue, where 3.5 would make one of Hive; other
-    catalogues have their own.
-    """
-    names = table.split(".")
-    catalogue = names[0] if len(names) > 2 else spark.catalog.currentCatalog()
-    return spark.conf.get("spark.sql.sources.default") if catalogue == "spark_catalog" else None
 
 
 # ---------------------------------------------------------------- published reports

@@ -6,7 +6,7 @@ By the name of the table in capitals, as ``HEARTBEATS``: for tables of one's own
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ..schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table, comment_of
+from ..schemas import REPORT_TABLES, RUNS, SNAPSHOT_TABLES, Table, comment_of
 
 
 def spark_schema(table: Table) -> StructType:
@@ -17,7 +17,7 @@ def spark_schema(table: Table) -> StructType:
     return struct
 
 
-_TABLES = {table.name.upper(): table for table in (*SNAPSHOT_TABLES, *REPORT_TABLES)}
+_TABLES = {table.name.upper(): table for table in (*SNAPSHOT_TABLES, *REPORT_TABLES, RUNS)}
 
 
 def __dir__() -> list[str]:

@@ -8,12 +8,13 @@ are the two folders that are published so.
 from .location import Location
 from .manifest import TableFiles
 from .publication import PublishedRun
-from .reports import Reports
+from .reports import ReportHistory, Reports
 from .snapshots import Snapshots, SnapshotWriter, new_run_id
 
 __all__ = [
     "Location",
     "PublishedRun",
+    "ReportHistory",
     "Reports",
     "SnapshotWriter",
     "Snapshots",

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:  # it imports pandas, some 55 MiB
     import pyarrow.dataset as ds
-
 
 from ..declared.instants import is_date
 from ..errors import DamagedError, InputError
@@ -36,7 +39,53 @@ def check_date(date: str) -> str:
     return date
 
 
-class Reports:
+class ReportHistory(ABC):
+    """The runs that count for their dates, wherever they are kept: a run compares itself with them.
+
+    A folder (``Reports``), or a schema with tables of Spark (``spark.saved_tables``).
+    """
+
+    @abstractmethod
+    def dates(self) -> list[str]:
+        """The dates that have a published run, ascending."""
+
+    @abstractmethod
+    def find(self, date: str) -> PublishedRun | None:
+        """The run that counts for a date, if any."""
+
+    @abstractmethod
+    def rows(
+        self,
+        run: PublishedRun,
+        name: str,
+        where: Mapping[str, Any],
+        columns: Sequence[str] | None = None,
+    ) -> list[dict[str, Any]]:
+        """The rows of a table of a run that have these values in columns; times as Instants.
+
+        ``columns``: None: all. None of a table that the run has not. DamagedError or OSError where
+        it cannot be read.
+        """
+
+    def before(self, date: str) -> PublishedRun | None:
+        """The run that counts for the last date before one: whenever either was published."""
+        return self._last_of(each for each in self.dates() if each < check_date(date))
+
+    def last(self, date: str | None) -> PublishedRun | None:
+        """The run to go on from: that of the date, else of the last one before it.
+
+        Without a date that of the last date.
+        """
+        if date is not None:
+            return self.find(date) or self.before(date)
+        return self._last_of(self.dates())
+
+    def _last_of(self, dates: Iterable[str]) -> PublishedRun | None:
+        found = (self.find(each) for each in sorted(dates, reverse=True))
+        return next((each for each in found if each is not None), None)
+
+
+class Reports(ReportHistory):
     """The folder of the published reports."""
 
     def __init__(self, root: Location, newest_date: str | None = None) -> None:
@@ -81,6 +130,29 @@ class Reports:
                     raise
                 published = now
 
+    def rows(
+        self,
+        run: PublishedRun,
+        name: str,
+        where: Mapping[str, Any],
+        columns: Sequence[str] | None = None,
+    ) -> list[dict[str, Any]]:
+        """See ``ReportHistory``."""
+        if name not in run.tables:
+            return []
+        written = self.dataset(run, name)
+        counted: Any = pc.scalar(True)
+        for column, value in where.items():
+            counted &= pc.field(column) == value
+        shown: dict[str, Any] = {
+            column: pc.field(column).cast(pa.int64())
+            if pa.types.is_timestamp(written.schema.field(column).type)
+            else pc.field(column)
+            for column in columns or written.schema.names
+        }
+        found: list[dict[str, Any]] = written.to_table(columns=shown, filter=counted).to_pylist()
+        return found
+
     def publication(self, date: str) -> Publication:
         """The publication of a date."""
         return Publication(self.root, f"dt={check_date(date)}")
@@ -111,23 +183,6 @@ class Reports:
         if not found:
             self.resolve(None)
         return found
-
-    def before(self, date: str) -> PublishedRun | None:
-        """The run that counts for the last date before one: whenever either was published."""
-        return self._last_of(each for each in self.dates() if each < check_date(date))
-
-    def last(self, date: str | None) -> PublishedRun | None:
-        """The run to go on from: that of the date, else of the last one before it.
-
-        Without a date that of the last date.
-        """
-        if date is not None:
-            return self.find(date) or self.before(date)
-        return self._last_of(self.dates())
-
-    def _last_of(self, dates: Iterable[str]) -> PublishedRun | None:
-        found = (self.find(each) for each in sorted(dates, reverse=True))
-        return next((each for each in found if each is not None), None)
 
     def resolve(self, date: str | None) -> PublishedRun:
         """The run that counts for a date, or for the last one; InputError where there is none."""

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table, comment_of
+from jobs.schemas import REPORT_TABLES, RUNS, SNAPSHOT_TABLES, Table, comment_of
 from tests.support.data_dictionary import type_name
 
 PUBLISHED = json.loads((Path(__file__).parent / "tables_v1.json").read_text())
-TABLES = {table.name: table for table in (*SNAPSHOT_TABLES, *REPORT_TABLES)}
+TABLES = {table.name: table for table in (*SNAPSHOT_TABLES, *REPORT_TABLES, RUNS)}
 
 
 @pytest.mark.parametrize("name", sorted(PUBLISHED))

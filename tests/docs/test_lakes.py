@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs import read_reports
 from jobs.errors import DamagedError, InputError
 from jobs.schemas import REPORT_TABLES
+from jobs.spark.saved_tables import replace_date
 from tests.support.blocks import ROOT, blocks
 from tests.support.reports import last_pointer
 from tests.support.written_reports import publish, report_row
@@ -79,7 +81,7 @@ def by_date(days: Iterable[Any]) -> dict[str, int]:
 
 
 def test_every_block_of_the_guide_is_run_here() -> None:
-    assert len(BLOCKS) == 17
+    assert len(BLOCKS) == 19
 
 
 def test_python_counts_right_while_a_run_is_written(lake: Path) -> None:
@@ -146,6 +148,31 @@ def test_tables_of_other_formats_count_right(
         run(block(writer))
     for words in readers:
         assert by_date(run(block(*words))["date"]) == ROWS, words
+
+
+@pytest.mark.spark
+def test_of_saved_tables_what_runs_names_counts(spark: SparkSession) -> None:
+    spark.sql("CREATE DATABASE rocketmq_audit")
+    try:
+        # Of the first date another run was replaced in part, and that of the last one died.
+        days = [date(2026, 11, number) for number in (19, 20, 21)]
+        for day, *runs in zip(days, ("a", "c", "d"), ("b", "c", "d"), strict=True):
+            rows = spark.createDataFrame(
+                [(f"{run}-{n}", run) for run in runs for n in range(2)],
+                "finding_id string, run_id string",
+            )
+            replace_date(rows, "rocketmq_audit.orphaned_queues", day)
+            named = spark.createDataFrame([(runs[1],)], "run_id string")
+            replace_date(named.limit(int(day < days[-1])), "rocketmq_audit.runs", day)
+        spark.sql(block("CREATE OR REPLACE VIEW"))
+        found = spark.table("rocketmq_audit.counting_orphaned_queues")
+        assert {row.run_id for row in found.collect()} == {"b", "c"}
+        assert counted(found, "date") == {"2026-11-19": 2, "2026-11-20": 4}
+        rows = run(block("read_tables"), spark=spark)
+        assert rows.columns[0] == "date"
+        assert {row.finding_id for row in rows.collect()} == {"c-0", "c-1"}
+    finally:
+        spark.sql("DROP DATABASE rocketmq_audit CASCADE")
 
 
 @pytest.mark.spark

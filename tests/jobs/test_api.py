@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import gzip
+import json
 import re
 import tempfile
 from datetime import UTC, datetime
@@ -20,8 +21,10 @@ import pytest
 import jobs
 from jobs import Report, Settings, audit, load_settings
 from jobs.errors import ContractError, InputError, SettingsError
-from jobs.schemas import EVENTS, REPORT_TABLES
+from jobs.reports.run_table import run_of_row
+from jobs.schemas import EVENTS, REPORT_TABLES, RUNS
 from jobs.storage import Location, Snapshots
+from jobs.texts.shown import iso
 from rebalance_core import separate_ids
 from tests.support.runs import as_a_lake, audit_locally, ingest_locally, task
 from tests.support.truth import CAPTURES, SAMPLE_SETTINGS
@@ -48,7 +51,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pa.Table]:
 
 def rows(report: Report) -> dict[str, list[str]]:
     """All that was found; the ids of events have the run's in them, and the verdict has it."""
-    names = report.keys() - {EVENTS.name, "quarantine", "verdict", "gaps"}
+    names = report.keys() - {EVENTS.name, "quarantine", "verdict", "gaps", "runs"}
     found = {name: sorted(map(repr, report[name].to_pylist())) for name in names}
     return found | {"verdict": report["verdict"]["level"].to_pylist()}
 
@@ -56,13 +59,31 @@ def rows(report: Report) -> dict[str, list[str]]:
 def test_it_gives_what_a_night_publishes(report: Report, tmp_path: Path) -> None:
     ingest_locally([str(DUMP)], tmp_path / "snapshots")
     published = audit_locally(task(tmp_path / "snapshots", tmp_path / "reports", settings=SETTINGS))
-    assert list(report) == published.published["tables"]
+    assert list(report) == [*published.published["tables"], RUNS.name]
     for name, found in rows(report).items():
         if name != "verdict":
             assert found == sorted(map(repr, published.rows(name))), name
-    schemas = {table.name: table.schema for table in REPORT_TABLES}
+    schemas = {table.name: table.schema for table in (*REPORT_TABLES, RUNS)}
     assert all(table.schema.equals(schemas[name]) for name, table in report.items())
     assert report.summary["findings"]["orphaned_queues"]["persistent"] == 4
+
+
+def test_the_run_is_a_row_and_the_row_is_the_run(report: Report) -> None:
+    (row,) = report["runs"].to_pylist()
+    run, published = run_of_row(row), report._published
+    assert (run.date, run.run_id, run.summary) == (
+        published.date,
+        published.run_id,
+        json.loads(json.dumps(published.summary)),
+    )
+    assert run.tables == published.tables == tuple(each["name"] for each in row["tables"])
+    assert {each["name"]: each["rows"] for each in row["tables"]} == published.summary["rows"]
+    (verdict,) = report["verdict"].to_pylist()
+    named = ("run_id", "state", "level", "sentence", "critical", "warning", "missing")
+    assert {name: row[name] for name in named} == {name: verdict[name] for name in named}
+    window = published.summary["window"]
+    assert {name: row[name] and iso(row[name]) for name in window} == window
+    assert row["previous_date"] is row["previous_run_id"] is None
 
 
 def test_tables_of_arrow_polars_and_pandas_give_what_the_dump_gives(

@@ -52,9 +52,20 @@ class Day:
 
 
 def make_day(
-    name: str, seed: int, folder: Path, *, hours: float, groups: int, every: Millis, faults: bool
+    name: str,
+    seed: int,
+    folder: Path,
+    *,
+    hours: float,
+    groups: int,
+    every: Millis,
+    faults: bool,
+    lasting: bool = False,
 ) -> Day:
-    """Simulates a day and writes its dump, a file for each group."""
+    """Simulates a day and writes its dump, a file for each group.
+
+    ``lasting``: its faults are there at its end.
+    """
     fleets = []
     until = int(hours * _HOUR)
     for number in range(groups):
@@ -76,7 +87,7 @@ def make_day(
             _brokers_restart(fleet, of_cluster)
         if faults and number < len(FAULTS):
             began = until // 4 + fleet.between(0, until / 4 / SECOND)
-            lasts = min(fleet.between(2400, 5400), until // 8)
+            lasts = until if lasting else min(fleet.between(2400, 5400), until // 8)
             FAULTS[number](fleet, began, began + lasts)
         else:
             if number % 5 == 4:

@@ -5,22 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chispa import assert_df_equality
 from chispa.schema_comparer import assert_schema_equality
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.errors import InputError
 from jobs.schemas import EVENTS, HEARTBEATS
-from jobs.spark import audit, auditing, schemas
-from jobs.spark.dataframes import replace_date
+from jobs.spark import audit, schemas
 from tests.support.runs import audit_locally, task
 from tests.support.snapshots import at, frame, frame_of, heartbeat_row, poll_row, route_row, table
 from tests.support.stacked import STALLED
@@ -112,12 +108,9 @@ def test_frames_give_what_an_audit_of_the_same_files_publishes(
         }
         offsets = tables["queue_offsets"]
         result = audit(utc, routes, tables["broker_polls"], queue_offsets=offsets, columns=columns)
-        assert list(result) == published.published["tables"]
-        for name in result.keys() - {
-            EVENTS.name,
-            "verdict",
-            "quarantine",
-        }:  # the run's id is in these
+        assert list(result) == [*published.published["tables"], "runs"]
+        # The run's id is in these.
+        for name in result.keys() - {EVENTS.name, "verdict", "quarantine", "runs"}:
             came = getattr(result, name)
             assert_schema_equality(came.schema, getattr(schemas, name.upper()))
             wanted = published.rows(name)
@@ -176,35 +169,3 @@ def test_what_is_no_table_is_said_in_a_sentence(spark: SparkSession) -> None:
         with pytest.raises(InputError, match=sentence) as error:
             audit(*arguments)
         assert "--" not in str(error.value)
-
-
-def test_a_date_that_is_saved_again_is_replaced_and_others_stay(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    spark.sql("CREATE DATABASE audits")
-    try:
-        rows = spark.createDataFrame([("a", 1), ("b", 2)], "id string, n int")
-        more = rows.selectExpr("*", "true AS more")
-        first, second = date(2026, 1, 5), date(2026, 1, 6)
-        saved = [(first, rows), (second, rows), (second, more.limit(1)), (first, more.limit(0))]
-        for day, of_day in saved:
-            replace_date(of_day, "audits.found", day)
-        expected = spark.createDataFrame(
-            [("a", 1, True, second)], "id string, n int, more boolean, date date"
-        )
-        came = spark.table("audits.found").select("id", "n", "more", "date")
-        assert_df_equality(came, expected, ignore_nullable=True)
-    finally:
-        spark.sql("DROP DATABASE audits CASCADE")
-
-
-def test_every_report_table_is_saved(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    saved = []
-    monkeypatch.setattr(
-        auditing, "replace_date", lambda rows, *to: saved.append((rows.columns[0], *to))
-    )
-    result = audit(*(frame(spark, of, rows) for of, rows in STALLED[:2]))
-    result.save_as_tables("main.audits")
-    assert [name for _, name, _ in saved] == [f"main.audits.{name}" for name in result]
-    assert {day for *_, day in saved} == {date(2026, 1, 5)}
-    assert saved[0][0] == "cluster"

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from jobs.contract import Values, type_name, values_of
 from jobs.declared.kinds import FAULTS, KINDS
-from jobs.schemas import REPORT_TABLES, SNAPSHOT_TABLES, Table, comment_of
+from jobs.schemas import REPORT_TABLES, RUNS, SNAPSHOT_TABLES, Table, comment_of
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGE = DOCS / "data_dictionary.md"
@@ -144,7 +144,7 @@ def cell(text: str) -> str:
 def main() -> None:
     """Writes the pages."""
     # A table that is read and published is described once.
-    reports = [table for table in REPORT_TABLES if table not in SNAPSHOT_TABLES]
+    reports = [*(table for table in REPORT_TABLES if table not in SNAPSHOT_TABLES), RUNS]
     PAGE.write_text(dictionary(SNAPSHOT_TABLES, reports), encoding="utf-8")
     INDEX.write_text(index(INDEX.read_text(encoding="utf-8")), encoding="utf-8")
 
