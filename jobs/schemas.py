@@ -132,7 +132,8 @@ def _lines(declaration: str) -> list[str]:
 
 _SHARED_COLUMNS = _lines("""
 cluster string filled: the cluster, as the collector names it
-snapshot_time timestamp: the round of polling
+snapshot_time timestamp: the round of polling, one time for all that a cluster was asked in it; of
+    heartbeats with times of their own audit makes rounds (round_seconds)
 consumer_group string filled: the consumer group
 topic string filled: the topic; %RETRY% topics too
 broker_name string filled: the name of the broker's replica set

@@ -41,7 +41,7 @@ from ..schemas import (
     QUEUE_OFFSETS,
     TIMESTAMP,
 )
-from .numbers import Array, Numbers, Rows, int64, key_numbers, micros, pc, segments
+from .numbers import NO_NUMBER, Array, Numbers, Rows, int64, key_numbers, micros, pc, segments
 from .polled import BROKER
 
 #: The key of a broker's lists of a group: these are put into rounds by themselves.
@@ -264,6 +264,14 @@ def _with_times(rows: pa.Table) -> tuple[Numbers, Rows]:
     return int64(micros(rows["snapshot_time"])), rows
 
 
+def _heard(rows: Rows, times: Numbers) -> Numbers:
+    """The times of the last heartbeats, where the rows have them; else those of the rows."""
+    if "last_heartbeat_at" not in rows.column_names:
+        return times
+    heard = int64(micros(_column(rows, "last_heartbeat_at")), NO_NUMBER)
+    return np.where(heard == NO_NUMBER, times, heard)
+
+
 def _keys(rows: Rows, names: Sequence[str]) -> list[Numbers]:
     """The numbers of the columns of a key; of one that is not there the same for all."""
     there = [name for name in names if name in rows.column_names]
@@ -312,13 +320,17 @@ def listed(
 
     ``within``: only the rounds from its beginning on and before its end. Rows without a time come
     as they are, last: what breaks its contract is refused where it is read. ``last_heartbeat_at``
-    is null: who is listed here was heard, and its age would make each round's list another one.
+    is null: who is listed here has not expired, and no more is known.
     """
     times, rows = _with_times(heartbeats)
     keys = _keys(rows, CONNECTION)
     order = np.lexsort([times, *keys[::-1]])
     in_order = times[order]
-    since, until = rounds.after(in_order), in_order + rounds.expiry
+    # A row of a list may say that its member was last heard long before: it is in the list until
+    # the next one comes.
+    heard = np.minimum(_heard(rows, times)[order], in_order)
+    since = rounds.after(in_order)
+    until = np.maximum(heard + rounds.expiry, in_order + rounds.warm_up)
     starts = segments([key[order] for key in keys], len(order))
     is_last = np.zeros(len(order), np.bool_)
     is_last[[*(starts[1:] - 1), *([-1] if len(order) else [])]] = True

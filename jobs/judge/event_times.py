@@ -11,7 +11,9 @@ A share, and no mere meeting: of a thousand connections with whole seconds some 
 chance at any time. A mean over all units, for of a few two may meet by chance each time.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,6 +24,8 @@ from rebalance_core.grouping import grouped
 from ..declared.instants import Instant
 from .dossier import Dossier, PollRun
 
+#: The units of which it is measured after how long they come again.
+_SOME = 8
 #: A unit recurs that is there so many times.
 _RECURS = 3
 #: The least company of connections in rounds ...
@@ -45,52 +49,68 @@ class _Company(NamedTuple):
     period: Instant
 
 
+#: The company of units that were there at the same times.
+_TOGETHER = _Company(1.0, 0)
+
+
 def times_of_group(dossier: Dossier) -> GroupTimes | None:
     """Tells what the group shows; None: too little recurs, as of a single connection."""
     listed = [run for run in dossier.polls if run.answer in dossier.list_members]
     by_broker = [runs for _, runs in sorted(grouped((run.broker, run) for run in listed).items())]
-    if _are_whole(by_broker):
-        return GroupTimes(are_events=False, period=0)
-    of_brokers = _company(
-        [(np.array([n]), np.array(run.times)) for n, runs in enumerate(by_broker) for run in runs],
-        len(by_broker),
-    )
     of_connections = [each for runs in by_broker if (each := _of_connections(dossier, runs))]
-    apart = sum(each.mean < _OF_CONNECTIONS for each in of_connections)
-    if of_connections and 2 * apart > len(of_connections):
-        return GroupTimes(True, int(np.median([each.period for each in of_connections])))
+    apart = [each.period for each in of_connections if each.mean < _OF_CONNECTIONS]
+    if 2 * len(apart) > len(of_connections):
+        return GroupTimes(True, int(np.median(apart)))
+    of_brokers = _of_brokers(by_broker)
     if of_brokers is not None and of_brokers.mean < _OF_BROKERS:
         return GroupTimes(True, of_brokers.period)
     return GroupTimes(False, 0) if of_brokers or of_connections else None
 
 
-def _are_whole(by_broker: Sequence[Sequence[PollRun]]) -> bool:
-    """True if several brokers gave one list each, at the same times: so it is of most groups."""
-    return (
-        len(by_broker) > 1
-        and all(len(runs) == 1 and runs[0].times == by_broker[0][0].times for runs in by_broker)
-        and len(by_broker[0][0].times) >= _RECURS
-    )
+def _of_brokers(by_broker: Sequence[Sequence[PollRun]]) -> _Company | None:
+    """The company of the brokers. Those of rounds begin and end together as a rule, which is seen
+    at once.
+    """
+    by_broker = [each for each in by_broker if sum(len(run.times) for run in each) >= _RECURS]
+    for ends in (
+        [min(run.times[0] for run in runs) for runs in by_broker],
+        [max(run.times[-1] for run in runs) for runs in by_broker],
+    ):
+        shared = sum(number for number in Counter(ends).values() if number > 1)
+        if 2 * shared > len(by_broker):
+            return _TOGETHER
+    meetings = [(np.array([n]), run) for n, runs in enumerate(by_broker) for run in runs]
+    return _company([(unit, np.array(run.times)) for unit, run in meetings], len(by_broker))
 
 
 def _of_connections(dossier: Dossier, runs: Sequence[PollRun]) -> _Company | None:
-    """The company of the connections in a broker's lists."""
-    longest = max(runs, key=lambda run: len(run.times))
-    if 2 * len(longest.times) >= sum(len(run.times) for run in runs):
-        together = set(_connections(dossier, longest))
-        if len(together) > 1 and len(longest.times) >= _RECURS:
-            return _Company(1.0, 0)  # most of the time these are there together
+    """The company of the connections in a broker's lists. Lists that change seldom are those of
+    rounds: heartbeats come by turns, so that no list stays for several of their times.
+    """
+    whole = [run for run in _uninterrupted(runs) if len(run.times) >= _RECURS]
+    if 2 * sum(len(run.times) for run in whole) >= sum(len(run.times) for run in runs):
+        several = any(len(set(_connections(dossier, run))) > 1 for run in whole)
+        return _TOGETHER if several else None
     numbers: dict[tuple[str, str], int] = {}
-    meetings = [
-        (
-            np.array(
-                sorted({numbers.setdefault(c, len(numbers)) for c in _connections(dossier, run)})
-            ),
-            np.array(run.times),
-        )
+    lists = [
+        np.array(sorted({numbers.setdefault(c, len(numbers)) for c in _connections(dossier, run)}))
         for run in runs
     ]
-    return _company([each for each in meetings if len(each[0])], len(numbers))
+    at = [np.array(run.times) for run in runs]
+    return _company([each for each in zip(lists, at, strict=True) if len(each[0])], len(numbers))
+
+
+def _uninterrupted(runs: Sequence[PollRun]) -> Iterator[PollRun]:
+    """The runs in whose time the broker gave no other list."""
+    in_order = sorted(runs, key=lambda run: run.times[0])
+    before = accumulate((run.times[-1] for run in in_order), max)
+    following = [*(run.times[0] for run in in_order[1:]), None]
+    is_free = True
+    for run, last, after in zip(in_order, before, following, strict=True):
+        is_alone = after is None or last < after
+        if is_free and is_alone:
+            yield run
+        is_free = is_alone
 
 
 def _connections(dossier: Dossier, run: PollRun) -> Iterator[tuple[str, str]]:
@@ -140,5 +160,11 @@ def _company(meetings: Sequence[_Meetings], units: int) -> _Company | None:
     meets = recur & (looks > 0)
     if np.count_nonzero(meets) < 2:
         return None
-    periods = (times[lasts] - times[firsts])[meets] / (counts[meets] - 1)
-    return _Company(float(np.mean(sums[meets] / looks[meets])), int(np.median(periods)))
+    some = np.flatnonzero(meets)[:_SOME]
+    gaps = [np.diff(np.sort(np.concatenate(_times_of(unit, meetings)))) for unit in some]
+    period = int(np.median(np.concatenate(gaps)))
+    return _Company(float(np.mean(sums[meets] / looks[meets])), period)
+
+
+def _times_of(unit: int, meetings: Sequence[_Meetings]) -> list[NDArray[np.int64]]:
+    return [at for there, at in meetings if unit in there]

@@ -55,11 +55,11 @@ def without_events(pieces: Iterable[Piece], expiry_seconds: int) -> Iterator[Pie
 
 
 def _refusal(cluster: str, period: int, expiry_seconds: int) -> InputError:
-    length = min(max(_USUAL_ROUND, -(-period // _USUAL_ROUND) * _USUAL_ROUND), 3600)
+    length = _USUAL_ROUND * min(max(round(period / _USUAL_ROUND), 1), 60)
     more = ""
     if period > expiry_seconds:
         # Else they would all expire before they come again.
-        more = f", settings={{'heartbeat_expiry_seconds': {2 * length + 10}}}"
+        more = f", settings={{'heartbeat_expiry_seconds': {2 * max(period, length) + 10}}}"
     typed = f"round_seconds={length}{more}"
     return InputError(
         f"heartbeats of cluster {visible(cluster)}: expected snapshot_time to be the round of "

@@ -111,6 +111,17 @@ def test_a_heartbeat_at_a_round_is_in_it_and_no_row_is_changed_but_in_its_time()
     assert found == [row | {"last_heartbeat_at": None} for row in rows[1:]]
 
 
+def test_a_row_of_a_list_counts_from_the_heartbeat_that_it_names() -> None:
+    """A collector's lists at odd times: "gone" was last heard at 10, and is listed until 130."""
+    rows = beats("here", range(5, 900, 60))
+    rows += [beat("gone", 60 * n + 5, last_heartbeat_at=at(10)) for n in range(1, 3)]
+    # The broker does not drop it: its list of 605 has it still.
+    rows += [beat("stays", 60 * n + 5, last_heartbeat_at=at(0)) for n in range(11)]
+    found = lists_of(converted(rows))
+    assert {r for (_, r), members in found.items() if "gone" in members} == {120, 180}
+    assert max(r for (_, r), members in found.items() if "stays" in members) == 660
+
+
 def test_two_connections_of_one_client_are_two() -> None:
     rows = [
         beat("a", time + 9 * port, client_addr=f"h:{port}")

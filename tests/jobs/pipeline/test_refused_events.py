@@ -37,7 +37,8 @@ def tables(folder: Path, rows: list[Row]) -> Path:
     ("period", "typed"),
     [
         (30, r"each 30 s.*round_seconds=60\)"),
-        (90, r"each 90 s.*round_seconds=120\)"),
+        (61, r"each 61 s.*round_seconds=60\)"),
+        (120, r"each 120 s.*round_seconds=120\)"),
         (300, r"round_seconds=300, settings=\{'heartbeat_expiry_seconds': 610\}\)"),
     ],
 )
